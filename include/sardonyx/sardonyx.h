@@ -31,10 +31,11 @@
  *     }
  *
  * Rules that hold everywhere:
- *  - A function that can fail returns sdx_status; 0 is success. The text of the first failure since the
- *    call began is sdx_error(cx): one line, without a full stop.
+ *  - A function that can fail returns sdx_status; 0 is success. The text of the first failure since
+ * the call began is sdx_error(cx): one line, without a full stop.
  *  - Out parameters are set to NULL on failure. Destroy functions accept NULL.
- *  - `create`/`open`/`load`/`take`: the caller owns the result. A plain noun: borrowed from its parent.
+ *  - `create`/`open`/`load`/`take`: the caller owns the result. A plain noun: borrowed from its
+ * parent.
  *  - Option structs start with their size; fill them with their `_init` function.
  *  - A model is immutable and may be shared by threads. A session is used by one thread at a time.
  *  - Sizes are in bytes, times in nanoseconds unless the name says otherwise. Strings are UTF-8.
@@ -51,16 +52,16 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
-#define SDX_API __attribute__((visibility("default")))
+#define SDX_API        __attribute__((visibility("default")))
 #define SDX_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define SDX_API
 #define SDX_MUST_CHECK
 #endif
 
-#define SDX_VERSION_MAJOR 0
-#define SDX_VERSION_MINOR 1
-#define SDX_VERSION_PATCH 0
+#define SDX_VERSION_MAJOR  0
+#define SDX_VERSION_MINOR  1
+#define SDX_VERSION_PATCH  0
 #define SDX_VERSION_STRING "0.1.0"
 
 /* The version of the library that is loaded, "MAJOR.MINOR.PATCH". Static storage. */
@@ -95,7 +96,8 @@ SDX_API const char *sdx_status_meaning(sdx_status status);
 
 /* ---- element types --------------------------------------------------------------------------- */
 
-/* X(name, ONNX number, bits an element, ONNX name). The numbers are those of onnx.TensorProto.DataType. */
+/* X(name, ONNX number, bits an element, ONNX name). The numbers are those of
+ * onnx.TensorProto.DataType. */
 #define SDX_DTYPES(X)                                                                              \
     X(SDX_F32, 1, 32, "float")                                                                     \
     X(SDX_U8, 2, 8, "uint8")                                                                       \
@@ -138,15 +140,17 @@ typedef enum sdx_kind {
     SDX_KIND_SEQUENCE = 2, /* items: values of one type */
     SDX_KIND_OPTIONAL = 3, /* items: none or one */
     SDX_KIND_MAP = 4,      /* items: a tensor of keys and a tensor (or sequence) of values */
-    SDX_KIND_SPARSE = 5    /* items: values [n] and indices [n] or [n, rank]; dims: the dense shape */
+    SDX_KIND_SPARSE = 5 /* items: values [n] and indices [n] or [n, rank]; dims: the dense shape */
 } sdx_kind;
 
 /* "float", "int64", ...; "undefined" for an unknown one. Static storage. */
 SDX_API const char *sdx_dtype_name(sdx_dtype dtype);
-/* Bits an element takes: 4 for int4, 128 for a string's pointer and length; 0 for an unknown one. */
+/* Bits an element takes: 4 for int4, 128 for a string's pointer and length; 0 for an unknown one.
+ */
 SDX_API int sdx_dtype_bits(sdx_dtype dtype);
 
-/* ---- context: errors, log, memory, threads ----------------------------------------------------- */
+/* ---- context: errors, log, memory, threads -----------------------------------------------------
+ */
 
 typedef struct sdx_context sdx_context;
 typedef struct sdx_model sdx_model;
@@ -163,15 +167,16 @@ typedef enum sdx_log_level {
 typedef void (*sdx_log_fn)(sdx_log_level level, const char *area, const char *text, void *user);
 
 typedef struct sdx_context_options {
-    size_t size;             /* sizeof(sdx_context_options) */
-    sdx_log_fn log;          /* NULL: silent */
+    size_t size;    /* sizeof(sdx_context_options) */
+    sdx_log_fn log; /* NULL: silent */
     void *log_user;
-    sdx_log_level log_level; /* what is below it is not sent; SDX_LOG_WARNING */
-    void *(*alloc)(size_t size, void *user);  /* NULL: malloc; may be called from several threads */
-    void (*free)(void *block, void *user);    /* NULL: free */
+    sdx_log_level log_level;                 /* what is below it is not sent; SDX_LOG_WARNING */
+    void *(*alloc)(size_t size, void *user); /* NULL: malloc; may be called from several threads */
+    void (*free)(void *block, void *user);   /* NULL: free */
     void *alloc_user;
-    size_t memory_limit;     /* bytes that may be held at once; 0: no limit */
-    int threads;             /* threads a run may use, the caller's included; 0: SDX_THREADS or the CPUs given */
+    size_t memory_limit; /* bytes that may be held at once; 0: no limit */
+    int threads; /* threads a run may use, the caller's included; 0: SDX_THREADS or the CPUs given
+                  */
 } sdx_context_options;
 
 SDX_API void sdx_context_options_init(sdx_context_options *options);
@@ -179,35 +184,44 @@ SDX_API void sdx_context_options_init(sdx_context_options *options);
  * sessions and tensors made with it must be destroyed before it. */
 SDX_API sdx_context *sdx_context_create(const sdx_context_options *options);
 SDX_API void sdx_context_destroy(sdx_context *cx);
-/* The text of the last failed call that was given `cx` (or an object made with it): one line, "" when
- * there was none. Valid until the next failing call. */
+/* The text of the last failed call that was given `cx` (or an object made with it): one line, ""
+ * when there was none. Valid until the next failing call. */
 SDX_API const char *sdx_error(const sdx_context *cx);
 /* Bytes held now, and the most that were held at once, through this context. */
 SDX_API size_t sdx_memory_now(const sdx_context *cx);
 SDX_API size_t sdx_memory_peak(const sdx_context *cx);
 /* One row a use ("weights", "slab", ...): returns false when `i` is past the end. */
-SDX_API bool sdx_memory_row(const sdx_context *cx, int i, const char **tag, size_t *now, size_t *peak);
-/* Name of the instruction set the kernels use ("generic", "avx2", "avx512", "avx512vnni"); SDX_CPU masks it. */
+SDX_API bool sdx_memory_row(const sdx_context *cx, int i, const char **tag, size_t *now,
+                            size_t *peak);
+/* Name of the instruction set the kernels use ("generic", "avx2", "avx512", "avx512vnni"); SDX_CPU
+ * masks it. */
 SDX_API const char *sdx_cpu_name(void);
 /* The threads that `cx` uses. */
 SDX_API int sdx_threads(const sdx_context *cx);
 
-/* ---- tensors and other values ------------------------------------------------------------------ */
+/* ---- tensors and other values ------------------------------------------------------------------
+ */
 
 /* A tensor with memory of its own, zeroed. dims: `rank` lengths >= 0. The caller owns *out. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create(sdx_context *cx, sdx_dtype dtype, int rank,
                                                     const int64_t *dims, sdx_tensor **out);
-/* A tensor over the caller's memory, row-major and packed; `data` must outlive the tensor. Not for strings. */
+/* A tensor over the caller's memory, row-major and packed; `data` must outlive the tensor. Not for
+ * strings. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_view(sdx_context *cx, sdx_dtype dtype, int rank,
-                                                  const int64_t *dims, void *data, sdx_tensor **out);
+                                                  const int64_t *dims, void *data,
+                                                  sdx_tensor **out);
 /* A tensor of strings; the texts are copied. `lengths` may be NULL: then texts end with NUL. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_strings(sdx_context *cx, int rank, const int64_t *dims,
-                                                            const char *const *texts, const size_t *lengths,
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_strings(sdx_context *cx, int rank,
+                                                            const int64_t *dims,
+                                                            const char *const *texts,
+                                                            const size_t *lengths,
                                                             sdx_tensor **out);
-/* A sequence, optional, map or sparse tensor of `count` items (see sdx_kind); the items are retained,
- * the caller keeps its own. For an empty sequence or optional `dtype` names the element type. */
+/* A sequence, optional, map or sparse tensor of `count` items (see sdx_kind); the items are
+ * retained, the caller keeps its own. For an empty sequence or optional `dtype` names the element
+ * type. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype,
-                                                   int64_t count, sdx_tensor *const *items, sdx_tensor **out);
+                                                   int64_t count, sdx_tensor *const *items,
+                                                   sdx_tensor **out);
 SDX_API void sdx_tensor_destroy(sdx_tensor *tensor);
 
 SDX_API sdx_kind sdx_tensor_kind(const sdx_tensor *tensor);
@@ -216,7 +230,8 @@ SDX_API int sdx_tensor_rank(const sdx_tensor *tensor);
 SDX_API const int64_t *sdx_tensor_dims(const sdx_tensor *tensor); /* rank lengths; borrowed */
 SDX_API int64_t sdx_tensor_count(const sdx_tensor *tensor);       /* elements, or items */
 SDX_API size_t sdx_tensor_bytes(const sdx_tensor *tensor);
-SDX_API void *sdx_tensor_data(sdx_tensor *tensor);                /* elements, row-major, packed; NULL for strings */
+SDX_API void *
+sdx_tensor_data(sdx_tensor *tensor); /* elements, row-major, packed; NULL for strings */
 SDX_API const void *sdx_tensor_const_data(const sdx_tensor *tensor);
 /* Element `i` as a double (complex: real part; strings: 0). */
 SDX_API double sdx_tensor_f64(const sdx_tensor *tensor, int64_t i);
@@ -227,55 +242,60 @@ SDX_API const char *sdx_tensor_string(const sdx_tensor *tensor, int64_t i, size_
 /* Item `i` of a sequence, optional, map or sparse tensor; borrowed; NULL past the end. */
 SDX_API sdx_tensor *sdx_tensor_item(const sdx_tensor *tensor, int64_t i);
 
-/* .npy (one array), .npz member (path "file.npz", `member` its name, or NULL for the only one), and .pb with
- * a TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto (`kind` and `dtype` say which is
- * expected, as the file does not; SDX_KIND_NONE: tensor). */
-SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_npy(sdx_context *cx, const char *path, sdx_tensor **out);
-SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_npz(sdx_context *cx, const char *path, const char *member,
+/* .npy (one array), .npz member (path "file.npz", `member` its name, or NULL for the only one), and
+ * .pb with a TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto (`kind` and
+ * `dtype` say which is expected, as the file does not; SDX_KIND_NONE: tensor). */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_npy(sdx_context *cx, const char *path,
                                                       sdx_tensor **out);
-SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_pb(sdx_context *cx, const char *path, sdx_kind kind,
-                                                     sdx_tensor **out);
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_npz(sdx_context *cx, const char *path,
+                                                      const char *member, sdx_tensor **out);
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_load_pb(sdx_context *cx, const char *path,
+                                                     sdx_kind kind, sdx_tensor **out);
 SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_save_npy(sdx_context *cx, const char *path,
                                                       const sdx_tensor *tensor);
 SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_save_npz(sdx_context *cx, const char *path, int count,
-                                                      const char *const *names, sdx_tensor *const *tensors);
-SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_save_pb(sdx_context *cx, const char *path, const char *name,
-                                                     const sdx_tensor *tensor);
+                                                      const char *const *names,
+                                                      sdx_tensor *const *tensors);
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_save_pb(sdx_context *cx, const char *path,
+                                                     const char *name, const sdx_tensor *tensor);
 
 /* How two values differ. */
 typedef struct sdx_difference {
-    bool same_type;          /* kind, element type and shape agree; nothing else is set when they do not */
-    int64_t count;           /* elements compared */
+    bool same_type; /* kind, element type and shape agree; nothing else is set when they do not */
+    int64_t count;  /* elements compared */
     int64_t count_bad;       /* elements over the tolerance */
     int64_t first_bad;       /* flat index of the first of them, or -1 */
     double found, expected;  /* there */
     double max_abs, max_rel; /* the largest differences; rel: against |expected|, 0/0 is 0 */
     double peak;             /* largest finite |expected| */
-    bool arg_max_equal;      /* the largest element of each row of the last axis is at the same place */
+    bool arg_max_equal; /* the largest element of each row of the last axis is at the same place */
 } sdx_difference;
 
 typedef struct sdx_tolerance {
     size_t size;
-    double rtol, atol;  /* passes when |found - expected| <= atol + rtol * |expected| ... */
-    double peak;        /* ... or, when > 0, when |found - expected| <= peak * (largest |expected|) */
+    double rtol, atol; /* passes when |found - expected| <= atol + rtol * |expected| ... */
+    double peak; /* ... or, when > 0, when |found - expected| <= peak * (largest |expected|) */
 } sdx_tolerance;
 
 SDX_API void sdx_tolerance_init(sdx_tolerance *tolerance); /* rtol 1e-3, atol 1e-7, peak 0 */
-/* Compares element by element (sequences and maps item by item; strings for equality; NaN equals NaN). */
-SDX_API void sdx_compare(const sdx_tensor *found, const sdx_tensor *expected, const sdx_tolerance *tolerance,
-                         sdx_difference *difference);
+/* Compares element by element (sequences and maps item by item; strings for equality; NaN equals
+ * NaN). */
+SDX_API void sdx_compare(const sdx_tensor *found, const sdx_tensor *expected,
+                         const sdx_tolerance *tolerance, sdx_difference *difference);
 
-/* ---- models ------------------------------------------------------------------------------------ */
+/* ---- models ------------------------------------------------------------------------------------
+ */
 
 typedef struct sdx_model_options {
     size_t size;
-    bool check_fully;     /* run the whole checker first, as sdx_check does; true */
-    size_t memory_limit;  /* bytes this model and its sessions may hold; 0: the context's limit only */
+    bool check_fully; /* run the whole checker first, as sdx_check does; true */
+    size_t
+        memory_limit; /* bytes this model and its sessions may hold; 0: the context's limit only */
 } sdx_model_options;
 
 SDX_API void sdx_model_options_init(sdx_model_options *options);
-/* Maps the file (it must not change while the model lives) and reads external data from the model's own
- * folder only. The caller owns *out. */
+/* Maps the file (it must not change while the model lives) and reads external data from the model's
+ * own folder only. The caller owns *out. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_open(sdx_context *cx, const char *path,
                                                  const sdx_model_options *options, sdx_model **out);
 /* The same from memory; the bytes must outlive the model. External data: refused. */
@@ -283,24 +303,26 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_model_load(sdx_context *cx, const void *by
                                                  const sdx_model_options *options, sdx_model **out);
 SDX_API void sdx_model_destroy(sdx_model *model);
 /* Writes the model as it was read: every field, unknown ones included. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model, const char *path);
+SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model,
+                                                 const char *path);
 
 /* What the model says of an input or output. Borrowed from the model. */
 typedef struct sdx_value_info {
     const char *name;
     sdx_kind kind;
-    sdx_dtype dtype;               /* of the elements; for maps of the values */
-    sdx_dtype key_dtype;           /* maps only */
-    int rank;                      /* -1: unknown */
-    const int64_t *dims;           /* -1: not a constant */
-    const char *const *dim_names;  /* symbolic names; an entry is NULL when the dimension has none */
-    bool optional;                 /* input with an initializer: need not be fed */
-    const char *type;              /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
+    sdx_dtype dtype;              /* of the elements; for maps of the values */
+    sdx_dtype key_dtype;          /* maps only */
+    int rank;                     /* -1: unknown */
+    const int64_t *dims;          /* -1: not a constant */
+    const char *const *dim_names; /* symbolic names; an entry is NULL when the dimension has none */
+    bool optional;                /* input with an initializer: need not be fed */
+    const char *type;             /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
 } sdx_value_info;
 
 SDX_API int sdx_model_count_inputs(const sdx_model *model);
 SDX_API int sdx_model_count_outputs(const sdx_model *model);
-SDX_API const sdx_value_info *sdx_model_input(const sdx_model *model, int i);  /* NULL past the end */
+SDX_API const sdx_value_info *sdx_model_input(const sdx_model *model,
+                                              int i); /* NULL past the end */
 SDX_API const sdx_value_info *sdx_model_output(const sdx_model *model, int i);
 
 typedef struct sdx_model_facts {
@@ -311,13 +333,13 @@ typedef struct sdx_model_facts {
     const int64_t *opset_versions;
     int count_metadata;
     const char *const *metadata_keys, *const *metadata_values;
-    int count_nodes;         /* of all graphs and function bodies */
+    int count_nodes; /* of all graphs and function bodies */
     int count_functions;
     int count_initializers;
-    int64_t parameters;      /* elements of all initializers and tensor constants */
+    int64_t parameters; /* elements of all initializers and tensor constants */
     size_t parameter_bytes;
-    int64_t macs;            /* multiply-accumulates of one run with unknown dimensions taken as 1 */
-    bool macs_exact;         /* false: a dimension was unknown, or a shape depends on data */
+    int64_t macs;    /* multiply-accumulates of one run with unknown dimensions taken as 1 */
+    bool macs_exact; /* false: a dimension was unknown, or a shape depends on data */
 } sdx_model_facts;
 
 SDX_API const sdx_model_facts *sdx_model_get_facts(const sdx_model *model);
@@ -327,7 +349,7 @@ typedef struct sdx_op_use {
     const char *domain, *name; /* domain "ai.onnx" for the standard's */
     int opset;
     int count;
-    const char *unsupported;   /* NULL, or why it cannot run */
+    const char *unsupported; /* NULL, or why it cannot run */
 } sdx_op_use;
 
 SDX_API int sdx_model_count_op_uses(const sdx_model *model);
@@ -335,25 +357,32 @@ SDX_API const sdx_op_use *sdx_model_op_use(const sdx_model *model, int i);
 
 typedef void (*sdx_text_fn)(const char *text, void *user); /* one line, without newline */
 /* Prints the graphs, a line a node. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_model_print(sdx_context *cx, const sdx_model *model, sdx_text_fn line,
-                                                  void *user);
-/* Checks a file against the standard and calls `fault` for every fault found: one line each, with the place.
- * Returns SDX_BAD_MODEL when there was one. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_check(sdx_context *cx, const char *path, sdx_text_fn fault, void *user);
+SDX_API SDX_MUST_CHECK sdx_status sdx_model_print(sdx_context *cx, const sdx_model *model,
+                                                  sdx_text_fn line, void *user);
+/* Checks a file against the standard and calls `fault` for every fault found: one line each, with
+ * the place. Returns SDX_BAD_MODEL when there was one. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_check(sdx_context *cx, const char *path, sdx_text_fn fault,
+                                            void *user);
 SDX_API SDX_MUST_CHECK sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size,
                                                   sdx_text_fn fault, void *user);
 
-/* ---- sessions ---------------------------------------------------------------------------------- */
+/* ---- sessions ----------------------------------------------------------------------------------
+ */
 
-typedef enum sdx_level { SDX_LEVEL_NONE = 0, SDX_LEVEL_BASIC = 1, SDX_LEVEL_EXTENDED = 2, SDX_LEVEL_ALL = 99 } sdx_level;
+typedef enum sdx_level {
+    SDX_LEVEL_NONE = 0,
+    SDX_LEVEL_BASIC = 1,
+    SDX_LEVEL_EXTENDED = 2,
+    SDX_LEVEL_ALL = 99
+} sdx_level;
 
 typedef struct sdx_session_options {
     size_t size;
-    int threads;          /* 0: the context's */
-    sdx_level level;      /* of graph optimisation; SDX_LEVEL_ALL */
-    bool profile;         /* record the time of every node */
-    int plans;            /* input shapes whose plans are kept; 8 */
-    size_t memory_limit;  /* bytes this session may hold; 0: none of its own */
+    int threads;         /* 0: the context's */
+    sdx_level level;     /* of graph optimisation; SDX_LEVEL_ALL */
+    bool profile;        /* record the time of every node */
+    int plans;           /* input shapes whose plans are kept; 8 */
+    size_t memory_limit; /* bytes this session may hold; 0: none of its own */
 } sdx_session_options;
 
 typedef struct sdx_feed {
@@ -363,45 +392,50 @@ typedef struct sdx_feed {
 
 SDX_API void sdx_session_options_init(sdx_session_options *options);
 SDX_API SDX_MUST_CHECK sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model,
-                                                     const sdx_session_options *options, sdx_session **out);
+                                                     const sdx_session_options *options,
+                                                     sdx_session **out);
 SDX_API void sdx_session_destroy(sdx_session *session);
-/* Runs the model. `feeds` name inputs; an output named in `names` (NULL: all, in the model's order) comes
- * back in outputs[i]. An entry that is not NULL on entry is a tensor of the right type and shape to write
- * into; otherwise the caller owns what comes back. On failure entries that were NULL stay NULL. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds, const sdx_feed *feeds,
-                                          int count_outputs, const char *const *names, sdx_tensor **outputs);
-/* Makes a run under way in another thread return SDX_CANCELLED soon (within 50 ms). Any thread may call it. */
+/* Runs the model. `feeds` name inputs; an output named in `names` (NULL: all, in the model's order)
+ * comes back in outputs[i]. An entry that is not NULL on entry is a tensor of the right type and
+ * shape to write into; otherwise the caller owns what comes back. On failure entries that were NULL
+ * stay NULL. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds,
+                                          const sdx_feed *feeds, int count_outputs,
+                                          const char *const *names, sdx_tensor **outputs);
+/* Makes a run under way in another thread return SDX_CANCELLED soon (within 50 ms). Any thread may
+ * call it. */
 SDX_API void sdx_cancel(sdx_session *session);
 /* The text of this session's last failure; "" when there was none. */
 SDX_API const char *sdx_session_error(const sdx_session *session);
 
 /* One node of the last runs, in order of execution; times are sums over `runs`. */
 typedef struct sdx_profile_row {
-    const char *name;      /* of the node; may be "" */
-    const char *op;        /* operator type, or the kernel's name for work the engine added */
-    const char *kernel;    /* what ran */
-    const char *shapes;    /* "f32[1,3,8,8] f32[4,3,3,3] -> f32[1,4,8,8]" */
+    const char *name;   /* of the node; may be "" */
+    const char *op;     /* operator type, or the kernel's name for work the engine added */
+    const char *kernel; /* what ran */
+    const char *shapes; /* "f32[1,3,8,8] f32[4,3,3,3] -> f32[1,4,8,8]" */
     int64_t runs;
-    int64_t ns;            /* time taken by all runs */
-    int64_t start_ns;      /* begin within the last run */
-    int64_t last_ns;       /* duration in the last run */
-    double flops;          /* of one run */
-    double bytes;          /* read and written by one run */
+    int64_t ns;       /* time taken by all runs */
+    int64_t start_ns; /* begin within the last run */
+    int64_t last_ns;  /* duration in the last run */
+    double flops;     /* of one run */
+    double bytes;     /* read and written by one run */
 } sdx_profile_row;
 
 /* NULL past the end. Borrowed; valid until the next run. */
 SDX_API const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i);
 SDX_API void sdx_session_profile_reset(sdx_session *session);
 
-/* ---- what is supported --------------------------------------------------------------------------- */
+/* ---- what is supported
+ * --------------------------------------------------------------------------- */
 
 typedef struct sdx_op_info {
     const char *domain, *name;
-    int since;               /* the standard's version that this row describes */
+    int since; /* the standard's version that this row describes */
     bool deprecated;
-    const char *support;     /* "kernel", "lowering", "function" or NULL when it cannot run */
-    const char *note;        /* limits, or NULL */
-    const char *types;       /* element types of its first type variable, "float, double" */
+    const char *support; /* "kernel", "lowering", "function" or NULL when it cannot run */
+    const char *note;    /* limits, or NULL */
+    const char *types;   /* element types of its first type variable, "float, double" */
 } sdx_op_info;
 
 /* Row `i` of the operator table, sorted by domain, name and version; false past the end. */

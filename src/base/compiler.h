@@ -5,21 +5,22 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define SDX_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
-#define SDX_INLINE static inline __attribute__((always_inline))
-#define SDX_LIKELY(x) __builtin_expect(!!(x), 1)
-#define SDX_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define SDX_UNUSED __attribute__((unused))
+#define SDX_INLINE              static inline __attribute__((always_inline))
+#define SDX_LIKELY(x)           __builtin_expect(!!(x), 1)
+#define SDX_UNLIKELY(x)         __builtin_expect(!!(x), 0)
+#define SDX_UNUSED              __attribute__((unused))
 #else
 #define SDX_PRINTF(text, first)
-#define SDX_INLINE static inline
-#define SDX_LIKELY(x) (x)
+#define SDX_INLINE      static inline
+#define SDX_LIKELY(x)   (x)
 #define SDX_UNLIKELY(x) (x)
 #define SDX_UNUSED
 #endif
 
 #define SDX_COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Our invariants. On in debug builds, tests and fuzzers (SDX_ASSERTS=1); never for data from outside. */
+/* Our invariants. On in debug builds, tests and fuzzers (SDX_ASSERTS=1); never for data from
+ * outside. */
 #if defined(SDX_ASSERTS) && SDX_ASSERTS
 void sdx_assert_failed(const char *text, const char *file, int line);
 #define SDX_ASSERT(x) ((x) ? (void)0 : sdx_assert_failed(#x, __FILE__, __LINE__))

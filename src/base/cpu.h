@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* X(id, name). Sets in rising order within an architecture; a set includes what stands before it there.
- * avx2: with FMA and F16C. avx512: F BW DQ VL CD. dotprod, i8mm: aarch64. */
+/* X(id, name). Sets in rising order within an architecture; a set includes what stands before it
+ * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. dotprod, i8mm: aarch64. */
 #define SDX_CPU_SETS(X)                                                                            \
     X(SDX_CPU_GENERIC, "generic")                                                                  \
     X(SDX_CPU_AVX2, "avx2")                                                                        \
@@ -23,14 +23,17 @@ enum sdx_cpu_set {
         SDX_CPU_SET_COUNT
 };
 
-/* Has this machine the set, and does the mask (SDX_CPU=generic|avx2|...; unset: everything) allow it? Read once. */
+/* Has this machine the set, and does the mask (SDX_CPU=generic|avx2|...; unset: everything) allow
+ * it? Read once. */
 bool sdx_cpu_has(enum sdx_cpu_set set);
 bool sdx_cpu_has_unmasked(enum sdx_cpu_set set);
 /* false: SDX_CPU holds a name that is not in the list (its text in *bad). */
 bool sdx_cpu_mask_ok(const char **bad);
 enum sdx_cpu_set sdx_cpu_best(void);
 const char *sdx_cpu_set_name(enum sdx_cpu_set set);
-struct sdx_cpu_caches { size_t l1d, l2, l3; };
+struct sdx_cpu_caches {
+    size_t l1d, l2, l3;
+};
 /* Of one core; sensible defaults where the system does not tell. */
 struct sdx_cpu_caches sdx_cpu_caches(void);
 #endif

@@ -12,25 +12,29 @@ struct sdx_file_map {
     bool mapped;
 };
 
-/* Maps a regular file. Errors name the path and the reason (not there, a directory, no permission ...). */
-SDX_MUST_CHECK enum sdx_status sdx_file_map_open(struct sdx_context *cx, const char *path, struct sdx_file_map *out);
-/* Maps `relative` below `folder`: refuses an empty or absolute path, "..", and anything whose real path
- * leaves the folder (symbolic links are resolved), and what is not a regular file. */
+/* Maps a regular file. Errors name the path and the reason (not there, a directory, no permission
+ * ...). */
+SDX_MUST_CHECK enum sdx_status sdx_file_map_open(struct sdx_context *cx, const char *path,
+                                                 struct sdx_file_map *out);
+/* Maps `relative` below `folder`: refuses an empty or absolute path, "..", and anything whose real
+ * path leaves the folder (symbolic links are resolved), and what is not a regular file. */
 SDX_MUST_CHECK enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, const char *folder,
-                                                       struct sdx_str relative, struct sdx_file_map *out);
+                                                       struct sdx_str relative,
+                                                       struct sdx_file_map *out);
 void sdx_file_map_close(struct sdx_file_map *map);
 
 /* Writes through a temporary file in the same folder and renames it: readers see all or nothing. */
 struct sdx_file_writer {
     struct sdx_context *cx;
-    void *stream;       /* FILE */
+    void *stream; /* FILE */
     char *path, *path_temp;
 };
 SDX_MUST_CHECK enum sdx_status sdx_file_writer_open(struct sdx_context *cx, const char *path,
                                                     struct sdx_file_writer *out);
-SDX_MUST_CHECK enum sdx_status sdx_file_writer_put(struct sdx_file_writer *w, const void *bytes, size_t size);
+SDX_MUST_CHECK enum sdx_status sdx_file_writer_put(struct sdx_file_writer *w, const void *bytes,
+                                                   size_t size);
 SDX_MUST_CHECK enum sdx_status sdx_file_writer_close(struct sdx_file_writer *w); /* commits */
-void sdx_file_writer_abandon(struct sdx_file_writer *w);                         /* after a failure; removes the rest */
+void sdx_file_writer_abandon(struct sdx_file_writer *w); /* after a failure; removes the rest */
 /* Folder part of a path in `arena`, "." when there is none. */
 char *sdx_path_folder(struct sdx_arena *arena, const char *path);
 #endif

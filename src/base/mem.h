@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counted memory: the only callers of malloc. Every block is 64-byte aligned, carries its size and a tag,
- * counts against a limit, and can be made to fail for tests. Safe from several threads. */
+ * Counted memory: the only callers of malloc. Every block is 64-byte aligned, carries its size and
+ * a tag, counts against a limit, and can be made to fail for tests. Safe from several threads. */
 #ifndef SDX_BASE_MEM_H
 #define SDX_BASE_MEM_H
 
@@ -30,13 +30,13 @@ struct sdx_mem {
     void *(*alloc)(size_t size, void *user); /* NULL: malloc */
     void (*free)(void *block, void *user);
     void *user;
-    struct sdx_mem *parent;  /* counts and limits apply there too; NULL at the top */
-    size_t limit;            /* 0: none */
+    struct sdx_mem *parent; /* counts and limits apply there too; NULL at the top */
+    size_t limit;           /* 0: none */
     atomic_size_t now, peak;
     atomic_size_t tag_now[SDX_MEM_TAG_COUNT], tag_peak[SDX_MEM_TAG_COUNT];
-    atomic_size_t count;     /* allocations made so far: tests compare it before and after a run */
-    atomic_llong fail_at;    /* the allocation that fails counted down from here; < 0: none */
-    atomic_size_t failed;    /* size of the last allocation that was refused */
+    atomic_size_t count;  /* allocations made so far: tests compare it before and after a run */
+    atomic_llong fail_at; /* the allocation that fails counted down from here; < 0: none */
+    atomic_size_t failed; /* size of the last allocation that was refused */
     atomic_bool failed_by_limit;
 };
 
@@ -44,11 +44,12 @@ struct sdx_mem {
 void sdx_mem_init(struct sdx_mem *mem, struct sdx_mem *parent, size_t limit);
 /* Size 0 is allowed and gives a unique block. Not zeroed. NULL: no memory, or over the limit. */
 void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
-void *sdx_mem_calloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t count, size_t size); /* zeroed, checked product */
+void *sdx_mem_calloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t count,
+                     size_t size); /* zeroed, checked product */
 /* Keeps the content; on failure the old block stays. `block` may be NULL. */
 void *sdx_mem_realloc(struct sdx_mem *mem, enum sdx_mem_tag tag, void *block, size_t size);
 void sdx_mem_free(struct sdx_mem *mem, void *block); /* NULL allowed */
-size_t sdx_mem_size(const void *block); /* of a block of ours */
+size_t sdx_mem_size(const void *block);              /* of a block of ours */
 
 /* Checked size arithmetic: false when the result does not fit. */
 bool sdx_mul_size(size_t a, size_t b, size_t *out);
@@ -71,6 +72,7 @@ void sdx_arena_reset(struct sdx_arena *arena); /* all objects gone, the first bl
 void *sdx_arena_alloc(struct sdx_arena *arena, size_t size);
 void *sdx_arena_array(struct sdx_arena *arena, size_t count, size_t size); /* checked product */
 void *sdx_arena_copy(struct sdx_arena *arena, const void *bytes, size_t size);
-char *sdx_arena_strndup(struct sdx_arena *arena, const char *text, size_t length); /* NUL-terminated */
+char *sdx_arena_strndup(struct sdx_arena *arena, const char *text,
+                        size_t length); /* NUL-terminated */
 char *sdx_arena_printf(struct sdx_arena *arena, const char *format, ...);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From TensorProto to tensors: raw and typed data, external data, and the .pb files of the test suites. */
+ * From TensorProto to tensors: raw and typed data, external data, and the .pb files of the test
+ * suites. */
 #ifndef SDX_PROTO_TENSOR_DATA_H
 #define SDX_PROTO_TENSOR_DATA_H
 
@@ -14,23 +15,28 @@ struct sdx_external {
 void sdx_external_init(struct sdx_external *ex, struct sdx_arena *arena, const char *folder);
 void sdx_external_deinit(struct sdx_external *ex);
 
-/* Checks type, dims, exactly one data field with the right length, segment, external keys and bounds; the
- * texts say found and expected. On success *data (when not NULL) holds the bytes: in place (raw or external,
- * little endian as stored, alignment 1!) or decoded in `arena`; strings: array of struct sdx_str in `arena`. */
+/* Checks type, dims, exactly one data field with the right length, segment, external keys and
+ * bounds; the texts say found and expected. On success *data (when not NULL) holds the bytes: in
+ * place (raw or external, little endian as stored, alignment 1!) or decoded in `arena`; strings:
+ * array of struct sdx_str in `arena`. */
 SDX_MUST_CHECK enum sdx_status sdx_onnx_tensor_data(struct sdx_context *cx, struct sdx_arena *arena,
-                                                    struct sdx_external *ex, const struct sdx_onnx_tensor *from,
+                                                    struct sdx_external *ex,
+                                                    const struct sdx_onnx_tensor *from,
                                                     const void **data);
-/* As a constant operand in `arena` (refs 0, is_constant). Data is used in place where its address is aligned
- * to the element size, otherwise copied into the arena. */
-SDX_MUST_CHECK enum sdx_status sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena *arena,
-                                                      struct sdx_external *ex, const struct sdx_onnx_tensor *from,
-                                                      struct sdx_tensor **out);
-/* Sparse initializer, expanded to a dense constant (checks index order and range; size limited by `limit` bytes). */
-SDX_MUST_CHECK enum sdx_status sdx_onnx_sparse_import(struct sdx_context *cx, struct sdx_arena *arena,
-                                                      struct sdx_external *ex, const struct sdx_onnx_sparse *from,
-                                                      size_t limit, struct sdx_tensor **out);
-/* .pb files: TensorProto, SequenceProto, OptionalProto, MapProto, SparseTensorProto as `kind` says. */
-SDX_MUST_CHECK enum sdx_status sdx_pb_load(struct sdx_context *cx, const char *path, int kind, struct sdx_tensor **out);
-SDX_MUST_CHECK enum sdx_status sdx_pb_save(struct sdx_context *cx, const char *path, const char *name,
-                                           const struct sdx_tensor *tensor);
+/* As a constant operand in `arena` (refs 0, is_constant). Data is used in place where its address
+ * is aligned to the element size, otherwise copied into the arena. */
+SDX_MUST_CHECK enum sdx_status
+sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena *arena, struct sdx_external *ex,
+                       const struct sdx_onnx_tensor *from, struct sdx_tensor **out);
+/* Sparse initializer, expanded to a dense constant (checks index order and range; size limited by
+ * `limit` bytes). */
+SDX_MUST_CHECK enum sdx_status
+sdx_onnx_sparse_import(struct sdx_context *cx, struct sdx_arena *arena, struct sdx_external *ex,
+                       const struct sdx_onnx_sparse *from, size_t limit, struct sdx_tensor **out);
+/* .pb files: TensorProto, SequenceProto, OptionalProto, MapProto, SparseTensorProto as `kind` says.
+ */
+SDX_MUST_CHECK enum sdx_status sdx_pb_load(struct sdx_context *cx, const char *path, int kind,
+                                           struct sdx_tensor **out);
+SDX_MUST_CHECK enum sdx_status sdx_pb_save(struct sdx_context *cx, const char *path,
+                                           const char *name, const struct sdx_tensor *tensor);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tensors and the other ONNX values (sequence, optional, map, sparse), and the type of a value.
  * The same struct is a public handle (refs >= 1, freed by release) and an operand inside a plan
- * (refs == 0, storage and dims belong to the plan). Elements are row-major and packed; elements of less than
- * a byte are packed low bits first, as in TensorProto.raw_data. */
+ * (refs == 0, storage and dims belong to the plan). Elements are row-major and packed; elements of
+ * less than a byte are packed low bits first, as in TensorProto.raw_data. */
 #ifndef SDX_TENSOR_TENSOR_H
 #define SDX_TENSOR_TENSOR_H
 
@@ -12,71 +12,85 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { SDX_RANK_MAX = 64, SDX_RANK_INLINE = 6 }; /* 64: what NumPy 2 allows; checked wherever a shape enters */
+enum {
+    SDX_RANK_MAX = 64,
+    SDX_RANK_INLINE = 6
+}; /* 64: what NumPy 2 allows; checked wherever a shape enters */
 
 struct sdx_tensor {
-    void *data;            /* elements; strings: array of struct sdx_str; NULL while a plan has not placed it */
-    const int64_t *dims;   /* rank lengths >= 0 */
-    int64_t count;         /* elements; items for sequence, optional, map, sparse */
-    size_t bytes;          /* of the elements */
+    void
+        *data; /* elements; strings: array of struct sdx_str; NULL while a plan has not placed it */
+    const int64_t *dims;       /* rank lengths >= 0 */
+    int64_t count;             /* elements; items for sequence, optional, map, sparse */
+    size_t bytes;              /* of the elements */
     struct sdx_tensor **items; /* retained; NULL for tensors */
-    struct sdx_mem *mem;   /* what owns_data came from */
+    struct sdx_mem *mem;       /* what owns_data came from */
     int32_t rank;
     atomic_int refs;
-    uint8_t kind;          /* enum sdx_kind */
-    uint8_t dtype;         /* enum sdx_dtype; of empty sequences and optionals: the element type */
-    bool is_constant;      /* same value in every run: may be folded and packed */
-    bool owns_data;        /* `data` (and `items`) are freed with the tensor */
+    uint8_t kind;     /* enum sdx_kind */
+    uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
+    bool is_constant; /* same value in every run: may be folded and packed */
+    bool owns_data;   /* `data` (and `items`) are freed with the tensor */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
 
-/* The static type of a value. A dimension >= 0 is known; -1 is unknown; < -1 is symbol -(d + 2) of the
- * graph's symbol table, and equal symbols are equal lengths. */
+/* The static type of a value. A dimension >= 0 is known; -1 is unknown; < -1 is symbol -(d + 2) of
+ * the graph's symbol table, and equal symbols are equal lengths. */
 struct sdx_type {
-    uint8_t kind;              /* SDX_KIND_NONE: nothing known */
-    uint8_t dtype;             /* of elements (of map values) ; SDX_DTYPE_NONE: unknown */
-    uint8_t key_dtype;         /* maps */
-    bool has_shape;            /* tensor, sparse: rank and dims are known */
+    uint8_t kind;      /* SDX_KIND_NONE: nothing known */
+    uint8_t dtype;     /* of elements (of map values) ; SDX_DTYPE_NONE: unknown */
+    uint8_t key_dtype; /* maps */
+    bool has_shape;    /* tensor, sparse: rank and dims are known */
     int32_t rank;
     const int64_t *dims;
-    const struct sdx_type *elem; /* sequence, optional: of the items; map: of the values; else NULL */
+    const struct sdx_type
+        *elem; /* sequence, optional: of the items; map: of the values; else NULL */
 };
 
 /* bits a element 0: unknown type */
-static inline bool sdx_dtype_is_valid(int dtype) { return dtype >= SDX_F32 && dtype <= SDX_I2; }
+static inline bool sdx_dtype_is_valid(int dtype)
+{
+    return dtype >= SDX_F32 && dtype <= SDX_I2;
+}
 bool sdx_dtype_is_float(int dtype);   /* f16 bf16 f32 f64 and the 8- and 4-bit ones */
 bool sdx_dtype_is_integer(int dtype); /* signed or unsigned, 2 to 64 bits; not bool */
 bool sdx_dtype_is_signed(int dtype);  /* integers and floats that can be negative */
 bool sdx_dtype_is_complex(int dtype);
 /* Bytes that `count` elements take: sub-byte types are packed. false: does not fit in size_t. */
 bool sdx_dtype_bytes(int dtype, int64_t count, size_t *bytes);
-/* Product of dims. false: overflow, or a negative length. Zero lengths give 0 whatever the others are (the
- * others must still be >= 0). */
+/* Product of dims. false: overflow, or a negative length. Zero lengths give 0 whatever the others
+ * are (the others must still be >= 0). */
 bool sdx_dims_count(const int64_t *dims, int rank, int64_t *count);
 bool sdx_dims_equal(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
 
-/* New handle with zeroed memory of its own. Checks dtype, rank and sizes; for strings all are "". */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank, const int64_t *dims,
-                                              struct sdx_tensor **out);
+/* New handle with zeroed memory of its own. Checks dtype, rank and sizes; for strings all are "".
+ */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank,
+                                              const int64_t *dims, struct sdx_tensor **out);
 /* New handle over memory that is not ours. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank, const int64_t *dims,
-                                                   void *data, struct sdx_tensor **out);
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank,
+                                                   const int64_t *dims, void *data,
+                                                   struct sdx_tensor **out);
 /* New tensor of strings; the texts are copied into its one block. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_new_strings(struct sdx_context *cx, int rank, const int64_t *dims,
-                                                      const struct sdx_str *texts, struct sdx_tensor **out);
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_strings(struct sdx_context *cx, int rank,
+                                                      const int64_t *dims,
+                                                      const struct sdx_str *texts,
+                                                      struct sdx_tensor **out);
 /* New sequence, optional, map or sparse value; items are retained. rank/dims: sparse only. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int kind, int dtype, int64_t count,
-                                                    struct sdx_tensor *const *items, int rank, const int64_t *dims,
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int kind, int dtype,
+                                                    int64_t count, struct sdx_tensor *const *items,
+                                                    int rank, const int64_t *dims,
                                                     struct sdx_tensor **out);
 /* Deep copy as a handle of its own. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from,
-                                                struct sdx_tensor **out);
+SDX_MUST_CHECK enum sdx_status
+sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */
 
 /* "f32[1,3,224,224]", "seq(2 items)": into buf, always NUL-terminated. Returns buf. */
 const char *sdx_tensor_describe(const struct sdx_tensor *tensor, char *buf, size_t size);
-const char *sdx_dims_describe(const int64_t *dims, int rank, char *buf, size_t size); /* "[1,3,?]" */
+const char *sdx_dims_describe(const int64_t *dims, int rank, char *buf,
+                              size_t size); /* "[1,3,?]" */
 /* Short names as in shapes: "f32", "i64", "str" ... */
 const char *sdx_dtype_short_name(int dtype);
 #endif
