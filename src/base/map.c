@@ -62,7 +62,7 @@ static bool grow(struct sdx_map *map)
 int32_t sdx_map_get(const struct sdx_map *map, struct sdx_str key)
 {
     if (map->capacity == 0) return -1;
-    return (int32_t)find(map, key, hash_of(map, key))->stored - 1;
+    return (int32_t)(find(map, key, hash_of(map, key))->stored - 1); /* 0 gives -1 */
 }
 
 bool sdx_map_put(struct sdx_map *map, struct sdx_str key, int32_t value)
