@@ -292,3 +292,208 @@ enum sdx_status sdx_pb_load(struct sdx_context *cx, const char *path, int kind,
     sdx_file_map_close(&map);
     return status == SDX_OK ? SDX_OK : sdx_fail_where(cx, "%s", path);
 }
+
+/* ---- writing ---- */
+
+static enum sdx_status save_value(struct sdx_context *cx, struct sdx_arena *arena,
+                                  const struct sdx_tensor *from, void *out);
+
+static enum sdx_status save_tensor(struct sdx_context *cx, struct sdx_arena *arena,
+                                   const struct sdx_tensor *from, struct sdx_onnx_tensor *out)
+{
+    *out = (struct sdx_onnx_tensor){.data_type = from->dtype};
+    out->dims.count = from->rank;
+    out->dims.at = sdx_arena_copy(arena, from->dims, (size_t)from->rank * sizeof *from->dims);
+    if (!out->dims.at) return SDX_FAIL_MEMORY(cx);
+    if (from->dtype == SDX_STRING) {
+        if (from->count > INT32_MAX)
+            return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "tensor of %lld strings, expected at most %d",
+                            (long long)from->count, INT32_MAX);
+        out->strings.at = from->data;
+        out->strings.count = (int32_t)from->count;
+    } else {
+        out->has_raw = true;
+        out->raw = (struct sdx_str){from->data, from->bytes};
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status save_sparse(struct sdx_context *cx, struct sdx_arena *arena,
+                                   const struct sdx_tensor *from, struct sdx_onnx_sparse *out)
+{
+    *out = (struct sdx_onnx_sparse){.dims.count = from->rank};
+    out->dims.at = sdx_arena_copy(arena, from->dims, (size_t)from->rank * sizeof *from->dims);
+    out->values = sdx_arena_alloc(arena, sizeof *out->values);
+    out->indices = sdx_arena_alloc(arena, sizeof *out->indices);
+    if (!out->dims.at || !out->values || !out->indices) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(save_tensor(cx, arena, from->items[0], out->values));
+    return save_tensor(cx, arena, from->items[1], out->indices);
+}
+
+static int elem_of_kind(int kind)
+{
+    switch (kind) {
+    case SDX_KIND_SEQUENCE: return ELEM_SEQUENCE;
+    case SDX_KIND_OPTIONAL: return ELEM_OPTIONAL;
+    case SDX_KIND_MAP: return ELEM_MAP;
+    case SDX_KIND_SPARSE: return ELEM_SPARSE;
+    default: return ELEM_TENSOR;
+    }
+}
+
+static enum sdx_status save_sequence(struct sdx_context *cx, struct sdx_arena *arena,
+                                     const struct sdx_tensor *from, struct pb_sequence *out)
+{
+    const int kind = from->count > 0 ? from->items[0]->kind : SDX_KIND_TENSOR;
+    const size_t size = message_of(kind)->size;
+    *out = (struct pb_sequence){.elem_type = elem_of_kind(kind)};
+    if (from->count > INT32_MAX)
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "sequence of %lld items, expected at most %d",
+                        (long long)from->count, INT32_MAX);
+    const int32_t count = (int32_t)from->count;
+    char *at = sdx_arena_array(arena, (size_t)count, size);
+    if (!at) return SDX_FAIL_MEMORY(cx);
+    for (int32_t i = 0; i < count; i++) {
+        if (from->items[i]->kind != kind)
+            return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "sequence: item %d is of another kind",
+                            (int)i);
+        SDX_TRY(save_value(cx, arena, from->items[i], at + (size_t)i * size));
+    }
+    switch (kind) {
+    case SDX_KIND_SEQUENCE:
+        out->sequences = (void *)at;
+        out->count_sequences = count;
+        break;
+    case SDX_KIND_OPTIONAL:
+        out->optionals = (void *)at;
+        out->count_optionals = count;
+        break;
+    case SDX_KIND_MAP:
+        out->maps = (void *)at;
+        out->count_maps = count;
+        break;
+    case SDX_KIND_SPARSE: out->sparses = (struct sdx_onnx_sparses){(void *)at, count}; break;
+    default: out->tensors = (struct sdx_onnx_tensors){(void *)at, count};
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status save_optional(struct sdx_context *cx, struct sdx_arena *arena,
+                                     const struct sdx_tensor *from, struct pb_optional *out)
+{
+    *out = (struct pb_optional){0};
+    if (from->count == 0) {
+        out->has_elem_type = true;
+        return SDX_OK;
+    }
+    const int kind = from->items[0]->kind;
+    void *item = sdx_arena_alloc(arena, message_of(kind)->size);
+    if (!item) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(save_value(cx, arena, from->items[0], item));
+    out->elem_type = elem_of_kind(kind);
+    switch (kind) {
+    case SDX_KIND_SEQUENCE: out->sequence = item; break;
+    case SDX_KIND_OPTIONAL: out->optional = item; break;
+    case SDX_KIND_MAP: out->map = item; break;
+    case SDX_KIND_SPARSE: out->sparse = item; break;
+    default: out->tensor = item;
+    }
+    return SDX_OK;
+}
+
+/* The values of a map as a sequence of scalars. */
+static enum sdx_status save_scalars(struct sdx_context *cx, struct sdx_arena *arena,
+                                    const struct sdx_tensor *from, struct pb_sequence *out)
+{
+    const size_t size = (size_t)sdx_dtype_bits((sdx_dtype)from->dtype) / 8;
+    if (from->count > INT32_MAX || size == 0)
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "map of %lld values of type %s",
+                        (long long)from->count, sdx_dtype_short_name(from->dtype));
+    *out = (struct pb_sequence){.elem_type = ELEM_TENSOR};
+    struct sdx_onnx_tensor *items = sdx_arena_array(arena, (size_t)from->count, sizeof *items);
+    if (!items) return SDX_FAIL_MEMORY(cx);
+    for (int64_t i = 0; i < from->count; i++) {
+        items[i].data_type = from->dtype;
+        if (from->dtype == SDX_STRING) {
+            items[i].strings = (struct sdx_onnx_strings){(struct sdx_str *)from->data + i, 1};
+        } else {
+            items[i].has_raw = true;
+            items[i].raw = (struct sdx_str){(const char *)from->data + (size_t)i * size, size};
+        }
+    }
+    out->tensors = (struct sdx_onnx_tensors){items, (int32_t)from->count};
+    return SDX_OK;
+}
+
+static enum sdx_status save_map(struct sdx_context *cx, struct sdx_arena *arena,
+                                const struct sdx_tensor *from, struct pb_map *out)
+{
+    const struct sdx_tensor *keys = from->items[0], *values = from->items[1];
+    *out = (struct pb_map){.key_type = keys->dtype};
+    out->values = sdx_arena_alloc(arena, sizeof *out->values);
+    if (!out->values) return SDX_FAIL_MEMORY(cx);
+    if (keys->dtype == SDX_STRING && keys->count <= INT32_MAX) {
+        out->string_keys = (struct sdx_onnx_strings){keys->data, (int32_t)keys->count};
+    } else if (sdx_dtype_is_integer(keys->dtype)) {
+        out->keys.count = keys->count;
+        out->keys.at = sdx_arena_array(arena, (size_t)keys->count, sizeof *out->keys.at);
+        if (!out->keys.at) return SDX_FAIL_MEMORY(cx);
+        sdx_convert(SDX_I64, out->keys.at, 0, keys->dtype, keys->data, 0, keys->count, false);
+    } else {
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
+                        "map has %lld keys of type %s, expected integers "
+                        "or strings",
+                        (long long)keys->count, sdx_dtype_short_name(keys->dtype));
+    }
+    return values->kind == SDX_KIND_SEQUENCE ? save_sequence(cx, arena, values, out->values)
+                                             : save_scalars(cx, arena, values, out->values);
+}
+
+static enum sdx_status save_value(struct sdx_context *cx, struct sdx_arena *arena,
+                                  const struct sdx_tensor *from, void *out)
+{
+    switch (from->kind) {
+    case SDX_KIND_SEQUENCE: return save_sequence(cx, arena, from, out);
+    case SDX_KIND_OPTIONAL: return save_optional(cx, arena, from, out);
+    case SDX_KIND_MAP: return save_map(cx, arena, from, out);
+    case SDX_KIND_SPARSE: return save_sparse(cx, arena, from, out);
+    default: return save_tensor(cx, arena, from, out);
+    }
+}
+
+static void set_name(int kind, void *value, struct sdx_str name)
+{
+    switch (kind) {
+    case SDX_KIND_SEQUENCE: ((struct pb_sequence *)value)->name = name; break;
+    case SDX_KIND_OPTIONAL: ((struct pb_optional *)value)->name = name; break;
+    case SDX_KIND_MAP: ((struct pb_map *)value)->name = name; break;
+    case SDX_KIND_SPARSE: ((struct sdx_onnx_sparse *)value)->values->name = name; break;
+    default: ((struct sdx_onnx_tensor *)value)->name = name;
+    }
+}
+
+static enum sdx_status save_file(struct sdx_context *cx, struct sdx_arena *arena, const char *path,
+                                 struct sdx_str name, const struct sdx_tensor *tensor)
+{
+    const struct sdx_message *message = message_of(tensor->kind);
+    struct sdx_file_writer file;
+    void *value = message ? sdx_arena_alloc(arena, message->size) : NULL;
+    if (!value) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(save_value(cx, arena, tensor, value));
+    set_name(tensor->kind, value, name);
+    SDX_TRY(sdx_file_writer_open(cx, path, &file));
+    enum sdx_status status = sdx_message_write(cx, message, value, &file);
+    if (status == SDX_OK) return sdx_file_writer_close(&file);
+    sdx_file_writer_abandon(&file);
+    return status;
+}
+
+enum sdx_status sdx_pb_save(struct sdx_context *cx, const char *path, const char *name,
+                            const struct sdx_tensor *tensor)
+{
+    struct sdx_arena arena;
+    sdx_arena_init(&arena, cx->mem, SDX_MEM_TENSOR);
+    enum sdx_status status = save_file(cx, &arena, path, sdx_str(name), tensor);
+    sdx_arena_deinit(&arena);
+    return status;
+}
