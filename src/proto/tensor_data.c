@@ -247,9 +247,13 @@ static enum sdx_status make_constant(const struct check *c, int dtype,
                                      struct sdx_tensor **out)
 {
     struct sdx_tensor *t = sdx_arena_alloc(c->arena, sizeof *t);
-    if (!t) return SDX_FAIL_MEMORY(c->cx);
+    int64_t *own = t ? t->dims_inline : NULL;
+    if (dims->count > SDX_RANK_INLINE)
+        own = sdx_arena_array(c->arena, (size_t)dims->count, sizeof *own);
+    if (!t || !own) return SDX_FAIL_MEMORY(c->cx);
+    if (dims->count > 0) memcpy(own, dims->at, (size_t)dims->count * sizeof *own);
     t->rank = (int32_t)dims->count;
-    t->dims = dims->at ? dims->at : t->dims_inline;
+    t->dims = own;
     t->data = (void *)(uintptr_t)data;
     t->count = c->count;
     t->bytes = c->bytes;
