@@ -142,16 +142,14 @@ static enum sdx_status import_initializers(struct sdx_import *im, struct sdx_imp
     for (int32_t i = 0; i < from->initializers.count; i++) {
         const struct sdx_onnx_tensor *t = &from->initializers.at[i];
         struct sdx_tensor *tensor = NULL;
-        if (sdx_import_tensor(im, scope->frame, t, &tensor) != SDX_OK)
-            return sdx_fail_where(im->cx, "initializer \"%.*s\"", SDX_STR_ARG(t->name));
+        SDX_TRY(sdx_import_tensor(im, scope->frame, t, &tensor));
         SDX_TRY(add_constant(im, scope, t->name, tensor));
     }
     for (int32_t i = 0; i < from->sparse_initializers.count; i++) {
         const struct sdx_onnx_sparse *s = &from->sparse_initializers.at[i];
         struct sdx_str name = s->values ? s->values->name : (struct sdx_str){NULL, 0};
         struct sdx_tensor *tensor = NULL;
-        if (sdx_import_sparse(im, scope->frame, s, &tensor) != SDX_OK)
-            return sdx_fail_where(im->cx, "sparse initializer \"%.*s\"", SDX_STR_ARG(name));
+        SDX_TRY(sdx_import_sparse(im, scope->frame, s, &tensor));
         SDX_TRY(add_constant(im, scope, name, tensor));
     }
     return SDX_OK;
