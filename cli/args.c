@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMON_COUNT = 5 };
+enum { COMMON_COUNT = 6 };
 
 static void common_options(struct sdx_cli *cli, struct sdx_cli_option common[COMMON_COUNT])
 {
@@ -33,7 +33,14 @@ static void common_options(struct sdx_cli *cli, struct sdx_cli_option common[COM
         "--json", SDX_CLI_FLAG, &cli->json, NULL, "print one JSON object on the last line", 0, 0};
     common[3] = (struct sdx_cli_option){
         "--verbose", SDX_CLI_FLAG, &cli->verbose, NULL, "print what the library logs", 0, 0};
-    common[4] = (struct sdx_cli_option){0};
+    common[4] = (struct sdx_cli_option){"--memory-limit",
+                                        SDX_CLI_SIZE,
+                                        &cli->memory_limit,
+                                        "SIZE",
+                                        "most memory the library may hold, as 512M or 2G",
+                                        0,
+                                        0};
+    common[5] = (struct sdx_cli_option){0};
 }
 
 int sdx_cli_usage(const struct sdx_cli_verb *verb, const char *format, ...)
@@ -54,7 +61,7 @@ void sdx_cli_list_add(struct sdx_cli_list *list, const char *item)
     if (list->count == list->capacity) {
         int capacity = list->capacity ? 2 * list->capacity : 8;
         const char **items = realloc(list->items, (size_t)capacity * sizeof *items);
-        if (items == NULL) abort();
+        if (items == NULL) sdx_cli_no_memory();
         list->items = items;
         list->capacity = capacity;
     }

@@ -42,8 +42,9 @@ SDX_CLI_VISION_VERBS(SDX_CLI_DECLARE)
 struct sdx_cli {
     bool json;
     bool verbose;
-    long threads;    /* 0: the library's choice */
-    const char *cpu; /* NULL: no mask */
+    long threads;        /* 0: the library's choice */
+    const char *cpu;     /* NULL: no mask */
+    size_t memory_limit; /* bytes; 0: none */
     sdx_context *cx;
 };
 
@@ -57,8 +58,19 @@ void sdx_cli_end(struct sdx_cli *cli);
 __attribute__((format(printf, 2, 3))) int sdx_cli_fail(const struct sdx_cli *cli,
                                                        const char *format, ...);
 
+/* Ends the program with exit code 1: for small memory that could not be had. */
+_Noreturn void sdx_cli_no_memory(void);
+
 /* Opens and says why when it cannot; `path` is named in the message. */
 int sdx_cli_open(const struct sdx_cli *cli, const char *path, sdx_model **model);
+
+/* Options of a session from --level's text (NULL: all); returns SDX_CLI_USAGE for an unknown one.
+ */
+int sdx_cli_session_options(const struct sdx_cli_verb *verb, const char *level,
+                            sdx_session_options *options);
+
+/* Makes a folder and those above it; false with errno set. */
+bool sdx_cli_make_folder(const char *path);
 
 /* `text` with control characters made blank, so that it stays one line of a terminal. Caller frees.
  */

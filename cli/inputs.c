@@ -14,7 +14,7 @@ char *sdx_cli_join(const char *folder, const char *name)
     char *path = NULL;
     size_t length = strlen(folder);
     const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
-    if (asprintf(&path, "%s%s%s", folder, slash, name) < 0) abort();
+    if (asprintf(&path, "%s%s%s", folder, slash, name) < 0) sdx_cli_no_memory();
     return path;
 }
 
@@ -29,7 +29,7 @@ static void feeds_reserve(struct sdx_cli_feeds *feeds, int count)
     feeds->count = 0;
     feeds->items = calloc((size_t)count + 1, sizeof *feeds->items);
     feeds->values = calloc((size_t)count + 1, sizeof(sdx_tensor *));
-    if (feeds->items == NULL || feeds->values == NULL) abort();
+    if (feeds->items == NULL || feeds->values == NULL) sdx_cli_no_memory();
 }
 
 void sdx_cli_feeds_free(struct sdx_cli_feeds *feeds)
@@ -130,7 +130,7 @@ static bool match_files(const sdx_model *model, const char *folder, const int *n
     }
     if (count > 0 && target[count - 1] >= inputs) {
         if (asprintf(why, "input_%d.pb: the model has %d inputs", numbers[count - 1], inputs) < 0)
-            abort();
+            sdx_cli_no_memory();
         return false;
     }
     return true;
@@ -159,7 +159,7 @@ bool sdx_cli_feeds_load(sdx_context *cx, const sdx_model *model, const char *fol
     int most = sdx_model_count_inputs(model) + 1;
     int *numbers = calloc((size_t)most, sizeof *numbers);
     int *target = calloc((size_t)most, sizeof *target);
-    if (numbers == NULL || target == NULL) abort();
+    if (numbers == NULL || target == NULL) sdx_cli_no_memory();
     int count = list_files(folder, most, numbers);
     bool ok = match_files(model, folder, numbers, count, target, why);
     feeds_reserve(feeds, count);
@@ -173,7 +173,7 @@ bool sdx_cli_feeds_load(sdx_context *cx, const sdx_model *model, const char *fol
         if (ok)
             feeds_add(feeds, info->name, value);
         else if (asprintf(why, "%s: %s", file, sdx_error(cx)) < 0)
-            abort();
+            sdx_cli_no_memory();
         free(path);
     }
     free(numbers);
@@ -292,7 +292,7 @@ static int load_file(const struct sdx_cli *cli, const sdx_value_info *info, cons
     const char *member = strstr(path, ".npz:");
     if (member != NULL) {
         char *file = strndup(path, (size_t)(member - path) + 4);
-        if (file == NULL) abort();
+        if (file == NULL) sdx_cli_no_memory();
         status = sdx_tensor_load_npz(cli->cx, file, member + 5, value);
         free(file);
     } else if (ends_with(path, ".npz")) {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `sardonyx` program: finds the verb and runs it. What the verbs share is here too. */
-#include "cli.h"
+#include "args.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct sdx_cli_verb *const verbs[] = {
 #define VERB(name) &sdx_cli_verb_##name,
@@ -21,10 +24,16 @@ enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 char *sdx_cli_clean(const char *text)
 {
     char *copy = strdup(text);
-    if (copy == NULL) abort();
+    if (copy == NULL) sdx_cli_no_memory();
     for (char *p = copy; *p != '\0'; p++)
         if ((unsigned char)*p < 32 || *p == 127) *p = ' ';
     return copy;
+}
+
+void sdx_cli_no_memory(void)
+{
+    fputs("sardonyx: out of memory\n", stderr);
+    _exit(SDX_CLI_FAILED);
 }
 
 int sdx_cli_fail(const struct sdx_cli *cli, const char *format, ...)
@@ -66,6 +75,7 @@ int sdx_cli_start(struct sdx_cli *cli)
     sdx_context_options options;
     sdx_context_options_init(&options);
     options.threads = (int)cli->threads;
+    options.memory_limit = cli->memory_limit;
     options.log = print_log;
     options.log_level = cli->verbose ? SDX_LOG_DEBUG : SDX_LOG_WARNING;
     cli->cx = sdx_context_create(&options);
@@ -87,6 +97,46 @@ int sdx_cli_open(const struct sdx_cli *cli, const char *path, sdx_model **model)
         return sdx_cli_fail(cli, "%s: %s", path, why);
     }
     return SDX_CLI_OK;
+}
+
+int sdx_cli_session_options(const struct sdx_cli_verb *verb, const char *level,
+                            sdx_session_options *options)
+{
+    static const struct {
+        const char *name;
+        sdx_level level;
+    } levels[] = {{"none", SDX_LEVEL_NONE},
+                  {"basic", SDX_LEVEL_BASIC},
+                  {"extended", SDX_LEVEL_EXTENDED},
+                  {"all", SDX_LEVEL_ALL}};
+    sdx_session_options_init(options);
+    if (level == NULL) return SDX_CLI_OK;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(level, levels[i].name) == 0) {
+            options->level = levels[i].level;
+            return SDX_CLI_OK;
+        }
+    return sdx_cli_usage(verb, "--level: '%.60s' is not none, basic, extended or all", level);
+}
+
+bool sdx_cli_make_folder(const char *path)
+{
+    char *copy = strdup(path);
+    if (copy == NULL) sdx_cli_no_memory();
+    bool ok = true;
+    for (char *p = copy + 1; ok; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char held = *p;
+        *p = '\0';
+        struct stat info;
+        ok = mkdir(copy, 0777) == 0 || (stat(copy, &info) == 0 && S_ISDIR(info.st_mode));
+        *p = held;
+        if (held == '\0') break;
+    }
+    int why = errno;
+    free(copy);
+    errno = why;
+    return ok;
 }
 
 /* A value with three digits and a unit's letter. */

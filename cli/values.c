@@ -199,7 +199,7 @@ int sdx_cli_value_parse(const struct sdx_cli *cli, const struct sdx_cli_verb *ve
     int64_t room = (int64_t)strlen(text) + 1;
     char *copy = strdup(text);
     const char **pieces = calloc((size_t)room, sizeof *pieces);
-    if (copy == NULL || pieces == NULL) abort();
+    if (copy == NULL || pieces == NULL) sdx_cli_no_memory();
     int64_t count = cut(copy, pieces, room);
     if (info->dtype != SDX_STRING && count == 1 && *pieces[0] == '\0') count = 0;
     struct sdx_cli_shape full;
@@ -247,7 +247,7 @@ char *sdx_cli_value_text(const sdx_tensor *value, int64_t i)
     case SDX_STRING:
         string = sdx_tensor_string(value, i, &length);
         text = strndup(string != NULL ? string : "", length);
-        if (text == NULL) abort();
+        if (text == NULL) sdx_cli_no_memory();
         string = text;
         text = sdx_cli_clean(string);
         free((void *)(uintptr_t)string);
@@ -278,7 +278,7 @@ char *sdx_cli_value_text(const sdx_tensor *value, int64_t i)
     case SDX_U2: rc = asprintf(&text, "%lld", (long long)sdx_tensor_i64(value, i)); break;
     default: rc = asprintf(&text, "%.9g", sdx_tensor_f64(value, i));
     }
-    if (rc < 0) abort();
+    if (rc < 0) sdx_cli_no_memory();
     return text;
 }
 
@@ -289,7 +289,7 @@ char *sdx_cli_type_text(const sdx_tensor *value)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (out == NULL) abort();
+    if (out == NULL) sdx_cli_no_memory();
     sdx_kind kind = sdx_tensor_kind(value);
     if (kind == SDX_KIND_TENSOR || kind == SDX_KIND_SPARSE) {
         fprintf(out, "%s%s[", kind == SDX_KIND_SPARSE ? "sparse " : "",
