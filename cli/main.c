@@ -46,7 +46,8 @@ int sdx_cli_fail(const struct sdx_cli *cli, const char *format, ...)
     char *line = sdx_cli_clean(length >= 0 ? text : "out of memory");
     if (length >= 0) free(text);
     fflush(stdout);
-    fprintf(stderr, "sardonyx: %s\n", line);
+    /* A progress bar may stand on the line. */
+    fprintf(stderr, "%ssardonyx: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", line);
     if (cli->json) {
         json_t *value = json_string(line);
         json_t *object = json_object();

@@ -18,6 +18,7 @@ struct run {
     bool memory;
     long show; /* values printed of each output */
     double load_ms, run_ms;
+    struct sdx_cli_progress *progress;
 };
 
 static json_t *values_json(const sdx_tensor *value, int64_t count)
@@ -215,6 +216,8 @@ static int compute(const struct sdx_cli_verb *verb, struct run *run, const char 
     run->load_ms += ready - begin;
     run->run_ms = sdx_cli_now_ms() - ready;
 done:
+    sdx_cli_progress_end(run->progress);
+    run->progress = NULL;
     /* The outputs are given while the session still lives, so that --memory shows it. */
     if (rc == SDX_CLI_OK) rc = give(run, names.count, names.items, outputs);
     for (int i = 0; outputs != NULL && i < names.count; i++)
@@ -236,12 +239,12 @@ static int run_model(const struct sdx_cli_verb *verb, struct run *run, const cha
         rc = sdx_cli_fail(&run->cli, "%s: %s", run->out, strerror(errno));
     } else {
         sdx_model *model = NULL;
-        struct sdx_cli_progress *progress = sdx_cli_progress_begin("running", 0);
+        run->progress = sdx_cli_progress_begin("running", 0);
         double begin = sdx_cli_now_ms();
         rc = sdx_cli_open(&run->cli, path, &model);
         run->load_ms = sdx_cli_now_ms() - begin;
         if (rc == SDX_CLI_OK) rc = compute(verb, run, path, model, &options);
-        sdx_cli_progress_end(progress);
+        sdx_cli_progress_end(run->progress);
         sdx_model_destroy(model);
     }
     sdx_cli_end(&run->cli);
