@@ -6,6 +6,7 @@
 #include "kernels/vec.h"
 #include "ops/loops.h"
 #include "ops/op.h"
+#include "tensor/convert.h"
 
 /* ---- inference: content of small integer tensors ---- */
 
