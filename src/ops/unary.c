@@ -387,7 +387,7 @@ static const struct sdx_op ops[] = {
     {"Not", 1, 0, sdx_infer_same, KERNEL(prepare_unary), .flags = SDX_OP_INPLACE(0)},
     {"BitwiseNot", 18, 0, sdx_infer_same, KERNEL(prepare_unary), .flags = SDX_OP_INPLACE(0)},
     {"Identity", 1, 0, infer_identity, .flags = SDX_OP_VIEW},
-    {"Dropout", 1, 11, sdx_dropout_infer, KERNEL(sdx_dropout_prepare), .flags = SDX_OP_INPLACE(0)},
-    {"Dropout", 12, 0, sdx_dropout_infer, KERNEL(sdx_dropout_prepare), .flags = SDX_OP_INPLACE(0)},
+    {"Dropout", 1, 0, sdx_dropout_infer, KERNEL(sdx_dropout_prepare),
+     .flags = SDX_OP_INPLACE(0) | SDX_OP_IMPURE},
 };
 const struct sdx_op_family sdx_ops_unary = FAMILY("", ops);
