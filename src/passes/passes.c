@@ -10,6 +10,8 @@ static const struct {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
+    {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},
+    {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE},
 };
 

@@ -351,7 +351,7 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
         } else if (!made[o]) {
             SDX_TRY(sdx_tensor_clone(cx, t, &made[o]));
         } else if (!sdx_dims_equal(made[o]->dims, made[o]->rank, t->dims, t->rank)) {
-            SDX_TRY(sdx_tensor_reshape(cx, made[o], t->rank, t->dims));
+            SDX_TRY(sdx_tensor_reshape(cx, &made[o], t->rank, t->dims));
         }
     }
     for (int32_t o = 0; o < r->g->count_outputs; o++) {

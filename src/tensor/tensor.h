@@ -85,8 +85,8 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
 /* Deep copy as a handle of its own. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
-/* Another shape for the same number of elements. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx, struct sdx_tensor *tensor,
+/* Another shape for the same number of elements; *tensor, the only handle, may be replaced. */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx, struct sdx_tensor **tensor,
                                                   int rank, const int64_t *dims);
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */
