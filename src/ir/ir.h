@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The intermediate representation: graphs of nodes and values in arrays; links are indices, -1 is
+ * none. A model is one struct sdx_ir: graph 0 is the main graph, the others are bodies of If, Loop,
+ * Scan and their like. Model-local functions are inlined by the import. Values that a body takes
+ * from outside are made explicit: the body has a value with `outer` set, and the node that holds
+ * the body counts them as inputs. */
+#ifndef SDX_IR_IR_H
+#define SDX_IR_IR_H
+
+#include "proto/onnx.h"
+#include "tensor/tensor.h"
+
+struct sdx_op;
+struct sdx_external;
+
+struct sdx_ir_attr {
+    struct sdx_str name;
+    uint8_t type; /* enum sdx_attr_type, never UNDEFINED */
+    int64_t i;
+    float f;
+    struct sdx_str s;
+    int64_t count; /* of the list kinds */
+    const int64_t *ints;
+    const float *floats;
+    const struct sdx_str *strings;
+    struct sdx_tensor *tensor; /* TENSOR, SPARSE (made dense): a constant */
+    struct sdx_tensor **tensors;
+    int32_t graph; /* GRAPH: index into sdx_ir.graphs; GRAPHS: `graphs` */
+    const int32_t *graphs;
+    const struct sdx_type *type_value; /* TYPE */
+};
+
+struct sdx_ir_node {
+    struct sdx_str name, op_type, domain; /* domain "" for ai.onnx */
+    const struct sdx_op *op;              /* set by sdx_ops_bind; NULL: not supported */
+    int64_t opset;                        /* version imported for the domain */
+    int32_t *inputs, *outputs;            /* value indices, -1: left out */
+    int32_t count_inputs, count_outputs;
+    struct sdx_ir_attr *attrs;
+    int32_t count_attrs;
+    int32_t *captures; /* values of this graph that bodies of the node take, without repeats */
+    int32_t count_captures;
+    bool is_dead; /* removed by a pass */
+};
+
+enum { SDX_IR_INPUT = 1, SDX_IR_OUTPUT = 2 };
+
+struct sdx_ir_value {
+    struct sdx_str name;
+    int32_t producer, producer_slot; /* node and its output; -1: graph input, constant or capture */
+    int32_t outer;        /* the value of the parent graph that this is; -1: not a capture */
+    uint32_t flags;       /* SDX_IR_INPUT, SDX_IR_OUTPUT */
+    struct sdx_type type; /* as declared or inferred */
+    struct sdx_tensor
+        *constant; /* initializer or folded; NULL: none. An input with an initializer has both */
+};
+
+struct sdx_ir_graph {
+    struct sdx_str name;
+    int32_t parent, parent_node; /* graph and node that hold this body; -1 for the main graph */
+    struct sdx_ir_node *nodes;   /* topologically sorted */
+    int32_t count_nodes, capacity_nodes;
+    struct sdx_ir_value *values;
+    int32_t count_values, capacity_values;
+    int32_t *inputs, *outputs; /* values; a value may be both, or an output twice */
+    int32_t count_inputs, count_outputs;
+};
+
+struct sdx_ir {
+    struct sdx_context *cx;  /* while it is built */
+    struct sdx_arena *arena; /* everything lives here */
+    struct sdx_ir_graph *graphs;
+    int32_t count_graphs, capacity_graphs;
+    const struct sdx_onnx_opset *opsets;
+    int32_t count_opsets;
+    int64_t ir_version;
+    struct sdx_str *symbols; /* names of dimension symbols: symbol k is dimension -(k + 2) */
+    int32_t count_symbols, capacity_symbols;
+    struct sdx_map symbol_map;
+};
+
+/* Bounds of what inlining may make; a model beyond them is refused with a line that names the
+ * bound. */
+enum { SDX_IR_NODES_MAX = 4000000, SDX_IR_CALL_DEPTH_MAX = 64, SDX_IR_BODY_DEPTH_MAX = 64 };
+
+/* From the message to the IR: resolves names (scopes, captures), sorts, inlines functions, imports
+ * initializers and tensor attributes through `ex`. Fails on undefined or doubly defined names,
+ * cycles, recursion, duplicate functions. The message, its bytes and `arena` must outlive the IR.
+ */
+SDX_MUST_CHECK enum sdx_status sdx_ir_import(struct sdx_context *cx, struct sdx_arena *arena,
+                                             struct sdx_external *ex,
+                                             const struct sdx_onnx_model *model,
+                                             struct sdx_ir **out);
+void sdx_ir_deinit(struct sdx_ir *ir); /* the map; the rest goes with the arena */
+
+/* "" for both names of the standard's domain, any other as it is. */
+struct sdx_str sdx_ir_domain(struct sdx_str domain);
+/* The type of an attribute message (enum sdx_attr_type): as stored, or, where there is none, that
+ * of the first field that is set. */
+int32_t sdx_ir_attr_infer_type(const struct sdx_onnx_attr *attr);
+
+/* Our own mistakes: indices in range, producer links right, order topological, captures complete,
+ * no value produced twice. Returns SDX_INTERNAL with the first fault. Called between passes in
+ * tests and debug builds. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_verify(struct sdx_context *cx, const struct sdx_ir *ir);
+/* One line a node: %name = Op(inputs) {attributes} : types. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_print(struct sdx_context *cx, const struct sdx_ir *ir,
+                                            sdx_text_fn line, void *user);
+/* "float[N,3,?]" into buf. */
+const char *sdx_ir_type_describe(const struct sdx_ir *ir, const struct sdx_type *type, char *buf,
+                                 size_t size);
+
+/* `node "conv1" (Conv)`, or `node of "y" (Conv)` after its first output when it has no name: the
+ * place in messages. Returns buf. */
+const char *sdx_ir_node_describe(const struct sdx_ir_graph *graph, const struct sdx_ir_node *node,
+                                 char *buf, size_t size);
+
+/* Building blocks of passes and lowerings. NULL / -1: no memory. Arrays move when they grow: a
+ * pointer to a graph is good until the next sdx_ir_graph_create, one to a node or value until the
+ * next node or value of its graph. */
+int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_node);
+int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name);
+int32_t sdx_ir_symbol(struct sdx_ir *ir,
+                      struct sdx_str name); /* the dimension (< -1) of that symbol; 0: no memory */
+/* A node at the end of `graph` (the caller restores order with sdx_ir_sort) with fresh values as
+ * its outputs; inputs are -1, attributes empty, opset 0: the caller fills them. */
+struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *graph,
+                                       struct sdx_str domain, struct sdx_str op_type,
+                                       int32_t count_inputs, int32_t count_outputs,
+                                       int32_t count_attrs);
+/* Makes `value` output `slot` of the node, which is number `index` of the graph; -1: left out. */
+void sdx_ir_node_set_output(struct sdx_ir_graph *graph, struct sdx_ir_node *node, int32_t index,
+                            int32_t slot, int32_t value);
+/* Puts nodes in topological order; an order that is right stays, otherwise a node moves up to just
+ * before its first consumer. A cycle is SDX_BAD_MODEL with the name of a node on it. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_sort(struct sdx_context *cx, struct sdx_ir *ir,
+                                           struct sdx_ir_graph *graph);
+/* Every use of value `from` (inputs, captures, graph outputs) becomes `to`. Bodies that captured it
+ * follow. Names do not: the name of output i of the model is in the message, not in the value. */
+void sdx_ir_replace_uses(struct sdx_ir *ir, int32_t graph, int32_t from, int32_t to);
+/* Sets the captures of all nodes of the graph from what their bodies take. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_update_captures(struct sdx_context *cx, struct sdx_ir *ir,
+                                                      int32_t graph);
+/* Drops dead nodes and captures that nothing reads (they become values without outer and uses),
+ * recomputes captures and holders. A body that no live node holds becomes an empty graph with
+ * parent -1. Values keep their indices, nodes do not. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_compact(struct sdx_context *cx, struct sdx_ir *ir);
+/* uses[v]: how often value v of the graph is read (inputs, captures; a graph output counts one). */
+void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses);
+
+/* The bodies of an attribute, none for other kinds. */
+const int32_t *sdx_ir_attr_graphs(const struct sdx_ir_attr *attr, int64_t *count);
+/* Attributes by name. The getters return `fallback` when absent; types were checked at import and
+ * bind. */
+const struct sdx_ir_attr *sdx_ir_attr(const struct sdx_ir_node *node,
+                                      const char *name); /* NULL: absent */
+int64_t sdx_ir_attr_int(const struct sdx_ir_node *node, const char *name, int64_t fallback);
+float sdx_ir_attr_float(const struct sdx_ir_node *node, const char *name, float fallback);
+struct sdx_str sdx_ir_attr_str(const struct sdx_ir_node *node, const char *name,
+                               const char *fallback);
+const int64_t *sdx_ir_attr_ints(const struct sdx_ir_node *node, const char *name,
+                                int64_t *count); /* NULL: absent */
+const float *sdx_ir_attr_floats(const struct sdx_ir_node *node, const char *name, int64_t *count);
+const struct sdx_str *sdx_ir_attr_strings(const struct sdx_ir_node *node, const char *name,
+                                          int64_t *count);
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 convolution of 1 to 3 spatial dimensions in plain NC[D]HW layout: by implicit GEMM (the image
+ * is gathered straight into the packed operand, block of pixels by block) and depthwise direct. One
+ * thread a call. */
+#ifndef SDX_KERNELS_CONV_H
+#define SDX_KERNELS_CONV_H
+
+#include "kernels/gemm.h"
+
+/* Shapes of one convolution; 1-D and 2-D have leading lengths of 1, strides and dilations 1, pads
+ * 0. */
+struct sdx_conv_shape {
+    int64_t batch, groups;
+    int64_t ic, oc; /* channels in all groups */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+    int64_t pad_begin[3]; /* may be negative: cropped */
+};
+
+/* Weights [oc, ic / groups, kernel...] packed once. */
+size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s);
+void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+/* Number of parts (from the shape only) and bytes of scratch for one. */
+int64_t sdx_conv_f32_parts(const struct sdx_conv_shape *s);
+size_t sdx_conv_f32_scratch(const struct sdx_conv_shape *s);
+/* x [batch, ic, in...], y [batch, oc, out...]; epilogue: bias_row per output channel; residual as
+ * y. */
+void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                       float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
+/* Multiply-accumulates of the whole convolution. */
+double sdx_conv_macs(const struct sdx_conv_shape *s);
+#endif

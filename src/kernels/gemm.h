@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Matrix product C = epilogue(A * B) with packed operands and register tiles, f32 and f64, and its
+ * integer kin in qgemm.h. Every function works on one thread over a given range; the caller splits
+ * work into parts. The order of additions over K depends on K only, not on M, N or the range: a row
+ * has the same bits in any batch and any split. */
+#ifndef SDX_KERNELS_GEMM_H
+#define SDX_KERNELS_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What happens at the store of GEMM and convolution. */
+enum sdx_act {
+    SDX_ACT_NONE,
+    SDX_ACT_RELU,
+    SDX_ACT_CLIP /* a, b */,
+    SDX_ACT_LEAKY_RELU /* a */,
+    SDX_ACT_SIGMOID,
+    SDX_ACT_TANH,
+    SDX_ACT_SILU,
+    SDX_ACT_HARD_SWISH,
+    SDX_ACT_HARD_SIGMOID /* a, b */,
+    SDX_ACT_GELU_ERF,
+    SDX_ACT_GELU_TANH
+};
+struct sdx_epilogue {
+    const float *bias_col; /* one for each column of C, or NULL */
+    const float *bias_row; /* one for each row of C (output channel of a convolution), or NULL */
+    const float *residual; /* same layout and strides as C, added before the activation, or NULL */
+    enum sdx_act act;
+    float a, b;
+};
+
+/* B [K, N] with strides (in elements) row_b, col_b: B(k, n) = b[k * row_b + n * col_b]; so a
+ * transposed operand costs nothing. Packed: panels of a width that the CPU's tile wants. Sizes in
+ * bytes, 64-byte aligned. */
+size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
+void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                       float *packed);
+/* Columns a panel holds: ranges n0..n1 begin at multiples of it. */
+int64_t sdx_gemm_f32_panel(void);
+
+/* C(i, j) for i in m0..m1, j in n0..n1 (n0 a multiple of the panel, n1 too unless it is n).
+ * a: element (i, k) at a[i * row_a + k * col_a]; col_a == 1 is read in place, anything else is
+ * packed into scratch. c: element (i, j) at c[i * row_c + j]. beta 0 or 1: C is added to (before
+ * bias) when accumulate is true. alpha multiplies A * B (before bias). K = 0 gives the epilogue of
+ * 0. */
+struct sdx_gemm_f32 {
+    int64_t m, n, k;
+    const float *a;
+    int64_t row_a, col_a;
+    const float *packed; /* of B */
+    float *c;
+    int64_t row_c;
+    float alpha;
+    bool accumulate;
+    struct sdx_epilogue epilogue;
+};
+size_t sdx_gemm_f32_scratch(int64_t m, int64_t n,
+                            int64_t k); /* bytes for one part, any range of it */
+void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      void *scratch);
+
+/* B not constant and M small, or one product only: without a packed B. b(k, n) = b[k * row_b + n *
+ * col_b]. */
+size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k);
+void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t row_b, int64_t col_b,
+                        int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch);
+
+/* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */
+void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
+                  int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
+                  double *c, int64_t row_c);
+#endif

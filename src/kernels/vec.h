@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Vector kernels on contiguous data: maps, binary operations, reductions of a row, row softmax and
+ * normalisation, conversions. One table of function pointers, filled once for the CPU (sdx_vec()).
+ * Pointers need no alignment. y may equal an input (same address), otherwise they may not overlap.
+ * n = 0 does nothing; a reduction of nothing gives its neutral element.
+ * Maps of all sets are bit-equal; reductions use the fixed order stated in vec_tmpl.c. */
+#ifndef SDX_KERNELS_VEC_H
+#define SDX_KERNELS_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name): void (const float *x, float *y, size_t n, float a, float b). a, b are the operator's
+ * parameters: clip(lo, hi), leaky_relu(alpha), elu(alpha), hard_sigmoid(alpha, beta),
+ * thresholded_relu(alpha), others none. Accuracy against the exact value, in ulp: exp 1, log 1,
+ * tanh 2, sigmoid 2.5, erf 2, sin/cos 2 (|x| < 8192, libm beyond), others exact or as their parts.
+ * NaN, infinities and signed zeros as C's libm has them. silu: x*sigmoid(x); gelu_erf:
+ * x/2*(1+erf(x/sqrt2)); gelu_tanh; hard_swish: x*clip(x/6+1/2,0,1); round: to nearest, ties to
+ * even; mish: x*tanh(softplus(x)). */
+#define SDX_VEC_MAPS(X)                                                                            \
+    X(abs)                                                                                         \
+    X(neg) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(floor) X(ceil) X(round) X(trunc) X(relu)     \
+        X(clip) X(leaky_relu) X(elu) X(hard_sigmoid) X(hard_swish) X(thresholded_relu) X(exp)      \
+            X(log) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu_erf) X(gelu_tanh) X(softplus)          \
+                X(softsign) X(mish) X(sin) X(cos)
+
+/* X(name): void (const float *a, size_t step_a, const float *b, size_t step_b, float *y, size_t n);
+ * steps are 0 (a scalar for all) or 1. max, min: NaN wins, as ONNX says. prelu: a < 0 ? a * b : a.
+ */
+#define SDX_VEC_BINARIES(X) X(add) X(sub) X(mul) X(div) X(max) X(min) X(prelu)
+
+/* X(name): float (const float *x, size_t n). sum, sumsq: float accumulators in the stated order,
+ * then pairwise. */
+#define SDX_VEC_REDUCTIONS(X) X(sum) X(sumsq) X(sumabs) X(max) X(min)
+
+struct sdx_vec {
+#define SDX_VEC_FIELD(name)                                                                        \
+    void (*f32_##name)(const float *x, float *y, size_t n, float a, float b);
+    SDX_VEC_MAPS(SDX_VEC_FIELD)
+#undef SDX_VEC_FIELD
+#define SDX_VEC_FIELD(name)                                                                        \
+    void (*f32_##name)(const float *a, size_t step_a, const float *b, size_t step_b, float *y,     \
+                       size_t n);
+    SDX_VEC_BINARIES(SDX_VEC_FIELD)
+#undef SDX_VEC_FIELD
+#define SDX_VEC_FIELD(name) float (*f32_reduce_##name)(const float *x, size_t n);
+    SDX_VEC_REDUCTIONS(SDX_VEC_FIELD)
+#undef SDX_VEC_FIELD
+    /* sum of a[i] * b[i] */
+    float (*f32_dot)(const float *a, const float *b, size_t n);
+    /* y[i] += a * x[i] */
+    void (*f32_axpy)(float a, const float *x, float *y, size_t n);
+    /* Softmax of one row; log: log-softmax. y may be x. All -inf gives NaN, as the reference does.
+     */
+    void (*f32_softmax)(const float *x, float *y, size_t n);
+    void (*f32_log_softmax)(const float *x, float *y, size_t n);
+    /* (x - mean) / sqrt(variance + epsilon) * scale + bias of one row; scale, bias may be NULL. Two
+     * passes. mean and inv_std (may be NULL) get the statistics. */
+    void (*f32_layer_norm)(const float *x, const float *scale, const float *bias, float epsilon,
+                           float *y, size_t n, float *mean, float *inv_std);
+    void (*f32_rms_norm)(const float *x, const float *scale, float epsilon, float *y, size_t n);
+    /* y = x * scale + shift with one scale and shift for the row (BatchNormalization of one
+     * channel) */
+    void (*f32_affine)(const float *x, float scale, float shift, float *y, size_t n);
+    void (*f16_to_f32)(const uint16_t *x, float *y, size_t n);
+    void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);
+    void (*bf16_to_f32)(const uint16_t *x, float *y, size_t n);
+    void (*f32_to_bf16)(const float *x, uint16_t *y, size_t n);
+    /* y = saturate(round_to_even(x / scale) + zero); and (x - zero) * scale */
+    void (*f32_to_u8)(const float *x, float scale, int32_t zero, uint8_t *y, size_t n);
+    void (*f32_to_s8)(const float *x, float scale, int32_t zero, int8_t *y, size_t n);
+    void (*u8_to_f32)(const uint8_t *x, float scale, int32_t zero, float *y, size_t n);
+    void (*s8_to_f32)(const int8_t *x, float scale, int32_t zero, float *y, size_t n);
+    /* dst[j * rows + i] = src[i * stride + j] for elements of 4 bytes: rows x cols transposed */
+    void (*b32_transpose)(const uint32_t *src, size_t stride, uint32_t *dst, size_t stride_dst,
+                          size_t rows, size_t cols);
+};
+
+const struct sdx_vec *sdx_vec(void);
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lowerings: an operator as a few others. Builds nodes into the node's graph; the pass `lower`
+ * calls it and repeats until nothing is left to lower. */
+#ifndef SDX_OPS_LOWER_H
+#define SDX_OPS_LOWER_H
+
+#include "ops/op.h"
+
+struct sdx_lower {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *graph;
+    int32_t node; /* being replaced (nodes may move: use the index) */
+    int64_t opset;
+    enum sdx_status status; /* the first failure; later calls do nothing then */
+};
+
+const struct sdx_ir_node *sdx_lower_node(const struct sdx_lower *lx);
+int32_t sdx_lower_input(const struct sdx_lower *lx, int i); /* value, -1: left out */
+const struct sdx_type *sdx_lower_type(const struct sdx_lower *lx,
+                                      int i); /* of input i, as inferred */
+/* New node of the standard's domain at the model's opset; returns its only output. -1 inputs: left
+ * out. */
+int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int32_t *inputs);
+void sdx_lower_attr_int(struct sdx_lower *lx, const char *name,
+                        int64_t v); /* on the node made last */
+void sdx_lower_attr_ints(struct sdx_lower *lx, const char *name, int64_t count, const int64_t *v);
+void sdx_lower_attr_float(struct sdx_lower *lx, const char *name, float v);
+/* Constants: a scalar of input i's element type; a list of int64. */
+int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v);
+int32_t sdx_lower_ints(struct sdx_lower *lx, int64_t count, const int64_t *v);
+/* Output k of the node becomes `value`. */
+void sdx_lower_output(struct sdx_lower *lx, int k, int32_t value);
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The operator row: what an operator family tells the rest of the engine. Facts of the standard are
+ * in the schema table (ops/schema.h); behaviour is one row here, next to the code it names.
+ *
+ *   static const struct sdx_op ops[] = {
+ *       {"Abs", 1, 0, infer_same, KERNEL(prepare_unary), .cost = cost_map, .flags =
+ * SDX_OP_INPLACE(0)},
+ *       {"Celu", 12, 0, infer_same, LOWER(lower_celu)},
+ *   };
+ *   const struct sdx_op_family sdx_ops_unary = FAMILY("", ops);
+ *
+ * and the family's name in ops/families.h. */
+#ifndef SDX_OPS_OP_H
+#define SDX_OPS_OP_H
+
+#include "ir/ir.h"
+#include "ops/infer.h"
+#include "ops/step.h"
+
+struct sdx_lower; /* ops/lower.h */
+
+struct sdx_cost {
+    double macs;  /* multiply-accumulates */
+    double flops; /* all floating operations (a MAC counts two) */
+};
+
+/* Shapes and types of the outputs from those of the inputs: ops/infer.h. */
+typedef enum sdx_status sdx_op_infer_fn(struct sdx_infer *ix);
+/* Once a node and set of shapes: reads attributes, checks, packs, adds steps: ops/step.h. */
+typedef enum sdx_status sdx_op_prepare_fn(struct sdx_prepare *px);
+/* Replaces the node by others: ops/lower.h. */
+typedef enum sdx_status sdx_op_lower_fn(struct sdx_lower *lx);
+/* Work of one run; all types in `ix` are concrete. */
+typedef void sdx_op_cost_fn(const struct sdx_infer *ix, struct sdx_cost *cost);
+
+struct sdx_op {
+    const char *name;
+    int since, until; /* opset versions it serves, both included; until 0: the newest */
+    sdx_op_infer_fn *infer;
+    sdx_op_prepare_fn *prepare; /* exactly one of prepare ... */
+    sdx_op_lower_fn *lower;     /* ... and lower */
+    sdx_op_cost_fn *cost;       /* NULL: one flop an output element */
+    uint32_t flags;
+    const char *note; /* limits, shown in docs/operators.md; NULL: none */
+};
+
+#define KERNEL(fn) .prepare = (fn)
+#define LOWER(fn)  .lower = (fn)
+
+enum {
+    /* Output 0 is input k seen with another shape or name: the planner aliases, prepare is not
+       called. */
+    SDX_OP_VIEW = 1u << 0,
+    /* Output shapes are known only after running: the steps call sdx_exec_output. Also for
+     * sequences, optionals and maps: any output that is not a plain tensor. */
+    SDX_OP_DYNAMIC = 1u << 1,
+    /* Not a pure function of its inputs (random numbers): never folded or merged. */
+    SDX_OP_IMPURE = 1u << 2,
+    /* Written for f32: the planner converts f16, bf16 and float8 operands to f32 and the results
+       back. */
+    SDX_OP_VIA_F32 = 1u << 3,
+    /* Output 0 may be written over input k (k = 0..7) when that dies here and has the same size in
+     * bytes: the kernel reads element i of input k before it writes element i of the output, in
+     * each part. */
+    SDX_OP_INPLACE_SHIFT = 8
+};
+#define SDX_OP_INPLACE(k) (1u << (SDX_OP_INPLACE_SHIFT + (k)))
+
+struct sdx_op_family {
+    const char *domain; /* "", "ai.onnx.ml", "com.microsoft", ... */
+    const struct sdx_op *ops;
+    int count;
+};
+#define FAMILY(domain_, array)                                                                     \
+    {                                                                                              \
+        (domain_), (array), SDX_COUNT_OF(array)                                                    \
+    }
+
+/* The only lookup of behaviour. NULL: not supported. */
+const struct sdx_op *sdx_op_find(struct sdx_str domain, struct sdx_str name, int64_t opset);
+/* Sets node->op everywhere. Unsupported operators stay NULL; the first is reported when `must` is
+ * true. */
+SDX_MUST_CHECK enum sdx_status sdx_ops_bind(struct sdx_context *cx, struct sdx_ir *ir, bool must);
+#endif

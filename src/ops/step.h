@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a node to steps, and the running of steps. `prepare` runs once a node and set of input
+ * shapes: it reads attributes, checks, packs weights, picks the loop and adds one or more steps. A
+ * step is split into parts that may run at once on several threads; the split depends on shapes
+ * only, never on the number of threads, so results do not either. A step sees operands and its
+ * parameters, never the graph. */
+#ifndef SDX_OPS_STEP_H
+#define SDX_OPS_STEP_H
+
+#include "ir/ir.h"
+
+struct sdx_exec;
+struct sdx_body; /* a body of If, Loop, Scan made ready to run; owned by the plan */
+struct sdx_step;
+
+/* Runs one part. Operands: step->in[i], step->out[k] (data, dims, dtype). Returns a failure only
+ * for values that break the operator's rules, or for want of memory. */
+typedef enum sdx_status sdx_step_fn(struct sdx_exec *x, const struct sdx_step *step, int64_t part);
+
+struct sdx_step {
+    sdx_step_fn *run;
+    void *params;                  /* of the plan; constant while running */
+    struct sdx_tensor *const *in;  /* NULL entries: left out */
+    struct sdx_tensor *const *out; /* NULL entries: not wanted */
+    int32_t count_in, count_out;
+    int64_t parts;      /* >= 1 */
+    size_t scratch;     /* bytes each worker has for itself while it runs a part */
+    int32_t node;       /* index for messages and the profile */
+    const char *kernel; /* name for the profile */
+};
+
+/* One worker's view of a run. */
+struct sdx_exec {
+    struct sdx_context *cx;
+    void *scratch; /* step->scratch bytes, 64-byte aligned, content undefined */
+    int worker;
+    const atomic_int *cancel; /* long loops look at it: sdx_exec_cancelled */
+    struct sdx_pool *pool;
+    int threads;
+    void *host;
+};
+static inline bool sdx_exec_cancelled(const struct sdx_exec *x)
+{
+    return atomic_load_explicit(x->cancel, memory_order_relaxed) != 0;
+}
+
+/* For SDX_OP_DYNAMIC operators, in a step of one part: gives output k memory for this shape (zeroed
+ * only for strings); out[k]->data is set. Previous content is released. */
+SDX_MUST_CHECK enum sdx_status sdx_exec_output(struct sdx_exec *x, const struct sdx_step *step,
+                                               int k, int dtype, int rank, const int64_t *dims);
+/* Output k becomes a sequence, optional or map of `items` (retained handles). */
+SDX_MUST_CHECK enum sdx_status sdx_exec_output_items(struct sdx_exec *x,
+                                                     const struct sdx_step *step, int k, int kind,
+                                                     int dtype, int64_t count,
+                                                     struct sdx_tensor *const *items);
+/* Output k (dynamic or not) becomes a copy of `from`, whatever its kind. */
+SDX_MUST_CHECK enum sdx_status sdx_exec_output_copy(struct sdx_exec *x, const struct sdx_step *step,
+                                                    int k, const struct sdx_tensor *from);
+/* Texts for a string output: strings of non-dynamic outputs too must be set through this (texts are
+ * copied). */
+SDX_MUST_CHECK enum sdx_status sdx_exec_output_strings(struct sdx_exec *x,
+                                                       const struct sdx_step *step, int k, int rank,
+                                                       const int64_t *dims,
+                                                       const struct sdx_str *texts);
+/* Runs a body: in[] are its graph inputs; *out its outputs, valid until the body runs again. */
+SDX_MUST_CHECK enum sdx_status sdx_exec_body(struct sdx_exec *x, struct sdx_body *body,
+                                             int count_in, const struct sdx_tensor *const *in,
+                                             struct sdx_tensor *const **out);
+
+struct sdx_prepare {
+    struct sdx_context *cx;
+    struct sdx_arena *arena; /* lives as long as the plan */
+    const struct sdx_ir *ir;
+    const struct sdx_ir_node *node;
+    int64_t opset;
+    int count_in, count_out;
+    struct sdx_tensor *const
+        *in; /* dims and dtype set; data only when is_constant; NULL: left out */
+    struct sdx_tensor *const
+        *out; /* dims and dtype set (not for SDX_OP_DYNAMIC); NULL: not wanted */
+    void *host;
+};
+
+static inline bool sdx_prepare_has(const struct sdx_prepare *px, int i)
+{
+    return i < px->count_in && px->in[i];
+}
+/* The content of input i: when it is constant, or was needed to infer shapes. NULL: only known at
+ * run time. */
+const struct sdx_tensor *sdx_prepare_value(struct sdx_prepare *px, int i);
+/* Zeroed memory of the plan. NULL: no memory (error is set). */
+void *sdx_prepare_alloc(struct sdx_prepare *px, size_t size);
+#define SDX_PREPARE_NEW(px, type) ((type *)sdx_prepare_alloc((px), sizeof(type)))
+/* Adds a step over the node's own operands. */
+SDX_MUST_CHECK enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel,
+                                                sdx_step_fn *run, void *params, int64_t parts,
+                                                size_t scratch);
+/* Adds a step over given operands (of the node or made by sdx_prepare_temp); arrays are copied. */
+SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const char *kernel,
+                                                   sdx_step_fn *run, void *params, int64_t parts,
+                                                   size_t scratch, int count_in,
+                                                   struct sdx_tensor *const *in, int count_out,
+                                                   struct sdx_tensor *const *out);
+/* A tensor that lives while this node's steps run (memory shared with other nodes'). NULL: no
+ * memory. */
+struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,
+                                    const int64_t *dims);
+/* Packed form of constant input i, shared by all plans and sessions of the model: `size` bytes
+ * (64-byte aligned) filled once by pack(dst, arg). `key` (a static string) and `variant` name the
+ * form. NULL: no memory, or pack failed (error is set). Fails an assertion when the input is not
+ * constant. */
+typedef enum sdx_status sdx_pack_fn(struct sdx_context *cx, void *dst, void *arg);
+const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const char *key, int64_t variant,
+                             size_t size, sdx_pack_fn *pack, void *arg);
+/* The body in graph attribute `name`. NULL: absent or no memory (error is set). */
+struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name);
+/* How many parts for `work` units when a part should be at least `grain` units; at most `most`.
+ * From shapes only. */
+int64_t sdx_prepare_parts(double work, double grain, int64_t most);
+/* The bounds of part p of n over `count` items: multiples of `step` but for the last. */
+static inline int64_t sdx_part_begin(int64_t count, int64_t parts, int64_t part, int64_t step)
+{
+    int64_t blocks = (count + step - 1) / step, at = (blocks * part / parts) * step;
+    return at < count ? at : count;
+}
+#endif
