@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int open_labels(struct sdx_cli_pictures *p)
@@ -75,9 +76,11 @@ int sdx_cli_pictures_each(struct sdx_cli_pictures *p, const struct sdx_cli_list 
         if (!work(verb, files->items[i], row, &fault)) {
             failed++;
             char *line = sdx_cli_clean(fault.text);
+            bool named = strstr(line, files->items[i]) != NULL;
             sdx_cli_progress_clear(progress);
             fflush(stdout);
-            fprintf(stderr, "sardonyx: %s\n", line);
+            fprintf(stderr, "sardonyx: %s%s%s\n", named ? "" : files->items[i], named ? "" : ": ",
+                    line);
             json_object_set_new(row, "error", sdx_cli_json_text(line));
             free(line);
         }
