@@ -29,6 +29,9 @@ void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t
 /* Threads this process may use: the least of SDX_THREADS (if set), the affinity mask and the cgroup
  * quota rounded up (v1 and v2); at least 1. */
 int sdx_threads_available(void);
+/* CPUs that the cgroup quota of this process allows, rounded up; 0: no quota. `root` goes in front
+ * of /proc and /sys: "", or a folder of a test. */
+int sdx_threads_quota(const char *root);
 
 /* Monotonic clock in ns. */
 int64_t sdx_clock_ns(void);
