@@ -90,7 +90,7 @@ static enum sdx_status concat_ints(struct sdx_infer *ix)
     int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX], n = 0;
     bool any = false;
     const struct sdx_type *t = &ix->out[0];
-    if (!t->has_shape || t->rank != 1 || t->dims[0] < 0 || t->dims[0] > SDX_MOVE_INTS_MAX
+    if (ix->shapes_only || !t->has_shape || t->rank != 1 || t->dims[0] < 0 || t->dims[0] > SDX_MOVE_INTS_MAX
         || !sdx_dtype_is_integer(t->dtype))
         return SDX_OK;
     for (int i = 0; i < ix->count_in; i++) {
@@ -235,7 +235,9 @@ static enum sdx_status split_ints(struct sdx_infer *ix, const int64_t *lengths)
 {
     struct sdx_ints in;
     int64_t at = 0;
-    if (!sdx_infer_ints(ix, 0, &in) || in.rank != 1 || in.count > SDX_MOVE_INTS_MAX) return SDX_OK;
+    if (ix->shapes_only || !sdx_infer_ints(ix, 0, &in) || in.rank != 1
+        || in.count > SDX_MOVE_INTS_MAX)
+        return SDX_OK;
     for (int k = 0; k < ix->count_out; at += lengths[k++])
         SDX_TRY(sdx_infer_set_ints(ix, k, 1, lengths[k], in.v + at, in.sym ? in.sym + at : NULL));
     return SDX_OK;

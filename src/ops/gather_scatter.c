@@ -32,7 +32,7 @@ static enum sdx_status gather_ints(struct sdx_infer *ix)
 {
     struct sdx_ints data, index;
     const struct sdx_type *t = &ix->out[0];
-    if (!t->has_shape || t->rank > 1 || sdx_infer_rank(ix, 0) != 1) return SDX_OK;
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || sdx_infer_rank(ix, 0) != 1) return SDX_OK;
     if (!sdx_infer_ints(ix, 0, &data) || !sdx_infer_ints(ix, 1, &index)) return SDX_OK;
     if (index.count > SDX_MOVE_INTS_MAX) return SDX_OK;
     int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX];

@@ -435,7 +435,7 @@ enum sdx_status sdx_move_infer_pass_ints(struct sdx_infer *ix)
 {
     struct sdx_ints v;
     const struct sdx_type *t = &ix->out[0];
-    if (!t->has_shape || t->rank > 1 || !sdx_infer_ints(ix, 0, &v)) return SDX_OK;
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || !sdx_infer_ints(ix, 0, &v)) return SDX_OK;
     if (v.count > SDX_MOVE_INTS_MAX || (t->rank == 0 && v.count != 1)) return SDX_OK;
     return sdx_infer_set_ints(ix, 0, t->rank, v.count, v.v, v.sym);
 }

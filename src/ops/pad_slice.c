@@ -354,7 +354,7 @@ static enum sdx_status slice_ints(struct sdx_infer *ix, const struct sdx_ints li
                                   bool has_steps)
 {
     struct sdx_ints in;
-    if (sdx_infer_rank(ix, 0) != 1 || !ix->out[0].has_shape || ix->out[0].dims[0] < 0
+    if (ix->shapes_only || sdx_infer_rank(ix, 0) != 1 || !ix->out[0].has_shape || ix->out[0].dims[0] < 0
         || ix->out[0].dims[0] > SDX_MOVE_INTS_MAX || list[0].count != 1
         || !sdx_infer_ints(ix, 0, &in))
         return SDX_OK;

@@ -127,7 +127,7 @@ static enum sdx_status infer(struct planning *p, const struct sdx_ir_node *node,
     struct sdx_infer ix = {.cx = p->cx, .arena = &p->work, .ir = p->r->shared->ir, .node = node, .opset = node->opset,
                            .count_in = node->count_inputs, .count_out = node->count_outputs, .in = in,
                            .out = result->out, .out_ints = result->ints, .value = infer_value, .ints = infer_ints,
-                           .host = p};
+                           .shapes_only = true, .host = p};
     p->waits = false;
     return has_bodies(node) ? SDX_OK : node->op->infer(&ix);
 }
@@ -340,7 +340,7 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
 {
     struct planning *p = ((struct sdx_prepare_host *)px->host)->user;
     if (constant->in_model)
-        return sdx_store_get(p->r->shared->store, px->cx, constant->data, key, variant, size, pack, arg);
+        return sdx_store_get(p->r->shared->store, px->cx, constant, key, variant, size, pack, arg);
     void *packed = sdx_prepare_alloc(px, size + 64);
     return packed && pack(px->cx, packed, arg) == SDX_OK ? packed : NULL;
 }
