@@ -88,7 +88,10 @@ void sdx_check_type(struct sdx_check *c, const struct sdx_check_place *place,
         sdx_check_fault(c, place, "has no type");
         return;
     }
-    if (type->which == SDX_TYPE_OPAQUE) return;
+    if (type->which == SDX_TYPE_OPAQUE) {
+        if (type->opaque_name.len == 0) sdx_check_fault(c, place, "opaque type has no name");
+        return;
+    }
     bool typed = type->which == SDX_TYPE_TENSOR || type->which == SDX_TYPE_SPARSE;
     bool map = type->which == SDX_TYPE_MAP;
     if (map && type->elem_type != SDX_STRING && !sdx_dtype_is_integer(type->elem_type))
@@ -179,8 +182,11 @@ static void check_outputs(struct sdx_check *c, const struct sdx_check_place *pla
         struct sdx_check_place at = {.outer = place, .what = "output", .name = info->name};
         if (info->name.len == 0)
             sdx_check_fault(c, place, "output %d has no name", i);
-        else if (!sdx_check_is_visible(scope, info->name))
-            sdx_check_fault(c, &at, "is not made by any node");
+        else if (sdx_map_get(&scope->names, info->name) < 0)
+            sdx_check_fault(c, &at, "%s",
+                            sdx_check_is_visible(scope, info->name)
+                                ? "is a value of a graph around it, expected one of its own"
+                                : "is not made by any node");
         if (info->type && info->type->which != SDX_TYPE_NONE) sdx_check_type(c, &at, info->type);
     }
 }
@@ -259,6 +265,19 @@ static bool check_lists(struct sdx_check *c)
     return opsets <= SDX_CHECK_LIST_MAX && attrs <= SDX_CHECK_LIST_MAX;
 }
 
+static void check_metadata(struct sdx_check *c)
+{
+    struct sdx_map seen;
+    sdx_map_init(&seen, c->cx->mem);
+    for (int32_t i = 0; i < c->model->metadata.count; i++) {
+        struct sdx_str key = c->model->metadata.at[i].key;
+        if (sdx_map_get(&seen, key) >= 0)
+            sdx_check_fault(c, NULL, "metadata_props holds key \"%.*s\" twice", SDX_STR_ARG(key));
+        if (!sdx_map_put(&seen, key, i)) c->out_of_memory = true;
+    }
+    sdx_map_deinit(&seen);
+}
+
 static void check_model(struct sdx_check *c)
 {
     const struct sdx_onnx_model *model = c->model;
@@ -271,6 +290,7 @@ static void check_model(struct sdx_check *c)
         sdx_check_fault(c, NULL, "opset_import is empty, expected the version of ai.onnx");
     if (!check_lists(c)) return;
     sdx_check_opsets(c, NULL, &model->opsets);
+    check_metadata(c);
     sdx_check_functions(c);
     if (model->graph)
         sdx_check_graph(c, NULL, NULL, model->graph);
