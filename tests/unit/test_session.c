@@ -7,7 +7,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "make_model.h"
 #include "run/session.h"
 
