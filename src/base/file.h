@@ -23,8 +23,8 @@ SDX_MUST_CHECK enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, c
                                                        struct sdx_str relative,
                                                        struct sdx_file_map *out);
 void sdx_file_map_close(struct sdx_file_map *map);
-/* Tells the system that these bytes of a mapping are not needed soon; they are read again when touched.
- * Bytes outside the mapping are left alone. */
+/* Tells the system that these bytes of a mapping are not needed soon; they are read again when
+ * touched. Bytes outside the mapping are left alone. */
 void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size);
 
 /* Writes through a temporary file in the same folder and renames it: readers see all or nothing. */
