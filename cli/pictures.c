@@ -25,6 +25,7 @@ int sdx_cli_pictures_open(const struct sdx_cli_verb *verb, struct sdx_cli_pictur
     sdx_vision_fault fault = {""};
     int rc = sdx_cli_session_options(verb, p->level, &options);
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&p->cli);
+    sdx_vision_log(p->cli.verbose);
     if (rc == SDX_CLI_OK) rc = sdx_cli_open(&p->cli, model, &p->model);
     if (rc == SDX_CLI_OK &&
         sdx_vision_input_init(&p->input, p->model, task, (int)p->size, &fault) != SDX_OK)

@@ -2,8 +2,8 @@
  * The thread pool: one call, sdx_parallel_for. The caller works too. Workers spin briefly after a
  * job and then sleep. A pool may be shared by several sessions: a caller that finds it busy runs
  * its job alone. After fork() the child's first use makes new workers. */
-#ifndef SDX_BASE_POOL_H
-#define SDX_BASE_POOL_H
+#ifndef SDX_BASE_THREAD_POOL_H
+#define SDX_BASE_THREAD_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "base/str.h"
 
 enum { PATH_LONGEST = 1024, THREADS_MOST = 1024 };

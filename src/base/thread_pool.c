@@ -8,7 +8,7 @@
  * A worker enters an open gate by compare-and-swap, so it can only see the fields of the job whose
  * number it read; the caller closes the gate when no part is left and waits for those inside alone.
  * A worker that wakes too late finds the gate closed and costs nothing. */
-#include "base/pool.h"
+#include "base/thread_pool.h"
 
 #include <pthread.h>
 #include <signal.h>
