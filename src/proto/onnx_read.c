@@ -2,7 +2,7 @@
  * The reader of messages: two passes over each. The first checks the wire and counts, so that every
  * array is allocated once and exactly; the second decodes. Nested messages are skipped by their
  * length in the first pass, so the work is linear in the bytes and the depth bounds the stack. */
-#include "proto/message.h"
+#include "proto/messages.h"
 
 struct reader {
     struct sdx_wire_source source;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seeds of the fuzzers: OUT/wire and OUT/npy.
+"""Write the seeds of the fuzzers: OUT/fuzz_wire and OUT/fuzz_npy.
 
-    python tests/fuzz/make_corpus.py OUT
+    python tests/fuzz/make_corpus.py tests/fuzz/corpus
 """
 import argparse
 import glob
@@ -45,15 +45,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
     out = parser.parse_args().out
-    for name in ("wire", "npy"):
+    for name in ("fuzz_wire", "fuzz_npy"):
         os.makedirs(os.path.join(out, name), exist_ok=True)
     for name, model in models():
-        with open(os.path.join(out, "wire", name + ".onnx"), "wb") as file:
+        with open(os.path.join(out, "fuzz_wire", name + ".onnx"), "wb") as file:
             file.write(model.SerializeToString())
     for path in glob.glob(os.path.join(DATA, "pb", "*.pb")):
-        shutil.copy(path, os.path.join(out, "wire"))
+        shutil.copy(path, os.path.join(out, "fuzz_wire"))
     for path in glob.glob(os.path.join(DATA, "npy", "*.np[yz]")):
-        shutil.copy(path, os.path.join(out, "npy"))
+        shutil.copy(path, os.path.join(out, "fuzz_npy"))
 
 
 main()
