@@ -248,3 +248,17 @@ const char *sdx_tensor_describe(const struct sdx_tensor *tensor, char *buf, size
     }
     return buf;
 }
+
+enum sdx_status sdx_tensor_reshape(struct sdx_context *cx, struct sdx_tensor **tensor, int rank,
+                                   const int64_t *dims)
+{
+    struct sdx_tensor *from = *tensor, *t = NULL;
+    SDX_TRY(sdx_tensor_new_view(cx, from->dtype, rank, dims, from->data, &t));
+    SDX_ASSERT(t->bytes == from->bytes && atomic_load(&from->refs) == 1);
+    t->mem = from->mem;
+    t->owns_data = from->owns_data;
+    from->owns_data = false;
+    sdx_tensor_release(from);
+    *tensor = t;
+    return SDX_OK;
+}
