@@ -5,7 +5,8 @@
 
 enum { ROUNDS_MAX = 16 };
 
-static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph, int32_t node)
+static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                                  int32_t node)
 {
     struct sdx_lower lx = {.cx = cx, .ir = ir, .graph = &ir->graphs[graph], .node = node};
     lx.opset = ir->graphs[graph].nodes[node].opset;
@@ -13,7 +14,8 @@ static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int
     if (status == SDX_OK) status = lx.status;
     struct sdx_ir_node *done = &ir->graphs[graph].nodes[node];
     if (status != SDX_OK)
-        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(done->name), SDX_STR_ARG(done->op_type));
+        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(done->name),
+                              SDX_STR_ARG(done->op_type));
     done->is_dead = true;
     return SDX_OK;
 }
