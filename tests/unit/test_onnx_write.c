@@ -5,7 +5,7 @@
 
 #include "data.h"
 #include "message_bytes.h"
-#include "proto/message.h"
+#include "proto/messages.h"
 #include "proto/tensor_data.h"
 
 static char folder[64];

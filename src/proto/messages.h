@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Messages described by tables: one row a field says its number, form and place in a struct. One
  * reader (onnx_read.c) and one writer (onnx_write.c) serve every message. */
-#ifndef SDX_PROTO_MESSAGE_H
-#define SDX_PROTO_MESSAGE_H
+#ifndef SDX_PROTO_MESSAGES_H
+#define SDX_PROTO_MESSAGES_H
 
 #include <stddef.h>
 
