@@ -183,11 +183,11 @@ def check_c_file(report, name, text):
         report.fault(f"{name}:1", "the first comment must begin with the SPDX line and say what "
                                   "the file is for")
     if not generated:
-        for number, line in enumerate(lines, 1):
-            if len(line) > LINE_WALL:
-                report.fault(f"{name}:{number}", f"{len(line)} columns, at most {LINE_WALL}")
-            if "\t" in line:
-                report.fault(f"{name}:{number}", "a tab")
+        wide = [number for number, line in enumerate(lines, 1) if len(line) > LINE_WALL]
+        if wide:
+            report.fault(f"{name}:{wide[0]}", f"{len(wide)} lines over {LINE_WALL} columns")
+        if "\t" in text:
+            report.fault(f"{name}:{line_of(text, text.index(chr(9)))}", "a tab")
         for function, line, count in functions(text):
             if count > FUNCTION_WALL:
                 report.fault(f"{name}:{line}", f"{function} has {count} lines, at most "

@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include <libavcodec/avcodec.h>
-#include <libavutil/imgutils.h>
+#include <libavutil/log.h>
 #include <libavutil/opt.h>
 #include <libswscale/swscale.h>
 
@@ -19,6 +19,11 @@ enum {
     PIXELS_MAX = 1 << 28, /* most pixels: 800 MB of colour */
     FILE_MAX = 1 << 30
 };
+
+void sdx_vision_log(bool on)
+{
+    av_log_set_level(on ? AV_LOG_INFO : AV_LOG_QUIET);
+}
 
 sdx_status sdx_image_init(sdx_image *image, int width, int height, int channels,
                           sdx_vision_fault *fault)

@@ -4,7 +4,8 @@
  * Bilinear: OpenCV's INTER_LINEAR on 8 bits (modules/imgproc/src/resize.cpp): half-pixel centres,
  * weights of 11 bits, two exact shifts in the vertical pass, and the mean of 2 x 2 when both sides
  * are halved exactly. Antialias: Pillow's BILINEAR (src/libImaging/Resample.c): a triangle as wide
- * as the step, weights of 22 bits, horizontal pass first, rounded to 8 bits between the passes.
+ * as the step, weights of 22 bits, horizontal pass first, rounded to 8 bits between the passes
+ * (Pillow up to 11; later ones exchange the passes when that is cheaper).
  */
 #include "fault.h"
 
@@ -20,22 +21,20 @@ struct tap {
     int w0, w1;
 };
 
-static void taps_make(struct tap *taps, int from, int to)
+/* OpenCV puts the whole weight on the border's value across (`whole`), but shares it between the
+ * border's row and itself down: the same value, another rounding. */
+static void taps_make(struct tap *taps, int from, int to, bool whole)
 {
     double step = 1.0 / ((double)to / from);
     for (int i = 0; i < to; i++) {
         float place = (float)((i + 0.5) * step - 0.5);
-        int at = (int)floorf(place);
+        int at = (int)floorf(place), last = from - 1;
         float rest = place - (float)at;
-        if (at < 0) {
-            at = 0;
-            rest = 0;
-        }
-        if (at >= from - 1) {
-            at = from - 1;
-            rest = 0;
-        }
-        taps[i] = (struct tap){at, at + 1 < from ? at + 1 : at, (int)lrintf((1.0f - rest) * 2048),
+        if (whole && (at < 0 || at >= last)) rest = 0;
+        taps[i] = (struct tap){at < 0      ? 0
+                               : at > last ? last
+                                           : at,
+                               at + 1 > last ? last : at + 1, (int)lrintf((1.0f - rest) * 2048),
                                (int)lrintf(rest * 2048)};
     }
 }
@@ -77,8 +76,8 @@ static sdx_status bilinear(const sdx_image *in, sdx_image *out, sdx_vision_fault
         return sdx_vision_fail(fault, SDX_OUT_OF_MEMORY, "no memory to resize a picture");
     }
     struct tap *down = taps + out->width;
-    taps_make(taps, in->width, out->width);
-    taps_make(down, in->height, out->height);
+    taps_make(taps, in->width, out->width, true);
+    taps_make(down, in->height, out->height, false);
     int held[2] = {-1, -1};
     for (int y = 0; y < out->height; y++) {
         /* Source row r lives in slot r % 2, so that neighbours never share one. */

@@ -5,7 +5,7 @@
 #include "base/context.h"
 #include "base/cpu.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "tensor/tensor.h"
 
 const char *sdx_version(void)

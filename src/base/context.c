@@ -85,13 +85,9 @@ enum sdx_status sdx_fail_memory(struct sdx_context *cx, const char *file, int li
     size_t size = atomic_load(&cx->mem->failed);
     if (!atomic_load(&cx->mem->failed_by_limit))
         return sdx_fail(cx, SDX_OUT_OF_MEMORY, file, line, "out of memory: %zu bytes asked", size);
-    const struct sdx_mem *level = cx->mem;
-    while (level->parent != NULL &&
-           (level->limit == 0 || size <= level->limit - atomic_load(&level->now)))
-        level = level->parent;
     return sdx_fail(cx, SDX_OUT_OF_MEMORY, file, line,
-                    "memory limit of %zu bytes reached: %zu bytes asked, %zu held", level->limit,
-                    size, atomic_load(&level->now));
+                    "memory limit of %zu bytes reached: %zu bytes asked",
+                    atomic_load(&cx->mem->failed_limit), size);
 }
 
 enum sdx_status sdx_fail_where(struct sdx_context *cx, const char *format, ...)

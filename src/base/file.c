@@ -68,6 +68,7 @@ static enum sdx_status map_descriptor(struct sdx_context *cx, const char *path, 
     if ((uintmax_t)facts.st_size > SIZE_MAX / 2) return fail_errno(cx, "cannot read", path, EFBIG);
     size_t size = (size_t)facts.st_size;
     void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    bool is_file = data != MAP_FAILED;
     if (data == MAP_FAILED) {
         data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (data == MAP_FAILED) return fail_errno(cx, "cannot map", path, errno);
@@ -77,7 +78,7 @@ static enum sdx_status map_descriptor(struct sdx_context *cx, const char *path, 
             return fail_errno(cx, "cannot read", path, code);
         }
     }
-    *out = (struct sdx_file_map){.data = data, .size = size, .mapped = true};
+    *out = (struct sdx_file_map){.data = data, .size = size, .mapped = true, .is_file = is_file};
     return SDX_OK;
 }
 
@@ -143,6 +144,17 @@ enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, const char *fold
                         SDX_STR_ARG(relative));
     /* The resolved path holds no links; one put there since is refused. */
     return map_path(cx, joined, real, O_NOFOLLOW, out);
+}
+
+void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size)
+{
+    uintptr_t begin = (uintptr_t)bytes, end = begin + size;
+    uintptr_t first = (uintptr_t)map->data, last = first + map->size;
+    if (!map->is_file || begin < first || end > last || end < begin) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void sdx_file_map_close(struct sdx_file_map *map)

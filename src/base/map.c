@@ -3,7 +3,7 @@
  * keyed by the map's own seed; see sdx_hash_bytes. */
 #include <stdint.h>
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "base/str.h"
 
 struct sdx_map_entry {

@@ -37,6 +37,7 @@ void sdx_mem_init(struct sdx_mem *mem, struct sdx_mem *parent, size_t limit)
     atomic_init(&mem->count, 0);
     atomic_init(&mem->fail_at, -1);
     atomic_init(&mem->failed, 0);
+    atomic_init(&mem->failed_limit, 0);
     atomic_init(&mem->failed_by_limit, false);
 }
 
@@ -72,7 +73,7 @@ static bool count_in_level(struct sdx_mem *mem, uint32_t tag, size_t size, bool 
     size_t now = atomic_load_explicit(&mem->now, memory_order_relaxed);
     do {
         if (size > SIZE_MAX - now || (mem->limit != 0 && now + size > mem->limit)) {
-            *by_limit = true;
+            *by_limit = mem->limit != 0;
             return false;
         }
     } while (!atomic_compare_exchange_weak_explicit(&mem->now, &now, now + size,
@@ -93,10 +94,15 @@ static struct sdx_mem *server_of(struct sdx_mem *mem)
     return mem;
 }
 
-static void *refuse(struct sdx_mem *mem, size_t size, bool by_limit)
+/* Leaves the reason at every level, as any of them may be the one that a context asks. `limiting`:
+ * the level whose limit it was, or NULL. */
+static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limiting)
 {
-    atomic_store(&mem->failed, size);
-    atomic_store(&mem->failed_by_limit, by_limit);
+    for (; mem != NULL; mem = mem->parent) {
+        atomic_store(&mem->failed, size);
+        atomic_store(&mem->failed_limit, limiting != NULL ? limiting->limit : 0);
+        atomic_store(&mem->failed_by_limit, limiting != NULL);
+    }
     return NULL;
 }
 
@@ -105,18 +111,18 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
     SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
     bool by_limit = false;
     size_t total;
-    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, false);
+    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, NULL);
     for (struct sdx_mem *level = mem; level != NULL; level = level->parent) {
         if (!count_in_level(level, tag, size, &by_limit)) {
             count_out(mem, level, tag, size);
-            return refuse(mem, size, by_limit);
+            return refuse(mem, size, by_limit ? level : NULL);
         }
     }
     const struct sdx_mem *server = server_of(mem);
     char *base = server->alloc != NULL ? server->alloc(total, server->user) : malloc(total);
     if (base == NULL) {
         count_out(mem, NULL, tag, size);
-        return refuse(mem, size, false);
+        return refuse(mem, size, NULL);
     }
     size_t past = (uintptr_t)base % ALIGNMENT;
     char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
@@ -128,7 +134,7 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 void *sdx_mem_calloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t count, size_t size)
 {
     size_t total;
-    if (!sdx_mul_size(count, size, &total)) return refuse(mem, SIZE_MAX, false);
+    if (!sdx_mul_size(count, size, &total)) return refuse(mem, SIZE_MAX, NULL);
     void *block = sdx_mem_alloc(mem, tag, total);
     if (block != NULL) memset(block, 0, total);
     return block;

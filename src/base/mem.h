@@ -38,7 +38,9 @@ struct sdx_mem {
     atomic_size_t tag_now[SDX_MEM_TAG_COUNT], tag_peak[SDX_MEM_TAG_COUNT];
     atomic_size_t count;  /* allocations made so far: tests compare it before and after a run */
     atomic_llong fail_at; /* 0: the next allocation fails, 1: the one after it ...; < 0: none */
-    atomic_size_t failed; /* size of the last allocation that was refused */
+    /* The last allocation that was refused here or below: its size, and whether and which limit was
+     * the reason. */
+    atomic_size_t failed, failed_limit;
     atomic_bool failed_by_limit;
 };
 

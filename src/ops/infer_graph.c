@@ -188,8 +188,9 @@ static enum sdx_status infer_graph(struct host *h, int32_t graph)
         enum sdx_status status = infer_node(h, graph, node);
         h->graph = graph;
         if (status == SDX_OK) continue;
-        (void)sdx_fail_where(h->cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name), SDX_STR_ARG(node->op_type));
-        if (status == SDX_OUT_OF_MEMORY || !h->fault || !h->fault(h->user, h->cx, g, node)) return status;
+        if (!h->fault) /* the fault function says where itself */
+            return sdx_fail_where(h->cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name), SDX_STR_ARG(node->op_type));
+        if (status == SDX_OUT_OF_MEMORY || !h->fault(h->user, h->cx, g, node)) return status;
         sdx_context_clear(h->cx);
     }
     return SDX_OK;

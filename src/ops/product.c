@@ -21,8 +21,7 @@ struct params {
     const char *packed;
     size_t packed_size;     /* of one matrix of B */
     const int32_t *index_b; /* which packed matrix product i takes; NULL: the first */
-    int64_t split_m, split_n, per_part; /* parts of one product; products of one part */
-    int64_t step_m, step_n;
+    struct sdx_split split;
     int64_t block_n; /* columns packed at a time */
     bool is_plain;
 };
@@ -96,27 +95,53 @@ static int64_t place(const int64_t *at, int64_t i)
     return at ? at[i] : 0;
 }
 
-/* The products and the range of rows and columns that a part has. */
-struct range {
-    int64_t begin, end, m0, m1, n0, n1;
-};
-
-static struct range range_of(const struct params *s, int64_t part)
+struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part)
 {
-    const struct sdx_product *p = &s->p;
-    struct range r;
+    struct sdx_split_range r;
     int64_t cells = s->split_m * s->split_n, cell = part % cells;
     r.begin = part / cells * s->per_part;
-    r.end = r.begin + s->per_part < p->batch ? r.begin + s->per_part : p->batch;
-    r.m0 = sdx_part_begin(p->m, s->split_m, cell / s->split_n, s->step_m);
-    r.m1 = sdx_part_begin(p->m, s->split_m, cell / s->split_n + 1, s->step_m);
-    r.n0 = sdx_part_begin(p->n, s->split_n, cell % s->split_n, s->step_n);
-    r.n1 = sdx_part_begin(p->n, s->split_n, cell % s->split_n + 1, s->step_n);
+    r.end = r.begin + s->per_part < s->batch ? r.begin + s->per_part : s->batch;
+    r.m0 = sdx_part_begin(s->m, s->split_m, cell / s->split_n, s->step_m);
+    r.m1 = sdx_part_begin(s->m, s->split_m, cell / s->split_n + 1, s->step_m);
+    r.n0 = sdx_part_begin(s->n, s->split_n, cell % s->split_n, s->step_n);
+    r.n1 = sdx_part_begin(s->n, s->split_n, cell % s->split_n + 1, s->step_n);
     return r;
 }
 
+static int64_t blocks(int64_t count, int64_t step)
+{
+    return (count + step - 1) / step;
+}
+
+/* Rows are cut at multiples that suit tiles of 4, 6, 12 and 14 rows. */
+struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n)
+{
+    struct sdx_split s = {.batch = batch, .m = m, .n = n, .step_n = step_n};
+    double work = (double)batch * (double)m * (double)n * (double)(k ? k : 1);
+    int64_t parts = sdx_prepare_parts(work, PART_MACS, PARTS_MAX);
+    s.step_m = m >= BIG_ROWS ? 84 : 12;
+    s.split_m = s.split_n = s.per_part = 1;
+    if (batch >= parts) {
+        s.per_part = blocks(batch, parts);
+        s.parts = blocks(batch, s.per_part);
+        return s;
+    }
+    int64_t want = blocks(parts, batch), most_m = blocks(m, s.step_m), most_n = blocks(n, step_n);
+    if (m >= n) {
+        s.split_m = want < most_m ? want : most_m;
+        want = blocks(want, s.split_m);
+        s.split_n = want < most_n ? want : most_n;
+    } else {
+        s.split_n = want < most_n ? want : most_n;
+        want = blocks(want, s.split_n);
+        s.split_m = want < most_m ? want : most_m;
+    }
+    s.parts = batch * s.split_m * s.split_n;
+    return s;
+}
+
 static void run_f32_one(const struct params *s, const struct sdx_step *step, int64_t i,
-                        const struct range *r, char *scratch)
+                        const struct sdx_split_range *r, char *scratch)
 {
     const struct sdx_product *p = &s->p;
     const float *b = step->in[1] ? (const float *)step->in[1]->data + place(p->at_b, i) : NULL;
@@ -159,7 +184,7 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
 static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
-    struct range r = range_of(s, part);
+    struct sdx_split_range r = sdx_split_at(&s->split, part);
     if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
     for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
         run_f32_one(s, step, i, &r, x->scratch);
@@ -170,7 +195,7 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
 {
     const struct params *s = step->params;
     const struct sdx_product *p = &s->p;
-    struct range r = range_of(s, part);
+    struct sdx_split_range r = sdx_split_at(&s->split, part);
     if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
     for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {
         const double *a = (const double *)step->in[0]->data + place(p->at_a, i);
@@ -189,7 +214,7 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
     {                                                                                              \
         const struct params *s = step->params;                                                     \
         const struct sdx_product *p = &s->p;                                                       \
-        struct range r = range_of(s, part);                                                        \
+        struct sdx_split_range r = sdx_split_at(&s->split, part);                                                        \
         for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {                      \
             const T *a = (const T *)step->in[0]->data + place(p->at_a, i);                         \
             const T *b = (const T *)step->in[1]->data + place(p->at_b, i);                         \
@@ -212,37 +237,6 @@ PRODUCT_INT(run_i16, uint16_t)
 PRODUCT_INT(run_i32, uint32_t)
 PRODUCT_INT(run_i64, uint64_t)
 #undef PRODUCT_INT
-
-static int64_t blocks(int64_t count, int64_t step)
-{
-    return (count + step - 1) / step;
-}
-
-/* Splits by shape only. Rows in multiples that suit tiles of 4, 6, 12 and 14 rows. */
-static int64_t split(struct params *s, double work)
-{
-    const struct sdx_product *p = &s->p;
-    int64_t parts = sdx_prepare_parts(work, PART_MACS, PARTS_MAX);
-    s->step_m = p->m >= BIG_ROWS ? 84 : 12;
-    s->step_n = p->c->dtype == SDX_F32 ? sdx_gemm_f32_panel() : 16;
-    s->split_m = s->split_n = s->per_part = 1;
-    if (p->batch >= parts) {
-        s->per_part = blocks(p->batch, parts);
-        return blocks(p->batch, s->per_part);
-    }
-    int64_t want = blocks(parts, p->batch), most_m = blocks(p->m, s->step_m);
-    int64_t most_n = blocks(p->n, s->step_n);
-    if (p->m >= p->n) {
-        s->split_m = want < most_m ? want : most_m;
-        want = blocks(want, s->split_m);
-        s->split_n = want < most_n ? want : most_n;
-    } else {
-        s->split_n = want < most_n ? want : most_n;
-        want = blocks(want, s->split_n);
-        s->split_m = want < most_m ? want : most_m;
-    }
-    return p->batch * s->split_m * s->split_n;
-}
 
 struct pack_arg {
     const struct params *s;
@@ -344,8 +338,9 @@ enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_pro
     struct sdx_product *p = &s->p;
     if (p->batch == 0 || p->m == 0 || p->n == 0) return SDX_OK;
     merge_batch(p);
-    double work = (double)p->batch * (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
-    int64_t parts = split(s, work);
+    s->split = sdx_split_make(p->batch, p->m, p->n, p->k,
+                              p->c->dtype == SDX_F32 ? sdx_gemm_f32_panel() : 16);
+    int64_t parts = s->split.parts;
     struct sdx_tensor *in[] = {p->a, p->b};
     switch (p->c->dtype) {
     case SDX_F32: return prepare_f32(px, s, parts);

@@ -32,6 +32,19 @@ SDX_MUST_CHECK enum sdx_status sdx_product_places(struct sdx_prepare *px, int ra
                                                   int64_t elements, int64_t count,
                                                   const int64_t **at);
 
+/* How `batch` products of m x n are split into parts, from shapes only: whole products when there are
+ * many, otherwise blocks of rows and columns of one. */
+struct sdx_split {
+    int64_t batch, m, n, step_m, step_n; /* columns are cut at multiples of step_n */
+    int64_t split_m, split_n, per_part;
+    int64_t parts;
+};
+struct sdx_split_range {
+    int64_t begin, end, m0, m1, n0, n1; /* products; rows and columns of each */
+};
+struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n);
+struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part);
+
 /* Attributes "activation" (name of an ONNX operator, Silu, HardSwish or Gelu, GeluTanh) and
  * "activation_params" (or activation_alpha, activation_beta). */
 SDX_MUST_CHECK enum sdx_status sdx_fused_act(struct sdx_context *cx, const struct sdx_ir_node *node,

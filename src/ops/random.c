@@ -4,7 +4,7 @@
  * seed gives the same numbers in every run. Without a seed the key comes from the clock. */
 #include <math.h>
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "tensor/convert.h"

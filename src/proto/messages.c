@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tables of onnx.proto (IR version 14): a row's index is its field number. What has no row
  * (training_info, configuration, device_configurations) is kept as unknown fields. */
-#include "proto/message.h"
+#include "proto/messages.h"
 
 static const struct sdx_message pair, dimension, type, value_info, attribute, node, graph, opset;
 

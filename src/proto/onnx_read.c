@@ -2,7 +2,7 @@
  * The reader of messages: two passes over each. The first checks the wire and counts, so that every
  * array is allocated once and exactly; the second decodes. Nested messages are skipped by their
  * length in the first pass, so the work is linear in the bytes and the depth bounds the stack. */
-#include "proto/message.h"
+#include "proto/messages.h"
 
 struct reader {
     struct sdx_wire_source source;
@@ -176,13 +176,14 @@ static enum sdx_status read_numbers(const struct sdx_wire *w, const struct sdx_w
 {
     void *array = *MEMBER(base, row->at, void *);
     int64_t *count = MEMBER(base, row->at_other, int64_t);
-    const unsigned char *at = f->payload, *end = at + f->size;
+    const unsigned char *at = f->payload;
     switch (f->type) {
     case SDX_WIRE_VARINT: put_number(row, array, (*count)++, f->varint); return SDX_OK;
     case SDX_WIRE_FIXED32: put_number(row, array, (*count)++, sdx_wire_u32(at)); return SDX_OK;
     case SDX_WIRE_FIXED64: put_number(row, array, (*count)++, sdx_wire_u64(at)); return SDX_OK;
     case SDX_WIRE_BYTES: break;
     }
+    const unsigned char *end = at + f->size;
     if (row->form == SDX_FIELD_F32S || row->form == SDX_FIELD_F64S) { /* little endian, as we are */
         size_t size = element_size(row);
         if (f->size > 0) memcpy((char *)array + (size_t)*count * size, at, f->size);

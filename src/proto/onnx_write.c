@@ -2,7 +2,7 @@
  * The writer of messages: one walk, done twice. The first adds up sizes and keeps the length of
  * every nested message and packed array in the order of the walk; the second writes and takes the
  * lengths from there, so nothing is measured twice. */
-#include "proto/message.h"
+#include "proto/messages.h"
 
 struct writer {
     struct sdx_context *cx;

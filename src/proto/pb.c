@@ -2,7 +2,7 @@
  * .pb data files: TensorProto, SparseTensorProto and the messages of onnx-data.proto
  * (SequenceProto, OptionalProto, MapProto). A map whose values are scalars of one type becomes a
  * tensor of keys and a tensor of values; other values stay a sequence. */
-#include "proto/message.h"
+#include "proto/messages.h"
 #include "proto/tensor_data.h"
 #include "tensor/convert.h"
 

@@ -139,14 +139,15 @@ static enum sdx_status check_range(const struct check *c, enum data_field field)
 {
     const struct sdx_onnx_tensor *from = c->from;
     int bits = sdx_dtype_bits((sdx_dtype)from->data_type);
-    if (bits < 8) bits = 8;
-    int64_t low = -((int64_t)1 << (bits - 1)), high = ((int64_t)1 << bits) - 1;
-    if (field == FIELD_INT32 && bits < 32 && from->data_type != SDX_BOOL)
+    if (field == FIELD_INT32 && bits < 32 && from->data_type != SDX_BOOL) {
+        if (bits < 8) bits = 8;
+        int64_t low = -((int64_t)1 << (bits - 1)), high = ((int64_t)1 << bits) - 1;
         for (int64_t i = 0; i < from->count_int32; i++)
             if (from->int32_data[i] < low || from->int32_data[i] > high)
                 return FAIL_TENSOR(c, c->status, "int32_data[%lld] is %lld, which is not %s",
                                    (long long)i, (long long)from->int32_data[i],
                                    sdx_dtype_name((sdx_dtype)from->data_type));
+    }
     if (field == FIELD_UINT64 && from->data_type == SDX_U32)
         for (int64_t i = 0; i < from->count_uint64; i++)
             if (from->uint64_data[i] > UINT32_MAX)
@@ -246,9 +247,13 @@ static enum sdx_status make_constant(const struct check *c, int dtype,
                                      struct sdx_tensor **out)
 {
     struct sdx_tensor *t = sdx_arena_alloc(c->arena, sizeof *t);
-    if (!t) return SDX_FAIL_MEMORY(c->cx);
+    int64_t *own = t ? t->dims_inline : NULL;
+    if (dims->count > SDX_RANK_INLINE)
+        own = sdx_arena_array(c->arena, (size_t)dims->count, sizeof *own);
+    if (!t || !own) return SDX_FAIL_MEMORY(c->cx);
+    if (dims->count > 0) memcpy(own, dims->at, (size_t)dims->count * sizeof *own);
     t->rank = (int32_t)dims->count;
-    t->dims = dims->at ? dims->at : t->dims_inline;
+    t->dims = own;
     t->data = (void *)(uintptr_t)data;
     t->count = c->count;
     t->bytes = c->bytes;

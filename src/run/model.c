@@ -60,7 +60,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%s", first.text);
     }
     SDX_TRY(status);
-    m->store = sdx_store_create(&m->mem);
+    m->store = sdx_store_create(&m->mem, &m->map);
     if (!m->store) return SDX_FAIL_MEMORY(cx);
     return sdx_model_describe(cx, m);
 }

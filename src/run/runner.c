@@ -3,7 +3,7 @@
  * the next; then hand out the results. */
 #include "run/runner.h"
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "run/profile.h"
 
 /* ---- set up ---- */

@@ -340,7 +340,7 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
 {
     struct planning *p = ((struct sdx_prepare_host *)px->host)->user;
     if (constant->in_model)
-        return sdx_store_get(p->r->shared->store, px->cx, constant->data, key, variant, size, pack, arg);
+        return sdx_store_get(p->r->shared->store, px->cx, constant, key, variant, size, pack, arg);
     void *packed = sdx_prepare_alloc(px, size + 64);
     return packed && pack(px->cx, packed, arg) == SDX_OK ? packed : NULL;
 }

@@ -2,7 +2,7 @@
  * Sessions: options, matching of names, checks of what is fed. */
 #include "run/session.h"
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 
 static enum sdx_status init_maps(struct sdx_session *s)
 {

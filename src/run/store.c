@@ -18,15 +18,17 @@ struct entry {
 
 struct sdx_store {
     struct sdx_mem *mem;
+    const struct sdx_file_map *map;
     pthread_mutex_t lock;
     struct entry *buckets[BUCKETS];
 };
 
-struct sdx_store *sdx_store_create(struct sdx_mem *mem)
+struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map)
 {
     struct sdx_store *store = sdx_mem_calloc(mem, SDX_MEM_WEIGHTS, 1, sizeof *store);
     if (!store) return NULL;
     store->mem = mem;
+    store->map = map;
     pthread_mutex_init(&store->lock, NULL);
     return store;
 }
@@ -62,18 +64,21 @@ static void *pack_new(struct sdx_store *store, struct sdx_context *cx, struct en
     return NULL;
 }
 
-const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx, const void *constant, const char *key,
-                          int64_t variant, size_t size, sdx_pack_fn *pack, void *arg)
+const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
+                          const struct sdx_tensor *constant, const char *key, int64_t variant, size_t size, sdx_pack_fn *pack, void *arg)
 {
-    struct entry wanted = {.constant = constant, .key = key, .variant = variant, .size = size};
-    uint64_t h = sdx_hash_bytes(&constant, sizeof constant, (uint64_t)variant);
+    struct entry wanted = {.constant = constant->data, .key = key, .variant = variant, .size = size};
+    uint64_t h = sdx_hash_bytes(&wanted.constant, sizeof wanted.constant, (uint64_t)variant);
     struct entry **bucket = &store->buckets[h % BUCKETS];
     pthread_mutex_lock(&store->lock);
     void *packed = NULL;
     for (struct entry *e = *bucket; e && !packed; e = e->next)
-        if (e->constant == constant && e->variant == variant && e->size == size && strcmp(e->key, key) == 0)
+        if (e->constant == wanted.constant && e->variant == variant && e->size == size && strcmp(e->key, key) == 0)
             packed = e->packed;
-    if (!packed) packed = pack_new(store, cx, bucket, wanted, pack, arg);
+    if (!packed) {
+        packed = pack_new(store, cx, bucket, wanted, pack, arg);
+        sdx_file_map_drop(store->map, constant->data, constant->bytes);
+    }
     pthread_mutex_unlock(&store->lock);
     return packed;
 }

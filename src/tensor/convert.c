@@ -206,8 +206,7 @@ static int64_t truncate_u64(double x)
     return (int64_t)((uint64_t)truncate_i64(x - 0x1p63) ^ (uint64_t)1 << 63);
 }
 
-/* Smallest and largest of an integer type as doubles; u64's and i64's upper bounds are exclusive
- * powers of two and handled by the caller. */
+/* The nearest value of the type; NaN gives 0. 2^63 itself does not fit, so bounds are exclusive. */
 static int64_t saturate_i64(double x)
 {
     if (x != x) return 0;

@@ -30,8 +30,8 @@ struct sdx_tensor {
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
     bool is_constant; /* same value in every run of its plan: may be folded and packed */
-    bool in_model;    /* a constant whose data lives as long as the model: packed forms are shared */
-    bool owns_data;   /* `data` (and `items`) are freed with the tensor */
+    bool in_model;  /* a constant whose data lives as long as the model: packed forms are shared */
+    bool owns_data; /* `data` (and `items`) are freed with the tensor */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
 
@@ -86,8 +86,9 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
 /* Another shape for the same number of elements; *tensor, the only handle, may be replaced. */
-SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx, struct sdx_tensor **tensor,
-                                                  int rank, const int64_t *dims);
+SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx,
+                                                  struct sdx_tensor **tensor, int rank,
+                                                  const int64_t *dims);
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */
 

@@ -82,7 +82,10 @@ static void limits_of_all_levels_hold(void **state)
 
     struct sdx_context cx = {.mem = &session};
     assert_int_equal(SDX_FAIL_MEMORY(&cx), SDX_OUT_OF_MEMORY);
-    assert_contains(cx.error.text, "limit");
+    assert_contains(cx.error.text, "limit of 600 bytes");
+    struct sdx_context outer = {.mem = &top}; /* asks above where it happened */
+    assert_int_equal(SDX_FAIL_MEMORY(&outer), SDX_OUT_OF_MEMORY);
+    assert_contains(outer.error.text, "limit of 600 bytes");
     sdx_mem_free(&session, b);
     sdx_mem_free(&model, a);
     assert_int_equal(atomic_load(&top.now), 0);

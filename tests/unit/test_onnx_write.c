@@ -4,7 +4,8 @@
 #include "unit.h"
 
 #include "data.h"
-#include "proto/message.h"
+#include "message_bytes.h"
+#include "proto/messages.h"
 #include "proto/tensor_data.h"
 
 static char folder[64];
@@ -94,40 +95,6 @@ static void models(void **state)
 }
 
 /* ---- written by hand: one of each ---- */
-
-struct bytes {
-    unsigned char at[4096];
-    size_t size;
-};
-
-static void add_varint(struct bytes *b, uint64_t value)
-{
-    b->size += (size_t)sdx_wire_put_varint(b->at + b->size, value);
-}
-
-static void add_number(struct bytes *b, int field, uint64_t value)
-{
-    add_varint(b, (uint64_t)field << 3);
-    add_varint(b, value);
-}
-
-static void add_bytes(struct bytes *b, int field, const void *from, size_t size)
-{
-    add_varint(b, (uint64_t)field << 3 | 2);
-    add_varint(b, size);
-    memcpy(b->at + b->size, from, size);
-    b->size += size;
-}
-
-static void add_text(struct bytes *b, int field, const char *text)
-{
-    add_bytes(b, field, text, strlen(text));
-}
-
-static void add_message(struct bytes *b, int field, const struct bytes *inner)
-{
-    add_bytes(b, field, inner->at, inner->size);
-}
 
 static void unknown_fields_and_zeros_stay(void **state)
 {

@@ -14,7 +14,7 @@
 
 #include "base/context.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 
 struct unit {
     struct sdx_mem mem;

@@ -20,6 +20,10 @@ typedef struct sdx_vision_fault {
     char text[320];
 } sdx_vision_fault;
 
+/* Whether FFmpeg may write its messages to stderr; it does unless told not to. Holds for the whole
+ * process. */
+SDX_API void sdx_vision_log(bool on);
+
 /* ---- pictures -------------------------------------------------------------------------------- */
 
 typedef struct sdx_image {

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The thread pool: one call, sdx_parallel_for. The caller works too. Workers spin briefly after a
+ * job and then sleep. A pool may be shared by several sessions: a caller that finds it busy runs
+ * its job alone. After fork() the child's first use makes new workers. */
+#ifndef SDX_BASE_THREAD_POOL_H
+#define SDX_BASE_THREAD_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sdx_mem;
+struct sdx_pool;
+
+/* `threads` counts the caller. NULL: no memory. Worker threads start at the first job that needs
+ * them; when the system refuses one the pool goes on with fewer. */
+struct sdx_pool *sdx_pool_create(struct sdx_mem *mem, int threads);
+void sdx_pool_destroy(struct sdx_pool *pool);      /* NULL allowed */
+int sdx_pool_threads(const struct sdx_pool *pool); /* NULL: 1 */
+
+/* One part of a job. `worker` is 0 .. threads-1 and unique among the parts that run at one time: it
+ * indexes scratch memory, never work. */
+typedef void (*sdx_part_fn)(void *arg, int64_t part, int worker);
+/* Calls fn(arg, part, worker) once for each part 0 .. count-1, in any order and place; returns when
+ * all are done. `grain` parts are taken at a time. At most `threads` threads take part (0: all).
+ * pool NULL: serial. */
+void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                      sdx_part_fn fn, void *arg);
+
+/* Threads this process may use: the least of SDX_THREADS (if set), the affinity mask and the cgroup
+ * quota rounded up (v1 and v2); at least 1. */
+int sdx_threads_available(void);
+/* CPUs that the cgroup quota of this process allows, rounded up; 0: no quota. `root` goes in front
+ * of /proc and /sys: "", or a folder of a test. */
+int sdx_threads_quota(const char *root);
+
+/* Monotonic clock in ns. */
+int64_t sdx_clock_ns(void);
+#endif
