@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Elementwise arithmetic on two or more operands with broadcasting. Integers wrap; dividing an
+ * integer by zero fails. Mod follows Python's sign rule (fmod = 0) or C's (fmod = 1). */
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/loops.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+/* ---- inference: content of small integer tensors ---- */
+
+enum fold { FOLD_ADD, FOLD_SUB, FOLD_MUL, FOLD_DIV, FOLD_MIN, FOLD_MAX, FOLD_MOD };
+
+static bool fold_numbers(enum fold fold, int64_t a, int64_t b, int64_t *out)
+{
+    switch (fold) {
+    case FOLD_ADD: return sdx_add_i64(a, b, out);
+    case FOLD_SUB: return b != INT64_MIN && sdx_add_i64(a, -b, out);
+    case FOLD_MUL: return sdx_mul_i64(a, b, out);
+    case FOLD_MIN: *out = a < b ? a : b; return true;
+    case FOLD_MAX: *out = a > b ? a : b; return true;
+    case FOLD_DIV: *out = b > 0 ? a / b : 0; return b > 0;
+    case FOLD_MOD: *out = b > 0 && a >= 0 ? a % b : 0; return b > 0 && a >= 0;
+    }
+    return false;
+}
+
+/* Symbols survive adding 0 and multiplying or dividing by 1. */
+static int64_t fold_symbol(enum fold fold, int64_t sym_a, int64_t a, int64_t sym_b, int64_t b)
+{
+    bool zero = fold == FOLD_ADD || fold == FOLD_SUB, one = fold == FOLD_MUL || fold == FOLD_DIV;
+    if (sym_a && !sym_b && ((zero && b == 0) || (one && b == 1))) return sym_a;
+    if (sym_b && !sym_a && ((fold == FOLD_ADD && a == 0) || (fold == FOLD_MUL && a == 1)))
+        return sym_b;
+    return -1;
+}
+
+static enum sdx_status fold_ints(struct sdx_infer *ix, enum fold fold)
+{
+    struct sdx_ints a, b;
+    int dtype = sdx_infer_dtype(ix, 0);
+    if ((dtype != SDX_I64 && dtype != SDX_I32) || ix->count_in != 2) return SDX_OK;
+    if (!sdx_infer_ints_to_pass(ix, 0, &a) || !sdx_infer_ints_to_pass(ix, 1, &b)) return SDX_OK;
+    if (a.count != b.count && a.count != 1 && b.count != 1) return SDX_OK;
+    int64_t count = a.count == 1 ? b.count : a.count;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
+    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
+    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = a.count == 1 ? 0 : i, bt = b.count == 1 ? 0 : i;
+        int64_t sa = a.sym ? a.sym[at] : 0, sb = b.sym ? b.sym[bt] : 0;
+        if (sa || sb)
+            sym[i] = fold_symbol(fold, sa, a.v[at], sb, b.v[bt]);
+        else if (!fold_numbers(fold, a.v[at], b.v[bt], &v[i]) ||
+                 (dtype == SDX_I32 && v[i] != (int32_t)v[i]))
+            sym[i] = -1;
+    }
+    return sdx_infer_set_ints(ix, 0, a.rank > b.rank ? a.rank : b.rank, count, v, sym);
+}
+
+static enum sdx_status infer_fold(struct sdx_infer *ix, enum fold fold)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    SDX_TRY(sdx_nest_infer_shape(ix));
+    return fold_ints(ix, fold);
+}
+
+static enum sdx_status infer_add(struct sdx_infer *ix)
+{
+    return infer_fold(ix, FOLD_ADD);
+}
+static enum sdx_status infer_sub(struct sdx_infer *ix)
+{
+    return infer_fold(ix, FOLD_SUB);
+}
+static enum sdx_status infer_mul(struct sdx_infer *ix)
+{
+    return infer_fold(ix, FOLD_MUL);
+}
+static enum sdx_status infer_div(struct sdx_infer *ix)
+{
+    return infer_fold(ix, FOLD_DIV);
+}
+static enum sdx_status infer_mod(struct sdx_infer *ix)
+{
+    return infer_fold(ix, FOLD_MOD);
+}
+static enum sdx_status infer_binary(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    return sdx_nest_infer_shape(ix);
+}
+static enum sdx_status infer_max(struct sdx_infer *ix)
+{
+    SDX_TRY(sdx_infer_variadic(ix));
+    return fold_ints(ix, FOLD_MAX);
+}
+static enum sdx_status infer_min(struct sdx_infer *ix)
+{
+    SDX_TRY(sdx_infer_variadic(ix));
+    return fold_ints(ix, FOLD_MIN);
+}
+
+/* ---- loops ---- */
+
+#define VEC_LOOP(op)                                                                               \
+    static bool op##_f32(const void *arg, const void *const *in, const int64_t *step, void *out,   \
+                         int64_t n)                                                                \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        sdx_vec()->f32_##op(in[0], (size_t)step[0], in[1], (size_t)step[1], out, (size_t)n);       \
+        return true;                                                                               \
+    }
+VEC_LOOP(add)
+VEC_LOOP(sub)
+VEC_LOOP(mul)
+VEC_LOOP(div)
+VEC_LOOP(max)
+VEC_LOOP(min)
+VEC_LOOP(prelu)
+#undef VEC_LOOP
+
+SDX_LOOP_BINARY(add_f64, double, double, double, x + y)
+SDX_LOOP_BINARY(sub_f64, double, double, double, x - y)
+SDX_LOOP_BINARY(mul_f64, double, double, double, x *y)
+SDX_LOOP_BINARY(div_f64, double, double, double, x / y)
+SDX_LOOP_BINARY(max_f64, double, double, double, x > y || x != x ? x : y)
+SDX_LOOP_BINARY(min_f64, double, double, double, x < y || x != x ? x : y)
+SDX_LOOP_BINARY(prelu_f64, double, double, double, x < 0 ? x * y : x)
+
+/* Through uint64_t, where overflow wraps as it should. */
+#define ADD(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x + (uint64_t)y)
+#define SUB(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x - (uint64_t)y)
+#define MUL(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x *(uint64_t)y)
+#define MAX(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x > y ? x : y)
+#define MIN(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x < y ? x : y)
+#define AND(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x &y)
+#define OR(op, s, T)  SDX_LOOP_BINARY(op##_##s, T, T, T, x | y)
+#define XOR(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x ^ y)
+SDX_LOOP_INTS(ADD, add)
+SDX_LOOP_INTS(SUB, sub)
+SDX_LOOP_INTS(MUL, mul)
+SDX_LOOP_INTS(MAX, max)
+SDX_LOOP_INTS(MIN, min)
+SDX_LOOP_INTS(AND, and)
+SDX_LOOP_INTS(OR, or)
+SDX_LOOP_INTS(XOR, xor)
+#define PRELU(op, s, T)                                                                            \
+    SDX_LOOP_BINARY(op##_##s, T, T, T, x < (T)1 ? (uint64_t)x * (uint64_t)y : (uint64_t)x)
+PRELU(prelu, i32, int32_t)
+PRELU(prelu, i64, int64_t)
+PRELU(prelu, u32, uint32_t)
+PRELU(prelu, u64, uint64_t)
+
+/* The quotient of the smallest number by -1 wraps; C leaves it undefined. */
+#define IS_MINUS_ONE(T, y) ((T)-1 < (T)1 && (y) == (T)-1)
+#define QUOTIENT(T)        (IS_MINUS_ONE(T, y) ? (T)(0 - (uint64_t)x) : (T)(x / y))
+#define REMAINDER(T)       (IS_MINUS_ONE(T, y) ? (T)0 : (T)(x % y))
+/* Python's sign: that of the divisor. */
+#define FLOOR_MOD(T, rest) ((rest) != 0 && ((rest) < (T)1) != (y < (T)1) ? (T)((rest) + y) : (rest))
+#define DIV(op, s, T)      SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, QUOTIENT(T)) CHECKED(op, s, T)
+#define MODC(op, s, T)     SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, REMAINDER(T)) CHECKED(op, s, T)
+#define MODP(op, s, T)                                                                             \
+    SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, FLOOR_MOD(T, REMAINDER(T))) CHECKED(op, s, T)
+#define CHECKED(op, s, T)                                                                          \
+    static bool op##_##s(const void *arg, const void *const *in, const int64_t *step, void *out,   \
+                         int64_t n)                                                                \
+    {                                                                                              \
+        const T *b = in[1];                                                                        \
+        for (int64_t j = 0, last = step[1] ? n : 1; j < last; j++)                                 \
+            if (b[j] == 0) return false;                                                           \
+        return op##_nonzero_##s(arg, in, step, out, n);                                            \
+    }
+SDX_LOOP_INTS(DIV, div)
+SDX_LOOP_INTS(MODC, modc)
+SDX_LOOP_INTS(MODP, modp)
+
+static double floor_mod(double x, double y)
+{
+    double rest = fmod(x, y);
+    if (rest == 0) return copysign(0, y);
+    return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+SDX_LOOP_BINARY(modc_f32, float, float, float, fmodf(x, y))
+SDX_LOOP_BINARY(modc_f64, double, double, double, fmod(x, y))
+SDX_LOOP_BINARY(modp_f32, float, float, float, floor_mod(x, y))
+SDX_LOOP_BINARY(modp_f64, double, double, double, floor_mod(x, y))
+
+/* Shifts by a negative number or by the width and more leave only the sign. */
+#define BITS(T) ((uint64_t)sizeof(T) * 8)
+#define SHL(op, s, T)                                                                              \
+    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < BITS(T) ? (uint64_t)x << y : 0)
+#define SHR(op, s, T)                                                                              \
+    SDX_LOOP_BINARY(op##_##s, T, T, T, x >> ((uint64_t)y < BITS(T) ? (uint64_t)y : BITS(T) - 1))
+#define SHRU(op, s, T)                                                                             \
+    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < BITS(T) ? (uint64_t)x >> y : 0)
+SDX_LOOP_INTS(SHL, shl)
+SDX_LOOP_SIGNED(SHR, shr)
+SDX_LOOP_UNSIGNED(SHRU, shr)
+
+/* ---- Pow ---- */
+
+static uint64_t power_wrapped(uint64_t base, uint64_t exponent)
+{
+    uint64_t result = 1;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1) result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+/* An integer to an integer power; a negative one truncates the true value, which for 0 is none. */
+static int64_t power_i64(int64_t base, int64_t exponent)
+{
+    if (exponent >= 0) return (int64_t)power_wrapped((uint64_t)base, (uint64_t)exponent);
+    if (base == 1) return 1;
+    if (base == -1) return exponent & 1 ? -1 : 1;
+    return 0;
+}
+
+SDX_LOOP_BINARY(powf_f32, float, float, float, powf(x, y))
+SDX_LOOP_BINARY(pow_f64, double, double, double, pow(x, y))
+SDX_LOOP_BINARY(pow_ints_i32, int32_t, int32_t, int32_t, power_i64(x, y))
+SDX_LOOP_BINARY(pow_ints_i64, int64_t, int64_t, int64_t, power_i64(x, y))
+
+static bool pow_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
+                    int64_t n)
+{
+    const float *a = in[0], *b = in[1];
+    float *r = out;
+    if (step[1] == 0 && b[0] == 2.0f) {
+        sdx_vec()->f32_mul(a, (size_t)step[0], a, (size_t)step[0], r, (size_t)n);
+        return true;
+    }
+    if (step[1] == 0 && (b[0] == 3.0f || b[0] == 0.5f)) {
+        bool cube = b[0] == 3.0f; /* read before r is written: they may be the same memory */
+        for (int64_t j = 0; j < n; j++) {
+            float x = a[j * step[0]];
+            r[j] = cube ? x * x * x : x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f;
+        }
+        return true;
+    }
+    return powf_f32(arg, in, step, out, n);
+}
+
+static bool has_zero_to_negative(const void *a, int dtype_a, int64_t step_a, const void *b,
+                                 int dtype_b, int64_t step_b, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        if (sdx_load_i64(dtype_b, b, j * step_b) < 0 && sdx_load_i64(dtype_a, a, j * step_a) == 0)
+            return true;
+    return false;
+}
+
+struct pow_types {
+    int base, exponent;
+};
+
+/* Base and exponent of different types, or integers. */
+static bool pow_mixed(const void *arg, const void *const *in, const int64_t *step, void *out,
+                      int64_t n)
+{
+    const struct pow_types *types = arg;
+    bool integers = sdx_dtype_is_integer(types->base) && sdx_dtype_is_integer(types->exponent);
+    if (!integers) {
+        for (int64_t j = 0; j < n; j++)
+            sdx_store_f64(types->base, out, j,
+                          pow(sdx_load_f64(types->base, in[0], j * step[0]),
+                              sdx_load_f64(types->exponent, in[1], j * step[1])));
+        return true;
+    }
+    if (sdx_dtype_is_signed(types->exponent) &&
+        has_zero_to_negative(in[0], types->base, step[0], in[1], types->exponent, step[1], n))
+        return false;
+    if (types->base == types->exponent)
+        return types->base == SDX_I32 ? pow_ints_i32(arg, in, step, out, n)
+                                      : pow_ints_i64(arg, in, step, out, n);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t x = sdx_load_i64(types->base, in[0], j * step[0]);
+        int64_t y = sdx_load_i64(types->exponent, in[1], j * step[1]);
+        bool large = types->exponent == SDX_U64 && y < 0;
+        sdx_store_i64(types->base, out, j,
+                      large ? (int64_t)power_wrapped((uint64_t)x, (uint64_t)y) : power_i64(x, y));
+    }
+    return true;
+}
+
+static enum sdx_status prepare_pow(struct sdx_prepare *px)
+{
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    struct pow_types *types = SDX_PREPARE_NEW(px, struct pow_types);
+    if (!job || !types) return px->cx->error.status;
+    types->base = px->in[0]->dtype;
+    types->exponent = px->in[1]->dtype;
+    bool same = types->base == types->exponent;
+    job->fn = same && types->base == SDX_F32   ? pow_f32
+              : same && types->base == SDX_F64 ? pow_f64
+                                               : pow_mixed;
+    job->arg = types;
+    job->failure = "Pow: 0 to a negative integer power";
+    SDX_TRY(sdx_nest_binary(px, &job->nest));
+    return sdx_nest_add(px, "pow", job, 16, 2, px->in, px->out[0]);
+}
+
+/* ---- SwiGLU ---- */
+
+static bool swiglu_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
+                       int64_t n)
+{
+    (void)step;
+    float alpha = *(const float *)arg, gate[256];
+    const float *a = in[0], *b = in[1];
+    float *r = out;
+    for (int64_t at = 0; at < n; at += 256) {
+        size_t run = (size_t)(n - at < 256 ? n - at : 256);
+        if (alpha == 1.0f) {
+            sdx_vec()->f32_silu(a + at, gate, run, 0, 0);
+        } else {
+            sdx_vec()->f32_mul(a + at, 1, &alpha, 0, gate, run);
+            sdx_vec()->f32_sigmoid(gate, gate, run, 0, 0);
+            sdx_vec()->f32_mul(a + at, 1, gate, 1, gate, run);
+        }
+        sdx_vec()->f32_mul(gate, 1, b + at, 1, r + at, run);
+    }
+    return true;
+}
+SDX_LOOP_BINARY(swiglu_f64, double, double, double,
+                x / (1 + exp(-(double)*(const float *)arg * x)) * y)
+
+static enum sdx_status prepare_swiglu(struct sdx_prepare *px)
+{
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    float *alpha = SDX_PREPARE_NEW(px, float);
+    if (!job || !alpha) return px->cx->error.status;
+    if (!sdx_dims_equal(px->in[0]->dims, px->in[0]->rank, px->in[1]->dims, px->in[1]->rank))
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "SwiGLU: A and B differ in shape");
+    *alpha = sdx_ir_attr_float(px->node, "alpha", 1.0f);
+    job->arg = alpha;
+    job->fn = px->in[0]->dtype == SDX_F64 ? swiglu_f64 : swiglu_f32;
+    SDX_TRY(sdx_nest_plain(px, &job->nest, px->out[0], 2, px->in));
+    return sdx_nest_add(px, "swiglu", job, 8, 2, px->in, px->out[0]);
+}
+
+/* ---- two operands of one type ---- */
+
+static enum sdx_status type_fault(struct sdx_prepare *px)
+{
+    return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",
+                    SDX_STR_ARG(px->node->op_type), sdx_dtype_name(px->in[0]->dtype));
+}
+
+static enum sdx_status prepare_binary(struct sdx_prepare *px, sdx_nest_fn *const *fns,
+                                      const char *kernel, double weight)
+{
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    if (!job) return px->cx->error.status;
+    job->fn = fns[px->in[0]->dtype];
+    if (!job->fn || px->in[1]->dtype != px->in[0]->dtype) return type_fault(px);
+    job->failure = "integer division by zero";
+    SDX_TRY(sdx_nest_binary(px, &job->nest));
+    return sdx_nest_add(px, kernel, job, weight, 2, px->in, px->out[0]);
+}
+
+#define TABLE(op)                                                                                  \
+    static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {                                         \
+        [SDX_F32] = op##_f32, [SDX_F64] = op##_f64, SDX_LOOP_INT_ROWS(op)};
+#define TABLE_INTS(op) static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {SDX_LOOP_INT_ROWS(op)};
+#define PREPARE(op, weight)                                                                        \
+    static enum sdx_status prepare_##op(struct sdx_prepare *px)                                    \
+    {                                                                                              \
+        return prepare_binary(px, op##_fns, #op, weight);                                          \
+    }
+TABLE(add)
+TABLE(sub)
+TABLE(mul)
+TABLE(div)
+TABLE(max)
+TABLE(min)
+TABLE(modc)
+TABLE(modp)
+TABLE_INTS(and)
+TABLE_INTS(or)
+TABLE_INTS(xor)
+TABLE_INTS(shl)
+TABLE_INTS(shr)
+PREPARE(add, 1)
+PREPARE(sub, 1)
+PREPARE(mul, 1)
+PREPARE(div, 2)
+PREPARE(and, 1)
+PREPARE(or, 1)
+PREPARE(xor, 1)
+#undef PREPARE
+
+static enum sdx_status prepare_mod(struct sdx_prepare *px)
+{
+    bool truncates = sdx_ir_attr_int(px->node, "fmod", 0) != 0;
+    return prepare_binary(px, truncates ? modc_fns : modp_fns, truncates ? "fmod" : "mod", 4);
+}
+
+static enum sdx_status prepare_shift(struct sdx_prepare *px)
+{
+    struct sdx_str direction = sdx_ir_attr_str(px->node, "direction", "");
+    bool left = sdx_str_is(direction, "LEFT");
+    if (!left && !sdx_str_is(direction, "RIGHT"))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "BitShift: direction \"%.*s\"",
+                        SDX_STR_ARG(direction));
+    return prepare_binary(px, left ? shl_fns : shr_fns, left ? "shl" : "shr", 1);
+}
+
+/* ---- PRelu: the slope broadcasts to X; a list of one slope a channel is also taken ---- */
+
+static enum sdx_status prepare_prelu(struct sdx_prepare *px)
+{
+    static sdx_nest_fn *const fns[SDX_LOOP_TYPES] = {
+        [SDX_F32] = prelu_f32, [SDX_F64] = prelu_f64, [SDX_I32] = prelu_i32,
+        [SDX_I64] = prelu_i64, [SDX_U32] = prelu_u32, [SDX_U64] = prelu_u64};
+    const struct sdx_tensor *a = px->in[0], *b = px->in[1];
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    if (!job) return px->cx->error.status;
+    job->fn = fns[a->dtype];
+    if (!job->fn || b->dtype != a->dtype) return type_fault(px);
+    struct sdx_nest_shape shapes[2] = {{a->dims, a->rank}, {b->dims, b->rank}};
+    int64_t channel[SDX_RANK_MAX];
+    bool fits = b->rank <= a->rank;
+    for (int d = 0; d < b->rank && fits; d++)
+        fits = b->dims[d] == 1 || b->dims[d] == a->dims[a->rank - b->rank + d];
+    if (b->rank == 1 && a->rank >= 2 && b->dims[0] == a->dims[1] && (px->opset < 7 || !fits)) {
+        for (int d = 0; d < a->rank - 1; d++)
+            channel[d] = d == 0 ? b->dims[0] : 1;
+        shapes[1] = (struct sdx_nest_shape){channel, a->rank - 1};
+    }
+    SDX_TRY(sdx_nest_make(px, &job->nest, px->out[0], 2, px->in, shapes));
+    return sdx_nest_add(px, "prelu", job, 1, 2, px->in, px->out[0]);
+}
+
+/* ---- any number of operands: two at a time, in order ---- */
+
+static bool copy_one(const void *arg, const void *const *in, const int64_t *step, void *out,
+                     int64_t n)
+{
+    (void)step;
+    if (out != in[0]) memcpy(out, in[0], (size_t)n * *(const size_t *)arg);
+    return true;
+}
+
+static bool divide_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
+                       int64_t n)
+{
+    float count = (float)*(const double *)arg;
+    sdx_vec()->f32_div(in[0], (size_t)step[0], &count, 0, out, (size_t)n);
+    return true;
+}
+SDX_LOOP_UNARY(divide_f64, double, double, x / *(const double *)arg)
+
+static enum sdx_status add_one(struct sdx_prepare *px, const char *kernel, sdx_nest_fn *fn,
+                               const void *arg, struct sdx_tensor *in, struct sdx_tensor *out)
+{
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    if (!job) return px->cx->error.status;
+    job->fn = fn;
+    job->arg = arg;
+    SDX_TRY(sdx_nest_plain(px, &job->nest, out, 1, &in));
+    return sdx_nest_add(px, kernel, job, 1, 1, &in, out);
+}
+
+/* Partial results of three and more operands stay off the output: its memory may be an operand's
+ * that is read again later. */
+static enum sdx_status prepare_variadic(struct sdx_prepare *px, sdx_nest_fn *const *fns,
+                                        const char *kernel, bool mean)
+{
+    struct sdx_tensor *out = px->out[0], *sum = out;
+    sdx_nest_fn *fn = fns[out->dtype];
+    if (!fn) return type_fault(px);
+    if (px->count_in == 1) {
+        size_t *size = SDX_PREPARE_NEW(px, size_t);
+        if (!size) return px->cx->error.status;
+        *size = (size_t)sdx_dtype_bits(out->dtype) / 8;
+        return add_one(px, "copy", copy_one, size, px->in[0], out);
+    }
+    if (px->count_in > 2) {
+        sum = sdx_prepare_temp(px, out->dtype, out->rank, out->dims);
+        if (!sum) return px->cx->error.status;
+    }
+    for (int i = 1; i < px->count_in; i++) {
+        struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+        if (!job) return px->cx->error.status;
+        job->fn = fn;
+        struct sdx_tensor *in[2] = {i == 1 ? px->in[0] : sum, px->in[i]};
+        struct sdx_tensor *to = i + 1 == px->count_in ? out : sum;
+        SDX_TRY(sdx_nest_plain(px, &job->nest, to, 2, in));
+        SDX_TRY(sdx_nest_add(px, kernel, job, 1, 2, in, to));
+    }
+    if (!mean) return SDX_OK;
+    double *count = SDX_PREPARE_NEW(px, double);
+    if (!count) return px->cx->error.status;
+    *count = px->count_in;
+    return add_one(px, "divide", out->dtype == SDX_F64 ? divide_f64 : divide_f32, count, out, out);
+}
+
+static enum sdx_status prepare_max(struct sdx_prepare *px)
+{
+    return prepare_variadic(px, max_fns, "max", false);
+}
+static enum sdx_status prepare_min(struct sdx_prepare *px)
+{
+    return prepare_variadic(px, min_fns, "min", false);
+}
+static enum sdx_status prepare_sum(struct sdx_prepare *px)
+{
+    return prepare_variadic(px, add_fns, "add", false);
+}
+static enum sdx_status prepare_mean(struct sdx_prepare *px)
+{
+    return prepare_variadic(px, add_fns, "add", true);
+}
+
+#define BOTH (SDX_OP_INPLACE(0) | SDX_OP_INPLACE(1))
+static const struct sdx_op ops[] = {
+    {"Add", 1, 0, infer_add, KERNEL(prepare_add), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"Sub", 1, 0, infer_sub, KERNEL(prepare_sub), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"Mul", 1, 0, infer_mul, KERNEL(prepare_mul), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"Div", 1, 0, infer_div, KERNEL(prepare_div), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"Pow", 1, 0, infer_binary, KERNEL(prepare_pow), .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"Mod", 10, 0, infer_mod, KERNEL(prepare_mod), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"BitShift", 11, 0, infer_binary, KERNEL(prepare_shift), .flags = BOTH},
+    {"BitwiseAnd", 18, 0, infer_binary, KERNEL(prepare_and), .flags = BOTH},
+    {"BitwiseOr", 18, 0, infer_binary, KERNEL(prepare_or), .flags = BOTH},
+    {"BitwiseXor", 18, 0, infer_binary, KERNEL(prepare_xor), .flags = BOTH},
+    {"PRelu", 1, 0, sdx_infer_same, KERNEL(prepare_prelu),
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"SwiGLU", 28, 0, sdx_infer_same, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"Max", 1, 0, infer_max, KERNEL(prepare_max), .flags = SDX_OP_VIA_F32},
+    {"Min", 1, 0, infer_min, KERNEL(prepare_min), .flags = SDX_OP_VIA_F32},
+    {"Sum", 1, 0, sdx_infer_variadic, KERNEL(prepare_sum), .flags = SDX_OP_VIA_F32},
+    {"Mean", 1, 0, sdx_infer_variadic, KERNEL(prepare_mean), .flags = SDX_OP_VIA_F32},
+};
+const struct sdx_op_family sdx_ops_binary = FAMILY("", ops);

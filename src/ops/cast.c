@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cast, CastLike and BitCast. Numbers become text as NumPy writes them: the shortest digits that
+ * read back as the same number. */
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/vec.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+enum { CAST_TEXT = 48 }; /* bytes a number's text takes at most */
+
+struct cast {
+    int from, to;
+    bool saturate;
+    int round; /* of e8m0: see enum round */
+    int64_t count;
+};
+enum round { ROUND_UP, ROUND_DOWN, ROUND_NEAREST };
+
+/* ---- numbers to text ---- */
+
+static double as_dtype(int dtype, double x)
+{
+    uint64_t cell = 0;
+    sdx_convert(dtype, &cell, 0, SDX_F64, &x, 0, 1, true);
+    return sdx_load_f64(dtype, &cell, 0);
+}
+
+/* Fewest digits that read back as x (finite, not 0) in `dtype`: digits[0] before the point, times
+ * 10^exponent. The text of snprintf is taken apart, so that the locale's point does not matter. */
+static int shortest_digits(int dtype, double x, char *digits, int *exponent)
+{
+    for (int precision = 1;; precision++) {
+        char raw[64], plain[80];
+        snprintf(raw, sizeof raw, "%.*e", precision - 1, fabs(x));
+        int count = 0;
+        const char *at = raw;
+        for (; *at && *at != 'e'; at++)
+            if (*at >= '0' && *at <= '9') digits[count++] = *at;
+        int64_t power = 0;
+        const char *start = *at ? at + 1 + (at[1] == '+') : at;
+        if (!sdx_parse_i64(sdx_str(start), &power)) power = 0;
+        *exponent = (int)power;
+        snprintf(plain, sizeof plain, "%.*se%d", count, digits, *exponent - count + 1);
+        double back = 0;
+        if (precision >= 17 ||
+            (sdx_parse_f64(sdx_str(plain), &back) && as_dtype(dtype, back) == fabs(x)))
+            return count;
+    }
+}
+
+static int format_float(int dtype, double x, char *text)
+{
+    if (isnan(x)) return snprintf(text, CAST_TEXT, "nan");
+    if (isinf(x)) return snprintf(text, CAST_TEXT, x < 0 ? "-inf" : "inf");
+    const char *sign = signbit(x) ? "-" : "";
+    if (x == 0) return snprintf(text, CAST_TEXT, "%s0.0", sign);
+    char digits[64];
+    int exponent = 0, count = shortest_digits(dtype, x, digits, &exponent);
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    if (exponent < -4 || exponent >= 16) {
+        if (count == 1) return snprintf(text, CAST_TEXT, "%s%ce%+03d", sign, digits[0], exponent);
+        return snprintf(text, CAST_TEXT, "%s%c.%.*se%+03d", sign, digits[0], count - 1, digits + 1,
+                        exponent);
+    }
+    if (exponent < 0)
+        return snprintf(text, CAST_TEXT, "%s0.%.*s%.*s", sign, -exponent - 1, "0000", count,
+                        digits);
+    if (count <= exponent + 1)
+        return snprintf(text, CAST_TEXT, "%s%.*s%.*s.0", sign, count, digits, exponent + 1 - count,
+                        "0000000000000000");
+    return snprintf(text, CAST_TEXT, "%s%.*s.%.*s", sign, exponent + 1, digits,
+                    count - exponent - 1, digits + exponent + 1);
+}
+
+static int format_number(int dtype, const void *data, int64_t i, char *text)
+{
+    if (dtype == SDX_BOOL)
+        return snprintf(text, CAST_TEXT, "%s", sdx_load_i64(dtype, data, i) ? "True" : "False");
+    if (dtype == SDX_U64)
+        return snprintf(text, CAST_TEXT, "%llu", ((const unsigned long long *)data)[i]);
+    if (sdx_dtype_is_integer(dtype))
+        return snprintf(text, CAST_TEXT, "%lld", (long long)sdx_load_i64(dtype, data, i));
+    return format_float(dtype, sdx_load_f64(dtype, data, i), text);
+}
+
+static enum sdx_status run_to_text(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct cast *c = step->params;
+    const struct sdx_tensor *in = step->in[0];
+    if (c->from == SDX_STRING)
+        return sdx_exec_output_strings(x, step, 0, in->rank, in->dims, in->data);
+    struct sdx_str *texts = x->scratch;
+    char *bytes = (char *)(texts + c->count);
+    for (int64_t i = 0; i < c->count; i++) {
+        char *text = bytes + i * CAST_TEXT;
+        int length = format_number(c->from, in->data, i, text);
+        texts[i] = (struct sdx_str){text, (size_t)length};
+    }
+    return sdx_exec_output_strings(x, step, 0, in->rank, in->dims, texts);
+}
+
+/* ---- text to numbers ---- */
+
+static struct sdx_str trimmed(struct sdx_str s)
+{
+    while (s.len && (s.ptr[0] == ' ' || (s.ptr[0] >= '\t' && s.ptr[0] <= '\r')))
+        s.ptr++, s.len--;
+    while (s.len &&
+           (s.ptr[s.len - 1] == ' ' || (s.ptr[s.len - 1] >= '\t' && s.ptr[s.len - 1] <= '\r')))
+        s.len--;
+    if (s.len > 1 && s.ptr[0] == '+' && s.ptr[1] != '-' && s.ptr[1] != '+') s.ptr++, s.len--;
+    return s;
+}
+
+static bool is_word(struct sdx_str s, const char *lower)
+{
+    size_t i = 0;
+    for (; i < s.len && lower[i]; i++)
+        if ((s.ptr[i] | 0x20) != lower[i]) return false;
+    return i == s.len && !lower[i];
+}
+
+static bool parse_float(struct sdx_str s, double *out)
+{
+    bool negative = s.len > 1 && s.ptr[0] == '-';
+    struct sdx_str rest = negative ? (struct sdx_str){s.ptr + 1, s.len - 1} : s;
+    if (is_word(rest, "nan")) return *out = NAN, true;
+    if (is_word(rest, "inf") || is_word(rest, "infinity"))
+        return *out = negative ? -INFINITY : INFINITY, true;
+    return sdx_parse_f64(s, out);
+}
+
+static bool parse_u64(struct sdx_str s, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9') return false;
+        uint64_t digit = (uint64_t)(s.ptr[i] - '0');
+        if (v > (UINT64_MAX - digit) / 10) return false;
+        v = v * 10 + digit;
+    }
+    *out = v;
+    return s.len > 0;
+}
+
+static bool parse_number(int dtype, struct sdx_str text, void *out, int64_t i)
+{
+    struct sdx_str s = trimmed(text);
+    int64_t number = 0;
+    uint64_t large = 0;
+    double real = 0;
+    if (dtype == SDX_BOOL && (is_word(s, "true") || is_word(s, "false"))) {
+        sdx_store_i64(dtype, out, i, is_word(s, "true"));
+        return true;
+    }
+    if (sdx_dtype_is_integer(dtype)) {
+        if (sdx_parse_i64(s, &number)) return sdx_store_i64(dtype, out, i, number), true;
+        if (parse_u64(s, &large)) return sdx_store_i64(dtype, out, i, (int64_t)large), true;
+    }
+    if (!parse_float(s, &real)) return false;
+    if (dtype == SDX_F32 || dtype == SDX_F64 || !sdx_dtype_is_float(dtype))
+        sdx_store_f64(dtype, out, i, real);
+    else
+        sdx_convert(dtype, out, i, SDX_F64, &real, 0, 1, true);
+    return true;
+}
+
+static enum sdx_status run_from_text(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct cast *c = step->params;
+    const struct sdx_str *texts = step->in[0]->data;
+    for (int64_t i = 0; i < c->count; i++)
+        if (!parse_number(c->to, texts[i], step->out[0]->data, i))
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "Cast: \"%.*s\" is not a number",
+                            SDX_STR_ARG(texts[i]));
+    return SDX_OK;
+}
+
+/* ---- numbers to numbers ---- */
+
+/* The exponent alone: 2^(e - 127). Signs are dropped, infinities and NaN become NaN. */
+static uint8_t to_e8m0(float value, int round, bool saturate)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t exponent = (bits >> 23) & 0xff, fraction = bits & 0x7fffff;
+    if (exponent == 0xff) return 0xff;
+    bool up = round == ROUND_UP && fraction > 0;
+    if (round == ROUND_NEAREST) up = fraction > 0x400000 || (fraction == 0x400000 && exponent > 0);
+    if (up && !(saturate && exponent == 0xfe)) exponent++;
+    return (uint8_t)exponent;
+}
+
+static void convert_to_e8m0(const struct cast *c, const void *in, uint8_t *out, int64_t begin,
+                            int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        out[i] = to_e8m0((float)sdx_load_f64(c->from, in, i), c->round, c->saturate);
+}
+
+static enum sdx_status run_cast(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct cast *c = step->params;
+    int64_t begin = sdx_part_begin(c->count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(c->count, step->parts, part + 1, 64);
+    const void *in = step->in[0]->data;
+    void *out = step->out[0]->data;
+    size_t n = (size_t)(end - begin);
+    if (c->from == c->to) {
+        size_t bits = (size_t)sdx_dtype_bits(c->from), at = (size_t)begin * bits / 8;
+        if (in != out) memcpy((char *)out + at, (const char *)in + at, (n * bits + 7) / 8);
+    } else if (c->from == SDX_F32 && c->to == SDX_F16) {
+        sdx_vec()->f32_to_f16((const float *)in + begin, (uint16_t *)out + begin, n);
+    } else if (c->from == SDX_F32 && c->to == SDX_BF16) {
+        sdx_vec()->f32_to_bf16((const float *)in + begin, (uint16_t *)out + begin, n);
+    } else if (c->from == SDX_F16 && c->to == SDX_F32) {
+        sdx_vec()->f16_to_f32((const uint16_t *)in + begin, (float *)out + begin, n);
+    } else if (c->from == SDX_BF16 && c->to == SDX_F32) {
+        sdx_vec()->bf16_to_f32((const uint16_t *)in + begin, (float *)out + begin, n);
+    } else if (c->to == SDX_F8E8M0) {
+        convert_to_e8m0(c, in, out, begin, end);
+    } else {
+        sdx_convert(c->to, out, begin, c->from, in, begin, end - begin, c->saturate);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_cast(struct sdx_prepare *px)
+{
+    struct cast *c = SDX_PREPARE_NEW(px, struct cast);
+    if (!c) return px->cx->error.status;
+    c->from = px->in[0]->dtype;
+    c->to = px->out[0]->dtype;
+    c->count = px->in[0]->count;
+    c->saturate = sdx_ir_attr_int(px->node, "saturate", 1) != 0;
+    struct sdx_str round = sdx_ir_attr_str(px->node, "round_mode", "up");
+    c->round = sdx_str_is(round, "nearest") ? ROUND_NEAREST
+               : sdx_str_is(round, "down")  ? ROUND_DOWN
+                                            : ROUND_UP;
+    if (c->round == ROUND_UP && !sdx_str_is(round, "up"))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: round_mode \"%.*s\"",
+                        SDX_STR_ARG(px->node->op_type), SDX_STR_ARG(round));
+    if (sdx_dtype_is_complex(c->from) || sdx_dtype_is_complex(c->to))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: complex numbers",
+                        SDX_STR_ARG(px->node->op_type));
+    struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    if (c->to == SDX_STRING) {
+        size_t bytes = 0;
+        if (!sdx_mul_size((size_t)c->count, CAST_TEXT + sizeof(struct sdx_str), &bytes))
+            return SDX_FAIL_MEMORY(px->cx);
+        return sdx_prepare_step_on(px, "cast to text", run_to_text, c, 1, bytes, 1, &in, 1, &out);
+    }
+    if (c->from == SDX_STRING)
+        return sdx_prepare_step_on(px, "cast from text", run_from_text, c, 1, 0, 1, &in, 1, &out);
+    int64_t most = (c->count + 63) / 64;
+    int64_t parts = sdx_prepare_parts((double)c->count, 16384, most ? most : 1);
+    return sdx_prepare_step_on(px, "cast", run_cast, c, parts, 0, 1, &in, 1, &out);
+}
+
+/* ---- BitCast ---- */
+
+static enum sdx_status run_bit_cast(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct sdx_tensor *in = step->in[0];
+    if (in->data != step->out[0]->data && in->bytes)
+        memcpy(step->out[0]->data, in->data, in->bytes);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_bit_cast(struct sdx_prepare *px)
+{
+    return sdx_prepare_step(px, "bit cast", run_bit_cast, NULL, 1, 0);
+}
+
+/* ---- inference ---- */
+
+/* Of the first version, where `to` was a name: "FLOAT", "INT64", ... */
+static int dtype_named(struct sdx_str name)
+{
+    for (int dtype = SDX_F32; dtype <= SDX_I2; dtype++)
+        if (is_word(name, sdx_dtype_name((sdx_dtype)dtype))) return dtype;
+    return SDX_DTYPE_NONE;
+}
+
+static enum sdx_status attr_dtype(struct sdx_infer *ix, int *dtype)
+{
+    const struct sdx_ir_attr *to = sdx_ir_attr(ix->node, "to");
+    if (!to)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: no attribute \"to\"",
+                        SDX_STR_ARG(ix->node->op_type));
+    *dtype = ix->opset < 6                                                   ? dtype_named(to->s)
+             : sdx_dtype_is_valid(to->i < 0 || to->i > 255 ? 0 : (int)to->i) ? (int)to->i
+                                                                             : SDX_DTYPE_NONE;
+    if (*dtype == SDX_DTYPE_NONE)
+        return SDX_FAIL(ix->cx, SDX_NOT_SUPPORTED, "%.*s: element type %lld",
+                        SDX_STR_ARG(ix->node->op_type), (long long)to->i);
+    return SDX_OK;
+}
+
+static enum sdx_status infer_to(struct sdx_infer *ix, int dtype)
+{
+    sdx_infer_set_dtype(ix, 0, dtype);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    return dims ? sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), dims) : SDX_OK;
+}
+
+/* Small integers keep their content; other targets could change it. */
+static enum sdx_status cast_ints(struct sdx_infer *ix, int dtype)
+{
+    struct sdx_ints ints;
+    if ((dtype != SDX_I64 && dtype != SDX_I32) || !sdx_dtype_is_integer(sdx_infer_dtype(ix, 0)) ||
+        !sdx_infer_ints_to_pass(ix, 0, &ints))
+        return SDX_OK;
+    for (int64_t i = 0; dtype == SDX_I32 && i < ints.count; i++)
+        if (!(ints.sym && ints.sym[i]) && ints.v[i] != (int32_t)ints.v[i]) return SDX_OK;
+    return sdx_infer_set_ints(ix, 0, ints.rank, ints.count, ints.v, ints.sym);
+}
+
+static enum sdx_status infer_cast(struct sdx_infer *ix)
+{
+    int dtype = SDX_DTYPE_NONE;
+    SDX_TRY(attr_dtype(ix, &dtype));
+    SDX_TRY(infer_to(ix, dtype));
+    return cast_ints(ix, dtype);
+}
+
+static enum sdx_status infer_cast_like(struct sdx_infer *ix)
+{
+    int dtype = sdx_infer_dtype(ix, 1);
+    SDX_TRY(infer_to(ix, dtype));
+    return cast_ints(ix, dtype);
+}
+
+static enum sdx_status infer_bit_cast(struct sdx_infer *ix)
+{
+    int dtype = SDX_DTYPE_NONE, from = sdx_infer_dtype(ix, 0);
+    SDX_TRY(attr_dtype(ix, &dtype));
+    if (dtype == SDX_STRING || from == SDX_STRING)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "BitCast: strings have no bits to keep");
+    if (from != SDX_DTYPE_NONE &&
+        sdx_dtype_bits((sdx_dtype)from) != sdx_dtype_bits((sdx_dtype)dtype))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "BitCast: %s has %d bits, %s has %d",
+                        sdx_dtype_name((sdx_dtype)from), sdx_dtype_bits((sdx_dtype)from),
+                        sdx_dtype_name((sdx_dtype)dtype), sdx_dtype_bits((sdx_dtype)dtype));
+    return infer_to(ix, dtype);
+}
+
+static const struct sdx_op ops[] = {
+    {"Cast", 1, 0, infer_cast, KERNEL(prepare_cast), .flags = SDX_OP_INPLACE(0),
+     .note = "not to the 6-bit floats of opset 28"},
+    {"CastLike", 15, 0, infer_cast_like, KERNEL(prepare_cast), .flags = SDX_OP_INPLACE(0)},
+    {"BitCast", 26, 0, infer_bit_cast, KERNEL(prepare_bit_cast), .flags = SDX_OP_INPLACE(0)},
+};
+const struct sdx_op_family sdx_ops_cast = FAMILY("", ops);

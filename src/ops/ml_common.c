@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shared parts of the ai.onnx.ml operators. */
+#include "ops/ml_common.h"
+
+#include <math.h>
+
+#include "tensor/convert.h"
+
+enum sdx_status sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node,
+                                 enum sdx_ml_post *out)
+{
+    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+    struct sdx_str text = sdx_ir_attr_str(node, "post_transform", "NONE");
+    for (int i = 0; i < SDX_COUNT_OF(names); i++) {
+        if (!sdx_str_is(text, names[i])) continue;
+        *out = (enum sdx_ml_post)i;
+        return SDX_OK;
+    }
+    return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: post_transform \"%.*s\"", SDX_STR_ARG(node->op_type),
+                    SDX_STR_ARG(text));
+}
+
+static double logistic(double x)
+{
+    double v = 1 / (1 + exp(-fabs(x)));
+    return x < 0 ? 1 - v : v;
+}
+
+/* Winitzki's approximation of the inverse error function, which the standard's runtimes use. */
+static double probit(double p)
+{
+    double x = 2 * p - 1, sign = x < 0 ? -1 : 1, product = (1 - x) * (1 + x);
+    if (product == 0) return 0;
+    double l = log(product), v = 2 / (3.14159265358979323846 * 0.147) + 0.5 * l;
+    return 1.41421356 * sign * sqrt(-v + sqrt(v * v - l / 0.147));
+}
+
+static void softmax(double *s, int64_t n, bool keep_zero)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = s[i] > largest ? s[i] : largest;
+    for (int64_t i = 0; i < n; i++) {
+        bool near_zero = keep_zero && fabs(s[i]) <= 1e-7;
+        s[i] = near_zero ? s[i] * exp(-largest) : exp(s[i] - largest);
+        sum += s[i];
+    }
+    for (int64_t i = 0; i < n; i++)
+        s[i] = sum == 0 ? 0.5 : s[i] / sum;
+}
+
+void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n)
+{
+    if (post == SDX_ML_SOFTMAX || post == SDX_ML_SOFTMAX_ZERO)
+        softmax(scores, n, post == SDX_ML_SOFTMAX_ZERO);
+    for (int64_t i = 0; i < n && post == SDX_ML_LOGISTIC; i++)
+        scores[i] = logistic(scores[i]);
+    for (int64_t i = 0; i < n && post == SDX_ML_PROBIT; i++)
+        scores[i] = probit(scores[i]);
+}
+
+int64_t sdx_ml_post_binary(enum sdx_ml_post post, enum sdx_ml_second second, double *scores)
+{
+    double s = scores[0];
+    if (post == SDX_ML_PROBIT) {
+        scores[0] = probit(s);
+        return 1;
+    }
+    if (second == SDX_ML_SECOND_NONE) return 1;
+    scores[1] = s;
+    scores[0] = second == SDX_ML_SECOND_COMPLEMENT ? 1 - s : -s;
+    if (second == SDX_ML_SECOND_NEGATIVE) sdx_ml_post_apply(post, scores, 2);
+    return 2;
+}
+
+enum sdx_status sdx_ml_matrix(struct sdx_prepare *px, int64_t *rows, int64_t *columns)
+{
+    const struct sdx_tensor *x = px->in[0];
+    if (x->rank < 1 || x->rank > 2)
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: input has rank %d, expected 1 or 2",
+                        SDX_STR_ARG(px->node->op_type), x->rank);
+    *rows = x->rank == 2 ? x->dims[0] : 1;
+    *columns = x->dims[x->rank - 1];
+    return SDX_OK;
+}
+
+const float *sdx_ml_row_f32(const struct sdx_tensor *x, int64_t row, int64_t columns, float *room)
+{
+    if (x->dtype == SDX_F32) return (const float *)x->data + row * columns;
+    for (int64_t j = 0; j < columns; j++)
+        room[j] = (float)sdx_load_f64(x->dtype, x->data, row * columns + j);
+    return room;
+}
+
+const double *sdx_ml_row_f64(const struct sdx_tensor *x, int64_t row, int64_t columns, double *room)
+{
+    if (x->dtype == SDX_F64) return (const double *)x->data + row * columns;
+    for (int64_t j = 0; j < columns; j++)
+        room[j] = (float)sdx_load_f64(x->dtype, x->data, row * columns + j);
+    return room;
+}
+
+struct sdx_ml_labels sdx_ml_labels_of(const struct sdx_ir_node *node, const char *ints,
+                                      const char *strings)
+{
+    struct sdx_ml_labels labels = {0};
+    labels.strings = sdx_ir_attr_strings(node, strings, &labels.count);
+    if (labels.strings && labels.count > 0) return labels;
+    labels.strings = NULL;
+    labels.count = 0;
+    labels.ints = sdx_ir_attr_ints(node, ints, &labels.count);
+    if (!labels.ints) labels.count = 0;
+    return labels;
+}
+
+static enum sdx_status run_labels(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_ml_labels *labels = step->params;
+    const struct sdx_tensor *in = step->in[0];
+    struct sdx_tensor *out = step->out[0];
+    const int64_t *index = in->data;
+    struct sdx_str *texts = x->scratch;
+    for (int64_t i = 0; i < in->count; i++) {
+        bool named = index[i] >= 0 && index[i] < labels->count;
+        int64_t number = index[i] < 0 ? -1 - index[i] : index[i];
+        if (labels->strings)
+            texts[i] = named ? labels->strings[index[i]] : (struct sdx_str){"", 0};
+        else
+            ((int64_t *)out->data)[i] = named ? labels->ints[index[i]] : number;
+    }
+    if (!labels->strings) return SDX_OK;
+    return sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts);
+}
+
+enum sdx_status sdx_ml_add_labels(struct sdx_prepare *px, int k, const struct sdx_ml_labels *labels,
+                                  struct sdx_tensor *indices)
+{
+    if (k >= px->count_out || !px->out[k]) return SDX_OK;
+    struct sdx_ml_labels *copy = SDX_PREPARE_NEW(px, struct sdx_ml_labels);
+    if (!copy) return px->cx->error.status;
+    *copy = *labels;
+    size_t scratch = labels->strings ? (size_t)indices->count * sizeof(struct sdx_str) : 0;
+    struct sdx_tensor *out = px->out[k];
+    return sdx_prepare_step_on(px, "labels", run_labels, copy, 1, scratch, 1, &indices, 1, &out);
+}
+
+static int64_t rows_of(struct sdx_infer *ix)
+{
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    int rank = sdx_infer_rank(ix, 0);
+    return !dims ? -1 : rank == 2 ? dims[0] : 1;
+}
+
+enum sdx_status sdx_ml_infer_classifier(struct sdx_infer *ix, bool strings, int64_t columns)
+{
+    int64_t dims[2] = {rows_of(ix), columns};
+    sdx_infer_set_dtype(ix, 0, strings ? SDX_STRING : SDX_I64);
+    SDX_TRY(sdx_infer_set_dims(ix, 0, 1, dims));
+    if (ix->count_out < 2) return SDX_OK;
+    sdx_infer_set_dtype(ix, 1, SDX_F32);
+    return sdx_infer_set_dims(ix, 1, 2, dims);
+}
+
+enum sdx_status sdx_ml_infer_rows(struct sdx_infer *ix, int dtype, int64_t columns)
+{
+    int64_t dims[2] = {rows_of(ix), columns};
+    sdx_infer_set_dtype(ix, 0, dtype);
+    return sdx_infer_set_dims(ix, 0, 2, dims);
+}

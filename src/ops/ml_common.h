@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the operators of classical machine learning share: rows of any number type, post transforms
+ * of scores, and the step that turns the index of a class into its label. */
+#ifndef SDX_OPS_ML_COMMON_H
+#define SDX_OPS_ML_COMMON_H
+
+#include "ops/infer.h"
+#include "ops/step.h"
+
+enum sdx_ml_post {
+    SDX_ML_NONE,
+    SDX_ML_SOFTMAX,
+    SDX_ML_LOGISTIC,
+    SDX_ML_SOFTMAX_ZERO,
+    SDX_ML_PROBIT
+}; /* numbered as TreeEnsemble numbers them */
+
+/* Attribute post_transform as text. */
+SDX_MUST_CHECK enum sdx_status
+sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node, enum sdx_ml_post *out);
+/* In place on the n scores of one row. */
+void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n);
+/* How the score of one class becomes two. */
+enum sdx_ml_second {
+    SDX_ML_SECOND_NONE,       /* it stays one */
+    SDX_ML_SECOND_COMPLEMENT, /* 1 - s, s */
+    SDX_ML_SECOND_NEGATIVE    /* -s, s, then the post transform */
+};
+/* scores[0] becomes one or two; returns how many. */
+int64_t sdx_ml_post_binary(enum sdx_ml_post post, enum sdx_ml_second second, double *scores);
+
+/* The matrix an input is: [C] is one row. Fails for other ranks than 1 and 2. */
+SDX_MUST_CHECK enum sdx_status sdx_ml_matrix(struct sdx_prepare *px, int64_t *rows,
+                                             int64_t *columns);
+/* Row `row` as float or double: in place when it is of that type, otherwise converted into `room`
+ * (integers by way of float, as runtimes do). */
+const float *sdx_ml_row_f32(const struct sdx_tensor *x, int64_t row, int64_t columns, float *room);
+const double *sdx_ml_row_f64(const struct sdx_tensor *x, int64_t row, int64_t columns,
+                             double *room);
+
+/* Class labels: texts, numbers, or neither (the index is the label). */
+struct sdx_ml_labels {
+    int64_t count;
+    const int64_t *ints;
+    const struct sdx_str *strings;
+};
+struct sdx_ml_labels sdx_ml_labels_of(const struct sdx_ir_node *node, const char *ints,
+                                      const char *strings);
+/* Adds the step that writes output k from the int64 indices; index -1 - n stands for the number n
+ * itself. */
+SDX_MUST_CHECK enum sdx_status sdx_ml_add_labels(struct sdx_prepare *px, int k,
+                                                 const struct sdx_ml_labels *labels,
+                                                 struct sdx_tensor *indices);
+/* Classifiers: output 0 is [N] of the labels' type, output 1 [N, columns] f32 (columns -1:
+ * unknown). */
+SDX_MUST_CHECK enum sdx_status sdx_ml_infer_classifier(struct sdx_infer *ix, bool strings,
+                                                       int64_t columns);
+/* Output 0 is [N, columns] of dtype. */
+SDX_MUST_CHECK enum sdx_status sdx_ml_infer_rows(struct sdx_infer *ix, int dtype, int64_t columns);
+#endif

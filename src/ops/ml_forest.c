@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Building forests from the attributes of the tree operators, and walking them. */
+#include "ops/ml_forest.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tensor/convert.h"
+
+/* A tree as the model has it. References: >= 0 a branch node, -1 - k leaf k. */
+struct source {
+    int64_t count, count_leaves, count_roots, count_weights;
+    uint8_t *mode, *missing;
+    int64_t *feature;
+    double *value;
+    int32_t *yes, *no, *roots;
+    int32_t *head, *next; /* weights of a leaf: a chain */
+    int64_t *target;
+    double *weight;
+    bool *leaf_used; /* NULL: leaves may be shared */
+};
+
+static enum sdx_status broken(struct sdx_prepare *px, const char *what, int64_t i)
+{
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s at entry %lld", SDX_STR_ARG(px->node->op_type),
+                    what, (long long)i);
+}
+
+static enum sdx_status wrong_length(struct sdx_prepare *px, const char *name, int64_t found,
+                                    int64_t expected)
+{
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s has %lld entries, expected %lld",
+                    SDX_STR_ARG(px->node->op_type), name, (long long)found, (long long)expected);
+}
+
+static enum sdx_status ints_of(struct sdx_prepare *px, const char *name, int64_t count,
+                               const int64_t **out)
+{
+    int64_t found = 0;
+    *out = sdx_ir_attr_ints(px->node, name, &found);
+    if (!*out) found = 0;
+    return found == count ? SDX_OK : wrong_length(px, name, found, count);
+}
+
+/* Numbers from a float list, or from the tensor NAME_as_tensor. count -1: any. */
+static enum sdx_status reals_of(struct sdx_prepare *px, const char *name, int64_t count,
+                                double **out, int64_t *found, bool *wide)
+{
+    char as_tensor[64];
+    snprintf(as_tensor, sizeof as_tensor, "%s_as_tensor", name);
+    const struct sdx_ir_attr *attr = sdx_ir_attr(px->node, as_tensor);
+    const struct sdx_tensor *tensor = attr ? attr->tensor : NULL;
+    *found = 0;
+    const float *list = tensor ? NULL : sdx_ir_attr_floats(px->node, name, found);
+    if (tensor) *found = tensor->count;
+    if (!list && !tensor) *found = 0;
+    if (count >= 0 && *found != count) return wrong_length(px, name, *found, count);
+    *out = sdx_prepare_alloc(px, sizeof(double) * (size_t)(*found + 1));
+    if (!*out) return px->cx->error.status;
+    for (int64_t i = 0; i < *found; i++)
+        (*out)[i] = tensor ? sdx_load_f64(tensor->dtype, tensor->data, i) : list[i];
+    if (tensor && tensor->dtype == SDX_F64) *wide = true;
+    return SDX_OK;
+}
+
+static enum sdx_status allocate(struct sdx_prepare *px, struct source *s)
+{
+    int64_t limit = INT32_MAX / 8;
+    if (s->count > limit || s->count_leaves > limit || s->count_weights > limit ||
+        s->count_roots > limit)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: more than %lld nodes",
+                        SDX_STR_ARG(px->node->op_type), (long long)limit);
+    size_t n = (size_t)s->count + 1, w = (size_t)s->count_weights + 1;
+    s->mode = sdx_prepare_alloc(px, n);
+    s->missing = sdx_prepare_alloc(px, n);
+    s->feature = sdx_prepare_alloc(px, n * sizeof *s->feature);
+    s->yes = sdx_prepare_alloc(px, n * sizeof *s->yes);
+    s->no = sdx_prepare_alloc(px, n * sizeof *s->no);
+    s->roots = sdx_prepare_alloc(px, ((size_t)s->count_roots + 1) * sizeof *s->roots);
+    s->head = sdx_prepare_alloc(px, ((size_t)s->count_leaves + 1) * sizeof *s->head);
+    s->next = sdx_prepare_alloc(px, w * sizeof *s->next);
+    if (!s->mode || !s->missing || !s->feature || !s->yes || !s->no || !s->roots || !s->head ||
+        !s->next)
+        return px->cx->error.status;
+    for (int64_t i = 0; i < s->count_leaves; i++)
+        s->head[i] = -1;
+    return SDX_OK;
+}
+
+/* ---- from the source to the layout ---- */
+
+struct builder {
+    const struct source *s;
+    struct sdx_forest *f;
+    bool *used; /* branch nodes */
+    int32_t *stack_ref, *stack_to;
+    int64_t depth;
+};
+
+static enum sdx_status emit_leaf(struct sdx_prepare *px, struct builder *b, int32_t leaf,
+                                 int32_t to)
+{
+    const struct source *s = b->s;
+    struct sdx_forest *f = b->f;
+    if (leaf >= s->count_leaves) return broken(px, "a leaf is out of range", leaf);
+    if (s->leaf_used && s->leaf_used[leaf]) return broken(px, "a node is used twice", leaf);
+    if (s->leaf_used) s->leaf_used[leaf] = true;
+    struct sdx_forest_node *node = &f->nodes[to];
+    node->feature = (int32_t)f->count_leaves;
+    node->mode = SDX_FOREST_LEAF;
+    int32_t entries = 0;
+    for (int32_t w = s->head[leaf]; w >= 0; w = s->next[w], entries++) {
+        f->leaf_target[f->count_leaves] = (int32_t)s->target[w];
+        f->leaf_weight[f->count_leaves++] = s->weight[w];
+    }
+    node->child = -1 - entries;
+    return SDX_OK;
+}
+
+static enum sdx_status emit_branch(struct sdx_prepare *px, struct builder *b, int32_t i, int32_t to)
+{
+    const struct source *s = b->s;
+    struct sdx_forest *f = b->f;
+    if (i >= s->count) return broken(px, "a child is out of range", i);
+    if (b->used[i]) return broken(px, "a node is used twice", i);
+    if (s->feature[i] < 0 || s->feature[i] >= INT32_MAX) return broken(px, "a feature id", i);
+    b->used[i] = true;
+    int32_t child = (int32_t)f->count_nodes;
+    f->count_nodes += 2;
+    f->nodes[to] = (struct sdx_forest_node){(float)s->value[i], (int32_t)s->feature[i], child,
+                                            s->mode[i], s->missing[i]};
+    f->values[to] = s->value[i];
+    f->simple = f->simple && s->mode[i] == SDX_FOREST_LEQ && !s->missing[i];
+    if (s->feature[i] >= f->features) f->features = s->feature[i] + 1;
+    for (int side = 1; side >= 0; side--) {
+        b->stack_ref[b->depth] = side ? s->no[i] : s->yes[i];
+        b->stack_to[b->depth++] = child + side;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status build(struct sdx_prepare *px, const struct source *s, struct sdx_forest *f)
+{
+    size_t most = (size_t)(s->count_roots + 2 * s->count) + 2;
+    size_t leaves = (size_t)s->count_weights + 1;
+    if (!s->leaf_used) leaves += most; /* shared leaves, which have one weight each */
+    struct builder b = {.s = s, .f = f};
+    f->nodes = sdx_prepare_alloc(px, most * sizeof *f->nodes);
+    f->values = sdx_prepare_alloc(px, most * sizeof *f->values);
+    f->roots = sdx_prepare_alloc(px, ((size_t)s->count_roots + 1) * sizeof *f->roots);
+    f->leaf_target = sdx_prepare_alloc(px, leaves * sizeof *f->leaf_target);
+    f->leaf_weight = sdx_prepare_alloc(px, leaves * sizeof *f->leaf_weight);
+    b.used = sdx_prepare_alloc(px, (size_t)s->count + 1);
+    b.stack_ref = sdx_prepare_alloc(px, most * sizeof *b.stack_ref);
+    b.stack_to = sdx_prepare_alloc(px, most * sizeof *b.stack_to);
+    if (!f->nodes || !f->values || !f->roots || !f->leaf_target || !f->leaf_weight || !b.used ||
+        !b.stack_ref || !b.stack_to)
+        return px->cx->error.status;
+    f->simple = true;
+    f->count_trees = s->count_roots;
+    for (int64_t t = 0; t < s->count_roots; t++) {
+        f->roots[t] = (int32_t)f->count_nodes++;
+        b.stack_ref[0] = s->roots[t];
+        b.stack_to[0] = f->roots[t];
+        b.depth = 1;
+        while (b.depth > 0) {
+            b.depth--;
+            int32_t ref = b.stack_ref[b.depth], to = b.stack_to[b.depth];
+            SDX_TRY(ref < 0 ? emit_leaf(px, &b, -1 - ref, to) : emit_branch(px, &b, ref, to));
+        }
+    }
+    return SDX_OK;
+}
+
+/* ---- TreeEnsembleClassifier, TreeEnsembleRegressor ---- */
+
+static bool parse_mode(struct sdx_str text, uint8_t *mode)
+{
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
+    for (int i = 0; i < SDX_COUNT_OF(names); i++) {
+        if (i == SDX_FOREST_MEMBER || !sdx_str_is(text, names[i])) continue;
+        *mode = (uint8_t)i;
+        return true;
+    }
+    return false;
+}
+
+/* Nodes are named by (tree, node): a map from such pairs to positions. */
+struct pairs {
+    struct sdx_map map;
+    int64_t (*keys)[2];
+    int64_t probe[2];
+};
+
+static int32_t find_pair(struct pairs *p, int64_t tree, int64_t node)
+{
+    p->probe[0] = tree;
+    p->probe[1] = node;
+    return sdx_map_get(&p->map, (struct sdx_str){(const char *)p->probe, sizeof p->probe});
+}
+
+static enum sdx_status index_nodes(struct sdx_prepare *px, struct source *s, struct pairs *p,
+                                   const int64_t *trees, const int64_t *nodes)
+{
+    p->keys = sdx_prepare_alloc(px, ((size_t)s->count + 1) * sizeof *p->keys);
+    if (!p->keys) return px->cx->error.status;
+    for (int64_t i = 0; i < s->count; i++) {
+        p->keys[i][0] = trees[i];
+        p->keys[i][1] = nodes[i];
+        struct sdx_str key = {(const char *)p->keys[i], sizeof p->keys[i]};
+        if (sdx_map_get(&p->map, key) >= 0) return broken(px, "a node is there twice", i);
+        if (!sdx_map_put(&p->map, key, (int32_t)i)) return SDX_FAIL_MEMORY(px->cx);
+    }
+    return SDX_OK;
+}
+
+/* The first node listed of each tree is its root. Trees are summed in the order they appear. */
+static enum sdx_status find_roots(struct sdx_prepare *px, struct source *s, struct sdx_map *seen,
+                                  const int64_t *trees)
+{
+    for (int64_t i = 0; i < s->count; i++) {
+        struct sdx_str key = {(const char *)&trees[i], sizeof trees[i]};
+        if (i > 0 && trees[i] == trees[i - 1]) continue;
+        if (sdx_map_get(seen, key) >= 0) continue;
+        if (!sdx_map_put(seen, key, 0)) return SDX_FAIL_MEMORY(px->cx);
+        s->roots[s->count_roots++] = s->mode[i] == SDX_FOREST_LEAF ? -1 - (int32_t)i : (int32_t)i;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status link_children(struct sdx_prepare *px, struct source *s, struct pairs *p,
+                                     const int64_t *trees)
+{
+    const int64_t *yes = NULL, *no = NULL;
+    SDX_TRY(ints_of(px, "nodes_truenodeids", s->count, &yes));
+    SDX_TRY(ints_of(px, "nodes_falsenodeids", s->count, &no));
+    for (int64_t i = 0; i < s->count; i++) {
+        if (s->mode[i] == SDX_FOREST_LEAF) continue;
+        int32_t y = find_pair(p, trees[i], yes[i]), n = find_pair(p, trees[i], no[i]);
+        if (y < 0 || n < 0) return broken(px, "a child does not exist", i);
+        s->yes[i] = s->mode[y] == SDX_FOREST_LEAF ? -1 - y : y;
+        s->no[i] = s->mode[n] == SDX_FOREST_LEAF ? -1 - n : n;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status link_weights(struct sdx_prepare *px, struct source *s, struct pairs *p,
+                                    const char *kind)
+{
+    char name[32];
+    const int64_t *trees = NULL, *nodes = NULL, *ids = NULL;
+    snprintf(name, sizeof name, "%s_treeids", kind);
+    SDX_TRY(ints_of(px, name, s->count_weights, &trees));
+    snprintf(name, sizeof name, "%s_nodeids", kind);
+    SDX_TRY(ints_of(px, name, s->count_weights, &nodes));
+    snprintf(name, sizeof name, "%s_ids", kind);
+    SDX_TRY(ints_of(px, name, s->count_weights, &ids));
+    s->target = sdx_prepare_alloc(px, ((size_t)s->count_weights + 1) * sizeof *s->target);
+    if (!s->target) return px->cx->error.status;
+    for (int64_t w = s->count_weights - 1; w >= 0; w--) {
+        int32_t leaf = find_pair(p, trees[w], nodes[w]);
+        if (leaf < 0) return broken(px, "a weight's node does not exist", w);
+        if (ids[w] < 0 || ids[w] >= INT32_MAX) return broken(px, "a target id", w);
+        s->target[w] = ids[w];
+        s->next[w] = s->head[leaf];
+        s->head[leaf] = (int32_t)w;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status read_lists(struct sdx_prepare *px, struct source *s, struct pairs *p,
+                                  struct sdx_map *seen, const char *kind)
+{
+    const int64_t *trees = NULL, *nodes = NULL, *features = NULL;
+    int64_t modes = 0, missing = 0;
+    const struct sdx_str *mode = sdx_ir_attr_strings(px->node, "nodes_modes", &modes);
+    SDX_TRY(ints_of(px, "nodes_treeids", s->count, &trees));
+    SDX_TRY(ints_of(px, "nodes_nodeids", s->count, &nodes));
+    SDX_TRY(ints_of(px, "nodes_featureids", s->count, &features));
+    const int64_t *tracks = sdx_ir_attr_ints(px->node, "nodes_missing_value_tracks_true", &missing);
+    if (!tracks) missing = 0;
+    if (missing && missing != s->count)
+        return wrong_length(px, "nodes_missing_value_tracks_true", missing, s->count);
+    if (!mode || modes != s->count) return wrong_length(px, "nodes_modes", modes, s->count);
+    for (int64_t i = 0; i < s->count; i++) {
+        if (!parse_mode(mode[i], &s->mode[i])) return broken(px, "an unknown mode", i);
+        s->feature[i] = features[i];
+        s->missing[i] = missing && tracks[i] != 0;
+    }
+    SDX_TRY(index_nodes(px, s, p, trees, nodes));
+    s->count_roots = 0;
+    SDX_TRY(find_roots(px, s, seen, trees));
+    SDX_TRY(link_children(px, s, p, trees));
+    return link_weights(px, s, p, kind);
+}
+
+enum sdx_status sdx_forest_from_lists(struct sdx_prepare *px, const char *kind,
+                                      struct sdx_forest *out)
+{
+    char weights[32];
+    struct source s = {0};
+    struct pairs pairs;
+    struct sdx_map seen;
+    snprintf(weights, sizeof weights, "%s_weights", kind);
+    *out = (struct sdx_forest){.wide = px->in[0]->dtype == SDX_F64};
+    if (!sdx_ir_attr_ints(px->node, "nodes_treeids", &s.count) || s.count == 0)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: no nodes", SDX_STR_ARG(px->node->op_type));
+    int64_t values = 0;
+    SDX_TRY(reals_of(px, "nodes_values", s.count, &s.value, &values, &out->wide));
+    SDX_TRY(reals_of(px, weights, -1, &s.weight, &s.count_weights, &out->wide));
+    s.count_leaves = s.count_roots = s.count;
+    SDX_TRY(allocate(px, &s));
+    s.leaf_used = sdx_prepare_alloc(px, (size_t)s.count);
+    if (!s.leaf_used) return px->cx->error.status;
+    sdx_map_init(&pairs.map, px->cx->mem);
+    sdx_map_init(&seen, px->cx->mem);
+    enum sdx_status status = read_lists(px, &s, &pairs, &seen, kind);
+    sdx_map_deinit(&pairs.map);
+    sdx_map_deinit(&seen);
+    if (status != SDX_OK) return status;
+    return build(px, &s, out);
+}
+
+/* ---- TreeEnsemble ---- */
+
+static enum sdx_status tensor_of(struct sdx_prepare *px, const char *name, int64_t count,
+                                 double **out, int64_t *found)
+{
+    const struct sdx_ir_attr *attr = sdx_ir_attr(px->node, name);
+    const struct sdx_tensor *tensor = attr ? attr->tensor : NULL;
+    *found = tensor ? tensor->count : 0;
+    if (count >= 0 && *found != count) return wrong_length(px, name, *found, count);
+    *out = sdx_prepare_alloc(px, sizeof(double) * (size_t)(*found + 1));
+    if (!*out) return px->cx->error.status;
+    for (int64_t i = 0; i < *found; i++)
+        (*out)[i] = sdx_load_f64(tensor->dtype, tensor->data, i);
+    return SDX_OK;
+}
+
+/* A child: a branch node, or a leaf where `leaf` says so. */
+static enum sdx_status child_of(struct sdx_prepare *px, const struct source *s, int64_t id,
+                                int64_t leaf, int64_t entry, int32_t *out)
+{
+    if (id < 0 || id >= (leaf ? s->count_leaves : s->count))
+        return broken(px, "a child is out of range", entry);
+    *out = leaf ? -1 - (int32_t)id : (int32_t)id;
+    return SDX_OK;
+}
+
+/* Sets of members, one for each MEMBER node in the order of the nodes, ended by NaN. */
+static enum sdx_status read_members(struct sdx_prepare *px, struct source *s, struct sdx_forest *f)
+{
+    double *list = NULL;
+    int64_t found = 0, at = 0, sets = 0;
+    SDX_TRY(tensor_of(px, "membership_values", -1, &list, &found));
+    f->members = list;
+    f->member_first = sdx_prepare_alloc(px, ((size_t)s->count + 2) * sizeof *f->member_first);
+    if (!f->member_first) return px->cx->error.status;
+    for (int64_t i = 0; i < s->count; i++) {
+        if (s->mode[i] != SDX_FOREST_MEMBER) continue;
+        int64_t first = at, kept = f->member_first[sets];
+        while (at < found && !isnan(list[at]))
+            at++;
+        if (at == found) return broken(px, "membership_values ends before", i);
+        for (int64_t k = first; k < at; k++)
+            list[kept++] = list[k];
+        at++;
+        s->value[i] = (double)sets++;
+        f->member_first[sets] = (int32_t)kept;
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_forest_from_tensors(struct sdx_prepare *px, struct sdx_forest *out)
+{
+    struct source s = {0};
+    const int64_t *features = NULL, *yes = NULL, *no = NULL, *yes_leaf = NULL, *no_leaf = NULL;
+    const int64_t *targets = NULL, *tracks = NULL, *roots = NULL;
+    double *modes = NULL;
+    int64_t found = 0, missing = 0;
+    *out = (struct sdx_forest){.wide = px->in[0]->dtype == SDX_F64};
+    SDX_TRY(tensor_of(px, "nodes_modes", -1, &modes, &s.count));
+    SDX_TRY(tensor_of(px, "nodes_splits", s.count, &s.value, &found));
+    SDX_TRY(tensor_of(px, "leaf_weights", -1, &s.weight, &s.count_leaves));
+    s.count_weights = s.count_leaves;
+    roots = sdx_ir_attr_ints(px->node, "tree_roots", &s.count_roots);
+    if (!roots) s.count_roots = 0;
+    SDX_TRY(ints_of(px, "nodes_featureids", s.count, &features));
+    SDX_TRY(ints_of(px, "nodes_truenodeids", s.count, &yes));
+    SDX_TRY(ints_of(px, "nodes_falsenodeids", s.count, &no));
+    SDX_TRY(ints_of(px, "nodes_trueleafs", s.count, &yes_leaf));
+    SDX_TRY(ints_of(px, "nodes_falseleafs", s.count, &no_leaf));
+    SDX_TRY(ints_of(px, "leaf_targetids", s.count_leaves, &targets));
+    tracks = sdx_ir_attr_ints(px->node, "nodes_missing_value_tracks_true", &missing);
+    if (tracks && missing && missing != s.count)
+        return wrong_length(px, "nodes_missing_value_tracks_true", missing, s.count);
+    SDX_TRY(allocate(px, &s));
+    s.target = sdx_prepare_alloc(px, ((size_t)s.count_leaves + 1) * sizeof *s.target);
+    if (!s.target) return px->cx->error.status;
+    for (int64_t i = 0; i < s.count; i++) {
+        if (!(modes[i] >= 0 && modes[i] <= SDX_FOREST_MEMBER))
+            return broken(px, "an unknown mode", i);
+        s.mode[i] = (uint8_t)modes[i];
+        s.feature[i] = features[i];
+        s.missing[i] = tracks && missing && tracks[i] != 0;
+        SDX_TRY(child_of(px, &s, yes[i], yes_leaf[i], i, &s.yes[i]));
+        SDX_TRY(child_of(px, &s, no[i], no_leaf[i], i, &s.no[i]));
+    }
+    for (int64_t i = 0; i < s.count_leaves; i++) {
+        if (targets[i] < 0 || targets[i] >= INT32_MAX) return broken(px, "a target id", i);
+        s.target[i] = targets[i];
+        s.head[i] = (int32_t)i;
+        s.next[i] = -1;
+    }
+    for (int64_t i = 0; i < s.count_roots; i++)
+        SDX_TRY(child_of(px, &s, roots[i], 0, i, &s.roots[i]));
+    SDX_TRY(read_members(px, &s, out));
+    return build(px, &s, out);
+}
+
+/* ---- walking ---- */
+
+static bool is_member(const struct sdx_forest *f, int64_t set, double x)
+{
+    for (int32_t i = f->member_first[set]; i < f->member_first[set + 1]; i++)
+        if (f->members[i] == x) return true;
+    return false;
+}
+
+#define WALK(name, T, threshold)                                                                   \
+    static bool name##_test(const struct sdx_forest *f, int32_t at, T x)                           \
+    {                                                                                              \
+        const struct sdx_forest_node *node = &f->nodes[at];                                        \
+        T t = (threshold);                                                                         \
+        bool holds = false;                                                                        \
+        switch (node->mode) {                                                                      \
+        case SDX_FOREST_LEQ: holds = x <= t; break;                                                \
+        case SDX_FOREST_LT: holds = x < t; break;                                                  \
+        case SDX_FOREST_GTE: holds = x >= t; break;                                                \
+        case SDX_FOREST_GT: holds = x > t; break;                                                  \
+        case SDX_FOREST_EQ: holds = x == t; break;                                                 \
+        case SDX_FOREST_NEQ: holds = x != t; break;                                                \
+        default: holds = is_member(f, (int64_t)f->values[at], x); break;                           \
+        }                                                                                          \
+        return holds || (node->missing && x != x);                                                 \
+    }                                                                                              \
+    static void name(const struct sdx_forest *f, int lanes, const void *const *rows,               \
+                     int32_t *leaf)                                                                \
+    {                                                                                              \
+        for (bool moving = true; moving;) {                                                        \
+            moving = false;                                                                        \
+            for (int i = 0; i < lanes; i++) {                                                      \
+                const struct sdx_forest_node *node = &f->nodes[leaf[i]];                           \
+                if (node->child < 0) continue;                                                     \
+                T x = ((const T *)rows[i])[node->feature];                                         \
+                leaf[i] = node->child + !name##_test(f, leaf[i], x);                               \
+                moving = true;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_simple(const struct sdx_forest *f, int lanes, const void *const *rows,      \
+                              int32_t *leaf)                                                       \
+    {                                                                                              \
+        for (bool moving = true; moving;) {                                                        \
+            moving = false;                                                                        \
+            for (int i = 0; i < lanes; i++) {                                                      \
+                int32_t at = leaf[i];                                                              \
+                const struct sdx_forest_node *node = &f->nodes[at];                                \
+                if (node->child < 0) continue;                                                     \
+                leaf[i] = node->child + !(((const T *)rows[i])[node->feature] <= (threshold));     \
+                moving = true;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }
+WALK(walk_f32, float, node->value)
+WALK(walk_f64, double, f->values[at])
+
+void sdx_forest_walk(const struct sdx_forest *f, int lanes, const void *const *rows, int32_t *leaf)
+{
+    if (f->wide)
+        f->simple ? walk_f64_simple(f, lanes, rows, leaf) : walk_f64(f, lanes, rows, leaf);
+    else
+        f->simple ? walk_f32_simple(f, lanes, rows, leaf) : walk_f32(f, lanes, rows, leaf);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: rows are walked eight at a time,
+ * a single row through eight trees at a time. Sums follow the order of the trees. */
+#include <math.h>
+
+#include "ops/ml_common.h"
+#include "ops/ml_forest.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+enum aggregate { AGGREGATE_AVERAGE, AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
+
+struct trees {
+    struct sdx_forest forest;
+    int64_t rows, columns, targets;
+    enum aggregate aggregate;
+    enum sdx_ml_post post;
+    double *base; /* NULL: none; otherwise `targets` numbers */
+    /* classifier */
+    bool is_classifier, all_positive;
+    int64_t only_class; /* the one class that has weights; -1: several have */
+    int64_t labels;
+    int64_t columns_out;
+};
+
+/* ---- one row's sums ---- */
+
+static double narrowed(const struct sdx_forest *f, double x)
+{
+    return f->wide ? x : (double)(float)x;
+}
+
+static void add_leaf(const struct trees *p, int32_t leaf, double *sum, bool *seen)
+{
+    const struct sdx_forest *f = &p->forest;
+    const struct sdx_forest_node *node = &f->nodes[leaf];
+    for (int32_t k = node->feature, end = node->feature - 1 - node->child; k < end; k++) {
+        int32_t t = f->leaf_target[k];
+        double w = narrowed(f, f->leaf_weight[k]);
+        if (p->aggregate <= AGGREGATE_SUM)
+            sum[t] = narrowed(f, sum[t] + w);
+        else if (!seen[t] || (p->aggregate == AGGREGATE_MIN ? w < sum[t] : w > sum[t]))
+            sum[t] = w;
+        seen[t] = true;
+    }
+}
+
+static void finish_sums(const struct trees *p, double *sum)
+{
+    for (int64_t t = 0; t < p->targets; t++) {
+        if (p->aggregate == AGGREGATE_AVERAGE)
+            sum[t] = narrowed(&p->forest, sum[t] / (double)p->forest.count_trees);
+        if (p->base) sum[t] = narrowed(&p->forest, sum[t] + p->base[t]);
+    }
+}
+
+/* ---- results ---- */
+
+static void put(struct sdx_tensor *t, int64_t i, double value)
+{
+    if (t->dtype == SDX_F64)
+        ((double *)t->data)[i] = value;
+    else
+        ((float *)t->data)[i] = (float)value;
+}
+
+/* Scores and label index of one row. One class with weights is the positive one of two; its score
+ * counts from 1/2 when all weights are positive (a probability), otherwise from 0. */
+static int64_t classify(const struct trees *p, double *sum)
+{
+    if (p->only_class < 0) {
+        int64_t best = 0;
+        for (int64_t t = 1; t < p->targets; t++)
+            if (sum[t] > sum[best]) best = t;
+        sdx_ml_post_apply(p->post, sum, p->targets);
+        return best;
+    }
+    double score = sum[p->only_class];
+    bool positive = score > (p->all_positive ? 0.5 : 0);
+    sum[0] = score;
+    enum sdx_ml_second second = p->all_positive ? SDX_ML_SECOND_COMPLEMENT : SDX_ML_SECOND_NEGATIVE;
+    sdx_ml_post_binary(p->post, second, sum);
+    return p->labels == 2 ? positive : -1 - (int64_t)positive;
+}
+
+static void write_row(const struct trees *p, const struct sdx_step *step, int64_t row, double *sum)
+{
+    finish_sums(p, sum);
+    struct sdx_tensor *scores = step->out[0];
+    if (p->is_classifier) {
+        int64_t *labels = step->out[1]->data;
+        labels[row] = classify(p, sum);
+    } else {
+        sdx_ml_post_apply(p->post, sum, p->targets);
+    }
+    for (int64_t t = 0; scores && t < p->columns_out; t++)
+        put(scores, row * p->columns_out + t, sum[t]);
+}
+
+static int64_t sums_per_row(const struct trees *p)
+{
+    return p->targets > 2 ? p->targets : 2;
+}
+
+struct room {
+    double *sums;
+    bool *seen;
+    char *rows; /* converted rows */
+};
+
+static struct room room_of(const struct trees *p, void *scratch)
+{
+    struct room room = {.sums = scratch};
+    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
+    room.rows = (char *)(room.sums + sums);
+    room.seen = (bool *)(room.rows + (size_t)p->columns * 8 * SDX_FOREST_LANES);
+    return room;
+}
+
+static const void *load_row(const struct trees *p, const struct sdx_tensor *x, int64_t row,
+                            char *room)
+{
+    if (p->forest.wide) return sdx_ml_row_f64(x, row, p->columns, (double *)(void *)room);
+    return sdx_ml_row_f32(x, row, p->columns, (float *)(void *)room);
+}
+
+static void one_row(const struct trees *p, const struct sdx_step *step, int64_t row,
+                    struct room *room)
+{
+    const void *rows[SDX_FOREST_LANES];
+    const void *from = load_row(p, step->in[0], row, room->rows);
+    for (int i = 0; i < SDX_FOREST_LANES; i++)
+        rows[i] = from;
+    for (int64_t t = 0; t < p->forest.count_trees; t += SDX_FOREST_LANES) {
+        int32_t leaf[SDX_FOREST_LANES];
+        int64_t left = p->forest.count_trees - t;
+        int lanes = left < SDX_FOREST_LANES ? (int)left : SDX_FOREST_LANES;
+        memcpy(leaf, p->forest.roots + t, (size_t)lanes * sizeof *leaf);
+        sdx_forest_walk(&p->forest, lanes, rows, leaf);
+        for (int i = 0; i < lanes; i++)
+            add_leaf(p, leaf[i], room->sums, room->seen);
+    }
+    write_row(p, step, row, room->sums);
+}
+
+static void several_rows(const struct trees *p, const struct sdx_step *step, int64_t row, int lanes,
+                         struct room *room)
+{
+    const void *rows[SDX_FOREST_LANES];
+    int64_t stride = sums_per_row(p);
+    for (int i = 0; i < lanes; i++)
+        rows[i] = load_row(p, step->in[0], row + i, room->rows + (int64_t)i * p->columns * 8);
+    for (int64_t t = 0; t < p->forest.count_trees; t++) {
+        int32_t leaf[SDX_FOREST_LANES];
+        for (int i = 0; i < lanes; i++)
+            leaf[i] = p->forest.roots[t];
+        sdx_forest_walk(&p->forest, lanes, rows, leaf);
+        for (int i = 0; i < lanes; i++)
+            add_leaf(p, leaf[i], room->sums + i * stride, room->seen + i * stride);
+    }
+    for (int i = 0; i < lanes; i++)
+        write_row(p, step, row + i, room->sums + i * stride);
+}
+
+static enum sdx_status run_trees(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct trees *p = step->params;
+    struct room room = room_of(p, x->scratch);
+    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
+    int64_t begin = sdx_part_begin(p->rows, step->parts, part, SDX_FOREST_LANES);
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, SDX_FOREST_LANES);
+    for (int64_t row = begin; row < end; row += SDX_FOREST_LANES) {
+        int lanes = end - row < SDX_FOREST_LANES ? (int)(end - row) : SDX_FOREST_LANES;
+        memset(room.sums, 0, sums * sizeof *room.sums);
+        memset(room.seen, 0, sums * sizeof *room.seen);
+        if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
+        if (lanes == 1)
+            one_row(p, step, row, &room);
+        else
+            several_rows(p, step, row, lanes, &room);
+    }
+    return SDX_OK;
+}
+
+/* ---- prepare ---- */
+
+static enum sdx_status check(struct sdx_prepare *px, struct trees *p)
+{
+    SDX_TRY(sdx_ml_matrix(px, &p->rows, &p->columns));
+    if (p->forest.features > p->columns)
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: input has %lld features, expected %lld",
+                        SDX_STR_ARG(px->node->op_type), (long long)p->columns,
+                        (long long)p->forest.features);
+    for (int64_t i = 0; i < p->forest.count_leaves; i++)
+        if (p->forest.leaf_target[i] >= p->targets)
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: a leaf gives target %d of %lld",
+                            SDX_STR_ARG(px->node->op_type), p->forest.leaf_target[i],
+                            (long long)p->targets);
+    return SDX_OK;
+}
+
+static enum sdx_status add_step(struct sdx_prepare *px, struct trees *p, int count_out,
+                                struct sdx_tensor *const *out)
+{
+    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
+    size_t scratch = sums * 9 + (size_t)p->columns * 8 * SDX_FOREST_LANES + 64;
+    double work = (double)p->rows * (double)p->forest.count_trees * 16;
+    int64_t most = (p->rows + SDX_FOREST_LANES - 1) / SDX_FOREST_LANES;
+    int64_t parts = sdx_prepare_parts(work, 32768, most > 0 ? most : 1);
+    struct sdx_tensor *in = px->in[0];
+    return sdx_prepare_step_on(px, "trees", run_trees, p, parts, scratch, 1, &in, count_out, out);
+}
+
+/* base_values, or the tensor that version 3 allows for them: one for all targets, or one each. */
+static enum sdx_status read_base(struct sdx_prepare *px, const double **base, int64_t *count)
+{
+    const struct sdx_ir_attr *attr = sdx_ir_attr(px->node, "base_values_as_tensor");
+    const struct sdx_tensor *tensor = attr ? attr->tensor : NULL;
+    const float *list = tensor ? NULL : sdx_ir_attr_floats(px->node, "base_values", count);
+    if (tensor) *count = tensor->count;
+    if ((!tensor && !list) || *count == 0) {
+        *count = 0;
+        return SDX_OK;
+    }
+    double *values = sdx_prepare_alloc(px, (size_t)*count * sizeof *values);
+    if (!values) return px->cx->error.status;
+    for (int64_t i = 0; i < *count; i++)
+        values[i] = tensor ? sdx_load_f64(tensor->dtype, tensor->data, i) : list[i];
+    *base = values;
+    return SDX_OK;
+}
+
+static enum sdx_status set_base(struct sdx_prepare *px, struct trees *p)
+{
+    const double *base = NULL;
+    int64_t count = 0;
+    SDX_TRY(read_base(px, &base, &count));
+    if (!base) return SDX_OK;
+    if (count != p->targets && count != 1)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %lld base values for %lld targets",
+                        SDX_STR_ARG(px->node->op_type), (long long)count, (long long)p->targets);
+    p->base = sdx_prepare_alloc(px, (size_t)p->targets * sizeof *p->base);
+    if (!p->base) return px->cx->error.status;
+    for (int64_t t = 0; t < p->targets; t++)
+        p->base[t] = base[count == 1 ? 0 : t];
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_regressor(struct sdx_prepare *px)
+{
+    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    struct trees *p = SDX_PREPARE_NEW(px, struct trees);
+    if (!p) return px->cx->error.status;
+    struct sdx_str text = sdx_ir_attr_str(px->node, "aggregate_function", "SUM");
+    int found = -1;
+    for (int i = 0; i < SDX_COUNT_OF(names); i++)
+        if (sdx_str_is(text, names[i])) found = i;
+    if (found < 0)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TreeEnsembleRegressor: aggregate_function \"%.*s\"",
+                        SDX_STR_ARG(text));
+    p->aggregate = (enum aggregate)found;
+    p->targets = p->columns_out = px->out[0]->dims[1];
+    p->only_class = -1;
+    SDX_TRY(sdx_ml_post_attr(px->cx, px->node, &p->post));
+    SDX_TRY(sdx_forest_from_lists(px, "target", &p->forest));
+    SDX_TRY(set_base(px, p));
+    SDX_TRY(check(px, p));
+    return add_step(px, p, 1, px->out);
+}
+
+static enum sdx_status prepare_ensemble(struct sdx_prepare *px)
+{
+    struct trees *p = SDX_PREPARE_NEW(px, struct trees);
+    if (!p) return px->cx->error.status;
+    int64_t aggregate = sdx_ir_attr_int(px->node, "aggregate_function", AGGREGATE_SUM);
+    int64_t post = sdx_ir_attr_int(px->node, "post_transform", SDX_ML_NONE);
+    if (aggregate < 0 || aggregate > AGGREGATE_MAX || post < 0 || post > SDX_ML_PROBIT)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "TreeEnsemble: aggregate_function %lld, post_transform %lld",
+                        (long long)aggregate, (long long)post);
+    p->aggregate = (enum aggregate)aggregate;
+    p->post = (enum sdx_ml_post)post;
+    p->targets = p->columns_out = px->out[0]->dims[1];
+    p->only_class = -1;
+    SDX_TRY(sdx_forest_from_tensors(px, &p->forest));
+    SDX_TRY(check(px, p));
+    return add_step(px, p, 1, px->out);
+}
+
+static const char *const label_ints = "classlabels_int64s";
+static const char *const label_strings = "classlabels_strings";
+
+/* The one class that class_ids names, or -1. */
+static int64_t only_class(const struct sdx_ir_node *node)
+{
+    int64_t count = 0;
+    const int64_t *ids = sdx_ir_attr_ints(node, "class_ids", &count);
+    for (int64_t i = 1; ids && i < count; i++)
+        if (ids[i] != ids[0]) return -1;
+    return ids && count > 0 ? ids[0] : -1;
+}
+
+static bool is_binary(const struct sdx_ir_node *node, int64_t labels)
+{
+    return labels <= 2 && only_class(node) >= 0;
+}
+
+static int64_t classifier_columns(const struct sdx_ir_node *node)
+{
+    struct sdx_ml_labels labels = sdx_ml_labels_of(node, label_ints, label_strings);
+    if (!is_binary(node, labels.count)) return labels.count;
+    return sdx_str_is(sdx_ir_attr_str(node, "post_transform", "NONE"), "PROBIT") ? 1 : 2;
+}
+
+static enum sdx_status prepare_classifier(struct sdx_prepare *px)
+{
+    struct trees *p = SDX_PREPARE_NEW(px, struct trees);
+    if (!p) return px->cx->error.status;
+    struct sdx_ml_labels labels = sdx_ml_labels_of(px->node, label_ints, label_strings);
+    if (labels.count == 0)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TreeEnsembleClassifier: no class labels");
+    p->aggregate = AGGREGATE_SUM;
+    p->is_classifier = true;
+    p->labels = labels.count;
+    p->targets = labels.count;
+    p->only_class = is_binary(px->node, labels.count) ? only_class(px->node) : -1;
+    p->columns_out = classifier_columns(px->node);
+    SDX_TRY(sdx_ml_post_attr(px->cx, px->node, &p->post));
+    SDX_TRY(sdx_forest_from_lists(px, "class", &p->forest));
+    p->all_positive = true;
+    for (int64_t i = 0; i < p->forest.count_leaves; i++)
+        p->all_positive = p->all_positive && p->forest.leaf_weight[i] >= 0;
+    SDX_TRY(set_base(px, p));
+    SDX_TRY(check(px, p));
+    struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
+    if (!index) return px->cx->error.status;
+    struct sdx_tensor *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
+    SDX_TRY(add_step(px, p, 2, out));
+    return sdx_ml_add_labels(px, 0, &labels, index);
+}
+
+/* ---- inference ---- */
+
+static int64_t largest_plus_one(const int64_t *ids, int64_t count)
+{
+    int64_t n = 1;
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] >= n && ids[i] < INT32_MAX) n = ids[i] + 1;
+    return n;
+}
+
+static enum sdx_status infer_regressor(struct sdx_infer *ix)
+{
+    int64_t targets = sdx_ir_attr_int(ix->node, "n_targets", 0), count = 0;
+    const int64_t *ids = sdx_ir_attr_ints(ix->node, "target_ids", &count);
+    if (targets <= 0) targets = largest_plus_one(ids, ids ? count : 0);
+    return sdx_ml_infer_rows(ix, SDX_F32, targets);
+}
+
+static enum sdx_status infer_ensemble(struct sdx_infer *ix)
+{
+    int64_t targets = sdx_ir_attr_int(ix->node, "n_targets", 0), count = 0;
+    const int64_t *ids = sdx_ir_attr_ints(ix->node, "leaf_targetids", &count);
+    if (targets <= 0) targets = largest_plus_one(ids, ids ? count : 0);
+    return sdx_ml_infer_rows(ix, sdx_infer_dtype(ix, 0), targets);
+}
+
+static enum sdx_status infer_classifier(struct sdx_infer *ix)
+{
+    struct sdx_ml_labels labels = sdx_ml_labels_of(ix->node, label_ints, label_strings);
+    return sdx_ml_infer_classifier(ix, labels.strings != NULL, classifier_columns(ix->node));
+}
+
+static const struct sdx_op ops[] = {
+    {"TreeEnsemble", 5, 0, infer_ensemble, KERNEL(prepare_ensemble), .flags = SDX_OP_VIA_F32},
+    {"TreeEnsembleRegressor", 1, 0, infer_regressor, KERNEL(prepare_regressor)},
+    {"TreeEnsembleClassifier", 1, 0, infer_classifier, KERNEL(prepare_classifier)},
+};
+const struct sdx_op_family sdx_ops_ml_tree = FAMILY("ai.onnx.ml", ops);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Broadcasting loop nests: making one from shapes, and running a range of its elements. */
+#include "ops/nest.h"
+
+/* Appends a loop, or merges it with the one before when every operand steps through both alike. */
+static void add_loop(struct sdx_nest *nest, int64_t length, const int64_t *step)
+{
+    bool merge = nest->rank > 0;
+    for (int i = 0; i < nest->count_in && merge; i++)
+        merge = nest->step[i][nest->rank - 1] == step[i] * length;
+    if (!merge) nest->rank++;
+    int at = nest->rank - 1;
+    nest->dims[at] = merge ? nest->dims[at] * length : length;
+    for (int i = 0; i < nest->count_in; i++)
+        nest->step[i][at] = step[i];
+}
+
+static void classify(struct sdx_nest *nest)
+{
+    bool all = true;
+    for (int i = 0; i < nest->count_in; i++) {
+        bool full = nest->inner_step[i] == 1 || nest->inner == 1;
+        bool scalar = nest->inner_step[i] == 0;
+        int64_t stride = nest->inner;
+        for (int d = nest->rank - 1; d >= 0; d--) {
+            full = full && nest->step[i][d] == stride;
+            scalar = scalar && nest->step[i][d] == 0;
+            stride *= nest->dims[d];
+        }
+        nest->is_full[i] = full;
+        nest->is_scalar[i] = scalar;
+        all = all && (full || scalar);
+    }
+    nest->gathers = nest->rank > 0 && nest->inner < 32 && !all;
+}
+
+enum sdx_status sdx_nest_make(struct sdx_prepare *px, struct sdx_nest *nest,
+                              const struct sdx_tensor *out, int count_in,
+                              struct sdx_tensor *const *in, const struct sdx_nest_shape *shapes)
+{
+    *nest = (struct sdx_nest){.count = out->count, .count_in = count_in};
+    size_t room = (size_t)out->rank + 1;
+    int64_t *memory = sdx_prepare_alloc(px, sizeof(int64_t) * room * (size_t)(count_in + 1));
+    if (!memory) return px->cx->error.status;
+    nest->dims = memory;
+    int64_t stride[SDX_NEST_IN][SDX_RANK_MAX];
+    for (int i = 0; i < count_in; i++) {
+        nest->step[i] = memory + room * (size_t)(i + 1);
+        nest->size[i] = (int32_t)(sdx_dtype_bits(in[i]->dtype) / 8);
+        int lead = out->rank - shapes[i].rank;
+        if (lead < 0)
+            return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: input %d of rank %d is over rank %d",
+                            SDX_STR_ARG(px->node->op_type), i, shapes[i].rank, out->rank);
+        int64_t run = 1;
+        for (int d = out->rank - 1; d >= 0; d--) {
+            int64_t length = d >= lead ? shapes[i].dims[d - lead] : 1;
+            if (length != 1 && length != out->dims[d])
+                return SDX_FAIL(px->cx, SDX_BAD_INPUT,
+                                "%.*s: length %lld of input %d does not broadcast to %lld",
+                                SDX_STR_ARG(px->node->op_type), (long long)length, i,
+                                (long long)out->dims[d]);
+            stride[i][d] = length == 1 ? 0 : run;
+            run *= length;
+        }
+    }
+    nest->size_out = (int32_t)(sdx_dtype_bits(out->dtype) / 8);
+    for (int d = 0; d < out->rank; d++) {
+        if (out->dims[d] == 1) continue;
+        int64_t step[SDX_NEST_IN] = {0};
+        for (int i = 0; i < count_in; i++)
+            step[i] = stride[i][d];
+        add_loop(nest, out->dims[d], step);
+    }
+    nest->inner = 1;
+    if (nest->rank > 0) {
+        nest->rank--;
+        nest->inner = nest->dims[nest->rank];
+        for (int i = 0; i < count_in; i++)
+            nest->inner_step[i] = nest->step[i][nest->rank];
+    }
+    classify(nest);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_nest_plain(struct sdx_prepare *px, struct sdx_nest *nest,
+                               const struct sdx_tensor *out, int count_in,
+                               struct sdx_tensor *const *in)
+{
+    struct sdx_nest_shape shapes[SDX_NEST_IN];
+    for (int i = 0; i < count_in; i++)
+        shapes[i] = (struct sdx_nest_shape){in[i]->dims, in[i]->rank};
+    return sdx_nest_make(px, nest, out, count_in, in, shapes);
+}
+
+enum sdx_status sdx_nest_binary(struct sdx_prepare *px, struct sdx_nest *nest)
+{
+    const struct sdx_tensor *a = px->in[0], *b = px->in[1];
+    struct sdx_nest_shape shapes[2] = {{a->dims, a->rank}, {b->dims, b->rank}};
+    int64_t padded[SDX_RANK_MAX];
+    const struct sdx_ir_attr *axis = sdx_ir_attr(px->node, "axis");
+    if (px->opset < 7 && axis && b->rank <= a->rank) {
+        int64_t at = axis->i < 0 ? axis->i + a->rank : axis->i;
+        if (at < 0 || at + b->rank > a->rank)
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: axis %lld of rank %d and %d",
+                            SDX_STR_ARG(px->node->op_type), (long long)axis->i, a->rank, b->rank);
+        int rank = a->rank - (int)at;
+        for (int d = 0; d < rank; d++)
+            padded[d] = d < b->rank ? b->dims[d] : 1;
+        shapes[1] = (struct sdx_nest_shape){padded, rank};
+    }
+    return sdx_nest_make(px, nest, px->out[0], 2, px->in, shapes);
+}
+
+/* Where operand i stands at a position of the outer loops. */
+struct place {
+    int64_t index[SDX_RANK_MAX];
+    int64_t offset[SDX_NEST_IN];
+};
+
+static void place_set(const struct sdx_nest *nest, struct place *place, int64_t outer)
+{
+    for (int i = 0; i < nest->count_in; i++)
+        place->offset[i] = 0;
+    for (int d = nest->rank - 1; d >= 0; d--) {
+        int64_t index = outer % nest->dims[d];
+        outer /= nest->dims[d];
+        place->index[d] = index;
+        for (int i = 0; i < nest->count_in; i++)
+            place->offset[i] += index * nest->step[i][d];
+    }
+}
+
+static void place_next(const struct sdx_nest *nest, struct place *place)
+{
+    for (int d = nest->rank - 1; d >= 0; d--) {
+        place->index[d]++;
+        for (int i = 0; i < nest->count_in; i++)
+            place->offset[i] += nest->step[i][d];
+        if (place->index[d] < nest->dims[d]) return;
+        for (int i = 0; i < nest->count_in; i++)
+            place->offset[i] -= nest->dims[d] * nest->step[i][d];
+        place->index[d] = 0;
+    }
+}
+
+static void copy_run(int32_t size, char *to, const char *from, int64_t step, int64_t n)
+{
+#define COPY_RUN(type)                                                                             \
+    {                                                                                              \
+        const type *src = (const type *)(const void *)from;                                        \
+        type *dst = (type *)(void *)to;                                                            \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            dst[j] = src[j * step];                                                                \
+    }
+    switch (size) {
+    case 1: COPY_RUN(uint8_t) break;
+    case 2: COPY_RUN(uint16_t) break;
+    case 4: COPY_RUN(uint32_t) break;
+    case 8: COPY_RUN(uint64_t) break;
+    default: COPY_RUN(struct sdx_str) break;
+    }
+#undef COPY_RUN
+}
+
+static bool run_gathered(const struct sdx_nest *nest, const void *const *in, char *out,
+                         int64_t begin, int64_t end, char *scratch, sdx_nest_fn *fn,
+                         const void *arg)
+{
+    struct place place;
+    place_set(nest, &place, begin / nest->inner);
+    int64_t inside = begin % nest->inner;
+    const void *operand[SDX_NEST_IN];
+    int64_t step[SDX_NEST_IN];
+    for (int64_t at = begin; at < end;) {
+        int64_t n = end - at < SDX_NEST_BLOCK ? end - at : SDX_NEST_BLOCK;
+        for (int64_t done = 0; done < n;) {
+            int64_t run = nest->inner - inside < n - done ? nest->inner - inside : n - done;
+            for (int i = 0; i < nest->count_in; i++) {
+                if (nest->is_full[i] || nest->is_scalar[i]) continue;
+                int32_t size = nest->size[i];
+                const char *from =
+                    (const char *)in[i] + (place.offset[i] + inside * nest->inner_step[i]) * size;
+                copy_run(size, scratch + (size_t)i * SDX_NEST_BLOCK * 16 + done * size, from,
+                         nest->inner_step[i], run);
+            }
+            done += run;
+            inside += run;
+            if (inside == nest->inner) {
+                inside = 0;
+                place_next(nest, &place);
+            }
+        }
+        for (int i = 0; i < nest->count_in; i++) {
+            step[i] = !nest->is_scalar[i];
+            operand[i] = nest->is_full[i]     ? (const char *)in[i] + at * nest->size[i]
+                         : nest->is_scalar[i] ? (const char *)in[i]
+                                              : scratch + (size_t)i * SDX_NEST_BLOCK * 16;
+        }
+        if (!fn(arg, operand, step, out + at * nest->size_out, n)) return false;
+        at += n;
+    }
+    return true;
+}
+
+bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
+                  int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg)
+{
+    if (begin >= end) return true;
+    if (nest->gathers) return run_gathered(nest, in, out, begin, end, scratch, fn, arg);
+    struct place place;
+    place_set(nest, &place, begin / nest->inner);
+    int64_t inside = begin % nest->inner;
+    const void *operand[SDX_NEST_IN];
+    for (int64_t at = begin; at < end;) {
+        int64_t n = nest->inner - inside < end - at ? nest->inner - inside : end - at;
+        for (int i = 0; i < nest->count_in; i++)
+            operand[i] = (const char *)in[i] +
+                         (place.offset[i] + inside * nest->inner_step[i]) * nest->size[i];
+        if (!fn(arg, operand, nest->inner_step, (char *)out + at * nest->size_out, n)) return false;
+        at += n;
+        inside = 0;
+        place_next(nest, &place);
+    }
+    return true;
+}
+
+enum sdx_status sdx_nest_step(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_nest_job *job = step->params;
+    const void *in[SDX_NEST_IN];
+    for (int i = 0; i < job->nest.count_in; i++)
+        in[i] = step->in[i]->data;
+    int64_t begin = sdx_part_begin(job->nest.count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(job->nest.count, step->parts, part + 1, 64);
+    if (!sdx_nest_run(&job->nest, in, step->out[0]->data, begin, end, x->scratch, job->fn,
+                      job->arg))
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "%s", job->failure);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_nest_add(struct sdx_prepare *px, const char *kernel, struct sdx_nest_job *job,
+                             double weight, int count_in, struct sdx_tensor *const *in,
+                             struct sdx_tensor *out)
+{
+    int64_t most = (job->nest.count + 63) / 64;
+    int64_t parts =
+        sdx_prepare_parts((double)job->nest.count * weight, SDX_NEST_GRAIN, most > 0 ? most : 1);
+    return sdx_prepare_step_on(px, kernel, sdx_nest_step, job, parts, sdx_nest_scratch(&job->nest),
+                               count_in, in, 1, &out);
+}
+
+enum sdx_status sdx_nest_infer_shape(struct sdx_infer *ix)
+{
+    if (ix->opset >= 7) return sdx_infer_broadcast(ix, 0, 0, 2);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    if (!dims) return SDX_OK;
+    return sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), dims);
+}

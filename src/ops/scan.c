@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ArgMax, ArgMin, CumSum and CumProd over [outer, length, inner]. The first NaN is the extreme, as
+ * in NumPy. */
+#include "ops/scan.h"
+
+#include "ops/loops.h"
+#include "tensor/convert.h"
+
+struct scan {
+    int64_t outer, length, inner;
+    bool is_min, last, reverse, exclusive, is_product;
+    void (*run)(const struct scan *s, const void *x, void *y, int64_t begin, int64_t end);
+};
+
+static enum sdx_status set_axis(struct sdx_prepare *px, struct scan *s, int64_t axis)
+{
+    const struct sdx_tensor *in = px->in[0];
+    int rank = in->rank;
+    int64_t at = axis < 0 ? axis + rank : axis;
+    if (rank == 0 && (axis == 0 || axis == -1)) at = 0;
+    if (at < 0 || at >= (rank ? rank : 1))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: axis %lld of rank %d",
+                        SDX_STR_ARG(px->node->op_type), (long long)axis, rank);
+    s->outer = s->inner = s->length = 1;
+    for (int d = 0; d < rank; d++) {
+        if (d < at) s->outer *= in->dims[d];
+        if (d == at) s->length = in->dims[d];
+        if (d > at) s->inner *= in->dims[d];
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_scan(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct scan *s = step->params;
+    int64_t items = s->outer * s->inner;
+    s->run(s, step->in[0]->data, step->out[0]->data, sdx_part_begin(items, step->parts, part, 16),
+           sdx_part_begin(items, step->parts, part + 1, 16));
+    return SDX_OK;
+}
+
+static enum sdx_status add_scan(struct sdx_prepare *px, const char *kernel, struct scan *s)
+{
+    if (!s->run)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",
+                        SDX_STR_ARG(px->node->op_type), sdx_dtype_name(px->in[0]->dtype));
+    int64_t most = (s->outer * s->inner + 15) / 16;
+    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, SDX_NEST_GRAIN, most ? most : 1);
+    struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    return sdx_prepare_step_on(px, kernel, run_scan, s, parts, 0, 1, &in, 1, &out);
+}
+
+/* ---- ArgMax, ArgMin ---- */
+
+#define ARG(suffix, T)                                                                             \
+    static void arg_##suffix(const struct scan *s, const void *from, void *to, int64_t begin,      \
+                             int64_t end)                                                          \
+    {                                                                                              \
+        int64_t *y = to;                                                                           \
+        for (int64_t item = begin; item < end; item++) {                                           \
+            int64_t step = s->inner, best = s->last ? s->length - 1 : 0;                           \
+            const T *x = (const T *)from + (item / step) * s->length * step + item % step;         \
+            T value = x[best * step];                                                              \
+            for (int64_t k = 1; k < s->length && value == value; k++) {                            \
+                int64_t at = s->last ? s->length - 1 - k : k;                                      \
+                T v = x[at * step];                                                                \
+                if ((s->is_min ? v < value : v > value) || v != v) {                               \
+                    value = v;                                                                     \
+                    best = at;                                                                     \
+                }                                                                                  \
+            }                                                                                      \
+            y[item] = best;                                                                        \
+        }                                                                                          \
+    }
+#define ARG_INT(op, s, T) ARG(s, T)
+ARG(f32, float)
+ARG(f64, double)
+SDX_LOOP_INTS(ARG_INT, arg)
+
+enum sdx_status sdx_arg_prepare(struct sdx_prepare *px)
+{
+    static void (*const fns[SDX_LOOP_TYPES])(const struct scan *, const void *, void *, int64_t,
+                                             int64_t) = {
+        [SDX_F32] = arg_f32, [SDX_F64] = arg_f64, SDX_LOOP_INT_ROWS(arg)};
+    struct scan *s = SDX_PREPARE_NEW(px, struct scan);
+    if (!s) return px->cx->error.status;
+    SDX_TRY(set_axis(px, s, sdx_ir_attr_int(px->node, "axis", 0)));
+    if (s->length == 0 && px->out[0]->count)
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: the axis has no elements",
+                        SDX_STR_ARG(px->node->op_type));
+    s->is_min = sdx_str_is(px->node->op_type, "ArgMin");
+    s->last = sdx_ir_attr_int(px->node, "select_last_index", 0) != 0;
+    s->run = fns[px->in[0]->dtype];
+    return add_scan(px, s->is_min ? "argmin" : "argmax", s);
+}
+
+enum sdx_status sdx_arg_infer(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, SDX_I64);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    int rank = sdx_infer_rank(ix, 0), axis = 0, at = 0;
+    if (!dims) return SDX_OK;
+    bool keep = sdx_ir_attr_int(ix->node, "keepdims", 1) != 0;
+    if (rank == 0) return sdx_infer_set_dims(ix, 0, 0, dims);
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+    int64_t result[SDX_RANK_MAX];
+    for (int d = 0; d < rank; d++)
+        if (d != axis || keep) result[at++] = d == axis ? 1 : dims[d];
+    return sdx_infer_set_dims(ix, 0, at, result);
+}
+
+/* ---- CumSum, CumProd ---- */
+
+#define CUMULATE(suffix, T, A, first_sum)                                                          \
+    static void cumulate_##suffix(const struct scan *s, const void *from, void *to, int64_t begin, \
+                                  int64_t end)                                                     \
+    {                                                                                              \
+        for (int64_t item = begin; item < end; item++) {                                           \
+            int64_t step = s->inner, base = (item / step) * s->length * step + item % step;        \
+            const T *x = (const T *)from + base;                                                   \
+            T *y = (T *)to + base;                                                                 \
+            A sum = s->is_product ? 1 : first_sum;                                                 \
+            for (int64_t k = 0; k < s->length; k++) {                                              \
+                int64_t at = (s->reverse ? s->length - 1 - k : k) * step;                          \
+                A before = sum;                                                                    \
+                sum = s->is_product ? sum * (A)x[at] : sum + (A)x[at];                             \
+                y[at] = (T)(s->exclusive ? before : sum);                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+CUMULATE(f32, float, float, 0)
+CUMULATE(f64, double, double, 0)
+CUMULATE(i32, int32_t, uint64_t, 0)
+CUMULATE(i64, int64_t, uint64_t, 0)
+CUMULATE(u32, uint32_t, uint64_t, 0)
+CUMULATE(u64, uint64_t, uint64_t, 0)
+
+/* The axis is an input that may be known only when running. */
+struct cumulate {
+    struct scan scan;
+    int32_t rank;
+};
+
+static enum sdx_status run_cumulate(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct cumulate *c = step->params;
+    const struct sdx_tensor *in = step->in[0], *axis = step->in[1];
+    int64_t given = sdx_load_i64(axis->dtype, axis->data, 0);
+    int64_t at = given < 0 ? given + c->rank : given;
+    if (at < 0 || at >= (c->rank ? c->rank : 1))
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "cumulative axis %lld of rank %d", (long long)given,
+                        c->rank);
+    struct scan s = c->scan;
+    s.outer = s.inner = s.length = 1;
+    for (int d = 0; d < c->rank; d++) {
+        if (d < at) s.outer *= in->dims[d];
+        if (d == at) s.length = in->dims[d];
+        if (d > at) s.inner *= in->dims[d];
+    }
+    s.run(&s, in->data, step->out[0]->data, 0, s.outer * s.inner);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_cumulate_prepare(struct sdx_prepare *px)
+{
+    struct cumulate *c = SDX_PREPARE_NEW(px, struct cumulate);
+    if (!c) return px->cx->error.status;
+    struct scan *s = &c->scan;
+    switch (px->in[0]->dtype) {
+    case SDX_F32: s->run = cumulate_f32; break;
+    case SDX_F64: s->run = cumulate_f64; break;
+    case SDX_I32: s->run = cumulate_i32; break;
+    case SDX_I64: s->run = cumulate_i64; break;
+    case SDX_U32: s->run = cumulate_u32; break;
+    case SDX_U64: s->run = cumulate_u64; break;
+    default: break;
+    }
+    s->is_product = sdx_str_is(px->node->op_type, "CumProd");
+    s->reverse = sdx_ir_attr_int(px->node, "reverse", 0) != 0;
+    s->exclusive = sdx_ir_attr_int(px->node, "exclusive", 0) != 0;
+    c->rank = px->in[0]->rank;
+    if (px->in[1]->count != 1)
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: axis has %lld elements",
+                        SDX_STR_ARG(px->node->op_type), (long long)px->in[1]->count);
+    const char *kernel = s->is_product ? "cumprod" : "cumsum";
+    const struct sdx_tensor *axis = sdx_prepare_value(px, 1);
+    if (!axis && s->run) return sdx_prepare_step(px, kernel, run_cumulate, c, 1, 0);
+    if (axis) SDX_TRY(set_axis(px, s, sdx_load_i64(axis->dtype, axis->data, 0)));
+    return add_scan(px, kernel, s);
+}
+
+enum sdx_status sdx_cumulate_infer(struct sdx_infer *ix)
+{
+    return sdx_infer_same(ix);
+}

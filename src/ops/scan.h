@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operators along one axis that keep track of a position: ArgMax, ArgMin, CumSum, CumProd. */
+#ifndef SDX_OPS_SCAN_H
+#define SDX_OPS_SCAN_H
+
+#include "ops/infer.h"
+#include "ops/step.h"
+
+enum sdx_status sdx_arg_infer(struct sdx_infer *ix);
+enum sdx_status sdx_arg_prepare(struct sdx_prepare *px);
+enum sdx_status sdx_cumulate_infer(struct sdx_infer *ix);
+enum sdx_status sdx_cumulate_prepare(struct sdx_prepare *px);
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Softmax, LogSoftmax and Hardmax along one axis, x: [outer, length, inner]. Before opset 13 the
+ * input is taken as a matrix: everything from the axis on is one row. */
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/loops.h"
+#include "ops/op.h"
+
+enum { TILE = 256 }; /* columns worked on at a time where the axis is not the last */
+
+struct softmax {
+    int64_t outer, length, inner, tiles;
+    bool is_log;
+};
+
+/* ---- one tile of n columns; largest, sum: n numbers each ---- */
+
+static void columns_f32(const struct softmax *p, const float *x, float *y, float *largest,
+                        float *sum, int64_t columns)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    size_t n = (size_t)columns;
+    memcpy(largest, x, n * sizeof *x);
+    for (int64_t k = 1; k < p->length; k++)
+        vec->f32_max(largest, 1, x + k * p->inner, 1, largest, n);
+    memset(sum, 0, n * sizeof *sum);
+    float *shifted = sum + TILE;
+    for (int64_t k = 0; k < p->length; k++) {
+        float *row = p->is_log ? shifted : y + k * p->inner;
+        vec->f32_sub(x + k * p->inner, 1, largest, 1, row, n);
+        vec->f32_exp(row, row, n, 0, 0);
+        vec->f32_add(sum, 1, row, 1, sum, n);
+    }
+    if (p->is_log) vec->f32_log(sum, sum, n, 0, 0);
+    for (int64_t k = 0; k < p->length; k++) {
+        float *row = y + k * p->inner;
+        if (!p->is_log) {
+            vec->f32_div(row, 1, sum, 1, row, n);
+            continue;
+        }
+        vec->f32_sub(x + k * p->inner, 1, largest, 1, row, n);
+        vec->f32_sub(row, 1, sum, 1, row, n);
+    }
+}
+
+static void column_f64(const struct softmax *p, const double *x, double *y)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < p->length; k++) {
+        double v = x[k * p->inner];
+        largest = v > largest || v != v ? v : largest;
+    }
+    for (int64_t k = 0; k < p->length; k++)
+        sum += exp(x[k * p->inner] - largest);
+    double log_sum = log(sum);
+    for (int64_t k = 0; k < p->length; k++) {
+        double shifted = x[k * p->inner] - largest;
+        y[k * p->inner] = p->is_log ? shifted - log_sum : exp(shifted) / sum;
+    }
+}
+
+static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct softmax *p = step->params;
+    const struct sdx_vec *vec = sdx_vec();
+    int64_t items = p->outer * p->tiles;
+    int64_t begin = sdx_part_begin(items, step->parts, part, 1);
+    int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
+    for (int64_t item = begin; item < end; item++) {
+        int64_t column = (item % p->tiles) * TILE, left = p->inner - column;
+        int64_t at = (item / p->tiles) * p->length * p->inner + column;
+        int64_t n = left < TILE ? left : TILE;
+        if (step->in[0]->dtype == SDX_F64) {
+            for (int64_t j = 0; j < n; j++)
+                column_f64(p, (const double *)step->in[0]->data + at + j,
+                           (double *)step->out[0]->data + at + j);
+            continue;
+        }
+        const float *from = (const float *)step->in[0]->data + at;
+        float *to = (float *)step->out[0]->data + at, *scratch = x->scratch;
+        if (p->inner > 1)
+            columns_f32(p, from, to, scratch, scratch + TILE, n);
+        else if (p->is_log)
+            vec->f32_log_softmax(from, to, (size_t)p->length);
+        else
+            vec->f32_softmax(from, to, (size_t)p->length);
+    }
+    return SDX_OK;
+}
+
+/* ---- Hardmax: 1 at the first largest element ---- */
+
+#define HARDMAX(name, T)                                                                           \
+    static void name(const struct softmax *p, const T *x, T *y)                                    \
+    {                                                                                              \
+        int64_t best = 0;                                                                          \
+        for (int64_t k = 1; k < p->length; k++) {                                                  \
+            T v = x[k * p->inner], b = x[best * p->inner];                                         \
+            if (b == b && (v > b || v != v)) best = k;                                             \
+        }                                                                                          \
+        for (int64_t k = 0; k < p->length; k++)                                                    \
+            y[k * p->inner] = k == best;                                                           \
+    }
+HARDMAX(hardmax_f32, float)
+HARDMAX(hardmax_f64, double)
+
+static enum sdx_status run_hardmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct softmax *p = step->params;
+    int64_t items = p->outer * p->inner;
+    int64_t end = sdx_part_begin(items, step->parts, part + 1, 16);
+    for (int64_t i = sdx_part_begin(items, step->parts, part, 16); i < end; i++) {
+        int64_t at = (i / p->inner) * p->length * p->inner + i % p->inner;
+        if (step->in[0]->dtype == SDX_F64)
+            hardmax_f64(p, (const double *)step->in[0]->data + at,
+                        (double *)step->out[0]->data + at);
+        else
+            hardmax_f32(p, (const float *)step->in[0]->data + at, (float *)step->out[0]->data + at);
+    }
+    return SDX_OK;
+}
+
+/* ---- prepare ---- */
+
+static enum sdx_status set_shape(struct sdx_prepare *px, struct softmax *p)
+{
+    const struct sdx_tensor *in = px->in[0];
+    if (in->dtype != SDX_F32 && in->dtype != SDX_F64)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",
+                        SDX_STR_ARG(px->node->op_type), sdx_dtype_name(in->dtype));
+    bool matrix = px->opset < 13;
+    int64_t axis = sdx_ir_attr_int(px->node, "axis", matrix ? 1 : -1);
+    int64_t at = axis < 0 ? axis + in->rank : axis;
+    bool scalar = in->rank == 0 && (axis == 0 || axis == -1);
+    if (!scalar && (at < 0 || at >= in->rank + (matrix ? 1 : 0)))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: axis %lld of rank %d",
+                        SDX_STR_ARG(px->node->op_type), (long long)axis, in->rank);
+    p->outer = p->length = p->inner = 1;
+    for (int d = 0; d < in->rank; d++) {
+        if (d < at)
+            p->outer *= in->dims[d];
+        else if (d == at || matrix)
+            p->length *= in->dims[d];
+        else
+            p->inner *= in->dims[d];
+    }
+    if (p->length == 0) p->outer = 0;
+    p->tiles = (p->inner + TILE - 1) / TILE;
+    p->is_log = sdx_str_is(px->node->op_type, "LogSoftmax");
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_softmax(struct sdx_prepare *px)
+{
+    struct softmax *p = SDX_PREPARE_NEW(px, struct softmax);
+    if (!p) return px->cx->error.status;
+    SDX_TRY(set_shape(px, p));
+    int64_t items = p->outer * p->tiles;
+    int64_t parts =
+        sdx_prepare_parts((double)px->in[0]->count * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
+    return sdx_prepare_step(px, p->is_log ? "LogSoftmax" : "Softmax", run_softmax, p, parts,
+                            3 * TILE * sizeof(float));
+}
+
+static enum sdx_status prepare_hardmax(struct sdx_prepare *px)
+{
+    struct softmax *p = SDX_PREPARE_NEW(px, struct softmax);
+    if (!p) return px->cx->error.status;
+    SDX_TRY(set_shape(px, p));
+    int64_t most = (p->outer * p->inner + 15) / 16;
+    int64_t parts =
+        sdx_prepare_parts((double)px->in[0]->count * 2, SDX_NEST_GRAIN, most > 0 ? most : 1);
+    return sdx_prepare_step(px, "Hardmax", run_hardmax, p, parts, 0);
+}
+
+static void cost_softmax(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    int64_t count = 0;
+    if (ix->in[0]->has_shape && sdx_dims_count(ix->in[0]->dims, ix->in[0]->rank, &count))
+        cost->flops = 8 * (double)count;
+}
+
+static const struct sdx_op ops[] = {
+    {"Softmax", 1, 0, sdx_infer_same, KERNEL(prepare_softmax), .cost = cost_softmax,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"LogSoftmax", 1, 0, sdx_infer_same, KERNEL(prepare_softmax), .cost = cost_softmax,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"Hardmax", 1, 0, sdx_infer_same, KERNEL(prepare_hardmax), .flags = SDX_OP_VIA_F32},
+};
+const struct sdx_op_family sdx_ops_softmax = FAMILY("", ops);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where, which moves elements of any type, and Clip, whose bounds were attributes before opset 11.
+ */
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/loops.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+/* ---- Where ---- */
+
+#define WHERE(name, T)                                                                             \
+    static bool name(const void *arg, const void *const *in, const int64_t *step, void *out,       \
+                     int64_t n)                                                                    \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        const uint8_t *c = in[0];                                                                  \
+        const T *a = in[1], *b = in[2];                                                            \
+        T *r = out;                                                                                \
+        if (step[0] && step[1] && step[2]) {                                                       \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                r[j] = c[j] ? a[j] : b[j];                                                         \
+        } else if (step[0] && step[1]) {                                                           \
+            const T y = b[0];                                                                      \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                r[j] = c[j] ? a[j] : y;                                                            \
+        } else if (step[0] && step[2]) {                                                           \
+            const T x = a[0];                                                                      \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                r[j] = c[j] ? x : b[j];                                                            \
+        } else {                                                                                   \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                r[j] = c[j * step[0]] ? a[j * step[1]] : b[j * step[2]];                           \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+struct two_u64 {
+    uint64_t v[2];
+};
+WHERE(where_1, uint8_t)
+WHERE(where_2, uint16_t)
+WHERE(where_4, uint32_t)
+WHERE(where_8, uint64_t)
+WHERE(where_16, struct two_u64)
+WHERE(where_string, struct sdx_str)
+
+static enum sdx_status run_where_strings(struct sdx_exec *x, const struct sdx_step *step,
+                                         int64_t part)
+{
+    (void)part;
+    const struct sdx_nest_job *job = step->params;
+    const struct sdx_tensor *out = step->out[0];
+    const void *in[3] = {step->in[0]->data, step->in[1]->data, step->in[2]->data};
+    struct sdx_str *texts = x->scratch;
+    char *gathered = (char *)x->scratch + (size_t)job->nest.count * sizeof *texts;
+    if (!sdx_nest_run(&job->nest, in, texts, 0, job->nest.count, gathered, job->fn, NULL))
+        return SDX_FAIL(x->cx, SDX_INTERNAL, "Where: a move of strings failed");
+    return sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts);
+}
+
+static enum sdx_status prepare_where(struct sdx_prepare *px)
+{
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    if (!job) return px->cx->error.status;
+    int dtype = px->in[1]->dtype, bits = sdx_dtype_bits(dtype);
+    if (px->in[2]->dtype != dtype || bits < 8)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Where: element types %s and %s",
+                        sdx_dtype_name(dtype), sdx_dtype_name(px->in[2]->dtype));
+    SDX_TRY(sdx_nest_plain(px, &job->nest, px->out[0], 3, px->in));
+    if (dtype == SDX_STRING) {
+        size_t texts = 0;
+        if (!sdx_mul_size((size_t)job->nest.count, sizeof(struct sdx_str), &texts))
+            return SDX_FAIL_MEMORY(px->cx);
+        job->fn = where_string;
+        return sdx_prepare_step(px, "where strings", run_where_strings, job, 1,
+                                texts + SDX_NEST_SCRATCH);
+    }
+    job->fn = bits == 8    ? where_1
+              : bits == 16 ? where_2
+              : bits == 32 ? where_4
+              : bits == 64 ? where_8
+                           : where_16;
+    return sdx_nest_add(px, "where", job, 1, 3, px->in, px->out[0]);
+}
+
+/* Where a condition that is known picks known numbers or symbols: the shape arithmetic of Expand as
+ * exporters write it. */
+static enum sdx_status where_ints(struct sdx_infer *ix)
+{
+    const struct sdx_tensor *c = ix->shapes_only ? NULL : sdx_infer_value(ix, 0);
+    struct sdx_ints a, b;
+    if (!c || c->dtype != SDX_BOOL || !sdx_infer_ints_to_pass(ix, 1, &a) || !sdx_infer_ints_to_pass(ix, 2, &b))
+        return SDX_OK;
+    int64_t count = c->count > a.count ? c->count : a.count;
+    count = b.count > count ? b.count : count;
+    int32_t rank = c->rank > a.rank ? c->rank : a.rank;
+    rank = b.rank > rank ? b.rank : rank;
+    bool fits = (c->count == count || c->count == 1) && (a.count == count || a.count == 1) &&
+                (b.count == count || b.count == 1) && rank <= 1;
+    if (!fits) return SDX_OK;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
+    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
+    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
+    for (int64_t i = 0; i < count; i++) {
+        bool first = ((const uint8_t *)c->data)[c->count == 1 ? 0 : i] != 0;
+        const struct sdx_ints *from = first ? &a : &b;
+        int64_t at = from->count == 1 ? 0 : i;
+        v[i] = from->v[at];
+        sym[i] = from->sym ? from->sym[at] : 0;
+    }
+    return sdx_infer_set_ints(ix, 0, rank, count, v, sym);
+}
+
+static enum sdx_status infer_where(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
+    SDX_TRY(sdx_infer_broadcast(ix, 0, 0, 3));
+    return where_ints(ix);
+}
+
+/* ---- Clip ---- */
+
+struct clip {
+    int64_t count;
+    float low, high; /* attributes; may be infinite */
+    void (*run)(const struct clip *c, const void *x, void *y, int64_t n, const void *low,
+                const void *high);
+    int32_t size;
+};
+
+/* low, high: the operands; NULL: the attribute, which is infinite when there is none. */
+#define CLIP(s, T, lowest, highest)                                                                \
+    static void clip_##s(const struct clip *c, const void *from, void *to, int64_t n,              \
+                         const void *low, const void *high)                                        \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        const T *x = from, lo = low ? *(const T *)low : (T)(lowest);                               \
+        const T hi = high ? *(const T *)high : (T)(highest);                                       \
+        T *y = to;                                                                                 \
+        for (int64_t j = 0; j < n; j++) {                                                          \
+            T v = x[j] < lo ? lo : x[j];                                                           \
+            y[j] = v > hi ? hi : v;                                                                \
+        }                                                                                          \
+    }
+CLIP(f64, double, c->low, c->high)
+CLIP(u8, uint8_t, 0, UINT8_MAX)
+CLIP(u16, uint16_t, 0, UINT16_MAX)
+CLIP(u32, uint32_t, 0, UINT32_MAX)
+CLIP(u64, uint64_t, 0, UINT64_MAX)
+CLIP(i8, int8_t, INT8_MIN, INT8_MAX)
+CLIP(i16, int16_t, INT16_MIN, INT16_MAX)
+CLIP(i32, int32_t, INT32_MIN, INT32_MAX)
+CLIP(i64, int64_t, INT64_MIN, INT64_MAX)
+
+static void clip_f32(const struct clip *c, const void *x, void *y, int64_t n, const void *low,
+                     const void *high)
+{
+    sdx_vec()->f32_clip(x, y, (size_t)n, low ? *(const float *)low : c->low,
+                        high ? *(const float *)high : c->high);
+}
+
+static enum sdx_status run_clip(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct clip *c = step->params;
+    int64_t begin = sdx_part_begin(c->count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(c->count, step->parts, part + 1, 64);
+    const void *low = step->count_in > 1 && step->in[1] ? step->in[1]->data : NULL;
+    const void *high = step->count_in > 2 && step->in[2] ? step->in[2]->data : NULL;
+    c->run(c, (const char *)step->in[0]->data + begin * c->size,
+           (char *)step->out[0]->data + begin * c->size, end - begin, low, high);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_clip(struct sdx_prepare *px)
+{
+    struct clip *c = SDX_PREPARE_NEW(px, struct clip);
+    if (!c) return px->cx->error.status;
+    int dtype = px->in[0]->dtype;
+    switch (dtype) {
+    case SDX_F32: c->run = clip_f32; break;
+    case SDX_F64: c->run = clip_f64; break;
+    case SDX_U8: c->run = clip_u8; break;
+    case SDX_U16: c->run = clip_u16; break;
+    case SDX_U32: c->run = clip_u32; break;
+    case SDX_U64: c->run = clip_u64; break;
+    case SDX_I8: c->run = clip_i8; break;
+    case SDX_I16: c->run = clip_i16; break;
+    case SDX_I32: c->run = clip_i32; break;
+    case SDX_I64: c->run = clip_i64; break;
+    default:
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Clip: element type %s", sdx_dtype_name(dtype));
+    }
+    for (int i = 1; i < 3; i++)
+        if (sdx_prepare_has(px, i) && (px->in[i]->count != 1 || px->in[i]->dtype != dtype))
+            return SDX_FAIL(px->cx, SDX_BAD_INPUT, "Clip: %s must be one %s, it has %lld elements",
+                            i == 1 ? "min" : "max", sdx_dtype_name(dtype),
+                            (long long)px->in[i]->count);
+    c->low = px->opset < 11 ? sdx_ir_attr_float(px->node, "min", -INFINITY) : -INFINITY;
+    c->high = px->opset < 11 ? sdx_ir_attr_float(px->node, "max", INFINITY) : INFINITY;
+    c->count = px->out[0]->count;
+    c->size = (int32_t)sdx_dtype_bits(dtype) / 8;
+    int64_t most = (c->count + 63) / 64;
+    int64_t parts = sdx_prepare_parts((double)c->count, SDX_NEST_GRAIN, most ? most : 1);
+    return sdx_prepare_step(px, "clip", run_clip, c, parts, 0);
+}
+
+static const struct sdx_op ops[] = {
+    {"Where", 9, 0, infer_where, KERNEL(prepare_where),
+     .flags = SDX_OP_INPLACE(1) | SDX_OP_INPLACE(2)},
+    {"Clip", 1, 0, sdx_infer_same, KERNEL(prepare_clip),
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+};
+const struct sdx_op_family sdx_ops_ternary = FAMILY("", ops);
