@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
-#include "ops/op.h"
+#include "ops/shared.h"
 #include "ops/window.h"
 #include "tensor/convert.h"
 
@@ -16,7 +16,7 @@ enum kind { KIND_MAX, KIND_AVERAGE, KIND_LP };
 
 /* ---- inference ---- */
 
-static enum sdx_status infer_pool(struct sdx_infer *ix)
+enum sdx_status sdx_pool_infer(struct sdx_infer *ix)
 {
     struct sdx_window w;
     int rank = sdx_infer_rank(ix, 0);
@@ -33,7 +33,7 @@ static enum sdx_status infer_pool(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-static enum sdx_status infer_global(struct sdx_infer *ix)
+enum sdx_status sdx_global_pool_infer(struct sdx_infer *ix)
 {
     int rank = sdx_infer_rank(ix, 0);
     const int64_t *dims = sdx_infer_dims(ix, 0);
@@ -543,17 +543,17 @@ static enum sdx_status prepare_unpool(struct sdx_prepare *px)
 }
 
 static const struct sdx_op ops[] = {
-    {"MaxPool", 1, 0, infer_pool, KERNEL(prepare_max_pool), .cost = cost_pool,
+    {"MaxPool", 1, 0, sdx_pool_infer, KERNEL(prepare_max_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"AveragePool", 1, 0, infer_pool, KERNEL(prepare_average_pool), .cost = cost_pool,
+    {"AveragePool", 1, 0, sdx_pool_infer, KERNEL(prepare_average_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"LpPool", 1, 0, infer_pool, KERNEL(prepare_lp_pool), .cost = cost_pool,
+    {"LpPool", 1, 0, sdx_pool_infer, KERNEL(prepare_lp_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalMaxPool", 1, 0, infer_global, KERNEL(prepare_global_max), .cost = cost_global,
+    {"GlobalMaxPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_max), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalAveragePool", 1, 0, infer_global, KERNEL(prepare_global_average), .cost = cost_global,
+    {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalLpPool", 1, 0, infer_global, KERNEL(prepare_global_lp), .cost = cost_global,
+    {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},
 };

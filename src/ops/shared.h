@@ -23,4 +23,7 @@ enum sdx_status sdx_quantize_infer(struct sdx_infer *ix);
 enum sdx_status sdx_quantize_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_dequantize_infer(struct sdx_infer *ix);
 enum sdx_status sdx_dequantize_prepare(struct sdx_prepare *px);
+/* The pools of input 0. */
+enum sdx_status sdx_pool_infer(struct sdx_infer *ix);
+enum sdx_status sdx_global_pool_infer(struct sdx_infer *ix);
 #endif
