@@ -40,7 +40,8 @@ static double part(const sdx_tensor *t, int64_t i)
     return sdx_load_f64(t->dtype, t->data, i);
 }
 
-static void compare_numbers(const sdx_tensor *a, const sdx_tensor *b, const sdx_tolerance *tol, sdx_difference *d)
+static void compare_numbers(const sdx_tensor *a, const sdx_tensor *b, const sdx_tolerance *tol,
+                            sdx_difference *d)
 {
     int64_t n = a->count * parts_of(a->dtype);
     double peak = 0;
@@ -56,8 +57,10 @@ static void compare_numbers(const sdx_tensor *a, const sdx_tensor *b, const sdx_
         if (!wide && (f == e || (isnan(f) && isnan(e)))) continue;
         double diff = fabs(f - e), limit = tol->atol + tol->rtol * fabs(e);
         double peak_limit = tol->peak > 0 ? tol->peak * peak : -1;
-        if (!(diff <= limit) && !(diff <= peak_limit)) note_bad(d, d->count + i, f, e);
-        else if (!isfinite(f) || !isfinite(e)) note_bad(d, d->count + i, f, e);
+        if (!(diff <= limit) && !(diff <= peak_limit))
+            note_bad(d, d->count + i, f, e);
+        else if (!isfinite(f) || !isfinite(e))
+            note_bad(d, d->count + i, f, e);
         double rel = e != 0 ? diff / fabs(e) : INFINITY;
         if (diff > d->max_abs || isnan(diff)) d->max_abs = diff;
         if (rel > d->max_rel || isnan(rel)) d->max_rel = rel;
@@ -70,14 +73,19 @@ static void compare_arg_max(const sdx_tensor *a, const sdx_tensor *b, sdx_differ
     for (int64_t r = 0; r < rows && d->arg_max_equal; r++) {
         int64_t best_a = 0, best_b = 0;
         for (int64_t c = 1; c < cols; c++) {
-            if (sdx_load_f64(a->dtype, a->data, r * cols + c) > sdx_load_f64(a->dtype, a->data, r * cols + best_a)) best_a = c;
-            if (sdx_load_f64(b->dtype, b->data, r * cols + c) > sdx_load_f64(b->dtype, b->data, r * cols + best_b)) best_b = c;
+            if (sdx_load_f64(a->dtype, a->data, r * cols + c) >
+                sdx_load_f64(a->dtype, a->data, r * cols + best_a))
+                best_a = c;
+            if (sdx_load_f64(b->dtype, b->data, r * cols + c) >
+                sdx_load_f64(b->dtype, b->data, r * cols + best_b))
+                best_b = c;
         }
         d->arg_max_equal = best_a == best_b;
     }
 }
 
-static void compare(const sdx_tensor *a, const sdx_tensor *b, const sdx_tolerance *tol, sdx_difference *d)
+static void compare(const sdx_tensor *a, const sdx_tensor *b, const sdx_tolerance *tol,
+                    sdx_difference *d)
 {
     bool same = a->kind == b->kind && (a->kind != SDX_KIND_TENSOR || a->dtype == b->dtype);
     same = same && (a->kind == SDX_KIND_TENSOR || a->kind == SDX_KIND_SPARSE
@@ -88,7 +96,8 @@ static void compare(const sdx_tensor *a, const sdx_tensor *b, const sdx_toleranc
         return;
     }
     if (a->kind != SDX_KIND_TENSOR) {
-        for (int64_t i = 0; i < a->count && d->same_type; i++) compare(a->items[i], b->items[i], tol, d);
+        for (int64_t i = 0; i < a->count && d->same_type; i++)
+            compare(a->items[i], b->items[i], tol, d);
         return;
     }
     if (a->dtype == SDX_STRING) {

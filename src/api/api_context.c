@@ -59,7 +59,9 @@ sdx_context *sdx_context_create(const sdx_context_options *given)
     mem->free = options.free;
     mem->user = options.alloc_user;
     sdx_context *cx = sdx_mem_calloc(mem, SDX_MEM_OTHER, 1, sizeof *cx);
-    struct sdx_pool *pool = cx ? sdx_pool_create(mem, options.threads > 0 ? options.threads : sdx_threads_available()) : NULL;
+    struct sdx_pool *pool =
+        cx ? sdx_pool_create(mem, options.threads > 0 ? options.threads : sdx_threads_available())
+           : NULL;
     if (!pool) {
         sdx_mem_free(mem, cx);
         sdx_mem_free(&start, mem);
@@ -72,7 +74,8 @@ sdx_context *sdx_context_create(const sdx_context_options *given)
     cx->log_level = options.log_level;
     cx->owns_mem = cx->owns_pool = true;
     const char *bad = NULL;
-    if (!sdx_cpu_mask_ok(&bad)) sdx_log(cx, SDX_LOG_WARNING, "cpu", "SDX_CPU=%s is not a known set and is ignored", bad);
+    if (!sdx_cpu_mask_ok(&bad))
+        sdx_log(cx, SDX_LOG_WARNING, "cpu", "SDX_CPU=%s is not a known set and is ignored", bad);
     return cx;
 }
 

@@ -17,7 +17,8 @@ static sdx_model_options options_of(const sdx_model_options *given)
     return options;
 }
 
-sdx_status sdx_model_open(sdx_context *cx, const char *path, const sdx_model_options *given, sdx_model **out)
+sdx_status sdx_model_open(sdx_context *cx, const char *path, const sdx_model_options *given,
+                          sdx_model **out)
 {
     *out = NULL;
     sdx_context_clear(cx);
@@ -26,8 +27,8 @@ sdx_status sdx_model_open(sdx_context *cx, const char *path, const sdx_model_opt
     return sdx_model_create(cx, path, NULL, 0, &options, out);
 }
 
-sdx_status sdx_model_load(sdx_context *cx, const void *bytes, size_t size, const sdx_model_options *given,
-                          sdx_model **out)
+sdx_status sdx_model_load(sdx_context *cx, const void *bytes, size_t size,
+                          const sdx_model_options *given, sdx_model **out)
 {
     *out = NULL;
     sdx_context_clear(cx);
@@ -99,7 +100,8 @@ sdx_status sdx_check(sdx_context *cx, const char *path, sdx_text_fn fault, void 
     return sdx_model_check(cx, path, NULL, 0, fault, user);
 }
 
-sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size, sdx_text_fn fault, void *user)
+sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size, sdx_text_fn fault,
+                           void *user)
 {
     sdx_context_clear(cx);
     return sdx_model_check(cx, NULL, bytes, size, fault, user);
@@ -112,9 +114,11 @@ static const struct sdx_schema_types *first_types(const struct sdx_schema *s)
     int count = s->count_params_in + s->count_params_out;
     if (!count) return NULL;
     for (int i = 0; i < s->count_params_in; i++)
-        if (sdx_schema_params[s->params_in + i].variable == 0) return &sdx_schema_typesets[sdx_schema_params[s->params_in + i].types];
+        if (sdx_schema_params[s->params_in + i].variable == 0)
+            return &sdx_schema_typesets[sdx_schema_params[s->params_in + i].types];
     for (int i = 0; i < s->count_params_out; i++)
-        if (sdx_schema_params[s->params_out + i].variable == 0) return &sdx_schema_typesets[sdx_schema_params[s->params_out + i].types];
+        if (sdx_schema_params[s->params_out + i].variable == 0)
+            return &sdx_schema_typesets[sdx_schema_params[s->params_out + i].types];
     return &sdx_schema_typesets[sdx_schema_params[first].types];
 }
 
@@ -123,7 +127,8 @@ bool sdx_op_info_get(int i, sdx_op_info *info)
     static _Thread_local char types[400];
     const struct sdx_schema *s = sdx_schema_at(i);
     if (!s) return false;
-    const struct sdx_op *op = s->deprecated ? NULL : sdx_op_find(sdx_str(s->domain), sdx_str(s->name), s->since);
+    const struct sdx_op *op =
+        s->deprecated ? NULL : sdx_op_find(sdx_str(s->domain), sdx_str(s->name), s->since);
     const struct sdx_schema_types *t = first_types(s);
     size_t len = 0;
     types[0] = 0;
@@ -136,8 +141,11 @@ bool sdx_op_info_get(int i, sdx_op_info *info)
         memcpy(types + len, name, n + 1);
         len += n;
     }
-    *info = (sdx_op_info){.domain = s->domain[0] ? s->domain : "ai.onnx", .name = s->name, .since = s->since,
-                          .deprecated = s->deprecated, .types = types};
+    *info = (sdx_op_info){.domain = s->domain[0] ? s->domain : "ai.onnx",
+                          .name = s->name,
+                          .since = s->since,
+                          .deprecated = s->deprecated,
+                          .types = types};
     if (op) info->support = op->lower ? "lowering" : "kernel";
     if (op) info->note = op->note;
     return true;

@@ -7,8 +7,8 @@ void sdx_session_options_init(sdx_session_options *options)
     *options = (sdx_session_options){.size = sizeof *options, .level = SDX_LEVEL_ALL, .plans = 8};
 }
 
-sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model, const sdx_session_options *given,
-                              sdx_session **out)
+sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model,
+                              const sdx_session_options *given, sdx_session **out)
 {
     *out = NULL;
     sdx_context_clear(cx);
@@ -44,7 +44,9 @@ const char *sdx_session_error(const sdx_session *session)
 
 const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i)
 {
-    return session->shared.profile && i >= 0 && i < session->profile.count ? &session->profile.rows[i] : NULL;
+    return session->shared.profile && i >= 0 && i < session->profile.count
+               ? &session->profile.rows[i]
+               : NULL;
 }
 
 void sdx_session_profile_reset(sdx_session *session)

@@ -15,34 +15,41 @@ static enum sdx_status check_shape(sdx_context *cx, int rank, const int64_t *dim
 {
     if (rank < 0 || rank > SDX_RANK_MAX)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "rank %d, expected 0 to %d", rank, SDX_RANK_MAX);
-    if (rank && !dims) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "dims is NULL, expected %d lengths", rank);
+    if (rank && !dims)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "dims is NULL, expected %d lengths", rank);
     return SDX_OK;
 }
 
-sdx_status sdx_tensor_create(sdx_context *cx, sdx_dtype dtype, int rank, const int64_t *dims, sdx_tensor **out)
+sdx_status sdx_tensor_create(sdx_context *cx, sdx_dtype dtype, int rank, const int64_t *dims,
+                             sdx_tensor **out)
 {
     BEGIN(cx, out);
     SDX_TRY(check_shape(cx, rank, dims));
     return sdx_tensor_new(cx, (int)dtype, rank, dims, out);
 }
 
-sdx_status sdx_tensor_view(sdx_context *cx, sdx_dtype dtype, int rank, const int64_t *dims, void *data,
-                           sdx_tensor **out)
+sdx_status sdx_tensor_view(sdx_context *cx, sdx_dtype dtype, int rank, const int64_t *dims,
+                           void *data, sdx_tensor **out)
 {
     BEGIN(cx, out);
     SDX_TRY(check_shape(cx, rank, dims));
-    if (dtype == SDX_STRING) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "strings cannot be viewed, use sdx_tensor_create_strings");
+    if (dtype == SDX_STRING)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
+                        "strings cannot be viewed, use sdx_tensor_create_strings");
     return sdx_tensor_new_view(cx, (int)dtype, rank, dims, data, out);
 }
 
-sdx_status sdx_tensor_create_strings(sdx_context *cx, int rank, const int64_t *dims, const char *const *texts,
-                                     const size_t *lengths, sdx_tensor **out)
+sdx_status sdx_tensor_create_strings(sdx_context *cx, int rank, const int64_t *dims,
+                                     const char *const *texts, const size_t *lengths,
+                                     sdx_tensor **out)
 {
     BEGIN(cx, out);
     SDX_TRY(check_shape(cx, rank, dims));
     int64_t count = 0;
-    if (!sdx_dims_count(dims, rank, &count)) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "lengths are negative or overflow");
-    struct sdx_str *views = sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count + 1, sizeof *views);
+    if (!sdx_dims_count(dims, rank, &count))
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "lengths are negative or overflow");
+    struct sdx_str *views =
+        sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count + 1, sizeof *views);
     if (!views) return SDX_FAIL_MEMORY(cx);
     for (int64_t i = 0; i < count; i++)
         views[i] = lengths ? (struct sdx_str){texts[i], lengths[i]} : sdx_str(texts[i]);
@@ -51,16 +58,19 @@ sdx_status sdx_tensor_create_strings(sdx_context *cx, int rank, const int64_t *d
     return status;
 }
 
-sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype, int64_t count, sdx_tensor *const *items,
-                            sdx_tensor **out)
+sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype, int64_t count,
+                            sdx_tensor *const *items, sdx_tensor **out)
 {
     BEGIN(cx, out);
     if (kind < SDX_KIND_SEQUENCE || kind > SDX_KIND_SPARSE || count < 0 || (count && !items))
-        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "kind %d with %lld items", (int)kind, (long long)count);
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "kind %d with %lld items", (int)kind,
+                        (long long)count);
     if (kind == SDX_KIND_OPTIONAL && count > 1)
-        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "an optional has %lld items, expected at most 1", (long long)count);
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "an optional has %lld items, expected at most 1",
+                        (long long)count);
     if ((kind == SDX_KIND_MAP || kind == SDX_KIND_SPARSE) && count != 2)
-        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "a map or sparse tensor has %lld items, expected 2", (long long)count);
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
+                        "a map or sparse tensor has %lld items, expected 2", (long long)count);
     return sdx_tensor_new_items(cx, (int)kind, (int)dtype, count, items, 0, NULL, out);
 }
 
@@ -144,7 +154,8 @@ sdx_status sdx_tensor_load_npy(sdx_context *cx, const char *path, sdx_tensor **o
     return sdx_npy_load(cx, path, out);
 }
 
-sdx_status sdx_tensor_load_npz(sdx_context *cx, const char *path, const char *member, sdx_tensor **out)
+sdx_status sdx_tensor_load_npz(sdx_context *cx, const char *path, const char *member,
+                               sdx_tensor **out)
 {
     BEGIN(cx, out);
     return sdx_npz_load(cx, path, member, out);
@@ -162,14 +173,15 @@ sdx_status sdx_tensor_save_npy(sdx_context *cx, const char *path, const sdx_tens
     return sdx_npy_save(cx, path, tensor);
 }
 
-sdx_status sdx_tensor_save_npz(sdx_context *cx, const char *path, int count, const char *const *names,
-                               sdx_tensor *const *tensors)
+sdx_status sdx_tensor_save_npz(sdx_context *cx, const char *path, int count,
+                               const char *const *names, sdx_tensor *const *tensors)
 {
     sdx_context_clear(cx);
     return sdx_npz_save(cx, path, count, names, tensors);
 }
 
-sdx_status sdx_tensor_save_pb(sdx_context *cx, const char *path, const char *name, const sdx_tensor *tensor)
+sdx_status sdx_tensor_save_pb(sdx_context *cx, const char *path, const char *name,
+                              const sdx_tensor *tensor)
 {
     sdx_context_clear(cx);
     return sdx_pb_save(cx, path, name, tensor);

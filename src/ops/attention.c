@@ -31,7 +31,8 @@ static int64_t divide(int64_t a, int64_t b)
 
 static enum sdx_status bad_heads(struct sdx_context *cx, int64_t length, int64_t heads)
 {
-    return SDX_FAIL(cx, SDX_BAD_MODEL, "Attention: hidden size %lld does not divide into %lld heads",
+    return SDX_FAIL(cx, SDX_BAD_MODEL,
+                    "Attention: hidden size %lld does not divide into %lld heads",
                     (long long)length, (long long)heads);
 }
 
@@ -117,8 +118,8 @@ static void cost_attention(const struct sdx_infer *ix, struct sdx_cost *cost)
     if (read_sizes(&cx, ix->node, sdx_infer_rank(ix, 0), sdx_infer_dims(ix, 0),
                    sdx_infer_dims(ix, 1), sdx_infer_dims(ix, 2), sdx_infer_dims(ix, 4), &s))
         return;
-    cost->macs = (double)s.batch * (double)s.q_heads * (double)s.queries * (double)s.keys
-                 * ((double)s.head_size + (double)s.value_size);
+    cost->macs = (double)s.batch * (double)s.q_heads * (double)s.queries * (double)s.keys *
+                 ((double)s.head_size + (double)s.value_size);
     cost->flops = 2 * cost->macs;
 }
 
@@ -179,9 +180,8 @@ static enum sdx_status join_cache(struct sdx_prepare *px, const struct sizes *s,
                        .fresh_batch = layout->batch,
                        .fresh_head = layout->head,
                        .fresh_row = layout->row};
-    if (past
-        && (past->rank != 4 || past->count != s->batch * s->kv_heads * s->past * size
-            || past->dims[2] != s->past))
+    if (past && (past->rank != 4 || past->count != s->batch * s->kv_heads * s->past * size ||
+                 past->dims[2] != s->past))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: the cache does not fit the new keys");
     if (!sdx_dtype_bytes(px->in[input]->dtype, 1, &p->element)) p->element = 0;
     struct sdx_tensor *in[] = {px->in[input], past};
@@ -198,7 +198,8 @@ struct params {
     struct sizes s;
     struct layout q, k, v;
     int64_t keys, value_size, y_batch, y_head, y_row;
-    int64_t block_rows, blocks, block_keys; /* rows of a part, parts of a head, keys packed at once */
+    int64_t block_rows, blocks,
+        block_keys;                  /* rows of a part, parts of a head, keys packed at once */
     int64_t mask_keys, mask_step[3]; /* of batch, head, query */
     int64_t left, right;
     bool is_causal, has_past;
@@ -291,13 +292,13 @@ static void weigh_f32(const struct params *p, int64_t rows, int64_t keys, const 
     }
 }
 
-#define T            float
-#define MASK_DTYPE   SDX_F32
-#define SUFFIX(name) name##_f32
-#define SCORES       scores_f32
-#define WEIGH        weigh_f32
+#define T             float
+#define MASK_DTYPE    SDX_F32
+#define SUFFIX(name)  name##_f32
+#define SCORES        scores_f32
+#define WEIGH         weigh_f32
 #define SOFTMAX(x, n) sdx_vec()->f32_softmax((x), (x), (size_t)(n))
-#define TANH(x, n)   sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
+#define TANH(x, n)    sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
 #include "ops/attention_tmpl.h"
 #undef T
 #undef MASK_DTYPE
@@ -423,8 +424,8 @@ static struct sdx_tensor *output(struct sdx_prepare *px, int k)
 static enum sdx_status check_shapes(struct sdx_prepare *px, const struct sizes *s)
 {
     const struct sdx_tensor *k = px->in[1], *v = px->in[2];
-    if (k->count != s->batch * s->kv_heads * s->fresh * s->head_size
-        || v->count != s->batch * s->kv_heads * s->fresh * s->value_size)
+    if (k->count != s->batch * s->kv_heads * s->fresh * s->head_size ||
+        v->count != s->batch * s->kv_heads * s->fresh * s->value_size)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: shapes of Q, K and V do not agree");
     if (input(px, 6) && input(px, 6)->count != s->batch)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
@@ -476,10 +477,10 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
     SDX_TRY(read_params(px, p));
     SDX_TRY(read_mask(px, p, in[IN_MASK]));
     SDX_TRY(join_cache(px, &p->s, 1, past, output(px, 1), p->s.head_size, &in[IN_K], &p->k));
-    SDX_TRY(join_cache(px, &p->s, 2, input(px, 5), output(px, 2), p->s.value_size, &in[IN_V],
-                       &p->v));
-    if ((dtype != SDX_F32 && dtype != SDX_F64) || px->in[1]->dtype != dtype
-        || px->in[2]->dtype != dtype)
+    SDX_TRY(
+        join_cache(px, &p->s, 2, input(px, 5), output(px, 2), p->s.value_size, &in[IN_V], &p->v));
+    if ((dtype != SDX_F32 && dtype != SDX_F64) || px->in[1]->dtype != dtype ||
+        px->in[2]->dtype != dtype)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element types %s, %s and %s",
                         sdx_dtype_short_name(dtype), sdx_dtype_short_name(px->in[1]->dtype),
                         sdx_dtype_short_name(px->in[2]->dtype));
@@ -487,7 +488,8 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
     if (px->out[0]->count == 0 && (!out[1] || out[1]->count == 0)) return SDX_OK;
     size_t scratch = plan_blocks(p, dtype == SDX_F32);
     return sdx_prepare_step_on(px, "attention", dtype == SDX_F32 ? run_f32 : run_f64, p,
-                               p->s.batch * p->s.q_heads * p->blocks, scratch, IN_COUNT, in, 2, out);
+                               p->s.batch * p->s.q_heads * p->blocks, scratch, IN_COUNT, in, 2,
+                               out);
 }
 
 /* ---- RotaryEmbedding ---- */
@@ -556,8 +558,7 @@ static enum sdx_status prepare_rotary(struct sdx_prepare *px)
     p->x = layout_of(is_3d, p->heads, p->length, p->size);
     p->by_position = sdx_prepare_has(px, 3);
     int64_t half = p->turned / 2;
-    if (cosine->count != sine->count || cosine->rank < 1
-        || cosine->dims[cosine->rank - 1] != half)
+    if (cosine->count != sine->count || cosine->rank < 1 || cosine->dims[cosine->rank - 1] != half)
         return bad_rotary(px, "caches must have rotary_embedding_dim / 2 columns");
     p->positions = half ? cosine->count / half : 0;
     int64_t places = p->batch * p->length;

@@ -182,8 +182,8 @@ static enum sdx_status prepare_skip(struct sdx_prepare *px, bool is_simple)
     p->width = x->rank > 0 ? x->dims[x->rank - 1] : 1;
     p->rows = x->count / p->width;
     p->skip_rows = in[SKIP_SKIP]->count / p->width;
-    bool fits = in[SKIP_SKIP]->count % p->width == 0 && p->skip_rows > 0
-                && p->rows % p->skip_rows == 0;
+    bool fits =
+        in[SKIP_SKIP]->count % p->width == 0 && p->skip_rows > 0 && p->rows % p->skip_rows == 0;
     for (int i = SKIP_GAMMA; i <= SKIP_BIAS; i++)
         fits = fits && (!in[i] || in[i]->count == p->width);
     if (!fits)
@@ -239,8 +239,7 @@ static enum sdx_status infer_embed(struct sdx_infer *ix)
 /* Row `id` of a table of embeddings; NULL: there is none (error is set). */
 static const float *row_of(struct sdx_exec *x, const struct sdx_tensor *table, int64_t id)
 {
-    if (id >= 0 && id < table->dims[0])
-        return (const float *)table->data + id * table->dims[1];
+    if (id >= 0 && id < table->dims[0]) return (const float *)table->data + id * table->dims[1];
     (void)SDX_FAIL(x->cx, SDX_RUN_FAILED,
                    "EmbedLayerNormalization: index %lld is not in a table of %lld rows",
                    (long long)id, (long long)table->dims[0]);
@@ -271,8 +270,8 @@ static enum sdx_status run_embed(struct sdx_exec *x, const struct sdx_step *step
         if (!word || !place) return SDX_RUN_FAILED;
         v->f32_add(word, 1, place, 1, sum, n);
         if (step->in[EMBED_SEGMENT_IDS] && step->in[EMBED_SEGMENTS]) {
-            const float *segment = row_of(x, step->in[EMBED_SEGMENTS],
-                                          id_at(step->in[EMBED_SEGMENT_IDS], at));
+            const float *segment =
+                row_of(x, step->in[EMBED_SEGMENTS], id_at(step->in[EMBED_SEGMENT_IDS], at));
             if (!segment) return SDX_RUN_FAILED;
             v->f32_add(sum, 1, segment, 1, sum, n);
         }
@@ -299,7 +298,8 @@ static enum sdx_status prepare_embed(struct sdx_prepare *px)
                      lists[] = {EMBED_SEGMENT_IDS, EMBED_MASK, EMBED_POSITION_IDS};
     bool fits = in[EMBED_GAMMA]->count == width && in[EMBED_BETA]->count == width;
     for (int i = 0; i < 2; i++)
-        fits = fits && (!in[tables[i]] || (in[tables[i]]->rank == 2 && in[tables[i]]->dims[1] == width));
+        fits = fits &&
+               (!in[tables[i]] || (in[tables[i]]->rank == 2 && in[tables[i]]->dims[1] == width));
     for (int i = 0; i < 3; i++) {
         const struct sdx_tensor *t = in[lists[i]];
         fits = fits && (!t || t->count == places || (i == 2 && t->count == length));
@@ -328,8 +328,8 @@ static const struct sdx_op ops[] = {
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "float types but double"},
     {"QuickGelu", 1, 0, sdx_infer_same, KERNEL(prepare_quick_gelu),
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "float types but double"},
-    {"SkipLayerNormalization", 1, 0, infer_skip, KERNEL(prepare_skip_norm),
-     .flags = SDX_OP_VIA_F32, .note = "float types but double"},
+    {"SkipLayerNormalization", 1, 0, infer_skip, KERNEL(prepare_skip_norm), .flags = SDX_OP_VIA_F32,
+     .note = "float types but double"},
     {"SkipSimplifiedLayerNormalization", 1, 0, infer_skip, KERNEL(prepare_skip_simple),
      .flags = SDX_OP_VIA_F32, .note = "float types but double"},
     {"EmbedLayerNormalization", 1, 0, infer_embed, KERNEL(prepare_embed), .flags = SDX_OP_VIA_F32},

@@ -41,9 +41,9 @@ static enum sdx_status run_scale_c(struct sdx_exec *x, const struct sdx_step *st
     const struct sdx_tensor *c = step->in[0], *a = step->in[1], *b = step->in[2];
     float alpha = *(const float *)step->params, *y = step->out[0]->data;
     for (int64_t j = 0; j < step->out[0]->count; j++)
-        y[j] = (float)sdx_load_i64(c->dtype, c->data, c->count == 1 ? 0 : j) * alpha
-               * (float)sdx_load_f64(a->dtype, a->data, 0)
-               * (float)sdx_load_f64(b->dtype, b->data, b->count == 1 ? 0 : j);
+        y[j] = (float)sdx_load_i64(c->dtype, c->data, c->count == 1 ? 0 : j) * alpha *
+               (float)sdx_load_f64(a->dtype, a->data, 0) *
+               (float)sdx_load_f64(b->dtype, b->data, b->count == 1 ? 0 : j);
     return SDX_OK;
 }
 
@@ -72,9 +72,13 @@ enum sdx_status sdx_qgemm_prepare(struct sdx_prepare *px)
     p.row_b = trans_b ? 1 : p.n;
     p.col_b = trans_b ? p.k : 1;
     p.alpha = sdx_ir_attr_float(px->node, "alpha", 1);
-    p.facts = (struct sdx_qsource){.scale_a = px->in[1], .zero_a = px->in[2], .scale_b = px->in[4],
-                                   .zero_b = px->in[5], .scale_y = input(px, 7),
-                                   .zero_y = input(px, 8), .rows = 1};
+    p.facts = (struct sdx_qsource){.scale_a = px->in[1],
+                                   .zero_a = px->in[2],
+                                   .scale_b = px->in[4],
+                                   .zero_b = px->in[5],
+                                   .scale_y = input(px, 7),
+                                   .zero_y = input(px, 8),
+                                   .rows = 1};
     p.bias = input(px, 6);
     if (y->count == 0) return SDX_OK;
     if (p.bias && p.bias->count != p.n && p.bias->count != 1)
@@ -111,8 +115,8 @@ enum sdx_status sdx_dynamic_matmul_prepare(struct sdx_prepare *px)
     struct sdx_tensor *zero = sdx_prepare_temp(px, SDX_U8, 0, NULL);
     if (!q || !scale || !zero) return SDX_FAIL_MEMORY(px->cx);
     struct sdx_qproduct p = {.a = q, .b = px->in[1], .c = px->out[0], .input_b = 1};
-    p.facts = (struct sdx_qsource){.scale_a = scale, .zero_a = zero, .scale_b = px->in[2],
-                                   .zero_b = input(px, 3)};
+    p.facts = (struct sdx_qsource){
+        .scale_a = scale, .zero_a = zero, .scale_b = px->in[2], .zero_b = input(px, 3)};
     p.to = SDX_QPRODUCT_FLOAT;
     p.bias = input(px, 4);
     if (px->out[0]->count == 0) return SDX_OK;
@@ -125,8 +129,8 @@ enum sdx_status sdx_dynamic_matmul_prepare(struct sdx_prepare *px)
 enum sdx_status sdx_integer_matmul_prepare(struct sdx_prepare *px)
 {
     struct sdx_qproduct p = {.a = px->in[0], .b = px->in[1], .c = px->out[0], .input_b = 1};
-    p.facts = (struct sdx_qsource){.scale_a = px->in[2], .zero_a = input(px, 4),
-                                   .scale_b = px->in[3], .zero_b = input(px, 5)};
+    p.facts = (struct sdx_qsource){
+        .scale_a = px->in[2], .zero_a = input(px, 4), .scale_b = px->in[3], .zero_b = input(px, 5)};
     p.to = SDX_QPRODUCT_FLOAT;
     p.bias = input(px, 6);
     if (px->out[0]->count == 0) return SDX_OK;
@@ -151,8 +155,8 @@ enum sdx_status sdx_nbits_infer(struct sdx_infer *ix)
     const int64_t *a = sdx_infer_dims(ix, 0);
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     if (n < 1 || k < 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: N is %lld and K is %lld",
-                        (long long)n, (long long)k);
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: N is %lld and K is %lld", (long long)n,
+                        (long long)k);
     if (rank < 0) return SDX_OK;
     if (rank < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: A is a scalar");
     SDX_TRY(sdx_infer_merge_dim(ix, a[rank - 1], k, "inner length", &unused));
@@ -246,22 +250,21 @@ static enum sdx_status read_nbits(struct sdx_prepare *px, struct nbits *p)
     p->k = sdx_ir_attr_int(px->node, "K", 0);
     p->bits = sdx_ir_attr_int(px->node, "bits", 4);
     p->block = sdx_ir_attr_int(px->node, "block_size", 0);
-    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block % 8
-        || p->block > 1 << 20)
+    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block % 8 ||
+        p->block > 1 << 20)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: %lld bits in blocks of %lld",
                         (long long)p->bits, (long long)p->block);
     p->m = px->in[0]->count / p->k;
     p->blocks = (p->k + p->block - 1) / p->block;
     p->bytes = p->block * p->bits / 8;
-    if (input(px, 4))
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: input g_idx");
+    if (input(px, 4)) return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: input g_idx");
     int64_t want_zeros = zeros && sdx_dtype_is_float(zeros->dtype)
                              ? p->n * p->blocks
                              : p->n * ((p->blocks * p->bits + 7) / 8);
-    if (b->count != p->n * p->blocks * p->bytes || scales->count != p->n * p->blocks
-        || (zeros && zeros->count != want_zeros)
-        || (input(px, 5) && input(px, 5)->count != p->n))
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MatMulNBits: inputs do not fit K, N and block_size");
+    if (b->count != p->n * p->blocks * p->bytes || scales->count != p->n * p->blocks ||
+        (zeros && zeros->count != want_zeros) || (input(px, 5) && input(px, 5)->count != p->n))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "MatMulNBits: inputs do not fit K, N and block_size");
     return SDX_OK;
 }
 
@@ -312,7 +315,8 @@ static int32_t dequantize(struct sdx_lower *lx, int at)
     return sdx_lower_op(lx, "DequantizeLinear", in[2] < 0 ? 2 : 3, in);
 }
 
-/* Output 0 is `value` quantised by inputs `scale` and scale + 1; x: an input of the output's type. */
+/* Output 0 is `value` quantised by inputs `scale` and scale + 1; x: an input of the output's type.
+ */
 static enum sdx_status quantize(struct sdx_lower *lx, int32_t value, int scale, int x)
 {
     int32_t zero = sdx_lower_input(lx, scale + 1);
@@ -367,8 +371,7 @@ enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx)
 static enum sdx_status refuse_channels_last(struct sdx_lower *lx)
 {
     if (sdx_ir_attr_int(sdx_lower_node(lx), "channels_last", 0) == 0) return SDX_OK;
-    return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last",
-                    NAME(sdx_lower_node(lx)));
+    return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(sdx_lower_node(lx)));
 }
 
 enum sdx_status sdx_qlinear_global_average_pool_lower(struct sdx_lower *lx)
@@ -431,8 +434,8 @@ enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix)
     if (!out) return SDX_FAIL_MEMORY(ix->cx);
     for (int i = 0; i < rank; i++) {
         int at_a = i - (rank - rank_a), at_b = i - (rank - rank_b);
-        SDX_TRY(sdx_infer_broadcast_dim(ix, at_a < 0 ? 1 : a[at_a], at_b < 0 ? 1 : b[at_b],
-                                        &out[i]));
+        SDX_TRY(
+            sdx_infer_broadcast_dim(ix, at_a < 0 ? 1 : a[at_a], at_b < 0 ? 1 : b[at_b], &out[i]));
     }
     return SDX_OK;
 }

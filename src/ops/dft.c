@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DFT, STFT, the window functions and MelWeightMatrix. Transforms are made in f64: radix 2 for powers
- * of two, Bluestein's chirp for other lengths over a handful, the sum itself for the rest. */
+ * DFT, STFT, the window functions and MelWeightMatrix. Transforms are made in f64: radix 2 for
+ * powers of two, Bluestein's chirp for other lengths over a handful, the sum itself for the rest.
+ */
 #include <math.h>
 
 #include "ops/op.h"
@@ -121,8 +122,8 @@ static enum sdx_status make_fft(struct sdx_prepare *px, int64_t n, struct fft *f
 {
     *f = (struct fft){.n = n};
     if (n > INT64_C(1) << 30)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transform of %lld values",
-                        NAME(px->node), (long long)n);
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transform of %lld values", NAME(px->node),
+                        (long long)n);
     bool is_power = (n & (n - 1)) == 0;
     if (!is_power && n <= DIRECT_MAX) {
         f->turns = turns_of(px, n, n);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What running steps call: outputs whose shape is found while running, values that are not tensors, bodies. */
+ * What running steps call: outputs whose shape is found while running, values that are not tensors,
+ * bodies. */
 #include "ops/step_host.h"
 
 void sdx_op_tensor_clear(struct sdx_tensor *t)
 {
     if (t->owns_data) {
-        for (int64_t i = 0; t->items && i < t->count; i++) sdx_tensor_release(t->items[i]);
+        for (int64_t i = 0; t->items && i < t->count; i++)
+            sdx_tensor_release(t->items[i]);
         sdx_mem_free(t->mem, t->items);
         sdx_mem_free(t->mem, t->data);
         if (t->dims != t->dims_inline) sdx_mem_free(t->mem, (void *)(uintptr_t)t->dims);
@@ -18,15 +20,17 @@ void sdx_op_tensor_clear(struct sdx_tensor *t)
     t->owns_data = false;
 }
 
-/* The header becomes an owner: dims are copied, data is allocated (`extra` bytes behind the elements). */
-static enum sdx_status own(struct sdx_exec *x, struct sdx_tensor *t, int dtype, int rank, const int64_t *dims,
-                           size_t extra)
+/* The header becomes an owner: dims are copied, data is allocated (`extra` bytes behind the
+ * elements). */
+static enum sdx_status own(struct sdx_exec *x, struct sdx_tensor *t, int dtype, int rank,
+                           const int64_t *dims, size_t extra)
 {
     struct sdx_context *cx = x->cx;
     int64_t count = 0;
     size_t bytes = 0, total = 0;
     if (rank < 0 || rank > SDX_RANK_MAX)
-        return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "result has rank %d, the largest is %d", rank, SDX_RANK_MAX);
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "result has rank %d, the largest is %d", rank,
+                        SDX_RANK_MAX);
     if (!sdx_dims_count(dims, rank, &count) || !sdx_dtype_bytes(dtype, count, &bytes) ||
         !sdx_add_size(bytes, extra, &total))
         return SDX_FAIL(cx, SDX_OUT_OF_MEMORY, "result is larger than memory can be");
@@ -55,8 +59,8 @@ static enum sdx_status own(struct sdx_exec *x, struct sdx_tensor *t, int dtype, 
     return SDX_OK;
 }
 
-enum sdx_status sdx_exec_output(struct sdx_exec *x, const struct sdx_step *step, int k, int dtype, int rank,
-                                const int64_t *dims)
+enum sdx_status sdx_exec_output(struct sdx_exec *x, const struct sdx_step *step, int k, int dtype,
+                                int rank, const int64_t *dims)
 {
     if (k >= step->count_out || !step->out[k]) return SDX_OK;
     SDX_TRY(own(x, step->out[k], dtype, rank, dims, 0));
@@ -64,13 +68,14 @@ enum sdx_status sdx_exec_output(struct sdx_exec *x, const struct sdx_step *step,
     return SDX_OK;
 }
 
-enum sdx_status sdx_exec_output_strings(struct sdx_exec *x, const struct sdx_step *step, int k, int rank,
-                                        const int64_t *dims, const struct sdx_str *texts)
+enum sdx_status sdx_exec_output_strings(struct sdx_exec *x, const struct sdx_step *step, int k,
+                                        int rank, const int64_t *dims, const struct sdx_str *texts)
 {
     if (k >= step->count_out || !step->out[k]) return SDX_OK;
     int64_t count = 0;
     size_t extra = 0;
-    if (!sdx_dims_count(dims, rank, &count)) return SDX_FAIL(x->cx, SDX_OUT_OF_MEMORY, "result is larger than memory can be");
+    if (!sdx_dims_count(dims, rank, &count))
+        return SDX_FAIL(x->cx, SDX_OUT_OF_MEMORY, "result is larger than memory can be");
     for (int64_t i = 0; i < count; i++)
         if (!sdx_add_size(extra, texts[i].len, &extra)) return SDX_FAIL_MEMORY(x->cx);
     /* texts may lie in what the output owns now: keep that until they are copied */
@@ -99,14 +104,17 @@ enum sdx_status sdx_exec_output_strings(struct sdx_exec *x, const struct sdx_ste
     return status;
 }
 
-enum sdx_status sdx_exec_output_items(struct sdx_exec *x, const struct sdx_step *step, int k, int kind, int dtype,
-                                      int64_t count, struct sdx_tensor *const *items)
+enum sdx_status sdx_exec_output_items(struct sdx_exec *x, const struct sdx_step *step, int k,
+                                      int kind, int dtype, int64_t count,
+                                      struct sdx_tensor *const *items)
 {
     if (k >= step->count_out || !step->out[k]) return SDX_OK;
     struct sdx_tensor *t = step->out[k];
-    struct sdx_tensor **copy = sdx_mem_calloc(x->cx->mem, SDX_MEM_TENSOR, (size_t)count + 1, sizeof *copy);
+    struct sdx_tensor **copy =
+        sdx_mem_calloc(x->cx->mem, SDX_MEM_TENSOR, (size_t)count + 1, sizeof *copy);
     if (!copy) return SDX_FAIL_MEMORY(x->cx);
-    for (int64_t i = 0; i < count; i++) copy[i] = sdx_tensor_retain(items[i]);
+    for (int64_t i = 0; i < count; i++)
+        copy[i] = sdx_tensor_retain(items[i]);
     sdx_op_tensor_clear(t);
     t->kind = (uint8_t)kind;
     t->dtype = (uint8_t)dtype;
@@ -128,9 +136,11 @@ enum sdx_status sdx_exec_output_copy(struct sdx_exec *x, const struct sdx_step *
         return sdx_exec_output_items(x, step, k, from->kind, from->dtype, from->count, from->items);
     if (from->dtype == SDX_STRING)
         return sdx_exec_output_strings(x, step, k, from->rank, from->dims, from->data);
-    if (t->owns_data || !t->data) SDX_TRY(sdx_exec_output(x, step, k, from->dtype, from->rank, from->dims));
+    if (t->owns_data || !t->data)
+        SDX_TRY(sdx_exec_output(x, step, k, from->dtype, from->rank, from->dims));
     if (t->bytes != from->bytes)
-        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "result has %zu bytes, expected %zu", from->bytes, t->bytes);
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "result has %zu bytes, expected %zu", from->bytes,
+                        t->bytes);
     if (from->bytes && t->data != from->data) memmove(t->data, from->data, from->bytes);
     return SDX_OK;
 }

@@ -50,7 +50,8 @@ void sdx_infer_set_dtype(struct sdx_infer *ix, int k, int dtype)
 int64_t *sdx_infer_new_dims(struct sdx_infer *ix, int k, int rank)
 {
     if (rank < 0 || rank > SDX_RANK_MAX) {
-        (void)SDX_FAIL(ix->cx, SDX_NOT_SUPPORTED, "output %d has rank %d, the largest is %d", k, rank, SDX_RANK_MAX);
+        (void)SDX_FAIL(ix->cx, SDX_NOT_SUPPORTED, "output %d has rank %d, the largest is %d", k,
+                       rank, SDX_RANK_MAX);
         return NULL;
     }
     int64_t *dims = sdx_arena_array(ix->arena, (size_t)rank + 1, sizeof *dims);
@@ -81,8 +82,8 @@ void sdx_infer_copy(struct sdx_infer *ix, int k, int i)
     if (k < ix->count_out && sdx_infer_has(ix, i)) ix->out[k] = *ix->in[i];
 }
 
-enum sdx_status sdx_infer_set_ints(struct sdx_infer *ix, int k, int rank, int64_t count, const int64_t *v,
-                                   const int64_t *sym)
+enum sdx_status sdx_infer_set_ints(struct sdx_infer *ix, int k, int rank, int64_t count,
+                                   const int64_t *v, const int64_t *sym)
 {
     if (k >= ix->count_out) return SDX_OK;
     struct sdx_ints *ints = sdx_arena_alloc(ix->arena, sizeof *ints);
@@ -105,7 +106,8 @@ enum sdx_status sdx_infer_axis(struct sdx_infer *ix, int64_t axis, int rank, int
     return SDX_OK;
 }
 
-enum sdx_status sdx_infer_merge_dim(struct sdx_infer *ix, int64_t a, int64_t b, const char *what, int64_t *out)
+enum sdx_status sdx_infer_merge_dim(struct sdx_infer *ix, int64_t a, int64_t b, const char *what,
+                                    int64_t *out)
 {
     if (a >= 0 && b >= 0 && a != b)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: %s is %lld and %lld, expected equal lengths",
@@ -116,15 +118,21 @@ enum sdx_status sdx_infer_merge_dim(struct sdx_infer *ix, int64_t a, int64_t b, 
 
 enum sdx_status sdx_infer_broadcast_dim(struct sdx_infer *ix, int64_t a, int64_t b, int64_t *out)
 {
-    if (a == b) *out = a;
-    else if (a == 1) *out = b;
-    else if (b == 1) *out = a;
+    if (a == b)
+        *out = a;
+    else if (a == 1)
+        *out = b;
+    else if (b == 1)
+        *out = a;
     else if (a >= 0 && b >= 0)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: lengths %lld and %lld do not broadcast",
                         SDX_STR_ARG(ix->node->op_type), (long long)a, (long long)b);
-    else if (a >= 0) *out = a; /* > 1 or 0: the other must be it or 1 */
-    else if (b >= 0) *out = b;
-    else *out = -1;
+    else if (a >= 0)
+        *out = a; /* > 1 or 0: the other must be it or 1 */
+    else if (b >= 0)
+        *out = b;
+    else
+        *out = -1;
     return SDX_OK;
 }
 
@@ -139,12 +147,14 @@ enum sdx_status sdx_infer_broadcast(struct sdx_infer *ix, int k, int first, int 
     }
     int64_t *dims = sdx_infer_new_dims(ix, k, rank);
     if (!dims) return ix->cx->error.status;
-    for (int d = 0; d < rank; d++) dims[d] = 1;
+    for (int d = 0; d < rank; d++)
+        dims[d] = 1;
     for (int i = first; i < first + n; i++) {
         if (!sdx_infer_has(ix, i)) continue;
         int r = sdx_infer_rank(ix, i);
         const int64_t *from = sdx_infer_dims(ix, i);
-        for (int d = 0; d < r; d++) SDX_TRY(sdx_infer_broadcast_dim(ix, dims[rank - r + d], from[d], &dims[rank - r + d]));
+        for (int d = 0; d < r; d++)
+            SDX_TRY(sdx_infer_broadcast_dim(ix, dims[rank - r + d], from[d], &dims[rank - r + d]));
     }
     return SDX_OK;
 }
@@ -157,7 +167,8 @@ enum sdx_status sdx_infer_same(struct sdx_infer *ix)
 
 enum sdx_status sdx_infer_same_all(struct sdx_infer *ix)
 {
-    for (int k = 0; k < ix->count_out; k++) sdx_infer_copy(ix, k, 0);
+    for (int k = 0; k < ix->count_out; k++)
+        sdx_infer_copy(ix, k, 0);
     return SDX_OK;
 }
 

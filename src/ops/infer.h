@@ -39,8 +39,8 @@ struct sdx_infer {
      * and gives its output types (arrays of the body's count_outputs). */
     enum sdx_status (*body)(struct sdx_infer *ix, int32_t graph, int count_in,
                             const struct sdx_type *in, const struct sdx_type **out);
-    /* Host: only what shapes need is asked for. A function that would read contents just to hand them on
-     * (set_ints) does not, because the plan would then hold for these contents only. */
+    /* Host: only what shapes need is asked for. A function that would read contents just to hand
+     * them on (set_ints) does not, because the plan would then hold for these contents only. */
     bool shapes_only;
     void *host;
 };

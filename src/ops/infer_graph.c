@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inference over a whole model: nodes in order, bodies when their node asks for them, results merged with
- * what the file declares. What was inferred wins over a declared shape; a declared element type or kind that
- * contradicts it is a fault. */
+ * Inference over a whole model: nodes in order, bodies when their node asks for them, results
+ * merged with what the file declares. What was inferred wins over a declared shape; a declared
+ * element type or kind that contradicts it is a fault. */
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -43,7 +43,8 @@ static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
 
 static bool ints_of_constant(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out)
 {
-    if (t->rank > 1 || t->count > INTS_MAX || (t->dtype != SDX_I64 && t->dtype != SDX_I32)) return false;
+    if (t->rank > 1 || t->count > INTS_MAX || (t->dtype != SDX_I64 && t->dtype != SDX_I32))
+        return false;
     int64_t *v = sdx_arena_array(ix->arena, (size_t)t->count + 1, sizeof *v);
     if (!v) return false;
     for (int64_t k = 0; k < t->count; k++)
@@ -80,8 +81,8 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
     if (!clash && declared->kind == SDX_KIND_TENSOR && declared->dtype && found->dtype)
         clash = declared->dtype != found->dtype;
     if (clash)
-        return SDX_FAIL(h->cx, SDX_BAD_MODEL, "value \"%.*s\" is declared %s, found %s", SDX_STR_ARG(v->name),
-                        sdx_ir_type_describe(h->ir, declared, a, sizeof a),
+        return SDX_FAIL(h->cx, SDX_BAD_MODEL, "value \"%.*s\" is declared %s, found %s",
+                        SDX_STR_ARG(v->name), sdx_ir_type_describe(h->ir, declared, a, sizeof a),
                         sdx_ir_type_describe(h->ir, found, b, sizeof b));
     struct sdx_type merged = *found;
     if (!merged.dtype) merged.dtype = declared->dtype;
@@ -93,7 +94,8 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
         } else if (declared->rank == found->rank) {
             int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)found->rank + 1, sizeof *dims);
             if (!dims) return SDX_FAIL_MEMORY(h->cx);
-            for (int d = 0; d < found->rank; d++) dims[d] = found->dims[d] != -1 ? found->dims[d] : declared->dims[d];
+            for (int d = 0; d < found->rank; d++)
+                dims[d] = found->dims[d] != -1 ? found->dims[d] : declared->dims[d];
             merged.dims = dims;
         }
     }
@@ -101,22 +103,26 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
     return SDX_OK;
 }
 
-static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_in, const struct sdx_type *in,
-                                 const struct sdx_type **out)
+static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_in,
+                                 const struct sdx_type *in, const struct sdx_type **out)
 {
     struct host *h = ix->host;
     struct sdx_ir_graph *body = &h->ir->graphs[graph];
     if (in && count_in != body->count_inputs)
         return SDX_FAIL(h->cx, SDX_BAD_MODEL, "%.*s: body \"%.*s\" has %d inputs, expected %d",
-                        SDX_STR_ARG(ix->node->op_type), SDX_STR_ARG(body->name), body->count_inputs, count_in);
-    for (int i = 0; in && i < count_in; i++) SDX_TRY(merge(h, &body->values[body->inputs[i]], &in[i]));
+                        SDX_STR_ARG(ix->node->op_type), SDX_STR_ARG(body->name), body->count_inputs,
+                        count_in);
+    for (int i = 0; in && i < count_in; i++)
+        SDX_TRY(merge(h, &body->values[body->inputs[i]], &in[i]));
     int32_t outer = h->graph;
     enum sdx_status status = infer_graph(h, graph);
     h->graph = outer;
     SDX_TRY(status);
-    struct sdx_type *types = sdx_arena_array(h->ir->arena, (size_t)body->count_outputs + 1, sizeof *types);
+    struct sdx_type *types =
+        sdx_arena_array(h->ir->arena, (size_t)body->count_outputs + 1, sizeof *types);
     if (!types) return SDX_FAIL_MEMORY(h->cx);
-    for (int k = 0; k < body->count_outputs; k++) types[k] = body->values[body->outputs[k]].type;
+    for (int k = 0; k < body->count_outputs; k++)
+        types[k] = body->values[body->outputs[k]].type;
     *out = types;
     return SDX_OK;
 }
@@ -125,7 +131,9 @@ static enum sdx_status infer_bodies(struct host *h, const struct sdx_ir_node *no
 {
     for (int a = 0; a < node->count_attrs; a++) {
         const struct sdx_ir_attr *attr = &node->attrs[a];
-        int count = attr->type == SDX_ATTR_GRAPH ? 1 : attr->type == SDX_ATTR_GRAPHS ? (int)attr->count : 0;
+        int count = attr->type == SDX_ATTR_GRAPH    ? 1
+                    : attr->type == SDX_ATTR_GRAPHS ? (int)attr->count
+                                                    : 0;
         for (int g = 0; g < count; g++) {
             int32_t body = attr->type == SDX_ATTR_GRAPH ? attr->graph : attr->graphs[g];
             if (h->graphs[body].visited) continue;
@@ -151,10 +159,22 @@ static enum sdx_status infer_node(struct host *h, int32_t graph, const struct sd
         ints = sdx_arena_array(h->ir->arena, count_out, sizeof *ints);
     }
     if (!in || !out || !ints) return SDX_FAIL_MEMORY(h->cx);
-    for (size_t i = 0; i < count_in; i++) in[i] = node->inputs[i] < 0 ? NULL : &g->values[node->inputs[i]].type;
-    struct sdx_infer ix = {.cx = h->cx, .arena = h->ir->arena, .ir = h->ir, .node = node, .opset = node->opset,
-                           .count_in = node->count_inputs, .count_out = node->count_outputs, .in = in, .out = out,
-                           .out_ints = ints, .value = host_value, .ints = host_ints, .body = host_body, .host = h};
+    for (size_t i = 0; i < count_in; i++)
+        in[i] = node->inputs[i] < 0 ? NULL : &g->values[node->inputs[i]].type;
+    struct sdx_infer ix = {.cx = h->cx,
+                           .arena = h->ir->arena,
+                           .ir = h->ir,
+                           .node = node,
+                           .opset = node->opset,
+                           .count_in = node->count_inputs,
+                           .count_out = node->count_outputs,
+                           .in = in,
+                           .out = out,
+                           .out_ints = ints,
+                           .value = host_value,
+                           .ints = host_ints,
+                           .body = host_body,
+                           .host = h};
     if (node->op && node->op->infer) SDX_TRY(node->op->infer(&ix));
     SDX_TRY(infer_bodies(h, node));
     for (size_t k = 0; k < count_out; k++) {
@@ -171,15 +191,19 @@ static enum sdx_status infer_graph(struct host *h, int32_t graph)
     h->graph = graph;
     h->graphs[graph].visited = true;
     if (!h->graphs[graph].ints) {
-        h->graphs[graph].ints = sdx_arena_array(h->ir->arena, (size_t)g->count_values + 1, sizeof(void *));
+        h->graphs[graph].ints =
+            sdx_arena_array(h->ir->arena, (size_t)g->count_values + 1, sizeof(void *));
         if (!h->graphs[graph].ints) return SDX_FAIL_MEMORY(h->cx);
     }
-    for (int32_t v = 0; v < g->count_values; v++) { /* captures and constants know their type already */
+    for (int32_t v = 0; v < g->count_values;
+         v++) { /* captures and constants know their type already */
         struct sdx_ir_value *value = &g->values[v];
         if (value->outer >= 0) value->type = h->ir->graphs[g->parent].values[value->outer].type;
         if (value->constant && value->type.kind == SDX_KIND_NONE)
-            value->type = (struct sdx_type){.kind = value->constant->kind, .dtype = value->constant->dtype,
-                                            .has_shape = true, .rank = value->constant->rank,
+            value->type = (struct sdx_type){.kind = value->constant->kind,
+                                            .dtype = value->constant->dtype,
+                                            .has_shape = true,
+                                            .rank = value->constant->rank,
                                             .dims = value->constant->dims};
     }
     for (int32_t n = 0; n < g->count_nodes; n++) {
@@ -189,14 +213,16 @@ static enum sdx_status infer_graph(struct host *h, int32_t graph)
         h->graph = graph;
         if (status == SDX_OK) continue;
         if (!h->fault) /* the fault function says where itself */
-            return sdx_fail_where(h->cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name), SDX_STR_ARG(node->op_type));
+            return sdx_fail_where(h->cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
+                                  SDX_STR_ARG(node->op_type));
         if (status == SDX_OUT_OF_MEMORY || !h->fault(h->user, h->cx, g, node)) return status;
         sdx_context_clear(h->cx);
     }
     return SDX_OK;
 }
 
-enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir, sdx_infer_fault_fn fault, void *user)
+enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir, sdx_infer_fault_fn fault,
+                                void *user)
 {
     struct host h = {.cx = cx, .ir = ir, .fault = fault, .user = user};
     h.graphs = sdx_arena_array(ir->arena, (size_t)ir->count_graphs, sizeof *h.graphs);

@@ -35,8 +35,9 @@ int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int3
     int64_t opset = lx->opset;
     struct sdx_str name = sdx_lower_node(lx)->name;
     int32_t value = sdx_ir_value_create(lx->ir, lx->graph, name);
-    struct sdx_ir_node *node =
-        value < 0 ? NULL : sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""), sdx_str(op), count, 1, ATTRS_MAX);
+    struct sdx_ir_node *node = value < 0 ? NULL
+                                         : sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""),
+                                                              sdx_str(op), count, 1, ATTRS_MAX);
     if (!node) {
         fail_memory(lx);
         return -1;
@@ -44,13 +45,15 @@ int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int3
     node->name = name;
     node->opset = opset;
     node->count_attrs = 0;
-    for (int i = 0; i < count; i++) node->inputs[i] = inputs[i];
+    for (int i = 0; i < count; i++)
+        node->inputs[i] = inputs[i];
     node->outputs[0] = value;
     lx->graph->values[value].producer = lx->graph->count_nodes - 1;
     lx->graph->values[value].producer_slot = 0;
     node->op = sdx_op_find(node->domain, node->op_type, node->opset);
     if (!node->op) {
-        lx->status = SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "operator %s version %lld is not supported", op, (long long)opset);
+        lx->status = SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED,
+                              "operator %s version %lld is not supported", op, (long long)opset);
         return -1;
     }
     return value;
@@ -99,8 +102,14 @@ static int32_t constant(struct sdx_lower *lx, int dtype, int rank, int64_t count
         fail_memory(lx);
         return -1;
     }
-    *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR, .dtype = (uint8_t)dtype, .rank = rank, .count = count,
-                             .bytes = bytes, .is_constant = true, .in_model = true, .dims_inline = {count}};
+    *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR,
+                             .dtype = (uint8_t)dtype,
+                             .rank = rank,
+                             .count = count,
+                             .bytes = bytes,
+                             .is_constant = true,
+                             .in_model = true,
+                             .dims_inline = {count}};
     t->dims = t->dims_inline;
     t->data = sdx_arena_alloc(lx->ir->arena, bytes + 16);
     if (!t->data) {
@@ -108,8 +117,11 @@ static int32_t constant(struct sdx_lower *lx, int dtype, int rank, int64_t count
         return -1;
     }
     lx->graph->values[value].constant = t;
-    lx->graph->values[value].type = (struct sdx_type){.kind = SDX_KIND_TENSOR, .dtype = (uint8_t)dtype,
-                                                      .has_shape = true, .rank = rank, .dims = t->dims};
+    lx->graph->values[value].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                                      .dtype = (uint8_t)dtype,
+                                                      .has_shape = true,
+                                                      .rank = rank,
+                                                      .dims = t->dims};
     return value;
 }
 
@@ -124,7 +136,8 @@ int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v)
 int32_t sdx_lower_ints(struct sdx_lower *lx, int64_t count, const int64_t *v)
 {
     int32_t value = constant(lx, SDX_I64, 1, count);
-    if (value >= 0 && count) memcpy(lx->graph->values[value].constant->data, v, (size_t)count * sizeof *v);
+    if (value >= 0 && count)
+        memcpy(lx->graph->values[value].constant->data, v, (size_t)count * sizeof *v);
     return value;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lookup of operator rows. The families' arrays are indexed by a hash of domain and name, built at the first
- * use; rows of one operator are chained. */
+ * Lookup of operator rows. The families' arrays are indexed by a hash of domain and name, built at
+ * the first use; rows of one operator are chained. */
 #include "ops/op.h"
 
 #include <pthread.h>
@@ -22,7 +22,8 @@ enum { SLOTS = 4096, ROWS_MAX = 2000 };
 struct entry {
     const struct sdx_op *op;
     const char *domain;
-    int16_t next; /* entry of another version of the same operator, or of another with the same slot; -1: none */
+    int16_t next; /* entry of another version of the same operator, or of another with the same
+                     slot; -1: none */
 };
 
 static struct entry entries[ROWS_MAX];
@@ -38,7 +39,8 @@ static unsigned slot_of(struct sdx_str domain, struct sdx_str name)
 
 static void build_index(void)
 {
-    for (int i = 0; i < SLOTS; i++) slots[i] = -1;
+    for (int i = 0; i < SLOTS; i++)
+        slots[i] = -1;
     for (int f = 0; f < SDX_COUNT_OF(families); f++) {
         if (!families[f]) continue;
         for (int i = 0; i < families[f]->count; i++) {
@@ -71,9 +73,11 @@ enum sdx_status sdx_ops_bind(struct sdx_context *cx, struct sdx_ir *ir, bool mus
             if (node->is_dead) continue;
             node->op = sdx_op_find(node->domain, node->op_type, node->opset);
             if (!node->op && must)
-                return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "node \"%.*s\": operator %.*s%s%.*s version %lld is not supported",
-                                SDX_STR_ARG(node->name), SDX_STR_ARG(node->domain), node->domain.len ? "." : "",
-                                SDX_STR_ARG(node->op_type), (long long)node->opset);
+                return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                                "node \"%.*s\": operator %.*s%s%.*s version %lld is not supported",
+                                SDX_STR_ARG(node->name), SDX_STR_ARG(node->domain),
+                                node->domain.len ? "." : "", SDX_STR_ARG(node->op_type),
+                                (long long)node->opset);
         }
     return SDX_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pools over any number of spatial axes. A row of outputs is made in two sweeps: first the input
- * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows are
- * cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the padding. */
+ * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows
+ * are cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the
+ * padding. */
 #include <float.h>
 #include <math.h>
 
@@ -173,10 +174,10 @@ static int64_t rows_next(struct rows *r)
         }                                                                                          \
     }
 
-#define MAX_FLOAT(a, b)        ((b) > (a) || (b) != (b) ? (b) : (a))
-#define MAX_INT(a, b)          ((b) > (a) ? (b) : (a))
-#define ADD(a, b)              ((a) + (b))
-#define KEEP(p, r, o, sum)     (sum)
+#define MAX_FLOAT(a, b)           ((b) > (a) || (b) != (b) ? (b) : (a))
+#define MAX_INT(a, b)             ((b) > (a) ? (b) : (a))
+#define ADD(a, b)                 ((a) + (b))
+#define KEEP(p, r, o, sum)        (sum)
 #define MERGE_MAX_F32(p, x, y, n) sdx_vec()->f32_max(y, 1, x, 1, y, (size_t)(n))
 #define MERGE_ADD_F32(p, x, y, n) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)(n))
 #define MERGE_LOOP(expression)                                                                     \
@@ -349,8 +350,8 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
     p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
     parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
     for (int i = 0; i < SDX_COUNT_OF(table); i++)
-        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype
-            && table[i].has_index == has_index)
+        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
+            table[i].has_index == has_index)
             return sdx_prepare_step(px, table[i].name, table[i].run, p, parts,
                                     (size_t)p->in[p->w.rank - 1] * 8);
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
@@ -465,9 +466,9 @@ static enum sdx_status unpool_shape(struct sdx_context *cx, const struct sdx_ir_
         int64_t length = in[i + 2];
         out[i + 2] = -1;
         if (length < 0) continue;
-        if (!sdx_mul_i64(length - 1, w.stride[i], &length)
-            || !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length)
-            || length < 0)
+        if (!sdx_mul_i64(length - 1, w.stride[i], &length) ||
+            !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length) ||
+            length < 0)
             return SDX_FAIL(cx, SDX_BAD_MODEL, "MaxUnpool: axis %d has no possible length", i + 2);
         out[i + 2] = length;
     }
@@ -551,8 +552,8 @@ static const struct sdx_op ops[] = {
      .flags = SDX_OP_VIA_F32},
     {"GlobalMaxPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_max), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average), .cost = cost_global,
-     .flags = SDX_OP_VIA_F32},
+    {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average),
+     .cost = cost_global, .flags = SDX_OP_VIA_F32},
     {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},

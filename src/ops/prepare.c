@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What prepare functions call: parameters, steps, temporaries, packed constants; and the conversion of narrow
- * floats around operators that are written for f32. */
+ * What prepare functions call: parameters, steps, temporaries, packed constants; and the conversion
+ * of narrow floats around operators that are written for f32. */
 #include "kernels/vec.h"
 #include "ops/step_host.h"
 #include "tensor/convert.h"
@@ -27,7 +27,8 @@ void *sdx_prepare_alloc(struct sdx_prepare *px, size_t size)
 }
 
 /* Room for one more element in an arena array; NULL: no memory. */
-static void *grow(struct sdx_arena *arena, void *array, int32_t count, int32_t *capacity, size_t size)
+static void *grow(struct sdx_arena *arena, void *array, int32_t count, int32_t *capacity,
+                  size_t size)
 {
     if (count < *capacity) return array;
     int32_t wanted = *capacity ? *capacity * 2 : 16;
@@ -38,31 +39,40 @@ static void *grow(struct sdx_arena *arena, void *array, int32_t count, int32_t *
     return bigger;
 }
 
-enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run, void *params,
-                                    int64_t parts, size_t scratch, int count_in, struct sdx_tensor *const *in,
-                                    int count_out, struct sdx_tensor *const *out)
+enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                                    void *params, int64_t parts, size_t scratch, int count_in,
+                                    struct sdx_tensor *const *in, int count_out,
+                                    struct sdx_tensor *const *out)
 {
     struct sdx_step_list *list = host_of(px)->list;
-    struct sdx_step *steps = grow(list->arena, list->steps, list->count, &list->capacity, sizeof *steps);
+    struct sdx_step *steps =
+        grow(list->arena, list->steps, list->count, &list->capacity, sizeof *steps);
     struct sdx_tensor **ins = sdx_arena_copy(list->arena, in, (size_t)count_in * sizeof *in);
     struct sdx_tensor **outs = sdx_arena_copy(list->arena, out, (size_t)count_out * sizeof *out);
     if (!steps || !ins || !outs) return SDX_FAIL_MEMORY(px->cx);
     list->steps = steps;
-    steps[list->count++] = (struct sdx_step){.run = run, .params = params, .in = ins, .out = outs,
-                                             .count_in = count_in, .count_out = count_out,
-                                             .parts = parts < 1 ? 1 : parts, .scratch = scratch, .node = list->node,
+    steps[list->count++] = (struct sdx_step){.run = run,
+                                             .params = params,
+                                             .in = ins,
+                                             .out = outs,
+                                             .count_in = count_in,
+                                             .count_out = count_out,
+                                             .parts = parts < 1 ? 1 : parts,
+                                             .scratch = scratch,
+                                             .node = list->node,
                                              .kernel = kernel};
     return SDX_OK;
 }
 
-enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run, void *params,
-                                 int64_t parts, size_t scratch)
+enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                                 void *params, int64_t parts, size_t scratch)
 {
-    return sdx_prepare_step_on(px, kernel, run, params, parts, scratch, px->count_in, px->in, px->count_out, px->out);
+    return sdx_prepare_step_on(px, kernel, run, params, parts, scratch, px->count_in, px->in,
+                               px->count_out, px->out);
 }
 
-struct sdx_tensor *sdx_op_tensor(struct sdx_context *cx, struct sdx_arena *arena, int dtype, int rank,
-                                 const int64_t *dims)
+struct sdx_tensor *sdx_op_tensor(struct sdx_context *cx, struct sdx_arena *arena, int dtype,
+                                 int rank, const int64_t *dims)
 {
     struct sdx_tensor *t = sdx_arena_alloc(arena, sizeof *t);
     if (!t) {
@@ -88,10 +98,12 @@ struct sdx_tensor *sdx_op_tensor(struct sdx_context *cx, struct sdx_arena *arena
     return t;
 }
 
-struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank, const int64_t *dims)
+struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,
+                                    const int64_t *dims)
 {
     struct sdx_step_list *list = host_of(px)->list;
-    struct sdx_temp *temps = grow(list->arena, list->temps, list->count_temps, &list->capacity_temps, sizeof *temps);
+    struct sdx_temp *temps =
+        grow(list->arena, list->temps, list->count_temps, &list->capacity_temps, sizeof *temps);
     struct sdx_tensor *t = temps ? sdx_op_tensor(px->cx, list->arena, dtype, rank, dims) : NULL;
     if (!temps) (void)SDX_FAIL_MEMORY(px->cx);
     if (!t) return NULL;
@@ -100,8 +112,8 @@ struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,
     return t;
 }
 
-const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const char *key, int64_t variant, size_t size,
-                             sdx_pack_fn *pack, void *arg)
+const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const char *key, int64_t variant,
+                             size_t size, sdx_pack_fn *pack, void *arg)
 {
     SDX_ASSERT(px->in[i]->is_constant);
     return host_of(px)->pack(px, px->in[i], key, variant, size, pack, arg);
@@ -132,8 +144,12 @@ static bool is_narrow(const struct sdx_tensor *t)
 {
     if (!t || t->kind != SDX_KIND_TENSOR) return false;
     switch (t->dtype) {
-    case SDX_F16: case SDX_BF16: case SDX_F8E4M3FN: case SDX_F8E4M3FNUZ: case SDX_F8E5M2: case SDX_F8E5M2FNUZ:
-        return true;
+    case SDX_F16:
+    case SDX_BF16:
+    case SDX_F8E4M3FN:
+    case SDX_F8E4M3FNUZ:
+    case SDX_F8E5M2:
+    case SDX_F8E5M2FNUZ: return true;
     default: return false;
     }
 }
@@ -141,11 +157,16 @@ static bool is_narrow(const struct sdx_tensor *t)
 static void convert(int to, void *dst, int from, const void *src, int64_t at, int64_t n)
 {
     const struct sdx_vec *vec = sdx_vec();
-    if (from == SDX_F16 && to == SDX_F32) vec->f16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
-    else if (from == SDX_F32 && to == SDX_F16) vec->f32_to_f16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
-    else if (from == SDX_BF16 && to == SDX_F32) vec->bf16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
-    else if (from == SDX_F32 && to == SDX_BF16) vec->f32_to_bf16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
-    else sdx_convert(to, dst, at, from, src, at, n, true);
+    if (from == SDX_F16 && to == SDX_F32)
+        vec->f16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
+    else if (from == SDX_F32 && to == SDX_F16)
+        vec->f32_to_f16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
+    else if (from == SDX_BF16 && to == SDX_F32)
+        vec->bf16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
+    else if (from == SDX_F32 && to == SDX_BF16)
+        vec->f32_to_bf16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
+    else
+        sdx_convert(to, dst, at, from, src, at, n, true);
 }
 
 static enum sdx_status run_convert(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -167,13 +188,16 @@ static enum sdx_status pack_convert(struct sdx_context *cx, void *dst, void *arg
     return SDX_OK;
 }
 
-static enum sdx_status add_convert(struct sdx_prepare *px, struct sdx_tensor *from, struct sdx_tensor *to)
+static enum sdx_status add_convert(struct sdx_prepare *px, struct sdx_tensor *from,
+                                   struct sdx_tensor *to)
 {
     return sdx_prepare_step_on(px, "convert", run_convert, NULL,
-                               sdx_prepare_parts((double)from->count, CONVERT_GRAIN, from->count), 0, 1, &from, 1, &to);
+                               sdx_prepare_parts((double)from->count, CONVERT_GRAIN, from->count),
+                               0, 1, &from, 1, &to);
 }
 
-/* The f32 twin of an input: converted once when constant, by a step otherwise. NULL: error is set. */
+/* The f32 twin of an input: converted once when constant, by a step otherwise. NULL: error is set.
+ */
 static struct sdx_tensor *widen_input(struct sdx_prepare *px, struct sdx_tensor *in)
 {
     if (!in->is_constant) {
@@ -184,15 +208,18 @@ static struct sdx_tensor *widen_input(struct sdx_prepare *px, struct sdx_tensor 
     if (!wide) return NULL;
     wide->is_constant = true;
     wide->in_model = in->in_model;
-    wide->data = (void *)(uintptr_t)host_of(px)->pack(px, in, "f32", 0, wide->bytes, pack_convert, in);
+    wide->data =
+        (void *)(uintptr_t)host_of(px)->pack(px, in, "f32", 0, wide->bytes, pack_convert, in);
     return wide->data ? wide : NULL;
 }
 
 enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op *op)
 {
     bool narrow = false;
-    for (int i = 0; i < px->count_in; i++) narrow = narrow || is_narrow(px->in[i]);
-    for (int k = 0; k < px->count_out; k++) narrow = narrow || is_narrow(px->out[k]);
+    for (int i = 0; i < px->count_in; i++)
+        narrow = narrow || is_narrow(px->in[i]);
+    for (int k = 0; k < px->count_out; k++)
+        narrow = narrow || is_narrow(px->out[k]);
     if (!narrow || !(op->flags & SDX_OP_VIA_F32)) return op->prepare(px);
     struct sdx_tensor **in = sdx_prepare_alloc(px, ((size_t)px->count_in + 1) * sizeof *in);
     struct sdx_tensor **out = sdx_prepare_alloc(px, ((size_t)px->count_out + 1) * sizeof *out);

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shortens chains: Transpose of Transpose becomes one, Reshape of a view reads the view's input, and a Cast that
- * loses nothing is skipped by the Cast behind it. The first node dies when nobody else reads it. */
+ * Shortens chains: Transpose of Transpose becomes one, Reshape of a view reads the view's input,
+ * and a Cast that loses nothing is skipped by the Cast behind it. The first node dies when nobody
+ * else reads it. */
 #include "passes/passes.h"
 
-/* The node of the same graph that makes input 0 of `node`, when it is `op` of the standard's domain. */
-static const struct sdx_ir_node *maker(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, const char *op)
+/* The node of the same graph that makes input 0 of `node`, when it is `op` of the standard's
+ * domain. */
+static const struct sdx_ir_node *maker(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                                       const char *op)
 {
     int32_t v = node->count_inputs ? node->inputs[0] : -1;
     if (v < 0 || g->values[v].producer < 0 || g->values[v].constant) return NULL;
     const struct sdx_ir_node *from = &g->nodes[g->values[v].producer];
-    bool fits = !from->is_dead && !from->domain.len && sdx_str_is(from->op_type, op) && from->inputs[0] >= 0;
+    bool fits = !from->is_dead && !from->domain.len && sdx_str_is(from->op_type, op) &&
+                from->inputs[0] >= 0;
     return fits ? from : NULL;
 }
 
-static enum sdx_status join_transposes(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                                       struct sdx_ir_node *node, bool *changed)
+static enum sdx_status join_transposes(struct sdx_context *cx, struct sdx_ir *ir,
+                                       struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                                       bool *changed)
 {
     const struct sdx_ir_node *first = maker(g, node, "Transpose");
     int64_t count_a = 0, count_b = 0;
@@ -41,7 +46,8 @@ static bool is_absolute(const struct sdx_ir_graph *g, const struct sdx_ir_node *
 {
     if (node->count_inputs < 2 || node->inputs[1] < 0) return false;
     const struct sdx_tensor *shape = g->values[node->inputs[1]].constant;
-    if (!shape || shape->dtype != SDX_I64 || g->values[node->inputs[1]].flags & SDX_IR_INPUT) return false;
+    if (!shape || shape->dtype != SDX_I64 || g->values[node->inputs[1]].flags & SDX_IR_INPUT)
+        return false;
     for (int64_t i = 0; i < shape->count; i++)
         if (((const int64_t *)shape->data)[i] == 0) return false;
     return true;
@@ -64,10 +70,13 @@ static bool is_lossless(int from, int to)
 {
     if (from == SDX_BOOL) return to != SDX_STRING && !sdx_dtype_is_complex(to);
     switch (from) {
-    case SDX_F16: case SDX_BF16: return to == SDX_F32 || to == SDX_F64;
+    case SDX_F16:
+    case SDX_BF16: return to == SDX_F32 || to == SDX_F64;
     case SDX_F32: return to == SDX_F64;
-    case SDX_I8: return to == SDX_I16 || to == SDX_I32 || to == SDX_I64 || to == SDX_F32 || to == SDX_F64;
-    case SDX_U8: return to == SDX_I16 || to == SDX_I32 || to == SDX_I64 || to == SDX_F32 || to == SDX_F64;
+    case SDX_I8:
+        return to == SDX_I16 || to == SDX_I32 || to == SDX_I64 || to == SDX_F32 || to == SDX_F64;
+    case SDX_U8:
+        return to == SDX_I16 || to == SDX_I32 || to == SDX_I64 || to == SDX_F32 || to == SDX_F64;
     case SDX_I16: return to == SDX_I32 || to == SDX_I64 || to == SDX_F32 || to == SDX_F64;
     case SDX_I32: return to == SDX_I64 || to == SDX_F64;
     default: return false;
@@ -78,7 +87,8 @@ static void skip_cast(const struct sdx_ir_graph *g, struct sdx_ir_node *node, bo
 {
     const struct sdx_ir_node *first = maker(g, node, "Cast");
     if (!first) return;
-    int from = g->values[first->inputs[0]].type.dtype, through = (int)sdx_ir_attr_int(first, "to", 0);
+    int from = g->values[first->inputs[0]].type.dtype,
+        through = (int)sdx_ir_attr_int(first, "to", 0);
     if (!is_lossless(from, through)) return;
     node->inputs[0] = first->inputs[0];
     *changed = true;
@@ -91,9 +101,12 @@ enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool 
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             if (node->is_dead || node->domain.len) continue;
-            if (sdx_str_is(node->op_type, "Transpose")) SDX_TRY(join_transposes(cx, ir, g, node, changed));
-            else if (sdx_str_is(node->op_type, "Reshape")) join_reshapes(g, node, changed);
-            else if (sdx_str_is(node->op_type, "Cast")) skip_cast(g, node, changed);
+            if (sdx_str_is(node->op_type, "Transpose"))
+                SDX_TRY(join_transposes(cx, ir, g, node, changed));
+            else if (sdx_str_is(node->op_type, "Reshape"))
+                join_reshapes(g, node, changed);
+            else if (sdx_str_is(node->op_type, "Cast"))
+                skip_cast(g, node, changed);
         }
     }
     return SDX_OK;

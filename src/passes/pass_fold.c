@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Constant folding: nodes whose inputs are all constants are evaluated once. Results larger than 1 MiB that are
- * larger than their inputs stay nodes, so that a small file cannot grow without bound. */
+ * Constant folding: nodes whose inputs are all constants are evaluated once. Results larger than 1
+ * MiB that are larger than their inputs stay nodes, so that a small file cannot grow without bound.
+ */
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
@@ -17,8 +18,8 @@ static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t gra
     return NULL;
 }
 
-static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph, struct sdx_ir_node *node,
-                                 bool *folded)
+static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                                 struct sdx_ir_node *node, bool *folded)
 {
     struct sdx_ir_graph *g = &ir->graphs[graph];
     const struct sdx_tensor *in_small[16] = {0}, **in = in_small;
@@ -39,15 +40,19 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
     enum sdx_status status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
     if (status != SDX_OK)
-        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name), SDX_STR_ARG(node->op_type));
+        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
+                              SDX_STR_ARG(node->op_type));
     for (int k = 0; *folded && k < node->count_outputs; k++) {
         if (node->outputs[k] < 0) continue;
         struct sdx_ir_value *v = &g->values[node->outputs[k]];
         out[k]->in_model = true;
         v->constant = out[k];
         v->producer = -1;
-        v->type = (struct sdx_type){.kind = SDX_KIND_TENSOR, .dtype = out[k]->dtype, .has_shape = true,
-                                    .rank = out[k]->rank, .dims = out[k]->dims};
+        v->type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                    .dtype = out[k]->dtype,
+                                    .has_shape = true,
+                                    .rank = out[k]->rank,
+                                    .dims = out[k]->dims};
     }
     if (*folded) node->is_dead = true;
     return SDX_OK;

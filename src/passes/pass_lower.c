@@ -6,7 +6,8 @@
 
 enum { ROUNDS_MAX = 16 };
 
-/* Version of the standard's operators beside the node: its own, or the model's for other domains. */
+/* Version of the standard's operators beside the node: its own, or the model's for other domains.
+ */
 static int64_t standard_version(const struct sdx_ir *ir, const struct sdx_ir_node *node)
 {
     if (node->domain.len == 0) return node->opset;
@@ -16,7 +17,8 @@ static int64_t standard_version(const struct sdx_ir *ir, const struct sdx_ir_nod
     return sdx_schema_opset_newest;
 }
 
-static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph, int32_t node)
+static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                                  int32_t node)
 {
     struct sdx_lower lx = {.cx = cx, .ir = ir, .graph = &ir->graphs[graph], .node = node};
     lx.opset = standard_version(ir, &ir->graphs[graph].nodes[node]);
@@ -24,7 +26,8 @@ static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int
     if (status == SDX_OK) status = lx.status;
     struct sdx_ir_node *done = &ir->graphs[graph].nodes[node];
     if (status != SDX_OK)
-        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(done->name), SDX_STR_ARG(done->op_type));
+        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(done->name),
+                              SDX_STR_ARG(done->op_type));
     done->is_dead = true;
     return SDX_OK;
 }

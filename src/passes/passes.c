@@ -32,7 +32,8 @@ enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_le
 #if defined(SDX_ASSERTS) && SDX_ASSERTS
             SDX_TRY(sdx_ir_verify(cx, ir));
 #endif
-            sdx_log(cx, SDX_LOG_DEBUG, "passes", "%s: %d nodes in the main graph", passes[p].name, ir->graphs[0].count_nodes);
+            sdx_log(cx, SDX_LOG_DEBUG, "passes", "%s: %d nodes in the main graph", passes[p].name,
+                    ir->graphs[0].count_nodes);
         }
         if (!any) break;
     }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Graph to graph: one pass a file, one ordered list (passes.c). Every pass keeps the meaning of the graph and
- * leaves it valid for sdx_ir_verify; dead nodes are marked and removed by the clean pass. */
+ * Graph to graph: one pass a file, one ordered list (passes.c). Every pass keeps the meaning of the
+ * graph and leaves it valid for sdx_ir_verify; dead nodes are marked and removed by the clean pass.
+ */
 #ifndef SDX_PASSES_PASSES_H
 #define SDX_PASSES_PASSES_H
 
 #include "ops/op.h"
 
-/* Bytes that folded constants may take together with what they replace no more than this factor or floor. */
+/* Bytes that folded constants may take together with what they replace no more than this factor or
+ * floor. */
 enum { SDX_FOLD_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* Sets *changed when it did something. */
@@ -20,5 +22,6 @@ enum sdx_status sdx_pass_batch_norm(struct sdx_context *cx, struct sdx_ir *ir, b
 enum sdx_status sdx_pass_dead(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 
 /* Runs all passes of a level on a bound and inferred IR. */
-SDX_MUST_CHECK enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level);
+SDX_MUST_CHECK enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir,
+                                              sdx_level level);
 #endif

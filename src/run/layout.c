@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The memory planner: blocks with lifetimes get offsets in one slab. Largest first, each in the smallest gap
- * that fits among the blocks that live at the same time (Pisarchyk and Lee 2020, greedy by size). */
+ * The memory planner: blocks with lifetimes get offsets in one slab. Largest first, each in the
+ * smallest gap that fits among the blocks that live at the same time (Pisarchyk and Lee 2020,
+ * greedy by size). */
 #include <stdlib.h>
 
 #include "run/runner.h"
@@ -11,14 +12,17 @@ static int compare_sizes(const void *a, const void *b)
 {
     const struct sdx_block *const *x = a, *const *y = b;
     if ((*x)->size != (*y)->size) return (*x)->size > (*y)->size ? -1 : 1;
-    return (*x)->first < (*y)->first ? -1 : (*x)->first > (*y)->first ? 1 : (*x < *y ? -1 : *x > *y);
+    return (*x)->first < (*y)->first   ? -1
+           : (*x)->first > (*y)->first ? 1
+                                       : (*x < *y ? -1 : *x > *y);
 }
 
-enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work, struct sdx_block *blocks, int32_t count,
-                           size_t *slab_size)
+enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work, struct sdx_block *blocks,
+                           int32_t count, size_t *slab_size)
 {
     struct sdx_block **order = sdx_arena_array(work, (size_t)count + 1, sizeof *order);
-    struct sdx_block **placed = sdx_arena_array(work, (size_t)count + 1, sizeof *placed); /* by offset */
+    struct sdx_block **placed =
+        sdx_arena_array(work, (size_t)count + 1, sizeof *placed); /* by offset */
     if (!order || !placed) return SDX_FAIL_MEMORY(cx);
     for (int32_t i = 0; i < count; i++) {
         order[i] = &blocks[i];
@@ -44,7 +48,8 @@ enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work, struc
         if (!sdx_add_size(b->offset, b->size, &top)) return SDX_FAIL_MEMORY(cx);
         if (top > total) total = top;
         int32_t at = i;
-        for (; at > 0 && placed[at - 1]->offset > b->offset; at--) placed[at] = placed[at - 1];
+        for (; at > 0 && placed[at - 1]->offset > b->offset; at--)
+            placed[at] = placed[at - 1];
         placed[at] = b;
     }
     *slab_size = total;

@@ -19,8 +19,8 @@ static void keep_first(const char *text, void *user)
     if (!first->text[0]) snprintf(first->text, sizeof first->text, "%s", text);
 }
 
-static enum sdx_status read_message(struct sdx_context *cx, struct sdx_model *m, const char *path, const void *bytes,
-                                    size_t size)
+static enum sdx_status read_message(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                                    const void *bytes, size_t size)
 {
     const char *folder = NULL;
     if (path) {
@@ -34,11 +34,14 @@ static enum sdx_status read_message(struct sdx_context *cx, struct sdx_model *m,
     return sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message);
 }
 
-/* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the first is kept. */
-static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, bool check, struct sdx_faults *faults)
+/* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the
+ * first is kept. */
+static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, bool check,
+                                struct sdx_faults *faults)
 {
     if (check) {
-        enum sdx_status status = sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
+        enum sdx_status status =
+            sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
         if (status != SDX_OK) return status;
     }
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
@@ -46,8 +49,8 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
     return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, NULL, NULL);
 }
 
-static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const char *path, const void *bytes,
-                            size_t size, bool check)
+static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                            const void *bytes, size_t size, bool check)
 {
     SDX_TRY(read_message(cx, m, path, bytes, size));
     struct first_fault first = {{0}};
@@ -56,7 +59,8 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     if (status == SDX_BAD_MODEL && first.text[0]) {
         sdx_context_clear(cx);
         if (faults.count > 1)
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "%s (and %lld more faults)", first.text, (long long)faults.count - 1);
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "%s (and %lld more faults)", first.text,
+                            (long long)faults.count - 1);
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%s", first.text);
     }
     SDX_TRY(status);
@@ -78,22 +82,28 @@ static struct sdx_model *new_model(struct sdx_context *cx, size_t limit)
 }
 
 /* What happens inside uses the model's memory; the failure is told to the caller's context. */
-static enum sdx_status tell(struct sdx_context *cx, struct sdx_model *m, const char *path, enum sdx_status status)
+static enum sdx_status tell(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                            enum sdx_status status)
 {
     if (status == SDX_OK) return SDX_OK;
-    if (path && !strstr(m->cx.error.text, path)) return SDX_FAIL(cx, status, "%s: %s", path, m->cx.error.text);
+    if (path && !strstr(m->cx.error.text, path))
+        return SDX_FAIL(cx, status, "%s: %s", path, m->cx.error.text);
     return SDX_FAIL(cx, status, "%s", m->cx.error.text);
 }
 
-enum sdx_status sdx_model_create(struct sdx_context *cx, const char *path, const void *bytes, size_t size,
-                                 const struct sdx_model_options *options, struct sdx_model **out)
+enum sdx_status sdx_model_create(struct sdx_context *cx, const char *path, const void *bytes,
+                                 size_t size, const struct sdx_model_options *options,
+                                 struct sdx_model **out)
 {
     *out = NULL;
     struct sdx_model *m = new_model(cx, options->memory_limit);
     if (!m) return SDX_FAIL_MEMORY(cx);
-    enum sdx_status status = tell(cx, m, path, load(&m->cx, m, path, bytes, size, options->check_fully));
-    if (status == SDX_OK) *out = m;
-    else sdx_model_free(m);
+    enum sdx_status status =
+        tell(cx, m, path, load(&m->cx, m, path, bytes, size, options->check_fully));
+    if (status == SDX_OK)
+        *out = m;
+    else
+        sdx_model_free(m);
     return status;
 }
 
@@ -101,7 +111,8 @@ void sdx_model_free(struct sdx_model *m)
 {
     if (!m) return;
     struct sdx_mem *mem = m->mem.parent;
-    for (struct sdx_model_graph *g = m->graphs; g; g = g->next) sdx_ir_deinit(g->ir);
+    for (struct sdx_model_graph *g = m->graphs; g; g = g->next)
+        sdx_ir_deinit(g->ir);
     if (m->ir) sdx_ir_deinit(m->ir);
     sdx_store_destroy(m->store);
     if (m->external.arena) sdx_external_deinit(&m->external);
@@ -119,13 +130,16 @@ static void fix_old_inputs(struct sdx_ir *ir)
     int32_t kept = 0;
     for (int32_t i = 0; i < g->count_inputs; i++) {
         struct sdx_ir_value *v = &g->values[g->inputs[i]];
-        if (v->constant) v->flags &= ~(uint32_t)SDX_IR_INPUT;
-        else g->inputs[kept++] = g->inputs[i];
+        if (v->constant)
+            v->flags &= ~(uint32_t)SDX_IR_INPUT;
+        else
+            g->inputs[kept++] = g->inputs[i];
     }
     g->count_inputs = kept;
 }
 
-static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level, struct sdx_ir **out)
+static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
+                                  struct sdx_ir **out)
 {
     struct sdx_ir *ir = NULL;
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &ir));
@@ -133,8 +147,10 @@ static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, s
     enum sdx_status status = sdx_ops_bind(cx, ir, true);
     if (status == SDX_OK) status = sdx_infer_model(cx, ir, NULL, NULL);
     if (status == SDX_OK) status = sdx_passes_run(cx, ir, level);
-    if (status == SDX_OK) *out = ir;
-    else sdx_ir_deinit(ir);
+    if (status == SDX_OK)
+        *out = ir;
+    else
+        sdx_ir_deinit(ir);
     return status;
 }
 
@@ -162,8 +178,8 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
     return status;
 }
 
-enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const void *bytes, size_t size,
-                                sdx_text_fn fault, void *user)
+enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const void *bytes,
+                                size_t size, sdx_text_fn fault, void *user)
 {
     struct sdx_model *m = new_model(cx, 0);
     if (!m) return SDX_FAIL_MEMORY(cx);
@@ -178,7 +194,8 @@ enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const 
     if (status == SDX_BAD_MODEL)
         status = SDX_FAIL(cx, SDX_BAD_MODEL, "%s%s%lld fault%s", path ? path : "", path ? ": " : "",
                           (long long)faults.count, faults.count == 1 ? "" : "s");
-    else status = tell(cx, m, path, status);
+    else
+        status = tell(cx, m, path, status);
     sdx_model_free(m);
     return status;
 }

@@ -13,13 +13,15 @@ static const char *text_of(struct sdx_arena *arena, struct sdx_str s, bool *ok)
     return text;
 }
 
-static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v, struct sdx_value_info *info)
+static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v,
+                           struct sdx_value_info *info)
 {
     bool ok = true;
     char text[512];
     const struct sdx_type *type = &v->type;
     const struct sdx_type *inner = type;
-    while ((inner->kind == SDX_KIND_SEQUENCE || inner->kind == SDX_KIND_OPTIONAL || inner->kind == SDX_KIND_MAP) &&
+    while ((inner->kind == SDX_KIND_SEQUENCE || inner->kind == SDX_KIND_OPTIONAL ||
+            inner->kind == SDX_KIND_MAP) &&
            inner->elem)
         inner = inner->elem;
     info->name = text_of(&m->arena, v->name, &ok);
@@ -28,14 +30,16 @@ static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v, st
     info->key_dtype = type->key_dtype ? type->key_dtype : inner->key_dtype;
     info->rank = type->has_shape ? type->rank : -1;
     info->optional = v->constant != NULL;
-    info->type = text_of(&m->arena, sdx_str(sdx_ir_type_describe(m->ir, type, text, sizeof text)), &ok);
+    info->type =
+        text_of(&m->arena, sdx_str(sdx_ir_type_describe(m->ir, type, text, sizeof text)), &ok);
     if (info->rank > 0) {
         int64_t *dims = sdx_arena_array(&m->arena, (size_t)type->rank, sizeof *dims);
         const char **names = sdx_arena_array(&m->arena, (size_t)type->rank, sizeof *names);
         if (!dims || !names) return false;
         for (int d = 0; d < type->rank; d++) {
             dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-            if (type->dims[d] < -1) names[d] = text_of(&m->arena, m->ir->symbols[-type->dims[d] - 2], &ok);
+            if (type->dims[d] < -1)
+                names[d] = text_of(&m->arena, m->ir->symbols[-type->dims[d] - 2], &ok);
         }
         info->dims = dims;
         info->dim_names = names;
@@ -55,7 +59,8 @@ static enum sdx_status describe_values(struct sdx_context *cx, struct sdx_model 
         if (!describe_value(m, v, &m->inputs[m->count_inputs++])) return SDX_FAIL_MEMORY(cx);
     }
     for (int32_t i = 0; i < g->count_outputs; i++)
-        if (!describe_value(m, &g->values[g->outputs[i]], &m->outputs[m->count_outputs++])) return SDX_FAIL_MEMORY(cx);
+        if (!describe_value(m, &g->values[g->outputs[i]], &m->outputs[m->count_outputs++]))
+            return SDX_FAIL_MEMORY(cx);
     return SDX_OK;
 }
 
@@ -111,7 +116,8 @@ static void count_parameters(struct sdx_model *m)
         for (int32_t n = 0; n < graph->count_nodes; n++) {
             const struct sdx_ir_node *node = &graph->nodes[n];
             f->count_nodes++;
-            const struct sdx_ir_attr *a = sdx_str_is(node->op_type, "Constant") ? sdx_ir_attr(node, "value") : NULL;
+            const struct sdx_ir_attr *a =
+                sdx_str_is(node->op_type, "Constant") ? sdx_ir_attr(node, "value") : NULL;
             if (!a || !a->tensor) continue;
             f->parameters += a->tensor->count;
             f->parameter_bytes += a->tensor->bytes;
@@ -139,7 +145,8 @@ static enum sdx_status count_macs(struct sdx_context *cx, struct sdx_model *m)
             bool known = types && in;
             bool complete = true;
             for (int i = 0; known && i < count; i++) {
-                int32_t v = i < node->count_inputs ? node->inputs[i] : node->outputs[i - node->count_inputs];
+                int32_t v = i < node->count_inputs ? node->inputs[i]
+                                                   : node->outputs[i - node->count_inputs];
                 if (v < 0) continue;
                 types[i] = graph->values[v].type;
                 if (types[i].kind != SDX_KIND_TENSOR || !types[i].has_shape) complete = false;
@@ -161,8 +168,14 @@ static enum sdx_status count_macs(struct sdx_context *cx, struct sdx_model *m)
                 continue;
             }
             struct sdx_cost cost = {0};
-            struct sdx_infer ix = {.cx = cx, .arena = &work, .ir = m->ir, .node = node, .opset = node->opset,
-                                   .count_in = node->count_inputs, .count_out = node->count_outputs, .in = in,
+            struct sdx_infer ix = {.cx = cx,
+                                   .arena = &work,
+                                   .ir = m->ir,
+                                   .node = node,
+                                   .opset = node->opset,
+                                   .count_in = node->count_inputs,
+                                   .count_out = node->count_outputs,
+                                   .in = in,
                                    .out = types + node->count_inputs};
             node->op->cost(&ix, &cost);
             macs += cost.macs;
@@ -190,7 +203,8 @@ static enum sdx_status count_ops(struct sdx_context *cx, struct sdx_model *m)
         const struct sdx_ir_graph *graph = &m->ir->graphs[g];
         for (int32_t n = 0; n < graph->count_nodes && ok; n++) {
             const struct sdx_ir_node *node = &graph->nodes[n];
-            char *key = sdx_arena_printf(&m->arena, "%.*s:%.*s", SDX_STR_ARG(node->domain), SDX_STR_ARG(node->op_type));
+            char *key = sdx_arena_printf(&m->arena, "%.*s:%.*s", SDX_STR_ARG(node->domain),
+                                         SDX_STR_ARG(node->op_type));
             if (!key) {
                 ok = false;
                 break;
@@ -198,7 +212,8 @@ static enum sdx_status count_ops(struct sdx_context *cx, struct sdx_model *m)
             int32_t at = sdx_map_get(&map, sdx_str(key));
             if (at < 0) {
                 if (m->count_op_uses == capacity) {
-                    struct sdx_op_use *more = sdx_arena_array(&m->arena, (size_t)capacity * 2 + 64, sizeof *more);
+                    struct sdx_op_use *more =
+                        sdx_arena_array(&m->arena, (size_t)capacity * 2 + 64, sizeof *more);
                     if (!more) {
                         ok = false;
                         break;
@@ -209,11 +224,14 @@ static enum sdx_status count_ops(struct sdx_context *cx, struct sdx_model *m)
                 }
                 at = m->count_op_uses++;
                 m->op_uses[at] = (struct sdx_op_use){
-                    .domain = text_of(&m->arena, node->domain.len ? node->domain : SDX_STR("ai.onnx"), &ok),
+                    .domain = text_of(&m->arena,
+                                      node->domain.len ? node->domain : SDX_STR("ai.onnx"), &ok),
                     .name = text_of(&m->arena, node->op_type, &ok),
                     .opset = (int)node->opset,
-                    .unsupported = node->op ? NULL
-                                            : sdx_arena_printf(&m->arena, "no kernel for version %lld", (long long)node->opset)};
+                    .unsupported = node->op
+                                       ? NULL
+                                       : sdx_arena_printf(&m->arena, "no kernel for version %lld",
+                                                          (long long)node->opset)};
                 ok = ok && sdx_map_put(&map, sdx_str(key), at);
             }
             m->op_uses[at].count++;
@@ -221,7 +239,8 @@ static enum sdx_status count_ops(struct sdx_context *cx, struct sdx_model *m)
     }
     sdx_map_deinit(&map);
     if (!ok) return SDX_FAIL_MEMORY(cx);
-    if (m->count_op_uses) qsort(m->op_uses, (size_t)m->count_op_uses, sizeof *m->op_uses, compare_uses);
+    if (m->count_op_uses)
+        qsort(m->op_uses, (size_t)m->count_op_uses, sizeof *m->op_uses, compare_uses);
     return SDX_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running: choose or make the segment whose watches hold, bind memory, run its steps over the pool, go on to
- * the next; then hand out the results. */
+ * Running: choose or make the segment whose watches hold, bind memory, run its steps over the pool,
+ * go on to the next; then hand out the results. */
 #include "run/runner.h"
 
 #include "base/thread_pool.h"
@@ -67,14 +67,21 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
     for (int32_t n = 0; n < g->count_nodes; n++) {
         const struct sdx_ir_node *node = &g->nodes[n];
         if (node->is_dead) continue;
-        for (int i = 0; i < node->count_inputs; i++) note_use(r->slots, node->inputs[i], n);
-        for (int i = 0; i < node->count_captures; i++) note_use(r->slots, node->captures[i], n);
+        for (int i = 0; i < node->count_inputs; i++)
+            note_use(r->slots, node->inputs[i], n);
+        for (int i = 0; i < node->count_captures; i++)
+            note_use(r->slots, node->captures[i], n);
     }
-    for (int32_t o = 0; o < g->count_outputs; o++) r->slots[g->outputs[o]].last_use = SDX_TIME_FOREVER;
+    for (int32_t o = 0; o < g->count_outputs; o++)
+        r->slots[g->outputs[o]].last_use = SDX_TIME_FOREVER;
     if (!r->is_body) claim_outputs(r);
     for (int w = 0; w < shared->threads; w++)
-        r->workers[w] = (struct sdx_exec){.cx = cx, .worker = w, .cancel = &shared->cancel, .pool = shared->pool,
-                                          .threads = shared->threads, .host = r};
+        r->workers[w] = (struct sdx_exec){.cx = cx,
+                                          .worker = w,
+                                          .cancel = &shared->cancel,
+                                          .pool = shared->pool,
+                                          .threads = shared->threads,
+                                          .host = r};
     return SDX_OK;
 }
 
@@ -86,9 +93,11 @@ void sdx_runner_deinit(struct sdx_runner *r)
         next = s->next;
         sdx_segment_destroy(s);
     }
-    for (int d = 0; d < r->count_slabs; d++) sdx_mem_free(mem, r->slabs[d].data);
+    for (int d = 0; d < r->count_slabs; d++)
+        sdx_mem_free(mem, r->slabs[d].data);
     sdx_mem_free(mem, r->slabs);
-    for (int w = 0; r->workers && w < r->shared->threads; w++) sdx_mem_free(mem, r->workers[w].scratch);
+    for (int w = 0; r->workers && w < r->shared->threads; w++)
+        sdx_mem_free(mem, r->workers[w].scratch);
     sdx_arena_deinit(&r->arena);
     r->shared = NULL;
 }
@@ -100,8 +109,8 @@ static enum sdx_status run_body(struct sdx_exec *x, struct sdx_body *body, int c
 {
     struct sdx_runner *r = &((struct sdx_body_runner *)body)->runner;
     if (count_in != r->g->count_inputs)
-        return SDX_FAIL(x->cx, SDX_BAD_MODEL, "body \"%.*s\" has %d inputs, expected %d", SDX_STR_ARG(r->g->name),
-                        r->g->count_inputs, count_in);
+        return SDX_FAIL(x->cx, SDX_BAD_MODEL, "body \"%.*s\" has %d inputs, expected %d",
+                        SDX_STR_ARG(r->g->name), r->g->count_inputs, count_in);
     SDX_TRY(sdx_runner_run(r, in, NULL, NULL));
     *out = r->outputs;
     return SDX_OK;
@@ -130,14 +139,16 @@ static bool holds(const struct sdx_segment *s)
         if (t->kind != w->kind || t->dtype != w->dtype || t->rank != w->rank) return false;
         for (int d = 0; d < w->rank; d++)
             if (t->dims[d] != w->dims[d]) return false;
-        if (w->bytes && (t->bytes != w->size || memcmp(t->data, w->bytes, w->size) != 0)) return false;
+        if (w->bytes && (t->bytes != w->size || memcmp(t->data, w->bytes, w->size) != 0))
+            return false;
     }
     return true;
 }
 
-/* The variant that fits, moved to the front; or a new one. Drops the one not used for longest beyond the limit. */
-static enum sdx_status choose(struct sdx_runner *r, struct sdx_segment **variants, int depth, int32_t node_begin,
-                              struct sdx_segment **out)
+/* The variant that fits, moved to the front; or a new one. Drops the one not used for longest
+ * beyond the limit. */
+static enum sdx_status choose(struct sdx_runner *r, struct sdx_segment **variants, int depth,
+                              int32_t node_begin, struct sdx_segment **out)
 {
     int count = 0;
     struct sdx_segment **last = NULL;
@@ -171,7 +182,8 @@ static enum sdx_status bind_slab(struct sdx_runner *r, struct sdx_segment *s)
     struct sdx_context *cx = r->shared->cx;
     if (s->depth >= r->count_slabs) {
         size_t count = (size_t)s->depth + 8;
-        struct sdx_slab *slabs = sdx_mem_realloc(cx->mem, SDX_MEM_PLAN, r->slabs, count * sizeof *slabs);
+        struct sdx_slab *slabs =
+            sdx_mem_realloc(cx->mem, SDX_MEM_PLAN, r->slabs, count * sizeof *slabs);
         if (!slabs) return SDX_FAIL_MEMORY(cx);
         memset(slabs + r->count_slabs, 0, (count - (size_t)r->count_slabs) * sizeof *slabs);
         r->slabs = slabs;
@@ -187,7 +199,8 @@ static enum sdx_status bind_slab(struct sdx_runner *r, struct sdx_segment *s)
         slab->size = size;
     }
     if (s->bound != slab->data) {
-        for (int32_t i = 0; i < s->count_placed; i++) s->placed[i].tensor->data = (char *)slab->data + s->placed[i].offset;
+        for (int32_t i = 0; i < s->count_placed; i++)
+            s->placed[i].tensor->data = (char *)slab->data + s->placed[i].offset;
         s->bound = slab->data;
     }
     if (s->scratch > r->scratch) {
@@ -205,8 +218,8 @@ static enum sdx_status bind_slab(struct sdx_runner *r, struct sdx_segment *s)
 }
 
 /* Memory of the results that this segment's steps write directly. made[o] is set for each. */
-static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *s, struct sdx_tensor **results,
-                                      struct sdx_tensor **made)
+static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *s,
+                                      struct sdx_tensor **results, struct sdx_tensor **made)
 {
     struct sdx_context *cx = r->shared->cx;
     for (int32_t i = 0; i < s->count_externals; i++) {
@@ -216,7 +229,8 @@ static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *
         if (to && (to->kind != SDX_KIND_TENSOR || to->dtype != t->dtype || to->bytes != t->bytes)) {
             char a[200], b[200];
             return SDX_FAIL(cx, SDX_BAD_INPUT, "output \"%.*s\" was bound to %s, expected %s",
-                            SDX_STR_ARG(r->g->values[r->g->outputs[o]].name), sdx_tensor_describe(to, a, sizeof a),
+                            SDX_STR_ARG(r->g->values[r->g->outputs[o]].name),
+                            sdx_tensor_describe(to, a, sizeof a),
                             sdx_tensor_describe(t, b, sizeof b));
         }
         if (!to) {
@@ -255,8 +269,10 @@ static void run_part(void *arg, int64_t part, int worker)
     struct job *job = arg;
     if (atomic_load_explicit(&job->status, memory_order_relaxed)) return;
     enum sdx_status status = SDX_OK;
-    if (atomic_load_explicit(&job->r->shared->cancel, memory_order_relaxed)) status = SDX_CANCELLED;
-    else status = job->step->run(&job->r->workers[worker], job->step, part);
+    if (atomic_load_explicit(&job->r->shared->cancel, memory_order_relaxed))
+        status = SDX_CANCELLED;
+    else
+        status = job->step->run(&job->r->workers[worker], job->step, part);
     if (status != SDX_OK) atomic_store_explicit(&job->status, (int)status, memory_order_relaxed);
 }
 
@@ -268,7 +284,8 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 
-static enum sdx_status say_where(const struct sdx_runner *r, const struct sdx_step *step, enum sdx_status status)
+static enum sdx_status say_where(const struct sdx_runner *r, const struct sdx_step *step,
+                                 enum sdx_status status)
 {
     struct sdx_context *cx = r->shared->cx;
     if (status == SDX_CANCELLED) return SDX_FAIL(cx, SDX_CANCELLED, "the run was cancelled");
@@ -280,13 +297,15 @@ static enum sdx_status say_where(const struct sdx_runner *r, const struct sdx_st
         if (!step->in[i]) continue;
         const char *comma = inputs.len ? ", " : "";
         if (i < node->count_inputs && node->inputs[i] >= 0 && step->count_in == node->count_inputs)
-            sdx_text_add(&inputs, "%s%.*s ", comma, SDX_STR_ARG(r->g->values[node->inputs[i]].name));
-        else sdx_text_add(&inputs, "%s", comma);
+            sdx_text_add(&inputs, "%s%.*s ", comma,
+                         SDX_STR_ARG(r->g->values[node->inputs[i]].name));
+        else
+            sdx_text_add(&inputs, "%s", comma);
         sdx_text_add(&inputs, "%s", sdx_tensor_describe(step->in[i], shape, sizeof shape));
     }
     (void)SDX_FAIL(cx, status, "failed"); /* kept only when the kernel gave no text */
-    status = sdx_fail_where(cx, "node \"%.*s\" (%.*s: %.400s)", SDX_STR_ARG(node->name), SDX_STR_ARG(node->op_type),
-                            sdx_text_get(&inputs));
+    status = sdx_fail_where(cx, "node \"%.*s\" (%.*s: %.400s)", SDX_STR_ARG(node->name),
+                            SDX_STR_ARG(node->op_type), sdx_text_get(&inputs));
     sdx_text_deinit(&inputs);
     return status;
 }
@@ -296,12 +315,14 @@ static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s)
     struct sdx_run_shared *shared = r->shared;
     for (int32_t i = 0; i < s->list.count; i++) {
         const struct sdx_step *step = &s->list.steps[i];
-        if (atomic_load_explicit(&shared->cancel, memory_order_relaxed)) return say_where(r, step, SDX_CANCELLED);
+        if (atomic_load_explicit(&shared->cancel, memory_order_relaxed))
+            return say_where(r, step, SDX_CANCELLED);
         int64_t begin = shared->profile ? sdx_clock_ns() : 0;
         enum sdx_status status = run_step(r, step);
         if (status != SDX_OK) return say_where(r, step, status);
         if (shared->profile)
-            sdx_profile_record(shared->profile, s->profile_rows[i], begin, sdx_clock_ns(), shared->run_begin_ns);
+            sdx_profile_record(shared->profile, s->profile_rows[i], begin, sdx_clock_ns(),
+                               shared->run_begin_ns);
     }
     return SDX_OK;
 }
@@ -331,8 +352,8 @@ static void bind_input(struct sdx_tensor *header, const struct sdx_tensor *feed)
 }
 
 /* Results that were not made in place are copied; shapes of views are put right. */
-static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **results, struct sdx_tensor **made,
-                                    const bool *wanted)
+static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **results,
+                                    struct sdx_tensor **made, const bool *wanted)
 {
     struct sdx_context *cx = r->shared->cx;
     for (int32_t o = 0; o < r->g->count_outputs; o++) {
@@ -340,12 +361,14 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
         if (wanted && !wanted[o]) continue;
         if (results[o]) {
             if (results[o]->data == t->data && results[o]->kind == SDX_KIND_TENSOR) continue;
-            if (results[o]->kind != t->kind || results[o]->dtype != t->dtype || t->kind != SDX_KIND_TENSOR ||
-                t->dtype == SDX_STRING || !sdx_dims_equal(results[o]->dims, results[o]->rank, t->dims, t->rank)) {
+            if (results[o]->kind != t->kind || results[o]->dtype != t->dtype ||
+                t->kind != SDX_KIND_TENSOR || t->dtype == SDX_STRING ||
+                !sdx_dims_equal(results[o]->dims, results[o]->rank, t->dims, t->rank)) {
                 char a[200], b[200];
                 return SDX_FAIL(cx, SDX_BAD_INPUT, "output \"%.*s\" was bound to %s, expected %s",
                                 SDX_STR_ARG(r->g->values[r->g->outputs[o]].name),
-                                sdx_tensor_describe(results[o], a, sizeof a), sdx_tensor_describe(t, b, sizeof b));
+                                sdx_tensor_describe(results[o], a, sizeof a),
+                                sdx_tensor_describe(t, b, sizeof b));
             }
             if (t->bytes) memcpy(results[o]->data, t->data, t->bytes);
         } else if (!made[o]) {
@@ -356,21 +379,25 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
     }
     for (int32_t o = 0; o < r->g->count_outputs; o++) {
         if (results[o]) continue;
-        if (wanted && !wanted[o]) sdx_tensor_release(made[o]);
-        else results[o] = made[o];
+        if (wanted && !wanted[o])
+            sdx_tensor_release(made[o]);
+        else
+            results[o] = made[o];
         made[o] = NULL;
     }
     return SDX_OK;
 }
 
-static enum sdx_status run_path(struct sdx_runner *r, struct sdx_tensor **results, struct sdx_tensor **made)
+static enum sdx_status run_path(struct sdx_runner *r, struct sdx_tensor **results,
+                                struct sdx_tensor **made)
 {
     struct sdx_segment **variants = &r->plans;
     int32_t node_begin = 0;
     for (int depth = 0;; depth++) {
         struct sdx_segment *s = NULL;
         if (depth >= SDX_SEGMENTS_MAX)
-            return SDX_FAIL(r->shared->cx, SDX_NOT_SUPPORTED, "more than %d shapes depend on data", SDX_SEGMENTS_MAX);
+            return SDX_FAIL(r->shared->cx, SDX_NOT_SUPPORTED, "more than %d shapes depend on data",
+                            SDX_SEGMENTS_MAX);
         SDX_TRY(choose(r, variants, depth, node_begin, &s));
         SDX_TRY(bind_slab(r, s));
         if (results) SDX_TRY(bind_externals(r, s, results, made));
@@ -396,17 +423,20 @@ enum sdx_status sdx_runner_run(struct sdx_runner *r, const struct sdx_tensor *co
     }
     if (r->is_body) {
         SDX_TRY(run_path(r, NULL, NULL));
-        for (int32_t o = 0; o < g->count_outputs; o++) r->outputs[o] = r->slots[g->outputs[o]].tensor;
+        for (int32_t o = 0; o < g->count_outputs; o++)
+            r->outputs[o] = r->slots[g->outputs[o]].tensor;
         return SDX_OK;
     }
     struct sdx_tensor *small[16] = {0}, **made = small;
     if (g->count_outputs > 16) {
-        made = sdx_mem_calloc(r->shared->cx->mem, SDX_MEM_OTHER, (size_t)g->count_outputs, sizeof *made);
+        made = sdx_mem_calloc(r->shared->cx->mem, SDX_MEM_OTHER, (size_t)g->count_outputs,
+                              sizeof *made);
         if (!made) return SDX_FAIL_MEMORY(r->shared->cx);
     }
     enum sdx_status status = run_path(r, results, made);
     if (status == SDX_OK) status = give_results(r, results, made, wanted);
-    for (int32_t o = 0; o < g->count_outputs; o++) sdx_tensor_release(made[o]);
+    for (int32_t o = 0; o < g->count_outputs; o++)
+        sdx_tensor_release(made[o]);
     if (made != small) sdx_mem_free(r->shared->cx->mem, made);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packed constants: a chained hash table under a lock. Packing happens under the lock too: it is done once, and
- * a second session then waits for the result instead of repeating the work. */
+ * Packed constants: a chained hash table under a lock. Packing happens under the lock too: it is
+ * done once, and a second session then waits for the result instead of repeating the work. */
 #include "run/store.h"
 
 #include <pthread.h>
@@ -46,8 +46,8 @@ void sdx_store_destroy(struct sdx_store *store)
     sdx_mem_free(store->mem, store);
 }
 
-static void *pack_new(struct sdx_store *store, struct sdx_context *cx, struct entry **bucket, struct entry wanted,
-                      sdx_pack_fn *pack, void *arg)
+static void *pack_new(struct sdx_store *store, struct sdx_context *cx, struct entry **bucket,
+                      struct entry wanted, sdx_pack_fn *pack, void *arg)
 {
     struct entry *e = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, sizeof *e);
     wanted.packed = e ? sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, wanted.size) : NULL;
@@ -65,15 +65,18 @@ static void *pack_new(struct sdx_store *store, struct sdx_context *cx, struct en
 }
 
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
-                          const struct sdx_tensor *constant, const char *key, int64_t variant, size_t size, sdx_pack_fn *pack, void *arg)
+                          const struct sdx_tensor *constant, const char *key, int64_t variant,
+                          size_t size, sdx_pack_fn *pack, void *arg)
 {
-    struct entry wanted = {.constant = constant->data, .key = key, .variant = variant, .size = size};
+    struct entry wanted = {
+        .constant = constant->data, .key = key, .variant = variant, .size = size};
     uint64_t h = sdx_hash_bytes(&wanted.constant, sizeof wanted.constant, (uint64_t)variant);
     struct entry **bucket = &store->buckets[h % BUCKETS];
     pthread_mutex_lock(&store->lock);
     void *packed = NULL;
     for (struct entry *e = *bucket; e && !packed; e = e->next)
-        if (e->constant == wanted.constant && e->variant == variant && e->size == size && strcmp(e->key, key) == 0)
+        if (e->constant == wanted.constant && e->variant == variant && e->size == size &&
+            strcmp(e->key, key) == 0)
             packed = e->packed;
     if (!packed) {
         packed = pack_new(store, cx, bucket, wanted, pack, arg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small models for the tests of the engine, put together as messages and written to a file below /tmp. */
+ * Small models for the tests of the engine, put together as messages and written to a file below
+ * /tmp. */
 #ifndef SDX_TESTS_MAKE_MODEL_H
 #define SDX_TESTS_MAKE_MODEL_H
 
@@ -36,13 +37,16 @@ static inline void make_init(struct make *m)
 }
 
 /* rank -1: no shape; a length of -1 is the symbol "N". */
-static inline struct sdx_onnx_value_info make_info(struct make *m, const char *name, int dtype, int rank,
-                                                   const int64_t *dims)
+static inline struct sdx_onnx_value_info make_info(struct make *m, const char *name, int dtype,
+                                                   int rank, const int64_t *dims)
 {
     int t = m->count_types++;
     struct sdx_onnx_type *type = &m->types[t];
-    *type = (struct sdx_onnx_type){.which = SDX_TYPE_TENSOR, .elem_type = dtype, .has_shape = rank >= 0,
-                                   .dims = m->dims[t], .rank = rank < 0 ? 0 : rank};
+    *type = (struct sdx_onnx_type){.which = SDX_TYPE_TENSOR,
+                                   .elem_type = dtype,
+                                   .has_shape = rank >= 0,
+                                   .dims = m->dims[t],
+                                   .rank = rank < 0 ? 0 : rank};
     for (int d = 0; d < rank; d++) {
         m->dims[t][d].which = dims[d] < 0 ? SDX_DIM_PARAM : SDX_DIM_VALUE;
         m->dims[t][d].value = dims[d];
@@ -51,24 +55,30 @@ static inline struct sdx_onnx_value_info make_info(struct make *m, const char *n
     return (struct sdx_onnx_value_info){.name = sdx_str(name), .type = type};
 }
 
-static inline void make_input(struct make *m, const char *name, int dtype, int rank, const int64_t *dims)
+static inline void make_input(struct make *m, const char *name, int dtype, int rank,
+                              const int64_t *dims)
 {
     m->inputs[m->graph.inputs.count++] = make_info(m, name, dtype, rank, dims);
 }
 
-static inline void make_output(struct make *m, const char *name, int dtype, int rank, const int64_t *dims)
+static inline void make_output(struct make *m, const char *name, int dtype, int rank,
+                               const int64_t *dims)
 {
     m->outputs[m->graph.outputs.count++] = make_info(m, name, dtype, rank, dims);
 }
 
 /* `data` must outlive the writing. */
-static inline void make_initializer(struct make *m, const char *name, int dtype, int rank, const int64_t *dims,
-                                    const void *data, size_t bytes)
+static inline void make_initializer(struct make *m, const char *name, int dtype, int rank,
+                                    const int64_t *dims, const void *data, size_t bytes)
 {
     int i = m->graph.initializers.count++;
-    for (int d = 0; d < rank; d++) m->init_dims[i][d] = dims[d];
-    m->initializers[i] = (struct sdx_onnx_tensor){.name = sdx_str(name), .data_type = dtype, .has_raw = true,
-                                                  .dims = {m->init_dims[i], rank}, .raw = {data, bytes}};
+    for (int d = 0; d < rank; d++)
+        m->init_dims[i][d] = dims[d];
+    m->initializers[i] = (struct sdx_onnx_tensor){.name = sdx_str(name),
+                                                  .data_type = dtype,
+                                                  .has_raw = true,
+                                                  .dims = {m->init_dims[i], rank},
+                                                  .raw = {data, bytes}};
 }
 
 /* names: inputs, then "->", then outputs: "x w -> y". Returns the node for attributes. */
@@ -87,8 +97,10 @@ static inline struct sdx_onnx_node *make_node(struct make *m, const char *op, co
             node->outputs.at = &m->names[n][count];
         } else if (len) {
             m->names[n][count++] = (struct sdx_str){names, len == 1 && *names == '_' ? 0 : len};
-            if (out) node->outputs.count++;
-            else node->inputs.count++;
+            if (out)
+                node->outputs.count++;
+            else
+                node->inputs.count++;
         }
         names += len + (names[len] == ' ');
     }
@@ -112,7 +124,8 @@ static inline void make_write(struct make *m, char *path, size_t size)
 {
     sdx_context *cx = sdx_context_create(NULL);
     struct sdx_onnx_opset opset = {.version = 17};
-    struct sdx_onnx_model model = {.ir_version = 8, .has_ir_version = true, .graph = &m->graph, .opsets = {&opset, 1}};
+    struct sdx_onnx_model model = {
+        .ir_version = 8, .has_ir_version = true, .graph = &m->graph, .opsets = {&opset, 1}};
     struct sdx_file_writer writer;
     snprintf(path, size, "/tmp/sdx_test_%ld_%p.onnx", (long)getpid(), (void *)m);
     if (sdx_file_writer_open(cx, path, &writer) || sdx_onnx_write_model(cx, &model, &writer) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sessions through the public interface: results, views, shapes that depend on data, bodies, plans kept, memory,
- * errors, cancelling, threads. */
+ * Sessions through the public interface: results, views, shapes that depend on data, bodies, plans
+ * kept, memory, errors, cancelling, threads. */
 #include <pthread.h>
 #include <time.h>
 
@@ -23,7 +23,8 @@ static void open_fixture(struct fixture *f, struct make *m, const sdx_session_op
     make_write(m, f->path, sizeof f->path);
     f->cx = sdx_context_create(NULL);
     assert_non_null(f->cx);
-    if (sdx_model_open(f->cx, f->path, NULL, &f->model) || sdx_session_create(f->cx, f->model, options, &f->session))
+    if (sdx_model_open(f->cx, f->path, NULL, &f->model) ||
+        sdx_session_create(f->cx, f->model, options, &f->session))
         fail_msg("%s", sdx_error(f->cx));
 }
 
@@ -70,7 +71,8 @@ static void test_views_and_shapes(void **state)
     struct fixture f = {0};
     open_fixture(&f, &m, NULL);
     float data[12];
-    for (int i = 0; i < 12; i++) data[i] = (float)(i - 5);
+    for (int i = 0; i < 12; i++)
+        data[i] = (float)(i - 5);
     for (int64_t n = 1; n <= 3; n++) {
         sdx_tensor *x = floats(&f, 2, (int64_t[]){n, 4}, data), *y = run_one(&f, x);
         assert_int_equal(sdx_tensor_rank(y), 2);
@@ -91,8 +93,10 @@ static void test_bound_output(void **state)
     struct fixture f = {0};
     open_fixture(&f, &m, NULL);
     float data[4] = {-1, 2, -3, 4}, result[4] = {0};
-    sdx_tensor *x = floats(&f, 2, (int64_t[]){1, 4}, data), *y = floats(&f, 2, (int64_t[]){2, 2}, result), *bound = y;
-    assert_int_equal(sdx_run(f.session, 1, &(sdx_feed){"x", x}, 1, &(const char *){"y"}, &bound), SDX_OK);
+    sdx_tensor *x = floats(&f, 2, (int64_t[]){1, 4}, data),
+               *y = floats(&f, 2, (int64_t[]){2, 2}, result), *bound = y;
+    assert_int_equal(sdx_run(f.session, 1, &(sdx_feed){"x", x}, 1, &(const char *){"y"}, &bound),
+                     SDX_OK);
     assert_ptr_equal(bound, y);
     assert_true(result[0] == -1 && result[1] == 4 && result[2] == -3 && result[3] == 8);
     sdx_tensor *wrong = floats(&f, 1, (int64_t[]){3}, result), *keep = wrong;
@@ -127,7 +131,8 @@ static void test_shapes_from_data(void **state)
     for (int turn = 0; turn < 30; turn++) { /* more sets of facts than plans are kept */
         int64_t n = 1 + turn % 6;
         int expected = 0;
-        for (int i = 0; i < n; i++) expected += data[i] != 0;
+        for (int i = 0; i < n; i++)
+            expected += data[i] != 0;
         sdx_tensor *x = floats(&f, 1, &n, data), *y = run_one(&f, x);
         assert_int_equal(sdx_tensor_count(y), expected);
         if (expected) assert_true(sdx_tensor_f64(y, 0) == 1);
@@ -167,7 +172,8 @@ static void test_loop(void **state)
     open_fixture(&f, &m, NULL);
     float data[3] = {1, 2, 3};
     sdx_tensor *x = floats(&f, 1, (int64_t[]){3}, data), *y = run_one(&f, x);
-    for (int i = 0; i < 3; i++) assert_true(sdx_tensor_f64(y, i) == data[i] + 20);
+    for (int i = 0; i < 3; i++)
+        assert_true(sdx_tensor_f64(y, i) == data[i] + 20);
     sdx_tensor_destroy(x);
     sdx_tensor_destroy(y);
     close_fixture(&f);
@@ -204,7 +210,8 @@ static void test_cancel(void **state)
 /* x [N, 64] * w [64, 64] */
 static void make_product(struct make *m, float *w)
 {
-    for (int i = 0; i < 64 * 64; i++) w[i] = (float)((i * 37 % 101) - 50) / 50;
+    for (int i = 0; i < 64 * 64; i++)
+        w[i] = (float)((i * 37 % 101) - 50) / 50;
     make_init(m);
     make_input(m, "x", SDX_F32, 2, (int64_t[]){-1, 64});
     make_initializer(m, "w", SDX_F32, 2, (int64_t[]){64, 64}, w, 64 * 64 * sizeof *w);
@@ -221,7 +228,8 @@ static void test_no_allocation_after_warm_up(void **state)
     make_product(&m, w);
     struct fixture f = {0};
     open_fixture(&f, &m, NULL);
-    for (int i = 0; i < 8 * 64; i++) data[i] = (float)i / 100;
+    for (int i = 0; i < 8 * 64; i++)
+        data[i] = (float)i / 100;
     sdx_tensor *x = floats(&f, 2, (int64_t[]){8, 64}, data), *y = run_one(&f, x);
     size_t before = atomic_load(&f.session->mem.count);
     for (int i = 0; i < 10; i++)
@@ -238,7 +246,8 @@ static void test_same_bits_for_any_threads_and_batch(void **state)
     static float w[64 * 64], data[9 * 64];
     struct make m;
     make_product(&m, w);
-    for (int i = 0; i < 9 * 64; i++) data[i] = (float)((i * 7919) % 1000) / 333;
+    for (int i = 0; i < 9 * 64; i++)
+        data[i] = (float)((i * 7919) % 1000) / 333;
     for (int threads = 1; threads <= 7; threads += 3) {
         sdx_session_options options;
         sdx_session_options_init(&options);
@@ -246,11 +255,15 @@ static void test_same_bits_for_any_threads_and_batch(void **state)
         struct fixture f = {0};
         open_fixture(&f, &m, &options);
         sdx_tensor *x = floats(&f, 2, (int64_t[]){9, 64}, data), *y = run_one(&f, x);
-        sdx_tensor *row_in = floats(&f, 2, (int64_t[]){1, 64}, data + 4 * 64), *row = run_one(&f, row_in);
-        assert_memory_equal(sdx_tensor_const_data(row), (const float *)sdx_tensor_const_data(y) + 4 * 64, 64 * 4);
+        sdx_tensor *row_in = floats(&f, 2, (int64_t[]){1, 64}, data + 4 * 64),
+                   *row = run_one(&f, row_in);
+        assert_memory_equal(sdx_tensor_const_data(row),
+                            (const float *)sdx_tensor_const_data(y) + 4 * 64, 64 * 4);
         static float kept[9 * 64];
-        if (threads == 1) memcpy(kept, sdx_tensor_const_data(y), sizeof kept);
-        else assert_memory_equal(kept, sdx_tensor_const_data(y), sizeof kept);
+        if (threads == 1)
+            memcpy(kept, sdx_tensor_const_data(y), sizeof kept);
+        else
+            assert_memory_equal(kept, sdx_tensor_const_data(y), sizeof kept);
         sdx_tensor_destroy(x);
         sdx_tensor_destroy(y);
         sdx_tensor_destroy(row_in);
@@ -299,7 +312,8 @@ static void test_memory_limit(void **state)
     sdx_tensor_destroy(x);
     dims[0] = 10;
     assert_int_equal(sdx_tensor_create(f.cx, SDX_F32, 2, dims, &x), SDX_OK);
-    assert_int_equal(sdx_run(f.session, 1, &(sdx_feed){"x", x}, 1, NULL, &y), SDX_OK); /* usable afterwards */
+    assert_int_equal(sdx_run(f.session, 1, &(sdx_feed){"x", x}, 1, NULL, &y),
+                     SDX_OK); /* usable afterwards */
     sdx_tensor_destroy(x);
     sdx_tensor_destroy(y);
     close_fixture(&f);
@@ -347,8 +361,10 @@ static void test_failing_allocations(void **state)
         if (status == SDX_OK) status = sdx_tensor_view(cx, SDX_F32, 1, (int64_t[]){3}, data, &x);
         if (status == SDX_OK) status = sdx_run(session, 1, &(sdx_feed){"x", x}, 1, NULL, &y);
         done = atomic_load(&cx->mem->fail_at) >= 0;
-        if (done) assert_int_equal(status, SDX_OK);
-        else if (status != SDX_OK) assert_int_equal(status, SDX_OUT_OF_MEMORY);
+        if (done)
+            assert_int_equal(status, SDX_OK);
+        else if (status != SDX_OK)
+            assert_int_equal(status, SDX_OUT_OF_MEMORY);
         atomic_store(&cx->mem->fail_at, -1);
         sdx_tensor_destroy(x);
         sdx_tensor_destroy(y);
@@ -371,13 +387,15 @@ static void *run_many(void *arg)
 {
     struct thread_job *job = arg;
     float data[8 * 64];
-    for (int i = 0; i < 8 * 64; i++) data[i] = (float)(i % 13);
+    for (int i = 0; i < 8 * 64; i++)
+        data[i] = (float)(i % 13);
     job->ok = true;
     for (int turn = 0; turn < 20 && job->ok; turn++) {
         sdx_tensor *x = NULL, *y = NULL;
         int64_t n = 1 + turn % 8;
         job->ok = !sdx_tensor_view(job->f->cx, SDX_F32, 2, (int64_t[]){n, 64}, data, &x) &&
-                  !sdx_run(job->session, 1, &(sdx_feed){"x", x}, 1, NULL, &y) && sdx_tensor_count(y) == n * 64;
+                  !sdx_run(job->session, 1, &(sdx_feed){"x", x}, 1, NULL, &y) &&
+                  sdx_tensor_count(y) == n * 64;
         sdx_tensor_destroy(x);
         sdx_tensor_destroy(y);
     }
