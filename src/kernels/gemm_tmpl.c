@@ -13,7 +13,7 @@ enum { ROWS = 12, STEP = 4 };
 #elif SDX_SIMD_LANES == 8
 enum { ROWS = 6, STEP = 8 };
 #else
-enum { ROWS = 4, STEP = 4 };
+enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
 #endif
 enum { COLS = 2 * LANES, TILE = ROWS * COLS };
 #define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)

@@ -187,6 +187,20 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
     return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 }
 #else
+#if SDX_SIMD_LANES == 4
+SIMD vf v_set1(float x)
+{
+    return (vf){x, x, x, x};
+}
+SIMD vi vi_set1(int32_t x)
+{
+    return (vi){x, x, x, x};
+}
+SIMD vd vd_set1(double x)
+{
+    return (vd){x, x};
+}
+#else
 SIMD vf v_set1(float x)
 {
     vf v;
@@ -208,6 +222,7 @@ SIMD vd vd_set1(double x)
         v[i] = x;
     return v;
 }
+#endif
 SIMD vf v_fma(vf a, vf b, vf c) /* without the instruction: two roundings */
 {
     return a * b + c;

@@ -60,6 +60,6 @@ void guards_release(void);
 double ulp_error(float a, double b);
 bool same_bits(float a, float b); /* any NaN equals any NaN */
 
-/* Best time of a few runs of fn(arg), in ns. */
+/* Best processor time of a few runs of fn(arg), in ns. */
 double best_ns(void (*fn)(void *arg), void *arg);
 #endif
