@@ -9,20 +9,31 @@
 #define SDX_LIKELY(x)           __builtin_expect(!!(x), 1)
 #define SDX_UNLIKELY(x)         __builtin_expect(!!(x), 0)
 #define SDX_UNUSED              __attribute__((unused))
+#define SDX_NO_RETURN           __attribute__((noreturn))
 #else
 #define SDX_PRINTF(text, first)
 #define SDX_INLINE      static inline
 #define SDX_LIKELY(x)   (x)
 #define SDX_UNLIKELY(x) (x)
 #define SDX_UNUSED
+#define SDX_NO_RETURN
+#endif
+
+/* Tells the processor that this is a spinning wait. */
+#if defined(__x86_64__) || defined(__i386__)
+#define SDX_SPIN_HINT() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define SDX_SPIN_HINT() __asm__ volatile("yield")
+#else
+#define SDX_SPIN_HINT() ((void)0)
 #endif
 
 #define SDX_COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* Our invariants. On in debug builds, tests and fuzzers (SDX_ASSERTS=1); never for data from
  * outside. */
+SDX_NO_RETURN void sdx_assert_failed(const char *text, const char *file, int line);
 #if defined(SDX_ASSERTS) && SDX_ASSERTS
-void sdx_assert_failed(const char *text, const char *file, int line);
 #define SDX_ASSERT(x) ((x) ? (void)0 : sdx_assert_failed(#x, __FILE__, __LINE__))
 #else
 #define SDX_ASSERT(x) ((void)sizeof(x))

@@ -34,6 +34,7 @@ const char *sdx_cpu_set_name(enum sdx_cpu_set set);
 struct sdx_cpu_caches {
     size_t l1d, l2, l3;
 };
-/* Of one core; sensible defaults where the system does not tell. */
+/* As one core sees them (l3: the whole shared cache); sensible defaults where the system does not
+ * tell. */
 struct sdx_cpu_caches sdx_cpu_caches(void);
 #endif

@@ -10,6 +10,7 @@ struct sdx_file_map {
     const unsigned char *data; /* NULL when size is 0 */
     size_t size;
     bool mapped;
+    bool is_file; /* the pages are the file's: they can be dropped and read again */
 };
 
 /* Maps a regular file. Errors name the path and the reason (not there, a directory, no permission
@@ -22,6 +23,9 @@ SDX_MUST_CHECK enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, c
                                                        struct sdx_str relative,
                                                        struct sdx_file_map *out);
 void sdx_file_map_close(struct sdx_file_map *map);
+/* Tells the system that these bytes of a mapping are not needed soon; they are read again when
+ * touched. Bytes outside the mapping are left alone. */
+void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size);
 
 /* Writes through a temporary file in the same folder and renames it: readers see all or nothing. */
 struct sdx_file_writer {

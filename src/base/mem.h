@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
 /* X(tag, name shown by `sardonyx run --memory`) */
 #define SDX_MEM_TAGS(X)                                                                            \
     X(SDX_MEM_OTHER, "other")                                                                      \
@@ -35,8 +37,10 @@ struct sdx_mem {
     atomic_size_t now, peak;
     atomic_size_t tag_now[SDX_MEM_TAG_COUNT], tag_peak[SDX_MEM_TAG_COUNT];
     atomic_size_t count;  /* allocations made so far: tests compare it before and after a run */
-    atomic_llong fail_at; /* the allocation that fails counted down from here; < 0: none */
-    atomic_size_t failed; /* size of the last allocation that was refused */
+    atomic_llong fail_at; /* 0: the next allocation fails, 1: the one after it ...; < 0: none */
+    /* The last allocation that was refused here or below: its size, and whether and which limit was
+     * the reason. */
+    atomic_size_t failed, failed_limit;
     atomic_bool failed_by_limit;
 };
 
@@ -74,5 +78,5 @@ void *sdx_arena_array(struct sdx_arena *arena, size_t count, size_t size); /* ch
 void *sdx_arena_copy(struct sdx_arena *arena, const void *bytes, size_t size);
 char *sdx_arena_strndup(struct sdx_arena *arena, const char *text,
                         size_t length); /* NUL-terminated */
-char *sdx_arena_printf(struct sdx_arena *arena, const char *format, ...);
+char *sdx_arena_printf(struct sdx_arena *arena, const char *format, ...) SDX_PRINTF(2, 3);
 #endif

@@ -65,6 +65,7 @@ struct sdx_map {
     struct sdx_mem *mem;
     struct sdx_map_entry *entries;
     size_t count, capacity;
+    uint64_t seed; /* of the hash, so that a file cannot be made to collide */
 };
 void sdx_map_init(struct sdx_map *map, struct sdx_mem *mem);
 void sdx_map_deinit(struct sdx_map *map);

@@ -93,6 +93,12 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_import(struct sdx_context *cx, struct sdx_
                                              struct sdx_ir **out);
 void sdx_ir_deinit(struct sdx_ir *ir); /* the map; the rest goes with the arena */
 
+/* "" for both names of the standard's domain, any other as it is. */
+struct sdx_str sdx_ir_domain(struct sdx_str domain);
+/* The type of an attribute message (enum sdx_attr_type): as stored, or, where there is none, that
+ * of the first field that is set. */
+int32_t sdx_ir_attr_infer_type(const struct sdx_onnx_attr *attr);
+
 /* Our own mistakes: indices in range, producer links right, order topological, captures complete,
  * no value produced twice. Returns SDX_INTERNAL with the first fault. Called between passes in
  * tests and debug builds. */
@@ -104,26 +110,46 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_print(struct sdx_context *cx, const struct
 const char *sdx_ir_type_describe(const struct sdx_ir *ir, const struct sdx_type *type, char *buf,
                                  size_t size);
 
-/* Building blocks of passes and lowerings. NULL / -1: no memory. */
+/* `node "conv1" (Conv)`, or `node of "y" (Conv)` after its first output when it has no name: the
+ * place in messages. Returns buf. */
+const char *sdx_ir_node_describe(const struct sdx_ir_graph *graph, const struct sdx_ir_node *node,
+                                 char *buf, size_t size);
+
+/* Building blocks of passes and lowerings. NULL / -1: no memory. Arrays move when they grow: a
+ * pointer to a graph is good until the next sdx_ir_graph_create, one to a node or value until the
+ * next node or value of its graph. */
+int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_node);
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name);
 int32_t sdx_ir_symbol(struct sdx_ir *ir,
                       struct sdx_str name); /* the dimension (< -1) of that symbol; 0: no memory */
-/* A node at the end of `graph` (the caller restores order with sdx_ir_sort); outputs get their
- * producer. */
+/* A node at the end of `graph` (the caller restores order with sdx_ir_sort) with fresh values as
+ * its outputs; inputs are -1, attributes empty, opset 0: the caller fills them. */
 struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *graph,
                                        struct sdx_str domain, struct sdx_str op_type,
                                        int32_t count_inputs, int32_t count_outputs,
                                        int32_t count_attrs);
+/* Makes `value` output `slot` of the node, which is number `index` of the graph; -1: left out. */
+void sdx_ir_node_set_output(struct sdx_ir_graph *graph, struct sdx_ir_node *node, int32_t index,
+                            int32_t slot, int32_t value);
+/* Puts nodes in topological order; an order that is right stays, otherwise a node moves up to just
+ * before its first consumer. A cycle is SDX_BAD_MODEL with the name of a node on it. */
 SDX_MUST_CHECK enum sdx_status sdx_ir_sort(struct sdx_context *cx, struct sdx_ir *ir,
                                            struct sdx_ir_graph *graph);
 /* Every use of value `from` (inputs, captures, graph outputs) becomes `to`. Bodies that captured it
- * follow. */
+ * follow. Names do not: the name of output i of the model is in the message, not in the value. */
 void sdx_ir_replace_uses(struct sdx_ir *ir, int32_t graph, int32_t from, int32_t to);
-/* Recomputes captures of all nodes and drops dead nodes and unused captures. */
+/* Sets the captures of all nodes of the graph from what their bodies take. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_update_captures(struct sdx_context *cx, struct sdx_ir *ir,
+                                                      int32_t graph);
+/* Drops dead nodes and captures that nothing reads (they become values without outer and uses),
+ * recomputes captures and holders. A body that no live node holds becomes an empty graph with
+ * parent -1. Values keep their indices, nodes do not. */
 SDX_MUST_CHECK enum sdx_status sdx_ir_compact(struct sdx_context *cx, struct sdx_ir *ir);
 /* uses[v]: how often value v of the graph is read (inputs, captures; a graph output counts one). */
 void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses);
 
+/* The bodies of an attribute, none for other kinds. */
+const int32_t *sdx_ir_attr_graphs(const struct sdx_ir_attr *attr, int64_t *count);
 /* Attributes by name. The getters return `fallback` when absent; types were checked at import and
  * bind. */
 const struct sdx_ir_attr *sdx_ir_attr(const struct sdx_ir_node *node,

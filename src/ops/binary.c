@@ -41,7 +41,7 @@ static enum sdx_status fold_ints(struct sdx_infer *ix, enum fold fold)
     struct sdx_ints a, b;
     int dtype = sdx_infer_dtype(ix, 0);
     if ((dtype != SDX_I64 && dtype != SDX_I32) || ix->count_in != 2) return SDX_OK;
-    if (!sdx_infer_ints(ix, 0, &a) || !sdx_infer_ints(ix, 1, &b)) return SDX_OK;
+    if (!sdx_infer_ints_to_pass(ix, 0, &a) || !sdx_infer_ints_to_pass(ix, 1, &b)) return SDX_OK;
     if (a.count != b.count && a.count != 1 && b.count != 1) return SDX_OK;
     int64_t count = a.count == 1 ? b.count : a.count;
     int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);

@@ -317,7 +317,7 @@ static enum sdx_status cast_ints(struct sdx_infer *ix, int dtype)
 {
     struct sdx_ints ints;
     if ((dtype != SDX_I64 && dtype != SDX_I32) || !sdx_dtype_is_integer(sdx_infer_dtype(ix, 0)) ||
-        !sdx_infer_ints(ix, 0, &ints))
+        !sdx_infer_ints_to_pass(ix, 0, &ints))
         return SDX_OK;
     for (int64_t i = 0; dtype == SDX_I32 && i < ints.count; i++)
         if (!(ints.sym && ints.sym[i]) && ints.v[i] != (int32_t)ints.v[i]) return SDX_OK;

@@ -4,7 +4,7 @@
  * below the ratio. */
 #include "ops/dropout.h"
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 

@@ -39,6 +39,9 @@ struct sdx_infer {
      * and gives its output types (arrays of the body's count_outputs). */
     enum sdx_status (*body)(struct sdx_infer *ix, int32_t graph, int count_in,
                             const struct sdx_type *in, const struct sdx_type **out);
+    /* Host: only what shapes need is asked for. A function that would read contents just to hand
+     * them on (set_ints) does not, because the plan would then hold for these contents only. */
+    bool shapes_only;
     void *host;
 };
 
@@ -59,6 +62,11 @@ const int64_t *sdx_infer_dims(const struct sdx_infer *ix,
                               int i); /* NULL when the rank is not known */
 /* Content of an integer input. false: not known. Constants, and what shape arithmetic gave. */
 bool sdx_infer_ints(struct sdx_infer *ix, int i, struct sdx_ints *out);
+/* The same for functions that only hand contents on: false where the host wants shapes only. */
+static inline bool sdx_infer_ints_to_pass(struct sdx_infer *ix, int i, struct sdx_ints *out)
+{
+    return !ix->shapes_only && sdx_infer_ints(ix, i, out);
+}
 /* The same, all numbers known. */
 bool sdx_infer_known_ints(struct sdx_infer *ix, int i, const int64_t **v, int64_t *count);
 /* Content of any input that is constant or already computed. NULL: not known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Facts of the standard: one row an operator and since-version, generated from the onnx package by
- * scripts/gen_schema.py into schema/onnx_schema.c; other domains by hand in
- * schema/contrib_schema.c. */
+ * scripts/gen_schema.py into schema/onnx_schema.c; other domains are kept by hand in
+ * schema/contrib.txt, which the generator reads too, so that all rows share their arrays. */
 #ifndef SDX_OPS_SCHEMA_H
 #define SDX_OPS_SCHEMA_H
 
@@ -15,11 +15,30 @@ enum {
     SDX_PARAM_HETEROGENEOUS = 4
 };
 
-/* A set of value types: tensors by bit (1 << dtype); sequences, optionals of sequences/tensors,
- * sparse tensors likewise; maps as bits of `others`. 0 in all: anything. */
+/* Types that are none of tensor, sequence and optional of tensors. X(id, kind, key, value) in the
+ * order of the bits; kind SDX_KIND_SEQUENCE: of such maps. */
+#define SDX_SCHEMA_OTHERS(X)                                                                       \
+    X(SDX_TYPE_MAP_I64_F32, SDX_KIND_MAP, SDX_I64, SDX_F32)                                        \
+    X(SDX_TYPE_MAP_I64_F64, SDX_KIND_MAP, SDX_I64, SDX_F64)                                        \
+    X(SDX_TYPE_MAP_I64_STRING, SDX_KIND_MAP, SDX_I64, SDX_STRING)                                  \
+    X(SDX_TYPE_MAP_STRING_F32, SDX_KIND_MAP, SDX_STRING, SDX_F32)                                  \
+    X(SDX_TYPE_MAP_STRING_F64, SDX_KIND_MAP, SDX_STRING, SDX_F64)                                  \
+    X(SDX_TYPE_MAP_STRING_I64, SDX_KIND_MAP, SDX_STRING, SDX_I64)                                  \
+    X(SDX_TYPE_SEQUENCE_MAP_I64_F32, SDX_KIND_SEQUENCE, SDX_I64, SDX_F32)                          \
+    X(SDX_TYPE_SEQUENCE_MAP_STRING_F32, SDX_KIND_SEQUENCE, SDX_STRING, SDX_F32)
+
+enum sdx_schema_other {
+#define SDX_SCHEMA_OTHER_ENUM(id, kind, key, value) id,
+    SDX_SCHEMA_OTHERS(SDX_SCHEMA_OTHER_ENUM)
+#undef SDX_SCHEMA_OTHER_ENUM
+};
+
+/* A set of value types: tensors by bit (1 << ONNX's number of the element type); sequences of
+ * tensors, optionals of tensors, optionals of sequences of tensors, sparse tensors likewise; bits
+ * of enum sdx_schema_other. 0 in all: anything. */
 struct sdx_schema_types {
     uint32_t tensor, sequence, optional, optional_sequence, sparse;
-    uint32_t others; /* SDX_TYPE_MAP_* bits, defined in schema.c's table of names */
+    uint32_t others;
 };
 
 struct sdx_schema_param {
@@ -50,15 +69,30 @@ extern const int sdx_schema_count;
 extern const struct sdx_schema_types sdx_schema_typesets[];
 extern const struct sdx_schema_param sdx_schema_params[];
 extern const struct sdx_schema_attr sdx_schema_attrs[];
-extern const int sdx_schema_opset_newest; /* of ai.onnx: 28 */
+extern const int sdx_schema_opset_newest;      /* of ai.onnx */
+extern const int sdx_schema_ir_version_newest; /* of the file format */
+
+struct sdx_schema_domain {
+    const char *name;
+    int newest;
+};
+extern const struct sdx_schema_domain sdx_schema_domains[]; /* ends with name NULL */
 
 /* The row in force for a version of the operator's domain; NULL: no such operator (then *known
- * tells, when not NULL, whether the name exists in another version). Contrib domains included. */
+ * tells, when not NULL, whether the name exists in another version). Domains "" and "ai.onnx" are
+ * the same. */
 const struct sdx_schema *sdx_schema_find(struct sdx_str domain, struct sdx_str name, int64_t opset,
                                          bool *known);
 /* Newest version of a domain that the table knows; 0: domain unknown. */
 int64_t sdx_schema_domain_version(struct sdx_str domain);
-/* All rows of both tables, i from 0; NULL past the end. */
+/* All rows, i from 0; NULL past the end. */
 const struct sdx_schema *sdx_schema_at(int i);
+/* The formal parameter that input (output) i of a node belongs to: the last one where it is
+ * variadic. NULL: there is none. */
+const struct sdx_schema_param *sdx_schema_input(const struct sdx_schema *schema, int i);
+const struct sdx_schema_param *sdx_schema_output(const struct sdx_schema *schema, int i);
+const struct sdx_schema_attr *sdx_schema_find_attr(const struct sdx_schema *schema,
+                                                   struct sdx_str name); /* NULL: none */
+/* Is the type, as far as it is known, in the set? */
 bool sdx_schema_allows(const struct sdx_schema_types *types, const struct sdx_type *type);
 #endif

@@ -305,7 +305,7 @@ static enum sdx_status infer_identity(struct sdx_infer *ix)
 {
     sdx_infer_copy(ix, 0, 0);
     struct sdx_ints ints;
-    if (!sdx_infer_ints(ix, 0, &ints)) return SDX_OK;
+    if (!sdx_infer_ints_to_pass(ix, 0, &ints)) return SDX_OK;
     return sdx_infer_set_ints(ix, 0, ints.rank, ints.count, ints.v, ints.sym);
 }
 
@@ -313,7 +313,7 @@ static enum sdx_status infer_neg(struct sdx_infer *ix)
 {
     sdx_infer_copy(ix, 0, 0);
     struct sdx_ints ints;
-    if (sdx_infer_dtype(ix, 0) != SDX_I64 || !sdx_infer_ints(ix, 0, &ints)) return SDX_OK;
+    if (sdx_infer_dtype(ix, 0) != SDX_I64 || !sdx_infer_ints_to_pass(ix, 0, &ints)) return SDX_OK;
     int64_t *v = sdx_arena_array(ix->arena, (size_t)ints.count + 1, sizeof *v);
     int64_t *sym = sdx_arena_array(ix->arena, (size_t)ints.count + 1, sizeof *sym);
     if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);

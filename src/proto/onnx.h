@@ -9,6 +9,9 @@
 #include "base/file.h"
 #include "tensor/tensor.h"
 
+/* Presence: a string was given when its ptr is not NULL, a number when it is not 0 or its `has_`
+ * flag is set (zeros are written back when they were given). */
+
 /* Everything that came from one message but has no member of its own: whole fields with their tags.
  */
 struct sdx_onnx_unknown {
@@ -37,7 +40,7 @@ struct sdx_onnx_tensor {
     struct sdx_str name, doc;
     struct sdx_onnx_ints dims;
     int32_t data_type;
-    bool has_raw, has_segment;
+    bool has_data_type, has_raw, has_location, has_segment, has_segment_begin, has_segment_end;
     struct sdx_str raw; /* raw_data */
     /* Typed fields, decoded into the arena (NULL when absent). */
     float *float_data;
@@ -55,7 +58,7 @@ struct sdx_onnx_tensor {
     int32_t data_location; /* 0 default, 1 external */
     struct sdx_onnx_pairs external;
     struct sdx_onnx_pairs metadata;
-    struct sdx_onnx_unknown unknown;
+    struct sdx_onnx_unknown unknown, unknown_segment;
 };
 struct sdx_onnx_tensors {
     struct sdx_onnx_tensor *at;
@@ -90,7 +93,7 @@ struct sdx_onnx_type {
         SDX_TYPE_OPAQUE
     } which;
     int32_t elem_type; /* tensor, sparse; map: key type */
-    bool has_shape;
+    bool has_elem_type, has_shape;
     struct sdx_onnx_dim *dims;
     int32_t rank;
     struct sdx_onnx_type *elem; /* sequence, optional; map: value type; NULL when absent */
@@ -131,7 +134,7 @@ struct sdx_onnx_graph;
 struct sdx_onnx_attr {
     struct sdx_str name, doc, ref; /* ref: ref_attr_name, inside functions */
     int32_t type;                  /* as stored; 0 when absent (models before IR version 3) */
-    bool has_f, has_i, has_s;
+    bool has_type, has_f, has_i, has_s;
     float f;
     int64_t i;
     struct sdx_str s;
@@ -189,6 +192,7 @@ struct sdx_onnx_graph {
 struct sdx_onnx_opset {
     struct sdx_str domain;
     int64_t version;
+    bool has_version;
     struct sdx_onnx_unknown unknown;
 };
 struct sdx_onnx_opsets {
@@ -232,7 +236,7 @@ SDX_MUST_CHECK enum sdx_status sdx_onnx_read_model(struct sdx_context *cx, struc
 SDX_MUST_CHECK enum sdx_status sdx_onnx_read_tensor(struct sdx_context *cx, struct sdx_arena *arena,
                                                     const void *bytes, size_t size,
                                                     struct sdx_onnx_tensor **out);
-/* Writes a model in canonical field order. */
+/* Writes a model, every message's fields by rising number, the unknown ones last. */
 SDX_MUST_CHECK enum sdx_status sdx_onnx_write_model(struct sdx_context *cx,
                                                     const struct sdx_onnx_model *model,
                                                     struct sdx_file_writer *to);

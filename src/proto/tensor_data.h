@@ -9,11 +9,17 @@
 /* Files with external data, opened once a model and kept mapped. */
 struct sdx_external {
     struct sdx_arena *arena;
-    const char *folder; /* NULL: external data is refused (models from memory) */
-    struct sdx_external_file *files;
+    const char *folder;         /* NULL: external data is refused (models from memory) */
+    struct sdx_file_map *files; /* in the arena */
+    int32_t count, capacity;
+    struct sdx_map index; /* location to place in `files` */
 };
 void sdx_external_init(struct sdx_external *ex, struct sdx_arena *arena, const char *folder);
 void sdx_external_deinit(struct sdx_external *ex);
+/* The `bytes` bytes that a tensor's external_data entries name, in place. */
+SDX_MUST_CHECK enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex,
+                                                const struct sdx_onnx_tensor *from, size_t bytes,
+                                                const void **data);
 
 /* Checks type, dims, exactly one data field with the right length, segment, external keys and
  * bounds; the texts say found and expected. On success *data (when not NULL) holds the bytes: in
@@ -23,8 +29,9 @@ SDX_MUST_CHECK enum sdx_status sdx_onnx_tensor_data(struct sdx_context *cx, stru
                                                     struct sdx_external *ex,
                                                     const struct sdx_onnx_tensor *from,
                                                     const void **data);
-/* As a constant operand in `arena` (refs 0, is_constant). Data is used in place where its address
- * is aligned to the element size, otherwise copied into the arena. */
+/* As a constant operand in `arena` (refs 0, is_constant). Data is used in place (in the file, or
+ * decoded beside the message, which both must live as long) where its address is aligned to the
+ * element size, otherwise copied into the arena. */
 SDX_MUST_CHECK enum sdx_status
 sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena *arena, struct sdx_external *ex,
                        const struct sdx_onnx_tensor *from, struct sdx_tensor **out);
@@ -33,8 +40,18 @@ sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena *arena, struct s
 SDX_MUST_CHECK enum sdx_status
 sdx_onnx_sparse_import(struct sdx_context *cx, struct sdx_arena *arena, struct sdx_external *ex,
                        const struct sdx_onnx_sparse *from, size_t limit, struct sdx_tensor **out);
+/* As handles with memory of their own, for data files: faults are SDX_BAD_DATA, external data is
+ * refused. `arena` is for the work only. */
+SDX_MUST_CHECK enum sdx_status sdx_onnx_tensor_load(struct sdx_context *cx, struct sdx_arena *arena,
+                                                    const struct sdx_onnx_tensor *from,
+                                                    struct sdx_tensor **out);
+SDX_MUST_CHECK enum sdx_status sdx_onnx_sparse_load(struct sdx_context *cx, struct sdx_arena *arena,
+                                                    const struct sdx_onnx_sparse *from,
+                                                    struct sdx_tensor **out);
 /* .pb files: TensorProto, SequenceProto, OptionalProto, MapProto, SparseTensorProto as `kind` says.
  */
+SDX_MUST_CHECK enum sdx_status sdx_pb_read(struct sdx_context *cx, const void *bytes, size_t size,
+                                           int kind, struct sdx_tensor **out);
 SDX_MUST_CHECK enum sdx_status sdx_pb_load(struct sdx_context *cx, const char *path, int kind,
                                            struct sdx_tensor **out);
 SDX_MUST_CHECK enum sdx_status sdx_pb_save(struct sdx_context *cx, const char *path,

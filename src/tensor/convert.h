@@ -27,6 +27,9 @@ uint16_t sdx_f32_to_bf16(float x);
  * up, as Cast's default. */
 float sdx_f8_to_f32(int dtype, uint8_t x);
 uint8_t sdx_f32_to_f8(int dtype, float x, bool saturate);
+/* Cast's round_mode: away from zero, towards zero, to nearest with ties up. */
+enum sdx_e8m0_round { SDX_E8M0_UP, SDX_E8M0_DOWN, SDX_E8M0_NEAREST };
+uint8_t sdx_f32_to_e8m0(float x, enum sdx_e8m0_round round, bool saturate);
 
 /* Element i of packed data. Integers wider than 53 bits lose bits as f64. Strings give 0. */
 double sdx_load_f64(int dtype, const void *data, int64_t i);

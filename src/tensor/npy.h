@@ -14,6 +14,9 @@ SDX_MUST_CHECK enum sdx_status sdx_npy_load(struct sdx_context *cx, const char *
                                             struct sdx_tensor **out);
 SDX_MUST_CHECK enum sdx_status sdx_npy_save(struct sdx_context *cx, const char *path,
                                             const struct sdx_tensor *tensor);
+/* From memory; `member` without ".npy", NULL: the only one. */
+SDX_MUST_CHECK enum sdx_status sdx_npz_read(struct sdx_context *cx, const void *bytes, size_t size,
+                                            const char *member, struct sdx_tensor **out);
 SDX_MUST_CHECK enum sdx_status sdx_npz_load(struct sdx_context *cx, const char *path,
                                             const char *member, struct sdx_tensor **out);
 SDX_MUST_CHECK enum sdx_status sdx_npz_save(struct sdx_context *cx, const char *path, int count,

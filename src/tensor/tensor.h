@@ -29,8 +29,9 @@ struct sdx_tensor {
     atomic_int refs;
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
-    bool is_constant; /* same value in every run: may be folded and packed */
-    bool owns_data;   /* `data` (and `items`) are freed with the tensor */
+    bool is_constant; /* same value in every run of its plan: may be folded and packed */
+    bool in_model;  /* a constant whose data lives as long as the model: packed forms are shared */
+    bool owns_data; /* `data` (and `items`) are freed with the tensor */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
 
@@ -84,6 +85,10 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
 /* Deep copy as a handle of its own. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
+/* Another shape for the same number of elements; *tensor, the only handle, may be replaced. */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx,
+                                                  struct sdx_tensor **tensor, int rank,
+                                                  const int64_t *dims);
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */
 

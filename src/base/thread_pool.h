@@ -2,8 +2,8 @@
  * The thread pool: one call, sdx_parallel_for. The caller works too. Workers spin briefly after a
  * job and then sleep. A pool may be shared by several sessions: a caller that finds it busy runs
  * its job alone. After fork() the child's first use makes new workers. */
-#ifndef SDX_BASE_POOL_H
-#define SDX_BASE_POOL_H
+#ifndef SDX_BASE_THREAD_POOL_H
+#define SDX_BASE_THREAD_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +29,9 @@ void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t
 /* Threads this process may use: the least of SDX_THREADS (if set), the affinity mask and the cgroup
  * quota rounded up (v1 and v2); at least 1. */
 int sdx_threads_available(void);
+/* CPUs that the cgroup quota of this process allows, rounded up; 0: no quota. `root` goes in front
+ * of /proc and /sys: "", or a folder of a test. */
+int sdx_threads_quota(const char *root);
 
 /* Monotonic clock in ns. */
 int64_t sdx_clock_ns(void);

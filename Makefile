@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front of the build: every habit of the project is one word here. CMake and Ninja do the work.
+BUILD  := build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-all check bench fuzz docs dist install clean
+
+help: ## this list
+	@echo 'Sardonyx: load, check and run ONNX models.  make <word>:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1@\2/p' Makefile | awk -F@ '{printf "%-12s %s\n", $$1, $$2}'
+
+setup: ## install what building and testing need (apt, and .venv for Python)
+	@scripts/setup all
+
+build: ## build/sardonyx, build/libsardonyx.so, build/libsardonyx.a
+	@scripts/setup build
+	@test -f $(BUILD)/build.ninja || cmake --preset release -DSDX_BUILD_TESTS=OFF
+	@cmake --build $(BUILD)
+
+demo: build ## classify ten scans of digits with the model that ships, then time it
+	$(BUILD)/sardonyx classify examples/digits/digits.onnx examples/digits/*.png
+	$(BUILD)/sardonyx bench examples/digits/digits.onnx --runs 200
+
+test: ## the tests that every commit passes
+	@scripts/setup test
+	@scripts/test $(TEST_FLAGS)
+
+test-all: ## those, every CPU mask, sanitizers, thread counts, all models at hand
+	@scripts/setup test
+	@scripts/test --all $(TEST_FLAGS)
+
+check: build ## the rules: layers, sizes, bans, symbols, headers, format
+	@scripts/setup check
+	@scripts/check.py
+
+bench: build ## time models against ONNX Runtime: make bench MODELS="DIR..."
+	@scripts/setup test
+	@scripts/bench $(MODELS)
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
+	@scripts/setup fuzz
+	@cmake --preset fuzz
+	@cmake --build $(BUILD)/fuzz
+	@scripts/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+docs: build ## write docs/operators.md from the operator table
+	$(BUILD)/sardonyx ops --markdown > $(BUILD)/operators.md
+	mv $(BUILD)/operators.md docs/operators.md
+
+dist: ## build/sardonyx-VERSION.tar.gz of what is committed
+	@mkdir -p $(BUILD)
+	@version=$$(sed -n 's/^project(sardonyx VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) && \
+	git archive --prefix=sardonyx-$$version/ -o $(BUILD)/sardonyx-$$version.tar.gz HEAD && \
+	echo "$(BUILD)/sardonyx-$$version.tar.gz"
+
+install: build ## into PREFIX (/usr/local), below DESTDIR when set
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove everything that was built
+	rm -rf $(BUILD)

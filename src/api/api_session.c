@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Public API: sessions, runs, profile. */
+#include "run/session.h"
+
+void sdx_session_options_init(sdx_session_options *options)
+{
+    *options = (sdx_session_options){.size = sizeof *options, .level = SDX_LEVEL_ALL, .plans = 8};
+}
+
+sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model,
+                              const sdx_session_options *given, sdx_session **out)
+{
+    *out = NULL;
+    sdx_context_clear(cx);
+    if (!model) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "model is NULL");
+    sdx_session_options options;
+    sdx_session_options_init(&options);
+    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    /* Only what the model keeps behind its lock (graphs, packed constants) changes. */
+    return sdx_session_open(cx, (struct sdx_model *)(uintptr_t)model, &options, out);
+}
+
+void sdx_session_destroy(sdx_session *session)
+{
+    sdx_session_close(session);
+}
+
+sdx_status sdx_run(sdx_session *session, int count_feeds, const sdx_feed *feeds, int count_outputs,
+                   const char *const *names, sdx_tensor **outputs)
+{
+    sdx_context_clear(session->user);
+    return sdx_session_run(session, count_feeds, feeds, count_outputs, names, outputs);
+}
+
+void sdx_cancel(sdx_session *session)
+{
+    atomic_store(&session->shared.cancel, 1);
+}
+
+const char *sdx_session_error(const sdx_session *session)
+{
+    return session->cx.error.text;
+}
+
+const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i)
+{
+    return session->shared.profile && i >= 0 && i < session->profile.count
+               ? &session->profile.rows[i]
+               : NULL;
+}
+
+void sdx_session_profile_reset(sdx_session *session)
+{
+    if (session->shared.profile) sdx_profile_reset(&session->profile);
+}

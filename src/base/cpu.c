@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What this processor can do, as far as the operating system saves the registers, and the mask that
+ * SDX_CPU puts over it. x86: CPUID leaves 1 and 7 and XCR0 (Intel SDM volume 2, CPUID); aarch64:
+ * the kernel's hardware capability words. */
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+#include "base/compiler.h"
+
+static const char *const set_names[SDX_CPU_SET_COUNT] = {
+#define SET_NAME(id, name) [id] = (name),
+    SDX_CPU_SETS(SET_NAME)
+#undef SET_NAME
+};
+
+#if defined(__x86_64__)
+static bool has_bits(unsigned word, unsigned bits)
+{
+    return (word & bits) == bits;
+}
+
+static unsigned detect(void)
+{
+    unsigned sets = 1U << SDX_CPU_GENERIC;
+    unsigned eax, ebx, ecx, edx, low, high;
+    const unsigned fma = 1U << 12, osxsave = 1U << 27, avx = 1U << 28, f16c = 1U << 29;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !has_bits(ecx, fma | osxsave | avx | f16c))
+        return sets;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    const unsigned ymm_saved = 0x6, zmm_saved = 0xe6;
+    if (!has_bits(low, ymm_saved) || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return sets;
+    const unsigned avx2 = 1U << 5, bmi2 = 1U << 8;
+    if (!has_bits(ebx, avx2 | bmi2)) return sets;
+    sets |= 1U << SDX_CPU_AVX2;
+    const unsigned f = 1U << 16, dq = 1U << 17, cd = 1U << 28, bw = 1U << 30, vl = 1U << 31;
+    if (!has_bits(low, zmm_saved) || !has_bits(ebx, f | dq | cd | bw | vl)) return sets;
+    sets |= 1U << SDX_CPU_AVX512;
+    if (has_bits(ecx, 1U << 11)) sets |= 1U << SDX_CPU_AVX512VNNI;
+    return sets;
+}
+#elif defined(__aarch64__) && defined(__linux__)
+static unsigned detect(void)
+{
+    unsigned sets = 1U << SDX_CPU_GENERIC;
+    const unsigned long asimd_dp = 1UL << 20, i8mm = 1UL << 13;
+    if (!(getauxval(AT_HWCAP) & asimd_dp)) return sets;
+    sets |= 1U << SDX_CPU_DOTPROD;
+    if (getauxval(AT_HWCAP2) & i8mm) sets |= 1U << SDX_CPU_I8MM;
+    return sets;
+}
+#else
+static unsigned detect(void)
+{
+    return 1U << SDX_CPU_GENERIC;
+}
+#endif
+
+/* Bits of the sets; all threads find the same, so a race stores the same word twice. */
+static unsigned detected(void)
+{
+    static atomic_uint known; /* 0: not yet; generic is always there */
+    unsigned sets = atomic_load_explicit(&known, memory_order_relaxed);
+    if (sets == 0) {
+        sets = detect();
+        atomic_store_explicit(&known, sets, memory_order_relaxed);
+    }
+    return sets;
+}
+
+/* The last set that SDX_CPU allows. */
+static unsigned read_mask(const char **bad)
+{
+    const char *text = getenv("SDX_CPU");
+    *bad = NULL;
+    if (text == NULL || text[0] == '\0') return SDX_CPU_SET_COUNT - 1;
+    for (unsigned i = 0; i < SDX_CPU_SET_COUNT; i++)
+        if (strcmp(text, set_names[i]) == 0) return i;
+    *bad = text;
+    return SDX_CPU_SET_COUNT - 1;
+}
+
+static unsigned mask(void)
+{
+    static atomic_uint known; /* last allowed set + 1 */
+    unsigned last = atomic_load_explicit(&known, memory_order_relaxed);
+    if (last == 0) {
+        const char *bad;
+        last = read_mask(&bad) + 1;
+        atomic_store_explicit(&known, last, memory_order_relaxed);
+    }
+    return last - 1;
+}
+
+/* Sets of other architectures are never detected, so one rising list serves all of them. */
+bool sdx_cpu_has(enum sdx_cpu_set set)
+{
+    return (unsigned)set <= mask() && sdx_cpu_has_unmasked(set);
+}
+
+bool sdx_cpu_has_unmasked(enum sdx_cpu_set set)
+{
+    SDX_ASSERT(set < SDX_CPU_SET_COUNT);
+    return (detected() >> set) & 1U;
+}
+
+bool sdx_cpu_mask_ok(const char **bad)
+{
+    read_mask(bad);
+    return *bad == NULL;
+}
+
+enum sdx_cpu_set sdx_cpu_best(void)
+{
+    for (int set = SDX_CPU_SET_COUNT - 1; set > SDX_CPU_GENERIC; set--)
+        if (sdx_cpu_has((enum sdx_cpu_set)set)) return (enum sdx_cpu_set)set;
+    return SDX_CPU_GENERIC;
+}
+
+const char *sdx_cpu_set_name(enum sdx_cpu_set set)
+{
+    SDX_ASSERT(set < SDX_CPU_SET_COUNT);
+    return set_names[set];
+}
+
+/* First line of a file of the kernel's cache description. */
+static bool read_cache_fact(int index, const char *name, char *line, int size)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    bool ok = fgets(line, size, file) != NULL;
+    fclose(file);
+    return ok;
+}
+
+static void read_caches(struct sdx_cpu_caches *caches)
+{
+    char level[32], type[32], size[32];
+    for (int i = 0; i < 8; i++) {
+        if (!read_cache_fact(i, "level", level, sizeof level) ||
+            !read_cache_fact(i, "type", type, sizeof type) ||
+            !read_cache_fact(i, "size", size, sizeof size))
+            return;
+        char *unit;
+        size_t bytes = strtoul(size, &unit, 10);
+        bytes <<= *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
+        if (bytes == 0 || type[0] == 'I') continue; /* "Instruction" */
+        if (level[0] == '1') caches->l1d = bytes;
+        if (level[0] == '2') caches->l2 = bytes;
+        if (level[0] == '3') caches->l3 = bytes;
+    }
+}
+
+struct sdx_cpu_caches sdx_cpu_caches(void)
+{
+    static atomic_size_t l1d, l2, l3; /* l1d is stored last: 0 means not yet */
+    struct sdx_cpu_caches caches = {.l1d = atomic_load(&l1d)};
+    if (caches.l1d != 0) {
+        caches.l2 = atomic_load(&l2);
+        caches.l3 = atomic_load(&l3);
+        return caches;
+    }
+    caches = (struct sdx_cpu_caches){.l1d = 32 << 10, .l2 = 512 << 10, .l3 = 8 << 20};
+    read_caches(&caches);
+    atomic_store(&l2, caches.l2);
+    atomic_store(&l3, caches.l3);
+    atomic_store(&l1d, caches.l1d);
+    return caches;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counted memory. A block is [padding][head: 64 bytes][content], the content 64-byte aligned. What
+ * a block counts for is its content; heads are left out so that limits mean what users ask for. */
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+enum { ALIGNMENT = 64 };
+
+struct head {
+    void *base; /* what the allocator gave */
+    size_t size;
+    uint32_t tag;
+    uint32_t mark; /* tells a block of ours from a stray pointer */
+};
+
+enum { MARK_LIVE = 0x5d0a11fe, MARK_FREED = 0x0dead0ff };
+
+_Static_assert(sizeof(struct head) <= ALIGNMENT, "the head fits in one unit of alignment");
+
+void sdx_mem_init(struct sdx_mem *mem, struct sdx_mem *parent, size_t limit)
+{
+    mem->alloc = NULL;
+    mem->free = NULL;
+    mem->user = NULL;
+    mem->parent = parent;
+    mem->limit = limit;
+    atomic_init(&mem->now, 0);
+    atomic_init(&mem->peak, 0);
+    for (int i = 0; i < SDX_MEM_TAG_COUNT; i++) {
+        atomic_init(&mem->tag_now[i], 0);
+        atomic_init(&mem->tag_peak[i], 0);
+    }
+    atomic_init(&mem->count, 0);
+    atomic_init(&mem->fail_at, -1);
+    atomic_init(&mem->failed, 0);
+    atomic_init(&mem->failed_limit, 0);
+    atomic_init(&mem->failed_by_limit, false);
+}
+
+static struct head *head_of(const void *block)
+{
+    struct head *head = (struct head *)(void *)((char *)(uintptr_t)block - ALIGNMENT);
+    SDX_ASSERT(head->mark == MARK_LIVE);
+    return head;
+}
+
+static void raise_peak(atomic_size_t *peak, size_t now)
+{
+    size_t seen = atomic_load_explicit(peak, memory_order_relaxed);
+    while (seen < now && !atomic_compare_exchange_weak_explicit(
+                             peak, &seen, now, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static void count_out(struct sdx_mem *mem, const struct sdx_mem *end, uint32_t tag, size_t size)
+{
+    for (; mem != end; mem = mem->parent) {
+        atomic_fetch_sub_explicit(&mem->now, size, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&mem->tag_now[tag], size, memory_order_relaxed);
+    }
+}
+
+/* Counts `size` at one level. false: over its limit, or a test asked for a failure. */
+static bool count_in_level(struct sdx_mem *mem, uint32_t tag, size_t size, bool *by_limit)
+{
+    if (atomic_load_explicit(&mem->fail_at, memory_order_relaxed) >= 0 &&
+        atomic_fetch_sub(&mem->fail_at, 1) == 0)
+        return false;
+    size_t now = atomic_load_explicit(&mem->now, memory_order_relaxed);
+    do {
+        if (size > SIZE_MAX - now || (mem->limit != 0 && now + size > mem->limit)) {
+            *by_limit = mem->limit != 0;
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&mem->now, &now, now + size,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    raise_peak(&mem->peak, now + size);
+    size_t tag_now =
+        atomic_fetch_add_explicit(&mem->tag_now[tag], size, memory_order_relaxed) + size;
+    raise_peak(&mem->tag_peak[tag], tag_now);
+    atomic_fetch_add_explicit(&mem->count, 1, memory_order_relaxed);
+    return true;
+}
+
+/* The level whose allocator serves `mem`: the nearest that has one, else the top. */
+static struct sdx_mem *server_of(struct sdx_mem *mem)
+{
+    while (mem->alloc == NULL && mem->parent != NULL)
+        mem = mem->parent;
+    return mem;
+}
+
+/* Leaves the reason at every level, as any of them may be the one that a context asks. `limiting`:
+ * the level whose limit it was, or NULL. */
+static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limiting)
+{
+    for (; mem != NULL; mem = mem->parent) {
+        atomic_store(&mem->failed, size);
+        atomic_store(&mem->failed_limit, limiting != NULL ? limiting->limit : 0);
+        atomic_store(&mem->failed_by_limit, limiting != NULL);
+    }
+    return NULL;
+}
+
+void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
+{
+    SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
+    bool by_limit = false;
+    size_t total;
+    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, NULL);
+    for (struct sdx_mem *level = mem; level != NULL; level = level->parent) {
+        if (!count_in_level(level, tag, size, &by_limit)) {
+            count_out(mem, level, tag, size);
+            return refuse(mem, size, by_limit ? level : NULL);
+        }
+    }
+    const struct sdx_mem *server = server_of(mem);
+    char *base = server->alloc != NULL ? server->alloc(total, server->user) : malloc(total);
+    if (base == NULL) {
+        count_out(mem, NULL, tag, size);
+        return refuse(mem, size, NULL);
+    }
+    size_t past = (uintptr_t)base % ALIGNMENT;
+    char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
+    struct head *head = (struct head *)(void *)(block - ALIGNMENT);
+    *head = (struct head){.base = base, .size = size, .tag = tag, .mark = MARK_LIVE};
+    return block;
+}
+
+void *sdx_mem_calloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t count, size_t size)
+{
+    size_t total;
+    if (!sdx_mul_size(count, size, &total)) return refuse(mem, SIZE_MAX, NULL);
+    void *block = sdx_mem_alloc(mem, tag, total);
+    if (block != NULL) memset(block, 0, total);
+    return block;
+}
+
+void *sdx_mem_realloc(struct sdx_mem *mem, enum sdx_mem_tag tag, void *block, size_t size)
+{
+    void *grown = sdx_mem_alloc(mem, tag, size);
+    if (grown == NULL || block == NULL) return grown;
+    size_t kept = sdx_mem_size(block);
+    memcpy(grown, block, kept < size ? kept : size);
+    sdx_mem_free(mem, block);
+    return grown;
+}
+
+void sdx_mem_free(struct sdx_mem *mem, void *block)
+{
+    if (block == NULL) return;
+    struct head *head = head_of(block);
+    void *base = head->base;
+    count_out(mem, NULL, head->tag, head->size);
+    head->mark = MARK_FREED;
+    const struct sdx_mem *server = server_of(mem);
+    if (server->alloc == NULL)
+        free(base);
+    else if (server->free != NULL)
+        server->free(base, server->user);
+}
+
+size_t sdx_mem_size(const void *block)
+{
+    return head_of(block)->size;
+}
+
+bool sdx_mul_size(size_t a, size_t b, size_t *out)
+{
+    if (a != 0 && b > SIZE_MAX / a) return false;
+    *out = a * b;
+    return true;
+}
+
+bool sdx_add_size(size_t a, size_t b, size_t *out)
+{
+    if (b > SIZE_MAX - a) return false;
+    *out = a + b;
+    return true;
+}
+
+bool sdx_mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    if (a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)
+              : (b > 0 ? a < INT64_MIN / b : a != 0 && b < INT64_MAX / a))
+        return false;
+    *out = a * b;
+    return true;
+}
+
+bool sdx_add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return false;
+    *out = a + b;
+    return true;
+}

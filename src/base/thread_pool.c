@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fork and join. The `gate` is one word: the number of the job, how many workers it wants, whether
+ * it is open, and how many workers are inside:
+ *
+ *     63 ............ 32 | 31 ..... 17 | 16   | 15 ..... 0
+ *     number of the job  | wanted      | open | inside
+ *
+ * A worker enters an open gate by compare-and-swap, so it can only see the fields of the job whose
+ * number it read; the caller closes the gate when no part is left and waits for those inside alone.
+ * A worker that wakes too late finds the gate closed and costs nothing. */
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/mem.h"
+
+enum {
+    THREADS_MOST = 1024,
+    SPIN_NS = 30000, /* a sleeping thread takes about as long to wake */
+    STACK = 1 << 20
+};
+
+#define GATE_INSIDE UINT64_C(0xffff)
+#define GATE_OPEN   (UINT64_C(1) << 16)
+#define GATE_WANTED 17
+#define GATE_JOB    32
+
+struct worker {
+    pthread_t thread;
+    struct sdx_pool *pool;
+    int index; /* 1 .. threads-1 */
+    atomic_bool asleep;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+};
+
+struct sdx_pool {
+    struct sdx_mem *mem;
+    int threads;      /* the caller included */
+    int started;      /* workers that run; only the holder of `lock` looks */
+    bool refused;     /* the system gave no more threads */
+    int64_t spin_ns;  /* 0 where threads outnumber processors: spinning would keep them off */
+    atomic_uint lock; /* forks seen * 2 + held: see take_lock */
+    atomic_bool quit;
+    atomic_bool caller_asleep;
+    pthread_mutex_t mutex; /* of `left` */
+    pthread_cond_t left;
+    /* The job; written by the caller while the gate is closed and nobody is inside. */
+    sdx_part_fn fn;
+    void *arg;
+    int64_t count, grain;
+    _Alignas(64) atomic_uint_least64_t gate;
+    _Alignas(64) atomic_llong next;
+    _Alignas(64) struct worker workers[];
+};
+
+/* Forks that led to this process. A child has none of its parent's threads. */
+static atomic_uint forks;
+
+static void note_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+static void init_sync(struct sdx_pool *pool)
+{
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->left, NULL);
+    for (int i = 0; i < pool->threads - 1; i++) {
+        struct worker *worker = &pool->workers[i];
+        worker->pool = pool;
+        worker->index = i + 1;
+        atomic_init(&worker->asleep, false);
+        pthread_mutex_init(&worker->mutex, NULL);
+        pthread_cond_init(&worker->wake, NULL);
+    }
+}
+
+struct sdx_pool *sdx_pool_create(struct sdx_mem *mem, int threads)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    if (threads < 1) threads = 1;
+    if (threads > THREADS_MOST) threads = THREADS_MOST;
+    size_t size = sizeof(struct sdx_pool) + (size_t)(threads - 1) * sizeof(struct worker);
+    struct sdx_pool *pool = sdx_mem_calloc(mem, SDX_MEM_OTHER, 1, size);
+    if (pool == NULL) return NULL;
+    pool->mem = mem;
+    pool->threads = threads;
+    pool->spin_ns = threads <= sdx_threads_available() ? SPIN_NS : 0;
+    atomic_init(&pool->lock, atomic_load(&forks) * 2);
+    atomic_init(&pool->quit, false);
+    atomic_init(&pool->caller_asleep, false);
+    atomic_init(&pool->gate, 0);
+    atomic_init(&pool->next, 0);
+    init_sync(pool);
+    return pool;
+}
+
+int sdx_pool_threads(const struct sdx_pool *pool)
+{
+    return pool != NULL ? pool->threads : 1;
+}
+
+static void run_parts(struct sdx_pool *pool, int index)
+{
+    int64_t count = pool->count, grain = pool->grain;
+    for (;;) {
+        int64_t from = atomic_fetch_add_explicit(&pool->next, grain, memory_order_relaxed);
+        if (from >= count) return;
+        int64_t to = count - from < grain ? count : from + grain;
+        for (int64_t part = from; part < to; part++)
+            pool->fn(pool->arg, part, index);
+    }
+}
+
+static void leave(struct sdx_pool *pool)
+{
+    uint64_t gate = atomic_fetch_sub(&pool->gate, 1);
+    if ((gate & GATE_INSIDE) == 1 && !(gate & GATE_OPEN) && atomic_load(&pool->caller_asleep)) {
+        pthread_mutex_lock(&pool->mutex);
+        pthread_cond_signal(&pool->left);
+        pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+static bool is_called(const struct worker *worker, uint64_t gate, uint32_t last_job)
+{
+    return (gate & GATE_OPEN) && (uint32_t)(gate >> GATE_JOB) != last_job &&
+           (int)((gate & 0xffffffffU) >> GATE_WANTED) >= worker->index;
+}
+
+/* Waits for a job or the end: awake for a while, then asleep. false: the end. */
+static bool wait_for_job(struct worker *worker, uint32_t last_job, uint64_t *gate)
+{
+    struct sdx_pool *pool = worker->pool;
+    int64_t until = pool->spin_ns > 0 ? sdx_clock_ns() + pool->spin_ns : 0;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(&pool->quit, memory_order_acquire)) return false;
+            *gate = atomic_load(&pool->gate);
+            if (is_called(worker, *gate, last_job)) return true;
+            SDX_SPIN_HINT();
+        }
+    } while (until != 0 && sdx_clock_ns() < until);
+    pthread_mutex_lock(&worker->mutex);
+    atomic_store(&worker->asleep, true); /* before the last look: see wake_workers */
+    bool go = false;
+    while (!atomic_load(&pool->quit)) {
+        *gate = atomic_load(&pool->gate);
+        go = is_called(worker, *gate, last_job);
+        if (go) break;
+        pthread_cond_wait(&worker->wake, &worker->mutex);
+    }
+    atomic_store(&worker->asleep, false);
+    pthread_mutex_unlock(&worker->mutex);
+    return go;
+}
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    struct sdx_pool *pool = worker->pool;
+    uint32_t last_job = 0;
+    uint64_t gate;
+    while (wait_for_job(worker, last_job, &gate)) {
+        if (!atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) continue;
+        last_job = (uint32_t)(gate >> GATE_JOB);
+        run_parts(pool, worker->index);
+        leave(pool);
+    }
+    return NULL;
+}
+
+static void start_workers(struct sdx_pool *pool, int wanted)
+{
+    if (pool->started >= wanted || pool->refused) return;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigset_t all, before; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool->started < wanted && !pool->refused) {
+        struct worker *worker = &pool->workers[pool->started];
+        if (pthread_create(&worker->thread, &attr, work, worker) == 0)
+            pool->started++;
+        else
+            pool->refused = true;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+static void wake_worker(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    pthread_cond_signal(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+/* A worker says that it sleeps and then looks at the gate; we opened the gate and then look who
+ * sleeps: one of the two sees the other. */
+static void wake_workers(struct sdx_pool *pool, int wanted)
+{
+    for (int i = 0; i < wanted; i++)
+        if (atomic_load(&pool->workers[i].asleep)) wake_worker(&pool->workers[i]);
+}
+
+static void wait_for_workers(struct sdx_pool *pool)
+{
+    int64_t until = pool->spin_ns > 0 ? sdx_clock_ns() + pool->spin_ns : 0;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if ((atomic_load(&pool->gate) & GATE_INSIDE) == 0) return;
+            SDX_SPIN_HINT();
+        }
+    } while (until != 0 && sdx_clock_ns() < until);
+    pthread_mutex_lock(&pool->mutex);
+    atomic_store(&pool->caller_asleep, true);
+    while ((atomic_load(&pool->gate) & GATE_INSIDE) != 0)
+        pthread_cond_wait(&pool->left, &pool->mutex);
+    atomic_store(&pool->caller_asleep, false);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* One job at a time. The lock remembers the forks seen, so a child process takes over a lock that a
+ * thread it does not have was holding, and learns that there are no workers. */
+static bool take_lock(struct sdx_pool *pool)
+{
+    unsigned seen = atomic_load(&forks) * 2;
+    unsigned lock = atomic_load(&pool->lock);
+    bool is_child = (lock & ~1U) != seen;
+    if ((!is_child && (lock & 1U)) || !atomic_compare_exchange_strong(&pool->lock, &lock, seen | 1))
+        return false;
+    if (is_child) {
+        pool->started = 0;
+        pool->refused = false;
+        atomic_store(&pool->caller_asleep, false);
+        atomic_fetch_and(&pool->gate, ~UINT64_C(0xffffffff));
+        init_sync(pool);
+    }
+    return true;
+}
+
+static void give_lock(struct sdx_pool *pool)
+{
+    atomic_fetch_and(&pool->lock, ~1U);
+}
+
+void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                      sdx_part_fn fn, void *arg)
+{
+    if (grain < 1) grain = 1;
+    int64_t chunks = count / grain + (count % grain != 0);
+    int64_t wanted = pool != NULL ? pool->threads : 1;
+    if (threads > 0 && threads < wanted) wanted = threads;
+    if (chunks < wanted) wanted = chunks;
+    if (wanted < 2 || !take_lock(pool)) {
+        for (int64_t part = 0; part < count; part++)
+            fn(arg, part, 0);
+        return;
+    }
+    start_workers(pool, (int)wanted - 1);
+    int helpers = (int)wanted - 1 < pool->started ? (int)wanted - 1 : pool->started;
+    pool->fn = fn;
+    pool->arg = arg;
+    pool->count = count;
+    pool->grain = grain;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    uint32_t job = (uint32_t)(atomic_load(&pool->gate) >> GATE_JOB) + 1;
+    if (job == 0) job = 1; /* 0 is what a new worker has seen last */
+    atomic_store(&pool->gate,
+                 (uint64_t)job << GATE_JOB | (uint64_t)helpers << GATE_WANTED | GATE_OPEN);
+    wake_workers(pool, helpers);
+    run_parts(pool, 0);
+    atomic_fetch_and(&pool->gate, ~GATE_OPEN);
+    wait_for_workers(pool);
+    give_lock(pool);
+}
+
+void sdx_pool_destroy(struct sdx_pool *pool)
+{
+    if (pool == NULL) return;
+    bool is_child = (atomic_load(&pool->lock) & ~1U) != atomic_load(&forks) * 2;
+    if (!is_child) {
+        atomic_store(&pool->quit, true);
+        for (int i = 0; i < pool->started; i++)
+            wake_worker(&pool->workers[i]);
+        for (int i = 0; i < pool->started; i++)
+            pthread_join(pool->workers[i].thread, NULL);
+        for (int i = 0; i < pool->threads - 1; i++) {
+            pthread_mutex_destroy(&pool->workers[i].mutex);
+            pthread_cond_destroy(&pool->workers[i].wake);
+        }
+        pthread_mutex_destroy(&pool->mutex);
+        pthread_cond_destroy(&pool->left);
+    }
+    sdx_mem_free(pool->mem, pool);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Concat and Split: one strided copy for each of the pieces; parts are shared out over the pieces
+ * by their size. */
+#include "ops/move.h"
+#include "ops/op.h"
+
+/* ---- pieces of one tensor ---- */
+
+struct piece {
+    int operand;        /* input of Concat, output of Split */
+    int64_t part_first; /* its parts are part_first .. of the next */
+    struct sdx_move move;
+};
+
+struct pieces {
+    int count;
+    int64_t parts;
+    struct piece piece[];
+};
+
+/* Copies between the axis range [at, at + length) of a tensor of shape `whole` and a packed tensor.
+ */
+static void piece_init(struct piece *p, size_t size, int rank, const int64_t *whole, int axis,
+                       int64_t at, int64_t length, bool split)
+{
+    int64_t dims[SDX_RANK_MAX], big[SDX_RANK_MAX], small[SDX_RANK_MAX];
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == axis ? length : whole[i];
+    sdx_move_strides(rank, whole, big);
+    sdx_move_strides(rank, dims, small);
+    int64_t offset = at * big[axis];
+    sdx_move_init(&p->move, size, rank, dims, split ? big : small, split ? small : big,
+                  split ? offset : 0, split ? 0 : offset);
+}
+
+static void pieces_add(struct pieces *all, int operand)
+{
+    struct piece *p = &all->piece[all->count++];
+    p->operand = operand;
+    p->part_first = all->parts;
+    all->parts += p->move.units ? sdx_move_parts(&p->move) : 0;
+}
+
+/* Small tensors are not worth more than one part in all. */
+static void pieces_close(struct pieces *all, size_t bytes)
+{
+    if (bytes < 64 * 1024 || all->parts == 0) all->parts = 1;
+}
+
+static void run_pieces(const struct sdx_step *step, int64_t part, bool split)
+{
+    const struct pieces *all = step->params;
+    for (int i = 0; i < all->count; i++) {
+        const struct piece *p = &all->piece[i];
+        const void *src = step->in[split ? 0 : p->operand]->data;
+        void *dst = step->out[split ? p->operand : 0]->data;
+        int64_t parts = p->move.units ? sdx_move_parts(&p->move) : 0, mine = part - p->part_first;
+        if (step->parts == 1)
+            sdx_move_run(&p->move, src, dst, 0, p->move.units);
+        else if (mine >= 0 && mine < parts)
+            sdx_move_run(&p->move, src, dst, sdx_part_begin(p->move.units, parts, mine, 1),
+                         sdx_part_begin(p->move.units, parts, mine + 1, 1));
+    }
+}
+
+static enum sdx_status run_concat(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    run_pieces(step, part, false);
+    return SDX_OK;
+}
+
+static enum sdx_status run_split(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    run_pieces(step, part, true);
+    return SDX_OK;
+}
+
+static struct pieces *pieces_create(struct sdx_prepare *px, int count)
+{
+    return sdx_prepare_alloc(px, sizeof(struct pieces) + (size_t)count * sizeof(struct piece));
+}
+
+/* ---- Concat ---- */
+
+/* The contents one after the other; entries of inputs of unknown content are unknown. */
+static enum sdx_status concat_ints(struct sdx_infer *ix)
+{
+    int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX], n = 0;
+    bool any = false;
+    const struct sdx_type *t = &ix->out[0];
+    if (ix->shapes_only || !t->has_shape || t->rank != 1 || t->dims[0] < 0 || t->dims[0] > SDX_MOVE_INTS_MAX
+        || !sdx_dtype_is_integer(t->dtype))
+        return SDX_OK;
+    for (int i = 0; i < ix->count_in; i++) {
+        struct sdx_ints in;
+        bool known = sdx_infer_ints(ix, i, &in);
+        int64_t count = known ? in.count : sdx_infer_dims(ix, i)[0];
+        any = any || known;
+        if (count < 0 || n + count > t->dims[0]) return SDX_OK;
+        for (int64_t j = 0; j < count; j++, n++) {
+            v[n] = known ? in.v[j] : 0;
+            sym[n] = !known ? -1 : in.sym ? in.sym[j] : 0;
+        }
+    }
+    bool all = true;
+    for (int64_t j = 0; j < n; j++)
+        all = all && sym[j] == 0;
+    if (!any || n != t->dims[0]) return SDX_OK;
+    return sdx_infer_set_ints(ix, 0, 1, n, v, all ? NULL : sym);
+}
+
+static enum sdx_status concat_axis(struct sdx_infer *ix, int rank, int *axis)
+{
+    const struct sdx_ir_attr *a = sdx_ir_attr(ix->node, "axis");
+    if (!a && ix->opset >= 4)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: attribute axis is missing");
+    return sdx_infer_axis(ix, a ? a->i : 1, rank, axis);
+}
+
+static enum sdx_status infer_concat(struct sdx_infer *ix)
+{
+    int rank = -1, axis = 0;
+    int64_t sum = 0;
+    bool known = true;
+    if (ix->count_in < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: it has no input");
+    for (int i = 0; i < ix->count_in; i++) {
+        int r = sdx_infer_rank(ix, i), dtype = sdx_infer_dtype(ix, i);
+        if (dtype != SDX_DTYPE_NONE) sdx_infer_set_dtype(ix, 0, dtype);
+        if (rank >= 0 && r >= 0 && r != rank)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: input %d has rank %d, expected %d", i,
+                            r, rank);
+        if (r >= 0) rank = r;
+    }
+    if (rank < 0) return SDX_OK;
+    if (rank == 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: scalars cannot be concatenated");
+    SDX_TRY(concat_axis(ix, rank, &axis));
+    int64_t dims[SDX_RANK_MAX];
+    for (int j = 0; j < rank; j++)
+        dims[j] = -1;
+    for (int i = 0; i < ix->count_in; i++) {
+        const int64_t *in = sdx_infer_dims(ix, i);
+        known = known && in && in[axis] >= 0;
+        if (!in) continue;
+        for (int j = 0; j < rank; j++)
+            if (j != axis) SDX_TRY(sdx_infer_merge_dim(ix, dims[j], in[j], "axis", &dims[j]));
+        if (in[axis] >= 0 && !sdx_add_i64(sum, in[axis], &sum))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: the sum of lengths is too large");
+    }
+    dims[axis] = known ? sum : -1;
+    if (!known && ix->count_in == 1) dims[axis] = sdx_infer_dims(ix, 0)[axis];
+    SDX_TRY(sdx_infer_set_dims(ix, 0, rank, dims));
+    return concat_ints(ix);
+}
+
+static int axis_of(const struct sdx_prepare *px, int64_t fallback, int rank)
+{
+    int64_t axis = sdx_ir_attr_int(px->node, "axis", fallback);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+static enum sdx_status prepare_concat(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *out = px->out[0];
+    int axis = axis_of(px, 1, out->rank);
+    int64_t at = 0;
+    struct pieces *all = pieces_create(px, px->count_in);
+    if (!all) return SDX_OUT_OF_MEMORY;
+    for (int i = 0; i < px->count_in; i++) {
+        int64_t length = px->in[i]->dims[axis];
+        piece_init(&all->piece[all->count], sdx_move_size(out->dtype), out->rank, out->dims, axis,
+                   at, length, false);
+        pieces_add(all, i);
+        at += length;
+    }
+    pieces_close(all, out->bytes);
+    return sdx_move_step(px, "concat", run_concat, all, all->parts, 0);
+}
+
+/* ---- Split ---- */
+
+/* Lengths of the outputs on an axis of length n (may be unknown). *known false: not known. */
+static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *lengths,
+                                     bool *known)
+{
+    int count = ix->count_out;
+    int64_t given = 0;
+    const int64_t *list = NULL;
+    bool is_input = sdx_infer_has(ix, 1);
+    *known = false;
+    if (is_input) {
+        if (!sdx_infer_known_ints(ix, 1, &list, &given)) return SDX_OK;
+    } else {
+        list = sdx_ir_attr_ints(ix->node, "split", &given);
+        if (list && given == 0) list = NULL; /* some old exporters write an empty list */
+    }
+    if (list) {
+        int64_t sum = 0;
+        if (given != count)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: %lld lengths for %d outputs",
+                            (long long)given, count);
+        for (int k = 0; k < count; k++) {
+            if (list[k] < 0 || !sdx_add_i64(sum, list[k], &sum))
+                return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: length %d is %lld", k,
+                                (long long)list[k]);
+            lengths[k] = list[k];
+        }
+        if (n >= 0 && sum != n)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                            "Split: the lengths sum up to %lld, the axis has %lld", (long long)sum,
+                            (long long)n);
+        *known = true;
+        return SDX_OK;
+    }
+    int64_t wanted = sdx_ir_attr_int(ix->node, "num_outputs", count);
+    if (wanted != count)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: num_outputs is %lld for %d outputs",
+                        (long long)wanted, count);
+    if (n < 0) return SDX_OK;
+    int64_t each = (n + count - 1) / count;
+    if (ix->opset < 18 && n % count != 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: length %lld is no multiple of %d outputs",
+                        (long long)n, count);
+    for (int k = 0; k < count; k++) {
+        int64_t left = n - each * k;
+        lengths[k] = left < 0 ? 0 : left < each ? left : each;
+    }
+    *known = true;
+    return SDX_OK;
+}
+
+static enum sdx_status split_ints(struct sdx_infer *ix, const int64_t *lengths)
+{
+    struct sdx_ints in;
+    int64_t at = 0;
+    if (ix->shapes_only || !sdx_infer_ints(ix, 0, &in) || in.rank != 1
+        || in.count > SDX_MOVE_INTS_MAX)
+        return SDX_OK;
+    for (int k = 0; k < ix->count_out; at += lengths[k++])
+        SDX_TRY(sdx_infer_set_ints(ix, k, 1, lengths[k], in.v + at, in.sym ? in.sym + at : NULL));
+    return SDX_OK;
+}
+
+static enum sdx_status infer_split(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axis = 0;
+    bool known = false;
+    for (int k = 0; k < ix->count_out; k++)
+        sdx_infer_set_dtype(ix, k, sdx_infer_dtype(ix, 0));
+    if (rank < 0 || ix->count_out < 1) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+    const int64_t *in = sdx_infer_dims(ix, 0);
+    int64_t *lengths = sdx_arena_array(ix->arena, (size_t)ix->count_out, sizeof(*lengths));
+    if (!lengths) return SDX_FAIL_MEMORY(ix->cx);
+    SDX_TRY(split_lengths(ix, in[axis], lengths, &known));
+    for (int k = 0; k < ix->count_out; k++) {
+        int64_t *dims = sdx_infer_new_dims(ix, k, rank);
+        if (!dims) return SDX_OUT_OF_MEMORY;
+        memcpy(dims, in, (size_t)rank * sizeof(*dims));
+        dims[axis] = known ? lengths[k] : ix->count_out == 1 ? in[axis] : -1;
+    }
+    return known && rank == 1 ? split_ints(ix, lengths) : SDX_OK;
+}
+
+static enum sdx_status prepare_split(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    int axis = axis_of(px, 0, in->rank);
+    int64_t n = in->dims[axis], at = 0, given = 0;
+    const int64_t *list = NULL;
+    struct pieces *all = pieces_create(px, px->count_out);
+    if (!all) return SDX_OUT_OF_MEMORY;
+    if (sdx_prepare_has(px, 1))
+        SDX_TRY(sdx_move_ints(px, 1, &list, &given));
+    else
+        list = sdx_ir_attr_ints(px->node, "split", &given);
+    int64_t each = (n + px->count_out - 1) / px->count_out;
+    for (int k = 0; k < px->count_out; k++) {
+        int64_t left = n - at, length = given ? list[k] : left < each ? left : each;
+        if (px->out[k]) {
+            piece_init(&all->piece[all->count], sdx_move_size(in->dtype), in->rank, in->dims, axis,
+                       at, length, true);
+            pieces_add(all, k);
+        }
+        at += length;
+    }
+    pieces_close(all, in->bytes);
+    return sdx_move_step(px, "split", run_split, all, all->parts, 0);
+}
+
+static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    (void)ix;
+    *cost = (struct sdx_cost){0, 0};
+}
+
+static const struct sdx_op ops[] = {
+    {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = cost_none},
+    {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = cost_none},
+};
+const struct sdx_op_family sdx_ops_concat_split = FAMILY("", ops);

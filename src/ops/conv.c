@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Conv, FusedConv, ConvInteger and QLinearConv of one to three spatial axes. f32 and the integers go
+ * to the kernels of kernels/conv.h and kernels/qgemm.h; f64 is a plain direct loop. */
+#include "kernels/qgemm.h"
+#include "ops/conv_deform.h"
+#include "ops/product.h"
+#include "ops/requant.h"
+#include "ops/shared.h"
+#include "ops/window.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+/* ---- inference ---- */
+
+static enum sdx_status check_channels(struct sdx_context *cx, const struct sdx_ir_node *node,
+                                      const int64_t *x, const int64_t *w, int64_t groups)
+{
+    int64_t want;
+    if (groups < 1)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: group is %lld, expected at least 1", NAME(node),
+                        (long long)groups);
+    if (x[1] >= 0 && w[1] >= 0 && (!sdx_mul_i64(w[1], groups, &want) || want != x[1]))
+        return SDX_FAIL(cx, SDX_BAD_MODEL,
+                        "%.*s: input has %lld channels, but the weights take %lld in each of %lld "
+                        "groups",
+                        NAME(node), (long long)x[1], (long long)w[1], (long long)groups);
+    if (w[0] >= 0 && w[0] % groups != 0)
+        return SDX_FAIL(cx, SDX_BAD_MODEL,
+                        "%.*s: %lld output channels do not divide into %lld groups", NAME(node),
+                        (long long)w[0], (long long)groups);
+    return SDX_OK;
+}
+
+/* Output 0 of a convolution of inputs x and w. */
+static enum sdx_status infer_conv(struct sdx_infer *ix, int x, int w, int bias, int dtype)
+{
+    struct sdx_window win;
+    sdx_infer_set_dtype(ix, 0, dtype);
+    int rank = sdx_infer_rank(ix, x), rank_w = sdx_infer_rank(ix, w);
+    const int64_t *dims_x = sdx_infer_dims(ix, x), *dims_w = sdx_infer_dims(ix, w);
+    if (rank >= 0 && rank < 3)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: input has rank %d, expected at least 3",
+                        NAME(ix->node), rank);
+    if (rank >= 0 && rank_w >= 0 && rank != rank_w)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: weight has rank %d, expected %d",
+                        NAME(ix->node), rank_w, rank);
+    if (rank < 0 || rank_w < 0) return SDX_OK;
+    SDX_TRY(check_channels(ix->cx, ix->node, dims_x, dims_w,
+                           sdx_ir_attr_int(ix->node, "group", 1)));
+    SDX_TRY(sdx_window_read(ix->cx, ix->node, rank - 2, dims_w + 2, &win));
+    const int64_t *dims_b = sdx_infer_dims(ix, bias);
+    if (dims_b
+        && (sdx_infer_rank(ix, bias) != 1
+            || (dims_b[0] >= 0 && dims_w[0] >= 0 && dims_b[0] != dims_w[0])))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
+                        NAME(ix->node), (long long)dims_w[0]);
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    out[0] = dims_x[0];
+    out[1] = dims_w[0];
+    for (int i = 0; i < rank - 2; i++)
+        SDX_TRY(sdx_window_length(ix->cx, ix->node, &win, i, dims_x[i + 2], &out[i + 2]));
+    return SDX_OK;
+}
+
+enum sdx_status sdx_conv_infer(struct sdx_infer *ix)
+{
+    return infer_conv(ix, 0, 1, 2, sdx_infer_dtype(ix, 0));
+}
+
+static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
+{
+    return infer_conv(ix, 0, 1, -1, SDX_I32);
+}
+
+static enum sdx_status infer_qlinear_conv(struct sdx_infer *ix)
+{
+    return infer_conv(ix, 0, 3, 8, sdx_infer_dtype(ix, 7));
+}
+
+static void cost_of(const struct sdx_infer *ix, int w, struct sdx_cost *cost)
+{
+    const int64_t *dims_w = sdx_infer_dims(ix, w), *out = ix->out[0].dims;
+    double work = 1;
+    for (int i = 0; i < ix->out[0].rank; i++)
+        work *= (double)out[i];
+    for (int i = 1; dims_w && i < sdx_infer_rank(ix, w); i++)
+        work *= (double)dims_w[i];
+    cost->macs = work;
+    cost->flops = 2 * work;
+}
+
+void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    cost_of(ix, 1, cost);
+}
+
+static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    cost_of(ix, 3, cost);
+}
+
+/* ---- f32 and f64 ---- */
+
+/* Shape of the convolution of x and w into y. */
+static enum sdx_status shape_of(struct sdx_prepare *px, const struct sdx_tensor *x,
+                                const struct sdx_tensor *w, const struct sdx_tensor *y,
+                                struct sdx_conv_shape *s)
+{
+    struct sdx_window win;
+    int64_t length;
+    if (x->rank > 5)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %d spatial axes, at most 3 are supported",
+                        NAME(px->node), x->rank - 2);
+    SDX_TRY(sdx_window_read(px->cx, px->node, x->rank - 2, w->dims + 2, &win));
+    for (int i = 0; i < win.rank; i++)
+        SDX_TRY(sdx_window_length(px->cx, px->node, &win, i, x->dims[i + 2], &length));
+    sdx_window_shape(&win, x->dims + 2, y->dims + 2, s);
+    s->batch = x->dims[0];
+    s->groups = sdx_ir_attr_int(px->node, "group", 1);
+    s->ic = x->dims[1];
+    s->oc = y->dims[1];
+    return SDX_OK;
+}
+
+/* Everything but the batch may change how a kernel packs. */
+static int64_t variant_of(const struct sdx_conv_shape *s)
+{
+    int64_t v[3 + 3 * 6] = {s->groups, s->ic, s->oc};
+    for (int i = 0; i < 3; i++) {
+        const int64_t axis[] = {s->in[i],     s->out[i],      s->kernel[i],
+                                s->stride[i], s->dilation[i], s->pad_begin[i]};
+        memcpy(v + 3 + 6 * i, axis, sizeof axis);
+    }
+    return sdx_pack_variant(v, SDX_COUNT_OF(v));
+}
+
+struct conv_f32 {
+    struct sdx_conv_shape shape;
+    const float *packed; /* NULL: input 1 of the step */
+    struct sdx_epilogue epilogue;
+};
+
+static enum sdx_status run_conv_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_f32 *p = step->params;
+    struct sdx_epilogue e = p->epilogue;
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    if (step->in[2]) e.bias_row = step->in[2]->data;
+    if (step->in[3]) e.residual = step->in[3]->data;
+    sdx_conv_f32_part(&p->shape, step->in[0]->data,
+                      p->packed ? p->packed : (const float *)step->in[1]->data,
+                      step->out[0]->data, &e, part, x->scratch);
+    return SDX_OK;
+}
+
+struct pack_conv {
+    const struct sdx_conv_shape *shape;
+    const float *weights;
+};
+
+static enum sdx_status pack_conv_f32(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct pack_conv *arg = arg_;
+    sdx_conv_f32_pack(arg->shape, arg->weights, dst);
+    return SDX_OK;
+}
+
+static enum sdx_status run_pack_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct conv_f32 *p = step->params;
+    sdx_conv_f32_pack(&p->shape, step->in[0]->data, step->out[0]->data);
+    return SDX_OK;
+}
+
+static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
+{
+    int64_t dims[] = {(int64_t)size};
+    return sdx_prepare_temp(px, SDX_U8, 1, dims);
+}
+
+static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
+{
+    struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
+    struct sdx_tensor *packed = NULL;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    p->shape = *shape;
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
+    size_t size = sdx_conv_f32_packed_size(shape);
+    if (px->in[1]->is_constant) {
+        struct pack_conv arg = {&p->shape, px->in[1]->data};
+        p->packed = sdx_prepare_pack(px, 1, "conv_f32", variant_of(shape), size, pack_conv_f32,
+                                     &arg);
+        if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    } else {
+        packed = byte_temp(px, size);
+        if (!packed) return SDX_FAIL_MEMORY(px->cx);
+        SDX_TRY(sdx_prepare_step_on(px, "conv_f32_pack", run_pack_f32, p, 1, 0, 1, &px->in[1], 1,
+                                    &packed));
+    }
+    struct sdx_tensor *in[] = {px->in[0], packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
+                               sdx_prepare_has(px, 3) ? px->in[3] : NULL};
+    if (in[3] && !sdx_dims_equal(in[3]->dims, in[3]->rank, px->out[0]->dims, px->out[0]->rank))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: input Z must have the shape of the output",
+                        NAME(px->node));
+    return sdx_prepare_step_on(px, "conv_f32", run_conv_f32, p, sdx_conv_f32_parts(shape),
+                               sdx_conv_f32_scratch(shape), 4, in, 1, px->out);
+}
+
+/* First and one past the last output along an axis for which tap k falls into the input. */
+static void tap_range(const struct sdx_conv_shape *s, int axis, int64_t k, int64_t *begin,
+                      int64_t *end)
+{
+    int64_t at = k * s->dilation[axis] - s->pad_begin[axis], stride = s->stride[axis];
+    *begin = at >= 0 ? 0 : (-at + stride - 1) / stride;
+    int64_t room = s->in[axis] - at;
+    *end = room <= 0 ? 0 : (room + stride - 1) / stride;
+    if (*end > s->out[axis]) *end = s->out[axis];
+}
+
+/* y plane += x plane * taps of one pair of channels. */
+static void add_plane_f64(const struct sdx_conv_shape *s, const double *x, const double *w,
+                          double *y)
+{
+    for (int64_t a = 0; a < s->kernel[0]; a++)
+        for (int64_t b = 0; b < s->kernel[1]; b++)
+            for (int64_t c = 0; c < s->kernel[2]; c++, w++) {
+                int64_t lo[3], hi[3];
+                const int64_t k[3] = {a, b, c};
+                for (int i = 0; i < 3; i++)
+                    tap_range(s, i, k[i], &lo[i], &hi[i]);
+                for (int64_t d = lo[0]; d < hi[0]; d++)
+                    for (int64_t h = lo[1]; h < hi[1]; h++) {
+                        int64_t id = d * s->stride[0] + a * s->dilation[0] - s->pad_begin[0];
+                        int64_t ih = h * s->stride[1] + b * s->dilation[1] - s->pad_begin[1];
+                        const double *row = x + (id * s->in[1] + ih) * s->in[2];
+                        double *out = y + (d * s->out[1] + h) * s->out[2];
+                        int64_t shift = c * s->dilation[2] - s->pad_begin[2];
+                        for (int64_t j = lo[2]; j < hi[2]; j++)
+                            out[j] += *w * row[j * s->stride[2] + shift];
+                    }
+            }
+}
+
+static enum sdx_status run_conv_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_conv_shape *s = step->params;
+    int64_t in_plane = s->in[0] * s->in[1] * s->in[2];
+    int64_t out_plane = s->out[0] * s->out[1] * s->out[2];
+    int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    int64_t icg = s->ic / s->groups, n = part / s->oc, oc = part % s->oc;
+    int64_t ic = oc / (s->oc / s->groups) * icg;
+    const double *from = (const double *)step->in[0]->data + (n * s->ic + ic) * in_plane;
+    const double *w = (const double *)step->in[1]->data + oc * icg * taps;
+    double *y = (double *)step->out[0]->data + part * out_plane;
+    double bias = step->count_in > 2 && step->in[2] ? ((const double *)step->in[2]->data)[oc] : 0;
+    for (int64_t i = 0; i < out_plane; i++)
+        y[i] = bias;
+    for (int64_t i = 0; i < icg && !sdx_exec_cancelled(x); i++)
+        add_plane_f64(s, from + i * in_plane, w + i * taps, y);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
+{
+    struct sdx_conv_shape shape;
+    if (px->out[0]->count == 0) return SDX_OK;
+    SDX_TRY(shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
+    if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
+    if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation")
+        || sdx_prepare_has(px, 3))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(px->in[0]->dtype));
+    struct sdx_conv_shape *params = SDX_PREPARE_NEW(px, struct sdx_conv_shape);
+    if (!params) return SDX_FAIL_MEMORY(px->cx);
+    *params = shape;
+    return sdx_prepare_step(px, "conv_f64", run_conv_f64, params, shape.batch * shape.oc, 0);
+}
+
+/* ---- integers ---- */
+
+struct conv_q {
+    struct sdx_qconv q;
+    const void *packed, *facts; /* NULL: inputs 1 and 2 of the step */
+    bool to_float_y;            /* requantise; otherwise the sums are the output */
+    bool y_signed;
+    int64_t pixels;
+};
+
+struct store_q {
+    const struct conv_q *p;
+    struct sdx_qfacts facts;
+    const int32_t *bias;
+    void *y;
+};
+
+static void store_sums(void *arg_, int64_t n, int64_t channel, int64_t pixel, int64_t count,
+                       const int32_t *sums)
+{
+    const struct store_q *arg = arg_;
+    int64_t at = (n * arg->p->q.shape.oc + channel) * arg->p->pixels + pixel;
+    if (!arg->p->to_float_y) {
+        memcpy((int32_t *)arg->y + at, sums, (size_t)count * sizeof *sums);
+        return;
+    }
+    sdx_requantize(sums, count, arg->bias ? arg->bias[channel] : 0, arg->facts.factor[channel],
+                   arg->facts.zero_y, arg->p->y_signed, (uint8_t *)arg->y + at);
+}
+
+static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_q *p = step->params;
+    struct store_q arg = {.p = p, .y = step->out[0]->data};
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    arg.facts = sdx_qfacts_view(p->facts ? p->facts : step->in[2]->data, 1, p->q.shape.oc);
+    if (step->in[3]) arg.bias = step->in[3]->data;
+    struct sdx_qconv q = p->q;
+    q.zero_x = arg.facts.zero_a[0];
+    q.zero_w = arg.facts.zero_b;
+    sdx_qconv_part(&q, step->in[0]->data, p->packed ? p->packed : step->in[1]->data, part,
+                   x->scratch, store_sums, &arg);
+    return SDX_OK;
+}
+
+struct pack_q {
+    const struct sdx_qconv *q;
+    const void *weights;
+};
+
+static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct pack_q *arg = arg_;
+    sdx_qconv_pack(arg->q, arg->weights, dst);
+    return SDX_OK;
+}
+
+static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct conv_q *p = step->params;
+    sdx_qconv_pack(&p->q, step->in[0]->data, step->out[0]->data);
+    return SDX_OK;
+}
+
+/* Both integer convolutions: w is the node's input with the weights. */
+static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_qsource *source,
+                                      struct sdx_tensor *bias, bool to_float_y)
+{
+    struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
+    struct sdx_tensor *packed = NULL, *facts = NULL;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (px->out[0]->count == 0) return SDX_OK;
+    struct sdx_conv_shape *s = &p->q.shape;
+    SDX_TRY(shape_of(px, px->in[0], px->in[w], px->out[0], s));
+    p->q.x_signed = px->in[0]->dtype == SDX_I8;
+    p->q.w_signed = px->in[w]->dtype == SDX_I8;
+    p->to_float_y = to_float_y;
+    p->y_signed = px->out[0]->dtype == SDX_I8;
+    p->pixels = s->out[0] * s->out[1] * s->out[2];
+    source->rows = 1;
+    source->columns = s->oc;
+    SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
+    size_t size = sdx_qconv_packed_size(&p->q);
+    if (px->in[w]->is_constant) {
+        struct pack_q arg = {&p->q, px->in[w]->data};
+        int64_t form[] = {variant_of(s), p->q.x_signed, p->q.w_signed};
+        p->packed = sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 3), size, pack_conv_q,
+                                     &arg);
+        if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    } else {
+        packed = byte_temp(px, size);
+        if (!packed) return SDX_FAIL_MEMORY(px->cx);
+        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 1, &px->in[w], 1,
+                                    &packed));
+    }
+    struct sdx_tensor *in[] = {px->in[0], packed, facts, bias};
+    return sdx_prepare_step_on(px, "conv_q", run_conv_q, p, sdx_qconv_parts(&p->q),
+                               sdx_qconv_scratch(&p->q), 4, in, 1, px->out);
+}
+
+static struct sdx_tensor *input(struct sdx_prepare *px, int i)
+{
+    return sdx_prepare_has(px, i) ? px->in[i] : NULL;
+}
+
+static enum sdx_status prepare_conv_integer(struct sdx_prepare *px)
+{
+    struct sdx_qsource source = {.zero_a = input(px, 2), .zero_b = input(px, 3)};
+    return prepare_conv_q(px, 1, &source, NULL, false);
+}
+
+static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
+{
+    struct sdx_qsource source = {.scale_a = input(px, 1),
+                                 .zero_a = input(px, 2),
+                                 .scale_b = input(px, 4),
+                                 .zero_b = input(px, 5),
+                                 .scale_y = input(px, 6),
+                                 .zero_y = input(px, 7)};
+    return prepare_conv_q(px, 3, &source, input(px, 8), true);
+}
+
+static const struct sdx_op ops[] = {
+    {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
+     .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+    {"ConvInteger", 10, 0, infer_conv_integer, KERNEL(prepare_conv_integer), .cost = sdx_conv_cost,
+     .note = "1 to 3 spatial axes"},
+    {"QLinearConv", 10, 0, infer_qlinear_conv, KERNEL(prepare_qlinear_conv),
+     .cost = cost_qlinear_conv, .note = "1 to 3 spatial axes"},
+    {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
+     .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+};
+
+const struct sdx_op_family sdx_ops_conv = FAMILY("", ops);

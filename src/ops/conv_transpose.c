@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ConvTranspose by phases. Along an axis of stride s, outputs o with (o + pad) mod s = f depend on
+ * the taps k with (k * dilation) mod s = f only, and on consecutive inputs: an ordinary convolution
+ * of stride 1 with the weights reversed. Phases of one shape become the output channels of one
+ * convolution (oc-major, so that groups stay together); the last step interleaves. f64 adds taps
+ * directly. */
+#include "ops/product.h"
+#include "ops/window.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+enum { PHASES_MAX = 4096 };
+
+/* ---- inference ---- */
+
+/* Length of the output along axis i and the padding at its begin (auto_pad and output_shape make
+ * their own). in < 0: not known. */
+static enum sdx_status out_length(struct sdx_context *cx, const struct sdx_ir_node *node,
+                                  struct sdx_window *w, int i, int64_t in, const int64_t *shape,
+                                  const int64_t *extra, int64_t *out)
+{
+    int64_t extent, full;
+    *out = shape ? shape[i] : -1;
+    if (w->kernel[i] < 0 || in < 0) return SDX_OK;
+    if (!sdx_window_extent(w, i, &extent)
+        || !sdx_mul_i64(in > 0 ? in - 1 : 0, w->stride[i], &full)
+        || !sdx_add_i64(full, extent + (extra ? extra[i] : 0), &full))
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
+    if (in == 0) full = 0;
+    bool is_same = w->auto_pad == SDX_PAD_SAME_UPPER || w->auto_pad == SDX_PAD_SAME_LOWER;
+    if (!shape && !is_same) {
+        *out = full - w->pad_begin[i] - w->pad_end[i];
+    } else {
+        if (!shape && !sdx_mul_i64(in, w->stride[i], out))
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
+        int64_t pad = full - *out;
+        if (pad < 0) pad = 0; /* the rest of the output is bias only */
+        w->pad_begin[i] = w->auto_pad == SDX_PAD_SAME_UPPER ? pad / 2 : pad - pad / 2;
+        w->pad_end[i] = pad - w->pad_begin[i];
+    }
+    if (*out < 0)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: axis %d of the output has length %lld",
+                        NAME(node), i + 2, (long long)*out);
+    return SDX_OK;
+}
+
+static enum sdx_status read_list(struct sdx_context *cx, const struct sdx_ir_node *node,
+                                 const char *name, int rank, const int64_t **out)
+{
+    int64_t count = 0;
+    *out = sdx_ir_attr_ints(node, name, &count);
+    if (!*out || count == 0) {
+        *out = NULL;
+        return SDX_OK;
+    }
+    /* Exporters are seen that give the whole shape. */
+    if (count == rank + 2) *out += 2;
+    if (count != rank && count != rank + 2)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: %s has %lld values, expected %d", NAME(node),
+                        name, (long long)count, rank);
+    for (int i = 0; i < rank; i++)
+        if ((*out)[i] < 0 || (*out)[i] > INT64_C(1) << 48)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: %s has %lld, out of range", NAME(node), name,
+                            (long long)(*out)[i]);
+    return SDX_OK;
+}
+
+/* Output dims of x [N, C, in...] and w [C, OC / groups, kernel...]; the window gets its pads. */
+static enum sdx_status shape_out(struct sdx_context *cx, const struct sdx_ir_node *node, int rank,
+                                 const int64_t *x, const int64_t *w_dims, struct sdx_window *w,
+                                 int64_t *out)
+{
+    const int64_t *shape, *extra;
+    int64_t groups = sdx_ir_attr_int(node, "group", 1);
+    SDX_TRY(sdx_window_read(cx, node, rank - 2, w_dims + 2, w));
+    SDX_TRY(read_list(cx, node, "output_shape", rank - 2, &shape));
+    SDX_TRY(read_list(cx, node, "output_padding", rank - 2, &extra));
+    if (groups < 1)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: group is %lld, expected at least 1", NAME(node),
+                        (long long)groups);
+    if (x[1] >= 0 && w_dims[0] >= 0 && x[1] != w_dims[0])
+        return SDX_FAIL(cx, SDX_BAD_MODEL,
+                        "%.*s: input has %lld channels, but the weights take %lld", NAME(node),
+                        (long long)x[1], (long long)w_dims[0]);
+    if (w_dims[0] >= 0 && w_dims[0] % groups != 0)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: %lld channels do not divide into %lld groups",
+                        NAME(node), (long long)w_dims[0], (long long)groups);
+    out[0] = x[0];
+    out[1] = -1;
+    if (w_dims[1] >= 0 && !sdx_mul_i64(w_dims[1], groups, &out[1]))
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
+    for (int i = 0; i < rank - 2; i++)
+        SDX_TRY(out_length(cx, node, w, i, x[i + 2], shape, extra, &out[i + 2]));
+    return SDX_OK;
+}
+
+static enum sdx_status infer_conv_transpose(struct sdx_infer *ix)
+{
+    struct sdx_window w;
+    int64_t out[SDX_RANK_MAX];
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims_w = sdx_infer_dims(ix, 1);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank >= 0 && rank < 3)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: input has rank %d, expected at least 3",
+                        NAME(ix->node), rank);
+    if (rank < 0 || !dims_w) return SDX_OK;
+    if (sdx_infer_rank(ix, 1) != rank)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: weight has rank %d, expected %d",
+                        NAME(ix->node), sdx_infer_rank(ix, 1), rank);
+    SDX_TRY(shape_out(ix->cx, ix->node, rank, sdx_infer_dims(ix, 0), dims_w, &w, out));
+    const int64_t *bias = sdx_infer_dims(ix, 2);
+    if (bias
+        && (sdx_infer_rank(ix, 2) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
+                        NAME(ix->node), (long long)out[1]);
+    return sdx_infer_set_dims(ix, 0, rank, out);
+}
+
+static void cost_conv_transpose(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    const int64_t *x = sdx_infer_dims(ix, 0), *w = sdx_infer_dims(ix, 1);
+    cost->macs = 1;
+    for (int i = 0; i < sdx_infer_rank(ix, 0); i++)
+        cost->macs *= (double)x[i];
+    for (int i = 1; i < sdx_infer_rank(ix, 1); i++)
+        cost->macs *= (double)w[i];
+    cost->flops = 2 * cost->macs;
+}
+
+/* ---- phases ---- */
+
+/* One axis of one phase: outputs first, first + stride, ... (count of them); taps tap, tap +
+ * tap_step, ... (taps of them) with inputs begin - j * dilation for the first output. */
+struct axis {
+    int64_t first, count, tap, tap_step, taps, dilation, begin;
+};
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static struct axis axis_of(const struct sdx_conv_shape *t, int i, int64_t first)
+{
+    struct axis a = {.first = first};
+    int64_t s = t->stride[i], d = t->dilation[i], pad = t->pad_begin[i];
+    a.count = first < t->out[i] ? (t->out[i] - first + s - 1) / s : 0;
+    int64_t phase = ((first + pad) % s + s) % s, common = gcd(d, s);
+    a.tap_step = s / common;
+    a.dilation = d / common;
+    for (a.tap = 0; a.tap < a.tap_step && a.tap * d % s != phase; a.tap++) {
+    }
+    a.taps = a.tap < a.tap_step && a.tap < t->kernel[i]
+                 ? (t->kernel[i] - a.tap + a.tap_step - 1) / a.tap_step
+                 : 0;
+    /* Exact: first + pad - tap * d is a multiple of s. */
+    if (a.taps) a.begin = (first + pad - a.tap * d) / s;
+    return a;
+}
+
+struct phase {
+    struct axis axes[3];
+    int32_t group, slot; /* convolution it belongs to (-1: no taps) and its place there */
+};
+
+/* A convolution of stride 1 that makes `slots` phases at once. */
+struct batch_conv {
+    struct sdx_conv_shape s;
+    int32_t slots;
+    int32_t first; /* phase that tells the shape */
+    const float *packed;
+    struct sdx_tensor *temp;
+};
+
+struct params {
+    struct sdx_conv_shape t; /* as given: strides, dilations, pads of the transposed convolution */
+    struct phase *phases;
+    int32_t count_phases;
+    struct batch_conv *convs;
+    int32_t count_convs;
+    bool has_bias;
+};
+
+/* One convolution's place in its params: what its steps get. */
+struct conv_step {
+    const struct params *p;
+    const struct batch_conv *conv;
+};
+
+static bool same_shape(const struct phase *a, const struct phase *b)
+{
+    for (int i = 0; i < 3; i++)
+        if (a->axes[i].count != b->axes[i].count || a->axes[i].taps != b->axes[i].taps
+            || a->axes[i].begin != b->axes[i].begin || a->axes[i].dilation != b->axes[i].dilation)
+            return false;
+    return true;
+}
+
+static void conv_shape_of(const struct params *p, const struct phase *f, struct sdx_conv_shape *s)
+{
+    *s = p->t;
+    for (int i = 0; i < 3; i++) {
+        const struct axis *a = &f->axes[i];
+        s->out[i] = a->count;
+        s->kernel[i] = a->taps;
+        s->stride[i] = 1;
+        s->dilation[i] = a->dilation;
+        s->pad_begin[i] = (a->taps - 1) * a->dilation - a->begin;
+    }
+}
+
+static enum sdx_status find_phases(struct sdx_prepare *px, struct params *p)
+{
+    const int64_t *s = p->t.stride, *out = p->t.out;
+    int64_t n[3], total = 1;
+    for (int i = 0; i < 3; i++) {
+        n[i] = s[i] < out[i] ? s[i] : out[i];
+        if (!sdx_mul_i64(total, n[i], &total) || total > PHASES_MAX)
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: strides over %d phases",
+                            NAME(px->node), PHASES_MAX);
+    }
+    p->phases = sdx_prepare_alloc(px, (size_t)total * sizeof *p->phases);
+    p->convs = sdx_prepare_alloc(px, (size_t)total * sizeof *p->convs);
+    if (!p->phases || !p->convs) return SDX_FAIL_MEMORY(px->cx);
+    p->count_phases = (int32_t)total;
+    for (int32_t f = 0; f < total; f++) {
+        struct phase *phase = &p->phases[f];
+        const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
+        for (int i = 0; i < 3; i++)
+            phase->axes[i] = axis_of(&p->t, i, first[i]);
+        phase->group = -1;
+        if (!phase->axes[0].taps || !phase->axes[1].taps || !phase->axes[2].taps) continue;
+        int32_t g = 0;
+        while (g < p->count_convs && !same_shape(phase, &p->phases[p->convs[g].first]))
+            g++;
+        if (g == p->count_convs) {
+            p->convs[g].first = f;
+            conv_shape_of(p, phase, &p->convs[g].s);
+            p->count_convs++;
+        }
+        phase->group = g;
+        phase->slot = p->convs[g].slots++;
+    }
+    for (int32_t g = 0; g < p->count_convs; g++)
+        p->convs[g].s.oc = p->t.oc * p->convs[g].slots;
+    return SDX_OK;
+}
+
+/* Weights of a convolution [oc * slots, ic / groups, taps...] from w [ic, oc / groups, kernel...],
+ * taps reversed. */
+static void gather_weights(const struct params *p, const struct batch_conv *c, const float *w,
+                           float *out)
+{
+    const struct sdx_conv_shape *t = &p->t;
+    int64_t ocg = t->oc / t->groups, icg = t->ic / t->groups;
+    int64_t volume = t->kernel[0] * t->kernel[1] * t->kernel[2];
+    int64_t taps = c->s.kernel[0] * c->s.kernel[1] * c->s.kernel[2];
+    for (int32_t f = 0; f < p->count_phases; f++) {
+        const struct phase *phase = &p->phases[f];
+        if (phase->group < 0 || &p->convs[phase->group] != c) continue;
+        const struct axis *a = phase->axes;
+        for (int64_t oc = 0; oc < t->oc; oc++)
+            for (int64_t ic = 0; ic < icg; ic++) {
+                const float *from = w + ((oc / ocg * icg + ic) * ocg + oc % ocg) * volume;
+                float *to = out + ((oc * c->slots + phase->slot) * icg + ic) * taps;
+                for (int64_t i = a[0].taps - 1; i >= 0; i--)
+                    for (int64_t j = a[1].taps - 1; j >= 0; j--)
+                        for (int64_t k = a[2].taps - 1; k >= 0; k--)
+                            *to++ = from[((a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap
+                                          + j * a[1].tap_step)
+                                             * t->kernel[2]
+                                         + a[2].tap + k * a[2].tap_step];
+            }
+    }
+}
+
+static size_t gathered_size(const struct batch_conv *c)
+{
+    return (size_t)(c->s.oc * (c->s.ic / c->s.groups) * c->s.kernel[0] * c->s.kernel[1]
+                    * c->s.kernel[2])
+           * sizeof(float);
+}
+
+struct pack_arg {
+    const struct params *p;
+    const struct batch_conv *c;
+    const float *w;
+};
+
+static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
+{
+    const struct pack_arg *arg = arg_;
+    float *gathered = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, gathered_size(arg->c));
+    if (!gathered) return SDX_FAIL_MEMORY(cx);
+    gather_weights(arg->p, arg->c, arg->w, gathered);
+    sdx_conv_f32_pack(&arg->c->s, gathered, dst);
+    sdx_mem_free(cx->mem, gathered);
+    return SDX_OK;
+}
+
+static enum sdx_status run_pack(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct conv_step *p = step->params;
+    gather_weights(p->p, p->conv, step->in[0]->data, x->scratch);
+    sdx_conv_f32_pack(&p->conv->s, x->scratch, step->out[0]->data);
+    return SDX_OK;
+}
+
+static enum sdx_status run_conv(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_step *p = step->params;
+    struct sdx_epilogue e = {.act = SDX_ACT_NONE};
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    if (step->in[2]) e.bias_row = step->in[2]->data;
+    sdx_conv_f32_part(&p->conv->s, step->in[0]->data,
+                      p->conv->packed ? p->conv->packed : (const float *)step->in[1]->data,
+                      step->out[0]->data, &e, part, x->scratch);
+    return SDX_OK;
+}
+
+/* Puts the phases of one plane (part: batch * oc) into their places and adds the bias. */
+static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct params *p = step->params;
+    const struct sdx_conv_shape *t = &p->t;
+    const int64_t *s = t->stride, *out = t->out;
+    int64_t n = part / t->oc, oc = part % t->oc;
+    float bias = step->in[0] ? ((const float *)step->in[0]->data)[oc] : 0;
+    float *y = (float *)step->out[0]->data + part * out[0] * out[1] * out[2];
+    for (int32_t f = 0; f < p->count_phases; f++) {
+        const struct phase *phase = &p->phases[f];
+        const struct axis *a = phase->axes;
+        const float *from = NULL;
+        if (phase->group >= 0) {
+            const struct batch_conv *c = &p->convs[phase->group];
+            from = (const float *)step->in[1 + phase->group]->data
+                   + ((n * t->oc + oc) * c->slots + phase->slot) * a[0].count * a[1].count
+                         * a[2].count;
+        }
+        for (int64_t i = 0; i < a[0].count; i++)
+            for (int64_t j = 0; j < a[1].count; j++) {
+                float *to = y
+                            + ((a[0].first + i * s[0]) * out[1] + a[1].first + j * s[1]) * out[2]
+                            + a[2].first;
+                for (int64_t k = 0; k < a[2].count; k++)
+                    to[k * s[2]] = from ? from[k] + bias : bias;
+                if (from) from += a[2].count;
+            }
+    }
+    return SDX_OK;
+}
+
+/* The steps of convolution g into `out`; bias: NULL when the interleaving adds it. */
+static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_t g,
+                                struct sdx_tensor *bias, struct sdx_tensor *out)
+{
+    struct batch_conv *c = &p->convs[g];
+    struct conv_step *params = SDX_PREPARE_NEW(px, struct conv_step);
+    struct sdx_tensor *packed = NULL;
+    if (!params) return SDX_FAIL_MEMORY(px->cx);
+    *params = (struct conv_step){p, c};
+    size_t size = sdx_conv_f32_packed_size(&c->s);
+    if (px->in[1]->is_constant) {
+        struct pack_arg arg = {p, c, px->in[1]->data};
+        int64_t form[2 + 21] = {g, c->slots};
+        int64_t at = 2;
+        for (int i = 0; i < 3; i++) {
+            const int64_t axis[] = {c->s.in[i],         c->s.out[i],        c->s.kernel[i],
+                                    p->t.stride[i],     p->t.dilation[i],   c->s.pad_begin[i],
+                                    p->t.pad_begin[i]};
+            memcpy(form + at, axis, sizeof axis);
+            at += SDX_COUNT_OF(axis);
+        }
+        int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups};
+        c->packed = sdx_prepare_pack(px, 1, "conv_transpose_f32", sdx_pack_variant(name, 2), size,
+                                     pack, &arg);
+        if (!c->packed) return SDX_FAIL_MEMORY(px->cx);
+    } else {
+        int64_t bytes = (int64_t)size;
+        packed = sdx_prepare_temp(px, SDX_U8, 1, &bytes);
+        if (!packed) return SDX_FAIL_MEMORY(px->cx);
+        SDX_TRY(sdx_prepare_step_on(px, "conv_transpose_pack", run_pack, params, 1,
+                                    gathered_size(c), 1, &px->in[1], 1, &packed));
+    }
+    struct sdx_tensor *in[] = {px->in[0], packed, bias};
+    return sdx_prepare_step_on(px, "conv_transpose_f32", run_conv, params,
+                               sdx_conv_f32_parts(&c->s), sdx_conv_f32_scratch(&c->s), 3, in, 1,
+                               &out);
+}
+
+static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
+                                   struct sdx_tensor *bias)
+{
+    SDX_TRY(find_phases(px, p));
+    if (p->count_phases == 1 && p->count_convs == 1) return add_conv(px, p, 0, bias, px->out[0]);
+    struct sdx_tensor **in =
+        sdx_prepare_alloc(px, (size_t)(p->count_convs + 1) * sizeof(struct sdx_tensor *));
+    if (!in) return SDX_FAIL_MEMORY(px->cx);
+    in[0] = bias;
+    for (int32_t g = 0; g < p->count_convs; g++) {
+        const struct sdx_conv_shape *s = &p->convs[g].s;
+        int64_t dims[] = {s->batch, s->oc, s->out[0], s->out[1], s->out[2]};
+        in[g + 1] = sdx_prepare_temp(px, SDX_F32, 5, dims);
+        if (!in[g + 1]) return SDX_FAIL_MEMORY(px->cx);
+        SDX_TRY(add_conv(px, p, g, NULL, in[g + 1]));
+    }
+    return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave, p,
+                               p->t.batch * p->t.oc, 0, p->count_convs + 1, in, 1, px->out);
+}
+
+/* ---- f64 ---- */
+
+static void add_plane_f64(const struct sdx_conv_shape *t, const double *x, const double *w,
+                          double *y)
+{
+    int64_t pixels = t->in[0] * t->in[1] * t->in[2];
+    for (int64_t i = 0; i < pixels; i++) {
+        int64_t place[3] = {i / (t->in[1] * t->in[2]), i / t->in[2] % t->in[1], i % t->in[2]};
+        for (int64_t a = 0; a < t->kernel[0]; a++)
+            for (int64_t b = 0; b < t->kernel[1]; b++)
+                for (int64_t c = 0; c < t->kernel[2]; c++) {
+                    int64_t k[3] = {a, b, c}, o[3];
+                    bool inside = true;
+                    for (int d = 0; d < 3; d++) {
+                        o[d] = place[d] * t->stride[d] + k[d] * t->dilation[d] - t->pad_begin[d];
+                        inside = inside && o[d] >= 0 && o[d] < t->out[d];
+                    }
+                    if (inside)
+                        y[(o[0] * t->out[1] + o[1]) * t->out[2] + o[2]] +=
+                            x[i] * w[(a * t->kernel[1] + b) * t->kernel[2] + c];
+                }
+    }
+}
+
+static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_conv_shape *t = &((const struct params *)step->params)->t;
+    int64_t in_plane = t->in[0] * t->in[1] * t->in[2];
+    int64_t out_plane = t->out[0] * t->out[1] * t->out[2];
+    int64_t taps = t->kernel[0] * t->kernel[1] * t->kernel[2];
+    int64_t n = part / t->oc, oc = part % t->oc, ocg = t->oc / t->groups;
+    int64_t icg = t->ic / t->groups, ic = oc / ocg * icg;
+    double *y = (double *)step->out[0]->data + part * out_plane;
+    double bias = step->in[2] ? ((const double *)step->in[2]->data)[oc] : 0;
+    for (int64_t i = 0; i < out_plane; i++)
+        y[i] = bias;
+    for (int64_t i = 0; i < icg && !sdx_exec_cancelled(x); i++)
+        add_plane_f64(t, (const double *)step->in[0]->data + (n * t->ic + ic + i) * in_plane,
+                      (const double *)step->in[1]->data + ((ic + i) * ocg + oc % ocg) * taps, y);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
+{
+    struct params *p = SDX_PREPARE_NEW(px, struct params);
+    struct sdx_window w;
+    int64_t out[SDX_RANK_MAX];
+    const struct sdx_tensor *x = px->in[0];
+    struct sdx_tensor *bias = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (px->out[0]->count == 0) return SDX_OK;
+    if (x->rank > 5)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %d spatial axes, at most 3 are supported",
+                        NAME(px->node), x->rank - 2);
+    SDX_TRY(shape_out(px->cx, px->node, x->rank, x->dims, px->in[1]->dims, &w, out));
+    sdx_window_shape(&w, x->dims + 2, out + 2, &p->t);
+    p->t.batch = x->dims[0];
+    p->t.groups = sdx_ir_attr_int(px->node, "group", 1);
+    p->t.ic = x->dims[1];
+    p->t.oc = out[1];
+    if (x->dtype == SDX_F32) return prepare_f32(px, p, bias);
+    if (x->dtype != SDX_F64)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(x->dtype));
+    struct sdx_tensor *in[] = {px->in[0], px->in[1], bias};
+    return sdx_prepare_step_on(px, "conv_transpose_f64", run_f64, p, p->t.batch * p->t.oc, 0, 3, in,
+                               1, px->out);
+}
+
+static const struct sdx_op ops[] = {
+    {"ConvTranspose", 1, 0, infer_conv_transpose, KERNEL(prepare_conv_transpose),
+     .cost = cost_conv_transpose, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+};
+
+const struct sdx_op_family sdx_ops_conv_transpose = FAMILY("", ops);

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Gather, GatherElements, GatherND and their inverses. The scatters copy the data and then write
+ * the updates in order, so that of equal indices the last one wins. */
+#include "ops/move.h"
+#include "ops/op.h"
+#include "ops/scatter_reduce.h"
+
+static int axis_of(const struct sdx_prepare *px, int64_t fallback, int rank)
+{
+    int64_t axis = sdx_ir_attr_int(px->node, "axis", fallback);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+static int64_t product(const int64_t *dims, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++)
+        n *= dims[i];
+    return n;
+}
+
+static enum sdx_status bad_index(struct sdx_exec *x, const char *op, int64_t index, int axis,
+                                 int64_t length)
+{
+    return SDX_FAIL(x->cx, SDX_RUN_FAILED, "%s: index %lld is outside axis %d of length %lld", op,
+                    (long long)index, axis, (long long)length);
+}
+
+/* ---- Gather ---- */
+
+static enum sdx_status gather_ints(struct sdx_infer *ix)
+{
+    struct sdx_ints data, index;
+    const struct sdx_type *t = &ix->out[0];
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || sdx_infer_rank(ix, 0) != 1) return SDX_OK;
+    if (!sdx_infer_ints(ix, 0, &data) || !sdx_infer_ints(ix, 1, &index)) return SDX_OK;
+    if (index.count > SDX_MOVE_INTS_MAX) return SDX_OK;
+    int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX];
+    bool all = true;
+    for (int64_t i = 0; i < index.count; i++) {
+        int64_t j = index.v[i];
+        if (index.sym && index.sym[i]) return SDX_OK;
+        if (j < 0) j += data.count;
+        if (j < 0 || j >= data.count)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                            "Gather: index %lld is outside axis 0 of length %lld",
+                            (long long)index.v[i], (long long)data.count);
+        v[i] = data.v[j];
+        sym[i] = data.sym ? data.sym[j] : 0;
+        all = all && sym[i] == 0;
+    }
+    return sdx_infer_set_ints(ix, 0, t->rank, index.count, v, all ? NULL : sym);
+}
+
+static enum sdx_status infer_gather(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), rank_index = sdx_infer_rank(ix, 1), axis = 0, n = 0;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank == 0) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Gather: the data is a scalar");
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+    if (rank_index < 0) return SDX_OK;
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank - 1 + rank_index);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    const int64_t *data = sdx_infer_dims(ix, 0), *index = sdx_infer_dims(ix, 1);
+    for (int i = 0; i < axis; i++)
+        dims[n++] = data[i];
+    for (int i = 0; i < rank_index; i++)
+        dims[n++] = index[i];
+    for (int i = axis + 1; i < rank; i++)
+        dims[n++] = data[i];
+    return gather_ints(ix);
+}
+
+struct gather_params {
+    int axis;
+    int64_t outer, length, count; /* indices */
+    size_t run;                   /* bytes of what stays together */
+};
+
+#define GATHER_FIXED(bytes)                                                                        \
+    for (int64_t k = i; k < stop; k++) {                                                           \
+        int64_t j = sdx_move_index(index, k);                                                      \
+        if (j < 0) j += p->length;                                                                 \
+        if (SDX_UNLIKELY(j < 0 || j >= p->length))                                                 \
+            return bad_index(x, "Gather", sdx_move_index(index, k), p->axis, p->length);           \
+        memcpy(dst, src + j * (int64_t)(bytes), (bytes));                                          \
+        dst += (bytes);                                                                            \
+    }
+
+static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct gather_params *p = step->params;
+    const struct sdx_tensor *index = step->in[1];
+    int64_t total = p->outer * p->count;
+    int64_t at = sdx_part_begin(total, step->parts, part, 1);
+    int64_t end = sdx_part_begin(total, step->parts, part + 1, 1);
+    char *dst = (char *)step->out[0]->data + (size_t)at * p->run;
+    while (at < end) {
+        int64_t o = at / p->count, i = at % p->count, stop = p->count;
+        if (stop - i > end - at) stop = i + end - at;
+        const char *src = (const char *)step->in[0]->data + (size_t)(o * p->length) * p->run;
+        at += stop - i;
+        switch (p->run) {
+        case 4: GATHER_FIXED(4) break;
+        case 8: GATHER_FIXED(8) break;
+        default: GATHER_FIXED(p->run) break;
+        }
+    }
+    return SDX_OK;
+}
+#undef GATHER_FIXED
+
+static enum sdx_status prepare_gather(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *data = px->in[0], *out = px->out[0];
+    struct gather_params *p = SDX_PREPARE_NEW(px, struct gather_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    size_t size = sdx_move_size(data->dtype);
+    p->axis = axis_of(px, 0, data->rank);
+    p->outer = product(data->dims, 0, p->axis);
+    p->length = data->dims[p->axis];
+    p->count = px->in[1]->count;
+    p->run = (size_t)product(data->dims, p->axis + 1, data->rank) * size;
+    if (out->count == 0 || p->run == 0) p->outer = 0;
+    int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
+                                      p->outer * p->count > 0 ? p->outer * p->count : 1);
+    return sdx_move_step(px, "gather", run_gather, p, parts, 0);
+}
+
+/* ---- GatherElements, ScatterElements: an index for each element ---- */
+
+static enum sdx_status infer_gather_elements(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), rank_index = sdx_infer_rank(ix, 1), axis = 0;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank >= 0) {
+        SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+        if (rank_index >= 0 && rank != rank_index)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: indices have rank %d, expected %d",
+                            SDX_MOVE_OP(ix), rank_index, rank);
+    }
+    if (rank_index < 0) return SDX_OK;
+    const int64_t *index = sdx_infer_dims(ix, 1), *data = sdx_infer_dims(ix, 0);
+    for (int i = 0; i < rank; i++)
+        if (i != axis && data[i] >= 0 && index[i] > data[i])
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                            "%.*s: axis %d of the indices has length %lld, at most %lld allowed",
+                            SDX_MOVE_OP(ix), i, (long long)index[i], (long long)data[i]);
+    return sdx_infer_set_dims(ix, 0, rank_index, index);
+}
+
+struct elements_params {
+    const char *op;
+    int axis, rank;
+    int part_axis; /* parts divide the indices on this axis; -1: one part */
+    size_t size;
+    int64_t dims[SDX_RANK_MAX];   /* of the indices */
+    int64_t stride[SDX_RANK_MAX]; /* of the data */
+    int64_t length;               /* of the data's axis */
+    sdx_scatter_fn *reduce;       /* NULL: replace */
+};
+
+static struct elements_params *elements_create(struct sdx_prepare *px, const char *op)
+{
+    struct elements_params *p = SDX_PREPARE_NEW(px, struct elements_params);
+    if (!p) return NULL;
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1];
+    p->op = op;
+    p->rank = data->rank;
+    p->axis = axis_of(px, 0, data->rank);
+    p->size = sdx_move_size(data->dtype);
+    p->length = data->dims[p->axis];
+    p->part_axis = p->axis != 0 ? 0 : p->rank > 1 ? 1 : -1;
+    memcpy(p->dims, index->dims, (size_t)p->rank * sizeof(*p->dims));
+    sdx_move_strides(data->rank, data->dims, p->stride);
+    return p;
+}
+
+static int64_t elements_parts(const struct elements_params *p, int64_t count)
+{
+    if (p->part_axis < 0) return 1;
+    int64_t most = p->dims[p->part_axis];
+    return sdx_prepare_parts((double)count, 16 * 1024, most > 0 ? most : 1);
+}
+
+/* Visits the indices of a part. gather: out[i] = data[..index..]; otherwise out[..index..] takes
+ * update i. */
+static enum sdx_status run_elements(struct sdx_exec *x, const struct sdx_step *step, int64_t part,
+                                    bool gather)
+{
+    const struct elements_params *p = step->params;
+    const struct sdx_tensor *index = step->in[1];
+    const char *from = step->in[gather ? 0 : 2]->data;
+    char *to = step->out[0]->data;
+    int64_t begin[SDX_RANK_MAX] = {0}, end[SDX_RANK_MAX], at[SDX_RANK_MAX], own[SDX_RANK_MAX];
+    sdx_move_strides(p->rank, p->dims, own);
+    for (int i = 0; i < p->rank; i++)
+        end[i] = p->dims[i];
+    if (p->part_axis >= 0) {
+        begin[p->part_axis] = sdx_part_begin(p->dims[p->part_axis], step->parts, part, 1);
+        end[p->part_axis] = sdx_part_begin(p->dims[p->part_axis], step->parts, part + 1, 1);
+    }
+    int64_t i_at = 0, base = 0; /* offset among the indices, and in the data less the axis */
+    int last = p->rank - 1;
+    for (int i = 0; i < p->rank; i++) {
+        if (begin[i] >= end[i]) return SDX_OK;
+        at[i] = begin[i];
+        i_at += begin[i] * own[i];
+        if (i != p->axis) base += begin[i] * p->stride[i];
+    }
+    int64_t step_base = last == p->axis ? 0 : p->stride[last];
+    for (;;) {
+        int64_t n = end[last] - begin[last];
+        for (int64_t k = 0; k < n; k++) {
+            int64_t raw = sdx_move_index(index, i_at + k), j = raw < 0 ? raw + p->length : raw;
+            if (SDX_UNLIKELY(j < 0 || j >= p->length))
+                return bad_index(x, p->op, raw, p->axis, p->length);
+            int64_t d = base + k * step_base + j * p->stride[p->axis];
+            const char *src = from + (gather ? d : i_at + k) * (int64_t)p->size;
+            char *dst = to + (gather ? i_at + k : d) * (int64_t)p->size;
+            if (p->reduce)
+                p->reduce(dst, src, 1);
+            else
+                sdx_move_one(dst, src, p->size);
+        }
+        int i = last - 1;
+        for (; i >= 0; i--) {
+            i_at += own[i];
+            if (i != p->axis) base += p->stride[i];
+            if (++at[i] < end[i]) break;
+            i_at -= own[i] * (end[i] - begin[i]);
+            if (i != p->axis) base -= p->stride[i] * (end[i] - begin[i]);
+            at[i] = begin[i];
+        }
+        if (i < 0) return SDX_OK;
+    }
+}
+
+static enum sdx_status run_gather_elements(struct sdx_exec *x, const struct sdx_step *step,
+                                           int64_t part)
+{
+    return run_elements(x, step, part, true);
+}
+
+static enum sdx_status prepare_gather_elements(struct sdx_prepare *px)
+{
+    if (px->in[0]->rank == 0)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "GatherElements: the data is a scalar");
+    struct elements_params *p = elements_create(px, "GatherElements");
+    if (!p) return SDX_OUT_OF_MEMORY;
+    return sdx_move_step(px, "gather_elements", run_gather_elements, p,
+                         elements_parts(p, px->out[0]->count), 0);
+}
+
+/* ---- scatters: shared ---- */
+
+static enum sdx_status infer_scatter(struct sdx_infer *ix)
+{
+    sdx_infer_copy(ix, 0, 0);
+    return SDX_OK;
+}
+
+/* The whole data, copied by the first part of work; parts are bytes. */
+static enum sdx_status run_copy(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const char *src = step->in[0]->data;
+    char *dst = step->out[0]->data;
+    int64_t bytes = step->out[0]->count * *(const int64_t *)step->params;
+    int64_t begin = sdx_part_begin(bytes, step->parts, part, 64);
+    int64_t end = sdx_part_begin(bytes, step->parts, part + 1, 64);
+    if (src != dst && end > begin) memcpy(dst + begin, src + begin, (size_t)(end - begin));
+    return SDX_OK;
+}
+
+/* A step that finds the output already holding the data: the copy is its own step before it. Packed
+ * types and strings go through one temporary, so both steps must see the same operands; they are
+ * therefore run as one step when the type needs a temporary. */
+struct scatter {
+    sdx_step_fn *run;
+    void *params;
+    int64_t size;
+};
+
+static enum sdx_status run_scatter_whole(struct sdx_exec *x, const struct sdx_step *step,
+                                         int64_t part)
+{
+    const struct scatter *s = step->params;
+    struct sdx_step inner = *step;
+    inner.params = (void *)(uintptr_t)&s->size;
+    SDX_TRY(run_copy(x, &inner, part));
+    inner.params = s->params;
+    return s->run(x, &inner, part);
+}
+
+static enum sdx_status add_scatter(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                                   void *params, int64_t parts)
+{
+    struct scatter *s = SDX_PREPARE_NEW(px, struct scatter);
+    if (!s) return SDX_OUT_OF_MEMORY;
+    const struct sdx_tensor *out = px->out[0];
+    s->run = run;
+    s->params = params;
+    s->size = (int64_t)sdx_move_size(out->dtype);
+    bool direct = out->dtype != SDX_STRING && sdx_dtype_bits((sdx_dtype)out->dtype) >= 8;
+    if (!direct) return sdx_move_step(px, kernel, run_scatter_whole, s, 1, 0);
+    SDX_TRY(sdx_prepare_step(px, "copy", run_copy, &s->size,
+                             sdx_prepare_parts((double)out->bytes, 256 * 1024, 64), 0));
+    return sdx_prepare_step(px, kernel, run, params, parts, 0);
+}
+
+static enum sdx_status find_reduction(struct sdx_prepare *px, sdx_scatter_fn **out)
+{
+    struct sdx_str name = sdx_ir_attr_str(px->node, "reduction", "none");
+    *out = NULL;
+    if (sdx_str_is(name, "none")) return SDX_OK;
+    *out = sdx_scatter_find(name, px->in[0]->dtype);
+    if (!*out)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: reduction %.*s of %s", SDX_MOVE_OP(px),
+                        SDX_STR_ARG(name), sdx_dtype_short_name(px->in[0]->dtype));
+    return SDX_OK;
+}
+
+/* ---- ScatterElements ---- */
+
+static enum sdx_status run_scatter_elements(struct sdx_exec *x, const struct sdx_step *step,
+                                            int64_t part)
+{
+    return run_elements(x, step, part, false);
+}
+
+static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1], *updates = px->in[2];
+    int64_t axis = sdx_ir_attr_int(px->node, "axis", 0);
+    if (data->rank == 0 || axis < -data->rank || axis >= data->rank)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: axis %lld of a tensor of rank %d",
+                        SDX_MOVE_OP(px), (long long)axis, data->rank);
+    if (index->rank != data->rank)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: indices have rank %d, expected %d",
+                        SDX_MOVE_OP(px), index->rank, data->rank);
+    if (!sdx_dims_equal(index->dims, index->rank, updates->dims, updates->rank)) {
+        char a[128], b[128];
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: updates have shape %s, expected %s",
+                        SDX_MOVE_OP(px),
+                        sdx_dims_describe(updates->dims, updates->rank, a, sizeof(a)),
+                        sdx_dims_describe(index->dims, index->rank, b, sizeof(b)));
+    }
+    struct elements_params *p = elements_create(px, "ScatterElements");
+    if (!p) return SDX_OUT_OF_MEMORY;
+    for (int i = 0; i < p->rank; i++)
+        if (i != p->axis && index->dims[i] > data->dims[i])
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                            "%.*s: axis %d of the indices has length %lld, at most %lld allowed",
+                            SDX_MOVE_OP(px), i, (long long)index->dims[i],
+                            (long long)data->dims[i]);
+    SDX_TRY(find_reduction(px, &p->reduce));
+    return add_scatter(px, "scatter_elements", run_scatter_elements, p,
+                       elements_parts(p, index->count));
+}
+
+/* ---- GatherND, ScatterND: an index tuple for each slice ---- */
+
+struct nd_params {
+    const char *op;
+    int k;                           /* length of a tuple */
+    int64_t dims[SDX_RANK_MAX];      /* of the axes the tuple addresses */
+    int64_t strides[SDX_RANK_MAX];   /* in slices */
+    int first_axis;
+    int64_t tuples, per_batch;       /* in all, and for one batch */
+    int64_t batch_slices, run;       /* slices of data a batch; elements of a slice */
+    size_t size;
+    sdx_scatter_fn *reduce;
+};
+
+static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int batch)
+{
+    struct nd_params *p = SDX_PREPARE_NEW(px, struct nd_params);
+    if (!p) return NULL;
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1];
+    p->op = op;
+    p->k = (int)index->dims[index->rank - 1];
+    p->first_axis = batch;
+    p->size = sdx_move_size(data->dtype);
+    p->run = product(data->dims, batch + p->k, data->rank);
+    p->tuples = product(index->dims, 0, index->rank - 1);
+    p->per_batch = product(index->dims, batch, index->rank - 1);
+    p->batch_slices = product(data->dims, batch, batch + p->k);
+    memcpy(p->dims, data->dims + batch, (size_t)p->k * sizeof(*p->dims));
+    sdx_move_strides(p->k, p->dims, p->strides);
+    return p;
+}
+
+/* The slice that tuple t addresses. */
+static enum sdx_status nd_slice(struct sdx_exec *x, const struct nd_params *p,
+                                const struct sdx_tensor *index, int64_t t, int64_t *out)
+{
+    int64_t at = t / p->per_batch * p->batch_slices;
+    for (int i = 0; i < p->k; i++) {
+        int64_t raw = sdx_move_index(index, t * p->k + i), j = raw < 0 ? raw + p->dims[i] : raw;
+        if (SDX_UNLIKELY(j < 0 || j >= p->dims[i]))
+            return bad_index(x, p->op, raw, p->first_axis + i, p->dims[i]);
+        at += j * p->strides[i];
+    }
+    *out = at;
+    return SDX_OK;
+}
+
+static enum sdx_status infer_gather_nd(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), rank_index = sdx_infer_rank(ix, 1), n = 0;
+    int64_t batch = sdx_ir_attr_int(ix->node, "batch_dims", 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0 || rank_index < 0) return SDX_OK;
+    if (rank < 1 || rank_index < 1 || batch < 0 || batch >= rank || batch >= rank_index)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "GatherND: data of rank %d, indices of rank %d and batch_dims %lld", rank,
+                        rank_index, (long long)batch);
+    const int64_t *data = sdx_infer_dims(ix, 0), *index = sdx_infer_dims(ix, 1);
+    int64_t k = index[rank_index - 1];
+    if (k < 0) return SDX_OK;
+    if (k < 1 || k > rank - batch)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "GatherND: tuples of %lld indices into rank %d with batch_dims %lld",
+                        (long long)k, rank, (long long)batch);
+    int64_t ignored = 0;
+    for (int i = 0; i < (int)batch; i++)
+        SDX_TRY(sdx_infer_merge_dim(ix, data[i], index[i], "batch axis", &ignored));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank_index - 1 + rank - (int)(batch + k));
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    for (int i = 0; i < rank_index - 1; i++)
+        dims[n++] = index[i];
+    for (int i = (int)(batch + k); i < rank; i++)
+        dims[n++] = data[i];
+    return SDX_OK;
+}
+
+static enum sdx_status run_gather_nd(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct nd_params *p = step->params;
+    const char *src = step->in[0]->data;
+    char *dst = step->out[0]->data;
+    int64_t begin = sdx_part_begin(p->tuples, step->parts, part, 1);
+    int64_t end = sdx_part_begin(p->tuples, step->parts, part + 1, 1), at = 0;
+    size_t bytes = (size_t)p->run * p->size;
+    for (int64_t t = begin; t < end; t++) {
+        SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
+        if (p->run == 1)
+            sdx_move_one(dst + (size_t)t * bytes, src + (size_t)at * bytes, bytes);
+        else
+            memcpy(dst + (size_t)t * bytes, src + (size_t)at * bytes, bytes);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_gather_nd(struct sdx_prepare *px)
+{
+    int batch = (int)sdx_ir_attr_int(px->node, "batch_dims", 0);
+    struct nd_params *p = nd_create(px, "GatherND", batch);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    if (px->out[0]->count == 0) p->tuples = 0;
+    int64_t parts = sdx_prepare_parts((double)px->out[0]->count * (double)p->size, 64 * 1024,
+                                      p->tuples > 0 ? p->tuples : 1);
+    return sdx_move_step(px, "gather_nd", run_gather_nd, p, parts, 0);
+}
+
+/* Parts divide the slices' elements, so that equal indices are met in order in each. */
+static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct nd_params *p = step->params;
+    const char *src = step->in[2]->data;
+    char *dst = step->out[0]->data;
+    int64_t begin = sdx_part_begin(p->run, step->parts, part, 64), at = 0;
+    int64_t n = sdx_part_begin(p->run, step->parts, part + 1, 64) - begin;
+    for (int64_t t = 0; t < p->tuples; t++) {
+        SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
+        char *to = dst + (size_t)(at * p->run + begin) * p->size;
+        const char *from = src + (size_t)(t * p->run + begin) * p->size;
+        if (n <= 0) continue;
+        if (p->reduce)
+            p->reduce(to, from, n);
+        else
+            memcpy(to, from, (size_t)n * p->size);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status check_scatter_nd(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1], *updates = px->in[2];
+    int64_t dims[2 * SDX_RANK_MAX];
+    int n = 0;
+    if (data->rank < 1 || index->rank < 1 || index->dims[index->rank - 1] > data->rank
+        || index->dims[index->rank - 1] < 1)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ScatterND: data of rank %d, tuples of %lld indices",
+                        data->rank,
+                        index->rank < 1 ? 0LL : (long long)index->dims[index->rank - 1]);
+    for (int i = 0; i < index->rank - 1; i++)
+        dims[n++] = index->dims[i];
+    for (int i = (int)index->dims[index->rank - 1]; i < data->rank; i++)
+        dims[n++] = data->dims[i];
+    if (sdx_dims_equal(dims, n, updates->dims, updates->rank)) return SDX_OK;
+    char a[128], b[128];
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ScatterND: updates have shape %s, expected %s",
+                    sdx_dims_describe(updates->dims, updates->rank, a, sizeof(a)),
+                    sdx_dims_describe(dims, n > SDX_RANK_MAX ? SDX_RANK_MAX : n, b, sizeof(b)));
+}
+
+static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
+{
+    SDX_TRY(check_scatter_nd(px));
+    struct nd_params *p = nd_create(px, "ScatterND", 0);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    SDX_TRY(find_reduction(px, &p->reduce));
+    double bytes = (double)px->in[2]->count * (double)p->size;
+    int64_t most = p->run / 1024;
+    return add_scatter(px, "scatter_nd", run_scatter_nd, p,
+                       sdx_prepare_parts(bytes, 128 * 1024, most > 0 ? most : 1));
+}
+
+/* ---- TensorScatter ---- */
+
+struct cache_params {
+    bool circular;
+    int64_t batch, prefixes; /* prefixes: indices before the axis, in all */
+    int64_t length, count;   /* of the cache and of the update on the axis */
+    size_t run;              /* bytes after the axis */
+};
+
+static enum sdx_status run_tensor_scatter(struct sdx_exec *x, const struct sdx_step *step,
+                                          int64_t part)
+{
+    const struct cache_params *p = step->params;
+    int64_t begin = sdx_part_begin(p->prefixes, step->parts, part, 1);
+    int64_t end = sdx_part_begin(p->prefixes, step->parts, part + 1, 1);
+    bool has_index = step->count_in > 2 && step->in[2];
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = has_index ? sdx_move_index(step->in[2], i / (p->prefixes / p->batch)) : 0;
+        if (at < 0 || (!p->circular && at > p->length - p->count))
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                            "TensorScatter: write index %lld and %lld elements, the axis has %lld",
+                            (long long)at, (long long)p->count, (long long)p->length);
+        const char *src = (const char *)step->in[1]->data + (size_t)(i * p->count) * p->run;
+        char *dst = (char *)step->out[0]->data + (size_t)(i * p->length) * p->run;
+        for (int64_t done = 0; done < p->count;) {
+            int64_t to = (at + done) % p->length, n = p->count - done;
+            if (n > p->length - to) n = p->length - to;
+            memcpy(dst + (size_t)to * p->run, src + (size_t)done * p->run, (size_t)n * p->run);
+            done += n;
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status check_tensor_scatter(struct sdx_prepare *px, int axis)
+{
+    const struct sdx_tensor *cache = px->in[0], *update = px->in[1];
+    bool ok = cache->rank == update->rank && axis >= 1 && axis < cache->rank;
+    for (int i = 0; ok && i < cache->rank; i++)
+        ok = i == axis ? update->dims[i] <= cache->dims[i] : update->dims[i] == cache->dims[i];
+    if (ok && sdx_prepare_has(px, 2)) ok = px->in[2]->count == cache->dims[0];
+    if (ok) return SDX_OK;
+    char a[128], b[128];
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                    "TensorScatter: cache %s and update %s do not fit on axis %d",
+                    sdx_dims_describe(cache->dims, cache->rank, a, sizeof(a)),
+                    sdx_dims_describe(update->dims, update->rank, b, sizeof(b)), axis);
+}
+
+static enum sdx_status prepare_tensor_scatter(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *cache = px->in[0];
+    int axis = axis_of(px, -2, cache->rank);
+    SDX_TRY(check_tensor_scatter(px, axis));
+    struct sdx_str mode = sdx_ir_attr_str(px->node, "mode", "linear");
+    struct cache_params *p = SDX_PREPARE_NEW(px, struct cache_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->circular = sdx_str_is(mode, "circular");
+    if (!p->circular && !sdx_str_is(mode, "linear"))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TensorScatter: mode \"%.*s\"", SDX_STR_ARG(mode));
+    p->batch = cache->dims[0];
+    p->prefixes = product(cache->dims, 0, axis);
+    p->length = cache->dims[axis];
+    p->count = px->in[1]->dims[axis];
+    p->run = (size_t)product(cache->dims, axis + 1, cache->rank) * sdx_move_size(cache->dtype);
+    int64_t parts = sdx_prepare_parts((double)px->in[1]->bytes, 128 * 1024,
+                                      p->prefixes > 0 ? p->prefixes : 1);
+    return add_scatter(px, "tensor_scatter", run_tensor_scatter, p, parts);
+}
+
+static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    (void)ix;
+    *cost = (struct sdx_cost){0, 0};
+}
+
+static const struct sdx_op ops[] = {
+    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none},
+    {"GatherElements", 11, 0, infer_gather_elements, KERNEL(prepare_gather_elements),
+     .cost = cost_none},
+    {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = cost_none},
+    {"Scatter", 9, 10, infer_scatter, KERNEL(prepare_scatter_elements), .cost = cost_none,
+     .flags = SDX_OP_INPLACE(0)},
+    {"ScatterElements", 11, 0, infer_scatter, KERNEL(prepare_scatter_elements), .cost = cost_none,
+     .flags = SDX_OP_INPLACE(0), .note = "reductions: no strings"},
+    {"ScatterND", 11, 0, infer_scatter, KERNEL(prepare_scatter_nd), .cost = cost_none,
+     .flags = SDX_OP_INPLACE(0), .note = "reductions: no strings"},
+    {"TensorScatter", 24, 0, infer_scatter, KERNEL(prepare_tensor_scatter), .cost = cost_none,
+     .flags = SDX_OP_INPLACE(0)},
+};
+const struct sdx_op_family sdx_ops_gather_scatter = FAMILY("", ops);

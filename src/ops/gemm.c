@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MatMul (with NumPy's batching), Gemm, their fused kin, and Det. The products are those of
+ * ops/product.h. */
+#include "kernels/gemm.h"
+
+#include <math.h>
+
+#include "ops/product.h"
+#include "ops/shared.h"
+#include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+/* ---- MatMul ---- */
+
+/* Rows and columns of an operand whose matrices may be stored transposed. Vectors: is_a gives one
+ * row, otherwise one column. */
+static void matrix_of(const int64_t *dims, int rank, bool trans, bool is_a, int64_t *rows,
+                      int64_t *columns)
+{
+    if (rank == 1) {
+        *rows = is_a ? 1 : dims[0];
+        *columns = is_a ? dims[0] : 1;
+        return;
+    }
+    *rows = dims[rank - 2 + trans];
+    *columns = dims[rank - 1 - trans];
+}
+
+static bool attr_true(const struct sdx_ir_node *node, const char *name)
+{
+    return sdx_ir_attr_int(node, name, 0) != 0;
+}
+
+enum sdx_status sdx_matmul_infer(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    int rank_a = sdx_infer_rank(ix, 0), rank_b = sdx_infer_rank(ix, 1);
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 1);
+    if (rank_a == 0 || rank_b == 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: operand is a scalar, expected rank 1 or more",
+                        NAME(ix->node));
+    if (rank_a < 0 || rank_b < 0) return SDX_OK;
+    int64_t m, k, k2, n, unused;
+    matrix_of(a, rank_a, attr_true(ix->node, "transA"), true, &m, &k);
+    matrix_of(b, rank_b, attr_true(ix->node, "transB"), false, &k2, &n);
+    SDX_TRY(sdx_infer_merge_dim(ix, k, k2, "inner length", &unused));
+    int batch_a = rank_a > 2 ? rank_a - 2 : 0, batch_b = rank_b > 2 ? rank_b - 2 : 0;
+    int batch = batch_a > batch_b ? batch_a : batch_b;
+    int64_t *out = sdx_infer_new_dims(ix, 0, batch + (rank_a > 1) + (rank_b > 1));
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    for (int i = 0; i < batch; i++) {
+        int64_t da = i < batch - batch_a ? 1 : a[i - (batch - batch_a)];
+        int64_t db = i < batch - batch_b ? 1 : b[i - (batch - batch_b)];
+        SDX_TRY(sdx_infer_broadcast_dim(ix, da, db, &out[i]));
+    }
+    int at = batch;
+    if (rank_a > 1) out[at++] = m;
+    if (rank_b > 1) out[at] = n;
+    return SDX_OK;
+}
+
+void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    int64_t m, k;
+    matrix_of(sdx_infer_dims(ix, 0), sdx_infer_rank(ix, 0), attr_true(ix->node, "transA"), true, &m,
+              &k);
+    cost->macs = (double)k;
+    for (int i = 0; i < ix->out[0].rank; i++)
+        cost->macs *= (double)ix->out[0].dims[i];
+    cost->flops = 2 * cost->macs;
+}
+
+static struct sdx_tensor *input(struct sdx_prepare *px, int i)
+{
+    return sdx_prepare_has(px, i) ? px->in[i] : NULL;
+}
+
+enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px)
+{
+    struct sdx_tensor *a = px->in[0], *b = px->in[1], *c = px->out[0];
+    bool trans_a = attr_true(px->node, "transA") && a->rank > 1;
+    bool trans_b = attr_true(px->node, "transB") && b->rank > 1;
+    struct sdx_product p = {.a = a, .b = b, .c = c, .input_b = 1, .batch = 1};
+    int64_t k_b;
+    if (attr_true(px->node, "transBatchA") || attr_true(px->node, "transBatchB"))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transBatchA and transBatchB",
+                        NAME(px->node));
+    matrix_of(a->dims, a->rank, trans_a, true, &p.m, &p.k);
+    matrix_of(b->dims, b->rank, trans_b, false, &k_b, &p.n);
+    p.row_a = trans_a ? 1 : p.k;
+    p.col_a = trans_a ? p.m : 1;
+    p.row_b = trans_b ? 1 : p.n;
+    p.col_b = trans_b ? p.k : 1;
+    p.alpha = sdx_ir_attr_float(px->node, "alpha", 1);
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p.act, &p.act_a, &p.act_b));
+    p.bias_col = input(px, 2);
+    p.residual = input(px, 3);
+    bool is_fused = p.bias_col || p.residual || p.act != SDX_ACT_NONE;
+    if (c->dtype != SDX_F32 && (is_fused || (p.alpha != 1 && c->dtype != SDX_F64)))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(c->dtype));
+    if ((p.bias_col && p.bias_col->count != p.n) || (p.residual && p.residual->count != c->count))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias does not fit the product",
+                        NAME(px->node));
+    int batch_rank = c->rank - (a->rank > 1) - (b->rank > 1);
+    for (int i = 0; i < batch_rank; i++)
+        p.batch *= c->dims[i];
+    if (p.batch > 1) {
+        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, a, p.m * p.k, p.batch, &p.at_a));
+        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, b, p.k * p.n, p.batch, &p.at_b));
+    }
+    return sdx_product_prepare(px, &p);
+}
+
+/* ---- Gemm ---- */
+
+enum sdx_status sdx_gemm_infer(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 1);
+    for (int i = 0; i < 2; i++)
+        if (sdx_infer_rank(ix, i) >= 0 && sdx_infer_rank(ix, i) != 2)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: input %d has rank %d, expected 2",
+                            NAME(ix->node), i, sdx_infer_rank(ix, i));
+    int64_t out[2] = {-1, -1}, k, unused;
+    int trans_a = attr_true(ix->node, "transA"), trans_b = attr_true(ix->node, "transB");
+    if (a && b) {
+        SDX_TRY(sdx_infer_merge_dim(ix, a[1 - trans_a], b[trans_b], "inner length", &k));
+    }
+    if (a) out[0] = a[trans_a];
+    if (b) out[1] = b[1 - trans_b];
+    const int64_t *c = sdx_infer_dims(ix, 2);
+    int rank_c = sdx_infer_rank(ix, 2);
+    if (rank_c > 2)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: C has rank %d, expected at most 2",
+                        NAME(ix->node), rank_c);
+    for (int i = 0; c && i < rank_c; i++)
+        if (c[i] != 1 && out[2 - rank_c + i] >= 0)
+            SDX_TRY(sdx_infer_merge_dim(ix, c[i], out[2 - rank_c + i], "length of C", &unused));
+    return sdx_infer_set_dims(ix, 0, 2, out);
+}
+
+void sdx_gemm_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    const int64_t *out = ix->out[0].dims;
+    int64_t k = sdx_infer_dims(ix, 0)[attr_true(ix->node, "transA") ? 0 : 1];
+    cost->macs = (double)out[0] * (double)out[1] * (double)k;
+    cost->flops = 2 * cost->macs;
+}
+
+struct scale_c {
+    double alpha, beta;
+    int64_t row_c, col_c; /* steps of C in the output's rows and columns */
+};
+
+static enum sdx_status run_scale_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct scale_c *p = step->params;
+    const float *c = step->in[0]->data;
+    float *y = step->out[0]->data;
+    int64_t n = step->out[0]->count;
+    bool is_scalar = step->in[0]->count == 1;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)p->beta * c[is_scalar ? 0 : i];
+    return SDX_OK;
+}
+
+/* C of an f32 Gemm: as it is, or times beta in a temporary, to where the epilogue wants it. */
+static enum sdx_status place_c_f32(struct sdx_prepare *px, struct sdx_product *p, double beta)
+{
+    struct sdx_tensor *c = px->in[2];
+    bool is_row = c->rank == 2 && c->dims[0] == p->m && c->dims[1] == 1 && p->m > 1 && p->n > 1;
+    bool is_full = c->count == p->m * p->n && p->m > 1 && p->n > 1;
+    if (beta != 1 || (c->count == 1 && p->n > 1)) {
+        struct scale_c *s = SDX_PREPARE_NEW(px, struct scale_c);
+        int64_t count = c->count == 1 ? p->n : c->count;
+        struct sdx_tensor *temp = sdx_prepare_temp(px, SDX_F32, 1, &count);
+        if (!s || !temp) return SDX_FAIL_MEMORY(px->cx);
+        s->beta = beta;
+        SDX_TRY(sdx_prepare_step_on(px, "gemm_scale_c", run_scale_f32, s, 1, 0, 1, &c, 1, &temp));
+        c = temp;
+    }
+    if (is_full)
+        p->residual = c;
+    else if (is_row || (p->n == 1 && c->count == p->m))
+        p->bias_row = c;
+    else
+        p->bias_col = c;
+    return SDX_OK;
+}
+
+/* Y = alpha * Y + beta * C in place, for the types that have no epilogue. */
+static enum sdx_status run_add_c(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct scale_c *p = step->params;
+    const struct sdx_tensor *c = step->in[0], *y = step->out[0];
+    bool is_wrapping = y->dtype != SDX_F64 && p->alpha == 1 && p->beta == 1;
+    for (int64_t i = 0; i < y->dims[0]; i++)
+        for (int64_t j = 0; j < y->dims[1]; j++) {
+            int64_t at = i * y->dims[1] + j, at_c = i * p->row_c + j * p->col_c;
+            if (is_wrapping) {
+                uint64_t sum = (uint64_t)sdx_load_i64(y->dtype, y->data, at);
+                if (c) sum += (uint64_t)sdx_load_i64(c->dtype, c->data, at_c);
+                sdx_store_i64(y->dtype, y->data, at, (int64_t)sum);
+                continue;
+            }
+            double sum = p->alpha * sdx_load_f64(y->dtype, y->data, at);
+            if (c) sum += p->beta * sdx_load_f64(c->dtype, c->data, at_c);
+            sdx_store_f64(y->dtype, y->data, at, sum);
+        }
+    return SDX_OK;
+}
+
+static enum sdx_status add_c(struct sdx_prepare *px, struct sdx_tensor *c, double alpha,
+                             double beta)
+{
+    struct scale_c *s = SDX_PREPARE_NEW(px, struct scale_c);
+    struct sdx_tensor *y = px->out[0];
+    if (!s) return SDX_FAIL_MEMORY(px->cx);
+    s->alpha = alpha;
+    s->beta = beta;
+    if (c) {
+        int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
+        s->col_c = columns > 1;
+        s->row_c = c->rank == 2 && c->dims[0] > 1 ? columns : 0;
+    }
+    return sdx_prepare_step_on(px, "gemm_add_c", run_add_c, s, 1, 0, 1, &c, 1, &y);
+}
+
+enum sdx_status sdx_gemm_prepare(struct sdx_prepare *px)
+{
+    struct sdx_tensor *a = px->in[0], *b = px->in[1], *y = px->out[0];
+    bool trans_a = attr_true(px->node, "transA"), trans_b = attr_true(px->node, "transB");
+    double beta = sdx_ir_attr_float(px->node, "beta", 1);
+    double alpha = sdx_ir_attr_float(px->node, "alpha", 1);
+    struct sdx_tensor *c = beta != 0 ? input(px, 2) : NULL;
+    struct sdx_product p = {.a = a, .b = b, .c = y, .input_b = 1, .batch = 1, .alpha = alpha};
+    p.m = y->dims[0];
+    p.n = y->dims[1];
+    p.k = a->dims[trans_a ? 0 : 1];
+    p.row_a = trans_a ? 1 : p.k;
+    p.col_a = trans_a ? p.m : 1;
+    p.row_b = trans_b ? 1 : p.n;
+    p.col_b = trans_b ? p.k : 1;
+    if (y->count == 0) return SDX_OK;
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p.act, &p.act_a, &p.act_b));
+    if (y->dtype == SDX_F32) {
+        if (c) SDX_TRY(place_c_f32(px, &p, beta));
+        return sdx_product_prepare(px, &p);
+    }
+    if (p.act != SDX_ACT_NONE)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(y->dtype));
+    SDX_TRY(sdx_product_prepare(px, &p));
+    bool is_f64 = y->dtype == SDX_F64; /* its product has alpha already */
+    if (!c && (is_f64 || alpha == 1)) return SDX_OK;
+    return add_c(px, c, is_f64 ? 1 : alpha, beta);
+}
+
+/* ---- Det ---- */
+
+static enum sdx_status infer_det(struct sdx_infer *ix)
+{
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    int64_t n;
+    if (rank < 0) return SDX_OK;
+    if (rank < 2)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Det: input has rank %d, expected at least 2", rank);
+    SDX_TRY(sdx_infer_merge_dim(ix, dims[rank - 2], dims[rank - 1], "side of a matrix", &n));
+    return sdx_infer_set_dims(ix, 0, rank - 2, dims);
+}
+
+/* Gaussian elimination with row pivots; a is overwritten. */
+static double determinant(double *a, int64_t n)
+{
+    double det = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[pivot * n + k])) pivot = i;
+        if (a[pivot * n + k] == 0) return 0;
+        if (pivot != k) det = -det;
+        for (int64_t j = k; j < n && pivot != k; j++) {
+            double swap = a[k * n + j];
+            a[k * n + j] = a[pivot * n + j];
+            a[pivot * n + j] = swap;
+        }
+        det *= a[k * n + k];
+        for (int64_t i = k + 1; i < n; i++) {
+            double factor = a[i * n + k] / a[k * n + k];
+            for (int64_t j = k + 1; j < n; j++)
+                a[i * n + j] -= factor * a[k * n + j];
+        }
+    }
+    return det;
+}
+
+static enum sdx_status run_det(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_tensor *in = step->in[0], *out = step->out[0];
+    int64_t n = in->dims[in->rank - 1];
+    double *a = x->scratch;
+    for (int64_t i = 0; i < n * n; i++)
+        a[i] = sdx_load_f64(in->dtype, in->data, part * n * n + i);
+    sdx_store_f64(out->dtype, out->data, part, determinant(a, n));
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_det(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    int64_t n = in->dims[in->rank - 1];
+    if (px->out[0]->count == 0) return SDX_OK;
+    return sdx_prepare_step(px, "det", run_det, NULL, px->out[0]->count, (size_t)(n * n) * 8);
+}
+
+static const struct sdx_op ops[] = {
+    {"MatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
+     .flags = SDX_OP_VIA_F32},
+    {"Gemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
+     .flags = SDX_OP_VIA_F32},
+    {"Det", 11, 0, infer_det, KERNEL(prepare_det), .flags = SDX_OP_VIA_F32},
+};
+
+const struct sdx_op_family sdx_ops_gemm = FAMILY("", ops);

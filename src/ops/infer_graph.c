@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Inference over a whole model: nodes in order, bodies when their node asks for them, results
+ * merged with what the file declares. What was inferred wins over a declared shape; a declared
+ * element type or kind that contradicts it is a fault. */
+#include "ops/infer.h"
+#include "ops/op.h"
+
+enum { SMALL = 16, INTS_MAX = 4096 };
+
+struct graph_state {
+    const struct sdx_ints **ints; /* for each value, NULL: not known */
+    bool visited;
+};
+
+struct host {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct graph_state *graphs;
+    int32_t graph; /* of the node being inferred */
+    sdx_infer_fault_fn fault;
+    void *user;
+};
+
+static enum sdx_status infer_graph(struct host *h, int32_t graph);
+
+/* The constant behind a value, seen through captures. */
+static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t graph, int32_t value)
+{
+    while (value >= 0 && graph >= 0) {
+        const struct sdx_ir_value *v = &ir->graphs[graph].values[value];
+        if (v->constant) return v->flags & SDX_IR_INPUT ? NULL : v->constant;
+        value = v->outer;
+        graph = ir->graphs[graph].parent;
+    }
+    return NULL;
+}
+
+static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
+{
+    const struct host *h = ix->host;
+    return constant_of(h->ir, h->graph, ix->node->inputs[i]);
+}
+
+static bool ints_of_constant(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out)
+{
+    if (t->rank > 1 || t->count > INTS_MAX || (t->dtype != SDX_I64 && t->dtype != SDX_I32))
+        return false;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)t->count + 1, sizeof *v);
+    if (!v) return false;
+    for (int64_t k = 0; k < t->count; k++)
+        v[k] = t->dtype == SDX_I64 ? ((const int64_t *)t->data)[k] : ((const int32_t *)t->data)[k];
+    *out = (struct sdx_ints){.v = v, .sym = NULL, .count = t->count, .rank = t->rank};
+    return true;
+}
+
+static bool host_ints(struct sdx_infer *ix, int i, struct sdx_ints *out)
+{
+    const struct host *h = ix->host;
+    const struct sdx_tensor *t = host_value(ix, i);
+    if (t) return t->kind == SDX_KIND_TENSOR && ints_of_constant(ix, t, out);
+    int32_t graph = h->graph, value = ix->node->inputs[i];
+    while (graph >= 0 && value >= 0) {
+        const struct sdx_ints *known = h->graphs[graph].ints ? h->graphs[graph].ints[value] : NULL;
+        if (known) {
+            *out = *known;
+            return true;
+        }
+        value = h->ir->graphs[graph].values[value].outer;
+        graph = h->ir->graphs[graph].parent;
+    }
+    return false;
+}
+
+/* The type of a value now becomes `found`, completed by what was declared. */
+static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struct sdx_type *found)
+{
+    if (found->kind == SDX_KIND_NONE) return SDX_OK;
+    const struct sdx_type *declared = &v->type;
+    char a[200], b[200];
+    bool clash = declared->kind != SDX_KIND_NONE && declared->kind != found->kind;
+    if (!clash && declared->kind == SDX_KIND_TENSOR && declared->dtype && found->dtype)
+        clash = declared->dtype != found->dtype;
+    if (clash)
+        return SDX_FAIL(h->cx, SDX_BAD_MODEL, "value \"%.*s\" is declared %s, found %s",
+                        SDX_STR_ARG(v->name), sdx_ir_type_describe(h->ir, declared, a, sizeof a),
+                        sdx_ir_type_describe(h->ir, found, b, sizeof b));
+    struct sdx_type merged = *found;
+    if (!merged.dtype) merged.dtype = declared->dtype;
+    if (declared->kind == found->kind && declared->has_shape) {
+        if (!found->has_shape) {
+            merged.has_shape = true;
+            merged.rank = declared->rank;
+            merged.dims = declared->dims;
+        } else if (declared->rank == found->rank) {
+            int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)found->rank + 1, sizeof *dims);
+            if (!dims) return SDX_FAIL_MEMORY(h->cx);
+            for (int d = 0; d < found->rank; d++)
+                dims[d] = found->dims[d] != -1 ? found->dims[d] : declared->dims[d];
+            merged.dims = dims;
+        }
+    }
+    v->type = merged;
+    return SDX_OK;
+}
+
+static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_in,
+                                 const struct sdx_type *in, const struct sdx_type **out)
+{
+    struct host *h = ix->host;
+    struct sdx_ir_graph *body = &h->ir->graphs[graph];
+    if (in && count_in != body->count_inputs)
+        return SDX_FAIL(h->cx, SDX_BAD_MODEL, "%.*s: body \"%.*s\" has %d inputs, expected %d",
+                        SDX_STR_ARG(ix->node->op_type), SDX_STR_ARG(body->name), body->count_inputs,
+                        count_in);
+    for (int i = 0; in && i < count_in; i++)
+        SDX_TRY(merge(h, &body->values[body->inputs[i]], &in[i]));
+    int32_t outer = h->graph;
+    enum sdx_status status = infer_graph(h, graph);
+    h->graph = outer;
+    SDX_TRY(status);
+    struct sdx_type *types =
+        sdx_arena_array(h->ir->arena, (size_t)body->count_outputs + 1, sizeof *types);
+    if (!types) return SDX_FAIL_MEMORY(h->cx);
+    for (int k = 0; k < body->count_outputs; k++)
+        types[k] = body->values[body->outputs[k]].type;
+    *out = types;
+    return SDX_OK;
+}
+
+static enum sdx_status infer_bodies(struct host *h, const struct sdx_ir_node *node)
+{
+    for (int a = 0; a < node->count_attrs; a++) {
+        const struct sdx_ir_attr *attr = &node->attrs[a];
+        int count = attr->type == SDX_ATTR_GRAPH    ? 1
+                    : attr->type == SDX_ATTR_GRAPHS ? (int)attr->count
+                                                    : 0;
+        for (int g = 0; g < count; g++) {
+            int32_t body = attr->type == SDX_ATTR_GRAPH ? attr->graph : attr->graphs[g];
+            if (h->graphs[body].visited) continue;
+            int32_t outer = h->graph;
+            enum sdx_status status = infer_graph(h, body);
+            h->graph = outer;
+            SDX_TRY(status);
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_node(struct host *h, int32_t graph, const struct sdx_ir_node *node)
+{
+    struct sdx_ir_graph *g = &h->ir->graphs[graph];
+    size_t count_in = (size_t)node->count_inputs, count_out = (size_t)node->count_outputs;
+    const struct sdx_type *in_small[SMALL] = {0}, **in = in_small;
+    struct sdx_type out_small[SMALL] = {{0}}, *out = out_small;
+    const struct sdx_ints *ints_small[SMALL] = {0}, **ints = ints_small;
+    if (count_in > SMALL) in = sdx_arena_array(h->ir->arena, count_in, sizeof *in);
+    if (count_out > SMALL) {
+        out = sdx_arena_array(h->ir->arena, count_out, sizeof *out);
+        ints = sdx_arena_array(h->ir->arena, count_out, sizeof *ints);
+    }
+    if (!in || !out || !ints) return SDX_FAIL_MEMORY(h->cx);
+    for (size_t i = 0; i < count_in; i++)
+        in[i] = node->inputs[i] < 0 ? NULL : &g->values[node->inputs[i]].type;
+    struct sdx_infer ix = {.cx = h->cx,
+                           .arena = h->ir->arena,
+                           .ir = h->ir,
+                           .node = node,
+                           .opset = node->opset,
+                           .count_in = node->count_inputs,
+                           .count_out = node->count_outputs,
+                           .in = in,
+                           .out = out,
+                           .out_ints = ints,
+                           .value = host_value,
+                           .ints = host_ints,
+                           .body = host_body,
+                           .host = h};
+    if (node->op && node->op->infer) SDX_TRY(node->op->infer(&ix));
+    SDX_TRY(infer_bodies(h, node));
+    for (size_t k = 0; k < count_out; k++) {
+        if (node->outputs[k] < 0) continue;
+        h->graphs[graph].ints[node->outputs[k]] = ints[k];
+        SDX_TRY(merge(h, &g->values[node->outputs[k]], &out[k]));
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_graph(struct host *h, int32_t graph)
+{
+    struct sdx_ir_graph *g = &h->ir->graphs[graph];
+    h->graph = graph;
+    h->graphs[graph].visited = true;
+    if (!h->graphs[graph].ints) {
+        h->graphs[graph].ints =
+            sdx_arena_array(h->ir->arena, (size_t)g->count_values + 1, sizeof(void *));
+        if (!h->graphs[graph].ints) return SDX_FAIL_MEMORY(h->cx);
+    }
+    for (int32_t v = 0; v < g->count_values;
+         v++) { /* captures and constants know their type already */
+        struct sdx_ir_value *value = &g->values[v];
+        if (value->outer >= 0) value->type = h->ir->graphs[g->parent].values[value->outer].type;
+        if (value->constant && value->type.kind == SDX_KIND_NONE)
+            value->type = (struct sdx_type){.kind = value->constant->kind,
+                                            .dtype = value->constant->dtype,
+                                            .has_shape = true,
+                                            .rank = value->constant->rank,
+                                            .dims = value->constant->dims};
+    }
+    for (int32_t n = 0; n < g->count_nodes; n++) {
+        const struct sdx_ir_node *node = &g->nodes[n];
+        if (node->is_dead) continue;
+        enum sdx_status status = infer_node(h, graph, node);
+        h->graph = graph;
+        if (status == SDX_OK) continue;
+        if (!h->fault) /* the fault function says where itself */
+            return sdx_fail_where(h->cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
+                                  SDX_STR_ARG(node->op_type));
+        if (status == SDX_OUT_OF_MEMORY || !h->fault(h->user, h->cx, g, node)) return status;
+        sdx_context_clear(h->cx);
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir, sdx_infer_fault_fn fault,
+                                void *user)
+{
+    struct host h = {.cx = cx, .ir = ir, .fault = fault, .user = user};
+    h.graphs = sdx_arena_array(ir->arena, (size_t)ir->count_graphs, sizeof *h.graphs);
+    if (!h.graphs) return SDX_FAIL_MEMORY(cx);
+    return infer_graph(&h, 0);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Strided copies (axes collapsed, then runs, fills, strided rows or blocked transpositions), and
+ * the steps around kernels that would otherwise have to know strings and packed types. */
+#include "ops/move.h"
+
+#include "kernels/vec.h"
+#include "tensor/convert.h"
+
+enum { MOVE_RUN, MOVE_FILL, MOVE_STRIDED, MOVE_TRANSPOSE };
+
+/* Elements that a unit of work should have: about half an L1 data cache of 4-byte elements. */
+enum { MOVE_BLOCK = 4096, MOVE_TILE = 16 };
+
+size_t sdx_move_size(int dtype)
+{
+    if (dtype == SDX_STRING) return sizeof(struct sdx_str);
+    int bits = sdx_dtype_bits((sdx_dtype)dtype);
+    return bits < 8 ? 1 : (size_t)bits / 8;
+}
+
+void sdx_move_strides(int rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t s = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = s;
+        s *= dims[i];
+    }
+}
+
+void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n)
+{
+    unsigned char *to = dst;
+    if (n <= 0) return;
+    if (size == 1) {
+        memset(to, *(const unsigned char *)value, (size_t)n);
+        return;
+    }
+    memcpy(to, value, size);
+    size_t done = size, total = (size_t)n * size;
+    while (done < total) {
+        size_t step = done < total - done ? done : total - done;
+        if (step > 16384) step = 16384 / size * size;
+        memcpy(to + done, to, step);
+        done += step;
+    }
+}
+
+/* Drops axes of length 1 and joins neighbours that are one in both strides. */
+static void collapse(struct sdx_move *m, int rank, const int64_t *dims, const int64_t *src,
+                     const int64_t *dst)
+{
+    int n = 0;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] == 1) continue;
+        if (n > 0 && m->src[n - 1] == src[i] * dims[i] && m->dst[n - 1] == dst[i] * dims[i]) {
+            m->dims[n - 1] *= dims[i];
+            m->src[n - 1] = src[i];
+            m->dst[n - 1] = dst[i];
+        } else {
+            m->dims[n] = dims[i];
+            m->src[n] = src[i];
+            m->dst[n] = dst[i];
+            n++;
+        }
+    }
+    if (n == 0) {
+        m->dims[0] = 1;
+        m->src[0] = m->dst[0] = 1;
+        n = 1;
+    }
+    m->rank = n;
+}
+
+/* Puts the axis on which the source is contiguous next to the last one. */
+static bool find_transposition(struct sdx_move *m)
+{
+    int last = m->rank - 1;
+    for (int t = last - 1; t >= 0 && m->dst[last] == 1; t--) {
+        if (m->src[t] != 1) continue;
+        int64_t d = m->dims[t], s = m->src[t], o = m->dst[t];
+        for (int i = t; i < last - 1; i++) {
+            m->dims[i] = m->dims[i + 1];
+            m->src[i] = m->src[i + 1];
+            m->dst[i] = m->dst[i + 1];
+        }
+        m->dims[last - 1] = d;
+        m->src[last - 1] = s;
+        m->dst[last - 1] = o;
+        return true;
+    }
+    return false;
+}
+
+void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dims,
+                   const int64_t *src, const int64_t *dst, int64_t src_at, int64_t dst_at)
+{
+    SDX_ASSERT(rank <= SDX_MOVE_RANK);
+    m->size = size;
+    m->src_at = src_at;
+    m->dst_at = dst_at;
+    m->units = 0;
+    for (int i = 0; i < rank; i++)
+        if (dims[i] == 0) return;
+    collapse(m, rank, dims, src, dst);
+    int last = m->rank - 1, split = last;
+    m->outer = last;
+    if (m->dst[last] == 1 && m->src[last] == 1) {
+        m->kernel = MOVE_RUN;
+    } else if (m->dst[last] == 1 && m->src[last] == 0) {
+        m->kernel = MOVE_FILL;
+    } else if (find_transposition(m)) {
+        m->kernel = MOVE_TRANSPOSE;
+        m->outer = last - 1;
+        split = last - 1;
+    } else {
+        m->kernel = MOVE_STRIDED;
+    }
+    m->block = MOVE_BLOCK;
+    if (m->kernel == MOVE_TRANSPOSE) {
+        m->block = MOVE_BLOCK / m->dims[last] / MOVE_TILE * MOVE_TILE;
+        if (m->block < MOVE_TILE) m->block = MOVE_TILE;
+    }
+    m->blocks = (m->dims[split] + m->block - 1) / m->block;
+    m->units = m->blocks;
+    for (int i = 0; i < m->outer; i++)
+        m->units *= m->dims[i];
+}
+
+int64_t sdx_move_parts(const struct sdx_move *m)
+{
+    double bytes = (double)m->size;
+    for (int i = 0; i < m->rank && m->units > 0; i++)
+        bytes *= (double)m->dims[i];
+    return m->units > 0 ? sdx_prepare_parts(bytes, 128 * 1024, m->units) : 1;
+}
+
+#define STRIDED(type)                                                                              \
+    for (int64_t i = 0; i < n; i++)                                                                \
+    memcpy(dst + i * step_dst * (int64_t)sizeof(type),                                             \
+           src + i * step_src * (int64_t)sizeof(type), sizeof(type))
+
+static void copy_strided(size_t size, const char *src, int64_t step_src, char *dst,
+                         int64_t step_dst, int64_t n)
+{
+    switch (size) {
+    case 1: STRIDED(uint8_t); break;
+    case 2: STRIDED(uint16_t); break;
+    case 4: STRIDED(uint32_t); break;
+    case 8: STRIDED(uint64_t); break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(dst + i * step_dst * (int64_t)size, src + i * step_src * (int64_t)size, size);
+    }
+}
+#undef STRIDED
+
+/* dst[j * step_dst + i] = src[i * step_src + j] in tiles that stay in the cache. */
+#define TRANSPOSE(type)                                                                            \
+    for (int64_t i0 = 0; i0 < rows; i0 += MOVE_TILE) {                                             \
+        int64_t i1 = i0 + MOVE_TILE < rows ? i0 + MOVE_TILE : rows;                                \
+        for (int64_t j = 0; j < cols; j++)                                                         \
+            for (int64_t i = i0; i < i1; i++)                                                      \
+                memcpy(dst + (j * step_dst + i) * (int64_t)sizeof(type),                           \
+                       src + (i * step_src + j) * (int64_t)sizeof(type), sizeof(type));            \
+    }
+
+struct pair16 {
+    uint64_t half[2];
+};
+
+static void copy_transposed(size_t size, const char *src, int64_t step_src, char *dst,
+                            int64_t step_dst, int64_t rows, int64_t cols)
+{
+    switch (size) {
+    case 1: TRANSPOSE(uint8_t); break;
+    case 2: TRANSPOSE(uint16_t); break;
+    case 4:
+        sdx_vec()->b32_transpose((const uint32_t *)(const void *)src, (size_t)step_src,
+                                 (uint32_t *)(void *)dst, (size_t)step_dst, (size_t)rows,
+                                 (size_t)cols);
+        break;
+    case 8: TRANSPOSE(uint64_t); break;
+    default: TRANSPOSE(struct pair16); break;
+    }
+}
+#undef TRANSPOSE
+
+static void copy_run(char *dst, const char *src, size_t bytes)
+{
+    switch (bytes) {
+    case 4: memcpy(dst, src, 4); break;
+    case 8: memcpy(dst, src, 8); break;
+    case 16: memcpy(dst, src, 16); break;
+    default: memcpy(dst, src, bytes); break;
+    }
+}
+
+static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64_t b)
+{
+    int last = m->rank - 1, split = m->kernel == MOVE_TRANSPOSE ? last - 1 : last;
+    int64_t size = (int64_t)m->size, at = b * m->block, n = m->dims[split] - at;
+    if (n > m->block) n = m->block;
+    src += at * m->src[split] * size;
+    dst += at * m->dst[split] * size;
+    switch (m->kernel) {
+    case MOVE_RUN: copy_run(dst, src, (size_t)(n * size)); break;
+    case MOVE_FILL: sdx_move_fill(dst, m->size, src, n); break;
+    case MOVE_TRANSPOSE:
+        if (m->size == 1 || m->size == 2 || m->size == 4 || m->size == 8 || m->size == 16)
+            copy_transposed(m->size, src, m->src[last], dst, m->dst[split], m->dims[last], n);
+        else
+            for (int64_t j = 0; j < n; j++)
+                copy_strided(m->size, src + j * size, m->src[last], dst + j * m->dst[split] * size,
+                             1, m->dims[last]);
+        break;
+    default: copy_strided(m->size, src, m->src[split], dst, m->dst[split], n); break;
+    }
+}
+
+void sdx_move_run(const struct sdx_move *m, const void *src_data, void *dst_data, int64_t begin,
+                  int64_t end)
+{
+    if (begin >= end) return;
+    int64_t at[SDX_MOVE_RANK], s = m->src_at, d = m->dst_at, rest = begin / m->blocks;
+    int64_t b = begin % m->blocks;
+    for (int i = m->outer - 1; i >= 0; i--) {
+        at[i] = rest % m->dims[i];
+        rest /= m->dims[i];
+        s += at[i] * m->src[i];
+        d += at[i] * m->dst[i];
+    }
+    const char *src = src_data;
+    char *dst = dst_data;
+    int64_t size = (int64_t)m->size;
+    for (int64_t u = begin; u < end; u++) {
+        run_unit(m, src + s * size, dst + d * size, b);
+        if (++b < m->blocks) continue;
+        b = 0;
+        for (int i = m->outer - 1; i >= 0; i--) {
+            s += m->src[i];
+            d += m->dst[i];
+            if (++at[i] < m->dims[i]) break;
+            s -= m->src[i] * m->dims[i];
+            d -= m->dst[i] * m->dims[i];
+            at[i] = 0;
+        }
+    }
+}
+
+/* ---- steps ---- */
+
+static enum sdx_status run_unpack(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct sdx_tensor *in = step->in[0];
+    const unsigned char *src = in->data;
+    unsigned char *dst = step->out[0]->data;
+    int64_t begin = sdx_part_begin(in->count, step->parts, part, 8);
+    int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 8);
+    int bits = sdx_dtype_bits((sdx_dtype)in->dtype), per = 8 / bits, mask = (1 << bits) - 1;
+    for (int64_t i = begin; i < end; i++)
+        dst[i] = (unsigned char)((src[i / per] >> (i % per * bits)) & mask);
+    return SDX_OK;
+}
+
+static enum sdx_status run_pack(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct sdx_tensor *out = step->out[0];
+    const unsigned char *src = step->in[0]->data;
+    unsigned char *dst = out->data;
+    int64_t begin = sdx_part_begin(out->count, step->parts, part, 8);
+    int64_t end = sdx_part_begin(out->count, step->parts, part + 1, 8);
+    int bits = sdx_dtype_bits((sdx_dtype)out->dtype), per = 8 / bits, mask = (1 << bits) - 1;
+    for (int64_t i = begin; i < end; i += per) {
+        int byte = 0;
+        for (int64_t k = 0; k < per && i + k < end; k++)
+            byte |= (src[i + k] & mask) << (k * bits);
+        dst[i / per] = (unsigned char)byte;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_set_strings(struct sdx_exec *x, const struct sdx_step *step,
+                                       int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *from = step->in[0];
+    return sdx_exec_output_strings(x, step, 0, from->rank, from->dims, from->data);
+}
+
+static bool is_packed(const struct sdx_tensor *t)
+{
+    return t && t->kind == SDX_KIND_TENSOR && t->dtype != SDX_DTYPE_NONE
+           && sdx_dtype_bits((sdx_dtype)t->dtype) < 8;
+}
+
+static int64_t pack_parts(const struct sdx_tensor *t)
+{
+    return sdx_prepare_parts((double)t->count, 65536, 64);
+}
+
+/* Replaces packed inputs by unpacked ones. */
+static enum sdx_status open_inputs(struct sdx_prepare *px, struct sdx_tensor **in)
+{
+    for (int i = 0; i < px->count_in; i++) {
+        in[i] = px->in[i];
+        if (!is_packed(in[i])) continue;
+        struct sdx_tensor *t = sdx_prepare_temp(px, SDX_U8, in[i]->rank, in[i]->dims);
+        if (!t) return SDX_OUT_OF_MEMORY;
+        SDX_TRY(sdx_prepare_step_on(px, "unpack", run_unpack, NULL, pack_parts(t), 0, 1, &in[i], 1,
+                                    &t));
+        in[i] = t;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status close_outputs(struct sdx_prepare *px, struct sdx_tensor **out)
+{
+    for (int k = 0; k < px->count_out; k++) {
+        struct sdx_tensor *to = px->out[k];
+        if (out[k] == to) continue;
+        if (to->dtype == SDX_STRING)
+            SDX_TRY(sdx_prepare_step_on(px, "set_strings", run_set_strings, NULL, 1, 0, 1, &out[k],
+                                        1, &to));
+        else
+            SDX_TRY(sdx_prepare_step_on(px, "pack", run_pack, NULL, pack_parts(to), 0, 1, &out[k],
+                                        1, &to));
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_move_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                              void *params, int64_t parts, size_t scratch)
+{
+    size_t n = (size_t)px->count_in + (size_t)px->count_out;
+    struct sdx_tensor **in = sdx_prepare_alloc(px, (n + 1) * sizeof(*in));
+    if (!in) return SDX_OUT_OF_MEMORY;
+    struct sdx_tensor **out = in + px->count_in;
+    SDX_TRY(open_inputs(px, in));
+    for (int k = 0; k < px->count_out; k++) {
+        out[k] = px->out[k];
+        if (!out[k]) continue;
+        bool is_string = out[k]->dtype == SDX_STRING;
+        if (!is_string && !is_packed(out[k])) continue;
+        out[k] = sdx_prepare_temp(px, is_string ? SDX_C128 : SDX_U8, out[k]->rank, out[k]->dims);
+        if (!out[k]) return SDX_OUT_OF_MEMORY;
+    }
+    SDX_TRY(sdx_prepare_step_on(px, kernel, run, params, parts, scratch, px->count_in, in,
+                                px->count_out, out));
+    return close_outputs(px, out);
+}
+
+struct move_params {
+    int input;
+    struct sdx_move move;
+};
+
+static enum sdx_status run_move(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct move_params *p = step->params;
+    sdx_move_run(&p->move, step->in[p->input]->data, step->out[0]->data,
+                 sdx_part_begin(p->move.units, step->parts, part, 1),
+                 sdx_part_begin(p->move.units, step->parts, part + 1, 1));
+    return SDX_OK;
+}
+
+enum sdx_status sdx_move_add(struct sdx_prepare *px, const char *kernel, int i,
+                             const struct sdx_move *m)
+{
+    struct move_params *p = SDX_PREPARE_NEW(px, struct move_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->input = i;
+    p->move = *m;
+    return sdx_move_step(px, kernel, run_move, p, sdx_move_parts(m), 0);
+}
+
+enum sdx_status sdx_move_value(struct sdx_prepare *px, int i, const struct sdx_tensor **out)
+{
+    *out = sdx_prepare_value(px, i);
+    if (!*out)
+        return SDX_FAIL(px->cx, SDX_INTERNAL, "%.*s: input %d is not known while planning",
+                        SDX_MOVE_OP(px), i);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_move_ints(struct sdx_prepare *px, int i, const int64_t **v, int64_t *count)
+{
+    const struct sdx_tensor *t = NULL;
+    SDX_TRY(sdx_move_value(px, i, &t));
+    int64_t *to = sdx_prepare_alloc(px, (size_t)(t->count + 1) * sizeof(*to));
+    if (!to) return SDX_OUT_OF_MEMORY;
+    for (int64_t k = 0; k < t->count; k++)
+        to[k] = sdx_load_i64(t->dtype, t->data, k);
+    *v = to;
+    *count = t->count;
+    return SDX_OK;
+}
+
+/* ---- inference ---- */
+
+enum sdx_status sdx_move_infer_rank(struct sdx_infer *ix, int k, int rank)
+{
+    int64_t *dims = sdx_infer_new_dims(ix, k, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    for (int i = 0; i < rank; i++)
+        dims[i] = -1;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_move_dims_product(struct sdx_context *cx, const int64_t *dims, int n,
+                                      int64_t *out)
+{
+    int64_t known = 1, other = 0;
+    bool mixed = false;
+    for (int i = 0; i < n; i++)
+        if (dims[i] == 0) {
+            *out = 0;
+            return SDX_OK;
+        }
+    for (int i = 0; i < n; i++) {
+        if (dims[i] < 0) {
+            mixed = mixed || other != 0;
+            other = dims[i];
+        } else if (!sdx_mul_i64(known, dims[i], &known)) {
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "the number of elements does not fit in 64 bits");
+        }
+    }
+    *out = other == 0 ? known : mixed || known != 1 ? -1 : other;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_move_infer_pass_ints(struct sdx_infer *ix)
+{
+    struct sdx_ints v;
+    const struct sdx_type *t = &ix->out[0];
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || !sdx_infer_ints(ix, 0, &v)) return SDX_OK;
+    if (v.count > SDX_MOVE_INTS_MAX || (t->rank == 0 && v.count != 1)) return SDX_OK;
+    return sdx_infer_set_ints(ix, 0, t->rank, v.count, v.v, v.sym);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pad, CenterCropPad, Slice and Compress. Padding is a table of source indices for each axis; rows
+ * of the last axis are copied in one piece where they lie inside. */
+#include "ops/move.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+/* ---- index tables: Pad, CenterCropPad ---- */
+
+enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP };
+
+struct pad_params {
+    int rank, value_input; /* input with the value; -1: `value` */
+    size_t size;
+    unsigned char value[16];
+    int64_t dims[SDX_RANK_MAX], strides[SDX_RANK_MAX]; /* output lengths, input strides */
+    const int64_t *table[SDX_RANK_MAX];                /* input index, -1: the value */
+    int64_t inside_begin, inside_end; /* of the last axis: where the table rises by one */
+    int64_t rows;
+};
+
+/* Input index of output index o, or -1. Negative padding cuts the input before the mode applies. */
+static int64_t pad_index(enum pad_mode mode, int64_t o, int64_t n, int64_t begin, int64_t end)
+{
+    int64_t lo = begin < 0 ? -begin : 0, hi = end < 0 ? n + end : n, len = hi - lo;
+    int64_t j = o - (begin > 0 ? begin : 0);
+    if (j >= 0 && j < len) return lo + j;
+    if (mode == PAD_CONSTANT || len <= 0) return -1;
+    if (mode == PAD_EDGE) return j < 0 ? lo : hi - 1;
+    int64_t period = mode == PAD_WRAP ? len : len > 1 ? 2 * (len - 1) : 1;
+    j %= period;
+    if (j < 0) j += period;
+    return lo + (j < len ? j : period - j);
+}
+
+static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, const int64_t *begin,
+                                  const int64_t *end, struct pad_params **out)
+{
+    const struct sdx_tensor *in = px->in[0], *to = px->out[0];
+    struct pad_params *p = SDX_PREPARE_NEW(px, struct pad_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->rank = to->rank;
+    p->size = sdx_move_size(to->dtype);
+    p->value_input = -1;
+    p->rows = to->count == 0 ? 0 : 1;
+    sdx_move_strides(in->rank, in->dims, p->strides);
+    for (int i = 0; i < p->rank; i++) {
+        int64_t n = to->dims[i], *table = sdx_prepare_alloc(px, ((size_t)n + 1) * sizeof(*table));
+        if (!table) return SDX_OUT_OF_MEMORY;
+        for (int64_t o = 0; o < n; o++) {
+            table[o] = pad_index(mode, o, in->dims[i], begin[i], end[i]);
+            if (table[o] < 0 && mode != PAD_CONSTANT)
+                return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Pad: axis %d has nothing to repeat", i);
+        }
+        p->table[i] = table;
+        p->dims[i] = n;
+        if (i < p->rank - 1) p->rows *= n;
+    }
+    int64_t last = p->rank ? p->dims[p->rank - 1] : 0;
+    const int64_t *table = p->rank ? p->table[p->rank - 1] : NULL;
+    while (p->inside_begin < last
+           && (table[p->inside_begin] < 0 || p->inside_begin < begin[p->rank - 1]))
+        p->inside_begin++;
+    p->inside_end = p->inside_begin;
+    while (p->inside_end < last
+           && table[p->inside_end] == table[p->inside_begin] + p->inside_end - p->inside_begin)
+        p->inside_end++;
+    *out = p;
+    return SDX_OK;
+}
+
+static void pad_one(const struct pad_params *p, const char *row, const void *value, char *dst,
+                    int64_t j)
+{
+    int64_t from = p->table[p->rank - 1][j];
+    sdx_move_one(dst + j * (int64_t)p->size, from < 0 ? value : row + from * (int64_t)p->size,
+                 p->size);
+}
+
+static void pad_row(const struct pad_params *p, const char *row, const void *value, char *dst)
+{
+    int64_t n = p->dims[p->rank - 1], b = p->inside_begin, e = p->inside_end;
+    for (int64_t j = 0; j < b; j++)
+        pad_one(p, row, value, dst, j);
+    if (e > b)
+        memcpy(dst + (size_t)b * p->size, row + (size_t)p->table[p->rank - 1][b] * p->size,
+               (size_t)(e - b) * p->size);
+    for (int64_t j = e; j < n; j++)
+        pad_one(p, row, value, dst, j);
+}
+
+static enum sdx_status run_pad(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct pad_params *p = step->params;
+    const void *value = p->value_input < 0 ? p->value : step->in[p->value_input]->data;
+    const char *src = step->in[0]->data;
+    char *dst = step->out[0]->data;
+    if (p->rank == 0) {
+        memcpy(dst, src, p->size);
+        return SDX_OK;
+    }
+    int64_t n = p->dims[p->rank - 1];
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
+        int64_t rest = r, at = 0;
+        bool outside = false;
+        for (int i = p->rank - 2; i >= 0; i--) {
+            int64_t from = p->table[i][rest % p->dims[i]];
+            rest /= p->dims[i];
+            outside = outside || from < 0;
+            at += from * p->strides[i];
+        }
+        char *to = dst + (size_t)(r * n) * p->size;
+        if (outside)
+            sdx_move_fill(to, p->size, value, n);
+        else
+            pad_row(p, src + at * (int64_t)p->size, value, to);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status pad_add(struct sdx_prepare *px, const char *kernel, struct pad_params *p)
+{
+    int64_t parts = sdx_prepare_parts((double)px->out[0]->count * (double)p->size, 128 * 1024,
+                                      p->rows > 0 ? p->rows : 1);
+    return sdx_move_step(px, kernel, run_pad, p, parts, 0);
+}
+
+/* ---- Pad ---- */
+
+/* The padding of each axis from `pads` (begins, then ends) for the listed axes (NULL: all). */
+static enum sdx_status spread_pads(struct sdx_context *cx, int rank, const int64_t *pads,
+                                   int64_t count, const int64_t *axes, int64_t count_axes,
+                                   int64_t *begin, int64_t *end)
+{
+    int64_t n = axes ? count_axes : rank;
+    memset(begin, 0, SDX_RANK_MAX * sizeof(*begin));
+    memset(end, 0, SDX_RANK_MAX * sizeof(*end));
+    if (count != 2 * n)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Pad: %lld numbers in pads, expected %lld",
+                        (long long)count, (long long)(2 * n));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t axis = axes ? axes[i] : i;
+        if (axis < -rank || axis >= rank)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "Pad: axis %lld of a tensor of rank %d",
+                            (long long)axis, rank);
+        if (axis < 0) axis += rank;
+        begin[axis] = pads[i];
+        end[axis] = pads[n + i];
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status padded_length(struct sdx_context *cx, int64_t n, int64_t begin, int64_t end,
+                                     int64_t *out)
+{
+    int64_t sum = 0;
+    bool ok = sdx_add_i64(n, begin, &sum) && sdx_add_i64(sum, end, &sum) && sum >= 0;
+    if (ok && ((begin < 0 && begin < -n) || (end < 0 && end < -n))) ok = false;
+    if (!ok)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Pad: length %lld with padding %lld and %lld",
+                        (long long)n, (long long)begin, (long long)end);
+    *out = sum;
+    return SDX_OK;
+}
+
+static enum sdx_status infer_pad(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    int64_t count = 0, count_axes = 0, begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
+    const int64_t *pads = NULL, *axes = NULL;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    bool known = true;
+    if (ix->opset < 11)
+        pads = sdx_ir_attr_ints(ix->node, ix->opset < 2 ? "paddings" : "pads", &count);
+    else
+        known = sdx_infer_known_ints(ix, 1, &pads, &count);
+    if (known && sdx_infer_has(ix, 3)) known = sdx_infer_known_ints(ix, 3, &axes, &count_axes);
+    if (!known) return sdx_move_infer_rank(ix, 0, rank);
+    SDX_TRY(spread_pads(ix->cx, rank, pads, count, axes, count_axes, begin, end));
+    const int64_t *in = sdx_infer_dims(ix, 0);
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    for (int i = 0; i < rank; i++) {
+        if (begin[i] == 0 && end[i] == 0)
+            dims[i] = in[i];
+        else if (in[i] < 0)
+            dims[i] = -1;
+        else
+            SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status pad_mode_of(struct sdx_prepare *px, enum pad_mode *out)
+{
+    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
+    struct sdx_str mode = sdx_ir_attr_str(px->node, "mode", "constant");
+    for (int i = 0; i < SDX_COUNT_OF(names); i++)
+        if (sdx_str_is(mode, names[i])) {
+            *out = (enum pad_mode)i;
+            return SDX_OK;
+        }
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                    "Pad: mode \"%.*s\", expected constant, edge, reflect or wrap",
+                    SDX_STR_ARG(mode));
+}
+
+static enum sdx_status prepare_pad(struct sdx_prepare *px)
+{
+    enum pad_mode mode = PAD_CONSTANT;
+    int64_t count = 0, count_axes = 0, begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
+    const int64_t *pads = NULL, *axes = NULL;
+    struct pad_params *p = NULL;
+    SDX_TRY(pad_mode_of(px, &mode));
+    if (px->opset < 11)
+        pads = sdx_ir_attr_ints(px->node, px->opset < 2 ? "paddings" : "pads", &count);
+    else
+        SDX_TRY(sdx_move_ints(px, 1, &pads, &count));
+    if (sdx_prepare_has(px, 3)) SDX_TRY(sdx_move_ints(px, 3, &axes, &count_axes));
+    SDX_TRY(spread_pads(px->cx, px->in[0]->rank, pads, count, axes, count_axes, begin, end));
+    SDX_TRY(pad_create(px, mode, begin, end, &p));
+    if (px->opset < 11)
+        sdx_store_f64(px->in[0]->dtype, p->value, 0, sdx_ir_attr_float(px->node, "value", 0));
+    else if (sdx_prepare_has(px, 2) && px->in[2]->count > 0)
+        p->value_input = 2;
+    return pad_add(px, "pad", p);
+}
+
+/* ---- CenterCropPad ---- */
+
+static enum sdx_status crop_axes(struct sdx_context *cx, const struct sdx_ir_node *node, int rank,
+                                 int64_t *axes, int64_t *n)
+{
+    const int64_t *given = sdx_ir_attr_ints(node, "axes", n);
+    if (!given) *n = rank;
+    if (*n > rank)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "CenterCropPad: %lld axes of a tensor of rank %d",
+                        (long long)*n, rank);
+    for (int64_t i = 0; i < *n; i++) {
+        int64_t axis = given ? given[i] : i;
+        if (axis < -rank || axis >= rank)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "CenterCropPad: axis %lld of a tensor of rank %d",
+                            (long long)axis, rank);
+        axes[i] = axis < 0 ? axis + rank : axis;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_center_crop_pad(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    int64_t axes[SDX_RANK_MAX], n = 0;
+    struct sdx_ints shape;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(crop_axes(ix->cx, ix->node, rank, axes, &n));
+    if (!sdx_infer_ints(ix, 1, &shape)) return sdx_move_infer_rank(ix, 0, rank);
+    if (shape.count != n)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "CenterCropPad: %lld lengths for %lld axes",
+                        (long long)shape.count, (long long)n);
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof(*dims));
+    for (int64_t i = 0; i < n; i++) {
+        bool symbolic = shape.sym && shape.sym[i];
+        if (!symbolic && shape.v[i] < 0)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "CenterCropPad: length %lld",
+                            (long long)shape.v[i]);
+        dims[axes[i]] = symbolic ? shape.sym[i] : shape.v[i];
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_center_crop_pad(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    int64_t begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
+    for (int i = 0; i < in->rank; i++) {
+        int64_t d = out->dims[i] - in->dims[i];
+        begin[i] = d >= 0 ? d / 2 : -(-d / 2);
+        end[i] = d - begin[i];
+    }
+    struct pad_params *p = NULL;
+    SDX_TRY(pad_create(px, PAD_CONSTANT, begin, end, &p));
+    return pad_add(px, "center_crop_pad", p);
+}
+
+/* ---- Slice ---- */
+
+/* starts, ends, axes, steps: attributes 0..2 before version 10, inputs 1..4 since. */
+static bool slice_list(struct sdx_infer *ix, int i, struct sdx_ints *v, bool *given)
+{
+    static const char *const names[] = {"starts", "ends", "axes"};
+    *v = (struct sdx_ints){.rank = 1};
+    if (ix->opset < 10) {
+        if (i < 3) v->v = sdx_ir_attr_ints(ix->node, names[i], &v->count);
+        *given = v->v != NULL;
+        return true;
+    }
+    *given = sdx_infer_has(ix, i + 1);
+    return !*given || sdx_infer_ints(ix, i + 1, v);
+}
+
+/* Clamps as Python does; returns the number of elements. */
+static int64_t slice_clamp(int64_t n, int64_t *start, int64_t end, int64_t step)
+{
+    int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n, s = *start;
+    if (s < 0) s += n;
+    if (end < 0) end += n;
+    s = s < low ? low : s > high ? high : s;
+    if (step < 0 && s < 0) s = -1;
+    end = end < low ? low : end > high ? high : end;
+    *start = s;
+    if (step > 0) return end > s ? (end - s - 1) / step + 1 : 0;
+    if (step == INT64_MIN) return s > end ? 1 : 0;
+    return s > end ? (s - end - 1) / -step + 1 : 0;
+}
+
+static bool symbol_at(const struct sdx_ints *v, int64_t i)
+{
+    return v->sym && v->sym[i];
+}
+
+/* Length of one axis; `i` is its place in the lists. */
+static int64_t slice_dim(const struct sdx_ints list[4], bool has_steps, int64_t i, int64_t n)
+{
+    if (symbol_at(&list[0], i) || (has_steps && symbol_at(&list[3], i))) return -1;
+    int64_t start = list[0].v[i], step = has_steps ? list[3].v[i] : 1;
+    if (symbol_at(&list[1], i))
+        return start == 0 && step == 1 && list[1].sym[i] == n && n != -1 ? n : -1;
+    if (n >= 0) return slice_clamp(n, &start, list[1].v[i], step);
+    return start == 0 && step == 1 && list[1].v[i] >= INT32_MAX ? n : -1;
+}
+
+static enum sdx_status slice_check(struct sdx_infer *ix, const struct sdx_ints list[4],
+                                   const bool given[4])
+{
+    if (!given[0] || !given[1])
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: starts or ends are missing");
+    if (list[0].count != list[1].count || (given[2] && list[2].count != list[0].count)
+        || (given[3] && list[3].count != list[0].count))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: starts, ends, axes and steps differ in "
+                                               "length");
+    for (int64_t i = 0; given[3] && i < list[3].count; i++)
+        if (!symbol_at(&list[3], i) && list[3].v[i] == 0)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: step %lld is 0", (long long)i);
+    return SDX_OK;
+}
+
+static enum sdx_status slice_ints(struct sdx_infer *ix, const struct sdx_ints list[4],
+                                  bool has_steps)
+{
+    struct sdx_ints in;
+    if (ix->shapes_only || sdx_infer_rank(ix, 0) != 1 || !ix->out[0].has_shape || ix->out[0].dims[0] < 0
+        || ix->out[0].dims[0] > SDX_MOVE_INTS_MAX || list[0].count != 1
+        || !sdx_infer_ints(ix, 0, &in))
+        return SDX_OK;
+    int64_t start = list[0].v[0], step = has_steps ? list[3].v[0] : 1, v[SDX_MOVE_INTS_MAX];
+    int64_t sym[SDX_MOVE_INTS_MAX], n = slice_clamp(in.count, &start, list[1].v[0], step);
+    bool all = true;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = in.v[start + i * step];
+        sym[i] = in.sym ? in.sym[start + i * step] : 0;
+        all = all && sym[i] == 0;
+    }
+    return sdx_infer_set_ints(ix, 0, 1, n, v, all ? NULL : sym);
+}
+
+static enum sdx_status infer_slice(struct sdx_infer *ix)
+{
+    struct sdx_ints list[4];
+    bool given[4], known[4];
+    int rank = sdx_infer_rank(ix, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    for (int i = 0; i < 4; i++)
+        known[i] = slice_list(ix, i, &list[i], &given[i]);
+    if (!known[0] || !known[1] || !known[2] || !known[3])
+        return sdx_move_infer_rank(ix, 0, rank);
+    SDX_TRY(slice_check(ix, list, given));
+    if (!given[2] && list[0].count > rank)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: %lld starts for a tensor of rank %d",
+                        (long long)list[0].count, rank);
+    int64_t dims[SDX_RANK_MAX];
+    memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof(*dims));
+    for (int64_t i = 0; i < list[0].count; i++) {
+        int axis = (int)i;
+        if (given[2]) {
+            if (symbol_at(&list[2], i)) return sdx_move_infer_rank(ix, 0, rank);
+            SDX_TRY(sdx_infer_axis(ix, list[2].v[i], rank, &axis));
+        }
+        dims[axis] = slice_dim(list, given[3], i, sdx_infer_dims(ix, 0)[axis]);
+    }
+    SDX_TRY(sdx_infer_set_dims(ix, 0, rank, dims));
+    return slice_ints(ix, list, given[3]);
+}
+
+static enum sdx_status prepare_slice(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    const int64_t *list[4] = {NULL};
+    int64_t count[4] = {0}, src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
+    static const char *const names[] = {"starts", "ends", "axes"};
+    for (int i = 0; i < 4; i++) {
+        if (px->opset < 10)
+            list[i] = i < 3 ? sdx_ir_attr_ints(px->node, names[i], &count[i]) : NULL;
+        else if (sdx_prepare_has(px, i + 1))
+            SDX_TRY(sdx_move_ints(px, i + 1, &list[i], &count[i]));
+    }
+    sdx_move_strides(in->rank, in->dims, src);
+    sdx_move_strides(px->out[0]->rank, px->out[0]->dims, dst);
+    for (int64_t i = 0; i < count[0]; i++) {
+        int64_t axis = list[2] ? list[2][i] : i, start = list[0][i];
+        int64_t step = list[3] ? list[3][i] : 1;
+        if (axis < 0) axis += in->rank;
+        if (slice_clamp(in->dims[axis], &start, list[1][i], step) < 2) step = 1;
+        at += start * src[axis];
+        src[axis] *= step;
+    }
+    struct sdx_move m;
+    sdx_move_init(&m, sdx_move_size(in->dtype), in->rank, px->out[0]->dims, src, dst, at, 0);
+    return sdx_move_add(px, "slice", 0, &m);
+}
+
+/* ---- Compress ---- */
+
+static enum sdx_status infer_compress(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axis = 0;
+    const struct sdx_ir_attr *a = sdx_ir_attr(ix->node, "axis");
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (!a) return sdx_move_infer_rank(ix, 0, 1);
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, a->i, rank, &axis));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof(*dims));
+    dims[axis] = -1;
+    return SDX_OK;
+}
+
+struct compress_params {
+    bool flat;
+    int axis;
+};
+
+static enum sdx_status run_compress(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct compress_params *p = step->params;
+    const struct sdx_tensor *in = step->in[0], *keep = step->in[1];
+    const uint8_t *flag = keep->data;
+    int64_t dims[SDX_RANK_MAX], length = p->flat ? in->count : in->dims[p->axis], n = 0;
+    int64_t outer = 1, inner = 1, rank = p->flat ? 1 : in->rank;
+    if (keep->count > length)
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "Compress: %lld conditions for length %lld",
+                        (long long)keep->count, (long long)length);
+    for (int64_t i = 0; i < keep->count; i++)
+        n += flag[i] != 0;
+    for (int i = 0; i < rank; i++) {
+        dims[i] = p->flat || i == p->axis ? n : in->dims[i];
+        if (!p->flat && i < p->axis) outer *= in->dims[i];
+        if (!p->flat && i > p->axis) inner *= in->dims[i];
+    }
+    size_t size = sdx_move_size(in->dtype), run = (size_t)inner * size;
+    char *dst = NULL, *texts = NULL;
+    if (in->dtype == SDX_STRING) {
+        texts = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)(outer * n) + 1, run);
+        if (!texts) return SDX_FAIL_MEMORY(x->cx);
+        dst = texts;
+    } else {
+        SDX_TRY(sdx_exec_output(x, step, 0, in->dtype, (int)rank, dims));
+        dst = step->out[0]->data;
+    }
+    const char *src = in->data;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < keep->count; i++) {
+            if (!flag[i]) continue;
+            if (run) memcpy(dst, src + (size_t)(o * length + i) * run, run);
+            dst += run;
+        }
+    if (!texts) return SDX_OK;
+    enum sdx_status status = sdx_exec_output_strings(x, step, 0, (int)rank, dims,
+                                                     (const struct sdx_str *)(void *)texts);
+    sdx_mem_free(x->cx->mem, texts);
+    return status;
+}
+
+static enum sdx_status prepare_compress(struct sdx_prepare *px)
+{
+    struct compress_params *p = SDX_PREPARE_NEW(px, struct compress_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    const struct sdx_ir_attr *a = sdx_ir_attr(px->node, "axis");
+    p->flat = a == NULL;
+    if (a) p->axis = (int)(a->i < 0 ? a->i + px->in[0]->rank : a->i);
+    return sdx_prepare_step(px, "compress", run_compress, p, 1, 0);
+}
+
+static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    (void)ix;
+    *cost = (struct sdx_cost){0, 0};
+}
+
+static const struct sdx_op ops[] = {
+    {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
+    {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
+     .cost = cost_none},
+    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none},
+    {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,
+     .flags = SDX_OP_DYNAMIC},
+};
+const struct sdx_op_family sdx_ops_pad_slice = FAMILY("", ops);

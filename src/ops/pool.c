@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pools over any number of spatial axes. A row of outputs is made in two sweeps: first the input
+ * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows are
+ * cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the padding. */
+#include <float.h>
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/op.h"
+#include "ops/window.h"
+#include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+enum kind { KIND_MAX, KIND_AVERAGE, KIND_LP };
+
+/* ---- inference ---- */
+
+static enum sdx_status infer_pool(struct sdx_infer *ix)
+{
+    struct sdx_window w;
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (ix->count_out > 1) sdx_infer_set_dtype(ix, 1, SDX_I64);
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_window_read(ix->cx, ix->node, rank - 2, NULL, &w));
+    int64_t out[SDX_RANK_MAX] = {dims[0], dims[1]};
+    for (int i = 0; i < rank - 2; i++)
+        SDX_TRY(sdx_window_length(ix->cx, ix->node, &w, i, dims[i + 2], &out[i + 2]));
+    for (int k = 0; k < ix->count_out; k++)
+        SDX_TRY(sdx_infer_set_dims(ix, k, rank, out));
+    return SDX_OK;
+}
+
+static enum sdx_status infer_global(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    if (rank < 2)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: input has rank %d, expected at least 2",
+                        NAME(ix->node), rank);
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    for (int i = 0; i < rank; i++)
+        out[i] = i < 2 ? dims[i] : 1;
+    return SDX_OK;
+}
+
+static void cost_pool(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    int64_t count = 0;
+    const int64_t *kernel = sdx_ir_attr_ints(ix->node, "kernel_shape", &count);
+    cost->flops = 1;
+    for (int64_t i = 0; i < count; i++)
+        cost->flops *= (double)kernel[i];
+    for (int i = 0; i < ix->out[0].rank; i++)
+        cost->flops *= (double)ix->out[0].dims[i];
+}
+
+static void cost_global(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    cost->flops = 1;
+    for (int i = 0; i < sdx_infer_rank(ix, 0); i++)
+        cost->flops *= (double)sdx_infer_dims(ix, 0)[i];
+}
+
+/* ---- windows of a plane ---- */
+
+struct params {
+    struct sdx_window w;
+    enum kind kind;
+    bool include_pad, column_major;
+    double p; /* LpPool */
+    int64_t in[SDX_RANK_MAX], out[SDX_RANK_MAX];
+    int64_t in_plane, out_plane, rows; /* rows: of outputs in a plane */
+    int64_t planes, planes_a_part;
+};
+
+/* Taps k0..k1-1 of the window at output o of an axis that fall on the input. */
+static void taps_at(const struct params *p, int axis, int64_t o, int64_t *k0, int64_t *k1)
+{
+    int64_t dilation = p->w.dilation[axis], at = o * p->w.stride[axis] - p->w.pad_begin[axis];
+    *k0 = at >= 0 ? 0 : (-at + dilation - 1) / dilation;
+    *k1 = at >= p->in[axis] ? 0 : (p->in[axis] - at + dilation - 1) / dilation;
+    if (*k1 > p->w.kernel[axis]) *k1 = p->w.kernel[axis];
+    if (*k0 > *k1) *k0 = *k1;
+}
+
+/* How many taps an average divides by along an axis. */
+static int64_t divisor_at(const struct params *p, int axis, int64_t o)
+{
+    int64_t k0, k1;
+    taps_at(p, axis, o, &k0, &k1);
+    if (!p->include_pad) return k1 - k0;
+    int64_t at = o * p->w.stride[axis] - p->w.pad_begin[axis], d = p->w.dilation[axis];
+    int64_t room = p->in[axis] + p->w.pad_end[axis] - at;
+    int64_t taps = room <= 0 ? 0 : (room + d - 1) / d;
+    return taps < p->w.kernel[axis] ? taps : p->w.kernel[axis];
+}
+
+/* Walks the input rows that output row `row` (of the axes but the last) covers. */
+struct rows {
+    const struct params *p;
+    int axes; /* all but the last */
+    int64_t begin[SDX_RANK_MAX], end[SDX_RANK_MAX], k[SDX_RANK_MAX], o[SDX_RANK_MAX];
+    double divisor;
+    bool is_done;
+};
+
+static void rows_begin(struct rows *r, const struct params *p, int64_t row)
+{
+    r->p = p;
+    r->axes = p->w.rank - 1;
+    r->divisor = 1;
+    r->is_done = false;
+    for (int i = r->axes - 1; i >= 0; i--) {
+        r->o[i] = row % p->out[i];
+        row /= p->out[i];
+        taps_at(p, i, r->o[i], &r->begin[i], &r->end[i]);
+        r->k[i] = r->begin[i];
+        r->divisor *= (double)divisor_at(p, i, r->o[i]);
+        if (r->begin[i] == r->end[i]) r->is_done = true;
+    }
+}
+
+/* The next input row's first element in the plane; -1: no more. */
+static int64_t rows_next(struct rows *r)
+{
+    const struct params *p = r->p;
+    int64_t at = 0;
+    if (r->is_done) return -1;
+    for (int i = 0; i < r->axes; i++) {
+        int64_t where = r->o[i] * p->w.stride[i] - p->w.pad_begin[i] + r->k[i] * p->w.dilation[i];
+        at = at * p->in[i] + where;
+    }
+    int i = r->axes - 1;
+    while (i >= 0 && ++r->k[i] == r->end[i]) {
+        r->k[i] = r->begin[i];
+        i--;
+    }
+    if (i < 0) r->is_done = true;
+    return at * p->in[r->axes];
+}
+
+/* ---- the loops, a type each ---- */
+
+/* One output row: `first` starts and `merge` extends the reduced row; `start` and `take` reduce the
+ * last axis; `finish` makes the output from the sum and the number of taps. */
+#define POOL_PLANE(name, T, start_, MERGE_ROW, TAKE, FINISH)                                       \
+    static void name(const struct params *p, const T *x, T *y, T *reduced)                         \
+    {                                                                                              \
+        int last = p->w.rank - 1;                                                                  \
+        int64_t width = p->in[last], out = p->out[last];                                           \
+        for (int64_t row = 0; row < p->rows; row++, y += out) {                                    \
+            struct rows r;                                                                         \
+            rows_begin(&r, p, row);                                                                \
+            for (int64_t i = 0; i < width; i++)                                                    \
+                reduced[i] = start_;                                                               \
+            for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))                          \
+                MERGE_ROW(p, x + at, reduced, width);                                              \
+            for (int64_t o = 0; o < out; o++) {                                                    \
+                int64_t k0, k1, d = p->w.dilation[last];                                           \
+                int64_t at = o * p->w.stride[last] - p->w.pad_begin[last];                         \
+                taps_at(p, last, o, &k0, &k1);                                                     \
+                T sum = start_;                                                                    \
+                for (int64_t k = k0; k < k1; k++)                                                  \
+                    sum = TAKE(sum, reduced[at + k * d]);                                          \
+                y[o] = FINISH(p, &r, o, sum);                                                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define MAX_FLOAT(a, b)        ((b) > (a) || (b) != (b) ? (b) : (a))
+#define MAX_INT(a, b)          ((b) > (a) ? (b) : (a))
+#define ADD(a, b)              ((a) + (b))
+#define KEEP(p, r, o, sum)     (sum)
+#define MERGE_MAX_F32(p, x, y, n) sdx_vec()->f32_max(y, 1, x, 1, y, (size_t)(n))
+#define MERGE_ADD_F32(p, x, y, n) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)(n))
+#define MERGE_LOOP(expression)                                                                     \
+    for (int64_t i_ = 0; i_ < width; i_++)                                                         \
+    reduced[i_] = (expression)
+#define MERGE_MAX_F64(p, x, y, n) MERGE_LOOP(MAX_FLOAT(reduced[i_], (x)[i_]))
+#define MERGE_MAX_INT(p, x, y, n) MERGE_LOOP(MAX_INT(reduced[i_], (x)[i_]))
+#define MERGE_ADD_F64(p, x, y, n) MERGE_LOOP(reduced[i_] + (x)[i_])
+#define MERGE_LP_F32(p, x, y, n)  MERGE_LOOP(reduced[i_] + (float)lp_term((p), (x)[i_]))
+#define MERGE_LP_F64(p, x, y, n)  MERGE_LOOP(reduced[i_] + lp_term((p), (x)[i_]))
+#define MEAN_F32(p, r, o, sum)    ((sum) / (float)((r)->divisor * (double)divisor_at((p), last, (o))))
+#define MEAN_F64(p, r, o, sum)    ((sum) / ((r)->divisor * (double)divisor_at((p), last, (o))))
+#define ROOT_F32(p, r, o, sum)    ((float)lp_root((p), (sum)))
+#define ROOT_F64(p, r, o, sum)    lp_root((p), (sum))
+
+static double lp_term(const struct params *p, double x)
+{
+    return p->p == 2 ? x * x : p->p == 1 ? fabs(x) : pow(fabs(x), p->p);
+}
+
+static double lp_root(const struct params *p, double sum)
+{
+    return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
+}
+
+POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MAX_FLOAT, KEEP)
+POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MAX_FLOAT, KEEP)
+POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_INT, MAX_INT, KEEP)
+POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_INT, MAX_INT, KEEP)
+POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, ADD, MEAN_F32)
+POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, ADD, MEAN_F64)
+POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, ADD, ROOT_F32)
+POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, ADD, ROOT_F64)
+
+#define POOL_RUN(name, T, plane)                                                                   \
+    static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
+    {                                                                                              \
+        const struct params *p = step->params;                                                     \
+        int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;                   \
+        for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++)           \
+            plane(p, (const T *)step->in[0]->data + i * p->in_plane,                               \
+                  (T *)step->out[0]->data + i * p->out_plane, x->scratch);                         \
+        return SDX_OK;                                                                             \
+    }
+POOL_RUN(run_max_f32, float, max_f32)
+POOL_RUN(run_max_f64, double, max_f64)
+POOL_RUN(run_max_i8, int8_t, max_i8)
+POOL_RUN(run_max_u8, uint8_t, max_u8)
+POOL_RUN(run_average_f32, float, average_f32)
+POOL_RUN(run_average_f64, double, average_f64)
+POOL_RUN(run_lp_f32, float, lp_f32)
+POOL_RUN(run_lp_f64, double, lp_f64)
+#undef POOL_RUN
+
+/* MaxPool that also tells where: the first largest element of each window, as a flat index of the
+ * whole input (or column-major within its plane). */
+static int64_t index_of(const struct params *p, int64_t plane, int64_t at)
+{
+    if (!p->column_major) return plane * p->in_plane + at;
+    int64_t place[SDX_RANK_MAX], index = 0;
+    for (int i = p->w.rank - 1; i >= 0; i--) {
+        place[i] = at % p->in[i];
+        at /= p->in[i];
+    }
+    for (int i = p->w.rank - 1; i >= 0; i--)
+        index = index * p->in[i] + place[i];
+    return plane * p->in_plane + index;
+}
+
+#define POOL_INDEX(name, T, lowest)                                                                \
+    static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
+    {                                                                                              \
+        const struct params *p = step->params;                                                     \
+        int last = p->w.rank - 1;                                                                  \
+        const T *in = (const T *)step->in[0]->data + part * p->in_plane;                           \
+        T *y = step->out[0] ? (T *)step->out[0]->data + part * p->out_plane : NULL;                \
+        int64_t *index = (int64_t *)step->out[1]->data + part * p->out_plane;                      \
+        int64_t width = p->out[last], d = p->w.dilation[last];                                     \
+        for (int64_t i = 0; i < p->out_plane && !sdx_exec_cancelled(x); i++) {                     \
+            struct rows r;                                                                         \
+            int64_t k0, k1, o = i % width, best_at = 0;                                            \
+            int64_t first = o * p->w.stride[last] - p->w.pad_begin[last];                          \
+            T best = lowest;                                                                       \
+            bool has = false;                                                                      \
+            taps_at(p, last, o, &k0, &k1);                                                         \
+            rows_begin(&r, p, i / width);                                                          \
+            for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))                          \
+                for (int64_t k = k0; k < k1; k++) {                                                \
+                    int64_t where = at + first + k * d;                                            \
+                    if (has && !(in[where] > best)) continue;                                      \
+                    has = true;                                                                    \
+                    best = in[where];                                                              \
+                    best_at = where;                                                               \
+                }                                                                                  \
+            if (y) y[i] = best;                                                                    \
+            index[i] = index_of(p, part, best_at);                                                 \
+        }                                                                                          \
+        return SDX_OK;                                                                             \
+    }
+POOL_INDEX(run_index_f32, float, -INFINITY)
+POOL_INDEX(run_index_f64, double, -INFINITY)
+POOL_INDEX(run_index_i8, int8_t, INT8_MIN)
+POOL_INDEX(run_index_u8, uint8_t, 0)
+#undef POOL_INDEX
+
+static enum sdx_status read_params(struct sdx_prepare *px, enum kind kind, struct params *p)
+{
+    const struct sdx_tensor *x = px->in[0];
+    int64_t length;
+    SDX_TRY(sdx_window_read(px->cx, px->node, x->rank - 2, NULL, &p->w));
+    p->kind = kind;
+    p->include_pad = sdx_ir_attr_int(px->node, "count_include_pad", 0) != 0;
+    p->column_major = sdx_ir_attr_int(px->node, "storage_order", 0) != 0;
+    p->in_plane = p->out_plane = p->rows = 1;
+    for (int i = 0; i < p->w.rank; i++) {
+        p->in[i] = x->dims[i + 2];
+        SDX_TRY(sdx_window_length(px->cx, px->node, &p->w, i, p->in[i], &length));
+        p->out[i] = length;
+        p->in_plane *= p->in[i];
+        p->out_plane *= length;
+        if (i < p->w.rank - 1) p->rows *= length;
+    }
+    p->planes = x->dims[0] * x->dims[1];
+    return SDX_OK;
+}
+
+/* Attribute p: an integer, a float in the first versions. */
+static enum sdx_status read_p(struct sdx_prepare *px, double *p)
+{
+    const struct sdx_ir_attr *attr = sdx_ir_attr(px->node, "p");
+    *p = !attr ? 2 : px->opset < 2 ? (double)attr->f : (double)attr->i;
+    if (*p > 0) return SDX_OK;
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: p is %g, expected more than 0", NAME(px->node),
+                    *p);
+}
+
+static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
+{
+    static const struct {
+        enum kind kind;
+        int dtype;
+        bool has_index;
+        sdx_step_fn *run;
+        const char *name;
+    } table[] = {
+        {KIND_MAX, SDX_F32, false, run_max_f32, "max_pool_f32"},
+        {KIND_MAX, SDX_F64, false, run_max_f64, "max_pool_f64"},
+        {KIND_MAX, SDX_I8, false, run_max_i8, "max_pool_i8"},
+        {KIND_MAX, SDX_U8, false, run_max_u8, "max_pool_u8"},
+        {KIND_MAX, SDX_F32, true, run_index_f32, "max_pool_index_f32"},
+        {KIND_MAX, SDX_F64, true, run_index_f64, "max_pool_index_f64"},
+        {KIND_MAX, SDX_I8, true, run_index_i8, "max_pool_index_i8"},
+        {KIND_MAX, SDX_U8, true, run_index_u8, "max_pool_index_u8"},
+        {KIND_AVERAGE, SDX_F32, false, run_average_f32, "average_pool_f32"},
+        {KIND_AVERAGE, SDX_F64, false, run_average_f64, "average_pool_f64"},
+        {KIND_LP, SDX_F32, false, run_lp_f32, "lp_pool_f32"},
+        {KIND_LP, SDX_F64, false, run_lp_f64, "lp_pool_f64"},
+    };
+    struct params *p = SDX_PREPARE_NEW(px, struct params);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    bool has_index = px->count_out > 1 && px->out[1];
+    SDX_TRY(read_params(px, kind, p));
+    if (kind == KIND_LP) SDX_TRY(read_p(px, &p->p));
+    if (p->planes == 0 || p->out_plane == 0) return SDX_OK;
+    double taps = 1;
+    for (int i = 0; i < p->w.rank; i++)
+        taps *= (double)p->w.kernel[i];
+    int64_t parts =
+        sdx_prepare_parts((double)p->planes * (double)p->out_plane * (taps + 1), 1 << 15, 128);
+    p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
+    parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
+    for (int i = 0; i < SDX_COUNT_OF(table); i++)
+        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype
+            && table[i].has_index == has_index)
+            return sdx_prepare_step(px, table[i].name, table[i].run, p, parts,
+                                    (size_t)p->in[p->w.rank - 1] * 8);
+    return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                    sdx_dtype_short_name(px->in[0]->dtype));
+}
+
+static enum sdx_status prepare_max_pool(struct sdx_prepare *px)
+{
+    return prepare_pool(px, KIND_MAX);
+}
+
+static enum sdx_status prepare_average_pool(struct sdx_prepare *px)
+{
+    return prepare_pool(px, KIND_AVERAGE);
+}
+
+static enum sdx_status prepare_lp_pool(struct sdx_prepare *px)
+{
+    return prepare_pool(px, KIND_LP);
+}
+
+/* ---- global pools ---- */
+
+static double global_f64(const struct params *p, const double *x)
+{
+    double sum = p->kind == KIND_MAX ? -INFINITY : 0;
+    for (int64_t i = 0; i < p->in_plane; i++)
+        sum = p->kind == KIND_MAX       ? MAX_FLOAT(sum, x[i])
+              : p->kind == KIND_AVERAGE ? sum + x[i]
+                                        : sum + lp_term(p, x[i]);
+    return p->kind == KIND_MAX       ? sum
+           : p->kind == KIND_AVERAGE ? sum / (double)p->in_plane
+                                     : lp_root(p, sum);
+}
+
+static float global_f32(const struct params *p, const float *x)
+{
+    const struct sdx_vec *v = sdx_vec();
+    size_t n = (size_t)p->in_plane;
+    if (p->kind == KIND_MAX) return v->f32_reduce_max(x, n);
+    if (p->kind == KIND_AVERAGE) return v->f32_reduce_sum(x, n) / (float)n;
+    if (p->p == 2) return sqrtf(v->f32_reduce_sumsq(x, n));
+    if (p->p == 1) return v->f32_reduce_sumabs(x, n);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += lp_term(p, x[i]);
+    return (float)lp_root(p, sum);
+}
+
+static enum sdx_status run_global(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;
+    for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++) {
+        if (step->in[0]->dtype == SDX_F32)
+            ((float *)step->out[0]->data)[i] =
+                global_f32(p, (const float *)step->in[0]->data + i * p->in_plane);
+        else
+            ((double *)step->out[0]->data)[i] =
+                global_f64(p, (const double *)step->in[0]->data + i * p->in_plane);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_global(struct sdx_prepare *px, enum kind kind)
+{
+    struct params *p = SDX_PREPARE_NEW(px, struct params);
+    const struct sdx_tensor *x = px->in[0];
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (x->dtype != SDX_F32 && x->dtype != SDX_F64)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(x->dtype));
+    p->kind = kind;
+    if (kind == KIND_LP) SDX_TRY(read_p(px, &p->p));
+    p->planes = x->dims[0] * x->dims[1];
+    p->in_plane = 1;
+    for (int i = 2; i < x->rank; i++)
+        p->in_plane *= x->dims[i];
+    if (p->planes == 0) return SDX_OK;
+    int64_t parts = sdx_prepare_parts((double)x->count, 1 << 15, 128);
+    p->planes_a_part = (p->planes + parts - 1) / parts;
+    parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
+    return sdx_prepare_step(px, "global_pool", run_global, p, parts, 0);
+}
+
+static enum sdx_status prepare_global_max(struct sdx_prepare *px)
+{
+    return prepare_global(px, KIND_MAX);
+}
+
+static enum sdx_status prepare_global_average(struct sdx_prepare *px)
+{
+    return prepare_global(px, KIND_AVERAGE);
+}
+
+static enum sdx_status prepare_global_lp(struct sdx_prepare *px)
+{
+    return prepare_global(px, KIND_LP);
+}
+
+/* ---- MaxUnpool ---- */
+
+/* Shape that the attributes alone give: what the indices are relative to. */
+static enum sdx_status unpool_shape(struct sdx_context *cx, const struct sdx_ir_node *node,
+                                    int rank, const int64_t *in, int64_t *out)
+{
+    struct sdx_window w;
+    SDX_TRY(sdx_window_read(cx, node, rank - 2, NULL, &w));
+    out[0] = in[0];
+    out[1] = in[1];
+    for (int i = 0; i < w.rank; i++) {
+        int64_t length = in[i + 2];
+        out[i + 2] = -1;
+        if (length < 0) continue;
+        if (!sdx_mul_i64(length - 1, w.stride[i], &length)
+            || !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length)
+            || length < 0)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "MaxUnpool: axis %d has no possible length", i + 2);
+        out[i + 2] = length;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_unpool(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    int64_t out[SDX_RANK_MAX], count;
+    const int64_t *given;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(unpool_shape(ix->cx, ix->node, rank, sdx_infer_dims(ix, 0), out));
+    if (!sdx_infer_has(ix, 2)) return sdx_infer_set_dims(ix, 0, rank, out);
+    if (!sdx_infer_known_ints(ix, 2, &given, &count)) return SDX_OK;
+    if (count != rank)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "MaxUnpool: output_shape has %lld values, expected %d", (long long)count,
+                        rank);
+    for (int i = 0; i < rank; i++)
+        if (given[i] < 0 || (out[i] >= 0 && given[i] < out[i]))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                            "MaxUnpool: output_shape[%d] is %lld, expected at least %lld", i,
+                            (long long)given[i], (long long)(out[i] < 0 ? 0 : out[i]));
+    return sdx_infer_set_dims(ix, 0, rank, given);
+}
+
+struct unpool {
+    int64_t dims[SDX_RANK_MAX]; /* what the indices are relative to */
+    int64_t count;
+};
+
+static enum sdx_status run_unpool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct unpool *p = step->params;
+    const struct sdx_tensor *in = step->in[0], *out = step->out[0];
+    const int64_t *index = step->in[1]->data;
+    size_t size = out->dtype == SDX_F64 ? 8 : 4;
+    memset(out->data, 0, out->bytes);
+    for (int64_t i = 0; i < in->count; i++) {
+        if (index[i] < 0 || index[i] >= p->count)
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "MaxUnpool: index %lld is not in 0..%lld",
+                            (long long)index[i], (long long)(p->count - 1));
+        int64_t rest = index[i], at = 0, stride = 1;
+        for (int d = out->rank - 1; d >= 0; d--) {
+            at += rest % p->dims[d] * stride;
+            rest /= p->dims[d];
+            stride *= out->dims[d];
+        }
+        memcpy((char *)out->data + (size_t)at * size, (const char *)in->data + (size_t)i * size,
+               size);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_unpool(struct sdx_prepare *px)
+{
+    struct unpool *p = SDX_PREPARE_NEW(px, struct unpool);
+    const struct sdx_tensor *x = px->in[0];
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (x->dtype != SDX_F32 && x->dtype != SDX_F64)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MaxUnpool: element type %s",
+                        sdx_dtype_short_name(x->dtype));
+    if (px->in[1]->count != x->count)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxUnpool: %lld indices for %lld values",
+                        (long long)px->in[1]->count, (long long)x->count);
+    SDX_TRY(unpool_shape(px->cx, px->node, x->rank, x->dims, p->dims));
+    if (!sdx_dims_count(p->dims, x->rank, &p->count))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxUnpool: output is too large");
+    return sdx_prepare_step(px, "max_unpool", run_unpool, p, 1, 0);
+}
+
+static const struct sdx_op ops[] = {
+    {"MaxPool", 1, 0, infer_pool, KERNEL(prepare_max_pool), .cost = cost_pool,
+     .flags = SDX_OP_VIA_F32},
+    {"AveragePool", 1, 0, infer_pool, KERNEL(prepare_average_pool), .cost = cost_pool,
+     .flags = SDX_OP_VIA_F32},
+    {"LpPool", 1, 0, infer_pool, KERNEL(prepare_lp_pool), .cost = cost_pool,
+     .flags = SDX_OP_VIA_F32},
+    {"GlobalMaxPool", 1, 0, infer_global, KERNEL(prepare_global_max), .cost = cost_global,
+     .flags = SDX_OP_VIA_F32},
+    {"GlobalAveragePool", 1, 0, infer_global, KERNEL(prepare_global_average), .cost = cost_global,
+     .flags = SDX_OP_VIA_F32},
+    {"GlobalLpPool", 1, 0, infer_global, KERNEL(prepare_global_lp), .cost = cost_global,
+     .flags = SDX_OP_VIA_F32},
+    {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},
+};
+
+const struct sdx_op_family sdx_ops_pool = FAMILY("", ops);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Batches of matrix products. f32: a constant B is packed once; otherwise each part packs the block
+ * of B that it works on into its scratch, which costs one pass over B for every block of rows.
+ * Parts are whole products when there are many, otherwise blocks of rows and columns of one. */
+#include "ops/product.h"
+
+#include <math.h>
+
+#include "tensor/convert.h"
+
+enum {
+    PART_MACS = 1 << 18, /* a part below this costs as much to start as to do */
+    PARTS_MAX = 128,
+    PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
+    BLOCK_BYTES = 512 * 1024, /* of B packed in scratch */
+    BIG_ROWS = 512
+};
+
+struct params {
+    struct sdx_product p;
+    const char *packed;
+    size_t packed_size;     /* of one matrix of B */
+    const int32_t *index_b; /* which packed matrix product i takes; NULL: the first */
+    struct sdx_split split;
+    int64_t block_n; /* columns packed at a time */
+    bool is_plain;
+};
+
+int64_t sdx_pack_variant(const int64_t *values, int count)
+{
+    return (int64_t)(sdx_hash_bytes(values, (size_t)count * sizeof *values, 7) >> 1);
+}
+
+enum sdx_status sdx_fused_act(struct sdx_context *cx, const struct sdx_ir_node *node,
+                              enum sdx_act *act, float *a, float *b)
+{
+    static const struct {
+        const char *name;
+        enum sdx_act act;
+        float a, b;
+    } table[] = {
+        {"", SDX_ACT_NONE, 0, 0},
+        {"Relu", SDX_ACT_RELU, 0, 0},
+        {"Clip", SDX_ACT_CLIP, -INFINITY, INFINITY},
+        {"LeakyRelu", SDX_ACT_LEAKY_RELU, 0.01f, 0},
+        {"Sigmoid", SDX_ACT_SIGMOID, 0, 0},
+        {"Tanh", SDX_ACT_TANH, 0, 0},
+        {"Silu", SDX_ACT_SILU, 0, 0},
+        {"HardSwish", SDX_ACT_HARD_SWISH, 0, 0},
+        {"HardSigmoid", SDX_ACT_HARD_SIGMOID, 0.2f, 0.5f},
+        {"Gelu", SDX_ACT_GELU_ERF, 0, 0},
+        {"GeluTanh", SDX_ACT_GELU_TANH, 0, 0},
+    };
+    struct sdx_str name = sdx_ir_attr_str(node, "activation", "");
+    for (int i = 0; i < SDX_COUNT_OF(table); i++) {
+        if (!sdx_str_is(name, table[i].name)) continue;
+        int64_t count = 0;
+        const float *list = sdx_ir_attr_floats(node, "activation_params", &count);
+        *act = table[i].act;
+        *a = sdx_ir_attr_float(node, "activation_alpha", table[i].a);
+        *b = sdx_ir_attr_float(node, "activation_beta", table[i].b);
+        if (list && count > 0) *a = list[0];
+        if (list && count > 1) *b = list[1];
+        return SDX_OK;
+    }
+    return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%.*s: activation \"%.*s\" is not known",
+                    SDX_STR_ARG(node->op_type), SDX_STR_ARG(name));
+}
+
+enum sdx_status sdx_product_places(struct sdx_prepare *px, int rank_batch, const int64_t *dims_c,
+                                   const struct sdx_tensor *operand, int64_t elements,
+                                   int64_t count, const int64_t **at)
+{
+    int own = operand->rank - 2, shift = rank_batch - own;
+    int64_t *out = sdx_prepare_alloc(px, (size_t)(count ? count : 1) * sizeof *out);
+    if (!out) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, stride = elements, place = 0;
+        for (int d = rank_batch - 1; d >= 0; d--) {
+            int64_t at_d = rest % dims_c[d];
+            rest /= dims_c[d];
+            if (d < shift) continue;
+            int64_t length = operand->dims[d - shift];
+            if (length != 1) place += at_d * stride;
+            stride *= length;
+        }
+        out[i] = place;
+    }
+    *at = out;
+    return SDX_OK;
+}
+
+static int64_t place(const int64_t *at, int64_t i)
+{
+    return at ? at[i] : 0;
+}
+
+struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part)
+{
+    struct sdx_split_range r;
+    int64_t cells = s->split_m * s->split_n, cell = part % cells;
+    r.begin = part / cells * s->per_part;
+    r.end = r.begin + s->per_part < s->batch ? r.begin + s->per_part : s->batch;
+    r.m0 = sdx_part_begin(s->m, s->split_m, cell / s->split_n, s->step_m);
+    r.m1 = sdx_part_begin(s->m, s->split_m, cell / s->split_n + 1, s->step_m);
+    r.n0 = sdx_part_begin(s->n, s->split_n, cell % s->split_n, s->step_n);
+    r.n1 = sdx_part_begin(s->n, s->split_n, cell % s->split_n + 1, s->step_n);
+    return r;
+}
+
+static int64_t blocks(int64_t count, int64_t step)
+{
+    return (count + step - 1) / step;
+}
+
+/* Rows are cut at multiples that suit tiles of 4, 6, 12 and 14 rows. */
+struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n)
+{
+    struct sdx_split s = {.batch = batch, .m = m, .n = n, .step_n = step_n};
+    double work = (double)batch * (double)m * (double)n * (double)(k ? k : 1);
+    int64_t parts = sdx_prepare_parts(work, PART_MACS, PARTS_MAX);
+    s.step_m = m >= BIG_ROWS ? 84 : 12;
+    s.split_m = s.split_n = s.per_part = 1;
+    if (batch >= parts) {
+        s.per_part = blocks(batch, parts);
+        s.parts = blocks(batch, s.per_part);
+        return s;
+    }
+    int64_t want = blocks(parts, batch), most_m = blocks(m, s.step_m), most_n = blocks(n, step_n);
+    if (m >= n) {
+        s.split_m = want < most_m ? want : most_m;
+        want = blocks(want, s.split_m);
+        s.split_n = want < most_n ? want : most_n;
+    } else {
+        s.split_n = want < most_n ? want : most_n;
+        want = blocks(want, s.split_n);
+        s.split_m = want < most_m ? want : most_m;
+    }
+    s.parts = batch * s.split_m * s.split_n;
+    return s;
+}
+
+static void run_f32_one(const struct params *s, const struct sdx_step *step, int64_t i,
+                        const struct sdx_split_range *r, char *scratch)
+{
+    const struct sdx_product *p = &s->p;
+    const float *b = step->in[1] ? (const float *)step->in[1]->data + place(p->at_b, i) : NULL;
+    struct sdx_gemm_f32 g = {.m = p->m, .n = p->n, .k = p->k, .alpha = (float)p->alpha};
+    g.a = (const float *)step->in[0]->data + place(p->at_a, i);
+    g.row_a = p->row_a;
+    g.col_a = p->col_a;
+    g.c = (float *)step->out[0]->data + i * p->m * p->n;
+    g.row_c = p->n;
+    g.epilogue.act = p->act;
+    g.epilogue.a = p->act_a;
+    g.epilogue.b = p->act_b;
+    if (step->in[2]) g.epilogue.bias_col = step->in[2]->data;
+    if (step->in[3]) g.epilogue.bias_row = step->in[3]->data;
+    if (step->in[4])
+        g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
+    if (s->packed) {
+        g.packed = (const float *)(s->packed
+                                   + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size);
+        sdx_gemm_f32_run(&g, r->m0, r->m1, r->n0, r->n1, scratch);
+        return;
+    }
+    if (s->is_plain) {
+        sdx_gemm_f32_plain(&g, b, p->row_b, p->col_b, r->m0, r->m1, r->n0, r->n1, scratch);
+        return;
+    }
+    struct sdx_gemm_f32 whole = g;
+    for (int64_t n = r->n0; n < r->n1; n += s->block_n) {
+        g = whole;
+        g.n = r->n1 - n < s->block_n ? r->n1 - n : s->block_n;
+        g.packed = (const float *)scratch;
+        sdx_gemm_f32_pack(b + n * p->col_b, p->row_b, p->col_b, p->k, g.n, (float *)scratch);
+        g.c += n;
+        if (g.epilogue.bias_col) g.epilogue.bias_col += n;
+        if (g.epilogue.residual) g.epilogue.residual += n;
+        sdx_gemm_f32_run(&g, r->m0, r->m1, 0, g.n, scratch + s->packed_size);
+    }
+}
+
+static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *s = step->params;
+    struct sdx_split_range r = sdx_split_at(&s->split, part);
+    if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
+    for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
+        run_f32_one(s, step, i, &r, x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *s = step->params;
+    const struct sdx_product *p = &s->p;
+    struct sdx_split_range r = sdx_split_at(&s->split, part);
+    if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
+    for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {
+        const double *a = (const double *)step->in[0]->data + place(p->at_a, i);
+        const double *b = (const double *)step->in[1]->data + place(p->at_b, i);
+        double *c = (double *)step->out[0]->data + i * p->m * p->n;
+        sdx_gemm_f64(r.m1 - r.m0, r.n1 - r.n0, p->k, p->alpha, a + r.m0 * p->row_a, p->row_a,
+                     p->col_a, b + r.n0 * p->col_b, p->row_b, p->col_b, 0, c + r.m0 * p->n + r.n0,
+                     p->n);
+    }
+    return SDX_OK;
+}
+
+/* Integers modulo 2^bits: signed and unsigned are the same bits, so unsigned serves both. */
+#define PRODUCT_INT(name, T)                                                                       \
+    static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
+    {                                                                                              \
+        const struct params *s = step->params;                                                     \
+        const struct sdx_product *p = &s->p;                                                       \
+        struct sdx_split_range r = sdx_split_at(&s->split, part);                                                        \
+        for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {                      \
+            const T *a = (const T *)step->in[0]->data + place(p->at_a, i);                         \
+            const T *b = (const T *)step->in[1]->data + place(p->at_b, i);                         \
+            T *c = (T *)step->out[0]->data + i * p->m * p->n;                                      \
+            for (int64_t m = r.m0; m < r.m1; m++) {                                                \
+                T *row = c + m * p->n;                                                             \
+                memset(row + r.n0, 0, (size_t)(r.n1 - r.n0) * sizeof(T));                          \
+                for (int64_t k = 0; k < p->k; k++) {                                               \
+                    uint64_t v = a[m * p->row_a + k * p->col_a];                                   \
+                    const T *from = b + k * p->row_b;                                              \
+                    for (int64_t n = r.n0; n < r.n1; n++)                                          \
+                        row[n] = (T)(row[n] + v * from[n * p->col_b]);                             \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        return SDX_OK;                                                                             \
+    }
+PRODUCT_INT(run_i8, uint8_t)
+PRODUCT_INT(run_i16, uint16_t)
+PRODUCT_INT(run_i32, uint32_t)
+PRODUCT_INT(run_i64, uint64_t)
+#undef PRODUCT_INT
+
+struct pack_arg {
+    const struct params *s;
+    const int64_t *places;
+    int64_t count;
+    const float *b;
+};
+
+static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct pack_arg *arg = arg_;
+    const struct sdx_product *p = &arg->s->p;
+    for (int64_t i = 0; i < arg->count; i++)
+        sdx_gemm_f32_pack(arg->b + arg->places[i], p->row_b, p->col_b, p->k, p->n,
+                          (float *)((char *)dst + (size_t)i * arg->s->packed_size));
+    return SDX_OK;
+}
+
+/* Packs the distinct matrices of a constant B. */
+static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
+{
+    const struct sdx_product *p = &s->p;
+    static const int64_t zero = 0;
+    struct pack_arg arg = {s, &zero, 1, p->b->data};
+    if (p->at_b) {
+        int32_t *index = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *index);
+        int64_t *places = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *places);
+        if (!index || !places) return SDX_FAIL_MEMORY(px->cx);
+        arg.count = 0;
+        for (int64_t i = 0; i < p->batch; i++) {
+            int64_t at = arg.count;
+            bool is_new = at == 0 || p->at_b[i] > places[at - 1]; /* rising so far */
+            for (int64_t j = 0; !is_new && j < arg.count; j++)
+                if (places[j] == p->at_b[i]) at = j;
+            if (at == arg.count) places[arg.count++] = p->at_b[i];
+            index[i] = (int32_t)at;
+        }
+        arg.places = places;
+        s->index_b = index;
+    }
+    s->packed_size = sdx_gemm_f32_packed_size(p->k, p->n);
+    size_t size;
+    if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
+        return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
+    int64_t form[] = {p->row_b, p->col_b, p->k, p->n, arg.count,
+                      sdx_pack_variant(arg.places, (int)arg.count)};
+    s->packed = sdx_prepare_pack(px, p->input_b, "gemm_f32", sdx_pack_variant(form, 6), size,
+                                 pack_all, &arg);
+    return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+}
+
+/* Products that share one B and follow each other in A and C are one product. */
+static void merge_batch(struct sdx_product *p)
+{
+    if (p->batch <= 1 || p->bias_row) return;
+    for (int64_t i = 0; i < p->batch; i++)
+        if (place(p->at_b, i) != place(p->at_b, 0)
+            || place(p->at_a, i) != place(p->at_a, 0) + i * p->m * p->row_a)
+            return;
+    if (place(p->at_a, 0) != 0 || place(p->at_b, 0) != 0) return;
+    p->m *= p->batch;
+    p->batch = 1;
+    p->at_a = p->at_b = NULL;
+}
+
+static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int64_t parts)
+{
+    struct sdx_product *p = &s->p;
+    size_t scratch;
+    const char *name = "gemm_f32";
+    if (p->input_b >= 0 && p->b->is_constant) {
+        SDX_TRY(pack_constant(px, s));
+        scratch = sdx_gemm_f32_scratch(p->m, p->n, p->k);
+    } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
+        s->is_plain = true;
+        scratch = sdx_gemm_f32_plain_scratch(p->m, p->n, p->k);
+        name = "gemm_f32_plain";
+    } else {
+        int64_t panel = sdx_gemm_f32_panel(), column = (p->k ? p->k : 1) * 4;
+        int64_t fit = BLOCK_BYTES / column / panel * panel;
+        s->block_n = fit < panel ? panel : fit;
+        if (s->block_n > p->n) s->block_n = blocks(p->n, panel) * panel;
+        s->packed_size = sdx_gemm_f32_packed_size(p->k, s->block_n);
+        s->packed_size = (s->packed_size + 63) / 64 * 64;
+        scratch = s->packed_size + sdx_gemm_f32_scratch(p->m, s->block_n, p->k);
+        name = "gemm_f32_pack";
+    }
+    struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row,
+                               p->residual};
+    return sdx_prepare_step_on(px, name, run_f32, s, parts, scratch, 5, in, 1, &p->c);
+}
+
+enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_product *product)
+{
+    struct params *s = SDX_PREPARE_NEW(px, struct params);
+    if (!s) return SDX_FAIL_MEMORY(px->cx);
+    s->p = *product;
+    struct sdx_product *p = &s->p;
+    if (p->batch == 0 || p->m == 0 || p->n == 0) return SDX_OK;
+    merge_batch(p);
+    s->split = sdx_split_make(p->batch, p->m, p->n, p->k,
+                              p->c->dtype == SDX_F32 ? sdx_gemm_f32_panel() : 16);
+    int64_t parts = s->split.parts;
+    struct sdx_tensor *in[] = {p->a, p->b};
+    switch (p->c->dtype) {
+    case SDX_F32: return prepare_f32(px, s, parts);
+    case SDX_F64:
+        return sdx_prepare_step_on(px, "gemm_f64", run_f64, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_U8:
+    case SDX_I8:
+        return sdx_prepare_step_on(px, "gemm_i8", run_i8, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_U16:
+    case SDX_I16:
+        return sdx_prepare_step_on(px, "gemm_i16", run_i16, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_U32:
+    case SDX_I32:
+        return sdx_prepare_step_on(px, "gemm_i32", run_i32, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_U64:
+    case SDX_I64:
+        return sdx_prepare_step_on(px, "gemm_i64", run_i64, s, parts, 0, 2, in, 1, &p->c);
+    default: break;
+    }
+    return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",
+                    SDX_STR_ARG(px->node->op_type), sdx_dtype_short_name(p->c->dtype));
+}

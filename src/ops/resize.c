@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Resize and Upsample. Nearest moves elements of any type by index tables. Filters are separable:
+ * on the last two axes of f32 a part works row by row, with the horizontally resized source rows
+ * that the next output rows need kept; everything else goes axis by axis through temporaries, in
+ * f32 or (other numbers) double. */
+#include "ops/resize_table.h"
+
+#include <math.h>
+
+#include "ops/move.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+/* ---- what the node says ---- */
+
+struct resize_inputs {
+    int scales, sizes, roi; /* input indices; -1: none */
+};
+
+static struct resize_inputs inputs_of(struct sdx_str op, int64_t opset)
+{
+    if (sdx_str_is(op, "Upsample")) return (struct resize_inputs){opset >= 9 ? 1 : -1, -1, -1};
+    if (opset < 11) return (struct resize_inputs){1, -1, -1};
+    return (struct resize_inputs){2, 3, 1};
+}
+
+/* The axes that scales and sizes speak of; all when the attribute is missing. */
+static enum sdx_status read_axes(struct sdx_context *cx, const struct sdx_ir_node *node, int rank,
+                                 int *axes, int *n)
+{
+    int64_t count = 0;
+    const int64_t *given = sdx_ir_attr_ints(node, "axes", &count);
+    *n = given ? (int)count : rank;
+    if (given && (count > rank || count < 0))
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Resize: %lld axes of a tensor of rank %d",
+                        (long long)count, rank);
+    for (int i = 0; i < *n; i++) {
+        int64_t axis = given ? given[i] : i;
+        if (axis < -rank || axis >= rank)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "Resize: axis %lld of a tensor of rank %d",
+                            (long long)axis, rank);
+        axes[i] = (int)(axis < 0 ? axis + rank : axis);
+    }
+    return SDX_OK;
+}
+
+/* Scales of old Upsample versions. false: they are an input. */
+static bool attr_scales(const struct sdx_ir_node *node, int64_t opset, int rank, double *scale,
+                        int64_t *count)
+{
+    if (!sdx_str_is(node->op_type, "Upsample") || opset >= 9) return false;
+    *count = 0;
+    if (opset >= 7) {
+        const float *v = sdx_ir_attr_floats(node, "scales", count);
+        for (int64_t i = 0; v && i < *count && i < rank; i++)
+            scale[i] = v[i];
+        return true;
+    }
+    if (rank != 4) return true;
+    *count = 4;
+    scale[0] = scale[1] = 1;
+    scale[2] = sdx_ir_attr_float(node, "height_scale", 0);
+    scale[3] = sdx_ir_attr_float(node, "width_scale", 0);
+    return true;
+}
+
+static enum sdx_status check_scales(struct sdx_context *cx, const double *scale, int64_t count,
+                                    int64_t wanted)
+{
+    if (count != wanted)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Resize: %lld scales for %lld axes", (long long)count,
+                        (long long)wanted);
+    for (int64_t i = 0; i < count; i++)
+        if (!(scale[i] > 0) || !isfinite(scale[i]))
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "Resize: scale %g of axis %lld, expected more than 0",
+                            scale[i], (long long)i);
+    return SDX_OK;
+}
+
+/* Scales as doubles from a tensor. */
+static int64_t load_scales(const struct sdx_tensor *t, double *scale)
+{
+    for (int64_t i = 0; i < t->count && i < SDX_RANK_MAX; i++)
+        scale[i] = sdx_load_f64(t->dtype, t->data, i);
+    return t->count;
+}
+
+/* ---- keep_aspect_ratio_policy ---- */
+
+enum policy { POLICY_STRETCH, POLICY_NOT_LARGER, POLICY_NOT_SMALLER };
+
+static enum policy policy_of(const struct sdx_ir_node *node)
+{
+    struct sdx_str s = sdx_ir_attr_str(node, "keep_aspect_ratio_policy", "stretch");
+    return sdx_str_is(s, "not_larger")    ? POLICY_NOT_LARGER
+           : sdx_str_is(s, "not_smaller") ? POLICY_NOT_SMALLER
+                                          : POLICY_STRETCH;
+}
+
+/* The one scale of all axes. */
+static double common_scale(enum policy policy, const int64_t *dims, const int *axes, int n,
+                           const int64_t *sizes)
+{
+    double best = 0;
+    for (int i = 0; i < n; i++) {
+        double s = (double)sizes[i] / (double)dims[axes[i]];
+        if (i == 0 || (policy == POLICY_NOT_LARGER ? s < best : s > best)) best = s;
+    }
+    return best;
+}
+
+/* ---- inference ---- */
+
+static bool scaled_length(int64_t n, double scale, int64_t *out)
+{
+    /* in float, as the standard's own inference does */
+    double d = floor((double)((float)n * (float)scale));
+    *out = (int64_t)d;
+    return d >= 0 && d < 9e18;
+}
+
+static enum sdx_status infer_by_scales(struct sdx_infer *ix, const int *axes, int n,
+                                       const double *scale, int64_t count)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *in = sdx_infer_dims(ix, 0);
+    SDX_TRY(check_scales(ix->cx, scale, count, n));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    memcpy(dims, in, (size_t)rank * sizeof(*dims));
+    for (int i = 0; i < n; i++) {
+        int64_t *d = &dims[axes[i]];
+        if (scale[i] == 1) continue;
+        if (*d >= 0 && !scaled_length(*d, scale[i], d))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: axis %d is too long", axes[i]);
+        if (*d < 0) *d = -1;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_by_sizes(struct sdx_infer *ix, const int *axes, int n,
+                                      const struct sdx_ints *sizes)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *in = sdx_infer_dims(ix, 0);
+    enum policy policy = policy_of(ix->node);
+    if (sizes->count != n)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: %lld sizes for %d axes",
+                        (long long)sizes->count, n);
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    memcpy(dims, in, (size_t)rank * sizeof(*dims));
+    bool known = true;
+    for (int i = 0; i < n; i++) {
+        bool symbolic = sizes->sym && sizes->sym[i];
+        if (!symbolic && sizes->v[i] < 0)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: size %lld", (long long)sizes->v[i]);
+        dims[axes[i]] = symbolic ? sizes->sym[i] : sizes->v[i];
+        known = known && !symbolic && in[axes[i]] > 0;
+    }
+    if (policy == POLICY_STRETCH) return SDX_OK;
+    double scale = known ? common_scale(policy, in, axes, n, sizes->v) : 0;
+    for (int i = 0; i < n; i++)
+        dims[axes[i]] = known ? (int64_t)(scale * (double)in[axes[i]] + 0.5) : -1;
+    return SDX_OK;
+}
+
+static enum sdx_status infer_resize(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axes[SDX_RANK_MAX], n = 0;
+    double scale[SDX_RANK_MAX];
+    int64_t count = 0;
+    struct resize_inputs in = inputs_of(ix->node->op_type, ix->opset);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(read_axes(ix->cx, ix->node, rank, axes, &n));
+    struct sdx_str mode = sdx_ir_attr_str(ix->node, "coordinate_transformation_mode", "");
+    if (sdx_str_is(mode, "tf_crop_and_resize") && in.roi >= 0 && !sdx_infer_value(ix, in.roi))
+        return sdx_move_infer_rank(ix, 0, rank); /* planning needs the region too */
+    if (attr_scales(ix->node, ix->opset, rank, scale, &count))
+        return infer_by_scales(ix, axes, n, scale, count);
+    bool has_sizes = in.sizes >= 0 && sdx_infer_has(ix, in.sizes);
+    if (has_sizes) { /* an empty tensor stands for a missing one */
+        const int64_t *d = sdx_infer_dims(ix, in.sizes);
+        has_sizes = !(d && sdx_infer_rank(ix, in.sizes) == 1 && d[0] == 0);
+    }
+    if (has_sizes) {
+        struct sdx_ints sizes;
+        if (!sdx_infer_ints(ix, in.sizes, &sizes)) return sdx_move_infer_rank(ix, 0, rank);
+        return infer_by_sizes(ix, axes, n, &sizes);
+    }
+    if (!sdx_infer_has(ix, in.scales))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: neither scales nor sizes are given");
+    const struct sdx_tensor *t = sdx_infer_value(ix, in.scales);
+    if (!t) return sdx_move_infer_rank(ix, 0, rank);
+    count = load_scales(t, scale);
+    return infer_by_scales(ix, axes, n, scale, count);
+}
+
+/* ---- the axes of one node ---- */
+
+struct resize {
+    int rank;
+    struct sdx_resize_rule rule;
+    struct sdx_resize_axis axis[SDX_RANK_MAX];
+    float extrapolation;
+};
+
+static enum sdx_status read_choice(struct sdx_prepare *px, const char *attr, const char *fallback,
+                                   const char *const *names, int count, int *out)
+{
+    struct sdx_str s = sdx_ir_attr_str(px->node, attr, fallback);
+    for (int i = 0; i < count; i++)
+        if (sdx_str_is(s, names[i])) {
+            *out = i;
+            return SDX_OK;
+        }
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s \"%.*s\" is not known", SDX_MOVE_OP(px), attr,
+                    SDX_STR_ARG(s));
+}
+
+static enum sdx_status read_rule(struct sdx_prepare *px, struct sdx_resize_rule *r)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
+    static const char *const coordinates[] = {
+        "half_pixel",           "asymmetric",         "align_corners", "pytorch_half_pixel",
+        "half_pixel_symmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
+    int mode = 0, coordinate = 1, rounding = SDX_RESIZE_SIMPLE;
+    SDX_TRY(read_choice(px, "mode", "nearest", modes, SDX_COUNT_OF(modes), &mode));
+    bool old = px->opset < 11 || sdx_str_is(px->node->op_type, "Upsample");
+    if (!old) {
+        SDX_TRY(read_choice(px, "coordinate_transformation_mode", "half_pixel", coordinates,
+                            SDX_COUNT_OF(coordinates), &coordinate));
+        SDX_TRY(read_choice(px, "nearest_mode", "round_prefer_floor", roundings,
+                            SDX_COUNT_OF(roundings), &rounding));
+    }
+    r->mode = mode == 3 ? SDX_RESIZE_LINEAR : (enum sdx_resize_mode)mode;
+    r->coordinates = (enum sdx_resize_coordinates)coordinate;
+    r->rounding = (enum sdx_resize_rounding)rounding;
+    r->antialias = sdx_ir_attr_int(px->node, "antialias", 0) != 0;
+    r->exclude_outside = sdx_ir_attr_int(px->node, "exclude_outside", 0) != 0;
+    r->cubic_a = sdx_ir_attr_float(px->node, "cubic_coeff_a", -0.75f);
+    return SDX_OK;
+}
+
+/* Sets lengths, scales and the region of each axis. */
+static enum sdx_status read_geometry(struct sdx_prepare *px, struct resize *r)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0], *t = NULL;
+    struct resize_inputs at = inputs_of(px->node->op_type, px->opset);
+    int axes[SDX_RANK_MAX], n = 0;
+    double scale[SDX_RANK_MAX];
+    int64_t count = 0;
+    SDX_TRY(read_axes(px->cx, px->node, in->rank, axes, &n));
+    for (int i = 0; i < in->rank; i++)
+        r->axis[i] = (struct sdx_resize_axis){.n_in = in->dims[i], .n_out = out->dims[i],
+                                              .scale = 1, .roi_end = 1};
+    bool has_sizes = at.sizes >= 0 && sdx_prepare_has(px, at.sizes) && px->in[at.sizes]->count > 0;
+    if (has_sizes) {
+        const int64_t *sizes = NULL;
+        enum policy policy = policy_of(px->node);
+        double common = 0;
+        if (policy != POLICY_STRETCH) {
+            SDX_TRY(sdx_move_ints(px, at.sizes, &sizes, &count));
+            common = common_scale(policy, in->dims, axes, n, sizes);
+        }
+        for (int i = 0; i < n; i++) {
+            struct sdx_resize_axis *a = &r->axis[axes[i]];
+            a->scale = policy == POLICY_STRETCH ? (double)a->n_out / (double)a->n_in : common;
+        }
+    } else {
+        if (!attr_scales(px->node, px->opset, in->rank, scale, &count)) {
+            SDX_TRY(sdx_move_value(px, at.scales, &t));
+            count = load_scales(t, scale);
+        }
+        SDX_TRY(check_scales(px->cx, scale, count, n));
+        for (int i = 0; i < n; i++)
+            r->axis[axes[i]].scale = scale[i];
+    }
+    if (r->rule.coordinates != SDX_RESIZE_CROP) return SDX_OK;
+    SDX_TRY(sdx_move_value(px, at.roi, &t));
+    if (t->count != 2 * n)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Resize: %lld numbers in roi, expected %d",
+                        (long long)t->count, 2 * n);
+    for (int i = 0; i < n; i++) {
+        r->axis[axes[i]].roi_begin = sdx_load_f64(t->dtype, t->data, i);
+        r->axis[axes[i]].roi_end = sdx_load_f64(t->dtype, t->data, n + i);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out)
+{
+    struct resize *r = SDX_PREPARE_NEW(px, struct resize);
+    if (!r) return SDX_OUT_OF_MEMORY;
+    r->rank = px->in[0]->rank;
+    r->extrapolation = sdx_ir_attr_float(px->node, "extrapolation_value", 0);
+    SDX_TRY(read_rule(px, &r->rule));
+    SDX_TRY(read_geometry(px, r));
+    for (int i = 0; i < r->rank; i++) {
+        if (r->axis[i].n_in == 0 && r->axis[i].n_out > 0)
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Resize: axis %d is empty", i);
+        SDX_TRY(sdx_resize_axis_init(px, &r->rule, &r->axis[i]));
+    }
+    *out = r;
+    return SDX_OK;
+}
+
+/* ---- nearest: data movement ---- */
+
+struct nearest {
+    const struct resize *r;
+    size_t size;
+    int64_t rows;
+    int64_t strides[SDX_RANK_MAX]; /* of the input */
+    unsigned char extrapolation[16];
+    bool straight; /* the last axis is copied as it is */
+};
+
+#define NEAREST_ROW(type)                                                                          \
+    for (int64_t j = 0; j < n; j++)                                                                \
+    memcpy(dst + j * (int64_t)sizeof(type), src + (int64_t)index[j] * (int64_t)sizeof(type),       \
+           sizeof(type))
+
+static void nearest_row(const struct nearest *p, const char *src, char *dst)
+{
+    const struct sdx_resize_axis *a = &p->r->axis[p->r->rank - 1];
+    const int32_t *index = a->index;
+    int64_t n = a->n_out;
+    if (p->straight) {
+        memcpy(dst, src, (size_t)n * p->size);
+        return;
+    }
+    switch (p->size) {
+    case 1: NEAREST_ROW(uint8_t); break;
+    case 2: NEAREST_ROW(uint16_t); break;
+    case 4: NEAREST_ROW(uint32_t); break;
+    case 8: NEAREST_ROW(uint64_t); break;
+    default:
+        for (int64_t j = 0; j < n; j++)
+            memcpy(dst + (size_t)j * p->size, src + (size_t)index[j] * p->size, p->size);
+    }
+    for (int64_t j = 0; a->outside && j < n; j++)
+        if (a->outside[j]) memcpy(dst + (size_t)j * p->size, p->extrapolation, p->size);
+}
+#undef NEAREST_ROW
+
+static enum sdx_status run_nearest(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct nearest *p = step->params;
+    const struct resize *r = p->r;
+    int last = r->rank - 1;
+    int64_t n = r->axis[last].n_out, previous = -1;
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t row = sdx_part_begin(p->rows, step->parts, part, 1); row < end; row++) {
+        int64_t rest = row, from = 0;
+        bool outside = false;
+        for (int i = last - 1; i >= 0; i--) {
+            const struct sdx_resize_axis *a = &r->axis[i];
+            int64_t o = rest % a->n_out;
+            rest /= a->n_out;
+            outside = outside || (a->outside && a->outside[o]);
+            from += a->index[o] * p->strides[i];
+        }
+        char *dst = (char *)step->out[0]->data + (size_t)(row * n) * p->size;
+        if (outside)
+            sdx_move_fill(dst, p->size, p->extrapolation, n);
+        else if (from == previous)
+            memcpy(dst, dst - (size_t)n * p->size, (size_t)n * p->size);
+        else
+            nearest_row(p, (const char *)step->in[0]->data + (size_t)from * p->size, dst);
+        previous = outside ? -1 : from;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *r)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    struct nearest *p = SDX_PREPARE_NEW(px, struct nearest);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->r = r;
+    p->size = sdx_move_size(in->dtype);
+    p->straight = r->axis[r->rank - 1].identity;
+    if (in->dtype != SDX_STRING)
+        sdx_store_f64(in->dtype, p->extrapolation, 0, (double)r->extrapolation);
+    sdx_move_strides(in->rank, in->dims, p->strides);
+    p->rows = out->count ? out->count / out->dims[out->rank - 1] : 0;
+    int64_t parts = sdx_prepare_parts((double)out->count * (double)p->size, 64 * 1024,
+                                      p->rows > 0 ? p->rows : 1);
+    return sdx_move_step(px, "resize_nearest", run_nearest, p, parts, 0);
+}
+
+/* ---- filters on the last two axes, f32 ---- */
+
+struct planes {
+    const struct sdx_resize_axis *v, *h; /* rows, columns */
+    int64_t count, blocks, block;        /* planes; blocks of rows in each */
+    float extrapolation;
+};
+
+/* One source row resized to the output's width. */
+static void resize_row(const struct sdx_resize_axis *h, const float *src, float *dst)
+{
+    const int32_t *index = h->index;
+    const float *w = h->weight;
+    int64_t n = h->n_out;
+    if (h->identity) {
+        memcpy(dst, src, (size_t)n * sizeof(*dst));
+    } else if (h->taps == 2) {
+        for (int64_t j = 0; j < n; j++)
+            dst[j] = src[index[2 * j]] * w[2 * j] + src[index[2 * j + 1]] * w[2 * j + 1];
+    } else {
+        for (int64_t j = 0; j < n; j++) {
+            float sum = 0;
+            for (int t = 0; t < h->taps; t++)
+                sum += src[index[j * h->taps + t]] * w[j * h->taps + t];
+            dst[j] = sum;
+        }
+    }
+}
+
+static void mix_rows(float *dst, float *const *rows, const float *w, int taps, int64_t n)
+{
+    const float *a = rows[0];
+    float wa = w[0];
+    if (taps == 1) {
+        if (wa == 1)
+            memcpy(dst, a, (size_t)n * sizeof(*dst));
+        else
+            for (int64_t j = 0; j < n; j++)
+                dst[j] = a[j] * wa;
+        return;
+    }
+    const float *b = rows[1];
+    float wb = w[1];
+    for (int64_t j = 0; j < n; j++)
+        dst[j] = a[j] * wa + b[j] * wb;
+    for (int t = 2; t < taps; t++) {
+        const float *c = rows[t];
+        float wc = w[t];
+        for (int64_t j = 0; j < n; j++)
+            dst[j] += c[j] * wc;
+    }
+}
+
+/* Scratch: `taps` rows, the source row in each slot, the rows' addresses. A source row lives in
+ * slot (row % taps); the rows of one output row are neighbours, so they never share a slot. */
+static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct planes *p = step->params;
+    const struct sdx_resize_axis *v = p->v, *h = p->h;
+    int64_t n = h->n_out, units = p->count * p->blocks;
+    int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
+    float **rows = x->scratch;
+    int64_t *held = (int64_t *)(void *)(rows + v->taps);
+    float *cache = (float *)(void *)(held + v->taps);
+    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
+        const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * h->n_in;
+        float *dst = (float *)step->out[0]->data + u / p->blocks * v->n_out * n;
+        int64_t y = u % p->blocks * p->block, stop = y + p->block < v->n_out ? y + p->block : v->n_out;
+        for (int t = 0; t < v->taps; t++)
+            held[t] = -1;
+        for (; y < stop; y++) {
+            const int32_t *index = v->index + y * v->taps;
+            for (int t = 0; t < v->taps; t++) {
+                int64_t slot = index[t] % v->taps;
+                rows[t] = cache + slot * n;
+                if (held[slot] == index[t]) continue;
+                resize_row(h, src + index[t] * h->n_in, rows[t]);
+                held[slot] = index[t];
+            }
+            float *to = dst + y * n;
+            if (v->outside && v->outside[y]) {
+                sdx_move_fill(to, sizeof(*to), &p->extrapolation, n);
+                continue;
+            }
+            mix_rows(to, rows, v->weight + y * v->taps, v->taps, n);
+            for (int64_t j = 0; h->outside && j < n; j++)
+                if (h->outside[j]) to[j] = p->extrapolation;
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r)
+{
+    struct planes *p = SDX_PREPARE_NEW(px, struct planes);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->v = &r->axis[r->rank - 2];
+    p->h = &r->axis[r->rank - 1];
+    p->extrapolation = r->extrapolation;
+    p->count = 1;
+    for (int i = 0; i < r->rank - 2; i++)
+        p->count *= r->axis[i].n_out;
+    p->block = 32;
+    p->blocks = (p->v->n_out + p->block - 1) / p->block;
+    size_t taps = (size_t)p->v->taps;
+    size_t scratch = taps * (sizeof(float *) + sizeof(int64_t))
+                     + taps * (size_t)p->h->n_out * sizeof(float);
+    double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
+    int64_t units = p->count * p->blocks;
+    return sdx_prepare_step(px, "resize_planes", run_planes, p,
+                            sdx_prepare_parts(work, 65536, units > 0 ? units : 1), scratch);
+}
+
+/* ---- filters axis by axis ---- */
+
+struct pass {
+    const struct sdx_resize_axis *axis;
+    int64_t outer, inner;
+    double extrapolation;
+    bool f64;
+};
+
+#define PASS(type, weights)                                                                        \
+    static void pass_##type(const struct pass *p, const type *in, type *out, int64_t begin,        \
+                            int64_t end)                                                           \
+    {                                                                                              \
+        const struct sdx_resize_axis *a = p->axis;                                                 \
+        for (int64_t u = begin; u < end; u++) {                                                    \
+            int64_t o = u / a->n_out, y = u % a->n_out;                                            \
+            const type *src = in + o * a->n_in * p->inner;                                         \
+            type *dst = out + u * p->inner;                                                        \
+            bool outside = a->outside && a->outside[y];                                            \
+            for (int64_t k = 0; k < p->inner; k++)                                                 \
+                dst[k] = outside ? (type)p->extrapolation : 0;                                     \
+            for (int t = 0; t < a->taps && !outside; t++) {                                        \
+                const type *from = src + a->index[y * a->taps + t] * p->inner;                     \
+                type w = a->weights[y * a->taps + t];                                              \
+                for (int64_t k = 0; k < p->inner; k++)                                             \
+                    dst[k] += from[k] * w;                                                         \
+            }                                                                                      \
+        }                                                                                          \
+    }
+PASS(float, weight)
+PASS(double, weight64)
+#undef PASS
+
+static enum sdx_status run_pass(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct pass *p = step->params;
+    int64_t units = p->outer * p->axis->n_out;
+    int64_t begin = sdx_part_begin(units, step->parts, part, 1);
+    int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
+    if (p->f64)
+        pass_double(p, step->in[0]->data, step->out[0]->data, begin, end);
+    else
+        pass_float(p, step->in[0]->data, step->out[0]->data, begin, end);
+    return SDX_OK;
+}
+
+static enum sdx_status run_load(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct sdx_tensor *in = step->in[0];
+    double *out = step->out[0]->data;
+    int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 64);
+    for (int64_t i = sdx_part_begin(in->count, step->parts, part, 64); i < end; i++)
+        out[i] = sdx_load_f64(in->dtype, in->data, i);
+    return SDX_OK;
+}
+
+/* To nearest, ties to even, saturating. */
+static enum sdx_status run_store(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    struct sdx_tensor *out = step->out[0];
+    const double *in = step->in[0]->data;
+    int64_t end = sdx_part_begin(out->count, step->parts, part + 1, 64);
+    bool whole = !sdx_dtype_is_float(out->dtype);
+    for (int64_t i = sdx_part_begin(out->count, step->parts, part, 64); i < end; i++)
+        sdx_store_f64(out->dtype, out->data, i, whole ? nearbyint(in[i]) : in[i]);
+    return SDX_OK;
+}
+
+static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, int axis,
+                                struct sdx_tensor *in, struct sdx_tensor *out)
+{
+    struct pass *p = SDX_PREPARE_NEW(px, struct pass);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->axis = &r->axis[axis];
+    p->extrapolation = (double)r->extrapolation;
+    p->f64 = out->dtype == SDX_F64;
+    p->outer = p->inner = 1;
+    for (int i = 0; i < r->rank; i++) {
+        if (i < axis) p->outer *= in->dims[i];
+        if (i > axis) p->inner *= in->dims[i];
+    }
+    int64_t units = p->outer * p->axis->n_out;
+    double work = (double)out->count * (p->axis->taps + 1);
+    return sdx_prepare_step_on(px, "resize_axis", run_pass, p,
+                               sdx_prepare_parts(work, 65536, units > 0 ? units : 1), 0, 1, &in, 1,
+                               &out);
+}
+
+static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r)
+{
+    struct sdx_tensor *in = px->in[0], *out = px->out[0], *at = in;
+    int64_t dims[SDX_RANK_MAX], parts = sdx_prepare_parts((double)out->count, 65536, 64);
+    int work = in->dtype == SDX_F32 ? SDX_F32 : SDX_F64, left = 0;
+    bool direct = in->dtype == SDX_F32 || in->dtype == SDX_F64;
+    for (int i = 0; i < r->rank; i++) {
+        dims[i] = in->dims[i];
+        left += !r->axis[i].identity;
+    }
+    if (!direct) {
+        at = sdx_prepare_temp(px, SDX_F64, in->rank, in->dims);
+        if (!at) return SDX_OUT_OF_MEMORY;
+        SDX_TRY(sdx_prepare_step_on(px, "load", run_load, NULL, parts, 0, 1, &in, 1, &at));
+    }
+    for (int i = 0; i < r->rank; i++) {
+        if (r->axis[i].identity) continue;
+        dims[i] = r->axis[i].n_out;
+        struct sdx_tensor *to = out;
+        if (--left > 0 || !direct) to = sdx_prepare_temp(px, work, in->rank, dims);
+        if (!to) return SDX_OUT_OF_MEMORY;
+        SDX_TRY(add_pass(px, r, i, at, to));
+        at = to;
+    }
+    if (direct) return SDX_OK;
+    return sdx_prepare_step_on(px, "store", run_store, NULL, parts, 0, 1, &at, 1, &out);
+}
+
+static enum sdx_status prepare_resize(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    struct resize *r = NULL;
+    if (in->rank == 0 || px->out[0]->count == 0) {
+        struct sdx_move m;
+        sdx_move_init(&m, sdx_move_size(in->dtype), px->out[0]->rank, px->out[0]->dims,
+                      px->out[0]->dims, px->out[0]->dims, 0, 0);
+        return sdx_move_add(px, "copy", 0, &m);
+    }
+    SDX_TRY(resize_create(px, &r));
+    bool all = true, last_two = r->rank >= 2;
+    for (int i = 0; i < r->rank; i++) {
+        all = all && r->axis[i].identity;
+        last_two = last_two && (r->axis[i].identity || i >= r->rank - 2);
+    }
+    if (all || r->rule.mode == SDX_RESIZE_NEAREST) return add_nearest(px, r);
+    if (in->dtype == SDX_STRING || sdx_dtype_is_complex(in->dtype))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s in modes that calculate",
+                        SDX_MOVE_OP(px), sdx_dtype_short_name(in->dtype));
+    if (in->dtype == SDX_F32 && last_two) return add_planes(px, r);
+    return add_passes(px, r);
+}
+
+static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    struct sdx_str mode = sdx_ir_attr_str(ix->node, "mode", "nearest");
+    double n = 1, each = sdx_str_is(mode, "nearest") ? 0 : sdx_str_is(mode, "cubic") ? 14 : 6;
+    for (int i = 0; i < ix->out[0].rank; i++)
+        n *= (double)ix->out[0].dims[i];
+    *cost = (struct sdx_cost){0, n * each};
+}
+
+#define LIMITS "strings and complex numbers in mode nearest only"
+static const struct sdx_op ops[] = {
+    {"Resize", 10, 0, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
+     .flags = SDX_OP_VIA_F32, .note = LIMITS},
+    {"Upsample", 1, 9, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
+     .flags = SDX_OP_VIA_F32, .note = LIMITS},
+};
+const struct sdx_op_family sdx_ops_resize = FAMILY("", ops);

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TopK, NonMaxSuppression, NonZero and Unique. Orders are total: equal values keep the lower index
+ * first, NaN counts as the largest value, -0 equals 0. */
+#include <math.h>
+
+#include "ops/move.h"
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+/* ---- sorting pairs ---- */
+
+/* Sorted by rising key, then by rising index: no two pairs are equal. */
+struct pair {
+    uint64_t key;
+    int64_t index;
+};
+
+static bool pair_less(struct pair a, struct pair b)
+{
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+}
+
+static void pair_swap(struct pair *a, struct pair *b)
+{
+    struct pair t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Max-heap: moves the pair at i down. */
+static void heap_sift(struct pair *h, int64_t n, int64_t i)
+{
+    struct pair v = h[i];
+    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && pair_less(h[child], h[child + 1])) child++;
+        if (!pair_less(v, h[child])) break;
+        h[i] = h[child];
+    }
+    h[i] = v;
+}
+
+static void heap_sort(struct pair *h, int64_t n)
+{
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        heap_sift(h, n, i);
+    for (int64_t i = n - 1; i > 0; i--) {
+        pair_swap(&h[0], &h[i]);
+        heap_sift(h, i, 0);
+    }
+}
+
+/* Splits around the median of three; returns where the pivot lies. */
+static int64_t partition(struct pair *v, int64_t n)
+{
+    int64_t mid = n / 2;
+    if (pair_less(v[mid], v[0])) pair_swap(&v[mid], &v[0]);
+    if (pair_less(v[n - 1], v[mid])) pair_swap(&v[n - 1], &v[mid]);
+    if (pair_less(v[mid], v[0])) pair_swap(&v[mid], &v[0]);
+    pair_swap(&v[mid], &v[n - 2]);
+    struct pair pivot = v[n - 2];
+    int64_t i = 0, j = n - 2;
+    for (;;) {
+        while (pair_less(v[++i], pivot)) {
+        }
+        while (pair_less(pivot, v[--j])) {
+        }
+        if (i >= j) break;
+        pair_swap(&v[i], &v[j]);
+    }
+    pair_swap(&v[i], &v[n - 2]);
+    return i;
+}
+
+/* The k smallest pairs come first, sorted. Quicksort that leaves out what lies beyond k; heap sort
+ * when it degenerates. */
+static void sort_first(struct pair *v, int64_t n, int64_t k, int depth)
+{
+    while (n > 24 && k > 0) {
+        if (depth-- == 0) {
+            heap_sort(v, n);
+            return;
+        }
+        int64_t at = partition(v, n);
+        if (k > at + 1) sort_first(v + at + 1, n - at - 1, k - at - 1, depth);
+        n = at;
+        if (k > n) k = n;
+    }
+    for (int64_t i = 1; i < n && k > 0; i++) {
+        struct pair p = v[i];
+        int64_t j = i;
+        for (; j > 0 && pair_less(p, v[j - 1]); j--)
+            v[j] = v[j - 1];
+        v[j] = p;
+    }
+}
+
+static int sort_depth(int64_t n)
+{
+    int depth = 4;
+    for (; n > 1; n /= 2)
+        depth += 2;
+    return depth;
+}
+
+/* Order of element i as an unsigned number. */
+static uint64_t sort_key(const struct sdx_tensor *t, int64_t i)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    if (t->dtype == SDX_U64) return ((const uint64_t *)t->data)[i];
+    if (!sdx_dtype_is_float(t->dtype)) return (uint64_t)sdx_load_i64(t->dtype, t->data, i) ^ sign;
+    double x = t->dtype == SDX_F32 ? (double)((const float *)t->data)[i]
+                                   : sdx_load_f64(t->dtype, t->data, i);
+    uint64_t bits;
+    if (isnan(x)) return UINT64_MAX;
+    x += 0.0; /* -0 becomes 0 */
+    memcpy(&bits, &x, sizeof(bits));
+    return bits & sign ? ~bits : bits | sign;
+}
+
+/* ---- TopK ---- */
+
+static enum sdx_status infer_top_k(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axis = 0;
+    int64_t k = sdx_ir_attr_int(ix->node, "k", -1), count = 0;
+    const int64_t *v = NULL;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (ix->count_out > 1) sdx_infer_set_dtype(ix, 1, SDX_I64);
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", -1), rank, &axis));
+    bool known = ix->opset < 10 || (sdx_infer_known_ints(ix, 1, &v, &count) && count >= 1);
+    if (ix->opset >= 10 && known) k = v[0];
+    int64_t n = sdx_infer_dims(ix, 0)[axis];
+    if (known && (k < 0 || (n >= 0 && k > n)))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "TopK: k is %lld, the axis has length %lld",
+                        (long long)k, (long long)n);
+    for (int o = 0; o < ix->count_out && o < 2; o++) {
+        int64_t *dims = sdx_infer_new_dims(ix, o, rank);
+        if (!dims) return SDX_OUT_OF_MEMORY;
+        memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof(*dims));
+        dims[axis] = known ? k : -1;
+    }
+    return SDX_OK;
+}
+
+struct top_k_params {
+    int64_t rows, inner, n, k;
+    bool largest;
+    size_t size;
+};
+
+/* The best k of a row by a heap of k pairs, whose top is the worst kept. */
+static void select_by_heap(struct pair *heap, const struct top_k_params *p,
+                           const struct sdx_tensor *in, int64_t base)
+{
+    for (int64_t j = 0; j < p->n; j++) {
+        uint64_t key = sort_key(in, base + j * p->inner);
+        struct pair v = {p->largest ? ~key : key, j};
+        if (j < p->k) {
+            heap[j] = v;
+            for (int64_t i = p->k / 2 - 1; j == p->k - 1 && i >= 0; i--)
+                heap_sift(heap, p->k, i);
+        } else if (pair_less(v, heap[0])) {
+            heap[0] = v;
+            heap_sift(heap, p->k, 0);
+        }
+    }
+    sort_first(heap, p->k, p->k, sort_depth(p->k));
+}
+
+static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct top_k_params *p = step->params;
+    const struct sdx_tensor *in = step->in[0];
+    struct pair *pairs = x->scratch;
+    char *values = step->out[0] ? step->out[0]->data : NULL;
+    int64_t *indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    if (p->k == 0) return SDX_OK;
+    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
+        int64_t o = r / p->inner, i = r % p->inner, base = o * p->n * p->inner + i;
+        if (p->k <= p->n / 8) {
+            select_by_heap(pairs, p, in, base);
+        } else {
+            for (int64_t j = 0; j < p->n; j++) {
+                uint64_t key = sort_key(in, base + j * p->inner);
+                pairs[j] = (struct pair){p->largest ? ~key : key, j};
+            }
+            sort_first(pairs, p->n, p->k, sort_depth(p->n));
+        }
+        for (int64_t j = 0; j < p->k; j++) {
+            int64_t to = (o * p->k + j) * p->inner + i;
+            int64_t from = base + pairs[j].index * p->inner;
+            if (values)
+                sdx_move_one(values + (size_t)to * p->size,
+                             (const char *)in->data + (size_t)from * p->size, p->size);
+            if (indices) indices[to] = pairs[j].index;
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_top_k(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    const struct sdx_tensor *out = px->out[0] ? px->out[0] : px->count_out > 1 ? px->out[1] : NULL;
+    struct top_k_params *p = SDX_PREPARE_NEW(px, struct top_k_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    if (!out) return SDX_OK;
+    int64_t axis = sdx_ir_attr_int(px->node, "axis", -1);
+    if (axis < 0) axis += in->rank;
+    p->largest = sdx_ir_attr_int(px->node, "largest", 1) != 0;
+    p->n = in->dims[axis];
+    p->k = out->dims[axis];
+    p->inner = 1;
+    for (int i = (int)axis + 1; i < in->rank; i++)
+        p->inner *= in->dims[i];
+    p->rows = p->n ? in->count / p->n : 0;
+    p->size = sdx_move_size(in->dtype);
+    size_t pairs = (size_t)(p->k <= p->n / 8 ? p->k : p->n) + 1;
+    return sdx_prepare_step(px, "top_k", run_top_k, p,
+                            sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
+                            pairs * sizeof(struct pair));
+}
+
+/* ---- NonZero ---- */
+
+static enum sdx_status infer_non_zero(struct sdx_infer *ix)
+{
+    int64_t dims[2] = {sdx_infer_rank(ix, 0), -1};
+    sdx_infer_set_dtype(ix, 0, SDX_I64);
+    return sdx_infer_set_dims(ix, 0, 2, dims);
+}
+
+static bool is_set(const struct sdx_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case SDX_BOOL:
+    case SDX_U8:
+    case SDX_I8: return ((const uint8_t *)t->data)[i] != 0;
+    case SDX_F32: return ((const float *)t->data)[i] != 0;
+    case SDX_I32: return ((const int32_t *)t->data)[i] != 0;
+    case SDX_I64: return ((const int64_t *)t->data)[i] != 0;
+    case SDX_STRING: return ((const struct sdx_str *)t->data)[i].len != 0;
+    case SDX_C64: return ((const float *)t->data)[2 * i] != 0 || ((const float *)t->data)[2 * i + 1] != 0;
+    case SDX_C128:
+        return ((const double *)t->data)[2 * i] != 0 || ((const double *)t->data)[2 * i + 1] != 0;
+    default: return sdx_load_f64(t->dtype, t->data, i) != 0;
+    }
+}
+
+static enum sdx_status run_non_zero(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *in = step->in[0];
+    int64_t n = 0, at[SDX_RANK_MAX] = {0};
+    for (int64_t i = 0; i < in->count; i++)
+        n += is_set(in, i);
+    int64_t dims[2] = {in->rank, n}, k = 0;
+    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
+    int64_t *out = step->out[0]->data;
+    for (int64_t i = 0; i < in->count; i++) {
+        if (is_set(in, i)) {
+            for (int a = 0; a < in->rank; a++)
+                out[a * n + k] = at[a];
+            k++;
+        }
+        for (int a = in->rank - 1; a >= 0; a--) {
+            if (++at[a] < in->dims[a]) break;
+            at[a] = 0;
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_non_zero(struct sdx_prepare *px)
+{
+    return sdx_prepare_step(px, "non_zero", run_non_zero, NULL, 1, 0);
+}
+
+/* ---- NonMaxSuppression ---- */
+
+static enum sdx_status infer_nms(struct sdx_infer *ix)
+{
+    static const int64_t dims[2] = {-1, 3};
+    if ((sdx_infer_rank(ix, 0) >= 0 && sdx_infer_rank(ix, 0) != 3)
+        || (sdx_infer_rank(ix, 1) >= 0 && sdx_infer_rank(ix, 1) != 3))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "NonMaxSuppression: boxes and scores have ranks %d and %d, expected 3",
+                        sdx_infer_rank(ix, 0), sdx_infer_rank(ix, 1));
+    sdx_infer_set_dtype(ix, 0, SDX_I64);
+    return sdx_infer_set_dims(ix, 0, 2, dims);
+}
+
+struct nms_box {
+    float y0, x0, y1, x1;
+};
+
+static struct nms_box read_box(const float *b, bool center)
+{
+    if (center) {
+        float w = b[2] / 2, h = b[3] / 2;
+        return (struct nms_box){b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+    }
+    return (struct nms_box){fminf(b[0], b[2]), fminf(b[1], b[3]), fmaxf(b[0], b[2]),
+                            fmaxf(b[1], b[3])};
+}
+
+static bool overlaps(const struct nms_box *a, const struct nms_box *b, float threshold)
+{
+    float h = fminf(a->y1, b->y1) - fmaxf(a->y0, b->y0);
+    float w = fminf(a->x1, b->x1) - fmaxf(a->x0, b->x0);
+    if (h <= 0 || w <= 0) return false;
+    float both = h * w, area_a = (a->y1 - a->y0) * (a->x1 - a->x0);
+    float area_b = (b->y1 - b->y0) * (b->x1 - b->x0), all = area_a + area_b - both;
+    return area_a > 0 && area_b > 0 && all > 0 && both / all > threshold;
+}
+
+static float scalar_of(const struct sdx_step *step, int i, float fallback)
+{
+    if (i >= step->count_in || !step->in[i] || step->in[i]->count == 0) return fallback;
+    return (float)sdx_load_f64(step->in[i]->dtype, step->in[i]->data, 0);
+}
+
+struct nms_state {
+    int64_t limit;
+    float iou, score;
+    bool has_score, center;
+    struct pair *order; /* candidates by falling score */
+    struct nms_box *kept;
+    int64_t *out, count;
+};
+
+/* Appends the choices of one class of one image. */
+static void nms_class(struct nms_state *s, const float *boxes, const float *scores, int64_t n,
+                      int64_t batch, int64_t class)
+{
+    int64_t candidates = 0, kept = 0;
+    const struct sdx_tensor t = {.data = (void *)(uintptr_t)scores, .dtype = SDX_F32};
+    for (int64_t i = 0; i < n; i++)
+        if (!s->has_score || scores[i] > s->score)
+            s->order[candidates++] = (struct pair){~sort_key(&t, i), i};
+    sort_first(s->order, candidates, candidates, sort_depth(candidates));
+    for (int64_t c = 0; c < candidates && kept < s->limit; c++) {
+        struct nms_box box = read_box(boxes + 4 * s->order[c].index, s->center);
+        bool hidden = false;
+        for (int64_t k = 0; k < kept && !hidden; k++)
+            hidden = overlaps(&box, &s->kept[k], s->iou);
+        if (hidden) continue;
+        s->kept[kept++] = box;
+        int64_t *to = s->out + 3 * s->count++;
+        to[0] = batch;
+        to[1] = class;
+        to[2] = s->order[c].index;
+    }
+}
+
+static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, struct nms_state *s)
+{
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    int64_t n = boxes->dims[1], classes = scores->dims[1];
+    for (int64_t b = 0; b < scores->dims[0]; b++)
+        for (int64_t c = 0; c < classes; c++) {
+            if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
+            nms_class(s, (const float *)boxes->data + b * n * 4,
+                      (const float *)scores->data + (b * classes + c) * n, n, b, c);
+        }
+    int64_t dims[2] = {s->count, 3};
+    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
+    if (s->count) memcpy(step->out[0]->data, s->out, (size_t)s->count * 24);
+    return SDX_OK;
+}
+
+static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    int64_t n = boxes->dims[1], limit = 0, most = 0;
+    struct nms_state s = {.center = *(const bool *)step->params};
+    if (step->count_in > 2 && step->in[2] && step->in[2]->count)
+        limit = sdx_load_i64(step->in[2]->dtype, step->in[2]->data, 0);
+    s.limit = limit < 0 ? 0 : limit > n ? n : limit;
+    s.iou = scalar_of(step, 3, 0);
+    s.score = scalar_of(step, 4, 0);
+    s.has_score = step->count_in > 4 && step->in[4];
+    if (scores->dims[2] != n || scores->dims[0] != boxes->dims[0] || boxes->dims[2] != 4)
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                        "NonMaxSuppression: boxes and scores do not fit together");
+    if (!sdx_mul_i64(scores->dims[0] * scores->dims[1], s.limit, &most))
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
+    struct sdx_mem *mem = x->cx->mem;
+    s.order = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, sizeof(*s.order));
+    s.kept = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)s.limit + 1, sizeof(*s.kept));
+    s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
+    enum sdx_status status =
+        s.order && s.kept && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
+    sdx_mem_free(mem, s.order);
+    sdx_mem_free(mem, s.kept);
+    sdx_mem_free(mem, s.out);
+    return status;
+}
+
+static enum sdx_status prepare_nms(struct sdx_prepare *px)
+{
+    bool *center = SDX_PREPARE_NEW(px, bool);
+    if (!center) return SDX_OUT_OF_MEMORY;
+    *center = sdx_ir_attr_int(px->node, "center_point_box", 0) != 0;
+    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, 0);
+}
+
+/* ---- Unique ---- */
+
+static enum sdx_status infer_unique(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axis = 0;
+    const struct sdx_ir_attr *a = sdx_ir_attr(ix->node, "axis");
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    for (int k = 1; k < ix->count_out; k++) {
+        sdx_infer_set_dtype(ix, k, SDX_I64);
+        SDX_TRY(sdx_move_infer_rank(ix, k, 1));
+    }
+    if (!a) return sdx_move_infer_rank(ix, 0, 1);
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, a->i, rank, &axis));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_OUT_OF_MEMORY;
+    memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof(*dims));
+    dims[axis] = -1;
+    return SDX_OK;
+}
+
+struct unique_params {
+    bool flat, sorted;
+    int axis;
+};
+
+/* Slices of the input along the axis: element e of slice i is at outer_at(e) + i * inner. */
+struct unique {
+    const struct sdx_tensor *in;
+    int64_t n, outer, inner;
+    int64_t *order, *work;              /* slices in sorted order */
+    int64_t *first, *inverse, *counts;  /* of the groups; inverse of the slices */
+    int64_t groups;
+};
+
+static int compare_f64(double a, double b)
+{
+    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
+    return (a > b) - (a < b);
+}
+
+static int compare_elements(const struct sdx_tensor *t, int64_t i, int64_t j)
+{
+    int c = 0;
+    switch (t->dtype) {
+    case SDX_STRING:
+        return sdx_str_compare(((const struct sdx_str *)t->data)[i],
+                               ((const struct sdx_str *)t->data)[j]);
+    case SDX_C64: {
+        const float *v = t->data;
+        c = compare_f64(v[2 * i], v[2 * j]);
+        return c ? c : compare_f64(v[2 * i + 1], v[2 * j + 1]);
+    }
+    case SDX_C128: {
+        const double *v = t->data;
+        c = compare_f64(v[2 * i], v[2 * j]);
+        return c ? c : compare_f64(v[2 * i + 1], v[2 * j + 1]);
+    }
+    default: {
+        uint64_t a = sort_key(t, i), b = sort_key(t, j);
+        return (a > b) - (a < b);
+    }
+    }
+}
+
+static int compare_slices(const struct unique *u, int64_t i, int64_t j)
+{
+    for (int64_t o = 0; o < u->outer; o++)
+        for (int64_t k = 0; k < u->inner; k++) {
+            int64_t base = o * u->n * u->inner + k;
+            int c = compare_elements(u->in, base + i * u->inner, base + j * u->inner);
+            if (c) return c;
+        }
+    return 0;
+}
+
+/* Stable merge sort of order[begin, end). */
+static void unique_sort(struct unique *u, int64_t begin, int64_t end)
+{
+    if (end - begin < 2) return;
+    int64_t mid = begin + (end - begin) / 2, i = begin, j = mid, k = begin;
+    unique_sort(u, begin, mid);
+    unique_sort(u, mid, end);
+    while (i < mid && j < end)
+        u->work[k++] = compare_slices(u, u->order[j], u->order[i]) < 0 ? u->order[j++]
+                                                                       : u->order[i++];
+    while (i < mid)
+        u->work[k++] = u->order[i++];
+    while (j < end)
+        u->work[k++] = u->order[j++];
+    memcpy(u->order + begin, u->work + begin, (size_t)(end - begin) * sizeof(*u->order));
+}
+
+static void unique_group(struct unique *u)
+{
+    for (int64_t i = 0; i < u->n; i++)
+        u->order[i] = i;
+    unique_sort(u, 0, u->n);
+    for (int64_t i = 0; i < u->n; i++) {
+        int64_t s = u->order[i];
+        if (i == 0 || compare_slices(u, u->order[i - 1], s) != 0) {
+            u->first[u->groups] = s;
+            u->counts[u->groups++] = 0;
+        }
+        u->counts[u->groups - 1]++;
+        u->inverse[s] = u->groups - 1;
+    }
+}
+
+/* Renumbers the groups by their first slice. */
+static void unique_by_appearance(struct unique *u)
+{
+    int64_t *place = u->order, *first = u->work, next = 0;
+    for (int64_t g = 0; g < u->groups; g++)
+        place[g] = -1;
+    for (int64_t s = 0; s < u->n; s++) {
+        int64_t g = u->inverse[s];
+        if (place[g] < 0) {
+            first[next] = s;
+            place[g] = next++;
+        }
+        u->inverse[s] = place[g];
+    }
+    memcpy(u->first, first, (size_t)u->groups * sizeof(*first));
+    memset(u->counts, 0, (size_t)u->groups * sizeof(*u->counts));
+    for (int64_t s = 0; s < u->n; s++)
+        u->counts[u->inverse[s]]++;
+}
+
+static enum sdx_status unique_values(struct sdx_exec *x, const struct sdx_step *step,
+                                     const struct unique *u, int rank, const int64_t *dims)
+{
+    const struct sdx_tensor *in = u->in;
+    size_t size = sdx_move_size(in->dtype), run = (size_t)u->inner * size;
+    char *dst = NULL, *texts = NULL;
+    if (in->dtype == SDX_STRING) {
+        texts = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)in->count + 1, size);
+        if (!texts) return SDX_FAIL_MEMORY(x->cx);
+        dst = texts;
+    } else {
+        SDX_TRY(sdx_exec_output(x, step, 0, in->dtype, rank, dims));
+        dst = step->out[0]->data;
+    }
+    for (int64_t o = 0; o < u->outer && run; o++)
+        for (int64_t g = 0; g < u->groups; g++, dst += run)
+            memcpy(dst, (const char *)in->data + (size_t)(o * u->n + u->first[g]) * run, run);
+    if (!texts) return SDX_OK;
+    enum sdx_status status =
+        sdx_exec_output_strings(x, step, 0, rank, dims, (const struct sdx_str *)(void *)texts);
+    sdx_mem_free(x->cx->mem, texts);
+    return status;
+}
+
+static enum sdx_status unique_outputs(struct sdx_exec *x, const struct sdx_step *step,
+                                      const struct unique *u, const struct unique_params *p)
+{
+    int64_t dims[SDX_RANK_MAX], counts[4] = {0, u->groups, u->n, u->groups};
+    const int64_t *lists[4] = {NULL, u->first, u->inverse, u->counts};
+    int rank = p->flat ? 1 : u->in->rank;
+    for (int i = 0; i < rank; i++)
+        dims[i] = p->flat || i == p->axis ? u->groups : u->in->dims[i];
+    if (step->out[0]) SDX_TRY(unique_values(x, step, u, rank, dims));
+    for (int k = 1; k < step->count_out && k < 4; k++) {
+        if (!step->out[k]) continue;
+        SDX_TRY(sdx_exec_output(x, step, k, SDX_I64, 1, &counts[k]));
+        if (counts[k]) memcpy(step->out[k]->data, lists[k], (size_t)counts[k] * sizeof(int64_t));
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct unique_params *p = step->params;
+    const struct sdx_tensor *in = step->in[0];
+    struct unique u = {.in = in, .n = p->flat ? in->count : in->dims[p->axis], .outer = 1,
+                       .inner = 1};
+    for (int i = 0; i < in->rank && !p->flat; i++) {
+        if (i < p->axis) u.outer *= in->dims[i];
+        if (i > p->axis) u.inner *= in->dims[i];
+    }
+    int64_t *lists = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));
+    if (!lists) return SDX_FAIL_MEMORY(x->cx);
+    u.order = lists;
+    u.work = lists + u.n;
+    u.first = u.work + u.n;
+    u.inverse = u.first + u.n;
+    u.counts = u.inverse + u.n;
+    unique_group(&u);
+    if (!p->sorted) unique_by_appearance(&u);
+    enum sdx_status status = unique_outputs(x, step, &u, p);
+    sdx_mem_free(x->cx->mem, lists);
+    return status;
+}
+
+static enum sdx_status prepare_unique(struct sdx_prepare *px)
+{
+    struct unique_params *p = SDX_PREPARE_NEW(px, struct unique_params);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    const struct sdx_ir_attr *a = sdx_ir_attr(px->node, "axis");
+    p->flat = a == NULL;
+    p->sorted = sdx_ir_attr_int(px->node, "sorted", 1) != 0;
+    if (a) p->axis = (int)(a->i < 0 ? a->i + px->in[0]->rank : a->i);
+    return sdx_prepare_step(px, "unique", run_unique, p, 1, 0);
+}
+
+static const struct sdx_op ops[] = {
+    {"TopK", 1, 0, infer_top_k, KERNEL(prepare_top_k)},
+    {"NonZero", 9, 0, infer_non_zero, KERNEL(prepare_non_zero), .flags = SDX_OP_DYNAMIC},
+    {"NonMaxSuppression", 10, 0, infer_nms, KERNEL(prepare_nms), .flags = SDX_OP_DYNAMIC},
+    {"Unique", 11, 0, infer_unique, KERNEL(prepare_unique), .flags = SDX_OP_DYNAMIC},
+};
+const struct sdx_op_family sdx_ops_sort_select = FAMILY("", ops);

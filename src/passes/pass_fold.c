@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Constant folding: nodes whose inputs are all constants are evaluated once. Results larger than 1
+ * MiB that are larger than their inputs stay nodes, so that a small file cannot grow without bound.
+ */
+#include "ops/step_host.h"
+#include "passes/passes.h"
+
+enum { FREE_BYTES = 1024 * 1024 };
+
+static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t graph, int32_t value)
+{
+    while (value >= 0 && graph >= 0) {
+        const struct sdx_ir_value *v = &ir->graphs[graph].values[value];
+        if (v->constant) return v->flags & SDX_IR_INPUT ? NULL : v->constant;
+        value = v->outer;
+        graph = ir->graphs[graph].parent;
+    }
+    return NULL;
+}
+
+static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                                 struct sdx_ir_node *node, bool *folded)
+{
+    struct sdx_ir_graph *g = &ir->graphs[graph];
+    const struct sdx_tensor *in_small[16] = {0}, **in = in_small;
+    struct sdx_tensor *out[16] = {0};
+    size_t bytes_in = 0;
+    *folded = false;
+    if (node->count_outputs > 16 || node->count_outputs < 1) return SDX_OK;
+    if (node->count_inputs > 16) {
+        in = sdx_arena_array(ir->arena, (size_t)node->count_inputs, sizeof *in);
+        if (!in) return SDX_FAIL_MEMORY(cx);
+    }
+    for (int i = 0; i < node->count_inputs; i++) {
+        if (node->inputs[i] < 0) continue;
+        in[i] = constant_of(ir, graph, node->inputs[i]);
+        if (!in[i]) return SDX_OK;
+        bytes_in += in[i]->bytes;
+    }
+    size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
+    enum sdx_status status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
+    if (status != SDX_OK)
+        return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
+                              SDX_STR_ARG(node->op_type));
+    for (int k = 0; *folded && k < node->count_outputs; k++) {
+        if (node->outputs[k] < 0) continue;
+        struct sdx_ir_value *v = &g->values[node->outputs[k]];
+        out[k]->in_model = true;
+        v->constant = out[k];
+        v->producer = -1;
+        v->type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                    .dtype = out[k]->dtype,
+                                    .has_shape = true,
+                                    .rank = out[k]->rank,
+                                    .dims = out[k]->dims};
+    }
+    if (*folded) node->is_dead = true;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t g = 0; g < ir->count_graphs; g++) {
+        for (int32_t n = 0; n < ir->graphs[g].count_nodes; n++) {
+            struct sdx_ir_node *node = &ir->graphs[g].nodes[n];
+            bool folded = false;
+            if (!node->is_dead && node->op) SDX_TRY(fold_node(cx, ir, g, node, &folded));
+            *changed = *changed || folded;
+        }
+    }
+    return SDX_OK;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Removes nodes that give their input back: Identity, Cast to the same type, Reshape and Transpose
+ * that change nothing, Dropout at inference. A node that makes a graph output from a graph input
+ * stays. */
+#include "passes/passes.h"
+
+static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
+{
+    if (!a->has_shape || !b->has_shape || a->rank != b->rank) return false;
+    int unknown = 0;
+    for (int d = 0; d < a->rank; d++) {
+        if (a->dims[d] == -1 || b->dims[d] == -1)
+            unknown++;
+        else if (a->dims[d] != b->dims[d])
+            return false;
+    }
+    return unknown == 0;
+}
+
+static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
+{
+    if (node->domain.len || node->count_inputs < 1 || node->inputs[0] < 0 || node->outputs[0] < 0)
+        return false;
+    const struct sdx_type *in = &g->values[node->inputs[0]].type,
+                          *out = &g->values[node->outputs[0]].type;
+    if (sdx_str_is(node->op_type, "Identity")) return true;
+    if (in->kind != SDX_KIND_TENSOR || !in->dtype) return false;
+    if (sdx_str_is(node->op_type, "Cast")) return in->dtype == sdx_ir_attr_int(node, "to", 0);
+    if (sdx_str_is(node->op_type, "Reshape") || sdx_str_is(node->op_type, "Flatten") ||
+        sdx_str_is(node->op_type, "Expand"))
+        return same_dims(in, out);
+    if (sdx_str_is(node->op_type, "Transpose") && in->has_shape) {
+        int64_t count = 0;
+        const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
+        if (!perm) return in->rank <= 1;
+        for (int64_t i = 0; i < count; i++)
+            if (perm[i] != i) return false;
+        return true;
+    }
+    return false;
+}
+
+enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    (void)cx;
+    for (int32_t g = 0; g < ir->count_graphs; g++) {
+        struct sdx_ir_graph *graph = &ir->graphs[g];
+        for (int32_t n = 0; n < graph->count_nodes; n++) {
+            struct sdx_ir_node *node = &graph->nodes[n];
+            if (node->is_dead || node->count_outputs != 1 || !is_identity(graph, node)) continue;
+            if (graph->values[node->outputs[0]].flags & SDX_IR_OUTPUT)
+                continue; /* keeps the output's name */
+            sdx_ir_replace_uses(ir, g, node->outputs[0], node->inputs[0]);
+            node->is_dead = true;
+            *changed = true;
+        }
+    }
+    return SDX_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Graph to graph: one pass a file, one ordered list (passes.c). Every pass keeps the meaning of the
+ * graph and leaves it valid for sdx_ir_verify; dead nodes are marked and removed by the clean pass.
+ */
+#ifndef SDX_PASSES_PASSES_H
+#define SDX_PASSES_PASSES_H
+
+#include "ops/op.h"
+
+/* Bytes that folded constants may take together with what they replace no more than this factor or
+ * floor. */
+enum { SDX_FOLD_BYTES_MAX = 64 * 1024 * 1024 };
+
+/* Sets *changed when it did something. */
+typedef enum sdx_status sdx_pass_fn(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+
+enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_batch_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_dead(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+
+/* Runs all passes of a level on a bound and inferred IR. */
+SDX_MUST_CHECK enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir,
+                                              sdx_level level);
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Loading: map, read, check, import, infer; and the graphs made for sessions. */
+#include "run/model.h"
+
+#include <stdio.h>
+
+#include "ops/check.h"
+#include "ops/op.h"
+#include "passes/passes.h"
+
+/* Checker faults become the error text: the first one, and how many there were. */
+struct first_fault {
+    char text[512];
+};
+
+static void keep_first(const char *text, void *user)
+{
+    struct first_fault *first = user;
+    if (!first->text[0]) snprintf(first->text, sizeof first->text, "%s", text);
+}
+
+static enum sdx_status read_message(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                                    const void *bytes, size_t size)
+{
+    const char *folder = NULL;
+    if (path) {
+        SDX_TRY(sdx_file_map_open(cx, path, &m->map));
+        bytes = m->map.data;
+        size = m->map.size;
+        folder = sdx_path_folder(&m->arena, path);
+        if (!folder) return SDX_FAIL_MEMORY(cx);
+    }
+    sdx_external_init(&m->external, &m->arena, folder);
+    return sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message);
+}
+
+/* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the
+ * first is kept. */
+static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, bool check,
+                                struct sdx_faults *faults)
+{
+    if (check) {
+        enum sdx_status status =
+            sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
+        if (status != SDX_OK) return status;
+    }
+    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(sdx_ops_bind(cx, m->ir, false));
+    return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, NULL, NULL);
+}
+
+static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                            const void *bytes, size_t size, bool check)
+{
+    SDX_TRY(read_message(cx, m, path, bytes, size));
+    struct first_fault first = {{0}};
+    struct sdx_faults faults = {.fault = keep_first, .user = &first};
+    enum sdx_status status = build_ir(cx, m, check, &faults);
+    if (status == SDX_BAD_MODEL && first.text[0]) {
+        sdx_context_clear(cx);
+        if (faults.count > 1)
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "%s (and %lld more faults)", first.text,
+                            (long long)faults.count - 1);
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%s", first.text);
+    }
+    SDX_TRY(status);
+    m->store = sdx_store_create(&m->mem, &m->map);
+    if (!m->store) return SDX_FAIL_MEMORY(cx);
+    return sdx_model_describe(cx, m);
+}
+
+static struct sdx_model *new_model(struct sdx_context *cx, size_t limit)
+{
+    struct sdx_model *m = sdx_mem_calloc(cx->mem, SDX_MEM_MODEL, 1, sizeof *m);
+    if (!m) return NULL;
+    sdx_mem_init(&m->mem, cx->mem, limit);
+    sdx_context_init_child(&m->cx, cx);
+    m->cx.mem = &m->mem;
+    sdx_arena_init(&m->arena, &m->mem, SDX_MEM_MODEL);
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+/* What happens inside uses the model's memory; the failure is told to the caller's context. */
+static enum sdx_status tell(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                            enum sdx_status status)
+{
+    if (status == SDX_OK) return SDX_OK;
+    if (path && !strstr(m->cx.error.text, path))
+        return SDX_FAIL(cx, status, "%s: %s", path, m->cx.error.text);
+    return SDX_FAIL(cx, status, "%s", m->cx.error.text);
+}
+
+enum sdx_status sdx_model_create(struct sdx_context *cx, const char *path, const void *bytes,
+                                 size_t size, const struct sdx_model_options *options,
+                                 struct sdx_model **out)
+{
+    *out = NULL;
+    struct sdx_model *m = new_model(cx, options->memory_limit);
+    if (!m) return SDX_FAIL_MEMORY(cx);
+    enum sdx_status status =
+        tell(cx, m, path, load(&m->cx, m, path, bytes, size, options->check_fully));
+    if (status == SDX_OK)
+        *out = m;
+    else
+        sdx_model_free(m);
+    return status;
+}
+
+void sdx_model_free(struct sdx_model *m)
+{
+    if (!m) return;
+    struct sdx_mem *mem = m->mem.parent;
+    for (struct sdx_model_graph *g = m->graphs; g; g = g->next)
+        sdx_ir_deinit(g->ir);
+    if (m->ir) sdx_ir_deinit(m->ir);
+    sdx_store_destroy(m->store);
+    if (m->external.arena) sdx_external_deinit(&m->external);
+    sdx_arena_deinit(&m->arena);
+    sdx_file_map_close(&m->map);
+    pthread_mutex_destroy(&m->lock);
+    sdx_mem_free(mem, m);
+}
+
+/* Inputs with initializers cannot be overridden before IR version 4: they are constants then. */
+static void fix_old_inputs(struct sdx_ir *ir)
+{
+    struct sdx_ir_graph *g = &ir->graphs[0];
+    if (ir->ir_version >= 4) return;
+    int32_t kept = 0;
+    for (int32_t i = 0; i < g->count_inputs; i++) {
+        struct sdx_ir_value *v = &g->values[g->inputs[i]];
+        if (v->constant)
+            v->flags &= ~(uint32_t)SDX_IR_INPUT;
+        else
+            g->inputs[kept++] = g->inputs[i];
+    }
+    g->count_inputs = kept;
+}
+
+static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
+                                  struct sdx_ir **out)
+{
+    struct sdx_ir *ir = NULL;
+    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &ir));
+    fix_old_inputs(ir);
+    enum sdx_status status = sdx_ops_bind(cx, ir, true);
+    if (status == SDX_OK) status = sdx_infer_model(cx, ir, NULL, NULL);
+    if (status == SDX_OK) status = sdx_passes_run(cx, ir, level);
+    if (status == SDX_OK)
+        *out = ir;
+    else
+        sdx_ir_deinit(ir);
+    return status;
+}
+
+enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
+                                    const struct sdx_ir **out)
+{
+    *out = NULL;
+    enum sdx_status status = SDX_OK;
+    pthread_mutex_lock(&m->lock);
+    for (struct sdx_model_graph *g = m->graphs; g && !*out; g = g->next)
+        if (g->level == level) *out = g->ir;
+    if (!*out) {
+        struct sdx_model_graph *g = sdx_arena_alloc(&m->arena, sizeof *g);
+        sdx_context_clear(&m->cx);
+        status = g ? make_graph(&m->cx, m, level, &g->ir) : SDX_FAIL_MEMORY(&m->cx);
+        if (status == SDX_OK) {
+            g->level = level;
+            g->next = m->graphs;
+            m->graphs = g;
+            *out = g->ir;
+        }
+        status = tell(cx, m, NULL, status);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const void *bytes,
+                                size_t size, sdx_text_fn fault, void *user)
+{
+    struct sdx_model *m = new_model(cx, 0);
+    if (!m) return SDX_FAIL_MEMORY(cx);
+    struct sdx_faults faults = {.fault = fault, .user = user};
+    enum sdx_status status = read_message(&m->cx, m, path, bytes, size);
+    if (status == SDX_OK) status = build_ir(&m->cx, m, true, &faults);
+    if (status == SDX_BAD_MODEL && faults.count == 0 && fault) {
+        faults.count = 1;
+        fault(m->cx.error.text, user);
+    }
+    if (status == SDX_OK && faults.count) status = SDX_BAD_MODEL;
+    if (status == SDX_BAD_MODEL)
+        status = SDX_FAIL(cx, SDX_BAD_MODEL, "%s%s%lld fault%s", path ? path : "", path ? ": " : "",
+                          (long long)faults.count, faults.count == 1 ? "" : "s");
+    else
+        status = tell(cx, m, path, status);
+    sdx_model_free(m);
+    return status;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A model: the mapped file, its messages, the IR as imported, what the API tells about it, the
+ * graphs that sessions run (one a level of optimisation, made when first asked for) and the packed
+ * constants. Immutable for its users and shared by sessions of any thread. */
+#ifndef SDX_RUN_MODEL_H
+#define SDX_RUN_MODEL_H
+
+#include <pthread.h>
+
+#include "proto/tensor_data.h"
+#include "run/store.h"
+
+/* A graph rewritten for one level. */
+struct sdx_model_graph {
+    struct sdx_model_graph *next;
+    sdx_level level;
+    struct sdx_ir *ir;
+};
+
+struct sdx_model {
+    struct sdx_context cx; /* own memory counter, the creator's log and pool */
+    struct sdx_mem mem;
+    struct sdx_arena arena;
+    struct sdx_file_map map;
+    struct sdx_external external;
+    struct sdx_onnx_model *message;
+    struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
+    struct sdx_store *store;
+    pthread_mutex_t lock; /* of `graphs` and the arena */
+    struct sdx_model_graph *graphs;
+    struct sdx_value_info *inputs, *outputs;
+    int32_t count_inputs, count_outputs;
+    struct sdx_model_facts facts;
+    struct sdx_op_use *op_uses;
+    int32_t count_op_uses;
+};
+
+/* path NULL: from memory. */
+SDX_MUST_CHECK enum sdx_status sdx_model_create(struct sdx_context *cx, const char *path,
+                                                const void *bytes, size_t size,
+                                                const struct sdx_model_options *options,
+                                                struct sdx_model **out);
+void sdx_model_free(struct sdx_model *model);
+/* The graph for a level: lowered, folded, rewritten; every operator bound, or a failure that names
+ * the first that is not supported. */
+SDX_MUST_CHECK enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *model,
+                                                   sdx_level level, const struct sdx_ir **out);
+/* Reports every fault of a file (path NULL: of bytes). */
+SDX_MUST_CHECK enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path,
+                                               const void *bytes, size_t size, sdx_text_fn fault,
+                                               void *user);
+/* model_info.c: fills inputs, outputs, facts, op_uses. */
+SDX_MUST_CHECK enum sdx_status sdx_model_describe(struct sdx_context *cx, struct sdx_model *model);
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows of the profile: texts are made once a plan, times are added by every run. */
+#include "run/profile.h"
+
+void sdx_profile_init(struct sdx_profile *profile, struct sdx_mem *mem)
+{
+    memset(profile, 0, sizeof *profile);
+    sdx_arena_init(&profile->arena, mem, SDX_MEM_OTHER);
+}
+
+void sdx_profile_deinit(struct sdx_profile *profile)
+{
+    sdx_arena_deinit(&profile->arena);
+}
+
+static void describe(struct sdx_text *text, struct sdx_tensor *const *tensors, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char shape[160];
+        if (tensors[i])
+            sdx_text_add(text, "%s%s", text->len ? " " : "",
+                         sdx_tensor_describe(tensors[i], shape, sizeof shape));
+    }
+}
+
+static double bytes_of(struct sdx_tensor *const *tensors, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += tensors[i] ? (double)tensors[i]->bytes : 0;
+    return sum;
+}
+
+/* Work of a node by its cost function; steps that conversions add count nothing. */
+static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
+                       const struct sdx_step *step)
+{
+    const struct sdx_ir_node *node = &r->g->nodes[step->node];
+    if (step->count_in != node->count_inputs || step->count_out != node->count_outputs) return 0;
+    struct sdx_type *types =
+        sdx_arena_array(&s->arena, (size_t)(step->count_in + step->count_out) + 1, sizeof *types);
+    const struct sdx_type **in = sdx_arena_array(&s->arena, (size_t)step->count_in + 1, sizeof *in);
+    if (!types || !in) return 0;
+    struct sdx_type *out = types + step->count_in;
+    for (int i = 0; i < step->count_in + step->count_out; i++) {
+        const struct sdx_tensor *t =
+            i < step->count_in ? step->in[i] : step->out[i - step->count_in];
+        if (!t) continue;
+        types[i] = (struct sdx_type){.kind = t->kind,
+                                     .dtype = t->dtype,
+                                     .has_shape = t->kind == SDX_KIND_TENSOR,
+                                     .rank = t->rank,
+                                     .dims = t->dims};
+        if (i < step->count_in) in[i] = &types[i];
+    }
+    struct sdx_cost cost = {0};
+    struct sdx_infer ix = {.cx = r->shared->cx,
+                           .arena = &s->arena,
+                           .ir = r->shared->ir,
+                           .node = node,
+                           .opset = node->opset,
+                           .count_in = step->count_in,
+                           .count_out = step->count_out,
+                           .in = in,
+                           .out = out};
+    if (node->op->cost)
+        node->op->cost(&ix, &cost);
+    else if (step->count_out && step->out[0])
+        cost.flops = (double)step->out[0]->count;
+    return cost.flops > 2 * cost.macs ? cost.flops : 2 * cost.macs;
+}
+
+enum sdx_status sdx_profile_add_segment(struct sdx_profile *profile, struct sdx_context *cx,
+                                        const struct sdx_runner *r, struct sdx_segment *s)
+{
+    s->profile_rows =
+        sdx_arena_array(&s->arena, (size_t)s->list.count + 1, sizeof *s->profile_rows);
+    if (!s->profile_rows) return SDX_FAIL_MEMORY(cx);
+    for (int32_t i = 0; i < s->list.count; i++) {
+        const struct sdx_step *step = &s->list.steps[i];
+        const struct sdx_ir_node *node = &r->g->nodes[step->node];
+        if (profile->count == profile->capacity) {
+            int32_t wanted = profile->capacity ? profile->capacity * 2 : 256;
+            struct sdx_profile_row *rows =
+                sdx_arena_array(&profile->arena, (size_t)wanted, sizeof *rows);
+            if (!rows) return SDX_FAIL_MEMORY(cx);
+            if (profile->count) memcpy(rows, profile->rows, (size_t)profile->count * sizeof *rows);
+            profile->rows = rows;
+            profile->capacity = wanted;
+        }
+        struct sdx_text in, out;
+        sdx_text_init(&in, cx->mem);
+        sdx_text_init(&out, cx->mem);
+        describe(&in, step->in, step->count_in);
+        describe(&out, step->out, step->count_out);
+        struct sdx_profile_row row = {
+            .name = sdx_arena_strndup(&profile->arena, node->name.ptr, node->name.len),
+            .op = sdx_arena_strndup(&profile->arena, node->op_type.ptr, node->op_type.len),
+            .kernel = step->kernel,
+            .shapes = sdx_arena_printf(&profile->arena, "%s -> %s", sdx_text_get(&in),
+                                       sdx_text_get(&out)),
+            .flops = flops_of(r, s, step),
+            .bytes = bytes_of(step->in, step->count_in) + bytes_of(step->out, step->count_out),
+        };
+        sdx_text_deinit(&in);
+        sdx_text_deinit(&out);
+        if (!row.name || !row.op || !row.shapes) return SDX_FAIL_MEMORY(cx);
+        s->profile_rows[i] = profile->count;
+        profile->rows[profile->count++] = row;
+    }
+    return SDX_OK;
+}
+
+void sdx_profile_record(struct sdx_profile *profile, int32_t row, int64_t begin_ns, int64_t end_ns,
+                        int64_t run_begin_ns)
+{
+    struct sdx_profile_row *r = &profile->rows[row];
+    r->runs++;
+    r->ns += end_ns - begin_ns;
+    r->start_ns = begin_ns - run_begin_ns;
+    r->last_ns = end_ns - begin_ns;
+}
+
+void sdx_profile_reset(struct sdx_profile *profile)
+{
+    for (int32_t i = 0; i < profile->count; i++)
+        profile->rows[i].runs = profile->rows[i].ns = 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A runner runs one graph (the main one, or a body) again and again: it makes plans for the shapes
+ * it meets and keeps them.
+ *
+ * A plan is a chain of segments. A segment is a stretch of nodes whose shapes are known before its
+ * first step runs; where a shape depends on data the segment ends, and the next one is planned when
+ * the data is there. A segment may have several successors, one for each set of facts ("watches":
+ * shapes and small contents) that its planning relied on. Values live in one slab a depth of the
+ * chain; steps point at tensor headers in the segment's arena. */
+#ifndef SDX_RUN_RUNNER_H
+#define SDX_RUN_RUNNER_H
+
+#include "ops/step_host.h"
+#include "run/store.h"
+
+struct sdx_pool;
+struct sdx_profile;
+
+/* What all runners of a session share. */
+struct sdx_run_shared {
+    struct sdx_context *cx;
+    const struct sdx_ir *ir;
+    struct sdx_store *store;
+    struct sdx_pool *pool;
+    int threads;
+    int plans; /* variants kept of each segment */
+    atomic_int cancel;
+    struct sdx_profile *profile; /* NULL: not recorded */
+    int64_t run_begin_ns;
+};
+
+enum { SDX_SEGMENTS_MAX = 4096, SDX_TIME_FOREVER = INT32_MAX };
+
+/* A fact that a segment's plan relies on. */
+struct sdx_watch {
+    const struct sdx_tensor *tensor;
+    int32_t rank;
+    uint8_t kind, dtype;
+    int64_t *dims;
+    void *bytes; /* content, or NULL: the shape only */
+    size_t size;
+};
+
+struct sdx_segment {
+    struct sdx_arena arena;
+    struct sdx_segment *next; /* variants, newest use first */
+    struct sdx_segment *children;
+    int depth;
+    int32_t node_begin, node_end;
+    bool is_last;
+    struct sdx_watch *watches;
+    int32_t count_watches, capacity_watches;
+    struct sdx_step_list list;
+    int32_t *profile_rows; /* of the steps, when profiling */
+    struct sdx_placed {
+        struct sdx_tensor *tensor;
+        size_t offset;
+    } * placed;
+    int32_t count_placed;
+    struct sdx_alias {
+        struct sdx_tensor *view;
+        const struct sdx_tensor *root;
+    } * aliases;
+    int32_t count_aliases, capacity_aliases;
+    struct sdx_external_output {
+        struct sdx_tensor *tensor;
+        int32_t output;
+    } * externals;
+    int32_t count_externals;
+    struct sdx_tensor **dynamic; /* headers that own their data */
+    int32_t count_dynamic, capacity_dynamic;
+    struct sdx_produced {
+        int32_t value;
+        struct sdx_tensor *tensor;
+    } * produced;
+    int32_t count_produced, capacity_produced;
+    struct sdx_body_runner *bodies;
+    size_t slab_size, scratch;
+    const void *bound; /* slab the headers point into */
+};
+
+/* State of a value on the current path. */
+struct sdx_slot {
+    struct sdx_tensor *tensor; /* NULL: not planned yet */
+    int32_t last_use;          /* node index, -1: never; FOREVER: output or unknown */
+    int32_t block;             /* memory block while its segment is planned, -1: none */
+    int16_t depth;             /* segment that makes it; -1: input, capture, constant */
+    bool is_dynamic;           /* shape known only after its step has run */
+    int32_t claim;             /* graph output whose memory it is made in, -1: none */
+};
+
+struct sdx_runner {
+    struct sdx_run_shared *shared;
+    int32_t graph;
+    const struct sdx_ir_graph *g;
+    bool is_body;
+    struct sdx_arena arena;      /* slots, input headers */
+    struct sdx_slot *slots;      /* one a value */
+    struct sdx_tensor *inputs;   /* headers of the graph inputs */
+    struct sdx_tensor **outputs; /* bodies: headers of the outputs after a run */
+    struct sdx_segment *plans;
+    struct sdx_slab {
+        void *data;
+        size_t size;
+    } * slabs;
+    int count_slabs;
+    struct sdx_exec *workers; /* threads of them */
+    size_t scratch;
+};
+
+struct sdx_body_runner {
+    struct sdx_body body; /* first */
+    struct sdx_body_runner *next;
+    struct sdx_runner runner;
+};
+
+/* parent: the runner whose node holds this body (captures are taken from its slots), NULL for the
+ * main graph. */
+SDX_MUST_CHECK enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *shared,
+                                               int32_t graph, const struct sdx_runner *parent);
+void sdx_runner_deinit(struct sdx_runner *r);
+/* Runs. feeds[i]: input i of the graph (NULL: its initializer). results: main graph only, one an
+ * output; an entry that is not NULL is written into, the others are made and belong to the caller;
+ * `wanted` NULL: all. */
+SDX_MUST_CHECK enum sdx_status sdx_runner_run(struct sdx_runner *r,
+                                              const struct sdx_tensor *const *feeds,
+                                              struct sdx_tensor **results, const bool *wanted);
+
+/* segment.c: plans nodes from node_begin on until the end or the first that must wait. */
+SDX_MUST_CHECK enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth,
+                                                  int32_t node_begin, struct sdx_segment **out);
+void sdx_segment_destroy(struct sdx_segment *s); /* with its children */
+/* layout.c: a place in the slab for every block. */
+struct sdx_block {
+    size_t size, offset;
+    int32_t first, last;
+};
+SDX_MUST_CHECK enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work,
+                                          struct sdx_block *blocks, int32_t count,
+                                          size_t *slab_size);
+/* bodies of control operators, for segment.c */
+struct sdx_body *sdx_runner_body(struct sdx_runner *parent, struct sdx_segment *s, int32_t graph);
+#endif

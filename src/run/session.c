@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sessions: options, matching of names, checks of what is fed. */
+#include "run/session.h"
+
+#include "base/thread_pool.h"
+
+static enum sdx_status init_maps(struct sdx_session *s)
+{
+    const struct sdx_ir_graph *g = s->runner.g;
+    bool ok = true;
+    for (int32_t i = 0; i < g->count_inputs; i++)
+        ok = ok && sdx_map_put(&s->input_index, g->values[g->inputs[i]].name, i);
+    for (int32_t o = g->count_outputs - 1; o >= 0; o--) {
+        struct sdx_str name =
+            sdx_str(s->model->outputs[o].name); /* passes may rename what makes it */
+        ok = ok && sdx_map_put(&s->output_index, name, o);
+    }
+    s->feeds = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feeds);
+    s->results =
+        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->results);
+    s->wanted =
+        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->wanted);
+    return ok && s->feeds && s->results && s->wanted ? SDX_OK : SDX_FAIL_MEMORY(&s->cx);
+}
+
+static enum sdx_status open_session(struct sdx_session *s,
+                                    const struct sdx_session_options *options)
+{
+    const struct sdx_ir *ir = NULL;
+    SDX_TRY(sdx_model_graph_get(&s->cx, s->model, options->level, &ir));
+    int threads = options->threads > 0 ? options->threads : sdx_pool_threads(s->cx.pool);
+    if (threads > sdx_pool_threads(s->cx.pool)) {
+        s->own_pool = sdx_pool_create(&s->mem, threads);
+        if (!s->own_pool) return SDX_FAIL_MEMORY(&s->cx);
+    }
+    if (options->profile) sdx_profile_init(&s->profile, &s->mem);
+    s->shared = (struct sdx_run_shared){.cx = &s->cx,
+                                        .ir = ir,
+                                        .store = s->model->store,
+                                        .pool = s->own_pool ? s->own_pool : s->cx.pool,
+                                        .threads = threads,
+                                        .plans = options->plans > 0 ? options->plans : 8,
+                                        .profile = options->profile ? &s->profile : NULL};
+    SDX_TRY(sdx_runner_init(&s->runner, &s->shared, 0, NULL));
+    return init_maps(s);
+}
+
+enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
+                                 const struct sdx_session_options *options,
+                                 struct sdx_session **out)
+{
+    *out = NULL;
+    struct sdx_session *s = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *s);
+    if (!s) return SDX_FAIL_MEMORY(cx);
+    s->user = cx;
+    s->model = model;
+    sdx_mem_init(&s->mem, &model->mem, options->memory_limit);
+    sdx_context_init_child(&s->cx, cx);
+    s->cx.mem = &s->mem;
+    sdx_map_init(&s->input_index, &s->mem);
+    sdx_map_init(&s->output_index, &s->mem);
+    enum sdx_status status = open_session(s, options);
+    if (status == SDX_OK)
+        *out = s;
+    else {
+        (void)SDX_FAIL(cx, status, "%s", s->cx.error.text);
+        sdx_session_close(s);
+    }
+    return status;
+}
+
+void sdx_session_close(struct sdx_session *s)
+{
+    if (!s) return;
+    sdx_runner_deinit(&s->runner);
+    if (s->shared.profile) sdx_profile_deinit(&s->profile);
+    sdx_pool_destroy(s->own_pool);
+    sdx_map_deinit(&s->input_index);
+    sdx_map_deinit(&s->output_index);
+    sdx_mem_free(&s->mem, s->feeds);
+    sdx_mem_free(&s->mem, s->results);
+    sdx_mem_free(&s->mem, s->wanted);
+    sdx_mem_free(s->user->mem, s);
+}
+
+/* Does a fed value fit what the model declares? Unknown and symbolic lengths take anything. */
+static enum sdx_status check_feed(struct sdx_session *s, const struct sdx_value_info *info,
+                                  const struct sdx_tensor *t)
+{
+    char text[256];
+    bool fits = info->kind == SDX_KIND_NONE || info->kind == (enum sdx_kind)t->kind;
+    if (info->kind == SDX_KIND_OPTIONAL)
+        fits = true; /* an optional of a tensor may be fed as the tensor */
+    if (fits && t->kind == SDX_KIND_TENSOR) {
+        fits = info->dtype == SDX_DTYPE_NONE || info->dtype == (enum sdx_dtype)t->dtype;
+        if (fits && info->rank >= 0) fits = info->rank == t->rank;
+        for (int d = 0; fits && d < info->rank; d++)
+            fits = info->dims[d] < 0 || info->dims[d] == t->dims[d];
+    }
+    if (fits) return SDX_OK;
+    return SDX_FAIL(&s->cx, SDX_BAD_INPUT, "input \"%s\": found %s, expected %s", info->name,
+                    sdx_tensor_describe(t, text, sizeof text), info->type);
+}
+
+static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
+                                  const struct sdx_feed *feeds)
+{
+    const struct sdx_ir_graph *g = s->runner.g;
+    for (int32_t i = 0; i < g->count_inputs; i++)
+        s->feeds[i] = NULL;
+    for (int f = 0; f < count_feeds; f++) {
+        int32_t i = feeds[f].name ? sdx_map_get(&s->input_index, sdx_str(feeds[f].name)) : -1;
+        if (i < 0 || i >= s->model->count_inputs)
+            return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no input is named \"%s\"",
+                            feeds[f].name ? feeds[f].name : "");
+        if (!feeds[f].value)
+            return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "input \"%s\" has no value",
+                            feeds[f].name);
+        SDX_TRY(check_feed(s, &s->model->inputs[i], feeds[f].value));
+        s->feeds[i] = feeds[f].value;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status take_outputs(struct sdx_session *s, int count, const char *const *names,
+                                    struct sdx_tensor **outputs)
+{
+    const struct sdx_ir_graph *g = s->runner.g;
+    if (!names && count != g->count_outputs)
+        return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "room for %d outputs, the model has %d",
+                        count, g->count_outputs);
+    for (int32_t o = 0; o < g->count_outputs; o++) {
+        s->results[o] = names ? NULL : outputs[o];
+        s->wanted[o] = !names;
+    }
+    for (int k = 0; names && k < count; k++) {
+        int32_t o = names[k] ? sdx_map_get(&s->output_index, sdx_str(names[k])) : -1;
+        if (o < 0)
+            return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no output is named \"%s\"",
+                            names[k] ? names[k] : "");
+        if (s->wanted[o])
+            return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "output \"%s\" is asked for twice",
+                            names[k]);
+        s->wanted[o] = true;
+        s->results[o] = outputs[k];
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
+                                const struct sdx_feed *feeds, int count_outputs,
+                                const char *const *names, struct sdx_tensor **outputs)
+{
+    sdx_context_clear(&s->cx);
+    atomic_store(&s->shared.cancel, 0);
+    enum sdx_status status = take_feeds(s, count_feeds, feeds);
+    if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);
+    if (status == SDX_OK) {
+        s->shared.run_begin_ns = s->shared.profile ? sdx_clock_ns() : 0;
+        status = sdx_runner_run(&s->runner, s->feeds, s->results, s->wanted);
+    }
+    if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
+    for (int k = 0; k < count_outputs; k++)
+        outputs[k] = s->results[names ? sdx_map_get(&s->output_index, sdx_str(names[k])) : k];
+    return SDX_OK;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A session: a runner of the model's main graph with its own error text, memory counter and plans.
+ * Used by one thread at a time; sdx_session_cancel by any. */
+#ifndef SDX_RUN_SESSION_H
+#define SDX_RUN_SESSION_H
+
+#include "run/model.h"
+#include "run/profile.h"
+#include "run/runner.h"
+
+struct sdx_session {
+    struct sdx_context cx;
+    struct sdx_context *user; /* the creator's context also gets the error texts */
+    struct sdx_mem mem;
+    struct sdx_pool *own_pool; /* when more threads were asked for than the context's pool has */
+    struct sdx_model *model;
+    struct sdx_run_shared shared;
+    struct sdx_runner runner;
+    struct sdx_profile profile;
+    const struct sdx_tensor **feeds; /* room for one a graph input */
+    struct sdx_tensor **results;
+    bool *wanted;
+    struct sdx_map input_index, output_index;
+};
+
+SDX_MUST_CHECK enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
+                                                const struct sdx_session_options *options,
+                                                struct sdx_session **out);
+void sdx_session_close(struct sdx_session *session);
+SDX_MUST_CHECK enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
+                                               const struct sdx_feed *feeds, int count_outputs,
+                                               const char *const *names,
+                                               struct sdx_tensor **outputs);
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Instruction sets under every mask. The mask is read once a process, so each case is a child. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+
+/* Exit code 0 when under SDX_CPU=`mask` exactly the sets up to `last` that the machine has are
+ * there. */
+static int run_child(const char *mask, int last, bool mask_ok)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("SDX_CPU", mask, 1);
+        const char *bad = "";
+        bool ok = sdx_cpu_mask_ok(&bad) == mask_ok && (bad == NULL) == mask_ok;
+        int best = SDX_CPU_GENERIC;
+        for (int set = 0; set < SDX_CPU_SET_COUNT; set++) {
+            bool expected = set <= last && sdx_cpu_has_unmasked((enum sdx_cpu_set)set);
+            ok = ok && sdx_cpu_has((enum sdx_cpu_set)set) == expected;
+            if (expected) best = set;
+        }
+        ok = ok && (int)sdx_cpu_best() == best && sdx_cpu_has(SDX_CPU_GENERIC);
+        _exit(ok ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static void masks_limit(void **state)
+{
+    (void)state;
+    for (int set = 0; set < SDX_CPU_SET_COUNT; set++)
+        assert_int_equal(run_child(sdx_cpu_set_name((enum sdx_cpu_set)set), set, true), 0);
+    assert_int_equal(run_child("", SDX_CPU_SET_COUNT, true), 0);
+    assert_int_equal(run_child("sse9", SDX_CPU_SET_COUNT, false), 0);
+}
+
+/* A set includes what stands before it in its architecture. */
+static void sets_rise(void **state)
+{
+    (void)state;
+    if (sdx_cpu_has_unmasked(SDX_CPU_AVX512VNNI)) assert_true(sdx_cpu_has_unmasked(SDX_CPU_AVX512));
+    if (sdx_cpu_has_unmasked(SDX_CPU_AVX512)) assert_true(sdx_cpu_has_unmasked(SDX_CPU_AVX2));
+    if (sdx_cpu_has_unmasked(SDX_CPU_I8MM)) assert_true(sdx_cpu_has_unmasked(SDX_CPU_DOTPROD));
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVX512VNNI),
+                     __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"));
+    assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVX2),
+                     __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#endif
+}
+
+static void caches_make_sense(void **state)
+{
+    (void)state;
+    struct sdx_cpu_caches caches = sdx_cpu_caches(), again = sdx_cpu_caches();
+    assert_true(caches.l1d >= 4096 && caches.l1d <= 1 << 20);
+    assert_true(caches.l2 >= caches.l1d && caches.l3 >= 1 << 16);
+    assert_memory_equal(&caches, &again, sizeof caches);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_limit), /* first: the others read the mask in this process */
+        cmocka_unit_test(sets_rise),
+        cmocka_unit_test(caches_make_sense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The pool: each part once, worker numbers, sharing, nesting, sleeping, forks. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PARTS = 1000 };
+
+struct job {
+    struct sdx_pool *pool;
+    int threads;
+    atomic_int runs[PARTS];
+    atomic_int busy[64]; /* by worker: a number is used by one thread at a time */
+    atomic_int workers_bad, worker_highest;
+};
+
+static void count_part(void *arg, int64_t part, int worker)
+{
+    struct job *job = arg;
+    if (worker < 0 || worker >= job->threads || atomic_fetch_add(&job->busy[worker], 1) != 0)
+        atomic_fetch_add(&job->workers_bad, 1);
+    if (worker > atomic_load(&job->worker_highest)) atomic_store(&job->worker_highest, worker);
+    atomic_fetch_add(&job->runs[part], 1);
+    atomic_fetch_sub(&job->busy[worker], 1);
+}
+
+static struct job *new_job(struct sdx_pool *pool, int threads)
+{
+    struct job *job = calloc(1, sizeof *job);
+    job->pool = pool;
+    job->threads = threads;
+    return job;
+}
+
+static bool ran_once(struct job *job, int64_t count)
+{
+    bool ok = atomic_load(&job->workers_bad) == 0;
+    for (int64_t i = 0; i < PARTS; i++)
+        ok = ok && atomic_load(&job->runs[i]) == (i < count);
+    return ok;
+}
+
+static void each_part_runs_once(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2, 7};
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 100, PARTS};
+    static const int64_t grains[] = {-1, 0, 1, 3, 64, 5000};
+    struct unit unit;
+    unit_init(&unit);
+    for (int t = 0; t < SDX_COUNT_OF(threads); t++) {
+        struct sdx_pool *pool = sdx_pool_create(&unit.mem, threads[t]);
+        assert_int_equal(sdx_pool_threads(pool), threads[t]);
+        for (int round = 0; round < 20; round++) {
+            for (int c = 0; c < SDX_COUNT_OF(counts); c++) {
+                for (int g = 0; g < SDX_COUNT_OF(grains); g++) {
+                    struct job *job = new_job(pool, threads[t]);
+                    sdx_parallel_for(pool, 0, counts[c], grains[g], count_part, job);
+                    assert_true(ran_once(job, counts[c]));
+                    free(job);
+                }
+            }
+        }
+        sdx_pool_destroy(pool);
+    }
+    assert_int_equal(sdx_pool_threads(NULL), 1);
+    sdx_pool_destroy(NULL);
+    struct job *job = new_job(NULL, 1);
+    sdx_parallel_for(NULL, 0, 10, 1, count_part, job);
+    assert_true(ran_once(job, 10));
+    free(job);
+    unit_deinit(&unit);
+}
+
+static void fewer_threads_on_request(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 7);
+    for (int limit = 1; limit <= 8; limit++) {
+        for (int round = 0; round < 50; round++) {
+            struct job *job = new_job(pool, limit > 7 ? 7 : limit);
+            sdx_parallel_for(pool, limit, PARTS, 1, count_part, job);
+            assert_true(ran_once(job, PARTS));
+            free(job);
+        }
+    }
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+static void nested_part(void *arg, int64_t part, int worker)
+{
+    struct job *job = arg;
+    struct job *inner = new_job(job->pool, 1); /* alone: worker 0 */
+    sdx_parallel_for(job->pool, 0, 20, 1, count_part, inner);
+    if (!ran_once(inner, 20)) atomic_fetch_add(&job->workers_bad, 1);
+    free(inner);
+    count_part(arg, part, worker);
+}
+
+static void nested_jobs_run_alone(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 4);
+    struct job *job = new_job(pool, 4);
+    sdx_parallel_for(pool, 0, 200, 1, nested_part, job);
+    assert_true(ran_once(job, 200));
+    free(job);
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+static void *share(void *arg)
+{
+    int bad = 0;
+    for (int round = 0; round < 200; round++) {
+        struct job *job = new_job(arg, 3);
+        sdx_parallel_for(arg, 0, 300, 2, count_part, job);
+        bad += !ran_once(job, 300);
+        free(job);
+    }
+    return bad == 0 ? arg : NULL;
+}
+
+static void callers_share_a_pool(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 3);
+    pthread_t callers[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, share, pool), 0);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(callers[i], &result);
+        assert_ptr_equal(result, pool);
+    }
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+static void nap_part(void *arg, int64_t part, int worker)
+{
+    const struct timespec nap = {0, 2000000};
+    nanosleep(&nap, NULL);
+    count_part(arg, part, worker);
+}
+
+static void sleepers_wake_and_are_waited_for(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 4);
+    for (int round = 0; round < 20; round++) {
+        struct job *job = new_job(pool, 4);
+        const struct timespec nap = {0, 1000000}; /* longer than workers spin */
+        nanosleep(&nap, NULL);
+        sdx_parallel_for(pool, 0, 4, 1, nap_part, job);
+        assert_true(ran_once(job, 4));
+        assert_true(atomic_load(&job->worker_highest) > 0); /* the nap lets others in */
+        free(job);
+    }
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+/* Exit code of a child that runs jobs on `pool`, uses its threads, and destroys it. */
+static int run_child(struct sdx_pool *pool)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        int bad = 0, highest = 0;
+        for (int round = 0; round < 20; round++) {
+            struct job *job = new_job(pool, 3);
+            sdx_parallel_for(pool, 0, 6, 1, nap_part, job);
+            bad += !ran_once(job, 6);
+            if (atomic_load(&job->worker_highest) > highest)
+                highest = atomic_load(&job->worker_highest);
+            free(job);
+        }
+        sdx_pool_destroy(pool);
+        _exit(bad != 0 ? 1 : highest == 0 ? 2 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+struct holder {
+    struct sdx_pool *pool;
+    atomic_bool inside, end;
+};
+
+static void hold_part(void *arg, int64_t part, int worker)
+{
+    (void)part;
+    (void)worker;
+    struct holder *holder = arg;
+    const struct timespec nap = {0, 100000};
+    atomic_store(&holder->inside, true);
+    while (!atomic_load(&holder->end))
+        nanosleep(&nap, NULL);
+}
+
+static void *hold_pool(void *arg)
+{
+    struct holder *holder = arg;
+    sdx_parallel_for(holder->pool, 0, 3, 1, hold_part, holder);
+    return NULL;
+}
+
+static void children_make_their_own_workers(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    print_message("ThreadSanitizer forbids threads in a forked child\n");
+    skip();
+#endif
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 3);
+    assert_int_equal(run_child(pool), 0); /* before the first job */
+    struct job *job = new_job(pool, 3);
+    sdx_parallel_for(pool, 0, 100, 1, count_part, job);
+    free(job);
+    assert_int_equal(run_child(pool), 0);
+
+    struct holder holder = {.pool = pool};
+    pthread_t thread;
+    pthread_create(&thread, NULL, hold_pool, &holder);
+    while (!atomic_load(&holder.inside))
+        sched_yield();
+    assert_int_equal(run_child(pool), 0); /* while another thread is in a job */
+    atomic_store(&holder.end, true);
+    pthread_join(thread, NULL);
+
+    job = new_job(pool, 3);
+    sdx_parallel_for(pool, 0, 100, 1, count_part, job);
+    assert_true(ran_once(job, 100));
+    free(job);
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+static void no_memory_no_pool(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    atomic_store(&unit.mem.fail_at, 0);
+    assert_null(sdx_pool_create(&unit.mem, 4));
+    unit_deinit(&unit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_part_runs_once),
+        cmocka_unit_test(fewer_threads_on_request),
+        cmocka_unit_test(nested_jobs_run_alone),
+        cmocka_unit_test(callers_share_a_pool),
+        cmocka_unit_test(sleepers_wake_and_are_waited_for),
+        cmocka_unit_test(children_make_their_own_workers),
+        cmocka_unit_test(no_memory_no_pool),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libsardonyx_vision: pictures in, answers out. Reading and writing of pictures, the resizing and
+ * padding that models were trained with, the heads of detectors, drawing.
+ *
+ * Rules: as in sardonyx.h. A picture is rows of 8-bit values without padding, top row first; colour
+ * is R, G, B. Coordinates are in pixels, x to the right, y down; a box is [x0, x1) x [y0, y1).
+ * A function that can fail returns sdx_status and leaves one line of text in *fault.
+ */
+#ifndef SARDONYX_VISION_H
+#define SARDONYX_VISION_H
+
+#include <sardonyx/sardonyx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why the last call given it failed: one line, without a full stop. */
+typedef struct sdx_vision_fault {
+    char text[320];
+} sdx_vision_fault;
+
+/* Whether FFmpeg may write its messages to stderr; it does unless told not to. Holds for the whole
+ * process. */
+SDX_API void sdx_vision_log(bool on);
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+typedef struct sdx_image {
+    int width, height;
+    int channels;    /* 1: grey, 3: R G B */
+    uint8_t *pixels; /* height * width * channels bytes, owned by the picture */
+} sdx_image;
+
+/* A black picture. The caller ends it with sdx_image_deinit, which accepts a zeroed one. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_init(sdx_image *image, int width, int height,
+                                                 int channels, sdx_vision_fault *fault);
+SDX_API void sdx_image_deinit(sdx_image *image);
+/* Reads PNG, JPEG, WebP or BMP (told from the bytes, not the name) into 1 or 3 channels, upright:
+ * an Exif orientation is applied. Transparency is dropped; grey is 0.299 R + 0.587 G + 0.114 B. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_load(const char *path, int channels, sdx_image *out,
+                                                 sdx_vision_fault *fault);
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_decode(const void *bytes, size_t size, int channels,
+                                                   sdx_image *out, sdx_vision_fault *fault);
+/* Writes the format that the name's ending says: .png .jpg .jpeg .webp .bmp. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_save(const char *path, const sdx_image *image,
+                                                 sdx_vision_fault *fault);
+/* The Exif orientation (1 to 8) of a JPEG, PNG or WebP file; 1 when it has none. */
+SDX_API int sdx_image_orientation(const void *bytes, size_t size);
+/* Turns a picture of Exif orientation `orientation` upright, in place. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_turn(sdx_image *image, int orientation,
+                                                 sdx_vision_fault *fault);
+
+typedef enum sdx_resize {
+    SDX_RESIZE_BILINEAR = 0, /* four neighbours, as OpenCV's INTER_LINEAR on 8 bits */
+    SDX_RESIZE_ANTIALIAS = 1 /* triangle as wide as the step, as Pillow's BILINEAR */
+} sdx_resize;
+
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_resize(const sdx_image *image, int width, int height,
+                                                   sdx_resize how, sdx_image *out,
+                                                   sdx_vision_fault *fault);
+/* The part of `image` that begins at (left, top); it may reach outside, where `grey` is put. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_crop(const sdx_image *image, int left, int top,
+                                                 int width, int height, uint8_t grey,
+                                                 sdx_image *out, sdx_vision_fault *fault);
+
+/* ---- heads of detectors -----------------------------------------------------------------------
+ */
+
+/* X(id, name, meaning): what a detector's first output holds. A: number of anchors, K: classes. */
+#define SDX_HEADS(X)                                                                               \
+    X(SDX_HEAD_V5, "v5", "[1, A, 5+K] cx cy w h objectness classes; YOLOv5, YOLOv7")               \
+    X(SDX_HEAD_V8, "v8", "[1, 4+K, A] cx cy w h classes; YOLOv8, YOLOv9, YOLO11")                  \
+    X(SDX_HEAD_YOLOX, "yolox", "[1, A, 5+K] offsets in a grid of strides 8, 16, 32; YOLOX")        \
+    X(SDX_HEAD_NMS, "nms", "[1, M, 6] x0 y0 x1 y1 score class, suppressed inside; YOLOv10")
+
+typedef enum sdx_head {
+    SDX_HEAD_NONE = 0,
+#define SDX_HEAD_ENUM(id, name, meaning) id,
+    SDX_HEADS(SDX_HEAD_ENUM)
+#undef SDX_HEAD_ENUM
+} sdx_head;
+
+/* ---- from a picture to a model's input --------------------------------------------------------
+ */
+
+typedef enum sdx_fit {
+    SDX_FIT_STRETCH = 0,         /* to the input's size, whatever the shape */
+    SDX_FIT_CROP = 1,            /* shorter side to size / crop, then the centre */
+    SDX_FIT_LETTERBOX = 2,       /* whole, in the centre, grey 114 around; Ultralytics' rounding */
+    SDX_FIT_LETTERBOX_CORNER = 3 /* whole, top left, grey 114 around; YOLOX's rounding */
+} sdx_fit;
+
+/* Where a picture lies in a model's input: x_input = x_picture * scale + left. */
+typedef struct sdx_letterbox {
+    double scale;
+    int left, top;     /* of the picture in the input */
+    int width, height; /* of the picture in the input */
+} sdx_letterbox;
+
+SDX_API void sdx_letterbox_place(int width, int height, int input_width, int input_height,
+                                 sdx_fit fit, sdx_letterbox *out);
+
+/* What a model wants as input: value = ((255 - p if invert, else p) * scale - mean) / std. */
+typedef struct sdx_vision_input {
+    const char *name; /* of the input; borrowed from the model */
+    sdx_dtype dtype;  /* SDX_F32, SDX_F16 or SDX_U8 */
+    bool channels_last;
+    int channels, width, height;
+    sdx_fit fit;
+    double crop; /* SDX_FIT_CROP: share of the shorter side that is kept */
+    bool bgr, invert;
+    double scale, mean[3], std[3];
+} sdx_vision_input;
+
+typedef enum sdx_vision_task { SDX_TASK_CLASSIFY = 0, SDX_TASK_DETECT = 1 } sdx_vision_task;
+
+/* Reads the wishes from the model: shape and element type of its only picture input, then its
+ * metadata. Keys that Sardonyx defines (numbers: one, or three in the
+ * order of the input's channels, comma between):
+ *
+ *     sardonyx.scale    factor of pixel values, which are 0 to 255 (1/255)
+ *     sardonyx.mean     taken away after scaling   (ImageNet's for classifiers of colour, else 0)
+ *     sardonyx.std      divisor after that         (ImageNet's for classifiers of colour, else 1)
+ *     sardonyx.invert   1: dark becomes light before everything else (0)
+ *     sardonyx.color    "rgb" or "bgr" (rgb)
+ *     sardonyx.fit      "stretch", "crop", "letterbox" or "letterbox-corner" (classifiers: crop,
+ *                       stretch below 64 pixels; detectors: letterbox)
+ *     sardonyx.crop     share of the shorter side that "crop" keeps (0.875)
+ *     sardonyx.labels   names of the classes, comma or newline between
+ *
+ * Of those that Ultralytics writes, `task`, `imgsz` and `names` are read. `size`: side to use where
+ * the model leaves it open; 0: imgsz, or the task's usual one (classify 224, detect 640). */
+SDX_API SDX_MUST_CHECK sdx_status sdx_vision_input_init(sdx_vision_input *input,
+                                                        const sdx_model *model,
+                                                        sdx_vision_task task, int size,
+                                                        sdx_vision_fault *fault);
+/* Changes what the head of a detector implies: YOLOX wants blue first, 0 to 255, in the corner. */
+SDX_API void sdx_vision_input_for_head(sdx_vision_input *input, sdx_head head);
+/* The picture as the tensor that `input` describes, shape [1, C, H, W] or [1, H, W, C]. *place may
+ * be NULL. The picture's channels must be the input's. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_vision_input_make(sdx_context *cx,
+                                                        const sdx_vision_input *input,
+                                                        const sdx_image *image, sdx_tensor **out,
+                                                        sdx_letterbox *place,
+                                                        sdx_vision_fault *fault);
+
+/* ---- names of classes -------------------------------------------------------------------------
+ */
+
+typedef struct sdx_labels {
+    int count;
+    char **names; /* an entry may be NULL: no name */
+} sdx_labels;
+
+SDX_API void sdx_labels_deinit(sdx_labels *labels);
+/* One name a line; empty lines at the end are dropped. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_labels_load(const char *path, sdx_labels *out,
+                                                  sdx_vision_fault *fault);
+/* From metadata: "sardonyx.labels" (comma or newline between names) or Ultralytics' "names", a
+ * Python dict or list. Without either, count is 0. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_labels_from_model(const sdx_model *model, sdx_labels *out,
+                                                        sdx_vision_fault *fault);
+/* The 80 classes of COCO's detection task. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_labels_coco(sdx_labels *out, sdx_vision_fault *fault);
+/* "17" in `buffer` (of `size` bytes) when class 17 has no name. */
+SDX_API const char *sdx_labels_name(const sdx_labels *labels, int i, char *buffer, size_t size);
+
+/* ---- answers ----------------------------------------------------------------------------------
+ */
+
+typedef struct sdx_class_score {
+    int label;
+    double score;
+} sdx_class_score;
+
+/* The `top` best classes of `scores` (one row), best first; a softmax is taken unless the values
+ * already are probabilities (none negative, sum 1). Returns how many were written. */
+SDX_API int sdx_classify_top(const sdx_tensor *scores, int top, sdx_class_score *out);
+
+typedef struct sdx_box {
+    float x0, y0, x1, y1;
+    float score;
+    int label;
+} sdx_box;
+
+typedef struct sdx_boxes {
+    size_t count, capacity;
+    sdx_box *items;
+} sdx_boxes;
+
+SDX_API void sdx_boxes_deinit(sdx_boxes *boxes);
+/* Greedy suppression within each class: of two boxes whose intersection over union is above `iou`
+ * the one with the lower score goes. Leaves at most `limit`, sorted by falling score. */
+SDX_API void sdx_boxes_suppress(sdx_boxes *boxes, double iou, size_t limit);
+/* From the input's coordinates to the picture's, cut at its borders. */
+SDX_API void sdx_boxes_to_picture(sdx_boxes *boxes, const sdx_letterbox *place, int width,
+                                  int height);
+
+SDX_API const char *sdx_head_name(sdx_head head);
+/* SDX_HEAD_NONE for an unknown name. */
+SDX_API sdx_head sdx_head_find(const char *name);
+/* Which head gives an output of this shape (-1: unknown) for an input of this size; SDX_HEAD_NONE:
+ * none that is known. */
+SDX_API sdx_head sdx_head_guess(int rank, const int64_t *dims, int input_width, int input_height);
+/* Appends the boxes with a score above `conf`, each with its best class, in the input's
+ * coordinates. `classes`: number of classes (columns behind them, as masks, are left alone); 0: all
+ * columns. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_head_decode(sdx_head head, const sdx_tensor *output,
+                                                  int classes, int input_width, int input_height,
+                                                  double conf, sdx_boxes *boxes,
+                                                  sdx_vision_fault *fault);
+
+/* Draws boxes with names and scores, a colour a class. `labels` may be empty. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_draw_boxes(sdx_image *image, const sdx_boxes *boxes,
+                                                 const sdx_labels *labels, sdx_vision_fault *fault);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
