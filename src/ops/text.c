@@ -25,8 +25,9 @@ static enum sdx_status infer_normalizer(struct sdx_infer *ix)
     sdx_infer_set_dtype(ix, 0, SDX_STRING);
     if (rank < 0) return SDX_OK;
     if (rank != 1 && rank != 2)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "StringNormalizer: the input has rank %d, expected "
-                                               "1 or 2",
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "StringNormalizer: the input has rank %d, expected "
+                        "1 or 2",
                         rank);
     if (rank == 2 && sdx_infer_dims(ix, 0)[0] > 1)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "StringNormalizer: %lld rows, expected 1",
@@ -41,8 +42,9 @@ static void add_cased(struct sdx_text *to, struct sdx_str s, enum text_case acti
         size_t from = at;
         char bytes[4];
         uint32_t c = sdx_utf8_next(s, &at);
-        uint32_t d = action == CASE_LOWER ? sdx_utf8_lower(c)
-                     : action == CASE_UPPER ? sdx_utf8_upper(c) : c;
+        uint32_t d = action == CASE_LOWER   ? sdx_utf8_lower(c)
+                     : action == CASE_UPPER ? sdx_utf8_upper(c)
+                                            : c;
         if (d == c)
             sdx_text_add_bytes(to, s.ptr + from, at - from);
         else
@@ -111,8 +113,8 @@ static enum sdx_status run_normalizer(struct sdx_exec *x, const struct sdx_step 
         sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)in->count + 1, sizeof(*ends));
     sdx_text_init(&all, x->cx->mem);
     sdx_text_init(&folded, x->cx->mem);
-    enum sdx_status status = ends ? normalize(x, step->params, in, &all, &folded, ends, &kept)
-                                  : SDX_FAIL_MEMORY(x->cx);
+    enum sdx_status status =
+        ends ? normalize(x, step->params, in, &all, &folded, ends, &kept) : SDX_FAIL_MEMORY(x->cx);
     if (status == SDX_OK) status = normalizer_output(x, step, &all, ends, kept);
     sdx_text_deinit(&all);
     sdx_text_deinit(&folded);
@@ -177,8 +179,8 @@ static enum sdx_status run_concat(struct sdx_exec *x, const struct sdx_step *ste
             stride[k][i] = i < lead || in[k]->dims[i - lead] == 1 ? 0 : own[i - lead];
     }
     struct sdx_mem *mem = x->cx->mem;
-    struct sdx_str *texts = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)out->count + 1,
-                                           2 * sizeof(*texts));
+    struct sdx_str *texts =
+        sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)out->count + 1, 2 * sizeof(*texts));
     if (!texts) return SDX_FAIL_MEMORY(x->cx);
     for (int64_t i = 0; i < out->count; i++) {
         for (int k = 0; k < 2; k++) {
@@ -205,9 +207,9 @@ static enum sdx_status run_concat(struct sdx_exec *x, const struct sdx_step *ste
         }
         texts[i] = joined;
     }
-    enum sdx_status status =
-        bytes ? sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts)
-              : SDX_FAIL_MEMORY(x->cx);
+    enum sdx_status status = bytes
+                                 ? sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts)
+                                 : SDX_FAIL_MEMORY(x->cx);
     sdx_mem_free(mem, bytes);
     sdx_mem_free(mem, texts);
     return status;
@@ -410,8 +412,9 @@ static enum sdx_status infer_tfidf(struct sdx_infer *ix)
     sdx_infer_set_dtype(ix, 0, SDX_F32);
     if (rank < 0) return SDX_OK;
     if (rank > 2)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "TfIdfVectorizer: the input has rank %d, expected "
-                                               "1 or 2",
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "TfIdfVectorizer: the input has rank %d, expected "
+                        "1 or 2",
                         rank);
     if (rank < 2) return sdx_infer_set_dims(ix, 0, 1, &dims[1]);
     dims[0] = sdx_infer_dims(ix, 0)[0];
@@ -448,14 +451,14 @@ static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int6
     for (int64_t k = 0; k < n; k++) {
         int64_t from = counts[k], to = k + 1 < n ? counts[k + 1] : items;
         if (from < 0 || to < from || to > items || (to - from) % (k + 1) != 0)
-            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TfIdfVectorizer: ngram_counts do not fit the "
-                                                   "pool of %lld",
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                            "TfIdfVectorizer: ngram_counts do not fit the "
+                            "pool of %lld",
                             (long long)items);
         for (; from < to; id++) {
             int32_t at = 0;
             for (int64_t i = 0; i <= k; i++, from++)
-                if (k + 1 >= p->least && k + 1 <= p->most)
-                    at = gram_child(p, at, (int32_t)from);
+                if (k + 1 >= p->least && k + 1 <= p->most) at = gram_child(p, at, (int32_t)from);
             if (at) p->nodes[at].id = id;
         }
     }
@@ -546,8 +549,8 @@ static enum sdx_status prepare_tfidf(struct sdx_prepare *px)
     p->pool_texts = sdx_ir_attr_strings(px->node, "pool_strings", &n_texts);
     p->pool = sdx_ir_attr_ints(px->node, "pool_int64s", &n_ints);
     if (n_texts == 0) p->pool_texts = NULL;
-    if (p->least < 1 || p->most < p->least || p->skip < 0 || (n_texts > 0) == (n_ints > 0)
-        || (n_texts > 0) != (in->dtype == SDX_STRING) || n_texts + n_ints > INT32_MAX)
+    if (p->least < 1 || p->most < p->least || p->skip < 0 || (n_texts > 0) == (n_ints > 0) ||
+        (n_texts > 0) != (in->dtype == SDX_STRING) || n_texts + n_ints > INT32_MAX)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "TfIdfVectorizer: lengths %lld to %lld, skips %lld, pool of %lld for %s",
                         (long long)p->least, (long long)p->most, (long long)p->skip,
