@@ -87,17 +87,10 @@ size_t sdx_qconv_scratch(const struct sdx_qconv *q)
 static void gather_line(const struct sdx_qconv *q, const uint8_t *channel, int64_t tap, int64_t p0,
                         int64_t p1, int16_t *line)
 {
-    const struct sdx_conv_shape *s = &q->shape;
-    for (int64_t p = p0; p < p1;) {
-        const struct conv_run r = conv_run_at(s, tap, p, p1);
-        memset(line, 0, (size_t)r.lo * sizeof(int16_t));
-        if (r.lo < r.hi)
-            table_now()->widen(channel + r.offset + r.lo * s->stride[2], q->x_signed, s->stride[2],
-                               r.hi - r.lo, q->zero_x, line + r.lo);
-        memset(line + r.hi, 0, (size_t)(r.count - r.hi) * sizeof(int16_t));
-        line += r.count;
-        p += r.count;
-    }
+    memset(line, 0, (size_t)(p1 - p0) * sizeof(int16_t));
+    struct conv_walk w = conv_walk(&q->shape, tap, p0, p1);
+    while (conv_walk_next(&w))
+        table_now()->widen_rows(channel + w.offset, q->x_signed, q->zero_x, line + w.to, w.found);
 }
 static void gather(const struct sdx_qconv *q, const uint8_t *x, int64_t p0, int64_t p1,
                    int32_t *panels, int16_t *lines)
@@ -127,14 +120,12 @@ static void part_direct(const struct sdx_qconv *q, const uint8_t *x, const int16
     for (int64_t c = c0; c < conv_least(s->oc, c0 + block); c++) {
         const uint8_t *from = x + (image * s->ic + c / z.ocg) * z.pixels_in;
         memset(sums, 0, (size_t)z.pixels * sizeof(int32_t));
-        for (int64_t p = 0; p < z.pixels; p += s->out[2])
-            for (int64_t tap = 0; tap < z.taps; tap++) {
-                const struct conv_run r = conv_run_at(s, tap, p, p + s->out[2]);
-                if (r.lo < r.hi)
-                    table_now()->axpy(weights[c * 2 * pairs_of(z.k) + tap],
-                                      from + r.offset + r.lo * s->stride[2], q->x_signed,
-                                      s->stride[2], q->zero_x, sums + p + r.lo, r.hi - r.lo);
-            }
+        for (int64_t tap = 0; tap < z.taps; tap++) {
+            struct conv_walk w = conv_walk(s, tap, 0, z.pixels);
+            while (conv_walk_next(&w))
+                table_now()->axpy_rows(weights[c * 2 * pairs_of(z.k) + tap], from + w.offset,
+                                       q->x_signed, q->zero_x, sums + w.to, w.found);
+        }
         store(arg, image, c, 0, z.pixels, sums);
     }
 }
