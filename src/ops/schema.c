@@ -2,10 +2,16 @@
  * Look-ups in the schema table: by binary search over (domain, name, since). */
 #include "ops/schema.h"
 
+static int compare_text(const char *text, struct sdx_str s)
+{
+    int order = s.len ? strncmp(text, s.ptr, s.len) : 0;
+    return order ? order : text[s.len] != '\0';
+}
+
 static int compare_row(const struct sdx_schema *row, struct sdx_str domain, struct sdx_str name)
 {
-    int order = sdx_str_compare(sdx_str(row->domain), domain);
-    return order ? order : sdx_str_compare(sdx_str(row->name), name);
+    int order = compare_text(row->domain, domain);
+    return order ? order : compare_text(row->name, name);
 }
 
 /* The first row that is not before (domain, name). */

@@ -38,7 +38,8 @@ def models():
     model = helper.make_model(graph, functions=[function], producer_name="p", doc_string="doc")
     helper.set_model_props(model, {"k": "v"})
     yield "model", model
-    yield "graph", helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x], [y], [w]))
+    b = numpy_helper.from_array(np.ones(3, np.float32), "b")
+    yield "graph", helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "b"], ["y"])], "g", [x], [y], [b]))
 
 
 def main():
