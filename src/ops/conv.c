@@ -7,6 +7,7 @@
 #include "ops/requant.h"
 #include "ops/shared.h"
 #include "ops/window.h"
+#include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
@@ -318,12 +319,12 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
     if (step->in[3]) arg.bias = step->in[3]->data;
     struct sdx_qconv q = p->q;
     q.zero_x = arg.facts.zero_a[0];
-    q.zero_w = arg.facts.zero_b;
     sdx_qconv_part(&q, step->in[0]->data, p->packed ? p->packed : step->in[1]->data, part,
                    x->scratch, store_sums, &arg);
     return SDX_OK;
 }
 
+/* The zero points of the weights are taken away when these are packed. */
 struct pack_q {
     const struct sdx_qconv *q;
     const void *weights;
@@ -342,8 +343,33 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
     (void)x;
     (void)part;
     const struct conv_q *p = step->params;
-    sdx_qconv_pack(&p->q, step->in[0]->data, step->out[0]->data);
+    struct sdx_qconv q = p->q;
+    const void *facts = p->facts ? p->facts : step->in[1]->data;
+    q.zero_w = sdx_qfacts_view(facts, 1, q.shape.oc).zero_b;
+    sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
     return SDX_OK;
+}
+
+/* Packs the weights now; `zero` (may be NULL) is constant. */
+static enum sdx_status pack_now_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
+                                  struct conv_q *p, size_t size)
+{
+    struct sdx_qconv q = p->q;
+    struct pack_q arg = {&q, px->in[w]->data};
+    uint64_t hash = 0;
+    if (zero) {
+        int32_t *each = sdx_prepare_alloc(px, (size_t)q.shape.oc * sizeof *each);
+        if (!each) return SDX_FAIL_MEMORY(px->cx);
+        for (int64_t i = 0; i < q.shape.oc; i++) {
+            each[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
+            hash = (hash ^ (uint32_t)each[i]) * 0x100000001b3;
+        }
+        q.zero_w = each;
+    }
+    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed, (int64_t)hash};
+    p->packed =
+        sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 4), size, pack_conv_q, &arg);
+    return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
 }
 
 /* Both integer convolutions: w is the node's input with the weights. */
@@ -365,17 +391,13 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     source->columns = s->oc;
     SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
     size_t size = sdx_qconv_packed_size(&p->q);
-    if (px->in[w]->is_constant) {
-        struct pack_q arg = {&p->q, px->in[w]->data};
-        int64_t form[] = {variant_of(s), p->q.x_signed, p->q.w_signed};
-        p->packed =
-            sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 3), size, pack_conv_q, &arg);
-        if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    if (px->in[w]->is_constant && (!source->zero_b || source->zero_b->is_constant)) {
+        SDX_TRY(pack_now_q(px, w, source->zero_b, p, size));
     } else {
+        struct sdx_tensor *from[] = {px->in[w], facts};
         packed = byte_temp(px, size);
         if (!packed) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(
-            sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 1, &px->in[w], 1, &packed));
+        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 2, from, 1, &packed));
     }
     struct sdx_tensor *in[] = {px->in[0], packed, facts, bias};
     return sdx_prepare_step_on(px, "conv_q", run_conv_q, p, sdx_qconv_parts(&p->q),
