@@ -71,15 +71,15 @@ double sdx_conv_macs(const struct sdx_conv_shape *s)
     return (double)s->batch * (double)s->oc * (double)z.pixels * (double)z.k;
 }
 
-/* One line: the pixels p0..p1 of one channel under one kernel position. */
-static void gather_line(const struct sdx_conv_shape *s, bool padded, const float *channel,
-                        int64_t tap, int64_t p0, int64_t p1, float *line)
+/* The pixels of `line` of one channel under one kernel position. */
+static void gather_line(const struct sdx_conv_shape *s, bool padded, const struct conv_line *line,
+                        const struct conv_tap *tap, const float *channel, float *to)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    if (padded) memset(line, 0, (size_t)(p1 - p0) * sizeof(float));
-    struct conv_walk w = conv_walk(s, tap, p0, p1);
-    while (conv_walk_next(&w))
-        table->f32_copy_rows(channel + w.offset, line + w.to, w.found);
+    if (padded) memset(to, 0, (size_t)(line->end - line->from) * sizeof(float));
+    struct conv_walk w = conv_walk(s, line, tap);
+    while (conv_walk_next(s, &w))
+        if (w.found.rows > 0) table->f32_copy_rows(channel + w.offset, to + w.to, w.found);
 }
 /* Rows k0 .. k0 + kc of B for the pixels p0..p1, as panels. x: first channel of the group. */
 static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, int64_t kc,
@@ -88,18 +88,17 @@ static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, i
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct conv_sizes z = conv_sizes(s);
     const int64_t count = p1 - p0, step = kc * table->cols;
-    const bool padded = !conv_is_unpadded(s);
     if (conv_is_pointwise(s)) {
         table->f32_pack(x + k0 * z.pixels + p0, z.pixels, 1, kc, count, panels, step);
         return;
     }
+    const bool padded = !conv_is_unpadded(s);
+    const struct conv_line line = conv_line(s, p0, p1);
+    struct conv_tap tap = conv_tap(s, k0);
     for (int64_t e = 0; e < kc; e += LINES) {
         const int64_t some = conv_least(LINES, kc - e);
-        for (int64_t i = 0; i < some; i++) {
-            const int64_t k = k0 + e + i;
-            gather_line(s, padded, x + k / z.taps * z.pixels_in, k % z.taps, p0, p1,
-                        lines + i * count);
-        }
+        for (int64_t i = 0; i < some; i++, conv_tap_next(s, &tap))
+            gather_line(s, padded, &line, &tap, x + tap.channel * z.pixels_in, lines + i * count);
         table->f32_pack(lines, count, 1, some, count, panels + e * table->cols, step);
     }
 }
@@ -111,8 +110,10 @@ static void one_pixel(const struct sdx_conv_shape *s, const float *x, const floa
     const struct sdx_kernel_tables *tables = sdx_kernel_tables();
     const struct conv_sizes z = conv_sizes(s);
     const bool padded = !conv_is_unpadded(s);
-    for (int64_t k = 0; k < z.k; k++)
-        gather_line(s, padded, x + k / z.taps * z.pixels_in, k % z.taps, 0, 1, column + k);
+    const struct conv_line line = conv_line(s, 0, 1);
+    struct conv_tap tap = conv_tap(s, 0);
+    for (int64_t k = 0; k < z.k; k++, conv_tap_next(s, &tap))
+        gather_line(s, padded, &line, &tap, x + tap.channel * z.pixels_in, column + k);
     tables->gemm.f32_rows_dot(weights, z.k, column, channels, z.k, y);
     if (e->bias_row) tables->vec.f32_add(y, 1, e->bias_row, 1, y, (size_t)channels);
     tables->gemm.f32_finish(y, y, channels, 0.0f, e->residual, e);

@@ -133,10 +133,13 @@ static void channel_general(const struct sdx_conv_shape *s, const float *x, cons
     for (int64_t p0 = 0; p0 < z.pixels; p0 += some) {
         const int64_t count = conv_least(some, z.pixels - p0);
         memset(sums, 0, (size_t)count * sizeof(float));
-        for (int64_t tap = 0; tap < z.taps; tap++) {
-            struct conv_walk walk = conv_walk(s, tap, p0, p0 + count);
-            while (conv_walk_next(&walk))
-                table->f32_axpy_rows(w[tap], x + walk.offset, sums + walk.to, walk.found);
+        const struct conv_line line = conv_line(s, p0, p0 + count);
+        struct conv_tap tap = conv_tap(s, 0);
+        for (int64_t k = 0; k < z.taps; k++, conv_tap_next(s, &tap)) {
+            struct conv_walk walk = conv_walk(s, &line, &tap);
+            while (conv_walk_next(s, &walk))
+                if (walk.found.rows > 0)
+                    table->f32_axpy_rows(w[k], x + walk.offset, sums + walk.to, walk.found);
         }
         table->f32_finish(sums, y + p0, count, bias, e->residual ? e->residual + p0 : NULL, e);
     }
