@@ -5,10 +5,9 @@
 #include <stdio.h>
 
 #include "kernels/vec.h"
+#include "ops/cast.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
-
-enum { CAST_TEXT = 48 }; /* bytes a number's text takes at most */
 
 struct cast {
     int from, to;
@@ -52,37 +51,38 @@ static int shortest_digits(int dtype, double x, char *digits, int *exponent)
 
 static int format_float(int dtype, double x, char *text)
 {
-    if (isnan(x)) return snprintf(text, CAST_TEXT, "nan");
-    if (isinf(x)) return snprintf(text, CAST_TEXT, x < 0 ? "-inf" : "inf");
+    if (isnan(x)) return snprintf(text, SDX_CAST_TEXT, "nan");
+    if (isinf(x)) return snprintf(text, SDX_CAST_TEXT, x < 0 ? "-inf" : "inf");
     const char *sign = signbit(x) ? "-" : "";
-    if (x == 0) return snprintf(text, CAST_TEXT, "%s0.0", sign);
+    if (x == 0) return snprintf(text, SDX_CAST_TEXT, "%s0.0", sign);
     char digits[64];
     int exponent = 0, count = shortest_digits(dtype, x, digits, &exponent);
     while (count > 1 && digits[count - 1] == '0')
         count--;
     if (exponent < -4 || exponent >= 16) {
-        if (count == 1) return snprintf(text, CAST_TEXT, "%s%ce%+03d", sign, digits[0], exponent);
-        return snprintf(text, CAST_TEXT, "%s%c.%.*se%+03d", sign, digits[0], count - 1, digits + 1,
-                        exponent);
+        if (count == 1)
+            return snprintf(text, SDX_CAST_TEXT, "%s%ce%+03d", sign, digits[0], exponent);
+        return snprintf(text, SDX_CAST_TEXT, "%s%c.%.*se%+03d", sign, digits[0], count - 1,
+                        digits + 1, exponent);
     }
     if (exponent < 0)
-        return snprintf(text, CAST_TEXT, "%s0.%.*s%.*s", sign, -exponent - 1, "0000", count,
+        return snprintf(text, SDX_CAST_TEXT, "%s0.%.*s%.*s", sign, -exponent - 1, "0000", count,
                         digits);
     if (count <= exponent + 1)
-        return snprintf(text, CAST_TEXT, "%s%.*s%.*s.0", sign, count, digits, exponent + 1 - count,
-                        "0000000000000000");
-    return snprintf(text, CAST_TEXT, "%s%.*s.%.*s", sign, exponent + 1, digits,
+        return snprintf(text, SDX_CAST_TEXT, "%s%.*s%.*s.0", sign, count, digits,
+                        exponent + 1 - count, "0000000000000000");
+    return snprintf(text, SDX_CAST_TEXT, "%s%.*s.%.*s", sign, exponent + 1, digits,
                     count - exponent - 1, digits + exponent + 1);
 }
 
-static int format_number(int dtype, const void *data, int64_t i, char *text)
+int sdx_cast_format(int dtype, const void *data, int64_t i, char *text)
 {
     if (dtype == SDX_BOOL)
-        return snprintf(text, CAST_TEXT, "%s", sdx_load_i64(dtype, data, i) ? "True" : "False");
+        return snprintf(text, SDX_CAST_TEXT, "%s", sdx_load_i64(dtype, data, i) ? "True" : "False");
     if (dtype == SDX_U64)
-        return snprintf(text, CAST_TEXT, "%llu", ((const unsigned long long *)data)[i]);
+        return snprintf(text, SDX_CAST_TEXT, "%llu", ((const unsigned long long *)data)[i]);
     if (sdx_dtype_is_integer(dtype))
-        return snprintf(text, CAST_TEXT, "%lld", (long long)sdx_load_i64(dtype, data, i));
+        return snprintf(text, SDX_CAST_TEXT, "%lld", (long long)sdx_load_i64(dtype, data, i));
     return format_float(dtype, sdx_load_f64(dtype, data, i), text);
 }
 
@@ -96,8 +96,8 @@ static enum sdx_status run_to_text(struct sdx_exec *x, const struct sdx_step *st
     struct sdx_str *texts = x->scratch;
     char *bytes = (char *)(texts + c->count);
     for (int64_t i = 0; i < c->count; i++) {
-        char *text = bytes + i * CAST_TEXT;
-        int length = format_number(c->from, in->data, i, text);
+        char *text = bytes + i * SDX_CAST_TEXT;
+        int length = sdx_cast_format(c->from, in->data, i, text);
         texts[i] = (struct sdx_str){text, (size_t)length};
     }
     return sdx_exec_output_strings(x, step, 0, in->rank, in->dims, texts);
@@ -147,7 +147,7 @@ static bool parse_u64(struct sdx_str s, uint64_t *out)
     return s.len > 0;
 }
 
-static bool parse_number(int dtype, struct sdx_str text, void *out, int64_t i)
+bool sdx_cast_parse(int dtype, struct sdx_str text, void *out, int64_t i)
 {
     struct sdx_str s = trimmed(text);
     int64_t number = 0;
@@ -175,7 +175,7 @@ static enum sdx_status run_from_text(struct sdx_exec *x, const struct sdx_step *
     const struct cast *c = step->params;
     const struct sdx_str *texts = step->in[0]->data;
     for (int64_t i = 0; i < c->count; i++)
-        if (!parse_number(c->to, texts[i], step->out[0]->data, i))
+        if (!sdx_cast_parse(c->to, texts[i], step->out[0]->data, i))
             return SDX_FAIL(x->cx, SDX_RUN_FAILED, "Cast: \"%.*s\" is not a number",
                             SDX_STR_ARG(texts[i]));
     return SDX_OK;
@@ -252,7 +252,7 @@ static enum sdx_status prepare_cast(struct sdx_prepare *px)
     struct sdx_tensor *in = px->in[0], *out = px->out[0];
     if (c->to == SDX_STRING) {
         size_t bytes = 0;
-        if (!sdx_mul_size((size_t)c->count, CAST_TEXT + sizeof(struct sdx_str), &bytes))
+        if (!sdx_mul_size((size_t)c->count, SDX_CAST_TEXT + sizeof(struct sdx_str), &bytes))
             return SDX_FAIL_MEMORY(px->cx);
         return sdx_prepare_step_on(px, "cast to text", run_to_text, c, 1, bytes, 1, &in, 1, &out);
     }

@@ -16,8 +16,8 @@ struct sample_params {
     enum sample_mode mode;
     enum sample_padding padding;
     bool align;
-    int axes, taps;               /* spatial axes; taps of one axis */
-    int64_t combined;             /* taps ^ axes */
+    int axes, taps;                             /* spatial axes; taps of one axis */
+    int64_t combined;                           /* taps ^ axes */
     int64_t batch, channels, positions, blocks; /* blocks of positions in one batch element */
     int64_t dims[AXES_MAX], strides[AXES_MAX], plane;
     size_t size;
@@ -149,8 +149,7 @@ static void position_taps(const struct sample_params *p, const struct sdx_tensor
     }
 SAMPLE(sample_f32, ((const float *)in->data)[src + *offset],
        ((float *)out->data)[dst + i] = (float)sum)
-SAMPLE(sample_f64, ((const double *)in->data)[src + *offset],
-       ((double *)out->data)[dst + i] = sum)
+SAMPLE(sample_f64, ((const double *)in->data)[src + *offset], ((double *)out->data)[dst + i] = sum)
 SAMPLE(sample_any, sdx_load_f64(in->dtype, in->data, src + *offset),
        sdx_store_f64(out->dtype, out->data, dst + i, sum))
 #undef SAMPLE

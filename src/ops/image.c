@@ -179,10 +179,9 @@ static enum sdx_status prepare_roi_align(struct sdx_prepare *px)
     if (out->count == 0) return SDX_OK;
     if (in->count == 0) return SDX_FAIL(px->cx, SDX_BAD_MODEL, "RoiAlign: the input is empty");
     p->blocks = (in->dims[1] + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
-    return sdx_prepare_step(px, "roi_align", run_roi_align, p,
-                            sdx_prepare_parts((double)out->count * 16, 65536,
-                                              out->dims[0] * p->blocks),
-                            0);
+    return sdx_prepare_step(
+        px, "roi_align", run_roi_align, p,
+        sdx_prepare_parts((double)out->count * 16, 65536, out->dims[0] * p->blocks), 0);
 }
 
 /* ---- MaxRoiPool ---- */
@@ -248,7 +247,8 @@ static enum sdx_status run_max_roi_pool(struct sdx_exec *x, const struct sdx_ste
         return SDX_FAIL(x->cx, SDX_RUN_FAILED,
                         "MaxRoiPool: batch index %lld is outside a batch of %lld", (long long)v[0],
                         (long long)in->dims[0]);
-    int64_t w = v[3] - v[1] + 1, h = v[4] - v[2] + 1, at = part * channels * out->dims[2] * out->dims[3];
+    int64_t w = v[3] - v[1] + 1, h = v[4] - v[2] + 1,
+            at = part * channels * out->dims[2] * out->dims[3];
     w = w > 1 ? w : 1;
     h = h > 1 ? h : 1;
     for (int64_t c = 0; c < channels; c++)
@@ -319,8 +319,7 @@ static enum sdx_status run_affine_grid(struct sdx_exec *x, const struct sdx_step
         double v[4] = {0, 0, 0, 1}, m[12];
         int64_t rest = r % per_batch, height = out->dims[axes - 1];
         for (int i = 0; i < axes * (axes + 1); i++)
-            m[i] = sdx_load_f64(theta->dtype, theta->data,
-                                r / per_batch * axes * (axes + 1) + i);
+            m[i] = sdx_load_f64(theta->dtype, theta->data, r / per_batch * axes * (axes + 1) + i);
         v[1] = grid_at(rest % height, height, align);
         if (axes == 3) v[2] = grid_at(rest / height, out->dims[1], align);
         for (int64_t j = 0; j < width; j++) {
@@ -343,8 +342,8 @@ static enum sdx_status prepare_affine_grid(struct sdx_prepare *px)
     bool *align = SDX_PREPARE_NEW(px, bool);
     if (!align) return SDX_OUT_OF_MEMORY;
     *align = sdx_ir_attr_int(px->node, "align_corners", 0) != 0;
-    if (theta->rank != 3 || theta->dims[0] != out->dims[0] || theta->dims[1] != axes
-        || theta->dims[2] != axes + 1) {
+    if (theta->rank != 3 || theta->dims[0] != out->dims[0] || theta->dims[1] != axes ||
+        theta->dims[2] != axes + 1) {
         char text[128];
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "AffineGrid: theta has shape %s, the grid %lld axes",
                         sdx_dims_describe(theta->dims, theta->rank, text, sizeof(text)),
@@ -389,8 +388,9 @@ static enum sdx_status infer_col2im(struct sdx_infer *ix)
     dims[0] = in ? in[0] : -1;
     dims[1] = in && in[1] >= 0 ? in[1] / size : -1;
     if (in && in[1] >= 0 && in[1] % size != 0)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Col2Im: %lld rows are no multiple of a block of %lld",
-                        (long long)in[1], (long long)size);
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "Col2Im: %lld rows are no multiple of a block of %lld", (long long)in[1],
+                        (long long)size);
     return SDX_OK;
 }
 
@@ -424,7 +424,8 @@ static enum sdx_status run_col2im(struct sdx_exec *x, const struct sdx_step *ste
     const struct col2im *p = step->params;
     int64_t end = sdx_part_begin(p->channels, step->parts, part + 1, 1);
     for (int64_t c = sdx_part_begin(p->channels, step->parts, part, 1); c < end; c++) {
-        const char *src = (const char *)step->in[0]->data + (size_t)(c * p->block * p->length) * p->size;
+        const char *src =
+            (const char *)step->in[0]->data + (size_t)(c * p->block * p->length) * p->size;
         char *dst = (char *)step->out[0]->data + (size_t)(c * p->plane) * p->size;
         memset(dst, 0, (size_t)p->plane * p->size);
         for (int64_t k = 0; k < p->block; k++)
@@ -440,15 +441,15 @@ static enum sdx_status col2im_axis(struct sdx_prepare *px, struct col2im *p, int
     const int64_t *strides = sdx_ir_attr_ints(px->node, "strides", &n[0]);
     const int64_t *dilations = sdx_ir_attr_ints(px->node, "dilations", &n[1]);
     const int64_t *pads = sdx_ir_attr_ints(px->node, "pads", &n[2]);
-    bool ok = (!strides || n[0] == n_axes) && (!dilations || n[1] == n_axes)
-              && (!pads || n[2] == 2 * n_axes);
+    bool ok = (!strides || n[0] == n_axes) && (!dilations || n[1] == n_axes) &&
+              (!pads || n[2] == 2 * n_axes);
     p->stride[i] = ok && strides ? strides[i] : 1;
     p->dilation[i] = ok && dilations ? dilations[i] : 1;
     p->pad[i] = ok && pads ? pads[i] : 0;
     int64_t pad_end = ok && pads ? pads[n_axes + i] : 0, limit = INT32_MAX;
-    ok = ok && p->stride[i] > 0 && p->dilation[i] > 0 && p->stride[i] < limit
-         && p->dilation[i] < limit && p->pad[i] >= 0 && pad_end >= 0 && p->pad[i] < limit
-         && pad_end < limit && p->kernel[i] < limit && p->image[i] < limit;
+    ok = ok && p->stride[i] > 0 && p->dilation[i] > 0 && p->stride[i] < limit &&
+         p->dilation[i] < limit && p->pad[i] >= 0 && pad_end >= 0 && p->pad[i] < limit &&
+         pad_end < limit && p->kernel[i] < limit && p->image[i] < limit;
     if (!ok)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Col2Im: strides, dilations or pads of axis %d", i);
     int64_t room = p->image[i] + p->pad[i] + pad_end - p->dilation[i] * (p->kernel[i] - 1) - 1;
@@ -493,8 +494,7 @@ static const struct sdx_op ops[] = {
     {"GridSample", 16, 0, sdx_grid_sample_infer, KERNEL(sdx_grid_sample_prepare),
      .flags = SDX_OP_VIA_F32, .note = "strings and complex numbers in mode nearest only"},
     {"RoiAlign", 10, 0, infer_roi_align, KERNEL(prepare_roi_align), .flags = SDX_OP_VIA_F32},
-    {"MaxRoiPool", 1, 0, infer_max_roi_pool, KERNEL(prepare_max_roi_pool),
-     .flags = SDX_OP_VIA_F32},
+    {"MaxRoiPool", 1, 0, infer_max_roi_pool, KERNEL(prepare_max_roi_pool), .flags = SDX_OP_VIA_F32},
     {"AffineGrid", 20, 0, infer_affine_grid, KERNEL(prepare_affine_grid)},
     {"Col2Im", 18, 0, infer_col2im, KERNEL(prepare_col2im), .note = "no strings"},
 };

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SVMClassifier and SVMRegressor: kernels of support vectors, pairwise votes, and probabilities by
+ * pairwise coupling (Wu, Lin, Weng 2004). Without support vectors both are linear. */
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/ml_common.h"
+#include "ops/op.h"
+
+enum kernel { KERNEL_LINEAR, KERNEL_POLY, KERNEL_RBF, KERNEL_SIGMOID };
+
+struct svm {
+    int64_t rows, columns;
+    int64_t vectors, classes, columns_out, labels;
+    const float *support; /* [vectors, columns] */
+    const float *coefficients, *rho, *prob_a, *prob_b;
+    const int64_t *per_class;
+    int64_t *first; /* first vector of a class */
+    int64_t count_rho, count_prob;
+    float gamma, coef0, degree;
+    enum kernel kernel;
+    enum sdx_ml_post post;
+    bool one_class, all_positive;
+};
+
+static float kernel_of(const struct svm *p, enum kernel kernel, const float *x, const float *v)
+{
+    size_t n = (size_t)p->columns;
+    if (kernel == KERNEL_RBF) {
+        float sum = 0;
+        for (size_t j = 0; j < n; j++)
+            sum += (x[j] - v[j]) * (x[j] - v[j]);
+        return expf(-p->gamma * sum);
+    }
+    float dot = sdx_vec()->f32_dot(x, v, n);
+    if (kernel == KERNEL_LINEAR) return dot;
+    dot = dot * p->gamma + p->coef0;
+    return kernel == KERNEL_POLY ? powf(dot, p->degree) : tanhf(dot);
+}
+
+/* ---- attributes ---- */
+
+static enum sdx_status fault(struct sdx_prepare *px, const char *name, int64_t found,
+                             int64_t expected)
+{
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s has %lld entries, expected %lld",
+                    SDX_STR_ARG(px->node->op_type), name, (long long)found, (long long)expected);
+}
+
+/* A float list of at least `least` entries. */
+static enum sdx_status list_of(struct sdx_prepare *px, const char *name, int64_t least,
+                               const float **out, int64_t *count)
+{
+    *count = 0;
+    *out = sdx_ir_attr_floats(px->node, name, count);
+    if (!*out) *count = 0;
+    return *count < least ? fault(px, name, *count, least) : SDX_OK;
+}
+
+static enum sdx_status read_kernel(struct sdx_prepare *px, struct svm *p)
+{
+    static const char *const names[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
+    struct sdx_str text = sdx_ir_attr_str(px->node, "kernel_type", "LINEAR");
+    int found = -1;
+    for (int i = 0; i < SDX_COUNT_OF(names); i++)
+        if (sdx_str_is(text, names[i])) found = i;
+    if (found < 0)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: kernel_type \"%.*s\"",
+                        SDX_STR_ARG(px->node->op_type), SDX_STR_ARG(text));
+    p->kernel = (enum kernel)found;
+    const float *params = NULL;
+    int64_t count = 0;
+    SDX_TRY(list_of(px, "kernel_params", 0, &params, &count));
+    if (count && count < 3) return fault(px, "kernel_params", count, 3);
+    p->gamma = count ? params[0] : 0;
+    p->coef0 = count ? params[1] : 0;
+    p->degree = count ? truncf(params[2]) : 0;
+    SDX_TRY(sdx_ml_matrix(px, &p->rows, &p->columns));
+    return sdx_ml_post_attr(px->cx, px->node, &p->post);
+}
+
+/* ---- SVMRegressor ---- */
+
+static enum sdx_status run_regressor(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct svm *p = step->params;
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
+        const float *row = sdx_ml_row_f32(step->in[0], i, p->columns, x->scratch);
+        float sum = 0;
+        for (int64_t v = 0; v < p->vectors; v++)
+            sum += p->coefficients[v] * kernel_of(p, p->kernel, row, p->support + v * p->columns);
+        if (p->vectors == 0) sum = kernel_of(p, KERNEL_LINEAR, row, p->coefficients);
+        double score = sum + p->rho[0];
+        if (p->one_class)
+            score = score > 0 ? 1 : -1;
+        else
+            sdx_ml_post_apply(p->post, &score, 1);
+        ((float *)step->out[0]->data)[i] = (float)score;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_regressor(struct sdx_prepare *px)
+{
+    struct svm *p = SDX_PREPARE_NEW(px, struct svm);
+    int64_t count = 0;
+    if (!p) return px->cx->error.status;
+    SDX_TRY(read_kernel(px, p));
+    p->vectors = sdx_ir_attr_int(px->node, "n_supports", 0);
+    p->one_class = sdx_ir_attr_int(px->node, "one_class", 0) != 0;
+    if (p->vectors < 0 || p->vectors > INT32_MAX) return fault(px, "n_supports", p->vectors, 0);
+    SDX_TRY(list_of(px, "rho", 1, &p->rho, &p->count_rho));
+    SDX_TRY(list_of(px, "coefficients", p->vectors ? p->vectors : p->columns, &p->coefficients,
+                    &count));
+    SDX_TRY(list_of(px, "support_vectors", 0, &p->support, &count));
+    if (p->vectors && count / p->vectors != p->columns)
+        return fault(px, "support_vectors", count, p->vectors * p->columns);
+    double work = (double)p->rows * (double)(p->vectors + 1) * (double)(p->columns + 8);
+    int64_t parts = sdx_prepare_parts(work, 32768, p->rows > 0 ? p->rows : 1);
+    return sdx_prepare_step(px, "svm", run_regressor, p, parts,
+                            (size_t)p->columns * sizeof(float) + 64);
+}
+
+/* ---- SVMClassifier ---- */
+
+struct room {
+    float *row, *kernels, *votes;
+    double *scores, *pairs, *q, *qp, *probability;
+};
+
+static void *take(char *base, size_t *at, size_t size)
+{
+    void *place = base ? base + *at : NULL;
+    *at += (size + 15) / 16 * 16;
+    return place;
+}
+
+/* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
+static size_t lay_out(const struct svm *p, char *base, struct room *room)
+{
+    size_t classes = (size_t)p->classes, pairs = classes * classes, at = 0;
+    room->scores = take(base, &at, (pairs + 2) * sizeof(double));
+    room->pairs = take(base, &at, pairs * sizeof(double));
+    room->q = take(base, &at, pairs * sizeof(double));
+    room->qp = take(base, &at, classes * sizeof(double));
+    room->probability = take(base, &at, (classes + 2) * sizeof(double));
+    room->row = take(base, &at, (size_t)p->columns * sizeof(float));
+    room->kernels = take(base, &at, (size_t)p->vectors * sizeof(float));
+    room->votes = take(base, &at, classes * sizeof(float));
+    return at;
+}
+
+/* Scores of all pairs of classes, and how often each class wins. Returns the number of pairs. */
+static int64_t vote(const struct svm *p, const float *row, struct room *room)
+{
+    int64_t pair = 0;
+    for (int64_t v = 0; v < p->vectors; v++)
+        room->kernels[v] = kernel_of(p, p->kernel, row, p->support + v * p->columns);
+    for (int64_t i = 0; i < p->classes; i++)
+        room->votes[i] = 0;
+    for (int64_t i = 0; i < p->classes; i++)
+        for (int64_t j = i + 1; j < p->classes; j++) {
+            const float *a = p->coefficients + (j - 1) * p->vectors + p->first[i];
+            const float *b = p->coefficients + i * p->vectors + p->first[j];
+            double sum = p->rho[pair];
+            for (int64_t k = 0; k < p->per_class[i]; k++)
+                sum += (double)a[k] * room->kernels[p->first[i] + k];
+            for (int64_t k = 0; k < p->per_class[j]; k++)
+                sum += (double)b[k] * room->kernels[p->first[j] + k];
+            room->scores[pair++] = (float)sum;
+            room->votes[sum > 0 ? i : j] += 1;
+        }
+    return pair;
+}
+
+static double pair_probability(double score, double a, double b)
+{
+    double v = 1 / (1 + exp(-fabs(score * a + b)));
+    double logistic = score * a + b < 0 ? 1 - v : v, p = 1 - logistic;
+    return p < 1e-7 ? 1e-7 : p > 1 - 1e-7 ? 1 - 1e-7 : p;
+}
+
+/* From the pairwise probabilities r[i][j] to those of the classes. */
+static void couple(int64_t k, const double *r, double *q, double *qp, double *p)
+{
+    double limit = 0.005 / (double)k;
+    for (int64_t t = 0; t < k; t++) {
+        p[t] = 1 / (double)k;
+        q[t * k + t] = 0;
+        for (int64_t j = 0; j < k; j++) {
+            if (j == t) continue;
+            q[t * k + t] += r[j * k + t] * r[j * k + t];
+            q[t * k + j] = -r[j * k + t] * r[t * k + j];
+        }
+    }
+    for (int64_t round = 0; round < (k > 100 ? k : 100); round++) {
+        double sum = 0, worst = 0;
+        for (int64_t t = 0; t < k; t++) {
+            qp[t] = 0;
+            for (int64_t j = 0; j < k; j++)
+                qp[t] += q[t * k + j] * p[j];
+            sum += p[t] * qp[t];
+        }
+        for (int64_t t = 0; t < k; t++)
+            worst = fabs(qp[t] - sum) > worst ? fabs(qp[t] - sum) : worst;
+        if (worst < limit) break;
+        for (int64_t t = 0; t < k; t++) {
+            double diff = (sum - qp[t]) / q[t * k + t], scale = 1 + diff;
+            p[t] += diff;
+            sum = (sum + diff * (diff * q[t * k + t] + 2 * qp[t])) / (scale * scale);
+            for (int64_t j = 0; j < k; j++) {
+                p[j] /= scale;
+                qp[j] = (qp[j] + diff * q[t * k + j]) / scale;
+            }
+        }
+    }
+}
+
+static void probabilities(const struct svm *p, struct room *room)
+{
+    int64_t k = p->classes, pair = 0;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = i + 1; j < k; j++, pair++) {
+            double v = pair_probability(room->scores[pair], p->prob_a[pair], p->prob_b[pair]);
+            room->pairs[i * k + j] = v;
+            room->pairs[j * k + i] = 1 - v;
+        }
+    couple(k, room->pairs, room->q, room->qp, room->probability);
+}
+
+/* Label of one row; *scores and *count become the results before the post transform. */
+static int64_t classify(const struct svm *p, const float *row, struct room *room, double **scores,
+                        int64_t *count)
+{
+    *scores = room->scores;
+    if (p->vectors == 0) {
+        for (int64_t c = 0; c < p->classes; c++)
+            room->votes[c] =
+                p->rho[0] + kernel_of(p, KERNEL_LINEAR, row, p->coefficients + c * p->columns);
+        for (int64_t c = 0; c < p->classes; c++)
+            room->scores[c] = room->votes[c];
+        *count = p->classes;
+    } else {
+        *count = vote(p, row, room);
+    }
+    bool probable = p->count_prob > 0 && p->vectors > 0;
+    if (probable) {
+        probabilities(p, room);
+        *scores = room->probability;
+        *count = p->classes;
+    }
+    int64_t best = 0;
+    for (int64_t c = 1; c < p->classes; c++)
+        if (room->votes[c] > room->votes[best]) best = c;
+    if (p->count_rho != 1) return best;
+    float most = room->votes[best];
+    if (p->labels == 2) return !probable && p->all_positive && most >= 0.5f ? 1 : best;
+    return most > 0 ? -2 : -1; /* the numbers 1 and 0 */
+}
+
+static enum sdx_status run_classifier(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct svm *p = step->params;
+    struct room room;
+    lay_out(p, x->scratch, &room);
+    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
+        const float *row = sdx_ml_row_f32(step->in[0], i, p->columns, room.row);
+        double *scores = NULL;
+        int64_t count = 0;
+        ((int64_t *)step->out[1]->data)[i] = classify(p, row, &room, &scores, &count);
+        if (count == 1)
+            sdx_ml_post_binary(
+                p->post, p->columns_out == 2 ? SDX_ML_SECOND_NEGATIVE : SDX_ML_SECOND_NONE, scores);
+        else
+            sdx_ml_post_apply(p->post, scores, count);
+        float *to = step->out[0] ? (float *)step->out[0]->data + i * p->columns_out : NULL;
+        for (int64_t c = 0; to && c < p->columns_out; c++)
+            to[c] = (float)scores[c];
+    }
+    return SDX_OK;
+}
+
+static int64_t sum_of(const int64_t *list, int64_t count)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; list && i < count; i++)
+        sum += list[i] > 0 && list[i] < INT32_MAX ? list[i] : 0;
+    return sum;
+}
+
+static struct sdx_ml_labels labels_of(const struct sdx_ir_node *node)
+{
+    return sdx_ml_labels_of(node, "classlabels_ints", "classlabels_strings");
+}
+
+static int64_t classifier_columns(const struct sdx_ir_node *node)
+{
+    int64_t count = 0, rho = 0, prob = 0, labels = labels_of(node).count;
+    const int64_t *per_class = sdx_ir_attr_ints(node, "vectors_per_class", &count);
+    int64_t classes = labels > 1 ? labels : 1, vectors = sum_of(per_class, count);
+    if (!sdx_ir_attr_floats(node, "rho", &rho)) rho = 0;
+    if (!sdx_ir_attr_floats(node, "prob_a", &prob)) prob = 0;
+    int64_t scores = vectors == 0 || prob > 0 ? classes : classes * (classes - 1) / 2;
+    bool probit = sdx_str_is(sdx_ir_attr_str(node, "post_transform", "NONE"), "PROBIT");
+    return scores == 1 && rho == 1 && labels == 2 && !probit ? 2 : scores;
+}
+
+static enum sdx_status read_classifier(struct sdx_prepare *px, struct svm *p)
+{
+    int64_t count = 0, per_class = 0;
+    SDX_TRY(read_kernel(px, p));
+    p->per_class = sdx_ir_attr_ints(px->node, "vectors_per_class", &per_class);
+    if (!p->per_class) per_class = 0;
+    for (int64_t c = 0; c < per_class; c++)
+        if (p->per_class[c] < 0 || p->per_class[c] >= INT32_MAX)
+            return fault(px, "vectors_per_class", p->per_class[c], 0);
+    p->vectors = sum_of(p->per_class, per_class);
+    p->classes = p->labels > 1 ? p->labels : 1;
+    if (p->classes > 4096) return fault(px, "classlabels", p->classes, 4096);
+    if (p->vectors && per_class != p->classes)
+        return fault(px, "vectors_per_class", per_class, p->classes);
+    int64_t pairs = p->vectors ? p->classes * (p->classes - 1) / 2 : 1;
+    int64_t least = p->vectors ? p->vectors * (p->classes - 1) : p->classes * p->columns;
+    SDX_TRY(list_of(px, "rho", pairs, &p->rho, &p->count_rho));
+    SDX_TRY(list_of(px, "coefficients", least, &p->coefficients, &count));
+    p->all_positive = true;
+    for (int64_t i = 0; i < count; i++)
+        p->all_positive = p->all_positive && p->coefficients[i] >= 0;
+    SDX_TRY(list_of(px, "support_vectors", 0, &p->support, &count));
+    if (p->vectors && count != p->vectors * p->columns)
+        return fault(px, "support_vectors", count, p->vectors * p->columns);
+    SDX_TRY(list_of(px, "prob_a", 0, &p->prob_a, &p->count_prob));
+    if (p->count_prob == 0 || !p->vectors) return SDX_OK;
+    SDX_TRY(list_of(px, "prob_a", pairs, &p->prob_a, &p->count_prob));
+    return list_of(px, "prob_b", pairs, &p->prob_b, &count);
+}
+
+static enum sdx_status prepare_classifier(struct sdx_prepare *px)
+{
+    struct svm *p = SDX_PREPARE_NEW(px, struct svm);
+    if (!p) return px->cx->error.status;
+    struct sdx_ml_labels labels = labels_of(px->node);
+    p->labels = labels.count;
+    SDX_TRY(read_classifier(px, p));
+    p->first = sdx_prepare_alloc(px, ((size_t)p->classes + 1) * sizeof *p->first);
+    struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
+    if (!p->first || !index) return px->cx->error.status;
+    for (int64_t c = 0; p->vectors && c < p->classes; c++)
+        p->first[c + 1] = p->first[c] + p->per_class[c];
+    p->columns_out = classifier_columns(px->node);
+    struct sdx_tensor *in = px->in[0], *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
+    double work = (double)p->rows * (double)(p->vectors + p->classes) * (double)(p->columns + 8);
+    int64_t parts = sdx_prepare_parts(work, 32768, p->rows > 0 ? p->rows : 1);
+    struct room room;
+    SDX_TRY(sdx_prepare_step_on(px, "svm", run_classifier, p, parts, lay_out(p, NULL, &room), 1,
+                                &in, 2, out));
+    return sdx_ml_add_labels(px, 0, &labels, index);
+}
+
+static enum sdx_status infer_regressor(struct sdx_infer *ix)
+{
+    return sdx_ml_infer_rows(ix, SDX_F32, 1);
+}
+
+static enum sdx_status infer_classifier(struct sdx_infer *ix)
+{
+    bool strings = labels_of(ix->node).strings != NULL;
+    return sdx_ml_infer_classifier(ix, strings, classifier_columns(ix->node));
+}
+
+static const struct sdx_op ops[] = {
+    {"SVMClassifier", 1, 0, infer_classifier, KERNEL(prepare_classifier)},
+    {"SVMRegressor", 1, 0, infer_regressor, KERNEL(prepare_regressor)},
+};
+const struct sdx_op_family sdx_ops_ml_svm = FAMILY("ai.onnx.ml", ops);
