@@ -344,17 +344,11 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
     (void)part;
     const struct conv_q *p = step->params;
     struct sdx_qconv q = p->q;
-<<<<<<< HEAD
     q.zero_w = sdx_qfacts_view(p->facts ? p->facts : step->in[1]->data, 1, q.shape.oc).zero_b;
-=======
-    const void *facts = p->facts ? p->facts : step->in[1]->data;
-    q.zero_w = sdx_qfacts_view(facts, 1, q.shape.oc).zero_b;
->>>>>>> robust
     sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
     return SDX_OK;
 }
 
-<<<<<<< HEAD
 /* Weights and their zero points are constant: packed once. */
 static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
                                        size_t size, struct conv_q *p)
@@ -369,25 +363,6 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
     struct pack_q arg = {&q, px->in[w]->data};
     int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed,
                       (int64_t)sdx_hash_bytes(zeros, (size_t)oc * sizeof *zeros, 3)};
-=======
-/* Packs the weights now; `zero` (may be NULL) is constant. */
-static enum sdx_status pack_now_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
-                                  struct conv_q *p, size_t size)
-{
-    struct sdx_qconv q = p->q;
-    struct pack_q arg = {&q, px->in[w]->data};
-    uint64_t hash = 0;
-    if (zero) {
-        int32_t *each = sdx_prepare_alloc(px, (size_t)q.shape.oc * sizeof *each);
-        if (!each) return SDX_FAIL_MEMORY(px->cx);
-        for (int64_t i = 0; i < q.shape.oc; i++) {
-            each[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
-            hash = (hash ^ (uint32_t)each[i]) * 0x100000001b3;
-        }
-        q.zero_w = each;
-    }
-    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed, (int64_t)hash};
->>>>>>> robust
     p->packed =
         sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 4), size, pack_conv_q, &arg);
     return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
@@ -412,14 +387,9 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     source->columns = s->oc;
     SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
     size_t size = sdx_qconv_packed_size(&p->q);
-<<<<<<< HEAD
     const struct sdx_tensor *zero = source->zero_b;
     if (px->in[w]->is_constant && (!zero || zero->is_constant)) {
         SDX_TRY(pack_constant_q(px, w, zero, size, p));
-=======
-    if (px->in[w]->is_constant && (!source->zero_b || source->zero_b->is_constant)) {
-        SDX_TRY(pack_now_q(px, w, source->zero_b, p, size));
->>>>>>> robust
     } else {
         struct sdx_tensor *from[] = {px->in[w], facts};
         packed = byte_temp(px, size);
