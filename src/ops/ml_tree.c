@@ -246,7 +246,7 @@ static enum sdx_status set_base(struct sdx_prepare *px, struct trees *p)
     p->base = sdx_prepare_alloc(px, (size_t)p->targets * sizeof *p->base);
     if (!p->base) return px->cx->error.status;
     for (int64_t t = 0; t < p->targets; t++)
-        p->base[t] = base[count == 1 ? 0 : t];
+        p->base[t] = count > 1 ? base[t] : p->only_class < 0 || p->only_class == t ? base[0] : 0;
     return SDX_OK;
 }
 
