@@ -73,10 +73,8 @@ enum sdx_status sdx_import_type(struct sdx_import *im, int32_t graph,
         [SDX_TYPE_OPTIONAL] = SDX_KIND_OPTIONAL, [SDX_TYPE_SPARSE] = SDX_KIND_SPARSE,
         [SDX_TYPE_OPAQUE] = SDX_KIND_NONE};
     *to = (struct sdx_type){.kind = SDX_KIND_NONE};
-    if (!from || from->which == SDX_TYPE_NONE) return SDX_OK;
-    if (from->which == SDX_TYPE_OPAQUE)
-        return SDX_FAIL(im->cx, SDX_NOT_SUPPORTED, "opaque type \"%.*s\" is not supported",
-                        SDX_STR_ARG(from->opaque_name));
+    /* Opaque values go from one custom operator to another; nothing is known of them. */
+    if (!from || from->which == SDX_TYPE_NONE || from->which == SDX_TYPE_OPAQUE) return SDX_OK;
     bool typed = from->which == SDX_TYPE_TENSOR || from->which == SDX_TYPE_SPARSE ||
                  from->which == SDX_TYPE_MAP;
     if (typed && from->elem_type != 0 && !sdx_dtype_is_valid(from->elem_type))

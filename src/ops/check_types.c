@@ -9,12 +9,23 @@
 
 enum { PLACE_TEXT = 480, TYPE_TEXT = 256, VARIABLES_MAX = 64 };
 
+struct node_state {
+    const struct sdx_schema *schema; /* NULL: none known */
+    bool is_reported;
+};
+
 struct check_types {
     struct sdx_context *cx;
     struct sdx_ir *ir;
     struct sdx_faults *faults;
-    uint8_t **reported; /* of each graph, of each node */
+    struct node_state **nodes; /* of each graph, of each node */
 };
+
+static struct node_state *state_of(struct check_types *c, const struct sdx_ir_graph *graph,
+                                   const struct sdx_ir_node *node)
+{
+    return &c->nodes[graph - c->ir->graphs][node - graph->nodes];
+}
 
 static void fault(struct check_types *c, const char *line)
 {
@@ -34,7 +45,7 @@ static void node_fault(struct check_types *c, const struct sdx_ir_graph *graph,
     snprintf(line, sizeof(line), "%s: %s", sdx_ir_node_describe(graph, node, place, sizeof(place)),
              text);
     fault(c, line);
-    c->reported[graph - c->ir->graphs][node - graph->nodes] = 1;
+    state_of(c, graph, node)->is_reported = true;
 }
 
 /* "tensor(float), tensor(double), ..." of the tensor types in the set. */
@@ -72,18 +83,26 @@ struct variables {
     const char *name[VARIABLES_MAX];
 };
 
+/* Is the type of an input or output (`what`) in the parameter's set? */
+static bool check_allowed(struct check_types *c, const struct sdx_ir_graph *graph,
+                          const struct sdx_ir_node *node, const struct sdx_schema_param *param,
+                          const struct sdx_type *type, const char *what)
+{
+    char found[TYPE_TEXT], expected[TYPE_TEXT], text[SDX_ERROR_TEXT];
+    if (sdx_schema_allows(&sdx_schema_typesets[param->types], type)) return true;
+    describe_types(&sdx_schema_typesets[param->types], expected, sizeof(expected));
+    snprintf(text, sizeof(text), "%s %s is %s, expected %s", what, param->name,
+             sdx_ir_type_describe(c->ir, type, found, sizeof(found)), expected);
+    node_fault(c, graph, node, text);
+    return false;
+}
+
 static bool check_input(struct check_types *c, const struct sdx_ir_graph *graph,
                         const struct sdx_ir_node *node, const struct sdx_schema_param *param,
                         const struct sdx_type *type, struct variables *vars)
 {
     char found[TYPE_TEXT], expected[TYPE_TEXT], text[SDX_ERROR_TEXT];
-    if (!sdx_schema_allows(&sdx_schema_typesets[param->types], type)) {
-        describe_types(&sdx_schema_typesets[param->types], expected, sizeof(expected));
-        snprintf(text, sizeof(text), "input %s is %s, expected %s", param->name,
-                 sdx_ir_type_describe(c->ir, type, found, sizeof(found)), expected);
-        node_fault(c, graph, node, text);
-        return false;
-    }
+    if (!check_allowed(c, graph, node, param, type, "input")) return false;
     int v = param->variable;
     if (v < 0 || v >= VARIABLES_MAX || (param->option & SDX_PARAM_HETEROGENEOUS)) return true;
     if (!vars->type[v] || vars->type[v]->kind == SDX_KIND_NONE) {
@@ -102,8 +121,7 @@ static bool check_input(struct check_types *c, const struct sdx_ir_graph *graph,
 static void check_node(struct check_types *c, const struct sdx_ir_graph *graph,
                        const struct sdx_ir_node *node)
 {
-    const struct sdx_schema *schema =
-        sdx_schema_find(node->domain, node->op_type, node->opset, NULL);
+    const struct sdx_schema *schema = state_of(c, graph, node)->schema;
     struct variables vars = {{NULL}, {NULL}};
     if (!schema) return;
     for (int32_t i = 0; i < node->count_inputs; i++) {
@@ -112,15 +130,23 @@ static void check_node(struct check_types *c, const struct sdx_ir_graph *graph,
         const struct sdx_type *type = &graph->values[node->inputs[i]].type;
         if (!check_input(c, graph, node, param, type, &vars)) return;
     }
+    for (int32_t i = 0; i < node->count_outputs; i++) {
+        const struct sdx_schema_param *param = sdx_schema_output(schema, i);
+        if (!param || node->outputs[i] < 0) continue;
+        const struct sdx_type *type = &graph->values[node->outputs[i]].type;
+        if (!check_allowed(c, graph, node, param, type, "output")) return;
+    }
 }
 
 static void check_inputs_of_all(struct check_types *c)
 {
     for (int32_t g = 0; g < c->ir->count_graphs; g++) {
         const struct sdx_ir_graph *graph = &c->ir->graphs[g];
-        for (int32_t n = 0; n < graph->count_nodes; n++)
-            if (!graph->nodes[n].is_dead && !c->reported[g][n])
-                check_node(c, graph, &graph->nodes[n]);
+        for (int32_t n = 0; n < graph->count_nodes; n++) {
+            const struct sdx_ir_node *node = &graph->nodes[n];
+            if (!node->is_dead && !state_of(c, graph, node)->is_reported)
+                check_node(c, graph, node);
+        }
     }
 }
 
@@ -129,19 +155,29 @@ static bool take_fault(void *user, struct sdx_context *cx, const struct sdx_ir_g
 {
     struct check_types *c = user;
     if (cx->error.status == SDX_OUT_OF_MEMORY) return false;
-    if (!c->reported[graph - c->ir->graphs][node - graph->nodes])
-        node_fault(c, graph, node, cx->error.text);
+    if (!state_of(c, graph, node)->is_reported) node_fault(c, graph, node, cx->error.text);
     return true;
+}
+
+static enum sdx_status find_schemas(struct check_types *c)
+{
+    for (int32_t g = 0; g < c->ir->count_graphs; g++) {
+        const struct sdx_ir_graph *graph = &c->ir->graphs[g];
+        c->nodes[g] = sdx_mem_calloc(c->cx->mem, SDX_MEM_MODEL, (size_t)graph->count_nodes,
+                                     sizeof(struct node_state));
+        if (!c->nodes[g]) return SDX_FAIL_MEMORY(c->cx);
+        for (int32_t n = 0; n < graph->count_nodes; n++) {
+            const struct sdx_ir_node *node = &graph->nodes[n];
+            c->nodes[g][n].schema = sdx_schema_find(node->domain, node->op_type, node->opset, NULL);
+        }
+    }
+    return SDX_OK;
 }
 
 static enum sdx_status check_types(struct check_types *c)
 {
     struct sdx_context child;
-    for (int32_t g = 0; g < c->ir->count_graphs; g++) {
-        c->reported[g] =
-            sdx_mem_calloc(c->cx->mem, SDX_MEM_MODEL, (size_t)c->ir->graphs[g].count_nodes, 1);
-        if (!c->reported[g]) return SDX_FAIL_MEMORY(c->cx);
-    }
+    SDX_TRY(find_schemas(c));
     check_inputs_of_all(c);
     /* Inference has an error text of its own, so that the first fault stays in ours. */
     sdx_context_init_child(&child, c->cx);
@@ -160,12 +196,11 @@ enum sdx_status sdx_check_types(struct sdx_context *cx, struct sdx_ir *ir,
 {
     struct check_types c = {.cx = cx, .ir = ir, .faults = faults};
     int64_t before = faults->count;
-    c.reported =
-        sdx_mem_calloc(cx->mem, SDX_MEM_MODEL, (size_t)ir->count_graphs, sizeof(*c.reported));
-    if (!c.reported) return SDX_FAIL_MEMORY(cx);
+    c.nodes = sdx_mem_calloc(cx->mem, SDX_MEM_MODEL, (size_t)ir->count_graphs, sizeof(*c.nodes));
+    if (!c.nodes) return SDX_FAIL_MEMORY(cx);
     enum sdx_status status = check_types(&c);
     for (int32_t g = 0; g < ir->count_graphs; g++)
-        sdx_mem_free(cx->mem, c.reported[g]);
-    sdx_mem_free(cx->mem, c.reported);
+        sdx_mem_free(cx->mem, c.nodes[g]);
+    sdx_mem_free(cx->mem, c.nodes);
     return status == SDX_OK && faults->count > before ? SDX_BAD_MODEL : status;
 }

@@ -90,8 +90,8 @@ static enum sdx_status concat_ints(struct sdx_infer *ix)
     int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX], n = 0;
     bool any = false;
     const struct sdx_type *t = &ix->out[0];
-    if (ix->shapes_only || !t->has_shape || t->rank != 1 || t->dims[0] < 0 || t->dims[0] > SDX_MOVE_INTS_MAX
-        || !sdx_dtype_is_integer(t->dtype))
+    if (ix->shapes_only || !t->has_shape || t->rank != 1 || t->dims[0] < 0 ||
+        t->dims[0] > SDX_MOVE_INTS_MAX || !sdx_dtype_is_integer(t->dtype))
         return SDX_OK;
     for (int i = 0; i < ix->count_in; i++) {
         struct sdx_ints in;
@@ -134,8 +134,7 @@ static enum sdx_status infer_concat(struct sdx_infer *ix)
         if (r >= 0) rank = r;
     }
     if (rank < 0) return SDX_OK;
-    if (rank == 0)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: scalars cannot be concatenated");
+    if (rank == 0) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: scalars cannot be concatenated");
     SDX_TRY(concat_axis(ix, rank, &axis));
     int64_t dims[SDX_RANK_MAX];
     for (int j = 0; j < rank; j++)
@@ -182,8 +181,7 @@ static enum sdx_status prepare_concat(struct sdx_prepare *px)
 /* ---- Split ---- */
 
 /* Lengths of the outputs on an axis of length n (may be unknown). *known false: not known. */
-static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *lengths,
-                                     bool *known)
+static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *lengths, bool *known)
 {
     int count = ix->count_out;
     int64_t given = 0;
@@ -235,8 +233,8 @@ static enum sdx_status split_ints(struct sdx_infer *ix, const int64_t *lengths)
 {
     struct sdx_ints in;
     int64_t at = 0;
-    if (ix->shapes_only || !sdx_infer_ints(ix, 0, &in) || in.rank != 1
-        || in.count > SDX_MOVE_INTS_MAX)
+    if (ix->shapes_only || !sdx_infer_ints(ix, 0, &in) || in.rank != 1 ||
+        in.count > SDX_MOVE_INTS_MAX)
         return SDX_OK;
     for (int k = 0; k < ix->count_out; at += lengths[k++])
         SDX_TRY(sdx_infer_set_ints(ix, k, 1, lengths[k], in.v + at, in.sym ? in.sym + at : NULL));

@@ -160,10 +160,10 @@ static enum sdx_status infer_loop(struct sdx_infer *ix)
     for (int k = 0; k < ix->count_out; k++) {
         if (k >= carried)
             SDX_TRY(stacked_type(ix, &out[1 + k], -1, 0, &ix->out[k]));
-        else if (2 + k < ix->count_in && ix->in[2 + k])
+        else if (2 + k < ix->count_in && ix->in[2 + k] && ix->in[2 + k]->kind == out[1 + k].kind)
             SDX_TRY(unite_types(ix, ix->in[2 + k], &out[1 + k], &ix->out[k]));
         else
-            ix->out[k] = out[1 + k];
+            ix->out[k] = out[1 + k]; /* an optional may go in and its content come out */
     }
     return SDX_OK;
 }
@@ -187,9 +187,13 @@ struct loop {
 static struct sdx_tensor scalar_view(void *value, int dtype, int rank)
 {
     static const int64_t one[SDX_RANK_INLINE] = {1, 1, 1, 1, 1, 1};
-    return (struct sdx_tensor){.data = value, .dims = one, .count = 1,
-                               .bytes = dtype == SDX_BOOL ? 1 : 8, .rank = rank,
-                               .kind = SDX_KIND_TENSOR, .dtype = (uint8_t)dtype};
+    return (struct sdx_tensor){.data = value,
+                               .dims = one,
+                               .count = 1,
+                               .bytes = dtype == SDX_BOOL ? 1 : 8,
+                               .rank = rank,
+                               .kind = SDX_KIND_TENSOR,
+                               .dtype = (uint8_t)dtype};
 }
 
 static enum sdx_status loop_init(struct sdx_exec *x, const struct sdx_step *step, struct loop *l)
@@ -289,9 +293,9 @@ static enum sdx_status prepare_loop(struct sdx_prepare *px)
 struct scan_params {
     struct sdx_body *body;
     const struct sdx_ir_graph *graph;
-    int first;                  /* input where the states begin: 1 in version 8 */
+    int first;                   /* input where the states begin: 1 in version 8 */
     int states, inputs, outputs; /* states; scanned inputs; scan outputs */
-    bool batched;               /* version 8: axis 0 is a batch, axis 1 the sequence */
+    bool batched;                /* version 8: axis 0 is a batch, axis 1 the sequence */
     const int64_t *axes_in, *axes_out, *reverse_in, *reverse_out; /* NULL: all 0 */
     int64_t n_axes_in, n_axes_out, n_reverse_in, n_reverse_out;
 };
@@ -320,9 +324,9 @@ static enum sdx_status scan_read(struct sdx_context *cx, const struct sdx_ir *ir
         p->axes_in = sdx_ir_attr_ints(n, "scan_input_axes", &p->n_axes_in);
         p->axes_out = sdx_ir_attr_ints(n, "scan_output_axes", &p->n_axes_out);
     }
-    if (!p->graph || p->inputs < 1 || p->states < 0 || p->outputs < 0
-        || p->graph->count_inputs != p->states + p->inputs
-        || p->graph->count_outputs != p->states + p->outputs)
+    if (!p->graph || p->inputs < 1 || p->states < 0 || p->outputs < 0 ||
+        p->graph->count_inputs != p->states + p->inputs ||
+        p->graph->count_outputs != p->states + p->outputs)
         return SDX_FAIL(cx, SDX_BAD_MODEL,
                         "Scan: %d states, %d scanned inputs, %d outputs do not fit the body",
                         p->states, p->inputs, p->outputs);
@@ -374,8 +378,8 @@ static enum sdx_status infer_scan(struct sdx_infer *ix)
         if (k < p.states && ix->in[k])
             SDX_TRY(unite_types(ix, ix->in[k], &out[k], &ix->out[k]));
         else if (k >= p.states)
-            SDX_TRY(stacked_type(ix, &out[k], trips,
-                                 entry(p.axes_out, p.n_axes_out, k - p.states), &ix->out[k]));
+            SDX_TRY(stacked_type(ix, &out[k], trips, entry(p.axes_out, p.n_axes_out, k - p.states),
+                                 &ix->out[k]));
     }
     return SDX_OK;
 }
@@ -411,8 +415,8 @@ static enum sdx_status scan_init(struct sdx_exec *x, const struct scan_params *p
     s->length = -1;
     s->slices = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)p->inputs + 1, sizeof(*s->slices));
     s->stacks = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)p->outputs + 1, sizeof(*s->stacks));
-    s->in = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)(p->states + p->inputs) + 1,
-                           sizeof(*s->in));
+    s->in =
+        sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)(p->states + p->inputs) + 1, sizeof(*s->in));
     SDX_TRY(sdx_carried_init(&s->states, x->cx, p->states));
     if (!s->slices || !s->stacks || !s->in) return SDX_FAIL_MEMORY(x->cx);
     for (int i = 0; i < p->states; i++)
@@ -603,8 +607,8 @@ static enum sdx_status infer_sequence_map(struct sdx_infer *ix)
     const struct sdx_type *out = NULL;
     SDX_TRY(ix->body(ix, a->graph, ix->count_in, in, &out));
     for (int k = 0; k < ix->count_out; k++)
-        ix->out[k] = (struct sdx_type){.kind = SDX_KIND_SEQUENCE, .dtype = out[k].dtype,
-                                       .elem = &out[k]};
+        ix->out[k] =
+            (struct sdx_type){.kind = SDX_KIND_SEQUENCE, .dtype = out[k].dtype, .elem = &out[k]};
     return SDX_OK;
 }
 
@@ -636,8 +640,8 @@ static enum sdx_status map_trips(struct sdx_exec *x, const struct sdx_step *step
     }
     for (int k = 0; k < step->count_out; k++) {
         int dtype = count ? items[k * count]->dtype : declared_output(p->graph, k)->dtype;
-        SDX_TRY(sdx_exec_output_items(x, step, k, SDX_KIND_SEQUENCE, dtype, count,
-                                      items + k * count));
+        SDX_TRY(
+            sdx_exec_output_items(x, step, k, SDX_KIND_SEQUENCE, dtype, count, items + k * count));
     }
     return SDX_OK;
 }
@@ -653,8 +657,7 @@ static enum sdx_status run_sequence_map(struct sdx_exec *x, const struct sdx_ste
     const struct sdx_tensor **in =
         sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)step->count_in + 1, sizeof(*in));
     struct sdx_tensor **items = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, sizeof(*items));
-    enum sdx_status status =
-        in && items ? map_trips(x, step, in, items) : SDX_FAIL_MEMORY(x->cx);
+    enum sdx_status status = in && items ? map_trips(x, step, in, items) : SDX_FAIL_MEMORY(x->cx);
     for (int64_t i = 0; items && i < n; i++)
         sdx_tensor_release(items[i]);
     sdx_mem_free(mem, items);

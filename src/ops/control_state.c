@@ -27,9 +27,9 @@ void sdx_carried_deinit(struct sdx_carried *c)
 
 static bool fits(const struct sdx_tensor *own, const struct sdx_tensor *from)
 {
-    return own && own->kind == SDX_KIND_TENSOR && from->kind == SDX_KIND_TENSOR
-           && own->dtype == from->dtype && own->dtype != SDX_STRING
-           && sdx_dims_equal(own->dims, own->rank, from->dims, from->rank);
+    return own && own->kind == SDX_KIND_TENSOR && from->kind == SDX_KIND_TENSOR &&
+           own->dtype == from->dtype && own->dtype != SDX_STRING &&
+           sdx_dims_equal(own->dims, own->rank, from->dims, from->rank);
 }
 
 /* Does `from` lie in the memory of a value of ours other than number k? */
@@ -120,8 +120,8 @@ static enum sdx_status stack_grow(struct sdx_stack *s)
     if (!data) return SDX_FAIL_MEMORY(s->cx);
     s->data = data;
     if (s->dtype == SDX_STRING) {
-        struct sdx_tensor **texts = sdx_mem_realloc(s->cx->mem, SDX_MEM_SCRATCH, s->texts,
-                                                    (size_t)wanted * sizeof(*texts));
+        struct sdx_tensor **texts =
+            sdx_mem_realloc(s->cx->mem, SDX_MEM_SCRATCH, s->texts, (size_t)wanted * sizeof(*texts));
         if (!texts) return SDX_FAIL_MEMORY(s->cx);
         s->texts = texts;
     }
@@ -288,8 +288,8 @@ enum sdx_status sdx_slice_set(struct sdx_slice *s, int64_t t)
         if (i != s->axis) src[j++] = own[i];
     sdx_move_strides(s->head.rank, s->dims, dst);
     struct sdx_move m;
-    sdx_move_init(&m, sdx_move_size(from->dtype), s->head.rank, s->dims, src, dst,
-                  t * own[s->axis], 0);
+    sdx_move_init(&m, sdx_move_size(from->dtype), s->head.rank, s->dims, src, dst, t * own[s->axis],
+                  0);
     sdx_move_run(&m, from->data, s->buffer, 0, m.units);
     return SDX_OK;
 }

@@ -93,8 +93,8 @@ static void place_sample(const struct params *p, const double *position, double 
                         tap_rest /= s->kernel[a];                                                  \
                         pixel_rest /= s->out[a];                                                   \
                         position[i] =                                                              \
-                            (double)(o * s->stride[a] + k * s->dilation[a] - s->pad_begin[a])      \
-                            + (double)offset[(slot * p->axes + i) * p->out_plane + pixel];         \
+                            (double)(o * s->stride[a] + k * s->dilation[a] - s->pad_begin[a]) +    \
+                            (double)offset[(slot * p->axes + i) * p->out_plane + pixel];           \
                     }                                                                              \
                     place_sample(p, position, m, &at);                                             \
                     for (int64_t k = c; k < last; k++) {                                           \

@@ -22,9 +22,9 @@ static enum sdx_status out_length(struct sdx_context *cx, const struct sdx_ir_no
     int64_t extent, full;
     *out = shape ? shape[i] : -1;
     if (w->kernel[i] < 0 || in < 0) return SDX_OK;
-    if (!sdx_window_extent(w, i, &extent)
-        || !sdx_mul_i64(in > 0 ? in - 1 : 0, w->stride[i], &full)
-        || !sdx_add_i64(full, extent + (extra ? extra[i] : 0), &full))
+    if (!sdx_window_extent(w, i, &extent) ||
+        !sdx_mul_i64(in > 0 ? in - 1 : 0, w->stride[i], &full) ||
+        !sdx_add_i64(full, extent + (extra ? extra[i] : 0), &full))
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
     if (in == 0) full = 0;
     bool is_same = w->auto_pad == SDX_PAD_SAME_UPPER || w->auto_pad == SDX_PAD_SAME_LOWER;
@@ -110,8 +110,7 @@ static enum sdx_status infer_conv_transpose(struct sdx_infer *ix)
                         NAME(ix->node), sdx_infer_rank(ix, 1), rank);
     SDX_TRY(shape_out(ix->cx, ix->node, rank, sdx_infer_dims(ix, 0), dims_w, &w, out));
     const int64_t *bias = sdx_infer_dims(ix, 2);
-    if (bias
-        && (sdx_infer_rank(ix, 2) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))
+    if (bias && (sdx_infer_rank(ix, 2) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
                         NAME(ix->node), (long long)out[1]);
     return sdx_infer_set_dims(ix, 0, rank, out);
@@ -196,8 +195,8 @@ struct conv_step {
 static bool same_shape(const struct phase *a, const struct phase *b)
 {
     for (int i = 0; i < 3; i++)
-        if (a->axes[i].count != b->axes[i].count || a->axes[i].taps != b->axes[i].taps
-            || a->axes[i].begin != b->axes[i].begin || a->axes[i].dilation != b->axes[i].dilation)
+        if (a->axes[i].count != b->axes[i].count || a->axes[i].taps != b->axes[i].taps ||
+            a->axes[i].begin != b->axes[i].begin || a->axes[i].dilation != b->axes[i].dilation)
             return false;
     return true;
 }
@@ -272,19 +271,19 @@ static void gather_weights(const struct params *p, const struct batch_conv *c, c
                 for (int64_t i = a[0].taps - 1; i >= 0; i--)
                     for (int64_t j = a[1].taps - 1; j >= 0; j--)
                         for (int64_t k = a[2].taps - 1; k >= 0; k--)
-                            *to++ = from[((a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap
-                                          + j * a[1].tap_step)
-                                             * t->kernel[2]
-                                         + a[2].tap + k * a[2].tap_step];
+                            *to++ = from[((a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap +
+                                          j * a[1].tap_step) *
+                                             t->kernel[2] +
+                                         a[2].tap + k * a[2].tap_step];
             }
     }
 }
 
 static size_t gathered_size(const struct batch_conv *c)
 {
-    return (size_t)(c->s.oc * (c->s.ic / c->s.groups) * c->s.kernel[0] * c->s.kernel[1]
-                    * c->s.kernel[2])
-           * sizeof(float);
+    return (size_t)(c->s.oc * (c->s.ic / c->s.groups) * c->s.kernel[0] * c->s.kernel[1] *
+                    c->s.kernel[2]) *
+           sizeof(float);
 }
 
 struct pack_arg {
@@ -341,15 +340,15 @@ static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step 
         const float *from = NULL;
         if (phase->group >= 0) {
             const struct batch_conv *c = &p->convs[phase->group];
-            from = (const float *)step->in[1 + phase->group]->data
-                   + ((n * t->oc + oc) * c->slots + phase->slot) * a[0].count * a[1].count
-                         * a[2].count;
+            from =
+                (const float *)step->in[1 + phase->group]->data +
+                ((n * t->oc + oc) * c->slots + phase->slot) * a[0].count * a[1].count * a[2].count;
         }
         for (int64_t i = 0; i < a[0].count; i++)
             for (int64_t j = 0; j < a[1].count; j++) {
-                float *to = y
-                            + ((a[0].first + i * s[0]) * out[1] + a[1].first + j * s[1]) * out[2]
-                            + a[2].first;
+                float *to = y +
+                            ((a[0].first + i * s[0]) * out[1] + a[1].first + j * s[1]) * out[2] +
+                            a[2].first;
                 for (int64_t k = 0; k < a[2].count; k++)
                     to[k * s[2]] = from ? from[k] + bias : bias;
                 if (from) from += a[2].count;
@@ -373,8 +372,8 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
         int64_t form[2 + 21] = {g, c->slots};
         int64_t at = 2;
         for (int i = 0; i < 3; i++) {
-            const int64_t axis[] = {c->s.in[i],         c->s.out[i],        c->s.kernel[i],
-                                    p->t.stride[i],     p->t.dilation[i],   c->s.pad_begin[i],
+            const int64_t axis[] = {c->s.in[i],       c->s.out[i],      c->s.kernel[i],
+                                    p->t.stride[i],   p->t.dilation[i], c->s.pad_begin[i],
                                     p->t.pad_begin[i]};
             memcpy(form + at, axis, sizeof axis);
             at += SDX_COUNT_OF(axis);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Einsum. Operands are taken pairwise from the left. A pair becomes a batched matrix product: labels
- * of both and of the result are the batch, those summed are K, the others rows and columns; an
- * operand whose labels do not lie as the product needs is copied first. Pairs with tiny matrices,
- * and single operands, go through plain loops over labels. */
+ * Einsum. Operands are taken pairwise from the left. A pair becomes a batched matrix product:
+ * labels of both and of the result are the batch, those summed are K, the others rows and columns;
+ * an operand whose labels do not lie as the product needs is copied first. Pairs with tiny
+ * matrices, and single operands, go through plain loops over labels. */
 #include "ops/product.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + SDX_RANK_MAX, SMALL = 32 };
@@ -42,8 +42,7 @@ static bool read_letters(struct sdx_str text, int *letters, int *count, int *dot
     for (size_t i = 0; i < text.len; i++) {
         if (text.ptr[i] == ' ') continue;
         if (text.ptr[i] == '.') {
-            if (*dots >= 0 || text.len - i < 3 || memcmp(text.ptr + i, "...", 3) != 0)
-                return false;
+            if (*dots >= 0 || text.len - i < 3 || memcmp(text.ptr + i, "...", 3) != 0) return false;
             *dots = *count;
             i += 2;
             continue;
@@ -129,9 +128,9 @@ static enum sdx_status parse(struct sdx_context *cx, struct sdx_str text, int co
         }
     }
     if (is_explicit) {
-        if (!read_letters(rest, letters, &n, &dots)
-            || !expand(letters, n, dots, eq->ellipsis, eq->ellipsis, &eq->out)
-            || (dots < 0 && eq->ellipsis > 0))
+        if (!read_letters(rest, letters, &n, &dots) ||
+            !expand(letters, n, dots, eq->ellipsis, eq->ellipsis, &eq->out) ||
+            (dots < 0 && eq->ellipsis > 0))
             return bad(cx, text);
         bool twice[LABELS] = {false};
         for (int i = 0; i < eq->out.count; i++) {
@@ -163,8 +162,8 @@ static enum sdx_status infer_einsum(struct sdx_infer *ix)
         dims[i] = sdx_infer_dims(ix, i);
         if (ranks[i] < 0) return SDX_OK;
     }
-    SDX_TRY(parse(ix->cx, sdx_ir_attr_str(ix->node, "equation", ""), count, ranks, dims, terms,
-                  &eq));
+    SDX_TRY(
+        parse(ix->cx, sdx_ir_attr_str(ix->node, "equation", ""), count, ranks, dims, terms, &eq));
     int64_t out[SDX_RANK_MAX];
     for (int i = 0; i < eq.out.count; i++)
         out[i] = eq.dims[eq.out.labels[i]];
@@ -291,7 +290,8 @@ static enum sdx_status add_loops(struct sdx_prepare *px, const struct equation *
         is_out[label] = true;
         p->out[p->count_out] = eq->dims[label];
         for (int k = 0; k < 2; k++)
-            p->out_step[k][p->count_out] = views[k] && views[k]->has[label] ? views[k]->step[label] : 0;
+            p->out_step[k][p->count_out] =
+                views[k] && views[k]->has[label] ? views[k]->step[label] : 0;
         p->outputs *= eq->dims[label];
         p->count_out++;
     }
@@ -300,7 +300,8 @@ static enum sdx_status add_loops(struct sdx_prepare *px, const struct equation *
         if (!used || is_out[label] || eq->dims[label] == 1) continue;
         p->sum[p->count_sum] = eq->dims[label];
         for (int k = 0; k < 2; k++)
-            p->sum_step[k][p->count_sum] = views[k] && views[k]->has[label] ? views[k]->step[label] : 0;
+            p->sum_step[k][p->count_sum] =
+                views[k] && views[k]->has[label] ? views[k]->step[label] : 0;
         p->sums *= eq->dims[label];
         p->count_sum++;
     }
@@ -434,8 +435,7 @@ static int64_t volume(const struct equation *eq, const struct term *labels)
 
 /* Sums away what only this operand has and nobody wants. */
 static enum sdx_status drop_own(struct sdx_prepare *px, const struct equation *eq,
-                                const struct view *other, const struct term *wanted,
-                                struct view *v)
+                                const struct view *other, const struct term *wanted, struct view *v)
 {
     struct term keep = {0};
     bool kept[LABELS] = {false}, drops = false;
@@ -496,16 +496,16 @@ static enum sdx_status multiply(struct sdx_prepare *px, const struct equation *e
         SDX_TRY(add_loops(px, eq, &a, &b, &order, result->tensor));
     } else {
         int64_t length, unused;
-        if (!flatten(eq, &a, &r.rows, &length, &p.row_a)
-            || !flatten(eq, &a, &r.inner, &unused, &p.col_a))
+        if (!flatten(eq, &a, &r.rows, &length, &p.row_a) ||
+            !flatten(eq, &a, &r.inner, &unused, &p.col_a))
             SDX_TRY(copy_view(px, eq, &r.batch, &r.rows, &r.inner, &a));
-        if (!flatten(eq, &b, &r.inner, &length, &p.row_b)
-            || !flatten(eq, &b, &r.columns, &unused, &p.col_b))
+        if (!flatten(eq, &b, &r.inner, &length, &p.row_b) ||
+            !flatten(eq, &b, &r.columns, &unused, &p.col_b))
             SDX_TRY(copy_view(px, eq, &r.batch, &r.inner, &r.columns, &b));
-        if (!flatten(eq, &a, &r.rows, &length, &p.row_a)
-            || !flatten(eq, &a, &r.inner, &length, &p.col_a)
-            || !flatten(eq, &b, &r.inner, &length, &p.row_b)
-            || !flatten(eq, &b, &r.columns, &length, &p.col_b))
+        if (!flatten(eq, &a, &r.rows, &length, &p.row_a) ||
+            !flatten(eq, &a, &r.inner, &length, &p.col_a) ||
+            !flatten(eq, &b, &r.inner, &length, &p.row_b) ||
+            !flatten(eq, &b, &r.columns, &length, &p.col_b))
             return SDX_FAIL(px->cx, SDX_INTERNAL, "Einsum: a copied operand is not contiguous");
         p.a = a.tensor;
         p.b = b.tensor;
@@ -533,8 +533,8 @@ static enum sdx_status prepare_einsum(struct sdx_prepare *px)
         ranks[i] = px->in[i]->rank;
         dims[i] = px->in[i]->dims;
     }
-    SDX_TRY(parse(px->cx, sdx_ir_attr_str(px->node, "equation", ""), count, ranks, dims, terms,
-                  &eq));
+    SDX_TRY(
+        parse(px->cx, sdx_ir_attr_str(px->node, "equation", ""), count, ranks, dims, terms, &eq));
     if (px->out[0]->count == 0) return SDX_OK;
     struct view so_far = view_of(px->in[0], 0, &terms[0]);
     if (count == 1) return add_loops(px, &eq, &so_far, NULL, &eq.out, px->out[0]);

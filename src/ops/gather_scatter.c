@@ -32,7 +32,8 @@ static enum sdx_status gather_ints(struct sdx_infer *ix)
 {
     struct sdx_ints data, index;
     const struct sdx_type *t = &ix->out[0];
-    if (ix->shapes_only || !t->has_shape || t->rank > 1 || sdx_infer_rank(ix, 0) != 1) return SDX_OK;
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || sdx_infer_rank(ix, 0) != 1)
+        return SDX_OK;
     if (!sdx_infer_ints(ix, 0, &data) || !sdx_infer_ints(ix, 1, &index)) return SDX_OK;
     if (index.count > SDX_MOVE_INTS_MAX) return SDX_OK;
     int64_t v[SDX_MOVE_INTS_MAX], sym[SDX_MOVE_INTS_MAX];
@@ -364,12 +365,12 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
 
 struct nd_params {
     const char *op;
-    int k;                           /* length of a tuple */
-    int64_t dims[SDX_RANK_MAX];      /* of the axes the tuple addresses */
-    int64_t strides[SDX_RANK_MAX];   /* in slices */
+    int k;                         /* length of a tuple */
+    int64_t dims[SDX_RANK_MAX];    /* of the axes the tuple addresses */
+    int64_t strides[SDX_RANK_MAX]; /* in slices */
     int first_axis;
-    int64_t tuples, per_batch;       /* in all, and for one batch */
-    int64_t batch_slices, run;       /* slices of data a batch; elements of a slice */
+    int64_t tuples, per_batch; /* in all, and for one batch */
+    int64_t batch_slices, run; /* slices of data a batch; elements of a slice */
     size_t size;
     sdx_scatter_fn *reduce;
 };
@@ -491,8 +492,8 @@ static enum sdx_status check_scatter_nd(struct sdx_prepare *px)
     const struct sdx_tensor *data = px->in[0], *index = px->in[1], *updates = px->in[2];
     int64_t dims[2 * SDX_RANK_MAX];
     int n = 0;
-    if (data->rank < 1 || index->rank < 1 || index->dims[index->rank - 1] > data->rank
-        || index->dims[index->rank - 1] < 1)
+    if (data->rank < 1 || index->rank < 1 || index->dims[index->rank - 1] > data->rank ||
+        index->dims[index->rank - 1] < 1)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ScatterND: data of rank %d, tuples of %lld indices",
                         data->rank,
                         index->rank < 1 ? 0LL : (long long)index->dims[index->rank - 1]);
@@ -584,8 +585,8 @@ static enum sdx_status prepare_tensor_scatter(struct sdx_prepare *px)
     p->length = cache->dims[axis];
     p->count = px->in[1]->dims[axis];
     p->run = (size_t)product(cache->dims, axis + 1, cache->rank) * sdx_move_size(cache->dtype);
-    int64_t parts = sdx_prepare_parts((double)px->in[1]->bytes, 128 * 1024,
-                                      p->prefixes > 0 ? p->prefixes : 1);
+    int64_t parts =
+        sdx_prepare_parts((double)px->in[1]->bytes, 128 * 1024, p->prefixes > 0 ? p->prefixes : 1);
     return add_scatter(px, "tensor_scatter", run_tensor_scatter, p, parts);
 }
 

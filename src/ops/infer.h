@@ -47,7 +47,7 @@ struct sdx_infer {
 
 static inline bool sdx_infer_has(const struct sdx_infer *ix, int i)
 {
-    return i < ix->count_in && ix->in[i];
+    return i >= 0 && i < ix->count_in && ix->in[i];
 }
 static inline bool sdx_dim_known(int64_t d)
 {

@@ -136,8 +136,8 @@ int64_t sdx_move_parts(const struct sdx_move *m)
 
 #define STRIDED(type)                                                                              \
     for (int64_t i = 0; i < n; i++)                                                                \
-    memcpy(dst + i * step_dst * (int64_t)sizeof(type),                                             \
-           src + i * step_src * (int64_t)sizeof(type), sizeof(type))
+    memcpy(dst + i * step_dst * (int64_t)sizeof(type), src + i * step_src * (int64_t)sizeof(type), \
+           sizeof(type))
 
 static void copy_strided(size_t size, const char *src, int64_t step_src, char *dst,
                          int64_t step_dst, int64_t n)
@@ -291,8 +291,8 @@ static enum sdx_status run_set_strings(struct sdx_exec *x, const struct sdx_step
 
 static bool is_packed(const struct sdx_tensor *t)
 {
-    return t && t->kind == SDX_KIND_TENSOR && t->dtype != SDX_DTYPE_NONE
-           && sdx_dtype_bits((sdx_dtype)t->dtype) < 8;
+    return t && t->kind == SDX_KIND_TENSOR && t->dtype != SDX_DTYPE_NONE &&
+           sdx_dtype_bits((sdx_dtype)t->dtype) < 8;
 }
 
 static int64_t pack_parts(const struct sdx_tensor *t)
@@ -435,7 +435,8 @@ enum sdx_status sdx_move_infer_pass_ints(struct sdx_infer *ix)
 {
     struct sdx_ints v;
     const struct sdx_type *t = &ix->out[0];
-    if (ix->shapes_only || !t->has_shape || t->rank > 1 || !sdx_infer_ints(ix, 0, &v)) return SDX_OK;
+    if (ix->shapes_only || !t->has_shape || t->rank > 1 || !sdx_infer_ints(ix, 0, &v))
+        return SDX_OK;
     if (v.count > SDX_MOVE_INTS_MAX || (t->rank == 0 && v.count != 1)) return SDX_OK;
     return sdx_infer_set_ints(ix, 0, t->rank, v.count, v.v, v.sym);
 }

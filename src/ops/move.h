@@ -12,12 +12,12 @@ enum { SDX_MOVE_RANK = 2 * SDX_RANK_MAX };
 /* A copy of an n-dimensional box: dims with source and destination strides (elements, may be 0 or
  * negative for the source). Made once; run over units 0 .. units-1 in any split. */
 struct sdx_move {
-    size_t size;             /* bytes of an element */
-    int64_t src_at, dst_at;  /* first element */
-    int64_t block, blocks;   /* of the split axis */
-    int64_t units;           /* outer indices x blocks; 0: nothing to copy */
-    int32_t rank, outer;     /* axes 0 .. outer-1 are looped over; the rest is the inner kernel's */
-    int32_t kernel;          /* private */
+    size_t size;            /* bytes of an element */
+    int64_t src_at, dst_at; /* first element */
+    int64_t block, blocks;  /* of the split axis */
+    int64_t units;          /* outer indices x blocks; 0: nothing to copy */
+    int32_t rank, outer;    /* axes 0 .. outer-1 are looped over; the rest is the inner kernel's */
+    int32_t kernel;         /* private */
     int64_t dims[SDX_MOVE_RANK], src[SDX_MOVE_RANK], dst[SDX_MOVE_RANK];
 };
 void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dims,

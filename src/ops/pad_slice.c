@@ -58,12 +58,12 @@ static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, co
     }
     int64_t last = p->rank ? p->dims[p->rank - 1] : 0;
     const int64_t *table = p->rank ? p->table[p->rank - 1] : NULL;
-    while (p->inside_begin < last
-           && (table[p->inside_begin] < 0 || p->inside_begin < begin[p->rank - 1]))
+    while (p->inside_begin < last &&
+           (table[p->inside_begin] < 0 || p->inside_begin < begin[p->rank - 1]))
         p->inside_begin++;
     p->inside_end = p->inside_begin;
-    while (p->inside_end < last
-           && table[p->inside_end] == table[p->inside_begin] + p->inside_end - p->inside_begin)
+    while (p->inside_end < last &&
+           table[p->inside_end] == table[p->inside_begin] + p->inside_end - p->inside_begin)
         p->inside_end++;
     *out = p;
     return SDX_OK;
@@ -304,16 +304,16 @@ static bool slice_list(struct sdx_infer *ix, int i, struct sdx_ints *v, bool *gi
     return !*given || sdx_infer_ints(ix, i + 1, v);
 }
 
-/* Clamps as Python does; returns the number of elements. */
+/* Clamps start and end to the axis (the standard puts a start below the axis at 0 for negative steps
+ * too, unlike Python); returns the number of elements. */
 static int64_t slice_clamp(int64_t n, int64_t *start, int64_t end, int64_t step)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n, s = *start;
     if (s < 0) s += n;
     if (end < 0) end += n;
-    s = s < low ? low : s > high ? high : s;
-    if (step < 0 && s < 0) s = -1;
+    s = s < 0 ? 0 : s;
+    *start = s = s > high ? high : s;
     end = end < low ? low : end > high ? high : end;
-    *start = s;
     if (step > 0) return end > s ? (end - s - 1) / step + 1 : 0;
     if (step == INT64_MIN) return s > end ? 1 : 0;
     return s > end ? (s - end - 1) / -step + 1 : 0;
@@ -340,10 +340,11 @@ static enum sdx_status slice_check(struct sdx_infer *ix, const struct sdx_ints l
 {
     if (!given[0] || !given[1])
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: starts or ends are missing");
-    if (list[0].count != list[1].count || (given[2] && list[2].count != list[0].count)
-        || (given[3] && list[3].count != list[0].count))
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: starts, ends, axes and steps differ in "
-                                               "length");
+    if (list[0].count != list[1].count || (given[2] && list[2].count != list[0].count) ||
+        (given[3] && list[3].count != list[0].count))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "Slice: starts, ends, axes and steps differ in "
+                        "length");
     for (int64_t i = 0; given[3] && i < list[3].count; i++)
         if (!symbol_at(&list[3], i) && list[3].v[i] == 0)
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: step %lld is 0", (long long)i);
@@ -354,9 +355,9 @@ static enum sdx_status slice_ints(struct sdx_infer *ix, const struct sdx_ints li
                                   bool has_steps)
 {
     struct sdx_ints in;
-    if (ix->shapes_only || sdx_infer_rank(ix, 0) != 1 || !ix->out[0].has_shape || ix->out[0].dims[0] < 0
-        || ix->out[0].dims[0] > SDX_MOVE_INTS_MAX || list[0].count != 1
-        || !sdx_infer_ints(ix, 0, &in))
+    if (ix->shapes_only || sdx_infer_rank(ix, 0) != 1 || !ix->out[0].has_shape ||
+        ix->out[0].dims[0] < 0 || ix->out[0].dims[0] > SDX_MOVE_INTS_MAX || list[0].count != 1 ||
+        !sdx_infer_ints(ix, 0, &in))
         return SDX_OK;
     int64_t start = list[0].v[0], step = has_steps ? list[3].v[0] : 1, v[SDX_MOVE_INTS_MAX];
     int64_t sym[SDX_MOVE_INTS_MAX], n = slice_clamp(in.count, &start, list[1].v[0], step);
@@ -378,8 +379,7 @@ static enum sdx_status infer_slice(struct sdx_infer *ix)
     if (rank < 0) return SDX_OK;
     for (int i = 0; i < 4; i++)
         known[i] = slice_list(ix, i, &list[i], &given[i]);
-    if (!known[0] || !known[1] || !known[2] || !known[3])
-        return sdx_move_infer_rank(ix, 0, rank);
+    if (!known[0] || !known[1] || !known[2] || !known[3]) return sdx_move_infer_rank(ix, 0, rank);
     SDX_TRY(slice_check(ix, list, given));
     if (!given[2] && list[0].count > rank)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: %lld starts for a tensor of rank %d",
@@ -483,8 +483,8 @@ static enum sdx_status run_compress(struct sdx_exec *x, const struct sdx_step *s
             dst += run;
         }
     if (!texts) return SDX_OK;
-    enum sdx_status status = sdx_exec_output_strings(x, step, 0, (int)rank, dims,
-                                                     (const struct sdx_str *)(void *)texts);
+    enum sdx_status status =
+        sdx_exec_output_strings(x, step, 0, (int)rank, dims, (const struct sdx_str *)(void *)texts);
     sdx_mem_free(x->cx->mem, texts);
     return status;
 }

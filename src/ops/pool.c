@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pools over any number of spatial axes. A row of outputs is made in two sweeps: first the input
- * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows are
- * cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the padding. */
+ * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows
+ * are cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the
+ * padding. */
 #include <float.h>
 #include <math.h>
 
 #include "kernels/vec.h"
-#include "ops/op.h"
+#include "ops/shared.h"
 #include "ops/window.h"
 #include "tensor/convert.h"
 
@@ -16,7 +17,7 @@ enum kind { KIND_MAX, KIND_AVERAGE, KIND_LP };
 
 /* ---- inference ---- */
 
-static enum sdx_status infer_pool(struct sdx_infer *ix)
+enum sdx_status sdx_pool_infer(struct sdx_infer *ix)
 {
     struct sdx_window w;
     int rank = sdx_infer_rank(ix, 0);
@@ -33,7 +34,7 @@ static enum sdx_status infer_pool(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-static enum sdx_status infer_global(struct sdx_infer *ix)
+enum sdx_status sdx_global_pool_infer(struct sdx_infer *ix)
 {
     int rank = sdx_infer_rank(ix, 0);
     const int64_t *dims = sdx_infer_dims(ix, 0);
@@ -173,10 +174,10 @@ static int64_t rows_next(struct rows *r)
         }                                                                                          \
     }
 
-#define MAX_FLOAT(a, b)        ((b) > (a) || (b) != (b) ? (b) : (a))
-#define MAX_INT(a, b)          ((b) > (a) ? (b) : (a))
-#define ADD(a, b)              ((a) + (b))
-#define KEEP(p, r, o, sum)     (sum)
+#define MAX_FLOAT(a, b)           ((b) > (a) || (b) != (b) ? (b) : (a))
+#define MAX_INT(a, b)             ((b) > (a) ? (b) : (a))
+#define ADD(a, b)                 ((a) + (b))
+#define KEEP(p, r, o, sum)        (sum)
 #define MERGE_MAX_F32(p, x, y, n) sdx_vec()->f32_max(y, 1, x, 1, y, (size_t)(n))
 #define MERGE_ADD_F32(p, x, y, n) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)(n))
 #define MERGE_LOOP(expression)                                                                     \
@@ -349,8 +350,8 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
     p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
     parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
     for (int i = 0; i < SDX_COUNT_OF(table); i++)
-        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype
-            && table[i].has_index == has_index)
+        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
+            table[i].has_index == has_index)
             return sdx_prepare_step(px, table[i].name, table[i].run, p, parts,
                                     (size_t)p->in[p->w.rank - 1] * 8);
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
@@ -465,9 +466,9 @@ static enum sdx_status unpool_shape(struct sdx_context *cx, const struct sdx_ir_
         int64_t length = in[i + 2];
         out[i + 2] = -1;
         if (length < 0) continue;
-        if (!sdx_mul_i64(length - 1, w.stride[i], &length)
-            || !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length)
-            || length < 0)
+        if (!sdx_mul_i64(length - 1, w.stride[i], &length) ||
+            !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length) ||
+            length < 0)
             return SDX_FAIL(cx, SDX_BAD_MODEL, "MaxUnpool: axis %d has no possible length", i + 2);
         out[i + 2] = length;
     }
@@ -543,17 +544,17 @@ static enum sdx_status prepare_unpool(struct sdx_prepare *px)
 }
 
 static const struct sdx_op ops[] = {
-    {"MaxPool", 1, 0, infer_pool, KERNEL(prepare_max_pool), .cost = cost_pool,
+    {"MaxPool", 1, 0, sdx_pool_infer, KERNEL(prepare_max_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"AveragePool", 1, 0, infer_pool, KERNEL(prepare_average_pool), .cost = cost_pool,
+    {"AveragePool", 1, 0, sdx_pool_infer, KERNEL(prepare_average_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"LpPool", 1, 0, infer_pool, KERNEL(prepare_lp_pool), .cost = cost_pool,
+    {"LpPool", 1, 0, sdx_pool_infer, KERNEL(prepare_lp_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalMaxPool", 1, 0, infer_global, KERNEL(prepare_global_max), .cost = cost_global,
+    {"GlobalMaxPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_max), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
-    {"GlobalAveragePool", 1, 0, infer_global, KERNEL(prepare_global_average), .cost = cost_global,
-     .flags = SDX_OP_VIA_F32},
-    {"GlobalLpPool", 1, 0, infer_global, KERNEL(prepare_global_lp), .cost = cost_global,
+    {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average),
+     .cost = cost_global, .flags = SDX_OP_VIA_F32},
+    {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},
 };

@@ -156,11 +156,10 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     g.epilogue.b = p->act_b;
     if (step->in[2]) g.epilogue.bias_col = step->in[2]->data;
     if (step->in[3]) g.epilogue.bias_row = step->in[3]->data;
-    if (step->in[4])
-        g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
+    if (step->in[4]) g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
     if (s->packed) {
-        g.packed = (const float *)(s->packed
-                                   + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size);
+        g.packed =
+            (const float *)(s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size);
         sdx_gemm_f32_run(&g, r->m0, r->m1, r->n0, r->n1, scratch);
         return;
     }
@@ -214,7 +213,7 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
     {                                                                                              \
         const struct params *s = step->params;                                                     \
         const struct sdx_product *p = &s->p;                                                       \
-        struct sdx_split_range r = sdx_split_at(&s->split, part);                                                        \
+        struct sdx_split_range r = sdx_split_at(&s->split, part);                                  \
         for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {                      \
             const T *a = (const T *)step->in[0]->data + place(p->at_a, i);                         \
             const T *b = (const T *)step->in[1]->data + place(p->at_b, i);                         \
@@ -282,8 +281,8 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
-    int64_t form[] = {p->row_b, p->col_b, p->k, p->n, arg.count,
-                      sdx_pack_variant(arg.places, (int)arg.count)};
+    int64_t form[] = {p->row_b, p->col_b,  p->k,
+                      p->n,     arg.count, sdx_pack_variant(arg.places, (int)arg.count)};
     s->packed = sdx_prepare_pack(px, p->input_b, "gemm_f32", sdx_pack_variant(form, 6), size,
                                  pack_all, &arg);
     return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
@@ -294,8 +293,8 @@ static void merge_batch(struct sdx_product *p)
 {
     if (p->batch <= 1 || p->bias_row) return;
     for (int64_t i = 0; i < p->batch; i++)
-        if (place(p->at_b, i) != place(p->at_b, 0)
-            || place(p->at_a, i) != place(p->at_a, 0) + i * p->m * p->row_a)
+        if (place(p->at_b, i) != place(p->at_b, 0) ||
+            place(p->at_a, i) != place(p->at_a, 0) + i * p->m * p->row_a)
             return;
     if (place(p->at_a, 0) != 0 || place(p->at_b, 0) != 0) return;
     p->m *= p->batch;
@@ -344,20 +343,15 @@ enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_pro
     struct sdx_tensor *in[] = {p->a, p->b};
     switch (p->c->dtype) {
     case SDX_F32: return prepare_f32(px, s, parts);
-    case SDX_F64:
-        return sdx_prepare_step_on(px, "gemm_f64", run_f64, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_F64: return sdx_prepare_step_on(px, "gemm_f64", run_f64, s, parts, 0, 2, in, 1, &p->c);
     case SDX_U8:
-    case SDX_I8:
-        return sdx_prepare_step_on(px, "gemm_i8", run_i8, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_I8: return sdx_prepare_step_on(px, "gemm_i8", run_i8, s, parts, 0, 2, in, 1, &p->c);
     case SDX_U16:
-    case SDX_I16:
-        return sdx_prepare_step_on(px, "gemm_i16", run_i16, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_I16: return sdx_prepare_step_on(px, "gemm_i16", run_i16, s, parts, 0, 2, in, 1, &p->c);
     case SDX_U32:
-    case SDX_I32:
-        return sdx_prepare_step_on(px, "gemm_i32", run_i32, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_I32: return sdx_prepare_step_on(px, "gemm_i32", run_i32, s, parts, 0, 2, in, 1, &p->c);
     case SDX_U64:
-    case SDX_I64:
-        return sdx_prepare_step_on(px, "gemm_i64", run_i64, s, parts, 0, 2, in, 1, &p->c);
+    case SDX_I64: return sdx_prepare_step_on(px, "gemm_i64", run_i64, s, parts, 0, 2, in, 1, &p->c);
     default: break;
     }
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",

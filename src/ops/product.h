@@ -32,8 +32,8 @@ SDX_MUST_CHECK enum sdx_status sdx_product_places(struct sdx_prepare *px, int ra
                                                   int64_t elements, int64_t count,
                                                   const int64_t **at);
 
-/* How `batch` products of m x n are split into parts, from shapes only: whole products when there are
- * many, otherwise blocks of rows and columns of one. */
+/* How `batch` products of m x n are split into parts, from shapes only: whole products when there
+ * are many, otherwise blocks of rows and columns of one. */
 struct sdx_split {
     int64_t batch, m, n, step_m, step_n; /* columns are cut at multiples of step_n */
     int64_t split_m, split_n, per_part;

@@ -104,8 +104,8 @@ static enum sdx_status run(struct sdx_exec *x, const struct sdx_step *step, int6
     const struct params *s = step->params;
     const struct sdx_qproduct *p = &s->p;
     struct sdx_split_range r = sdx_split_at(&s->split, part);
-    struct sdx_qfacts facts = sdx_qfacts_view(s->facts ? s->facts : step->in[2]->data,
-                                              p->facts.rows, p->facts.columns);
+    struct sdx_qfacts facts =
+        sdx_qfacts_view(s->facts ? s->facts : step->in[2]->data, p->facts.rows, p->facts.columns);
     if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
     for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
         run_one(s, step, &facts, i, &r, x->scratch);
@@ -124,7 +124,8 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     const struct sdx_qproduct *p = &arg->s->p;
     for (int64_t i = 0; i < arg->count; i++)
         sdx_qgemm_pack((const char *)p->b->data + place(p->at_b, i), p->b->dtype == SDX_I8,
-                       p->row_b, p->col_b, p->k, p->n, (char *)dst + (size_t)i * arg->s->packed_size);
+                       p->row_b, p->col_b, p->k, p->n,
+                       (char *)dst + (size_t)i * arg->s->packed_size);
     return SDX_OK;
 }
 
@@ -159,12 +160,13 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
         struct pack_arg arg = {s, p->at_b ? p->batch : 1};
         s->packed_size = round_64(sdx_qgemm_packed_size(p->k, p->n));
         size_t size;
-        int64_t form[] = {p->row_b, p->col_b, p->k, p->n, arg.count,
-                          p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0};
+        int64_t form[] = {p->row_b,  p->col_b,
+                          p->k,      p->n,
+                          arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0};
         if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
             return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
-        s->packed = sdx_prepare_pack(px, p->input_b, "gemm_q", sdx_pack_variant(form, 6), size,
-                                     pack, &arg);
+        s->packed =
+            sdx_prepare_pack(px, p->input_b, "gemm_q", sdx_pack_variant(form, 6), size, pack, &arg);
         if (!s->packed) return SDX_FAIL_MEMORY(px->cx);
     } else {
         s->packed_size = round_64(sdx_qgemm_packed_size(p->k, widest));

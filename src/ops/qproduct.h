@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Batches of integer matrix products as steps: MatMulInteger, QLinearMatMul and their contrib kin. */
+ * Batches of integer matrix products as steps: MatMulInteger, QLinearMatMul and their contrib kin.
+ */
 #ifndef SDX_OPS_QPRODUCT_H
 #define SDX_OPS_QPRODUCT_H
 

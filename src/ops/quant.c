@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * QuantizeLinear, DequantizeLinear (per tensor, axis or block), DynamicQuantizeLinear, MatMulInteger
- * and QLinearMatMul. Elements are worked on in rows along which the scale is one or moves with the
- * element, in chunks that go through f32. */
+ * QuantizeLinear, DequantizeLinear (per tensor, axis or block), DynamicQuantizeLinear,
+ * MatMulInteger and QLinearMatMul. Elements are worked on in rows along which the scale is one or
+ * moves with the element, in chunks that go through f32. */
 #include <math.h>
 
 #include "kernels/vec.h"
@@ -17,8 +17,8 @@ enum { CHUNK = 256 };
 /* ---- rows of elements with their scales ---- */
 
 struct rows {
-    int64_t count, length;          /* rows, elements of each (the last of a group may be shorter) */
-    int64_t group, group_length;    /* rows of one stretch of group_length elements */
+    int64_t count, length;       /* rows, elements of each (the last of a group may be shorter) */
+    int64_t group, group_length; /* rows of one stretch of group_length elements */
     int64_t scale_group, scale_row; /* scale of row r: r / group * scale_group + r % group * ... */
     int64_t rows_a_scale;           /* ... scale_row, shared by so many rows in turn */
     int64_t step;                   /* of the scale from element to element: 0 or 1 */
@@ -57,9 +57,9 @@ static enum sdx_status read_rows(struct sdx_prepare *px, struct rows *p)
     if (block < 0)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: block_size is %lld, expected at least 0",
                         NAME(px->node), (long long)block);
-    if (sdx_prepare_has(px, 2)
-        && !sdx_dims_equal(px->in[2]->dims, px->in[2]->rank, scale->dims, scale->rank)
-        && px->in[2]->count != scale->count)
+    if (sdx_prepare_has(px, 2) &&
+        !sdx_dims_equal(px->in[2]->dims, px->in[2]->rank, scale->dims, scale->rank) &&
+        px->in[2]->count != scale->count)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: scale and zero point differ in shape",
                         NAME(px->node));
     if (scale->count == 1 && block == 0) { /* the tensor in rows of a few chunks */
@@ -109,6 +109,11 @@ static enum sdx_status read_rows(struct sdx_prepare *px, struct rows *p)
     return SDX_OK;
 }
 
+static const struct sdx_tensor *zero_of(const struct sdx_step *step)
+{
+    return step->count_in > 2 ? step->in[2] : NULL;
+}
+
 /* n elements from `at` as f32, in place when they are. */
 static const float *as_f32(const struct sdx_tensor *t, int64_t at, int64_t n, float *buffer)
 {
@@ -145,7 +150,7 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
                            int64_t scale_at, int64_t n)
 {
     float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], q[CHUNK];
-    const struct sdx_tensor *zero = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *zero = zero_of(step), *y = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
@@ -175,9 +180,8 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
 
 static bool quantize_fast(const struct rows *p, const struct sdx_step *step, const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = step->in[2], *y = step->out[0];
-    if (x->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32
-        || p->dtype_mid != SDX_F32)
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
+    if (x->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32 || p->dtype_mid != SDX_F32)
         return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
@@ -264,7 +268,7 @@ static void dequantize_chunk(const struct rows *p, const struct sdx_step *step, 
                              int64_t scale_at, int64_t n)
 {
     float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], y_buffer[CHUNK];
-    const struct sdx_tensor *zero = step->in[2], *out = step->out[0];
+    const struct sdx_tensor *zero = zero_of(step), *out = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
@@ -280,7 +284,7 @@ static void dequantize_chunk(const struct rows *p, const struct sdx_step *step, 
 static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
                             const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
     if (y->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32) return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
@@ -349,8 +353,7 @@ static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
     for (int k = 0; k < 3; k++) {
         int dtype = k == 1 ? SDX_F32 : SDX_U8;
         if (k < px->count_out) out[k] = px->out[k];
-        if (!out[k])
-            out[k] = sdx_prepare_temp(px, dtype, k ? 0 : px->in[0]->rank, px->in[0]->dims);
+        if (!out[k]) out[k] = sdx_prepare_temp(px, dtype, k ? 0 : px->in[0]->rank, px->in[0]->dims);
         if (!out[k]) return SDX_FAIL_MEMORY(px->cx);
     }
     return sdx_dynamic_quantize(px, px->in[0], out[0], out[1], out[2]);
@@ -429,8 +432,8 @@ static enum sdx_status run_float8(struct sdx_exec *x, const struct sdx_step *ste
     for (int64_t j = 0; j < p->n && !sdx_exec_cancelled(x); j++) {
         float sum = 0;
         for (int64_t k = 0; k < p->k; k++)
-            sum += (float)((sdx_load_f64(a->dtype, a->data, at_a + k) - zero[0])
-                           * (sdx_load_f64(b->dtype, b->data, at_b + k * p->n + j) - zero[1]));
+            sum += (float)((sdx_load_f64(a->dtype, a->data, at_a + k) - zero[0]) *
+                           (sdx_load_f64(b->dtype, b->data, at_b + k * p->n + j) - zero[1]));
         float q = sum * factor + (float)zero[2];
         sdx_convert(y->dtype, y->data, (i * p->m + row) * p->n + j, SDX_F32, &q, 0, 1, true);
     }
@@ -446,8 +449,8 @@ static enum sdx_status prepare_float8(struct sdx_prepare *px, const struct sdx_q
         if (px->in[facts[i]]->count != 1)
             return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED,
                             "QLinearMatMul: scales of rows or columns with float8 operands");
-    *p = (struct float8){.m = q->m, .n = q->n, .k = q->k, .batch = q->batch, .at_a = q->at_a,
-                         .at_b = q->at_b};
+    *p = (struct float8){
+        .m = q->m, .n = q->n, .k = q->k, .batch = q->batch, .at_a = q->at_a, .at_b = q->at_b};
     if (px->out[0]->count == 0) return SDX_OK;
     return sdx_prepare_step(px, "gemm_float8", run_float8, p, p->batch * p->m, 0);
 }

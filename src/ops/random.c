@@ -120,9 +120,8 @@ static enum sdx_status run_random(struct sdx_exec *x, const struct sdx_step *ste
         philox_block(&g, (uint64_t)i, r);
         double u = uniform53(r[0], r[1]), y = p->a + u * (p->b - p->a);
         if (p->normal) /* Box and Muller; 1 - u is never 0 */
-            y = p->a
-                + p->b * sqrt(-2 * log(1 - u))
-                      * cos(6.283185307179586477 * uniform53(r[2], r[3]));
+            y = p->a +
+                p->b * sqrt(-2 * log(1 - u)) * cos(6.283185307179586477 * uniform53(r[2], r[3]));
         sdx_store_f64(out->dtype, out->data, i, y);
     }
     return SDX_OK;

@@ -19,7 +19,7 @@ static int64_t row_parts(double bytes, int64_t rows)
 
 /* ---- Constant ---- */
 
-static const char *const constant_names[] = {"value",       "sparse_value", "value_float",
+static const char *const constant_names[] = {"value",        "sparse_value", "value_float",
                                              "value_floats", "value_int",    "value_ints",
                                              "value_string", "value_strings"};
 
@@ -29,8 +29,7 @@ static enum sdx_status constant_attr(struct sdx_context *cx, const struct sdx_ir
     *out = NULL;
     for (int i = 0; i < SDX_COUNT_OF(constant_names); i++) {
         const struct sdx_ir_attr *a = sdx_ir_attr(node, constant_names[i]);
-        if (a && *out)
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "Constant: it has more than one value");
+        if (a && *out) return SDX_FAIL(cx, SDX_BAD_MODEL, "Constant: it has more than one value");
         if (a) *out = a;
     }
     if (!*out) return SDX_FAIL(cx, SDX_BAD_MODEL, "Constant: it has no value");
@@ -72,8 +71,8 @@ static enum sdx_status infer_constant(struct sdx_infer *ix)
     const struct sdx_tensor *t = a->tensor;
     if (!t) return sdx_infer_set_dims(ix, 0, 0, NULL);
     SDX_TRY(sdx_infer_set_dims(ix, 0, t->rank, t->dims));
-    if (t->rank > 1 || t->count > SDX_MOVE_INTS_MAX || !sdx_dtype_is_integer(t->dtype)
-        || t->kind != SDX_KIND_TENSOR)
+    if (t->rank > 1 || t->count > SDX_MOVE_INTS_MAX || !sdx_dtype_is_integer(t->dtype) ||
+        t->kind != SDX_KIND_TENSOR)
         return SDX_OK;
     int64_t v[SDX_MOVE_INTS_MAX];
     for (int64_t i = 0; i < t->count; i++)
@@ -126,8 +125,9 @@ static enum sdx_status infer_constant_of_shape(struct sdx_infer *ix)
     struct sdx_ints shape;
     const struct sdx_tensor *value = fill_value(ix->node);
     if (value && value->count != 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "ConstantOfShape: the value has %lld elements, "
-                                               "expected 1",
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "ConstantOfShape: the value has %lld elements, "
+                        "expected 1",
                         (long long)value->count);
     sdx_infer_set_dtype(ix, 0, value ? value->dtype : SDX_F32);
     if (!sdx_infer_ints(ix, 0, &shape)) {
@@ -148,8 +148,8 @@ static enum sdx_status infer_constant_of_shape(struct sdx_infer *ix)
                             (long long)i, (long long)shape.v[i]);
     }
     SDX_TRY(sdx_move_dims_product(ix->cx, dims, (int)shape.count, &count));
-    if (shape.count > 1 || count < 0 || count > SDX_MOVE_INTS_MAX || !value
-        || !sdx_dtype_is_integer(value->dtype))
+    if (shape.count > 1 || count < 0 || count > SDX_MOVE_INTS_MAX || !value ||
+        !sdx_dtype_is_integer(value->dtype))
         return SDX_OK;
     int64_t v[SDX_MOVE_INTS_MAX];
     for (int64_t i = 0; i < count; i++)
@@ -214,9 +214,9 @@ static enum sdx_status infer_range(struct sdx_infer *ix)
     struct sdx_ints start, limit, delta;
     int dtype = sdx_infer_dtype(ix, 0);
     sdx_infer_set_dtype(ix, 0, dtype);
-    if (sdx_dtype_is_integer(dtype) && sdx_infer_ints(ix, 0, &start)
-        && sdx_infer_ints(ix, 1, &limit) && sdx_infer_ints(ix, 2, &delta) && start.count == 1
-        && limit.count == 1 && delta.count == 1 && !start.sym && !delta.sym) {
+    if (sdx_dtype_is_integer(dtype) && sdx_infer_ints(ix, 0, &start) &&
+        sdx_infer_ints(ix, 1, &limit) && sdx_infer_ints(ix, 2, &delta) && start.count == 1 &&
+        limit.count == 1 && delta.count == 1 && !start.sym && !delta.sym) {
         struct sdx_tensor a[3] = {{.data = (void *)(uintptr_t)start.v, .dtype = SDX_I64},
                                   {.data = (void *)(uintptr_t)limit.v, .dtype = SDX_I64},
                                   {.data = (void *)(uintptr_t)delta.v, .dtype = SDX_I64}};
@@ -331,8 +331,7 @@ static enum sdx_status infer_one_hot(struct sdx_infer *ix)
         if (v && v->count >= 1) d = sdx_load_i64(v->dtype, v->data, 0);
         if (v && d < 0) d = INT64_MIN;
     }
-    if (d == INT64_MIN)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "OneHot: the depth is negative");
+    if (d == INT64_MIN) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "OneHot: the depth is negative");
     int64_t *dims = sdx_infer_new_dims(ix, 0, rank + 1);
     if (!dims) return SDX_OUT_OF_MEMORY;
     for (int i = 0; i < rank + 1; i++)

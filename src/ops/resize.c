@@ -72,8 +72,9 @@ static enum sdx_status check_scales(struct sdx_context *cx, const double *scale,
                         (long long)wanted);
     for (int64_t i = 0; i < count; i++)
         if (!(scale[i] > 0) || !isfinite(scale[i]))
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "Resize: scale %g of axis %lld, expected more than 0",
-                            scale[i], (long long)i);
+            return SDX_FAIL(cx, SDX_BAD_MODEL,
+                            "Resize: scale %g of axis %lld, expected more than 0", scale[i],
+                            (long long)i);
     return SDX_OK;
 }
 
@@ -223,7 +224,7 @@ static enum sdx_status read_rule(struct sdx_prepare *px, struct sdx_resize_rule 
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
     static const char *const coordinates[] = {
-        "half_pixel",           "asymmetric",         "align_corners", "pytorch_half_pixel",
+        "half_pixel",           "asymmetric",         "align_corners",       "pytorch_half_pixel",
         "half_pixel_symmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                             "ceil"};
@@ -255,8 +256,8 @@ static enum sdx_status read_geometry(struct sdx_prepare *px, struct resize *r)
     int64_t count = 0;
     SDX_TRY(read_axes(px->cx, px->node, in->rank, axes, &n));
     for (int i = 0; i < in->rank; i++)
-        r->axis[i] = (struct sdx_resize_axis){.n_in = in->dims[i], .n_out = out->dims[i],
-                                              .scale = 1, .roi_end = 1};
+        r->axis[i] = (struct sdx_resize_axis){
+            .n_in = in->dims[i], .n_out = out->dims[i], .scale = 1, .roi_end = 1};
     bool has_sizes = at.sizes >= 0 && sdx_prepare_has(px, at.sizes) && px->in[at.sizes]->count > 0;
     if (has_sizes) {
         const int64_t *sizes = NULL;
@@ -461,7 +462,8 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
         const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * h->n_in;
         float *dst = (float *)step->out[0]->data + u / p->blocks * v->n_out * n;
-        int64_t y = u % p->blocks * p->block, stop = y + p->block < v->n_out ? y + p->block : v->n_out;
+        int64_t y = u % p->blocks * p->block,
+                stop = y + p->block < v->n_out ? y + p->block : v->n_out;
         for (int t = 0; t < v->taps; t++)
             held[t] = -1;
         for (; y < stop; y++) {
@@ -499,8 +501,8 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
     p->block = 32;
     p->blocks = (p->v->n_out + p->block - 1) / p->block;
     size_t taps = (size_t)p->v->taps;
-    size_t scratch = taps * (sizeof(float *) + sizeof(int64_t))
-                     + taps * (size_t)p->h->n_out * sizeof(float);
+    size_t scratch =
+        taps * (sizeof(float *) + sizeof(int64_t)) + taps * (size_t)p->h->n_out * sizeof(float);
     double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
     int64_t units = p->count * p->blocks;
     return sdx_prepare_step(px, "resize_planes", run_planes, p,

@@ -13,15 +13,15 @@ static double source_of(const struct sdx_resize_rule *rule, const struct sdx_res
     case SDX_RESIZE_ASYMMETRIC: return o / a->scale;
     case SDX_RESIZE_TF_NEAREST: return (o + 0.5) / a->scale;
     case SDX_RESIZE_ALIGN_CORNERS: return n_out == 1 ? 0 : o * (n_in - 1) / (n_out - 1);
-    case SDX_RESIZE_PYTORCH_HALF_PIXEL:
-        return n_out == 1 ? -0.5 : (o + 0.5) / a->scale - 0.5;
+    case SDX_RESIZE_PYTORCH_HALF_PIXEL: return n_out == 1 ? -0.5 : (o + 0.5) / a->scale - 0.5;
     case SDX_RESIZE_HALF_PIXEL_SYMMETRIC:
         x = n_in / 2 * (1 - (double)a->n_out / n_out);
         return x + (o + 0.5) / a->scale - 0.5;
     case SDX_RESIZE_CROP:
-        x = n_out == 1 ? (a->roi_end - a->roi_begin) * (n_in - 1) / 2
-                       : o * (a->roi_end - a->roi_begin) * (n_in - 1) / (n_out - 1);
-        x += a->roi_begin * (n_in - 1);
+        /* the region's numbers are floats, and are worked on as floats */
+        x = (double)((float)a->roi_end - (float)a->roi_begin);
+        x = n_out == 1 ? x * (n_in - 1) / 2 : o * x * (n_in - 1) / (n_out - 1);
+        x += (double)((float)a->roi_begin * (float)(n_in - 1));
         *outside = x < 0 || x > n_in - 1;
         return x;
     default: return (o + 0.5) / a->scale - 0.5;
@@ -93,8 +93,8 @@ static void fill_taps(const struct sdx_resize_rule *rule, struct sdx_resize_axis
 enum sdx_status sdx_resize_axis_init(struct sdx_prepare *px, const struct sdx_resize_rule *rule,
                                      struct sdx_resize_axis *a)
 {
-    bool whole = rule->coordinates != SDX_RESIZE_CROP
-                 || (fabs(a->roi_begin) < 1e-9 && fabs(a->roi_end - 1) < 1e-9);
+    bool whole = rule->coordinates != SDX_RESIZE_CROP ||
+                 (fabs(a->roi_begin) < 1e-9 && fabs(a->roi_end - 1) < 1e-9);
     a->identity = a->n_in == a->n_out && fabs(a->scale - 1) <= 1e-9 && whole;
     a->taps = a->identity ? 1 : taps_of(rule, a->scale);
     if (a->n_in > INT32_MAX)
@@ -108,8 +108,8 @@ enum sdx_status sdx_resize_axis_init(struct sdx_prepare *px, const struct sdx_re
     a->weight64 = sdx_prepare_alloc(px, (n + 1) * sizeof(*a->weight64));
     if (rule->coordinates == SDX_RESIZE_CROP && !a->identity)
         a->outside = sdx_prepare_alloc(px, ((size_t)a->n_out + 1) * sizeof(*a->outside));
-    if (!a->index || !a->weight || !a->weight64
-        || (rule->coordinates == SDX_RESIZE_CROP && !a->identity && !a->outside))
+    if (!a->index || !a->weight || !a->weight64 ||
+        (rule->coordinates == SDX_RESIZE_CROP && !a->identity && !a->outside))
         return SDX_OUT_OF_MEMORY;
     for (int64_t o = 0; o < a->n_out; o++) {
         bool outside = false;

@@ -13,7 +13,7 @@ enum sdx_resize_coordinates {
     SDX_RESIZE_ALIGN_CORNERS,
     SDX_RESIZE_PYTORCH_HALF_PIXEL,
     SDX_RESIZE_HALF_PIXEL_SYMMETRIC,
-    SDX_RESIZE_CROP, /* tf_crop_and_resize */
+    SDX_RESIZE_CROP,      /* tf_crop_and_resize */
     SDX_RESIZE_TF_NEAREST /* tf_half_pixel_for_nn, versions 11 and 12 */
 };
 enum sdx_resize_rounding {

@@ -59,9 +59,9 @@ struct params {
     float clip;
     struct act acts[ACTS_MAX];
     int64_t rows_a_part, blocks;
-    const char *packed;       /* recurrent weights of all directions; NULL: IN_PACKED */
+    const char *packed; /* recurrent weights of all directions; NULL: IN_PACKED */
     size_t packed_a_direction, packed_second; /* second: GRU's third gate */
-    size_t state_size;        /* of a part's state in scratch, before that of the products */
+    size_t state_size; /* of a part's state in scratch, before that of the products */
 };
 
 static bool has_layout(const struct sdx_ir_node *node)
@@ -81,8 +81,8 @@ static enum sdx_status read_direction(struct sdx_context *cx, const struct sdx_i
     *directions = sdx_str_is(text, "bidirectional") ? 2 : 1;
     *is_reverse = sdx_str_is(text, "reverse");
     /* GRU-1's default is misspelt in the standard. */
-    if (*directions == 2 || *is_reverse || sdx_str_is(text, "forward")
-        || sdx_str_is(text, "foward"))
+    if (*directions == 2 || *is_reverse || sdx_str_is(text, "forward") ||
+        sdx_str_is(text, "foward"))
         return SDX_OK;
     return SDX_FAIL(cx, SDX_BAD_MODEL,
                     "%.*s: direction is \"%.*s\", expected forward, reverse or bidirectional",
@@ -105,7 +105,8 @@ static enum sdx_status check_dims(struct sdx_infer *ix, int i, int rank, int64_t
 
 static enum sdx_status infer_rnn(struct sdx_infer *ix)
 {
-    int64_t gates = gates_of(ix->node->op_type), hidden = sdx_ir_attr_int(ix->node, "hidden_size", -1);
+    int64_t gates = gates_of(ix->node->op_type),
+            hidden = sdx_ir_attr_int(ix->node, "hidden_size", -1);
     const int64_t *x = sdx_infer_dims(ix, 0), *r = sdx_infer_dims(ix, 2);
     int directions;
     bool is_reverse, batch_first = has_layout(ix->node);
@@ -141,8 +142,8 @@ static void cost_rnn(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
     const int64_t *x = sdx_infer_dims(ix, 0), *w = sdx_infer_dims(ix, 1);
     const int64_t *r = sdx_infer_dims(ix, 2);
-    cost->macs = (double)x[0] * (double)x[1] * (double)w[0] * (double)w[1]
-                 * ((double)x[2] + (double)r[2]);
+    cost->macs =
+        (double)x[0] * (double)x[1] * (double)w[0] * (double)w[1] * ((double)x[2] + (double)r[2]);
     cost->flops = 2 * cost->macs;
 }
 
@@ -210,8 +211,8 @@ static void product_f32(const struct params *p, const struct sdx_step *step, int
     const char *packed = p->packed ? p->packed : step->in[IN_PACKED]->data;
     struct sdx_gemm_f32 g = {.m = rows, .k = p->hidden, .a = h, .row_a = row_h, .col_a = 1};
     g.n = (p->kind != KIND_GRU ? p->gates : which ? 1 : 2) * p->hidden;
-    g.packed = (const float *)(packed + (size_t)direction * p->packed_a_direction
-                               + (which ? p->packed_second : 0));
+    g.packed = (const float *)(packed + (size_t)direction * p->packed_a_direction +
+                               (which ? p->packed_second : 0));
     g.c = y;
     g.row_c = row_y;
     g.alpha = 1;
@@ -219,9 +220,9 @@ static void product_f32(const struct params *p, const struct sdx_step *step, int
     sdx_gemm_f32_run(&g, 0, rows, 0, g.n, scratch);
 }
 
-#define T                                     float
-#define SUFFIX(name)                          name##_f32
-#define ACTIVATE(act, x, n)                   activate_f32((act), (x), (n))
+#define T                   float
+#define SUFFIX(name)        name##_f32
+#define ACTIVATE(act, x, n) activate_f32((act), (x), (n))
 #define MULTIPLY(p, s, d, w, r, h, rh, y, ry, scratch)                                             \
     product_f32(p, s, d, w, r, h, rh, y, ry, false, scratch)
 #define ADD_PRODUCT(p, s, d, w, r, h, rh, y, ry, scratch)                                          \
@@ -265,14 +266,14 @@ static void product_f64(const struct params *p, const struct sdx_step *step, int
                         int64_t row_y, double beta)
 {
     int64_t n = (p->kind != KIND_GRU ? p->gates : which ? 1 : 2) * p->hidden;
-    const double *r = (const double *)step->in[IN_R]->data
-                      + (direction * p->gates + (which ? 2 : 0)) * p->hidden * p->hidden;
+    const double *r = (const double *)step->in[IN_R]->data +
+                      (direction * p->gates + (which ? 2 : 0)) * p->hidden * p->hidden;
     sdx_gemm_f64(rows, n, p->hidden, 1, h, row_h, 1, r, 1, p->hidden, beta, y, row_y);
 }
 
-#define T                                     double
-#define SUFFIX(name)                          name##_f64
-#define ACTIVATE(act, x, n)                   activate_f64((act), (x), (n))
+#define T                   double
+#define SUFFIX(name)        name##_f64
+#define ACTIVATE(act, x, n) activate_f64((act), (x), (n))
 #define MULTIPLY(p, s, d, w, r, h, rh, y, ry, scratch)                                             \
     ((void)(scratch), product_f64(p, s, d, w, r, h, rh, y, ry, 0))
 #define ADD_PRODUCT(p, s, d, w, r, h, rh, y, ry, scratch)                                          \
@@ -443,8 +444,8 @@ static enum sdx_status prepare_rnn(struct sdx_prepare *px)
         in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     for (int k = 0; k < 3 && k < px->count_out; k++)
         out[k] = px->out[k];
-    double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden
-                  * (double)p->gates;
+    double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
+                  (double)p->gates;
     int64_t most = p->batch < 16 ? p->batch : 16, blocks = sdx_prepare_parts(work, 1 << 20, most);
     p->rows_a_part = (p->batch + blocks - 1) / blocks;
     if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;

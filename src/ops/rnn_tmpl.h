@@ -4,8 +4,7 @@
  * No include guard: it is a template. */
 
 /* One part: `rows` batch entries of one direction, all in scratch. */
-struct SUFFIX(cell)
-{
+struct SUFFIX(cell) {
     T *h, *c;       /* [rows, hidden] */
     T *gates;       /* [rows, gates * hidden] */
     T *extra, *new; /* [rows, hidden] */
@@ -27,7 +26,7 @@ static void SUFFIX(gate)(const struct params *p, int direction, int act, T *x, i
     ACTIVATE(&p->acts[direction * p->acts_a_direction + act], x, n);
 }
 
-static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct SUFFIX(cell) *s,
+static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct SUFFIX(cell) * s,
                              int64_t row)
 {
     int64_t n = p->hidden;
@@ -58,7 +57,7 @@ static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct
 
 /* Rows of the part that are still within their sequence get a new state. */
 static void SUFFIX(update_rows)(const struct params *p, const struct sdx_step *step, int direction,
-                                const struct SUFFIX(cell) *s, int64_t rows, const bool *is_live)
+                                const struct SUFFIX(cell) * s, int64_t rows, const bool *is_live)
 {
     int64_t n = p->hidden, width = p->gates * n;
     if (p->kind == KIND_GRU) {
@@ -76,7 +75,7 @@ static void SUFFIX(update_rows)(const struct params *p, const struct sdx_step *s
     for (int64_t r = 0; r < rows; r++) {
         T *row = s->gates + r * width, *h = s->h + r * n;
         if (p->kind == KIND_GRU) {
-            T *next = row + 2 * n, *extra = s->extra + r * n, *fresh = s->new + r * n;
+            T *next = row + 2 * n, *extra = s->extra + r * n, *fresh = s->new + r *n;
             for (int64_t j = 0; j < n; j++)
                 next[j] += p->linear_before_reset
                                ? row[n + j] * (extra[j] + (s->bias_h ? s->bias_h[j] : 0))
@@ -97,7 +96,7 @@ static void SUFFIX(update_rows)(const struct params *p, const struct sdx_step *s
 
 /* Sum of the biases of input and recurrence; the one inside GRU's reset stays apart. */
 static void SUFFIX(set_bias)(const struct params *p, const struct sdx_step *step, int direction,
-                             struct SUFFIX(cell) *s)
+                             struct SUFFIX(cell) * s)
 {
     int64_t n = p->hidden, width = p->gates * n;
     memset(s->bias, 0, (size_t)width * sizeof(T));
@@ -124,8 +123,8 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
     s.c = s.h + rows * n;
     s.gates = s.c + rows * n;
     s.extra = s.gates + rows * width;
-    s.new = s.extra + rows * n;
-    s.bias = s.new + rows * n;
+    s.new = s.extra + rows *n;
+    s.bias = s.new + rows *n;
     s.scratch = (char *)x->scratch + p->state_size;
     SUFFIX(set_bias)(p, step, direction, &s);
     for (int64_t r = 0; r < rows; r++) {
@@ -159,10 +158,8 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
     }
     for (int64_t r = 0; r < rows; r++) {
         int64_t at = state_at(p, direction, begin + r) * n;
-        if (step->out[1])
-            memcpy((T *)step->out[1]->data + at, s.h + r * n, (size_t)n * sizeof(T));
-        if (step->out[2])
-            memcpy((T *)step->out[2]->data + at, s.c + r * n, (size_t)n * sizeof(T));
+        if (step->out[1]) memcpy((T *)step->out[1]->data + at, s.h + r * n, (size_t)n * sizeof(T));
+        if (step->out[2]) memcpy((T *)step->out[2]->data + at, s.c + r * n, (size_t)n * sizeof(T));
     }
     return SDX_OK;
 }

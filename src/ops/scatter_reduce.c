@@ -76,10 +76,25 @@ sdx_scatter_fn *sdx_scatter_find(struct sdx_str name, int dtype)
         int dtype;
         sdx_scatter_fn *fn[4];
     } table[] = {
-#define ROW(dtype_, id) {dtype_, {id##_add, id##_mul, id##_max, id##_min}}
-        ROW(SDX_I8, i8),   ROW(SDX_U8, u8),   ROW(SDX_I16, i16),   ROW(SDX_U16, u16),
-        ROW(SDX_I32, i32), ROW(SDX_U32, u32), ROW(SDX_I64, i64),   ROW(SDX_U64, u64),
-        ROW(SDX_F32, f32), ROW(SDX_F64, f64), ROW(SDX_F16, f16),   ROW(SDX_BF16, bf16),
+#define ROW(dtype_, id)                                                                            \
+    {                                                                                              \
+        dtype_,                                                                                    \
+        {                                                                                          \
+            id##_add, id##_mul, id##_max, id##_min                                                 \
+        }                                                                                          \
+    }
+        ROW(SDX_I8, i8),
+        ROW(SDX_U8, u8),
+        ROW(SDX_I16, i16),
+        ROW(SDX_U16, u16),
+        ROW(SDX_I32, i32),
+        ROW(SDX_U32, u32),
+        ROW(SDX_I64, i64),
+        ROW(SDX_U64, u64),
+        ROW(SDX_F32, f32),
+        ROW(SDX_F64, f64),
+        ROW(SDX_F16, f16),
+        ROW(SDX_BF16, bf16),
 #undef ROW
         {SDX_BOOL, {bool_or, bool_and, bool_or, bool_and}},
         {SDX_C64, {c64_add, c64_mul, NULL, NULL}},

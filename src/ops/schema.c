@@ -2,10 +2,16 @@
  * Look-ups in the schema table: by binary search over (domain, name, since). */
 #include "ops/schema.h"
 
+static int compare_text(const char *text, struct sdx_str s)
+{
+    int order = s.len ? strncmp(text, s.ptr, s.len) : 0;
+    return order ? order : text[s.len] != '\0';
+}
+
 static int compare_row(const struct sdx_schema *row, struct sdx_str domain, struct sdx_str name)
 {
-    int order = sdx_str_compare(sdx_str(row->domain), domain);
-    return order ? order : sdx_str_compare(sdx_str(row->name), name);
+    int order = compare_text(row->domain, domain);
+    return order ? order : compare_text(row->name, name);
 }
 
 /* The first row that is not before (domain, name). */
@@ -78,7 +84,8 @@ const struct sdx_schema_attr *sdx_schema_find_attr(const struct sdx_schema *sche
 
 static bool has_dtype(uint32_t mask, int dtype)
 {
-    return dtype == SDX_DTYPE_NONE ? mask != 0 : (mask >> dtype & 1) != 0;
+    if (dtype == SDX_DTYPE_NONE) return mask != 0;
+    return dtype < 32 && (mask >> dtype & 1) != 0; /* an attribute may have named any number */
 }
 
 static bool others_allow(uint32_t others, const struct sdx_type *type)

@@ -208,8 +208,7 @@ static enum sdx_status run_erase(struct sdx_exec *x, const struct sdx_step *step
     int64_t at = in->count - 1;
     if (has_position(step, 1))
         SDX_TRY(position_of(x, step, "SequenceErase", 1, in->count, in->count - 1, &at));
-    if (at < 0)
-        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "SequenceErase: the sequence is empty");
+    if (at < 0) return SDX_FAIL(x->cx, SDX_RUN_FAILED, "SequenceErase: the sequence is empty");
     struct items s;
     enum sdx_status status = items_init(x, &s, in->count);
     for (int64_t i = 0; i < in->count && status == SDX_OK; i++)

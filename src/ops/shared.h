@@ -9,8 +9,8 @@
 enum sdx_status sdx_conv_infer(struct sdx_infer *ix);
 enum sdx_status sdx_conv_prepare(struct sdx_prepare *px);
 void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
-/* MatMul; also FusedMatMul: transA, transB, alpha, and for passes of ours input 2 (bias of columns),
- * input 3 (added as is) and the activation of sdx_fused_act. */
+/* MatMul; also FusedMatMul: transA, transB, alpha, and for passes of ours input 2 (bias of
+ * columns), input 3 (added as is) and the activation of sdx_fused_act. */
 enum sdx_status sdx_matmul_infer(struct sdx_infer *ix);
 enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px);
 void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
@@ -23,4 +23,7 @@ enum sdx_status sdx_quantize_infer(struct sdx_infer *ix);
 enum sdx_status sdx_quantize_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_dequantize_infer(struct sdx_infer *ix);
 enum sdx_status sdx_dequantize_prepare(struct sdx_prepare *px);
+/* The pools of input 0. */
+enum sdx_status sdx_pool_infer(struct sdx_infer *ix);
+enum sdx_status sdx_global_pool_infer(struct sdx_infer *ix);
 #endif

@@ -175,6 +175,15 @@ static enum sdx_status prepare_hardmax(struct sdx_prepare *px)
     return sdx_prepare_step(px, "Hardmax", run_hardmax, p, parts, 0);
 }
 
+/* As its input. Before version 11 the axis may be the rank: the whole input is one row. */
+static enum sdx_status infer_softmax(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0), axis = 0;
+    int64_t given = sdx_ir_attr_int(ix->node, "axis", ix->opset < 13 ? 1 : -1);
+    if (rank > 0 && !(ix->opset < 11 && given == rank)) SDX_TRY(sdx_infer_axis(ix, given, rank, &axis));
+    return sdx_infer_same(ix);
+}
+
 static void cost_softmax(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
     int64_t count = 0;
@@ -183,10 +192,10 @@ static void cost_softmax(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 static const struct sdx_op ops[] = {
-    {"Softmax", 1, 0, sdx_infer_same, KERNEL(prepare_softmax), .cost = cost_softmax,
+    {"Softmax", 1, 0, infer_softmax, KERNEL(prepare_softmax), .cost = cost_softmax,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"LogSoftmax", 1, 0, sdx_infer_same, KERNEL(prepare_softmax), .cost = cost_softmax,
+    {"LogSoftmax", 1, 0, infer_softmax, KERNEL(prepare_softmax), .cost = cost_softmax,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"Hardmax", 1, 0, sdx_infer_same, KERNEL(prepare_hardmax), .flags = SDX_OP_VIA_F32},
+    {"Hardmax", 1, 0, infer_softmax, KERNEL(prepare_hardmax), .flags = SDX_OP_VIA_F32},
 };
 const struct sdx_op_family sdx_ops_softmax = FAMILY("", ops);

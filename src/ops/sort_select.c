@@ -242,7 +242,8 @@ static bool is_set(const struct sdx_tensor *t, int64_t i)
     case SDX_I32: return ((const int32_t *)t->data)[i] != 0;
     case SDX_I64: return ((const int64_t *)t->data)[i] != 0;
     case SDX_STRING: return ((const struct sdx_str *)t->data)[i].len != 0;
-    case SDX_C64: return ((const float *)t->data)[2 * i] != 0 || ((const float *)t->data)[2 * i + 1] != 0;
+    case SDX_C64:
+        return ((const float *)t->data)[2 * i] != 0 || ((const float *)t->data)[2 * i + 1] != 0;
     case SDX_C128:
         return ((const double *)t->data)[2 * i] != 0 || ((const double *)t->data)[2 * i + 1] != 0;
     default: return sdx_load_f64(t->dtype, t->data, i) != 0;
@@ -283,8 +284,8 @@ static enum sdx_status prepare_non_zero(struct sdx_prepare *px)
 static enum sdx_status infer_nms(struct sdx_infer *ix)
 {
     static const int64_t dims[2] = {-1, 3};
-    if ((sdx_infer_rank(ix, 0) >= 0 && sdx_infer_rank(ix, 0) != 3)
-        || (sdx_infer_rank(ix, 1) >= 0 && sdx_infer_rank(ix, 1) != 3))
+    if ((sdx_infer_rank(ix, 0) >= 0 && sdx_infer_rank(ix, 0) != 3) ||
+        (sdx_infer_rank(ix, 1) >= 0 && sdx_infer_rank(ix, 1) != 3))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
                         "NonMaxSuppression: boxes and scores have ranks %d and %d, expected 3",
                         sdx_infer_rank(ix, 0), sdx_infer_rank(ix, 1));
@@ -438,8 +439,8 @@ struct unique_params {
 struct unique {
     const struct sdx_tensor *in;
     int64_t n, outer, inner;
-    int64_t *order, *work;              /* slices in sorted order */
-    int64_t *first, *inverse, *counts;  /* of the groups; inverse of the slices */
+    int64_t *order, *work;             /* slices in sorted order */
+    int64_t *first, *inverse, *counts; /* of the groups; inverse of the slices */
     int64_t groups;
 };
 
@@ -492,8 +493,8 @@ static void unique_sort(struct unique *u, int64_t begin, int64_t end)
     unique_sort(u, begin, mid);
     unique_sort(u, mid, end);
     while (i < mid && j < end)
-        u->work[k++] = compare_slices(u, u->order[j], u->order[i]) < 0 ? u->order[j++]
-                                                                       : u->order[i++];
+        u->work[k++] =
+            compare_slices(u, u->order[j], u->order[i]) < 0 ? u->order[j++] : u->order[i++];
     while (i < mid)
         u->work[k++] = u->order[i++];
     while (j < end)
@@ -583,13 +584,14 @@ static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *ste
     (void)part;
     const struct unique_params *p = step->params;
     const struct sdx_tensor *in = step->in[0];
-    struct unique u = {.in = in, .n = p->flat ? in->count : in->dims[p->axis], .outer = 1,
-                       .inner = 1};
+    struct unique u = {
+        .in = in, .n = p->flat ? in->count : in->dims[p->axis], .outer = 1, .inner = 1};
     for (int i = 0; i < in->rank && !p->flat; i++) {
         if (i < p->axis) u.outer *= in->dims[i];
         if (i > p->axis) u.inner *= in->dims[i];
     }
-    int64_t *lists = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));
+    int64_t *lists =
+        sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));
     if (!lists) return SDX_FAIL_MEMORY(x->cx);
     u.order = lists;
     u.work = lists + u.n;

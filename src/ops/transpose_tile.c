@@ -13,13 +13,15 @@ static enum sdx_status read_perm(struct sdx_context *cx, const struct sdx_ir_nod
     const int64_t *given = sdx_ir_attr_ints(node, "perm", &count);
     bool seen[SDX_RANK_MAX] = {false};
     if (given && count != rank)
-        return SDX_FAIL(cx, SDX_BAD_MODEL, "Transpose: perm has %lld entries, the input has rank %d",
-                        (long long)count, rank);
+        return SDX_FAIL(cx, SDX_BAD_MODEL,
+                        "Transpose: perm has %lld entries, the input has rank %d", (long long)count,
+                        rank);
     for (int i = 0; i < rank; i++) {
         int64_t axis = given ? given[i] : rank - 1 - i;
         if (axis < 0 && axis >= -rank) axis += rank;
         if (axis < 0 || axis >= rank || seen[axis])
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "Transpose: perm is no permutation of %d axes", rank);
+            return SDX_FAIL(cx, SDX_BAD_MODEL, "Transpose: perm is no permutation of %d axes",
+                            rank);
         seen[axis] = true;
         perm[i] = (int)axis;
     }
@@ -57,8 +59,7 @@ static enum sdx_status prepare_transpose(struct sdx_prepare *px)
 /* ---- Tile ---- */
 
 /* Version 1 has one count and one axis as inputs. */
-static bool tile_repeats(struct sdx_infer *ix, int rank, int64_t *repeats,
-                         enum sdx_status *status)
+static bool tile_repeats(struct sdx_infer *ix, int rank, int64_t *repeats, enum sdx_status *status)
 {
     const int64_t *v = NULL, *axis = NULL;
     int64_t n = 0, n_axis = 0;
@@ -293,8 +294,9 @@ static enum sdx_status infer_reverse_sequence(struct sdx_infer *ix)
                         (long long)time, (long long)batch);
     int rank = sdx_infer_rank(ix, 0);
     if (rank >= 0 && rank < 2)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "ReverseSequence: the input has rank %d, expected 2 "
-                                               "or more",
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "ReverseSequence: the input has rank %d, expected 2 "
+                        "or more",
                         rank);
     int64_t merged = 0;
     if (rank >= 2 && sdx_infer_rank(ix, 1) == 1)
@@ -352,10 +354,8 @@ static const struct sdx_op ops[] = {
     {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = cost_none},
     {"Tile", 1, 0, infer_tile, KERNEL(prepare_tile), .cost = cost_none},
     {"Expand", 8, 0, infer_expand, KERNEL(prepare_expand), .cost = cost_none},
-    {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space),
-     .cost = cost_none},
-    {"SpaceToDepth", 1, 0, infer_space_to_depth, KERNEL(prepare_space_to_depth),
-     .cost = cost_none},
+    {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space), .cost = cost_none},
+    {"SpaceToDepth", 1, 0, infer_space_to_depth, KERNEL(prepare_space_to_depth), .cost = cost_none},
     {"ReverseSequence", 10, 0, infer_reverse_sequence, KERNEL(prepare_reverse_sequence),
      .cost = cost_none},
 };

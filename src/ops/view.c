@@ -6,8 +6,8 @@
 
 /* The list that old versions have as an attribute and newer ones as input 1. *given is false when
  * there is none; otherwise *known tells whether it is known. */
-static bool list_of(struct sdx_infer *ix, const char *attr, int64_t input_since,
-                    struct sdx_ints *v, bool *given)
+static bool list_of(struct sdx_infer *ix, const char *attr, int64_t input_since, struct sdx_ints *v,
+                    bool *given)
 {
     *v = (struct sdx_ints){.rank = 1};
     if (ix->opset < input_since) {
@@ -103,10 +103,10 @@ static enum sdx_status check_count(struct sdx_infer *ix, const int64_t *dims, in
     SDX_TRY(sdx_move_dims_product(ix->cx, dims, rank, &b));
     if (a >= 0 && b >= 0 && a != b) {
         char from[128], to[128];
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: %s has %lld elements, %s has %lld",
-                        sdx_dims_describe(sdx_infer_dims(ix, 0), sdx_infer_rank(ix, 0), from,
-                                          sizeof(from)),
-                        (long long)a, sdx_dims_describe(dims, rank, to, sizeof(to)), (long long)b);
+        return SDX_FAIL(
+            ix->cx, SDX_BAD_MODEL, "Reshape: %s has %lld elements, %s has %lld",
+            sdx_dims_describe(sdx_infer_dims(ix, 0), sdx_infer_rank(ix, 0), from, sizeof(from)),
+            (long long)a, sdx_dims_describe(dims, rank, to, sizeof(to)), (long long)b);
     }
     return SDX_OK;
 }
@@ -118,8 +118,8 @@ static enum sdx_status infer_reshape(struct sdx_infer *ix)
     int rank = sdx_infer_rank(ix, 0), hole = -1;
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     if (!list_of(ix, "shape", 5, &shape, &given)) {
-        if (sdx_infer_rank(ix, 1) == 1 && sdx_dim_known(sdx_infer_dims(ix, 1)[0])
-            && sdx_infer_dims(ix, 1)[0] <= SDX_RANK_MAX)
+        if (sdx_infer_rank(ix, 1) == 1 && sdx_dim_known(sdx_infer_dims(ix, 1)[0]) &&
+            sdx_infer_dims(ix, 1)[0] <= SDX_RANK_MAX)
             return sdx_move_infer_rank(ix, 0, (int)sdx_infer_dims(ix, 1)[0]);
         return SDX_OK;
     }
@@ -173,8 +173,8 @@ static enum sdx_status mark_axes(struct sdx_infer *ix, const struct sdx_ints *ax
         int axis = 0;
         SDX_TRY(sdx_infer_axis(ix, axes->v[i], rank, &axis));
         if (marked[axis])
-            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: axis %d is listed twice",
-                            SDX_MOVE_OP(ix), axis);
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: axis %d is listed twice", SDX_MOVE_OP(ix),
+                            axis);
         marked[axis] = true;
     }
     return SDX_OK;

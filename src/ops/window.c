@@ -76,8 +76,7 @@ enum sdx_status sdx_window_read(struct sdx_context *cx, const struct sdx_ir_node
             return SDX_FAIL(cx, SDX_BAD_MODEL,
                             "%.*s: kernel_shape[%d] is %lld, but the weights have %lld", NAME(node),
                             i, (long long)shape[i], (long long)from_weights);
-        if (shape || from_weights >= 0)
-            SDX_TRY(positive(cx, node, "kernel_shape", w->kernel[i]));
+        if (shape || from_weights >= 0) SDX_TRY(positive(cx, node, "kernel_shape", w->kernel[i]));
         if (w->kernel[i] > length_max)
             return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: kernel is too large", NAME(node));
         w->stride[i] = strides ? strides[i] : 1;
@@ -93,8 +92,8 @@ enum sdx_status sdx_window_read(struct sdx_context *cx, const struct sdx_ir_node
 
 bool sdx_window_extent(const struct sdx_window *w, int i, int64_t *extent)
 {
-    return sdx_mul_i64(w->kernel[i] - 1, w->dilation[i], extent) && *extent < length_max
-           && (++*extent, true);
+    return sdx_mul_i64(w->kernel[i] - 1, w->dilation[i], extent) && *extent < length_max &&
+           (++*extent, true);
 }
 
 static enum sdx_status too_small(struct sdx_context *cx, const struct sdx_ir_node *node,
@@ -103,8 +102,8 @@ static enum sdx_status too_small(struct sdx_context *cx, const struct sdx_ir_nod
     return SDX_FAIL(cx, SDX_BAD_MODEL,
                     "%.*s: window of %lld does not fit into axis %d of length %lld with pads %lld "
                     "and %lld",
-                    NAME(node), (long long)extent, i + 2, (long long)in,
-                    (long long)w->pad_begin[i], (long long)w->pad_end[i]);
+                    NAME(node), (long long)extent, i + 2, (long long)in, (long long)w->pad_begin[i],
+                    (long long)w->pad_end[i]);
 }
 
 enum sdx_status sdx_window_length(struct sdx_context *cx, const struct sdx_ir_node *node,

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Replaces operators that have a lowering instead of a kernel, until none is left. */
 #include "ops/lower.h"
+#include "ops/schema.h"
 #include "passes/passes.h"
 
 enum { ROUNDS_MAX = 16 };
+
+/* Version of the standard's operators beside the node: its own, or the model's for other domains.
+ */
+static int64_t standard_version(const struct sdx_ir *ir, const struct sdx_ir_node *node)
+{
+    if (node->domain.len == 0) return node->opset;
+    for (int32_t i = 0; i < ir->count_opsets; i++)
+        if (ir->opsets[i].domain.len == 0 || sdx_str_is(ir->opsets[i].domain, "ai.onnx"))
+            return ir->opsets[i].version;
+    return sdx_schema_opset_newest;
+}
 
 static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
                                   int32_t node)
 {
     struct sdx_lower lx = {.cx = cx, .ir = ir, .graph = &ir->graphs[graph], .node = node};
-    lx.opset = ir->graphs[graph].nodes[node].opset;
+    lx.opset = standard_version(ir, &ir->graphs[graph].nodes[node]);
     enum sdx_status status = ir->graphs[graph].nodes[node].op->lower(&lx);
     if (status == SDX_OK) status = lx.status;
     struct sdx_ir_node *done = &ir->graphs[graph].nodes[node];

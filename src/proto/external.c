@@ -116,7 +116,7 @@ enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex
                         TENSOR_NAME(from), (unsigned long long)length, bytes);
     const struct sdx_file_map *map = NULL;
     if (open_file(cx, ex, *entries.location, &map) != SDX_OK)
-        return sdx_fail_where(cx, "tensor \"%.*s\": external data", TENSOR_NAME(from));
+        return sdx_fail_where(cx, "tensor \"%.*s\"", TENSOR_NAME(from));
     if (offset > map->size || bytes > map->size - offset)
         return SDX_FAIL(cx, SDX_BAD_MODEL,
                         "tensor \"%.*s\": external data takes %zu bytes at %llu, but \"%.*s\" has "

@@ -63,49 +63,49 @@ SDX_MUST_CHECK enum sdx_status sdx_message_write(struct sdx_context *cx,
                                                  const struct sdx_message *message,
                                                  const void *from, struct sdx_file_writer *to);
 
-/* Rows of tables, for a struct S. */
-#define SDX_FIELD(form_, S, member)                                                                \
+/* Rows of tables, for a struct S; `name_` is the field's name in onnx.proto. */
+#define SDX_FIELD(form_, S, name_, member)                                                         \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member)               \
+        .name = #name_, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member)                \
     }
-#define SDX_FIELD_HAS(form_, S, member, flag)                                                      \
+#define SDX_FIELD_HAS(form_, S, name_, member, flag)                                               \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member), .has = true, \
+        .name = #name_, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member), .has = true,  \
         .at_other = offsetof(struct S, flag)                                                       \
     }
-#define SDX_FIELD_WHICH(form_, S, member, value)                                                   \
+#define SDX_FIELD_WHICH(form_, S, name_, member, value)                                            \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),              \
+        .name = #name_, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),               \
         .which = (value), .at_other = offsetof(struct S, which)                                    \
     }
-#define SDX_FIELD_PTR(S, member, message_)                                                         \
+#define SDX_FIELD_PTR(S, name_, member, message_)                                                  \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_MESSAGE, .at = offsetof(struct S, member),              \
+        .name = #name_, .form = SDX_FIELD_MESSAGE, .at = offsetof(struct S, member),               \
         .message = &(message_)                                                                     \
     }
 #define SDX_FIELD_PART_HAS(S, name_, flag, message_)                                               \
     {                                                                                              \
-        .name = (name_), .form = SDX_FIELD_INLINE, .has = true,                                    \
+        .name = #name_, .form = SDX_FIELD_INLINE, .has = true,                                     \
         .at_other = offsetof(struct S, flag), .message = &(message_)                               \
     }
 #define SDX_FIELD_PART_WHICH(S, name_, value, message_)                                            \
     {                                                                                              \
-        .name = (name_), .form = SDX_FIELD_INLINE, .which = (value),                               \
+        .name = #name_, .form = SDX_FIELD_INLINE, .which = (value),                                \
         .at_other = offsetof(struct S, which), .message = &(message_)                              \
     }
-#define SDX_FIELD_LIST(form_, S, member, count_)                                                   \
+#define SDX_FIELD_LIST(form_, S, name_, member, count_)                                            \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),              \
+        .name = #name_, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),               \
         .at_other = offsetof(struct S, count_)                                                     \
     }
-#define SDX_FIELD_PACKED(form_, S, member, count_)                                                 \
+#define SDX_FIELD_PACKED(form_, S, name_, member, count_)                                          \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),              \
+        .name = #name_, .form = SDX_FIELD_##form_, .at = offsetof(struct S, member),               \
         .at_other = offsetof(struct S, count_), .packed = true                                     \
     }
-#define SDX_FIELD_MANY(S, member, count_, message_)                                                \
+#define SDX_FIELD_MANY(S, name_, member, count_, message_)                                         \
     {                                                                                              \
-        .name = #member, .form = SDX_FIELD_MESSAGES, .at = offsetof(struct S, member),             \
+        .name = #name_, .form = SDX_FIELD_MESSAGES, .at = offsetof(struct S, member),              \
         .at_other = offsetof(struct S, count_), .message = &(message_)                             \
     }
 #define SDX_MESSAGE(name_, S, unknown_, rows)                                                      \

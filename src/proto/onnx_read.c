@@ -29,12 +29,12 @@ struct counts {
 };
 
 static enum sdx_status fail_type(const struct sdx_wire *w, const struct sdx_wire_field *f,
-                                 const struct sdx_field *row)
+                                 const struct sdx_field *row, enum sdx_wire_type expected)
 {
     return SDX_FAIL(w->source->cx, w->source->status,
-                    "byte %zu: %s of %s (field %u) does not have wire type %d",
+                    "byte %zu: %s of %s (field %u) has wire type %d, expected %d",
                     sdx_wire_offset(w, f->tag), row->name, w->message, (unsigned)f->number,
-                    (int)f->type);
+                    (int)f->type, (int)expected);
 }
 
 /* Elements of one packed block. */
@@ -80,7 +80,7 @@ static enum sdx_status count_field(const struct sdx_wire *w, const struct sdx_wi
         break;
     default: break;
     }
-    if (f->type != type) return fail_type(w, f, row);
+    if (f->type != type) return fail_type(w, f, row, type);
     ++*count;
     if (*count > 1 && (row->form == SDX_FIELD_MESSAGE || row->form == SDX_FIELD_INLINE))
         return SDX_FAIL(w->source->cx, w->source->status, "byte %zu: %s of %s is given twice",

@@ -51,34 +51,37 @@ enum { ELEM_UNDEFINED, ELEM_TENSOR, ELEM_SPARSE, ELEM_SEQUENCE, ELEM_MAP, ELEM_O
 static const struct sdx_message sequence_message, map_message, optional_message;
 
 static const struct sdx_field sequence_fields[] = {
-    [1] = SDX_FIELD(TEXT, pb_sequence, name),
-    [2] = SDX_FIELD_HAS(I32, pb_sequence, elem_type, has_elem_type),
-    [3] = SDX_FIELD_MANY(pb_sequence, tensors.at, tensors.count, sdx_message_tensor),
-    [4] = SDX_FIELD_MANY(pb_sequence, sparses.at, sparses.count, sdx_message_sparse),
-    [5] = SDX_FIELD_MANY(pb_sequence, sequences, count_sequences, sequence_message),
-    [6] = SDX_FIELD_MANY(pb_sequence, maps, count_maps, map_message),
-    [7] = SDX_FIELD_MANY(pb_sequence, optionals, count_optionals, optional_message),
+    [1] = SDX_FIELD(TEXT, pb_sequence, name, name),
+    [2] = SDX_FIELD_HAS(I32, pb_sequence, elem_type, elem_type, has_elem_type),
+    [3] = SDX_FIELD_MANY(pb_sequence, tensor_values, tensors.at, tensors.count, sdx_message_tensor),
+    [4] = SDX_FIELD_MANY(pb_sequence, sparse_tensor_values, sparses.at, sparses.count,
+                         sdx_message_sparse),
+    [5] =
+        SDX_FIELD_MANY(pb_sequence, sequence_values, sequences, count_sequences, sequence_message),
+    [6] = SDX_FIELD_MANY(pb_sequence, map_values, maps, count_maps, map_message),
+    [7] =
+        SDX_FIELD_MANY(pb_sequence, optional_values, optionals, count_optionals, optional_message),
 };
 static const struct sdx_message sequence_message =
     SDX_MESSAGE("SequenceProto", pb_sequence, unknown, sequence_fields);
 
 static const struct sdx_field map_fields[] = {
-    [1] = SDX_FIELD(TEXT, pb_map, name),
-    [2] = SDX_FIELD_HAS(I32, pb_map, key_type, has_key_type),
-    [3] = SDX_FIELD_LIST(I64S, pb_map, keys.at, keys.count),
-    [4] = SDX_FIELD_LIST(BYTESS, pb_map, string_keys.at, string_keys.count),
-    [5] = SDX_FIELD_PTR(pb_map, values, sequence_message),
+    [1] = SDX_FIELD(TEXT, pb_map, name, name),
+    [2] = SDX_FIELD_HAS(I32, pb_map, key_type, key_type, has_key_type),
+    [3] = SDX_FIELD_LIST(I64S, pb_map, keys, keys.at, keys.count),
+    [4] = SDX_FIELD_LIST(BYTESS, pb_map, string_keys, string_keys.at, string_keys.count),
+    [5] = SDX_FIELD_PTR(pb_map, values, values, sequence_message),
 };
 static const struct sdx_message map_message = SDX_MESSAGE("MapProto", pb_map, unknown, map_fields);
 
 static const struct sdx_field optional_fields[] = {
-    [1] = SDX_FIELD(TEXT, pb_optional, name),
-    [2] = SDX_FIELD_HAS(I32, pb_optional, elem_type, has_elem_type),
-    [3] = SDX_FIELD_PTR(pb_optional, tensor, sdx_message_tensor),
-    [4] = SDX_FIELD_PTR(pb_optional, sparse, sdx_message_sparse),
-    [5] = SDX_FIELD_PTR(pb_optional, sequence, sequence_message),
-    [6] = SDX_FIELD_PTR(pb_optional, map, map_message),
-    [7] = SDX_FIELD_PTR(pb_optional, optional, optional_message),
+    [1] = SDX_FIELD(TEXT, pb_optional, name, name),
+    [2] = SDX_FIELD_HAS(I32, pb_optional, elem_type, elem_type, has_elem_type),
+    [3] = SDX_FIELD_PTR(pb_optional, tensor_value, tensor, sdx_message_tensor),
+    [4] = SDX_FIELD_PTR(pb_optional, sparse_tensor_value, sparse, sdx_message_sparse),
+    [5] = SDX_FIELD_PTR(pb_optional, sequence_value, sequence, sequence_message),
+    [6] = SDX_FIELD_PTR(pb_optional, map_value, map, map_message),
+    [7] = SDX_FIELD_PTR(pb_optional, optional_value, optional, optional_message),
 };
 static const struct sdx_message optional_message =
     SDX_MESSAGE("OptionalProto", pb_optional, unknown, optional_fields);

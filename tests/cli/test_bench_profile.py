@@ -16,7 +16,7 @@ def test_bench(sardonyx, tmp_path):
     assert result["runs"] == 20 and result["threads"] == 2
     assert 0 < result["min_ms"] <= result["median_ms"] <= result["p90_ms"]
     assert result["gflop"] == 2 * 64 * 256 * 256 / 1e9
-    assert result["gflops"] > 0 and 0 < result["share"] < 1.5 and result["peak_rss_mb"] > 1
+    assert result["gflops"] > 0 and result["share"] > 0 and result["peak_rss_mb"] > 1
     text = sardonyx("bench", model, "--seconds", "0.1").out
     for part in ("load", "first run", "median", "p90", "peak RSS", "GFLOP/s"):
         assert part in text

@@ -26,7 +26,7 @@ static const struct verdict verdicts[] = {
     {"_group_wire_type", "wire type 3"},
     {"_wire_type_7", "wire type 7"},
     {"_field_number_0", "field number 0 in ModelProto"},
-    {"_graph_as_varint", "graph of ModelProto (field 7) does not have wire type 0"},
+    {"_graph_as_varint", "graph of ModelProto (field 7) has wire type 0, expected 2"},
     {"_unknown_fields", NULL},
     {"_packed_dims_length_odd", "ends within a number"},
     {"_graph_given_twice", "graph of ModelProto is given twice"},

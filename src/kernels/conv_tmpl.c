@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Row loops of the convolutions: depthwise rows, strided copies, the finish of a row. Once an
+ * instruction set. */
+#include "kernels/tables.h"
+#include "kernels/vec_math.h"
+
+static void rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k, float *y)
+{
+    for (int64_t row = 0; row < m; row++, a += row_a) {
+        vf s[4];
+        EACH s[i] = v_set1(0.0f);
+        int64_t at = 0;
+        for (; at + BLOCK <= k; at += BLOCK)
+            EACH s[i] = v_fma(v_load(a + at + i * LANES), v_load(x + at + i * LANES), s[i]);
+        for (; at + LANES <= k; at += LANES)
+            s[0] = v_fma(v_load(a + at), v_load(x + at), s[0]);
+        vf v = (s[0] + s[1]) + (s[2] + s[3]);
+        float lanes[LANES], rest = 0.0f;
+        v_store(lanes, v);
+        for (int half = LANES / 2; half; half /= 2)
+            for (int e = 0; e < half; e++)
+                lanes[e] += lanes[e + half];
+        for (; at < k; at++)
+            rest += a[at] * x[at];
+        y[row] = lanes[0] + rest;
+    }
+}
+
+SIMD void finish_loop(const float *from, float *to, int64_t n, const float bias,
+                      const float *residual, const enum sdx_act act, float a, float b)
+{
+    const struct vx shift = x_set1(bias);
+    int64_t at = 0;
+    for (; at + BLOCK <= n; at += BLOCK) {
+        struct vx v = x_add(x_load(from + at), shift);
+        if (residual) v = x_add(v, x_load(residual + at));
+        x_store(to + at, x_act(v, act, a, b));
+    }
+    if (at < n) {
+        float t[BLOCK] = {0}, r[BLOCK] = {0};
+        const size_t bytes = (size_t)(n - at) * sizeof(float);
+        memcpy(t, from + at, bytes);
+        if (residual) memcpy(r, residual + at, bytes);
+        struct vx v = x_add(x_load(t), shift);
+        if (residual) v = x_add(v, x_load(r));
+        x_store(t, x_act(v, act, a, b));
+        memcpy(to + at, t, bytes);
+    }
+}
+#define FINISH(id)                                                                                 \
+    case id: finish_loop(from, to, n, bias, residual, id, e->a, e->b); break;
+static void finish(const float *from, float *to, int64_t n, float bias, const float *residual,
+                   const struct sdx_epilogue *e)
+{
+    switch (e->act) {
+        FINISH(SDX_ACT_NONE)
+        FINISH(SDX_ACT_RELU)
+        FINISH(SDX_ACT_CLIP)
+        FINISH(SDX_ACT_LEAKY_RELU)
+        FINISH(SDX_ACT_SIGMOID)
+        FINISH(SDX_ACT_TANH)
+        FINISH(SDX_ACT_SILU)
+        FINISH(SDX_ACT_HARD_SWISH)
+        FINISH(SDX_ACT_HARD_SIGMOID)
+        FINISH(SDX_ACT_GELU_ERF)
+        FINISH(SDX_ACT_GELU_TANH)
+    }
+}
+
+/* Four vectors of outputs a time; the taps of one kernel row reuse its lines in L1. */
+SIMD void depthwise_vectors(const int size, const int stride, const int vectors,
+                            const float *const *rows, int64_t odd, const float *w, float *y)
+{
+    vf s[4];
+    SDX_UNROLL(4) for (int i = 0; i < vectors; i++) s[i] = v_set1(0.0f);
+    SDX_UNROLL(5) for (int r = 0; r < size; r++) SDX_UNROLL(5) for (int c = 0; c < size; c++)
+    {
+        const vf tap = v_set1(w[r * size + c]);
+        const float *x = rows[r] + (stride == 1 ? c : (c & 1) * odd + c / 2);
+        SDX_UNROLL(4)
+        for (int i = 0; i < vectors; i++)
+            s[i] = v_fma(tap, v_load(x + i * LANES), s[i]);
+    }
+    SDX_UNROLL(4) for (int i = 0; i < vectors; i++) v_store(y + i * LANES, s[i]);
+}
+SIMD void depthwise_line(const int size, const int stride, const float *const *rows, int64_t odd,
+                         const float *w, float *y, int64_t n)
+{
+    const float *at[5];
+    for (int r = 0; r < size; r++)
+        at[r] = rows[r];
+    for (; n > 2 * LANES; n -= BLOCK, y += BLOCK) {
+        depthwise_vectors(size, stride, 4, at, odd, w, y);
+        for (int r = 0; r < size; r++)
+            at[r] += BLOCK;
+    }
+    for (; n > 0; n -= LANES, y += LANES) {
+        depthwise_vectors(size, stride, 1, at, odd, w, y);
+        for (int r = 0; r < size; r++)
+            at[r] += LANES;
+    }
+}
+static void depthwise(int size, int stride, const float *const *rows, int64_t odd, const float *w,
+                      float *y, int64_t n)
+{
+    if (size == 3 && stride == 1)
+        depthwise_line(3, 1, rows, odd, w, y, n);
+    else if (size == 3)
+        depthwise_line(3, 2, rows, odd, w, y, n);
+    else if (stride == 1)
+        depthwise_line(5, 1, rows, odd, w, y, n);
+    else
+        depthwise_line(5, 2, rows, odd, w, y, n);
+}
+
+SIMD void copy_row(const float *from, float *to, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        v_store(to + i, v_load(from + i));
+    if (i < n && n >= LANES) {
+        v_store(to + n - LANES, v_load(from + n - LANES));
+        return;
+    }
+    for (; i + 4 <= n; i += 4)
+        memcpy(to + i, from + i, 4 * sizeof(float));
+    SDX_UNROLL(1) for (; i < n; i++) to[i] = from[i];
+}
+static void copy_rows(const float *from, float *to, struct sdx_rectangle r)
+{
+    for (int64_t i = 0; i < r.rows; i++, from += r.pitch_from, to += r.pitch_to) {
+        if (r.step == 1)
+            copy_row(from, to, r.width);
+        else if (r.step == 2)
+            for (int64_t j = 0; j < r.width; j++)
+                to[j] = from[2 * j];
+        else
+            for (int64_t j = 0; j < r.width; j++)
+                to[j] = from[j * r.step];
+    }
+}
+static void axpy_rows(float w, const float *from, float *to, struct sdx_rectangle r)
+{
+    const vf s = v_set1(w);
+    for (int64_t i = 0; i < r.rows; i++, from += r.pitch_from, to += r.pitch_to) {
+        int64_t j = 0;
+        if (r.step == 1)
+            for (; j + LANES <= r.width; j += LANES)
+                v_store(to + j, v_load(to + j) + s * v_load(from + j));
+        for (; j < r.width; j++)
+            to[j] += w * from[j * r.step];
+    }
+}
+
+void SDX_INIT(sdx_conv_init_)(struct sdx_gemm_table *gemm)
+{
+    gemm->f32_rows_dot = rows_dot;
+    gemm->f32_finish = finish;
+    gemm->f32_depthwise = depthwise;
+    gemm->f32_copy_rows = copy_rows;
+    gemm->f32_axpy_rows = axpy_rows;
+}

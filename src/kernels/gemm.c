@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blocking of the f32 matrix product around the register tiles of gemm_tmpl.c. A packed B is stored
+ * [block of K][panel][k][column]; sums of several blocks of K pass through C as they are, so that
+ * an element is one chain of additions (a block a chain when C is added to). */
+#include "kernels/gemm.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "kernels/tables.h"
+#include "kernels/tuning.h"
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+static int64_t block_depth(int64_t k)
+{
+    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
+    return most(1, k <= t->whole_k ? k : t->block_k);
+}
+/* Rows of A whose block of K stays in the second cache. */
+static int64_t block_rows(int64_t m, int64_t depth)
+{
+    const int64_t rows = sdx_kernel_tables()->gemm.rows;
+    int64_t fit = sdx_kernel_tuning()->a_bytes / (depth * (int64_t)sizeof(float)) / rows * rows;
+    return least(m, most(fit, rows));
+}
+
+size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n)
+{
+    return (size_t)k * (size_t)round_up(n, sdx_gemm_f32_panel()) * sizeof(float);
+}
+int64_t sdx_gemm_f32_panel(void)
+{
+    return sdx_kernel_tables()->gemm.cols;
+}
+void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                       float *packed)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const int64_t depth = block_depth(k), width = round_up(n, table->cols);
+    for (int64_t k0 = 0; k0 < k; k0 += depth) {
+        const int64_t kc = least(depth, k - k0);
+        table->f32_pack(b + k0 * row_b, row_b, col_b, kc, n, packed + k0 * width, kc * table->cols);
+    }
+}
+
+static size_t scratch_of_a(int64_t m, int64_t depth)
+{
+    return (size_t)round_up(block_rows(most(m, 1), depth) * depth, 16) * sizeof(float);
+}
+size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k)
+{
+    (void)n;
+    return scratch_of_a(m, block_depth(k));
+}
+
+/* The job of rows i0.., columns j0.. and block k0 .. k0 + kc. */
+static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int64_t j0, int64_t k0,
+                                  int64_t kc)
+{
+    struct sdx_gemm_job job = {.k = kc,
+                               .a = g->a + i0 * g->row_a + k0 * g->col_a,
+                               .row_a = g->row_a,
+                               .c = g->c + i0 * g->row_c + j0,
+                               .row_c = g->row_c,
+                               .from_c = k0 > 0 && !g->accumulate,
+                               .accumulate = g->accumulate,
+                               .last = k0 + kc >= g->k,
+                               .alpha = 1.0f,
+                               .epilogue = g->epilogue};
+    if (job.last || job.accumulate) job.alpha = g->alpha;
+    if (job.epilogue.bias_col) job.epilogue.bias_col += j0;
+    if (job.epilogue.bias_row) job.epilogue.bias_row += i0;
+    if (job.epilogue.residual) job.epilogue.residual += i0 * g->row_c + j0;
+    return job;
+}
+/* Puts the job's block of A, m x kc, into scratch, one row after the other. */
+static void copy_a(struct sdx_gemm_job *job, int64_t col_a, int64_t m, float *scratch)
+{
+    const struct sdx_kernel_tables *tables = sdx_kernel_tables();
+    if (col_a == 1) {
+        for (int64_t i = 0; i < m; i++)
+            memcpy(scratch + i * job->k, job->a + i * job->row_a, (size_t)job->k * sizeof(float));
+    } else if (job->row_a == 1) {
+        tables->vec.b32_transpose((const uint32_t *)job->a, (size_t)col_a, (uint32_t *)scratch,
+                                  (size_t)job->k, (size_t)job->k, (size_t)m);
+    } else {
+        tables->gemm.f32_copy_rows(job->a, scratch,
+                                   (struct sdx_rectangle){.rows = m,
+                                                          .width = job->k,
+                                                          .pitch_from = job->row_a,
+                                                          .step = col_a,
+                                                          .pitch_to = job->k});
+    }
+    job->a = scratch;
+    job->row_a = job->k;
+}
+/* All rows m0..m1 over columns j0..j1, one block of K; b, row_b and panel_step as in the job. */
+static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
+                     int64_t k0, int64_t kc, const float *b, int64_t row_b, int64_t panel_step,
+                     float *scratch)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const bool copied = g->col_a != 1 || (kc < g->k && m1 - m0 > table->rows);
+    const int64_t rows = block_rows(m1 - m0, block_depth(g->k));
+    for (int64_t i0 = m0; i0 < m1; i0 += rows) {
+        struct sdx_gemm_job job = job_at(g, i0, j0, k0, kc);
+        job.m = least(rows, m1 - i0);
+        job.n = j1 - j0;
+        job.b = b;
+        job.row_b = row_b;
+        job.panel_step = panel_step;
+        if (copied) copy_a(&job, g->col_a, job.m, scratch);
+        table->f32_block(&job);
+    }
+}
+
+void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      void *scratch)
+{
+    if (m0 >= m1 || n0 >= n1) return;
+    const int64_t cols = sdx_gemm_f32_panel(), width = round_up(g->n, cols);
+    const int64_t depth = block_depth(g->k);
+    SDX_ASSERT(n0 % cols == 0);
+    int64_t k0 = 0;
+    do {
+        const int64_t kc = least(depth, g->k - k0);
+        run_rows(g, m0, m1, n0, n1, k0, kc, g->packed + k0 * width + n0 * kc, cols, kc * cols,
+                 scratch);
+        k0 += depth;
+    } while (k0 < g->k);
+}
+
+/* Columns of B packed at a time. */
+static int64_t block_cols(int64_t n, int64_t depth)
+{
+    const int64_t cols = sdx_gemm_f32_panel();
+    int64_t fit = sdx_kernel_tuning()->b_bytes / (depth * (int64_t)sizeof(float)) / cols * cols;
+    return least(round_up(n, cols), most(fit, cols));
+}
+size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t depth = block_depth(k);
+    return scratch_of_a(m, depth) + (size_t)(depth * block_cols(most(n, 1), depth)) * sizeof(float);
+}
+
+/* Few rows and B's columns side by side: whole panels are read where they are. */
+static int64_t run_direct(const struct sdx_gemm_f32 *g, const float *b, int64_t row_b, int64_t m0,
+                          int64_t m1, int64_t n0, int64_t n1, float *scratch)
+{
+    const int64_t cols = sdx_gemm_f32_panel(), whole = n0 + (n1 - n0) / cols * cols;
+    const int64_t depth = least(sdx_kernel_tuning()->block_k_direct, most(g->k, 1));
+    if (whole == n0) return n0;
+    int64_t k0 = 0;
+    do {
+        run_rows(g, m0, m1, n0, whole, k0, least(depth, g->k - k0), b + k0 * row_b + n0, row_b,
+                 cols, scratch);
+        k0 += depth;
+    } while (k0 < g->k);
+    return whole;
+}
+void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t row_b, int64_t col_b,
+                        int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch)
+{
+    if (m0 >= m1 || n0 >= n1) return;
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const int64_t depth = block_depth(g->k), cols = table->cols;
+    const int64_t few = sdx_kernel_tuning()->direct_tiles * table->rows;
+    float *packed = (float *)((char *)scratch + scratch_of_a(g->m, depth));
+    if (col_b == 1 && m1 - m0 <= few && !g->accumulate)
+        n0 = run_direct(g, b, row_b, m0, m1, n0, n1, scratch);
+    const int64_t width = block_cols(n1 - n0, depth);
+    for (int64_t j0 = n0; j0 < n1; j0 += width) {
+        const int64_t j1 = least(n1, j0 + width);
+        int64_t k0 = 0;
+        do {
+            const int64_t kc = least(depth, g->k - k0);
+            table->f32_pack(b + k0 * row_b + j0 * col_b, row_b, col_b, kc, j1 - j0, packed,
+                            kc * cols);
+            run_rows(g, m0, m1, j0, j1, k0, kc, packed, cols, kc * cols, scratch);
+            k0 += depth;
+        } while (k0 < g->k);
+    }
+}
+
+void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
+                  int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
+                  double *c, int64_t row_c)
+{
+    sdx_kernel_tables()->gemm.f64_gemm(m, n, k, alpha, a, row_a, col_a, b, row_b, col_b, beta, c,
+                                       row_c);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Register tiles of the f32 matrix product and its packing. Once an instruction set. Every element
+ * of C is one chain of additions in rising k, whatever the tile, so results do not depend on how M
+ * and N are cut. With FMA (avx2, avx512) a step rounds once, in generic twice: sets differ by at
+ * most 2 k 2^-24 * sum |a| |b|. */
+#include "kernels/tables.h"
+#include "kernels/transpose.h"
+#include "kernels/vec_math.h"
+
+/* Accumulators, one row of B and a broadcast of A fill the registers: 16 of them, or 32. */
+#if SDX_SIMD_LANES == 16
+enum { ROWS = 12, STEP = 4 };
+#elif SDX_SIMD_LANES == 8
+enum { ROWS = 6, STEP = 8 };
+#else
+enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
+#endif
+enum { COLS = 2 * LANES, TILE = ROWS * COLS };
+#define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
+
+struct place {
+    const float *a, *b;
+    float *c;
+    const float *bias_col, *bias_row, *residual;
+};
+
+/* The activations with a name, on a buffer of whole blocks. */
+#define ACT_CASE(id)                                                                               \
+    case id:                                                                                       \
+        for (int at = 0; at < n; at += BLOCK)                                                      \
+            x_store(y + at, x_act(x_load(y + at), id, a, b));                                      \
+        break;
+static __attribute__((noinline)) void act_blocks(float *y, int n, enum sdx_act act, float a,
+                                                 float b)
+{
+    switch (act) {
+    case SDX_ACT_NONE:
+        break;
+        ACT_CASE(SDX_ACT_RELU)
+        ACT_CASE(SDX_ACT_CLIP)
+        ACT_CASE(SDX_ACT_LEAKY_RELU)
+        ACT_CASE(SDX_ACT_SIGMOID)
+        ACT_CASE(SDX_ACT_TANH)
+        ACT_CASE(SDX_ACT_SILU)
+        ACT_CASE(SDX_ACT_HARD_SWISH)
+        ACT_CASE(SDX_ACT_HARD_SIGMOID)
+        ACT_CASE(SDX_ACT_GELU_ERF)
+        ACT_CASE(SDX_ACT_GELU_TANH)
+    }
+}
+
+SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sdx_gemm_job *g,
+                      const struct place *p)
+{
+    const struct sdx_epilogue *e = &g->epilogue;
+    if (g->alpha != 1.0f) {
+        const vf alpha = v_set1(g->alpha);
+        TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] *= alpha;
+    }
+    if (g->accumulate) TIMES(mr)
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_load(p->c + i * g->row_c + j * LANES);
+    if (!g->last) {
+        TIMES(mr)
+        SDX_UNROLL(2)
+        for (int j = 0; j < nv; j++)
+            v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
+        return;
+    }
+    if (p->bias_row)
+        TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_set1(p->bias_row[i]);
+    if (p->bias_col) TIMES(mr)
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_load(p->bias_col + j * LANES);
+    if (p->residual) TIMES(mr)
+    SDX_UNROLL(2)
+    for (int j = 0; j < nv; j++)
+        s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
+    if (e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP) {
+        const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
+        const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
+        TIMES(mr)
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_min(hi, v_max(lo, s[i][j]));
+    } else if (e->act != SDX_ACT_NONE) {
+        float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
+        const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
+        TIMES(mr)
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) v_store(t + (i * nv + j) * LANES, s[i][j]);
+        for (int at = count; at < whole; at += LANES)
+            v_store(t + at, v_set1(0.0f));
+        act_blocks(t, whole, e->act, e->a, e->b);
+        TIMES(mr)
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(t + (i * nv + j) * LANES);
+    }
+    TIMES(mr)
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++) v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
+}
+
+/* Row i of A begins at group[i / 3] + i % 3 * row_a: three rows to a pointer are what x86
+ * addressing can reach, and one pointer a row would be too many. */
+enum { GROUPS = (ROWS + 2) / 3 };
+SIMD void tile_step(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
+                    const int u, int64_t row_a, const float *b)
+{
+    vf w[2];
+    P_KEEP(row_a); /* or each u gets offsets of its own */
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++)
+    {
+        w[j] = v_load(b + j * LANES);
+        V_KEEP(w[j]);
+    }
+    TIMES(mr)
+    {
+        vf x = v_set1(group[i / 3][i % 3 * row_a + u]);
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_fma(x, w[j], s[i][j]);
+    }
+}
+SIMD void tile(const int mr, const int nv, const struct sdx_gemm_job *g, const struct place *p,
+               const int64_t row_b)
+{
+    vf s[ROWS][2];
+    const int64_t row_a = g->row_a;
+    if (g->from_c) TIMES(mr)
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(p->c + i * g->row_c + j * LANES);
+    else TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_set1(0.0f);
+    const float *group[GROUPS], *b = p->b;
+    TIMES((mr + 2) / 3) group[i] = p->a + 3 * i * row_a;
+    int64_t k = g->k;
+    for (; k >= STEP; k -= STEP, b += STEP * row_b) {
+        SDX_UNROLL(8)
+        for (int u = 0; u < STEP; u++)
+            tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
+        TIMES((mr + 2) / 3)
+        {
+            group[i] += STEP;
+            P_KEEP(group[i]);
+        }
+    }
+    for (; k > 0; k--, b += row_b) {
+        tile_step(mr, nv, s, group, 0, row_a, b);
+        TIMES((mr + 2) / 3) group[i]++;
+    }
+    finish_tile(mr, nv, s, g, p);
+}
+/* `count` tiles one below the other. */
+SIMD void strip(const int mr, const int nv, const struct sdx_gemm_job *g, struct place p,
+                int64_t count, const int64_t row_b)
+{
+    for (; count > 0; count--) {
+        tile(mr, nv, g, &p, row_b);
+        p.a += mr * g->row_a;
+        p.c += mr * g->row_c;
+        if (p.bias_row) p.bias_row += mr;
+        if (p.residual) p.residual += mr * g->row_c;
+    }
+}
+
+/* One function a tile height, so that the tile is inlined in its loop. */
+typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t count);
+#define STRIP(mr)                                                                                  \
+    static void strip_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)            \
+    {                                                                                              \
+        strip(mr, 2, g, p, count, COLS);                                                           \
+    }                                                                                              \
+    static void strip_half_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)       \
+    {                                                                                              \
+        strip(mr, 1, g, p, count, COLS);                                                           \
+    }                                                                                              \
+    static void strip_plain_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)      \
+    {                                                                                              \
+        strip(mr, 2, g, p, count, g->row_b);                                                       \
+    }
+#define NAMES(prefix, mr) prefix##mr,
+#if SDX_SIMD_LANES == 16
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#elif SDX_SIMD_LANES == 8
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define HEIGHTS(X) X(1) X(2) X(3) X(4)
+#endif
+HEIGHTS(STRIP)
+enum { FULL, HALF, PLAIN };
+#define ROW_FULL(mr)  strip_##mr,
+#define ROW_HALF(mr)  strip_half_##mr,
+#define ROW_PLAIN(mr) strip_plain_##mr,
+static const strip_fn strips[3][ROWS] = {
+    {HEIGHTS(ROW_FULL)}, {HEIGHTS(ROW_HALF)}, {HEIGHTS(ROW_PLAIN)}};
+
+SIMD void place_down(struct place *p, const struct sdx_gemm_job *g, int64_t rows)
+{
+    p->a += rows * g->row_a;
+    p->c += rows * g->row_c;
+    if (p->bias_row) p->bias_row += rows;
+    if (p->residual) p->residual += rows * g->row_c;
+}
+/* All rows of a panel, in tiles whose heights differ by at most one, so that none is thin. */
+static void panel_rows(const struct sdx_gemm_job *g, struct place p, const strip_fn *fns)
+{
+    int64_t tiles = (g->m + ROWS - 1) / ROWS, height = g->m / tiles, taller = g->m % tiles;
+    if (taller) {
+        fns[height](g, p, taller);
+        place_down(&p, g, taller * (height + 1));
+    }
+    fns[height - 1](g, p, tiles - taller);
+}
+/* The last panel, of n < COLS columns: through a tile of C on the stack. */
+static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
+{
+    float c[TILE], residual[TILE] = {0}, bias[COLS] = {0};
+    struct sdx_gemm_job part = *g;
+    struct place q = p;
+    const strip_fn *fns = strips[n <= LANES ? HALF : FULL];
+    const size_t bytes = (size_t)n * sizeof(float);
+    memset(c, 0, sizeof c);
+    part.row_c = COLS;
+    q.c = c;
+    if (p.bias_col) {
+        memcpy(bias, p.bias_col, bytes);
+        q.bias_col = bias;
+    }
+    if (p.residual) q.residual = residual;
+    int64_t tiles = (g->m + ROWS - 1) / ROWS, height = g->m / tiles, taller = g->m % tiles;
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t rows = height + (t < taller);
+        for (int64_t i = 0; i < rows; i++) {
+            if (g->from_c || g->accumulate) memcpy(c + i * COLS, p.c + i * g->row_c, bytes);
+            if (p.residual) memcpy(residual + i * COLS, p.residual + i * g->row_c, bytes);
+        }
+        q.a = p.a;
+        q.bias_row = p.bias_row;
+        fns[rows - 1](&part, q, 1);
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(p.c + i * g->row_c, c + i * COLS, bytes);
+        place_down(&p, g, rows);
+    }
+}
+
+/* One row times packed panels: `streams` panels a distance apart at once, as one stream of loads
+ * does not use the memory's bandwidth. */
+SIMD void gemv_streams(const int streams, const struct sdx_gemm_job *g, const struct place *p,
+                       int64_t apart)
+{
+    vf s[ROWS][2];
+    vf sums[4][2];
+    const float *a = p->a, *b = p->b;
+    SDX_UNROLL(4)
+    for (int q = 0; q < streams; q++)
+        SDX_UNROLL(2)
+    for (int j = 0; j < 2; j++)
+        sums[q][j] = g->from_c ? v_load(p->c + q * apart * COLS + j * LANES) : v_set1(0.0f);
+    const int64_t step = apart * g->panel_step;
+    for (int64_t k = 0; k < g->k; k++, b += COLS) {
+        const vf x = v_set1(a[k]);
+        SDX_UNROLL(4)
+        for (int q = 0; q < streams; q++)
+            SDX_UNROLL(2)
+        for (int j = 0; j < 2; j++)
+            sums[q][j] = v_fma(x, v_load(b + q * step + j * LANES), sums[q][j]);
+    }
+    SDX_UNROLL(4) for (int q = 0; q < streams; q++)
+    {
+        struct place at = *p;
+        at.c += q * apart * COLS;
+        if (at.bias_col) at.bias_col += q * apart * COLS;
+        if (at.residual) at.residual += q * apart * COLS;
+        s[0][0] = sums[q][0];
+        s[0][1] = sums[q][1];
+        finish_tile(1, 2, s, g, &at);
+    }
+}
+
+static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t panels)
+{
+    p->b += panels * g->panel_step;
+    p->c += panels * COLS;
+    if (p->bias_col) p->bias_col += panels * COLS;
+    if (p->residual) p->residual += panels * COLS;
+}
+
+static void block(const struct sdx_gemm_job *g)
+{
+    if (g->m <= 0 || g->n <= 0) return;
+    const struct sdx_epilogue *e = &g->epilogue;
+    struct place p = {g->a, g->b, g->c, e->bias_col, e->bias_row, e->residual};
+    int64_t panels = g->n / COLS;
+    if (g->m == 1 && g->row_b == COLS && panels >= 4) {
+        int64_t quarter = panels / 4;
+        for (int64_t i = 0; i < quarter; i++) {
+            gemv_streams(4, g, &p, quarter);
+            place_right(&p, g, 1);
+        }
+        place_right(&p, g, 3 * quarter);
+        panels -= 4 * quarter;
+    }
+    for (int64_t i = 0; i < panels; i++) {
+        panel_rows(g, p, strips[g->row_b == COLS ? FULL : PLAIN]);
+        place_right(&p, g, 1);
+    }
+    if (g->n % COLS) panel_edge(g, p, (int)(g->n % COLS));
+}
+
+static void pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                 float *packed_first, int64_t panel_step)
+{
+    for (int64_t j0 = 0; j0 < n; j0 += COLS, packed_first += panel_step) {
+        const int64_t cols = n - j0 < COLS ? n - j0 : COLS;
+        const float *from = b + j0 * col_b;
+        float *packed = packed_first;
+        int64_t k0 = 0;
+        if (col_b == 1 && cols == COLS) {
+            for (; k0 < k; k0++, packed += COLS) {
+                v_store(packed, v_load(from + k0 * row_b));
+                v_store(packed + LANES, v_load(from + k0 * row_b + LANES));
+            }
+        } else if (row_b == 1 && cols == COLS) {
+            for (; k0 + SIDE <= k; k0 += SIDE, packed += SIDE * COLS)
+                for (int64_t j = 0; j < COLS; j += SIDE)
+                    turn((const uint32_t *)(from + j * col_b + k0), (size_t)col_b,
+                         (uint32_t *)(packed + j), COLS);
+        }
+        for (; k0 < k; k0++, packed += COLS)
+            for (int64_t j = 0; j < COLS; j++)
+                packed[j] = j < cols ? from[k0 * row_b + j * col_b] : 0.0f;
+    }
+}
+
+void SDX_INIT(sdx_gemm_init_)(struct sdx_gemm_table *gemm)
+{
+    gemm->rows = ROWS;
+    gemm->cols = COLS;
+    gemm->f32_block = block;
+    gemm->f32_pack = pack;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The vector operations kernels are written in, one width a set: generic 4 lanes (the compiler maps
+ * them to SSE2, NEON or plain code), avx2 8, avx512 16. Arithmetic, comparison and shifts are the
+ * compiler's own operators on vf and vi; here is what those lack. min and max give their second
+ * argument when either is NaN, on every set. For files compiled once a set only. */
+#ifndef SDX_KERNELS_SIMD_H
+#define SDX_KERNELS_SIMD_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+#if defined(SDX_SET_AVX512) || defined(SDX_SET_AVX2)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#ifndef SDX_SIMD_LANES
+#if defined(SDX_SET_AVX512)
+#define SDX_SIMD_LANES 16
+#elif defined(SDX_SET_AVX2)
+#define SDX_SIMD_LANES 8
+#else
+#define SDX_SIMD_LANES 4
+#endif
+#endif
+
+/* Loops over registers: without complete unrolling gcc keeps the arrays in memory. */
+#define SDX_PRAGMA(text) _Pragma(#text)
+#define SDX_UNROLL(n)    SDX_PRAGMA(GCC unroll n)
+
+/* Keeps v in a register from here on: gcc 12 otherwise folds the load of an operand into each of
+ * its uses and so loads it many times. */
+#if defined(SDX_SET_AVX512)
+#define V_KEEP(v) __asm__("" : "+v"(v))
+#elif defined(__SSE2__)
+#define V_KEEP(v) __asm__("" : "+x"(v))
+#elif defined(__aarch64__)
+#define V_KEEP(v) __asm__("" : "+w"(v))
+#else
+#define V_KEEP(v) (void)(v)
+#endif
+
+/* Makes a pointer or index a value of its own: gcc otherwise derives many from one and spills them.
+ */
+#define P_KEEP(p) __asm__("" : "+r"(p))
+
+enum { LANES = SDX_SIMD_LANES };
+typedef float vf __attribute__((vector_size(4 * SDX_SIMD_LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * SDX_SIMD_LANES)));
+typedef double vd __attribute__((vector_size(4 * SDX_SIMD_LANES))); /* LANES / 2 of them */
+
+#define SIMD SDX_INLINE
+
+SIMD vf v_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+SIMD void v_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+SIMD vi vi_load(const void *p)
+{
+    vi v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+SIMD void vi_store(void *p, vi v)
+{
+    memcpy(p, &v, sizeof v);
+}
+SIMD vd vd_load(const double *p)
+{
+    vd v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+SIMD void vd_store(double *p, vd v)
+{
+    memcpy(p, &v, sizeof v);
+}
+SIMD vf v_bits(vi v) /* the same bits as floats */
+{
+    return (vf)v;
+}
+SIMD vi vi_bits(vf v)
+{
+    return (vi)v;
+}
+SIMD vf v_from_int(vi v)
+{
+    return __builtin_convertvector(v, vf);
+}
+SIMD vi v_to_int(vf v) /* towards zero; the value fits */
+{
+    return __builtin_convertvector(v, vi);
+}
+
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+SIMD vf v_set1(float x)
+{
+    return (vf)_mm512_set1_ps(x);
+}
+SIMD vi vi_set1(int32_t x)
+{
+    return (vi)_mm512_set1_epi32(x);
+}
+SIMD vd vd_set1(double x)
+{
+    return (vd)_mm512_set1_pd(x);
+}
+SIMD vf v_fma(vf a, vf b, vf c) /* a * b + c */
+{
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+SIMD vd vd_fma(vd a, vd b, vd c)
+{
+    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+SIMD vf v_min(vf a, vf b)
+{
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+}
+SIMD vf v_max(vf a, vf b)
+{
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+}
+SIMD vf v_sqrt(vf a)
+{
+    return (vf)_mm512_sqrt_ps((__m512)a);
+}
+SIMD vf v_select(vi mask, vf yes, vf no) /* lanes of mask are 0 or -1 */
+{
+    return (vf)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), (__m512)no, (__m512)yes);
+}
+/* acc + a0 * b0 + a1 * b1 for the two 16-bit halves of each lane */
+SIMD vi vi_dot16(vi acc, vi a, vi b)
+{
+    return acc + (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+}
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+SIMD vf v_set1(float x)
+{
+    return (vf)_mm256_set1_ps(x);
+}
+SIMD vi vi_set1(int32_t x)
+{
+    return (vi)_mm256_set1_epi32(x);
+}
+SIMD vd vd_set1(double x)
+{
+    return (vd)_mm256_set1_pd(x);
+}
+SIMD vf v_fma(vf a, vf b, vf c)
+{
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+SIMD vd vd_fma(vd a, vd b, vd c)
+{
+    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+SIMD vf v_min(vf a, vf b)
+{
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+}
+SIMD vf v_max(vf a, vf b)
+{
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+}
+SIMD vf v_sqrt(vf a)
+{
+    return (vf)_mm256_sqrt_ps((__m256)a);
+}
+SIMD vf v_select(vi mask, vf yes, vf no)
+{
+    return (vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+}
+SIMD vi vi_dot16(vi acc, vi a, vi b)
+{
+    return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+}
+#else
+#if SDX_SIMD_LANES == 4
+SIMD vf v_set1(float x)
+{
+    return (vf){x, x, x, x};
+}
+SIMD vi vi_set1(int32_t x)
+{
+    return (vi){x, x, x, x};
+}
+SIMD vd vd_set1(double x)
+{
+    return (vd){x, x};
+}
+#else
+SIMD vf v_set1(float x)
+{
+    vf v;
+    for (int i = 0; i < LANES; i++)
+        v[i] = x;
+    return v;
+}
+SIMD vi vi_set1(int32_t x)
+{
+    vi v;
+    for (int i = 0; i < LANES; i++)
+        v[i] = x;
+    return v;
+}
+SIMD vd vd_set1(double x)
+{
+    vd v;
+    for (int i = 0; i < LANES / 2; i++)
+        v[i] = x;
+    return v;
+}
+#endif
+SIMD vf v_fma(vf a, vf b, vf c) /* without the instruction: two roundings */
+{
+    return a * b + c;
+}
+SIMD vd vd_fma(vd a, vd b, vd c)
+{
+    return a * b + c;
+}
+SIMD vf v_select(vi mask, vf yes, vf no)
+{
+    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+}
+#if defined(__SSE2__) && SDX_SIMD_LANES == 4
+SIMD vf v_min(vf a, vf b)
+{
+    return (vf)_mm_min_ps((__m128)a, (__m128)b);
+}
+SIMD vf v_max(vf a, vf b)
+{
+    return (vf)_mm_max_ps((__m128)a, (__m128)b);
+}
+SIMD vf v_sqrt(vf a)
+{
+    return (vf)_mm_sqrt_ps((__m128)a);
+}
+SIMD vi vi_dot16(vi acc, vi a, vi b)
+{
+    return acc + (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+}
+#else
+SIMD vf v_min(vf a, vf b)
+{
+    return v_select(a < b, a, b);
+}
+SIMD vf v_max(vf a, vf b)
+{
+    return v_select(a > b, a, b);
+}
+SIMD vf v_sqrt(vf a)
+{
+    for (int i = 0; i < LANES; i++)
+        a[i] = sqrtf(a[i]);
+    return a;
+}
+SIMD vi vi_dot16(vi acc, vi a, vi b)
+{
+    return acc + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+}
+#endif
+#endif
+
+SIMD vf v_sign(vf a) /* the sign bit alone */
+{
+    return v_bits(vi_bits(a) & vi_set1(INT32_MIN));
+}
+SIMD vf v_abs(vf a)
+{
+    return v_bits(vi_bits(a) & vi_set1(INT32_MAX));
+}
+SIMD vf v_neg(vf a)
+{
+    return v_bits(vi_bits(a) ^ vi_set1(INT32_MIN));
+}
+SIMD vf v_or(vf a, vf b)
+{
+    return v_bits(vi_bits(a) | vi_bits(b));
+}
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of all kernels: filled with the generic versions, then overwritten in rising order of
+ * instruction sets, once. */
+#include "kernels/tables.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+
+static struct sdx_kernel_tables tables;
+static atomic_int state; /* 0 empty, 1 being filled, 2 ready */
+
+static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
+                 bool (*has)(enum sdx_cpu_set set))
+{
+#define FILL(set, flag)                                                                            \
+    if (flag == SDX_CPU_GENERIC || (flag <= most && has(flag))) {                                  \
+        sdx_vec_map_init_##set(&t->vec);                                                           \
+        sdx_vec_reduce_init_##set(&t->vec);                                                        \
+        sdx_vec_convert_init_##set(&t->vec);                                                       \
+        sdx_gemm_init_##set(&t->gemm);                                                             \
+        sdx_gemm_f64_init_##set(&t->gemm);                                                         \
+        sdx_conv_init_##set(&t->gemm);                                                             \
+        sdx_qgemm_init_##set(&t->qconv);                                                           \
+    }
+    SDX_KERNEL_SETS(FILL)
+#undef FILL
+    t->qgemm = t->qconv;
+#if defined(__x86_64__)
+    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qgemm_init_avx512vnni(&t->qgemm);
+#endif
+}
+
+const struct sdx_kernel_tables *sdx_kernel_tables(void)
+{
+    if (SDX_LIKELY(atomic_load_explicit(&state, memory_order_acquire) == 2)) return &tables;
+    int empty = 0;
+    if (atomic_compare_exchange_strong(&state, &empty, 1)) {
+        fill(&tables, SDX_CPU_SET_COUNT, sdx_cpu_has);
+        atomic_store_explicit(&state, 2, memory_order_release);
+    }
+    while (atomic_load_explicit(&state, memory_order_acquire) != 2) {
+    }
+    return &tables;
+}
+
+void sdx_kernel_tables_use(enum sdx_cpu_set most)
+{
+    fill(&tables, most, sdx_cpu_has_unmasked);
+    atomic_store_explicit(&state, 2, memory_order_release);
+}
+
+const struct sdx_vec *sdx_vec(void)
+{
+    return &sdx_kernel_tables()->vec;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of function pointers behind vec.h, gemm.h, conv.h and qgemm.h, and the list of
+ * instruction sets that fill them. Private to src/kernels and its check. */
+#ifndef SDX_KERNELS_TABLES_H
+#define SDX_KERNELS_TABLES_H
+
+#include "base/cpu.h"
+#include "kernels/conv.h"
+#include "kernels/qgemm.h"
+#include "kernels/vec.h"
+
+/* X(set, flag): the sets that the templates are compiled for, rising. */
+#if defined(__x86_64__)
+#define SDX_KERNEL_SETS(X)                                                                         \
+    X(generic, SDX_CPU_GENERIC) X(avx2, SDX_CPU_AVX2) X(avx512, SDX_CPU_AVX512)
+#else
+#define SDX_KERNEL_SETS(X) X(generic, SDX_CPU_GENERIC)
+#endif
+
+/* C[m x n] = A[m x k] * B[k x n] over register tiles, for one block of the sum over K.
+ * A: element (i, k) at a[i * row_a + k]. B: element (k, j) of panel p at b[p * panel_step + k *
+ * row_b
+ * + j]; with row_b == cols every panel has all its columns, otherwise B is a plain matrix. The sums
+ * begin at C when from_c, else at 0; then alpha, then + C when accumulate, then, when last, the
+ * epilogue. Pointers of the epilogue and c are those of element (0, 0) of this job. */
+struct sdx_gemm_job {
+    int64_t m, n, k;
+    const float *a;
+    int64_t row_a;
+    const float *b;
+    int64_t row_b, panel_step;
+    float *c;
+    int64_t row_c;
+    bool from_c, accumulate, last;
+    float alpha;
+    struct sdx_epilogue epilogue;
+};
+
+/* Rows of which element (i, j) is from[i * pitch_from + j * step] and to[i * pitch_to + j]. */
+struct sdx_rectangle {
+    int64_t rows, width, pitch_from, step, pitch_to;
+};
+
+struct sdx_gemm_table {
+    int rows, cols; /* of the largest tile; cols is the panel's width */
+    void (*f32_block)(const struct sdx_gemm_job *job);
+    /* rows 0..k of b(k, j), columns 0..n, to panels of [k][cols], panel_step apart; zeros beyond n
+     */
+    void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                     float *packed, int64_t panel_step);
+    /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
+    void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
+                         float *y);
+    /* to = act(from + bias + residual); residual may be NULL; to may be from */
+    void (*f32_finish)(const float *from, float *to, int64_t n, float bias, const float *residual,
+                       const struct sdx_epilogue *epilogue);
+    /* y[i] = sum over i, j < size of w[i * size + j] * tap(i, j)[i]: tap(i, j) is rows[i] + j for
+     * stride 1 and rows[i] + (j & 1) * odd + j / 2 for stride 2. size is 3 or 5. Reads up to the
+     * next multiple of 64 elements and writes as far. */
+    void (*f32_depthwise)(int size, int stride, const float *const *rows, int64_t odd,
+                          const float *w, float *y, int64_t n);
+    /* to = from, to += w * from, over a rectangle */
+    void (*f32_copy_rows)(const float *from, float *to, struct sdx_rectangle r);
+    void (*f32_axpy_rows)(float w, const float *from, float *to, struct sdx_rectangle r);
+    void (*f64_gemm)(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
+                     int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
+                     double *c, int64_t row_c);
+};
+
+/* Integer tiles work on groups of 4 bytes: two 16-bit or four 8-bit values of neighbouring k. A:
+ * rows of groups; B: panels [group][cols], panel_step groups apart. */
+struct sdx_qgemm_table {
+    int rows, cols;
+    bool bytes; /* A u8 and B s8, four to a group; else both s16, two to a group */
+    /* C = A * B, m x n */
+    void (*block)(int64_t m, int64_t n, int64_t groups, const int32_t *a, int64_t row_a,
+                  const int32_t *b, int64_t panel_step, int32_t *c, int64_t row_c);
+    /* to[i] = x[i * step] - zero for i < n; returns their sum. x is u8 or s8. */
+    int32_t (*widen)(const void *x, bool is_signed, int64_t step, int64_t n, int32_t zero,
+                     int16_t *to);
+    /* the groups (first[j], second[j]) of one k pair to panels; zeros beyond n */
+    void (*deal)(const int16_t *first, const int16_t *second, int64_t n, int32_t *panels,
+                 int64_t panel_step);
+    /* c[j] -= row * column[j], modulo 2^32 */
+    void (*correct)(int32_t *c, int64_t n, int32_t row, const int32_t *column);
+    /* to = from - zero, to += w * (from - zero), over a rectangle; from is u8 or s8 */
+    void (*widen_rows)(const void *from, bool is_signed, int32_t zero, int16_t *to,
+                       struct sdx_rectangle r);
+    void (*axpy_rows)(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
+                      struct sdx_rectangle r);
+};
+
+struct sdx_kernel_tables {
+    struct sdx_vec vec;
+    struct sdx_gemm_table gemm;
+    struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
+};
+
+const struct sdx_kernel_tables *sdx_kernel_tables(void);
+/* For checks and benchmarks: use the sets up to `most` from now on, whatever SDX_CPU says. Packed
+ * operands made before are of no use then. No other thread may be in a kernel. */
+void sdx_kernel_tables_use(enum sdx_cpu_set most);
+
+#define SDX_KERNEL_INIT(set, flag)                                                                 \
+    void sdx_vec_map_init_##set(struct sdx_vec *vec);                                              \
+    void sdx_vec_reduce_init_##set(struct sdx_vec *vec);                                           \
+    void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
+    void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
+    void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
+    void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
+    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
+SDX_KERNEL_SETS(SDX_KERNEL_INIT)
+#undef SDX_KERNEL_INIT
+#if defined(__x86_64__)
+void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
+#endif
+
+/* sdx_vec_map_init_<the set this file is compiled for> */
+#define SDX_JOIN_(a, b) a##b
+#define SDX_JOIN(a, b)  SDX_JOIN_(a, b)
+#define SDX_INIT(stem)  SDX_JOIN(stem, SDX_SET)
+#endif

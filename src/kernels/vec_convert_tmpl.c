@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Conversions of vec.h and the transposition of 4-byte elements. Once an instruction set. NaNs come
+ * out quiet with their leading bits, as the f16 instructions of x86 do. */
+#include "kernels/simd.h"
+#include "kernels/tables.h"
+#include "kernels/transpose.h"
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+static inline float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static inline float one_f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    if (rest >= 0x0f800000) { /* infinity, NaN */
+        uint32_t quiet = rest > 0x0f800000 ? 0x00400000u : 0;
+        return float_of(sign | quiet | (rest + 0x70000000));
+    }
+    if (rest < 0x00800000) /* zero, denormal: exact in f32 */
+        return float_of(sign | bits_of((float)(rest >> 13) * 5.9604644775390625e-8f));
+    return float_of(sign | (rest + 0x38000000));
+}
+static inline uint16_t one_f32_to_f16(float x)
+{
+    uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, rest = u & 0x7fffffff;
+    if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
+    if (rest >= 0x47800000) return (uint16_t)(sign | 0x7c00);
+    if (rest < 0x38800000) { /* denormal: adding 0.5 leaves the rounded value in the low bits */
+        return (uint16_t)(sign | (bits_of(float_of(rest) + 0.5f) - 0x3f000000));
+    }
+    rest += 0xc8000fff + (rest >> 13 & 1);
+    return (uint16_t)(sign | rest >> 13);
+}
+
+static void f16_to_f32(const uint16_t *x, float *y, size_t n)
+{
+    size_t i = 0;
+#if defined(SDX_SET_AVX2) || defined(SDX_SET_AVX512)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+#endif
+    for (; i < n; i++)
+        y[i] = one_f16_to_f32(x[i]);
+}
+static void f32_to_f16(const float *x, uint16_t *y, size_t n)
+{
+    size_t i = 0;
+#if defined(SDX_SET_AVX2) || defined(SDX_SET_AVX512)
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+#endif
+    for (; i < n; i++)
+        y[i] = one_f32_to_f16(x[i]);
+}
+static void bf16_to_f32(const uint16_t *x, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = float_of((uint32_t)x[i] << 16);
+}
+static void f32_to_bf16(const float *x, uint16_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = bits_of(x[i]), rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+        y[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : rounded);
+    }
+}
+
+/* Clamped before the conversion to integers; NaN gives the least value. */
+SIMD vi quantise(vf v, vf scale, vf lo, vf hi)
+{
+    const vf magic = v_set1(12582912.0f);
+    v = v_min(v_max(v / scale, lo), hi);
+    v = v + magic; /* |v| < 2^10 here: rounds to even, value in the low bits */
+    return vi_bits(v) - vi_bits(magic);
+}
+#define TO_BYTES(name, type, least, most)                                                          \
+    static void name(const float *x, float scale, int32_t zero, type *y, size_t n)                 \
+    {                                                                                              \
+        const vf s = v_set1(scale), lo = v_set1((float)(least - zero)),                            \
+                 hi = v_set1((float)(most - zero));                                                \
+        for (size_t at = 0; at < n; at += LANES) {                                                 \
+            int32_t q[LANES];                                                                      \
+            float part[LANES] = {0};                                                               \
+            size_t count = n - at < LANES ? n - at : LANES;                                        \
+            memcpy(part, x + at, count * sizeof(float));                                           \
+            vi_store(q, quantise(v_load(part), s, lo, hi) + vi_set1(zero));                        \
+            type bytes[LANES];                                                                     \
+            for (int i = 0; i < LANES; i++)                                                        \
+                bytes[i] = (type)q[i];                                                             \
+            memcpy(y + at, bytes, count);                                                          \
+        }                                                                                          \
+    }
+TO_BYTES(f32_to_u8, uint8_t, 0, 255)
+TO_BYTES(f32_to_s8, int8_t, -128, 127)
+
+#define FROM_BYTES(name, type)                                                                     \
+    static void name(const type *x, float scale, int32_t zero, float *y, size_t n)                 \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = (float)(x[i] - zero) * scale;                                                   \
+    }
+FROM_BYTES(u8_to_f32, uint8_t)
+FROM_BYTES(s8_to_f32, int8_t)
+
+/* In squares of 32, whose lines on both sides stay in the first cache. */
+static void b32_transpose(const uint32_t *src, size_t stride, uint32_t *dst, size_t stride_dst,
+                          size_t rows, size_t cols)
+{
+    enum { TILE = 32 };
+    for (size_t i0 = 0; i0 < rows; i0 += TILE) {
+        size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
+        for (size_t j0 = 0; j0 < cols; j0 += TILE) {
+            size_t j1 = j0 + TILE < cols ? j0 + TILE : cols, i = i0;
+            for (; i + SIDE <= i1; i += SIDE) {
+                size_t j = j0;
+                for (; j + SIDE <= j1; j += SIDE)
+                    turn(src + i * stride + j, stride, dst + j * stride_dst + i, stride_dst);
+                for (; j < j1; j++)
+                    for (size_t e = i; e < i + SIDE; e++)
+                        dst[j * stride_dst + e] = src[e * stride + j];
+            }
+            for (; i < i1; i++)
+                for (size_t j = j0; j < j1; j++)
+                    dst[j * stride_dst + i] = src[i * stride + j];
+        }
+    }
+}
+
+void SDX_INIT(sdx_vec_convert_init_)(struct sdx_vec *vec)
+{
+    vec->f16_to_f32 = f16_to_f32;
+    vec->f32_to_f16 = f32_to_f16;
+    vec->bf16_to_f32 = bf16_to_f32;
+    vec->f32_to_bf16 = f32_to_bf16;
+    vec->f32_to_u8 = f32_to_u8;
+    vec->f32_to_s8 = f32_to_s8;
+    vec->u8_to_f32 = u8_to_f32;
+    vec->s8_to_f32 = s8_to_f32;
+    vec->b32_transpose = b32_transpose;
+}

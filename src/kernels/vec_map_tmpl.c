@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Maps and binary operations of vec.h. Once an instruction set. A remainder shorter than a block
+ * passes through a buffer, so that every element sees the same operations. */
+#include "kernels/tables.h"
+#include "kernels/vec_math.h"
+
+#define MAP(name, expression)                                                                      \
+    static void map_##name(const float *from, float *to, size_t n, float a, float b)               \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        (void)b;                                                                                   \
+        size_t at = 0;                                                                             \
+        for (; at + BLOCK <= n; at += BLOCK) {                                                     \
+            struct vx x = x_load(from + at);                                                       \
+            x_store(to + at, expression);                                                          \
+        }                                                                                          \
+        if (at < n) {                                                                              \
+            float rest[BLOCK] = {0};                                                               \
+            memcpy(rest, from + at, (n - at) * sizeof(float));                                     \
+            struct vx x = x_load(rest);                                                            \
+            x_store(rest, expression);                                                             \
+            memcpy(to + at, rest, (n - at) * sizeof(float));                                       \
+        }                                                                                          \
+    }
+
+static inline struct vx elu(struct vx x, float a)
+{
+    return x_select(x_less(x, x_set1(0.0f)), x_scale(x_expm1_negative(x), a), x);
+}
+
+MAP(abs, x_abs(x))
+MAP(neg, x_neg(x))
+MAP(sqrt, x_sqrt(x))
+MAP(rsqrt, x_div(x_set1(1.0f), x_sqrt(x)))
+MAP(reciprocal, x_div(x_set1(1.0f), x))
+MAP(square, x_mul(x, x))
+MAP(floor, x_floor(x))
+MAP(ceil, x_ceil(x))
+MAP(round, x_round(x))
+MAP(trunc, x_trunc(x))
+MAP(relu, x_relu(x))
+MAP(clip, x_clip(x, a, b))
+MAP(leaky_relu, x_leaky_relu(x, a))
+MAP(elu, elu(x, a))
+MAP(hard_sigmoid, x_hard_sigmoid(x, a, b))
+MAP(hard_swish, x_hard_swish(x))
+MAP(thresholded_relu, x_select(x_less(x_set1(a), x), x, x_set1(0.0f)))
+MAP(exp, x_exp(x))
+MAP(log, x_log(x))
+MAP(tanh, x_tanh(x))
+MAP(sigmoid, x_sigmoid(x))
+MAP(silu, x_silu(x))
+MAP(erf, x_erf(x))
+MAP(gelu_erf, x_gelu_erf(x))
+MAP(gelu_tanh, x_gelu_tanh(x))
+MAP(softplus, x_softplus(x))
+MAP(softsign, x_softsign(x))
+MAP(mish, x_mish(x))
+
+/* Beyond 8192, where the reduction would lose bits, each element goes to libm. */
+#define PERIODIC(name, quarter, exact)                                                             \
+    static void map_##name(const float *from, float *to, size_t n, float a, float b)               \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        (void)b;                                                                                   \
+        for (size_t at = 0; at < n; at += BLOCK) {                                                 \
+            size_t count = n - at < BLOCK ? n - at : BLOCK;                                        \
+            float x[BLOCK] = {0}, y[BLOCK];                                                        \
+            memcpy(x, from + at, count * sizeof(float));                                           \
+            x_store(y, x_sin_quarter(x_load(x), quarter));                                         \
+            int far = 0;                                                                           \
+            for (int i = 0; i < BLOCK; i++)                                                        \
+                far |= !(fabsf(x[i]) < 8192.0f);                                                   \
+            for (int i = 0; far && i < BLOCK; i++)                                                 \
+                if (!(fabsf(x[i]) < 8192.0f)) y[i] = exact(x[i]);                                  \
+            memcpy(to + at, y, count * sizeof(float));                                             \
+        }                                                                                          \
+    }
+PERIODIC(sin, 0, sinf)
+PERIODIC(cos, 1, cosf)
+
+static inline vf larger(vf a, vf b) /* NaN wins */
+{
+    return v_select(a != a, a, v_max(a, b));
+}
+static inline vf smaller(vf a, vf b)
+{
+    return v_select(a != a, a, v_min(a, b));
+}
+static inline vf prelu(vf a, vf b)
+{
+    return v_select(a < v_set1(0.0f), a * b, a);
+}
+
+#define BINARY(name, expression)                                                                   \
+    SIMD void loop_##name(const float *pa, const size_t step_a, const float *pb,                   \
+                          const size_t step_b, float *to, size_t n)                                \
+    {                                                                                              \
+        size_t at = 0;                                                                             \
+        const vf a0 = v_set1(n ? *pa : 0), b0 = v_set1(n ? *pb : 0);                               \
+        for (; at + BLOCK <= n; at += BLOCK) {                                                     \
+            vf y[4];                                                                               \
+            EACH                                                                                   \
+            {                                                                                      \
+                vf a = step_a ? v_load(pa + at + i * LANES) : a0;                                  \
+                vf b = step_b ? v_load(pb + at + i * LANES) : b0;                                  \
+                y[i] = expression;                                                                 \
+            }                                                                                      \
+            EACH v_store(to + at + i * LANES, y[i]);                                               \
+        }                                                                                          \
+        for (; at < n; at += LANES) {                                                              \
+            size_t size = (n - at < LANES ? n - at : LANES) * sizeof(float);                       \
+            vf a = a0, b = b0, y;                                                                  \
+            if (step_a) memcpy(&a, pa + at, size);                                                 \
+            if (step_b) memcpy(&b, pb + at, size);                                                 \
+            y = expression;                                                                        \
+            memcpy(to + at, &y, size);                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    static void binary_##name(const float *a, size_t step_a, const float *b, size_t step_b,        \
+                              float *y, size_t n)                                                  \
+    {                                                                                              \
+        if (step_a && step_b)                                                                      \
+            loop_##name(a, 1, b, 1, y, n);                                                         \
+        else if (step_a)                                                                           \
+            loop_##name(a, 1, b, 0, y, n);                                                         \
+        else if (step_b)                                                                           \
+            loop_##name(a, 0, b, 1, y, n);                                                         \
+        else                                                                                       \
+            loop_##name(a, 0, b, 0, y, n);                                                         \
+    }
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a *b)
+BINARY(div, a / b)
+BINARY(max, larger(a, b))
+BINARY(min, smaller(a, b))
+BINARY(prelu, prelu(a, b))
+
+static void axpy(float a, const float *x, float *y, size_t n)
+{
+    size_t at = 0;
+    const vf w = v_set1(a);
+    for (; at + LANES <= n; at += LANES)
+        v_store(y + at, v_load(y + at) + w * v_load(x + at));
+    for (; at < n; at++)
+        y[at] += a * x[at];
+}
+static void affine(const float *x, float scale, float shift, float *y, size_t n)
+{
+    size_t at = 0;
+    const vf s = v_set1(scale), t = v_set1(shift);
+    for (; at + LANES <= n; at += LANES)
+        v_store(y + at, v_load(x + at) * s + t);
+    for (; at < n; at++)
+        y[at] = x[at] * scale + shift;
+}
+
+void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
+{
+#define FIELD(name) vec->f32_##name = map_##name;
+    SDX_VEC_MAPS(FIELD)
+#undef FIELD
+#define FIELD(name) vec->f32_##name = binary_##name;
+    SDX_VEC_BINARIES(FIELD)
+#undef FIELD
+    vec->f32_axpy = axpy;
+    vec->f32_affine = affine;
+}

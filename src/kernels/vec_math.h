@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Elementary functions on four vectors at a time (one alone would run at the latency of its chain
+ * of operations). Products and sums are rounded separately, without FMA, and every set does the
+ * same operations on a lane: results are bit-equal between sets. Polynomials are our own minimax
+ * fits in f64, rounded to f32; the error stated is measured by tests/kernels/check_vec.c. */
+#ifndef SDX_KERNELS_VEC_MATH_H
+#define SDX_KERNELS_VEC_MATH_H
+
+#include "kernels/gemm.h"
+#include "kernels/simd.h"
+
+enum { BLOCK = 4 * LANES };
+struct vx {
+    vf r[4];
+};
+struct mx {
+    vi r[4];
+};
+#define EACH SDX_UNROLL(4) for (int i = 0; i < 4; i++)
+
+#define VX_BINARY(name, expression)                                                                \
+    SIMD struct vx x_##name(struct vx a, struct vx b)                                              \
+    {                                                                                              \
+        struct vx y;                                                                               \
+        EACH y.r[i] = expression;                                                                  \
+        return y;                                                                                  \
+    }
+#define VX_UNARY(name, expression)                                                                 \
+    SIMD struct vx x_##name(struct vx a)                                                           \
+    {                                                                                              \
+        struct vx y;                                                                               \
+        EACH y.r[i] = expression;                                                                  \
+        return y;                                                                                  \
+    }
+VX_BINARY(add, a.r[i] + b.r[i])
+VX_BINARY(sub, a.r[i] - b.r[i])
+VX_BINARY(mul, a.r[i] * b.r[i])
+VX_BINARY(div, a.r[i] / b.r[i])
+VX_BINARY(min, v_min(a.r[i], b.r[i]))
+VX_BINARY(max, v_max(a.r[i], b.r[i]))
+VX_BINARY(or, v_or(a.r[i], b.r[i]))
+VX_UNARY(abs, v_abs(a.r[i]))
+VX_UNARY(neg, v_neg(a.r[i]))
+VX_UNARY(sign, v_sign(a.r[i]))
+VX_UNARY(sqrt, v_sqrt(a.r[i]))
+
+SIMD struct vx x_load(const float *p)
+{
+    struct vx y;
+    EACH y.r[i] = v_load(p + i * LANES);
+    return y;
+}
+SIMD void x_store(float *p, struct vx a)
+{
+    EACH v_store(p + i * LANES, a.r[i]);
+}
+SIMD struct vx x_set1(float c)
+{
+    struct vx y;
+    EACH y.r[i] = v_set1(c);
+    return y;
+}
+SIMD struct vx x_mad(struct vx a, struct vx b, float c) /* a * b + c, two roundings */
+{
+    struct vx y;
+    EACH y.r[i] = a.r[i] * b.r[i] + v_set1(c);
+    return y;
+}
+SIMD struct vx x_scale(struct vx a, float c)
+{
+    struct vx y;
+    EACH y.r[i] = a.r[i] * v_set1(c);
+    return y;
+}
+SIMD struct mx x_less(struct vx a, struct vx b)
+{
+    struct mx m;
+    EACH m.r[i] = a.r[i] < b.r[i];
+    return m;
+}
+SIMD struct vx x_select(struct mx m, struct vx yes, struct vx no)
+{
+    struct vx y;
+    EACH y.r[i] = v_select(m.r[i], yes.r[i], no.r[i]);
+    return y;
+}
+/* Horner's rule, highest coefficient first. */
+SIMD struct vx x_poly(struct vx x, const float *c, const int count)
+{
+    struct vx y = x_set1(c[0]);
+    SDX_UNROLL(12) for (int k = 1; k < count; k++) y = x_mad(y, x, c[k]);
+    return y;
+}
+
+/* e^x = 2^n (1 + p): n = round(x / ln 2) by the magic number 1.5 * 2^23; ln 2 in two parts, the
+ * first of 9 bits, so that n times it is exact. x is within -104 .. 89 or NaN. */
+SIMD void x_exp_parts(struct vx x, struct vx *p, struct mx *n)
+{
+    static const float c[] = {1.395063126e-03f, 8.368969895e-03f, 4.166620225e-02f,
+                              1.666651815e-01f, 5.000000000e-01f};
+    const float magic = 12582912.0f;
+    struct vx m = x_mad(x, x_set1(1.44269504f), magic);
+    EACH n->r[i] = vi_bits(m.r[i]) - vi_set1(0x4b400000);
+    m = x_sub(m, x_set1(magic));
+    struct vx r = x_sub(x, x_scale(m, 0.693359375f));
+    r = x_sub(r, x_scale(m, -2.12194440e-4f));
+    *p = x_add(r, x_mul(x_mul(r, r), x_poly(r, c, 5)));
+}
+SIMD struct vx x_pow2(struct mx n) /* 2^n of a normal number */
+{
+    struct vx y;
+    EACH y.r[i] = v_bits((n.r[i] + vi_set1(127)) << 23);
+    return y;
+}
+/* In two factors, so that infinity and denormal results come out rounded once. */
+SIMD struct vx x_exp(struct vx x)
+{
+    struct vx p;
+    struct mx n, half;
+    x_exp_parts(x_min(x_set1(89.0f), x_max(x_set1(-104.0f), x)), &p, &n);
+    EACH half.r[i] = n.r[i] >> 1;
+    EACH n.r[i] -= half.r[i];
+    p = x_add(x_set1(1.0f), p);
+    return x_mul(x_mul(p, x_pow2(half)), x_pow2(n));
+}
+/* e^x - 1 for x <= 0 or NaN, without cancellation near 0 */
+SIMD struct vx x_expm1_negative(struct vx x)
+{
+    struct vx p;
+    struct mx n;
+    x_exp_parts(x_max(x_set1(-40.0f), x), &p, &n);
+    struct vx s = x_pow2(n);
+    return x_add(x_mul(s, p), x_sub(s, x_set1(1.0f)));
+}
+/* ln(2^k (1 + f)) with f in sqrt(1/2) - 1 .. sqrt(2) - 1: f - f^2/2 + f^3 P(f) + k ln 2; what the
+ * two large sums lose is kept and added with the small terms. */
+SIMD struct vx x_log(struct vx x)
+{
+    static const float c[] = {6.917034090e-02f,  -1.179192588e-01f, 1.187337637e-01f,
+                              -1.238404065e-01f, 1.421856880e-01f,  -1.666926444e-01f,
+                              2.000223100e-01f,  -2.499998659e-01f, 3.333331048e-01f};
+    struct mx tiny = x_less(x, x_set1(1.17549435e-38f));
+    struct vx big = x_select(tiny, x_scale(x, 33554432.0f), x), k, f;
+    EACH
+    {
+        vi bits = vi_bits(big.r[i]) - vi_set1(0x3f3504f3); /* sqrt(1/2) */
+        k.r[i] = v_from_int((bits >> 23) - (tiny.r[i] & vi_set1(25)));
+        f.r[i] = v_bits((bits & vi_set1(0x7fffff)) + vi_set1(0x3f3504f3)) - v_set1(1.0f);
+    }
+    struct vx z = x_mul(f, f), h = x_scale(z, 0.5f), s = x_sub(f, h);
+    struct vx rest = x_sub(x_sub(f, s), h), kh = x_scale(k, 0.693359375f), sum = x_add(kh, s);
+    rest = x_add(rest, x_add(x_sub(kh, sum), s));
+    rest = x_add(rest, x_add(x_mul(x_mul(z, f), x_poly(f, c, 9)), x_scale(k, -2.12194440e-4f)));
+    struct vx y = x_add(sum, rest), inf = x_set1(INFINITY);
+    y = x_select(x_less(x, inf), y, x); /* infinity, NaN */
+    y = x_select(x_less(x, x_set1(0.0f)), x_set1(NAN), y);
+    EACH y.r[i] = v_select(x.r[i] == v_set1(0.0f), v_set1(-INFINITY), y.r[i]);
+    return y;
+}
+/* ln(1 + e) for e in 0 .. 1 or NaN: the rounding of 1 + e is put back */
+SIMD struct vx x_log1p(struct vx e)
+{
+    struct vx one = x_set1(1.0f), w = x_add(one, e);
+    return x_add(x_log(w), x_div(x_sub(e, x_sub(w, one)), w));
+}
+SIMD struct vx x_tanh(struct vx x)
+{
+    static const float c[] = {-5.709493998e-03f, 2.064413391e-02f, -5.374162272e-02f,
+                              1.333146989e-01f, -3.333328366e-01f};
+    struct vx t = x_abs(x), z = x_mul(x, x), one = x_set1(1.0f);
+    struct vx small = x_add(x, x_mul(x_mul(x, z), x_poly(z, c, 5)));
+    struct vx big = x_div(x_set1(2.0f), x_add(x_exp(x_add(t, t)), one));
+    return x_or(x_select(x_less(t, x_set1(0.625f)), small, x_sub(one, big)), x_sign(x));
+}
+SIMD struct vx x_sigmoid(struct vx x) /* from e^-|x|, which neither overflows nor cancels */
+{
+    struct vx e = x_exp(x_neg(x_abs(x))), one = x_set1(1.0f);
+    return x_div(x_select(x_less(x, x_set1(0.0f)), e, one), x_add(one, e));
+}
+/* x + x Q(x^2) below 1, then 1 - e^-(x R(x)), which is 1 in f32 from 4 on */
+SIMD struct vx x_erf(struct vx x)
+{
+    static const float q[] = {7.889122935e-05f,  -8.020842797e-04f, 5.189535674e-03f,
+                              -2.685444430e-02f, 1.128360033e-01f,  -3.761262596e-01f,
+                              1.283791661e-01f};
+    static const float r[] = {4.314428224e-06f, -3.793249562e-05f, -8.883526607e-05f,
+                              3.039438743e-03f, -2.285251208e-02f, 1.054334566e-01f,
+                              6.355364323e-01f, 1.128571153e+00f};
+    struct vx t = x_abs(x), u = x_min(x_set1(4.1f), t), one = x_set1(1.0f);
+    struct vx small = x_add(x, x_mul(x, x_poly(x_mul(x, x), q, 7)));
+    struct vx big = x_sub(one, x_exp(x_neg(x_mul(u, x_poly(u, r, 8)))));
+    return x_select(x_less(t, one), small, x_or(big, x_sign(x)));
+}
+/* x (1 - E / 2) or x E / 2 with E = erfc(|x| / sqrt 2) = e^-(z Q(z)): error below 2e-7 of
+ * max(1, |x|). E is below 1e-10 from 6.5 on and taken as 0. */
+SIMD struct vx x_gelu_erf(struct vx x)
+{
+    static const float q[] = {2.069525351e-08f,  -6.204675742e-07f, 7.911011380e-06f,
+                              -5.478780804e-05f, 1.992042817e-04f,  -8.223939403e-06f,
+                              -4.809415899e-03f, 3.634849191e-02f,  3.183071315e-01f,
+                              7.978847623e-01f};
+    struct vx z = x_abs(x), limit = x_set1(6.5f), u = x_min(limit, z);
+    struct vx e = x_scale(x_exp(x_neg(x_mul(u, x_poly(u, q, 10)))), 0.5f), zero = x_set1(0.0f);
+    e = x_select(x_less(limit, z), zero, e);
+    return x_mul(x, x_select(x_less(x, zero), e, x_sub(x_set1(1.0f), e)));
+}
+/* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
+SIMD struct vx x_gelu_tanh(struct vx x)
+{
+    struct vx u = x_mul(x_scale(x, 1.59576912f), x_mad(x_mul(x, x), x_set1(0.044715f), 1.0f));
+    return x_mul(x, x_sigmoid(u));
+}
+SIMD struct vx x_silu(struct vx x)
+{
+    return x_mul(x, x_sigmoid(x));
+}
+SIMD struct vx x_hard_sigmoid(struct vx x, float a, float b)
+{
+    struct vx y = x_mad(x, x_set1(a), b);
+    return x_min(x_set1(1.0f), x_max(x_set1(0.0f), y));
+}
+SIMD struct vx x_hard_swish(struct vx x)
+{
+    return x_mul(x, x_hard_sigmoid(x, 1.0f / 6.0f, 0.5f));
+}
+SIMD struct vx x_relu(struct vx x)
+{
+    return x_max(x_set1(0.0f), x);
+}
+SIMD struct vx x_clip(struct vx x, float lo, float hi)
+{
+    return x_min(x_set1(hi), x_max(x_set1(lo), x));
+}
+SIMD struct vx x_leaky_relu(struct vx x, float a)
+{
+    return x_select(x_less(x, x_set1(0.0f)), x_scale(x, a), x);
+}
+/* ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|) */
+SIMD struct vx x_softplus(struct vx x)
+{
+    return x_add(x_relu(x), x_log1p(x_exp(x_neg(x_abs(x)))));
+}
+/* tanh(ln(1 + w)) = w (w + 2) / (w (w + 2) + 2), w = e^x; divided by w^2 for x >= 0 */
+SIMD struct vx x_mish(struct vx x)
+{
+    struct vx e = x_exp(x_neg(x_abs(x))), e2 = x_mul(e, e), two = x_add(e, e);
+    struct mx below = x_less(x, x_set1(0.0f));
+    struct vx up = x_select(below, x_add(e2, two), x_add(x_set1(1.0f), two));
+    struct vx more = x_select(below, x_set1(2.0f), x_add(e2, e2));
+    return x_mul(x, x_div(up, x_add(up, more)));
+}
+SIMD struct vx x_softsign(struct vx x)
+{
+    return x_div(x, x_add(x_set1(1.0f), x_abs(x)));
+}
+/* To the nearest integer, ties to even, of t >= 0 or NaN. */
+SIMD struct vx x_round_positive(struct vx t)
+{
+    struct vx big = x_set1(8388608.0f);
+    return x_select(x_less(t, big), x_sub(x_add(t, big), big), t);
+}
+SIMD struct vx x_round(struct vx x)
+{
+    return x_or(x_round_positive(x_abs(x)), x_sign(x));
+}
+/* One where m is set: r - 1 or r + 1 there. */
+SIMD struct vx x_one_where(struct mx m)
+{
+    return x_select(m, x_set1(1.0f), x_set1(0.0f));
+}
+SIMD struct vx x_floor(struct vx x)
+{
+    struct vx r = x_round(x);
+    return x_or(x_sub(r, x_one_where(x_less(x, r))), x_sign(x));
+}
+SIMD struct vx x_ceil(struct vx x)
+{
+    struct vx r = x_round(x);
+    return x_or(x_add(r, x_one_where(x_less(r, x))), x_sign(x));
+}
+SIMD struct vx x_trunc(struct vx x)
+{
+    struct vx t = x_abs(x), r = x_round_positive(t);
+    return x_or(x_sub(r, x_one_where(x_less(t, r))), x_sign(x));
+}
+/* sin(x + quarter * pi/2) for |x| < 8192: reduced in f64, where n times the first 33 bits of pi/2
+ * is exact; other lanes are put right by the caller. */
+SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
+{
+    static const float cs[] = {-1.951721497e-04f, 8.332177997e-03f, -1.666665524e-01f};
+    static const float cc[] = {2.443835729e-05f, -1.388736651e-03f, 4.166664556e-02f};
+    const float magic = 12582912.0f;
+    struct vx m = x_mad(x, x_set1(0.636619772f), magic), f = x_sub(m, x_set1(magic));
+    float xs[BLOCK], fs[BLOCK];
+    x_store(xs, x);
+    x_store(fs, f);
+    for (int i = 0; i < BLOCK; i++) {
+        double n = fs[i];
+        xs[i] = (float)((xs[i] - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11);
+    }
+    struct vx r = x_load(xs), z = x_mul(r, r), h = x_scale(z, 0.5f), one = x_set1(1.0f);
+    struct vx s = x_add(r, x_mul(x_mul(r, z), x_poly(z, cs, 3))), w = x_sub(one, h);
+    s = x_or(s, x_sign(r)); /* of zero */
+    struct vx c = x_add(x_sub(x_sub(one, w), h), x_mul(x_mul(z, z), x_poly(z, cc, 3)));
+    c = x_add(w, c);
+    struct vx y;
+    EACH
+    {
+        vi q = vi_bits(m.r[i]) + vi_set1(quarter);
+        vf v = v_select(-(q & vi_set1(1)), c.r[i], s.r[i]);
+        y.r[i] = v_bits(vi_bits(v) ^ ((q & vi_set1(2)) << 30));
+    }
+    return y;
+}
+
+/* The activations of a store that are more than a minimum and a maximum. */
+SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
+{
+    switch (act) {
+    case SDX_ACT_NONE: return x;
+    case SDX_ACT_RELU: return x_relu(x);
+    case SDX_ACT_CLIP: return x_clip(x, a, b);
+    case SDX_ACT_LEAKY_RELU: return x_leaky_relu(x, a);
+    case SDX_ACT_SIGMOID: return x_sigmoid(x);
+    case SDX_ACT_TANH: return x_tanh(x);
+    case SDX_ACT_SILU: return x_silu(x);
+    case SDX_ACT_HARD_SWISH: return x_hard_swish(x);
+    case SDX_ACT_HARD_SIGMOID: return x_hard_sigmoid(x, a, b);
+    case SDX_ACT_GELU_ERF: return x_gelu_erf(x);
+    case SDX_ACT_GELU_TANH: return x_gelu_tanh(x);
+    }
+    return x;
+}
+#endif

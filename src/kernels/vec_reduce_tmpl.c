@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reductions, softmax and normalisation of one row. Once an instruction set. The order of every sum
+ * is fixed: 32 lanes, element i goes to lane i % 32 in rising order, then lanes l and l + 16, l +
+ * 8,
+ * ... 1 are joined. So results are bit-equal between sets. */
+#include <float.h>
+
+#include "kernels/tables.h"
+#include "kernels/vec_math.h"
+
+enum { WIDE = 32, PARTS = WIDE / LANES };
+struct wide {
+    vf r[PARTS];
+};
+#define EACH_PART SDX_UNROLL(8) for (int i = 0; i < PARTS; i++)
+
+SIMD struct wide wide_set1(float c)
+{
+    struct wide w;
+    EACH_PART w.r[i] = v_set1(c);
+    return w;
+}
+SIMD struct wide wide_load(const float *p)
+{
+    struct wide w;
+    EACH_PART w.r[i] = v_load(p + i * LANES);
+    return w;
+}
+/* The first n of 32 elements, the rest `fill`. */
+SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
+{
+    float t[WIDE];
+    for (int i = 0; i < WIDE; i++)
+        t[i] = fill;
+    memcpy(t, p, n * sizeof(float));
+    return wide_load(t);
+}
+#define JOIN(acc, expression)                                                                      \
+    do {                                                                                           \
+        float lanes[WIDE];                                                                         \
+        EACH_PART v_store(lanes + i * LANES, (acc).r[i]);                                          \
+        for (int half = WIDE / 2; half; half /= 2)                                                 \
+            for (int i = 0; i < half; i++) {                                                       \
+                float s = lanes[i], t = lanes[i + half];                                           \
+                lanes[i] = expression;                                                             \
+            }                                                                                      \
+        return lanes[0];                                                                           \
+    } while (0)
+
+/* A sum over x of an expression of the vector v; the filling must give 0. */
+#define SUM(name, fill, expression)                                                                \
+    SIMD float name(const float *x, size_t n, float mean)                                          \
+    {                                                                                              \
+        (void)mean;                                                                                \
+        struct wide acc = wide_set1(0.0f);                                                         \
+        size_t at = 0;                                                                             \
+        for (; at + WIDE <= n; at += WIDE) {                                                       \
+            struct wide w = wide_load(x + at);                                                     \
+            EACH_PART                                                                              \
+            {                                                                                      \
+                vf v = w.r[i];                                                                     \
+                acc.r[i] += expression;                                                            \
+            }                                                                                      \
+        }                                                                                          \
+        if (at < n) {                                                                              \
+            struct wide w = wide_load_part(x + at, n - at, fill);                                  \
+            EACH_PART                                                                              \
+            {                                                                                      \
+                vf v = w.r[i];                                                                     \
+                acc.r[i] += expression;                                                            \
+            }                                                                                      \
+        }                                                                                          \
+        JOIN(acc, s + t);                                                                          \
+    }
+SUM(sum_plain, 0.0f, v)
+SUM(sum_squares, 0.0f, v *v)
+SUM(sum_absolute, 0.0f, v_abs(v))
+SUM(sum_deviations, mean, (v - v_set1(mean)) * (v - v_set1(mean)))
+
+static float reduce_sum(const float *x, size_t n)
+{
+    return sum_plain(x, n, 0.0f);
+}
+static float reduce_sumsq(const float *x, size_t n)
+{
+    return sum_squares(x, n, 0.0f);
+}
+static float reduce_sumabs(const float *x, size_t n)
+{
+    return sum_absolute(x, n, 0.0f);
+}
+
+/* NaN wins; a nothing of elements gives the fill. */
+#define EXTREME(name, fill, pick, scalar)                                                          \
+    static float name(const float *x, size_t n)                                                    \
+    {                                                                                              \
+        struct wide acc = wide_set1(fill);                                                         \
+        vi nan = vi_set1(0);                                                                       \
+        for (size_t at = 0; at < n; at += WIDE) {                                                  \
+            struct wide w =                                                                        \
+                n - at >= WIDE ? wide_load(x + at) : wide_load_part(x + at, n - at, fill);         \
+            EACH_PART                                                                              \
+            {                                                                                      \
+                nan |= w.r[i] != w.r[i];                                                           \
+                acc.r[i] = pick(w.r[i], acc.r[i]);                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        int32_t any[LANES], bad = 0;                                                               \
+        vi_store(any, nan);                                                                        \
+        for (int i = 0; i < LANES; i++)                                                            \
+            bad |= any[i];                                                                         \
+        if (bad) return NAN;                                                                       \
+        JOIN(acc, scalar);                                                                         \
+    }
+EXTREME(reduce_max, -INFINITY, v_max, s > t ? s : t)
+EXTREME(reduce_min, INFINITY, v_min, s < t ? s : t)
+
+static float dot(const float *a, const float *b, size_t n)
+{
+    struct wide acc = wide_set1(0.0f);
+    size_t at = 0;
+    for (; at + WIDE <= n; at += WIDE) {
+        struct wide v = wide_load(a + at), w = wide_load(b + at);
+        EACH_PART acc.r[i] += v.r[i] * w.r[i];
+    }
+    if (at < n) {
+        struct wide v = wide_load_part(a + at, n - at, 0.0f);
+        struct wide w = wide_load_part(b + at, n - at, 0.0f);
+        EACH_PART acc.r[i] += v.r[i] * w.r[i];
+    }
+    JOIN(acc, s + t);
+}
+
+/* A map with row constants p, q over the row; v is the vector. */
+#define ROW(name, expression)                                                                      \
+    SIMD void name(const float *from, float *to, size_t n, const float p, const float q)           \
+    {                                                                                              \
+        (void)p;                                                                                   \
+        (void)q;                                                                                   \
+        size_t at = 0;                                                                             \
+        for (; at + BLOCK <= n; at += BLOCK) {                                                     \
+            struct vx v = x_load(from + at);                                                       \
+            x_store(to + at, expression);                                                          \
+        }                                                                                          \
+        if (at < n) {                                                                              \
+            float rest[BLOCK] = {0};                                                               \
+            memcpy(rest, from + at, (n - at) * sizeof(float));                                     \
+            struct vx v = x_load(rest);                                                            \
+            x_store(rest, expression);                                                             \
+            memcpy(to + at, rest, (n - at) * sizeof(float));                                       \
+        }                                                                                          \
+    }
+ROW(row_exp_less, x_exp(x_sub(v, x_set1(p))))
+ROW(row_scale, x_scale(v, p))
+ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
+ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
+
+static void softmax(const float *x, float *y, size_t n)
+{
+    if (!n) return;
+    row_exp_less(x, y, n, reduce_max(x, n), 0.0f);
+    row_scale(y, y, n, 1.0f / reduce_sum(y, n), 0.0f);
+}
+/* x - max - log(sum of exp); blocks of exponentials stay on the stack, as y may be x. */
+static void log_softmax(const float *x, float *y, size_t n)
+{
+    if (!n) return;
+    float max = reduce_max(x, n), e[8 * WIDE], total = 0.0f;
+    for (size_t at = 0; at < n; at += 8 * WIDE) {
+        size_t count = n - at < 8 * WIDE ? n - at : 8 * WIDE;
+        row_exp_less(x + at, e, count, max, 0.0f);
+        total += reduce_sum(e, count);
+    }
+    row_less(x, y, n, max, logf(total));
+}
+/* y = y * scale + bias, either NULL */
+SIMD void row_scale_bias(float *y, const float *scale, const float *bias, size_t n)
+{
+    size_t at = 0;
+    for (; at + LANES <= n; at += LANES) {
+        vf v = v_load(y + at);
+        if (scale) v = v * v_load(scale + at);
+        if (bias) v = v + v_load(bias + at);
+        v_store(y + at, v);
+    }
+    for (; at < n; at++) {
+        if (scale) y[at] = y[at] * scale[at];
+        if (bias) y[at] = y[at] + bias[at];
+    }
+}
+static void layer_norm(const float *x, const float *scale, const float *bias, float epsilon,
+                       float *y, size_t n, float *mean_out, float *inv_std)
+{
+    if (!n) return;
+    float mean = reduce_sum(x, n) / (float)n;
+    float inv = 1.0f / sqrtf(sum_deviations(x, n, mean) / (float)n + epsilon);
+    row_normalise(x, y, n, mean, inv);
+    if (scale || bias) row_scale_bias(y, scale, bias, n);
+    if (mean_out) *mean_out = mean;
+    if (inv_std) *inv_std = inv;
+}
+static void rms_norm(const float *x, const float *scale, float epsilon, float *y, size_t n)
+{
+    if (!n) return;
+    row_scale(x, y, n, 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon), 0.0f);
+    if (scale) row_scale_bias(y, scale, NULL, n);
+}
+
+void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
+{
+#define FIELD(name) vec->f32_reduce_##name = reduce_##name;
+    SDX_VEC_REDUCTIONS(FIELD)
+#undef FIELD
+    vec->f32_dot = dot;
+    vec->f32_softmax = softmax;
+    vec->f32_log_softmax = log_softmax;
+    vec->f32_layer_norm = layer_norm;
+    vec->f32_rms_norm = rms_norm;
+}

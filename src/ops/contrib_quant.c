@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Quantised operators of com.microsoft, as ONNX Runtime's quantiser writes them. */
+#include "ops/contrib_quant.h"
+
+#include "kernels/gemm.h"
+#include "ops/product.h"
+#include "ops/qproduct.h"
+#include "ops/shared.h"
+#include "ops/window.h"
+#include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+static struct sdx_tensor *input(struct sdx_prepare *px, int i)
+{
+    return sdx_prepare_has(px, i) ? px->in[i] : NULL;
+}
+
+/* ---- QGemm ---- */
+
+enum sdx_status sdx_qgemm_infer(struct sdx_infer *ix)
+{
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 3);
+    int trans_a = sdx_ir_attr_int(ix->node, "transA", 0) != 0;
+    int trans_b = sdx_ir_attr_int(ix->node, "transB", 0) != 0;
+    int64_t out[2] = {-1, -1}, k;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_has(ix, 8) ? sdx_infer_dtype(ix, 8) : SDX_F32);
+    if ((a && sdx_infer_rank(ix, 0) != 2) || (b && sdx_infer_rank(ix, 3) != 2))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "QGemm: operands must have rank 2");
+    if (a && b) SDX_TRY(sdx_infer_merge_dim(ix, a[1 - trans_a], b[trans_b], "inner length", &k));
+    if (a) out[0] = a[trans_a];
+    if (b) out[1] = b[1 - trans_b];
+    return sdx_infer_set_dims(ix, 0, 2, out);
+}
+
+/* Sums with C are scaled to floats: C is in units of scale_a * scale_b. */
+static enum sdx_status run_scale_c(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct sdx_tensor *c = step->in[0], *a = step->in[1], *b = step->in[2];
+    float alpha = *(const float *)step->params, *y = step->out[0]->data;
+    for (int64_t j = 0; j < step->out[0]->count; j++)
+        y[j] = (float)sdx_load_i64(c->dtype, c->data, c->count == 1 ? 0 : j) * alpha *
+               (float)sdx_load_f64(a->dtype, a->data, 0) *
+               (float)sdx_load_f64(b->dtype, b->data, b->count == 1 ? 0 : j);
+    return SDX_OK;
+}
+
+static enum sdx_status float_bias(struct sdx_prepare *px, struct sdx_qproduct *p)
+{
+    float *alpha = SDX_PREPARE_NEW(px, float);
+    struct sdx_tensor *in[] = {p->bias, p->facts.scale_a, p->facts.scale_b};
+    struct sdx_tensor *bias = sdx_prepare_temp(px, SDX_F32, 1, &p->n);
+    if (!alpha || !bias) return SDX_FAIL_MEMORY(px->cx);
+    *alpha = (float)p->alpha;
+    p->bias = bias;
+    return sdx_prepare_step_on(px, "qgemm_bias", run_scale_c, alpha, 1, 0, 3, in, 1, &bias);
+}
+
+enum sdx_status sdx_qgemm_prepare(struct sdx_prepare *px)
+{
+    struct sdx_tensor *a = px->in[0], *b = px->in[3], *y = px->out[0];
+    bool trans_a = sdx_ir_attr_int(px->node, "transA", 0) != 0;
+    bool trans_b = sdx_ir_attr_int(px->node, "transB", 0) != 0;
+    struct sdx_qproduct p = {.a = a, .b = b, .c = y, .input_b = 3, .batch = 1};
+    p.m = y->dims[0];
+    p.n = y->dims[1];
+    p.k = a->dims[trans_a ? 0 : 1];
+    p.row_a = trans_a ? 1 : p.k;
+    p.col_a = trans_a ? p.m : 1;
+    p.row_b = trans_b ? 1 : p.n;
+    p.col_b = trans_b ? p.k : 1;
+    p.alpha = sdx_ir_attr_float(px->node, "alpha", 1);
+    p.facts = (struct sdx_qsource){.scale_a = px->in[1],
+                                   .zero_a = px->in[2],
+                                   .scale_b = px->in[4],
+                                   .zero_b = px->in[5],
+                                   .scale_y = input(px, 7),
+                                   .zero_y = input(px, 8),
+                                   .rows = 1};
+    p.bias = input(px, 6);
+    if (y->count == 0) return SDX_OK;
+    if (p.bias && p.bias->count != p.n && p.bias->count != 1)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "QGemm: C has %lld values, expected 1 or %lld",
+                        (long long)p.bias->count, (long long)p.n);
+    if (p.bias && p.bias->count != p.n && y->dtype != SDX_F32)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "QGemm: C of one value");
+    p.to = y->dtype == SDX_F32 ? SDX_QPRODUCT_FLOAT : SDX_QPRODUCT_REQUANT;
+    if (p.to == SDX_QPRODUCT_FLOAT && p.bias) SDX_TRY(float_bias(px, &p));
+    return sdx_qproduct_prepare(px, &p);
+}
+
+/* ---- integer MatMul with float results ---- */
+
+enum sdx_status sdx_float_matmul_infer(struct sdx_infer *ix)
+{
+    SDX_TRY(sdx_matmul_infer(ix));
+    sdx_infer_set_dtype(ix, 0, SDX_F32);
+    return SDX_OK;
+}
+
+static enum sdx_status check_bias(struct sdx_prepare *px, const struct sdx_qproduct *p)
+{
+    if (!p->bias || (p->bias->count == p->n && p->bias->dtype == SDX_F32)) return SDX_OK;
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias has %lld values, expected %lld",
+                    NAME(px->node), (long long)p->bias->count, (long long)p->n);
+}
+
+enum sdx_status sdx_dynamic_matmul_prepare(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *a = px->in[0];
+    struct sdx_tensor *q = sdx_prepare_temp(px, SDX_U8, a->rank, a->dims);
+    struct sdx_tensor *scale = sdx_prepare_temp(px, SDX_F32, 0, NULL);
+    struct sdx_tensor *zero = sdx_prepare_temp(px, SDX_U8, 0, NULL);
+    if (!q || !scale || !zero) return SDX_FAIL_MEMORY(px->cx);
+    struct sdx_qproduct p = {.a = q, .b = px->in[1], .c = px->out[0], .input_b = 1};
+    p.facts = (struct sdx_qsource){
+        .scale_a = scale, .zero_a = zero, .scale_b = px->in[2], .zero_b = input(px, 3)};
+    p.to = SDX_QPRODUCT_FLOAT;
+    p.bias = input(px, 4);
+    if (px->out[0]->count == 0) return SDX_OK;
+    SDX_TRY(sdx_dynamic_quantize(px, px->in[0], q, scale, zero));
+    SDX_TRY(sdx_qproduct_matmul(px, &p));
+    SDX_TRY(check_bias(px, &p));
+    return sdx_qproduct_prepare(px, &p);
+}
+
+enum sdx_status sdx_integer_matmul_prepare(struct sdx_prepare *px)
+{
+    struct sdx_qproduct p = {.a = px->in[0], .b = px->in[1], .c = px->out[0], .input_b = 1};
+    p.facts = (struct sdx_qsource){
+        .scale_a = px->in[2], .zero_a = input(px, 4), .scale_b = px->in[3], .zero_b = input(px, 5)};
+    p.to = SDX_QPRODUCT_FLOAT;
+    p.bias = input(px, 6);
+    if (px->out[0]->count == 0) return SDX_OK;
+    SDX_TRY(sdx_qproduct_matmul(px, &p));
+    SDX_TRY(check_bias(px, &p));
+    return sdx_qproduct_prepare(px, &p);
+}
+
+/* ---- MatMulNBits ---- */
+
+struct nbits {
+    int64_t m, n, k, bits, block, blocks, bytes; /* of a row of B: blocks; of a block: bytes */
+    const char *packed;
+    size_t packed_size;
+    struct sdx_split split;
+};
+
+enum sdx_status sdx_nbits_infer(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    int64_t n = sdx_ir_attr_int(ix->node, "N", 0), k = sdx_ir_attr_int(ix->node, "K", 0), unused;
+    const int64_t *a = sdx_infer_dims(ix, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (n < 1 || k < 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: N is %lld and K is %lld", (long long)n,
+                        (long long)k);
+    if (rank < 0) return SDX_OK;
+    if (rank < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: A is a scalar");
+    SDX_TRY(sdx_infer_merge_dim(ix, a[rank - 1], k, "inner length", &unused));
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    memcpy(out, a, (size_t)rank * sizeof *out);
+    out[rank - 1] = n;
+    return SDX_OK;
+}
+
+void sdx_nbits_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    cost->macs = (double)sdx_ir_attr_int(ix->node, "K", 0);
+    for (int i = 0; i < ix->out[0].rank; i++)
+        cost->macs *= (double)ix->out[0].dims[i];
+    cost->flops = 2 * cost->macs;
+}
+
+/* The weights as floats [N, K]. zeros: packed like B's rows, floats, or NULL (the middle). */
+static void widen(const struct nbits *p, const struct sdx_tensor *b,
+                  const struct sdx_tensor *scales, const struct sdx_tensor *zeros, float *out)
+{
+    const uint8_t *from = b->data;
+    int64_t mask = (1 << p->bits) - 1, per_byte = 8 / p->bits;
+    int64_t zero_row = (p->blocks * p->bits + 7) / 8;
+    bool float_zeros = zeros && sdx_dtype_is_float(zeros->dtype);
+    for (int64_t n = 0; n < p->n; n++)
+        for (int64_t g = 0; g < p->blocks; g++) {
+            const uint8_t *block = from + (n * p->blocks + g) * p->bytes;
+            int64_t end = p->k - g * p->block < p->block ? p->k - g * p->block : p->block;
+            float scale = (float)sdx_load_f64(scales->dtype, scales->data, n * p->blocks + g);
+            float zero = (float)(1 << (p->bits - 1));
+            if (float_zeros) {
+                zero = (float)sdx_load_f64(zeros->dtype, zeros->data, n * p->blocks + g);
+            } else if (zeros) {
+                int v = ((const uint8_t *)zeros->data)[n * zero_row + g / per_byte];
+                zero = (float)(v >> (g % per_byte * p->bits) & mask);
+            }
+            for (int64_t i = 0; i < end; i++) {
+                int v = block[i / per_byte] >> (i % per_byte * p->bits);
+                out[n * p->k + g * p->block + i] = ((float)(v & mask) - zero) * scale;
+            }
+        }
+}
+
+struct pack_nbits {
+    const struct nbits *p;
+    const struct sdx_tensor *b, *scales, *zeros;
+};
+
+static enum sdx_status pack_nbits(struct sdx_context *cx, void *dst, void *arg_)
+{
+    const struct pack_nbits *arg = arg_;
+    const struct nbits *p = arg->p;
+    float *wide = sdx_mem_calloc(cx->mem, SDX_MEM_SCRATCH, (size_t)(p->n * p->k), sizeof *wide);
+    if (!wide) return SDX_FAIL_MEMORY(cx);
+    widen(p, arg->b, arg->scales, arg->zeros, wide);
+    sdx_gemm_f32_pack(wide, 1, p->k, p->k, p->n, dst);
+    sdx_mem_free(cx->mem, wide);
+    return SDX_OK;
+}
+
+static enum sdx_status run_widen(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    widen(step->params, step->in[0], step->in[1], step->in[2], step->out[0]->data);
+    return SDX_OK;
+}
+
+static enum sdx_status run_nbits(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct nbits *p = step->params;
+    struct sdx_split_range r = sdx_split_at(&p->split, part);
+    struct sdx_gemm_f32 g = {.m = p->m, .n = p->n, .k = p->k, .row_a = p->k, .col_a = 1};
+    if (r.m0 == r.m1 || r.n0 == r.n1 || sdx_exec_cancelled(x)) return SDX_OK;
+    g.a = step->in[0]->data;
+    g.packed = (const float *)p->packed;
+    g.c = step->out[0]->data;
+    g.row_c = p->n;
+    g.alpha = 1;
+    if (step->in[1]) g.epilogue.bias_col = step->in[1]->data;
+    sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status read_nbits(struct sdx_prepare *px, struct nbits *p)
+{
+    const struct sdx_tensor *b = px->in[1], *scales = px->in[2], *zeros = input(px, 3);
+    p->n = sdx_ir_attr_int(px->node, "N", 0);
+    p->k = sdx_ir_attr_int(px->node, "K", 0);
+    p->bits = sdx_ir_attr_int(px->node, "bits", 4);
+    p->block = sdx_ir_attr_int(px->node, "block_size", 0);
+    if ((p->bits != 2 && p->bits != 4 && p->bits != 8) || p->block < 16 || p->block % 8 ||
+        p->block > 1 << 20)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: %lld bits in blocks of %lld",
+                        (long long)p->bits, (long long)p->block);
+    p->m = px->in[0]->count / p->k;
+    p->blocks = (p->k + p->block - 1) / p->block;
+    p->bytes = p->block * p->bits / 8;
+    if (input(px, 4)) return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: input g_idx");
+    int64_t want_zeros = zeros && sdx_dtype_is_float(zeros->dtype)
+                             ? p->n * p->blocks
+                             : p->n * ((p->blocks * p->bits + 7) / 8);
+    if (b->count != p->n * p->blocks * p->bytes || scales->count != p->n * p->blocks ||
+        (zeros && zeros->count != want_zeros) || (input(px, 5) && input(px, 5)->count != p->n))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "MatMulNBits: inputs do not fit K, N and block_size");
+    return SDX_OK;
+}
+
+enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px)
+{
+    struct nbits *p = SDX_PREPARE_NEW(px, struct nbits);
+    struct sdx_tensor *zeros = input(px, 3), *bias = input(px, 5);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(read_nbits(px, p));
+    if (px->in[0]->dtype != SDX_F32)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: element type %s",
+                        sdx_dtype_short_name(px->in[0]->dtype));
+    if (p->m == 0) return SDX_OK;
+    bool is_constant = px->in[1]->is_constant && px->in[2]->is_constant;
+    if (!is_constant || (zeros && !zeros->is_constant)) {
+        const int64_t dims[] = {p->n, p->k};
+        struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, 2, dims);
+        struct sdx_tensor *in[] = {px->in[1], px->in[2], zeros};
+        if (!wide) return SDX_FAIL_MEMORY(px->cx);
+        SDX_TRY(sdx_prepare_step_on(px, "nbits_widen", run_widen, p, 1, 0, 3, in, 1, &wide));
+        struct sdx_product q = {.a = px->in[0], .b = wide, .c = px->out[0], .input_b = -1};
+        q.batch = q.col_a = q.row_b = 1;
+        q.m = p->m;
+        q.n = p->n;
+        q.k = q.row_a = q.col_b = p->k;
+        q.alpha = 1;
+        q.bias_col = bias;
+        return sdx_product_prepare(px, &q);
+    }
+    struct pack_nbits arg = {p, px->in[1], px->in[2], zeros};
+    int64_t form[] = {p->n, p->k, p->bits, p->block};
+    p->packed = sdx_prepare_pack(px, 1, "nbits_f32", sdx_pack_variant(form, 4),
+                                 sdx_gemm_f32_packed_size(p->k, p->n), pack_nbits, &arg);
+    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    p->split = sdx_split_make(1, p->m, p->n, p->k, sdx_gemm_f32_panel());
+    struct sdx_tensor *in[] = {px->in[0], bias};
+    return sdx_prepare_step_on(px, "matmul_nbits", run_nbits, p, p->split.parts,
+                               sdx_gemm_f32_scratch(p->m, p->n, p->k), 2, in, 1, px->out);
+}
+
+/* ---- lowerings ---- */
+
+/* Inputs x, scale, zero point (may be left out) from index `at` on, as f32. */
+static int32_t dequantize(struct sdx_lower *lx, int at)
+{
+    const int32_t in[] = {sdx_lower_input(lx, at), sdx_lower_input(lx, at + 1),
+                          sdx_lower_input(lx, at + 2)};
+    return sdx_lower_op(lx, "DequantizeLinear", in[2] < 0 ? 2 : 3, in);
+}
+
+/* Output 0 is `value` quantised by inputs `scale` and scale + 1; x: an input of the output's type.
+ */
+static enum sdx_status quantize(struct sdx_lower *lx, int32_t value, int scale, int x)
+{
+    int32_t zero = sdx_lower_input(lx, scale + 1);
+    if (zero < 0) zero = sdx_lower_scalar_like(lx, x, 0);
+    const int32_t in[] = {value, sdx_lower_input(lx, scale), zero};
+    sdx_lower_output(lx, 0, sdx_lower_op(lx, "QuantizeLinear", 3, in));
+    return lx->status;
+}
+
+static enum sdx_status lower_binary(struct sdx_lower *lx, const char *op)
+{
+    const int32_t in[] = {dequantize(lx, 0), dequantize(lx, 3)};
+    return quantize(lx, sdx_lower_op(lx, op, 2, in), 6, 0);
+}
+
+enum sdx_status sdx_qlinear_add_lower(struct sdx_lower *lx)
+{
+    return lower_binary(lx, "Add");
+}
+
+enum sdx_status sdx_qlinear_mul_lower(struct sdx_lower *lx)
+{
+    return lower_binary(lx, "Mul");
+}
+
+enum sdx_status sdx_qlinear_sigmoid_lower(struct sdx_lower *lx)
+{
+    int32_t x = dequantize(lx, 0);
+    return quantize(lx, sdx_lower_op(lx, "Sigmoid", 1, &x), 3, 0);
+}
+
+enum sdx_status sdx_qlinear_leaky_relu_lower(struct sdx_lower *lx)
+{
+    float alpha = sdx_ir_attr_float(sdx_lower_node(lx), "alpha", 0.01f);
+    int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "LeakyRelu", 1, &x);
+    sdx_lower_attr_float(lx, "alpha", alpha);
+    return quantize(lx, y, 3, 0);
+}
+
+enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx)
+{
+    const struct sdx_type *type = sdx_lower_type(lx, 0);
+    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", -1);
+    if (type->has_shape && axis < 0) axis += type->rank;
+    if (!type->has_shape || axis != type->rank - 1)
+        return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "QLinearSoftmax: an axis that is not the last");
+    int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "Softmax", 1, &x);
+    sdx_lower_attr_int(lx, "axis", axis);
+    return quantize(lx, y, 3, 0);
+}
+
+static enum sdx_status refuse_channels_last(struct sdx_lower *lx)
+{
+    if (sdx_ir_attr_int(sdx_lower_node(lx), "channels_last", 0) == 0) return SDX_OK;
+    return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(sdx_lower_node(lx)));
+}
+
+enum sdx_status sdx_qlinear_global_average_pool_lower(struct sdx_lower *lx)
+{
+    SDX_TRY(refuse_channels_last(lx));
+    int32_t x = dequantize(lx, 0);
+    return quantize(lx, sdx_lower_op(lx, "GlobalAveragePool", 1, &x), 3, 0);
+}
+
+/* auto_pad becomes pads: it needs the lengths when it is SAME. */
+enum sdx_status sdx_qlinear_average_pool_lower(struct sdx_lower *lx)
+{
+    struct sdx_window w;
+    const struct sdx_type *type = sdx_lower_type(lx, 0);
+    int64_t pads[2 * SDX_RANK_MAX], unused;
+    SDX_TRY(refuse_channels_last(lx));
+    if (!type->has_shape)
+        return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "QLinearAveragePool: input of unknown rank");
+    SDX_TRY(sdx_window_read(lx->cx, sdx_lower_node(lx), type->rank - 2, NULL, &w));
+    for (int i = 0; i < w.rank; i++) {
+        bool is_same = w.auto_pad == SDX_PAD_SAME_UPPER || w.auto_pad == SDX_PAD_SAME_LOWER;
+        if (is_same && type->dims[i + 2] < 0)
+            return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED,
+                            "QLinearAveragePool: auto_pad with unknown lengths");
+        SDX_TRY(sdx_window_length(lx->cx, sdx_lower_node(lx), &w, i, type->dims[i + 2], &unused));
+        pads[i] = w.pad_begin[i];
+        pads[w.rank + i] = w.pad_end[i];
+    }
+    int64_t include = sdx_ir_attr_int(sdx_lower_node(lx), "count_include_pad", 0);
+    int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "AveragePool", 1, &x);
+    sdx_lower_attr_ints(lx, "kernel_shape", w.rank, w.kernel);
+    sdx_lower_attr_ints(lx, "strides", w.rank, w.stride);
+    sdx_lower_attr_ints(lx, "pads", 2 * (int64_t)w.rank, pads);
+    sdx_lower_attr_int(lx, "count_include_pad", include);
+    sdx_lower_attr_int(lx, "ceil_mode", w.ceil_mode);
+    return quantize(lx, y, 3, 0);
+}
+
+enum sdx_status sdx_qlinear_concat_lower(struct sdx_lower *lx)
+{
+    int count = (sdx_lower_node(lx)->count_inputs - 2) / 3;
+    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", 1);
+    int32_t *parts = sdx_arena_array(lx->ir->arena, (size_t)(count > 0 ? count : 1), sizeof *parts);
+    if (!parts) return SDX_FAIL_MEMORY(lx->cx);
+    for (int i = 0; i < count; i++)
+        parts[i] = dequantize(lx, 2 + 3 * i);
+    int32_t y = sdx_lower_op(lx, "Concat", count, parts);
+    sdx_lower_attr_int(lx, "axis", axis);
+    return quantize(lx, y, 0, 2);
+}
+
+enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix)
+{
+    int rank_a = sdx_infer_rank(ix, 0), rank_b = sdx_infer_rank(ix, 3);
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 3);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank_a < 0 || rank_b < 0) return SDX_OK;
+    int rank = rank_a > rank_b ? rank_a : rank_b;
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    for (int i = 0; i < rank; i++) {
+        int at_a = i - (rank - rank_a), at_b = i - (rank - rank_b);
+        SDX_TRY(
+            sdx_infer_broadcast_dim(ix, at_a < 0 ? 1 : a[at_a], at_b < 0 ? 1 : b[at_b], &out[i]));
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_qlinear_concat_infer(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 2), axis;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
+    if (ix->count_in < 5 || (ix->count_in - 2) % 3)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "QLinearConcat: %d inputs, expected 2 and three for each part",
+                        ix->count_in);
+    for (int i = 2; i < ix->count_in; i += 3)
+        if (sdx_infer_rank(ix, i) != rank || rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 1), rank, &axis));
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    memcpy(out, sdx_infer_dims(ix, 2), (size_t)rank * sizeof *out);
+    for (int i = 5; i < ix->count_in; i += 3) {
+        const int64_t *dims = sdx_infer_dims(ix, i);
+        for (int d = 0; d < rank; d++) {
+            if (d != axis)
+                SDX_TRY(sdx_infer_merge_dim(ix, out[d], dims[d], "length of a part", &out[d]));
+            else
+                out[d] = out[d] >= 0 && dims[d] >= 0 ? out[d] + dims[d] : -1;
+        }
+    }
+    return SDX_OK;
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * DFT, STFT, the window functions and MelWeightMatrix. Transforms are made in f64: radix 2 for
+ * powers of two, Bluestein's chirp for other lengths over a handful, the sum itself for the rest.
+ */
+#include <math.h>
+
+#include "ops/op.h"
+#include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+static const double pi = 3.14159265358979323846;
+
+enum { DIRECT_MAX = 16 };
+
+/* ---- transforms of one line, interleaved complex f64 ---- */
+
+struct fft {
+    int64_t n;
+    int64_t m;           /* length of the radix-2 transforms; 0: the sum itself */
+    const double *turns; /* e^(-2 pi i k / m), k < m / 2; for m = 0: k < n, of n */
+    const double *chirp; /* Bluestein: e^(-pi i k^2 / n); NULL: n is a power of two */
+    const double *other; /* Bluestein: transform of the conjugate chirp */
+};
+
+static void times(double *x, double re, double im)
+{
+    double a = x[0], b = x[1];
+    x[0] = a * re - b * im;
+    x[1] = a * im + b * re;
+}
+
+static void radix2(double *x, int64_t m, const double *turns)
+{
+    for (int64_t i = 1, j = 0; i < m; i++) {
+        int64_t bit = m >> 1;
+        for (; j & bit; bit >>= 1)
+            j ^= bit;
+        j ^= bit;
+        if (i < j) {
+            double re = x[2 * i], im = x[2 * i + 1];
+            x[2 * i] = x[2 * j];
+            x[2 * i + 1] = x[2 * j + 1];
+            x[2 * j] = re;
+            x[2 * j + 1] = im;
+        }
+    }
+    for (int64_t half = 1; half < m; half *= 2) {
+        int64_t stride = m / (2 * half);
+        for (int64_t i = 0; i < m; i += 2 * half)
+            for (int64_t k = 0; k < half; k++) {
+                double *a = x + 2 * (i + k), *b = a + 2 * half;
+                double re = b[0], im = b[1], c = turns[2 * k * stride];
+                double s = turns[2 * k * stride + 1], u = re * c - im * s, v = re * s + im * c;
+                b[0] = a[0] - u;
+                b[1] = a[1] - v;
+                a[0] += u;
+                a[1] += v;
+            }
+    }
+}
+
+static void conjugate(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[2 * i + 1] = -x[2 * i + 1];
+}
+
+/* x [n] in place; work: 2 * max(m, n) values. */
+static void forward(const struct fft *f, double *x, double *work)
+{
+    int64_t n = f->n, m = f->m;
+    if (m && !f->chirp) {
+        radix2(x, m, f->turns);
+        return;
+    }
+    if (m == 0) {
+        memcpy(work, x, (size_t)n * 2 * sizeof *x);
+        for (int64_t k = 0; k < n; k++) {
+            double re = 0, im = 0;
+            for (int64_t j = 0; j < n; j++) {
+                const double *turn = f->turns + 2 * (j * k % n);
+                re += work[2 * j] * turn[0] - work[2 * j + 1] * turn[1];
+                im += work[2 * j] * turn[1] + work[2 * j + 1] * turn[0];
+            }
+            x[2 * k] = re;
+            x[2 * k + 1] = im;
+        }
+        return;
+    }
+    memset(work, 0, (size_t)m * 2 * sizeof *work);
+    for (int64_t i = 0; i < n; i++) {
+        work[2 * i] = x[2 * i];
+        work[2 * i + 1] = x[2 * i + 1];
+        times(work + 2 * i, f->chirp[2 * i], f->chirp[2 * i + 1]);
+    }
+    radix2(work, m, f->turns);
+    for (int64_t i = 0; i < m; i++)
+        times(work + 2 * i, f->other[2 * i], f->other[2 * i + 1]);
+    conjugate(work, m); /* the inverse transform through the forward one */
+    radix2(work, m, f->turns);
+    conjugate(work, m);
+    for (int64_t i = 0; i < n; i++) {
+        x[2 * i] = work[2 * i] / (double)m;
+        x[2 * i + 1] = work[2 * i + 1] / (double)m;
+        times(x + 2 * i, f->chirp[2 * i], f->chirp[2 * i + 1]);
+    }
+}
+
+static double *turns_of(struct sdx_prepare *px, int64_t count, int64_t n)
+{
+    double *t = sdx_prepare_alloc(px, (size_t)(count > 0 ? count : 1) * 2 * sizeof *t);
+    for (int64_t k = 0; t && k < count; k++) {
+        double angle = -2 * pi * (double)k / (double)n;
+        t[2 * k] = cos(angle);
+        t[2 * k + 1] = sin(angle);
+    }
+    return t;
+}
+
+static enum sdx_status make_fft(struct sdx_prepare *px, int64_t n, struct fft *f)
+{
+    *f = (struct fft){.n = n};
+    if (n > INT64_C(1) << 30)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transform of %lld values", NAME(px->node),
+                        (long long)n);
+    bool is_power = (n & (n - 1)) == 0;
+    if (!is_power && n <= DIRECT_MAX) {
+        f->turns = turns_of(px, n, n);
+        return f->turns ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+    }
+    f->m = 1;
+    while (f->m < (is_power ? n : 2 * n - 1))
+        f->m *= 2;
+    f->turns = turns_of(px, f->m / 2, f->m);
+    if (!f->turns) return SDX_FAIL_MEMORY(px->cx);
+    if (is_power) return SDX_OK;
+    double *chirp = sdx_prepare_alloc(px, (size_t)n * 2 * sizeof *chirp);
+    double *other = sdx_prepare_alloc(px, (size_t)f->m * 2 * sizeof *other);
+    if (!chirp || !other) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t k = 0; k < n; k++) {
+        double angle = -pi * (double)(k * k % (2 * n)) / (double)n;
+        chirp[2 * k] = cos(angle);
+        chirp[2 * k + 1] = sin(angle);
+        int64_t mirror = k ? f->m - k : 0;
+        other[2 * k] = other[2 * mirror] = chirp[2 * k];
+        other[2 * k + 1] = other[2 * mirror + 1] = -chirp[2 * k + 1];
+    }
+    radix2(other, f->m, f->turns);
+    f->chirp = chirp;
+    f->other = other;
+    return SDX_OK;
+}
+
+/* Scratch: the line and the work space. */
+static size_t fft_scratch(const struct fft *f)
+{
+    return (size_t)(f->n + (f->m > f->n ? f->m : f->n)) * 2 * sizeof(double);
+}
+
+static double load(const struct sdx_tensor *t, int64_t i)
+{
+    return t->dtype == SDX_F32 ? (double)((const float *)t->data)[i] : ((const double *)t->data)[i];
+}
+
+static void store(const struct sdx_tensor *t, int64_t i, double v)
+{
+    if (t->dtype == SDX_F32)
+        ((float *)t->data)[i] = (float)v;
+    else
+        ((double *)t->data)[i] = v;
+}
+
+static enum sdx_status check_type(struct sdx_prepare *px)
+{
+    int dtype = px->in[0]->dtype;
+    if (dtype == SDX_F32 || dtype == SDX_F64) return SDX_OK;
+    return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                    sdx_dtype_short_name(dtype));
+}
+
+/* The integer in a one-element input. 1: known, 0: left out, -1: not known. */
+static int scalar_of(struct sdx_infer *ix, int i, int64_t *v)
+{
+    if (!sdx_infer_has(ix, i)) return 0;
+    const struct sdx_tensor *t = sdx_infer_value(ix, i);
+    if (!t || t->count < 1) return -1;
+    *v = sdx_load_i64(t->dtype, t->data, 0);
+    return 1;
+}
+
+/* ---- DFT ---- */
+
+struct dft {
+    struct fft f;
+    int64_t inner, in_length, out_length, in_parts, out_parts, lines;
+    bool inverse, onesided;
+};
+
+static enum sdx_status infer_dft(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    bool inverse = sdx_ir_attr_int(ix->node, "inverse", 0) != 0;
+    bool onesided = sdx_ir_attr_int(ix->node, "onesided", 0) != 0;
+    int64_t axis = ix->opset >= 20 ? -2 : sdx_ir_attr_int(ix->node, "axis", 1), length = -1;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    if (rank < 2)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: input has rank %d, expected at least 2", rank);
+    if (ix->opset >= 20 && scalar_of(ix, 2, &axis) < 0) return SDX_OK;
+    int known = scalar_of(ix, 1, &length), at;
+    if (known < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, axis, rank, &at));
+    if (at == rank - 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: axis is the one of real and imaginary parts");
+    if (dims[rank - 1] > 2 || dims[rank - 1] == 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: last axis has length %lld, expected 1 or 2",
+                        (long long)dims[rank - 1]);
+    if (!known)
+        length = inverse && onesided && dims[at] >= 0 ? 2 * (dims[at] - 1)
+                 : inverse && onesided                ? -1
+                                                      : dims[at];
+    if ((known || dims[at] >= 0) && length < 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: length is %lld, expected at least 1",
+                        (long long)length);
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    memcpy(out, dims, (size_t)rank * sizeof *out);
+    out[at] = length;
+    if (onesided && !inverse) out[at] = length < 0 ? -1 : length / 2 + 1;
+    out[rank - 1] = onesided && inverse ? 1 : 2;
+    return SDX_OK;
+}
+
+/* Reads a line of the input, cut or filled with zeros to n values. */
+static void read_line(const struct dft *p, const struct sdx_tensor *x, int64_t line, double *to)
+{
+    int64_t n = p->f.n, count = p->in_length < n ? p->in_length : n;
+    int64_t first = line / p->inner * p->in_length * p->inner + line % p->inner;
+    if (p->inverse && p->onesided && count > n / 2 + 1) count = n / 2 + 1;
+    memset(to, 0, (size_t)n * 2 * sizeof *to);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = (first + i * p->inner) * p->in_parts;
+        to[2 * i] = load(x, at);
+        if (p->in_parts == 2) to[2 * i + 1] = load(x, at + 1);
+    }
+    if (!p->inverse || !p->onesided) return;
+    to[1] = 0; /* what a real signal cannot have is ignored */
+    if (n % 2 == 0) to[n + 1] = 0;
+    for (int64_t i = 1; i < n - i; i++) {
+        to[2 * (n - i)] = to[2 * i];
+        to[2 * (n - i) + 1] = -to[2 * i + 1];
+    }
+}
+
+static enum sdx_status run_dft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct dft *p = step->params;
+    double *line = x->scratch, *work = line + 2 * p->f.n;
+    double scale = p->inverse ? 1 / (double)p->f.n : 1;
+    int64_t begin = sdx_part_begin(p->lines, step->parts, part, 1);
+    int64_t end = sdx_part_begin(p->lines, step->parts, part + 1, 1);
+    for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i++) {
+        read_line(p, step->in[0], i, line);
+        if (p->inverse) conjugate(line, p->f.n);
+        forward(&p->f, line, work);
+        if (p->inverse) conjugate(line, p->f.n);
+        int64_t first = i / p->inner * p->out_length * p->inner + i % p->inner;
+        for (int64_t k = 0; k < p->out_length; k++) {
+            int64_t at = (first + k * p->inner) * p->out_parts;
+            store(step->out[0], at, line[2 * k] * scale);
+            if (p->out_parts == 2) store(step->out[0], at + 1, line[2 * k + 1] * scale);
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_dft(struct sdx_prepare *px)
+{
+    struct dft *p = SDX_PREPARE_NEW(px, struct dft);
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    int64_t axis = px->opset >= 20 ? -2 : sdx_ir_attr_int(px->node, "axis", 1);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(check_type(px));
+    if (px->opset >= 20 && sdx_prepare_has(px, 2)) {
+        const struct sdx_tensor *t = sdx_prepare_value(px, 2);
+        if (!t) return SDX_FAIL(px->cx, SDX_INTERNAL, "DFT: axis is not known");
+        axis = sdx_load_i64(t->dtype, t->data, 0);
+    }
+    if (axis < 0) axis += x->rank;
+    p->inverse = sdx_ir_attr_int(px->node, "inverse", 0) != 0;
+    p->onesided = sdx_ir_attr_int(px->node, "onesided", 0) != 0;
+    p->in_length = x->dims[axis];
+    p->out_length = y->dims[axis];
+    p->in_parts = x->dims[x->rank - 1];
+    p->out_parts = y->dims[y->rank - 1];
+    p->inner = p->lines = 1;
+    for (int i = 0; i < x->rank - 1; i++) {
+        if (i != axis) p->lines *= x->dims[i];
+        if (i > axis) p->inner *= x->dims[i];
+    }
+    int64_t n = p->out_length;
+    if (p->onesided && !p->inverse) {
+        n = p->in_length;
+        if (sdx_prepare_has(px, 1)) {
+            const struct sdx_tensor *t = sdx_prepare_value(px, 1);
+            if (!t) return SDX_FAIL(px->cx, SDX_INTERNAL, "DFT: length is not known");
+            n = sdx_load_i64(t->dtype, t->data, 0);
+        }
+    }
+    if (y->count == 0) return SDX_OK;
+    SDX_TRY(make_fft(px, n, &p->f));
+    int64_t parts = sdx_prepare_parts((double)p->lines * (double)n * 20, 1 << 16, 64);
+    return sdx_prepare_step(px, "dft", run_dft, p, parts < p->lines ? parts : p->lines,
+                            fft_scratch(&p->f));
+}
+
+/* ---- STFT ---- */
+
+struct stft {
+    struct fft f;
+    int64_t length, step, frames, bins, in_parts;
+};
+
+/* Length of a frame from the inputs. 1: known, -1: not known. */
+static int frame_length_of(struct sdx_infer *ix, int64_t *length)
+{
+    int known = scalar_of(ix, 3, length);
+    if (known) return known;
+    if (sdx_infer_has(ix, 2))
+        *length = sdx_infer_rank(ix, 2) == 1 ? sdx_infer_dims(ix, 2)[0] : -1;
+    else
+        *length = sdx_infer_dims(ix, 0)[1];
+    return *length < 0 ? -1 : 1;
+}
+
+static enum sdx_status infer_stft(struct sdx_infer *ix)
+{
+    int rank = sdx_infer_rank(ix, 0);
+    const int64_t *dims = sdx_infer_dims(ix, 0);
+    int64_t step = 0, length = 0;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank < 0) return SDX_OK;
+    if (rank != 2 && rank != 3)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "STFT: signal has rank %d, expected 3", rank);
+    int known_step = scalar_of(ix, 1, &step), known_length = frame_length_of(ix, &length);
+    if (known_step > 0 && step < 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "STFT: frame_step is %lld, expected at least 1",
+                        (long long)step);
+    if (known_length > 0 && (length < 1 || (dims[1] >= 0 && length > dims[1])))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "STFT: frame length is %lld, expected 1 to the signal's length %lld",
+                        (long long)length, (long long)dims[1]);
+    bool onesided = sdx_ir_attr_int(ix->node, "onesided", 1) != 0;
+    int64_t out[4] = {dims[0], -1, -1, 2};
+    if (known_length > 0) out[2] = onesided ? length / 2 + 1 : length;
+    if (known_length > 0 && known_step > 0 && dims[1] >= 0) out[1] = (dims[1] - length) / step + 1;
+    return known_step > 0 && known_length > 0 ? sdx_infer_set_dims(ix, 0, 4, out) : SDX_OK;
+}
+
+static enum sdx_status run_stft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct stft *p = step->params;
+    double *line = x->scratch, *work = line + 2 * p->f.n;
+    const struct sdx_tensor *window = step->count_in > 2 ? step->in[2] : NULL;
+    int64_t n = part / p->frames, first = n * p->length + part % p->frames * p->step;
+    for (int64_t i = 0; i < p->f.n; i++) {
+        double weight = window ? load(window, i) : 1;
+        int64_t at = (first + i) * p->in_parts;
+        line[2 * i] = load(step->in[0], at) * weight;
+        line[2 * i + 1] = p->in_parts == 2 ? load(step->in[0], at + 1) * weight : 0;
+    }
+    forward(&p->f, line, work);
+    for (int64_t k = 0; k < 2 * p->bins; k++)
+        store(step->out[0], part * 2 * p->bins + k, line[k]);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_stft(struct sdx_prepare *px)
+{
+    struct stft *p = SDX_PREPARE_NEW(px, struct stft);
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(check_type(px));
+    const struct sdx_tensor *step = sdx_prepare_value(px, 1), *length = NULL;
+    if (sdx_prepare_has(px, 3)) length = sdx_prepare_value(px, 3);
+    if (!step || (sdx_prepare_has(px, 3) && !length))
+        return SDX_FAIL(px->cx, SDX_INTERNAL, "STFT: frame lengths are not known");
+    const struct sdx_tensor *window = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
+    int64_t n = length   ? sdx_load_i64(length->dtype, length->data, 0)
+                : window ? window->count
+                         : x->dims[1];
+    if (window && window->count != n)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "STFT: window has %lld values, expected %lld",
+                        (long long)window->count, (long long)n);
+    p->length = x->dims[1];
+    p->in_parts = x->rank == 3 ? x->dims[2] : 1;
+    if (p->in_parts != 1 && p->in_parts != 2)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "STFT: last axis has length %lld, expected 1 or 2",
+                        (long long)p->in_parts);
+    p->step = sdx_load_i64(step->dtype, step->data, 0);
+    p->frames = y->dims[1];
+    p->bins = y->dims[2];
+    if (y->count == 0) return SDX_OK;
+    SDX_TRY(make_fft(px, n, &p->f));
+    return sdx_prepare_step(px, "stft", run_stft, p, y->dims[0] * p->frames, fft_scratch(&p->f));
+}
+
+/* ---- windows and mel weights ---- */
+
+static enum sdx_status output_type(struct sdx_infer *ix)
+{
+    int64_t dtype = sdx_ir_attr_int(ix->node, "output_datatype", SDX_F32);
+    if (dtype < 0 || dtype > 255 || !sdx_dtype_is_valid((int)dtype) || dtype == SDX_STRING)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: output_datatype is %lld", NAME(ix->node),
+                        (long long)dtype);
+    sdx_infer_set_dtype(ix, 0, (int)dtype);
+    return SDX_OK;
+}
+
+static enum sdx_status infer_window(struct sdx_infer *ix)
+{
+    int64_t size = 0;
+    SDX_TRY(output_type(ix));
+    int known = scalar_of(ix, 0, &size);
+    if (known > 0 && size < 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: size is %lld, expected at least 0",
+                        NAME(ix->node), (long long)size);
+    return known > 0 ? sdx_infer_set_dims(ix, 0, 1, &size) : SDX_OK;
+}
+
+/* a0 - a1 cos(t) + a2 cos(2 t), t = 2 pi i / length. */
+struct window {
+    double a0, a1, a2;
+    bool periodic;
+};
+
+static enum sdx_status run_window(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct window *p = step->params;
+    const struct sdx_tensor *y = step->out[0];
+    int64_t length = p->periodic ? y->count : y->count - 1;
+    for (int64_t i = 0; i < y->count; i++) {
+        double t = length ? 2 * pi * (double)i / (double)length : 0;
+        sdx_store_f64(y->dtype, y->data, i, p->a0 - p->a1 * cos(t) + p->a2 * cos(2 * t));
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_window(struct sdx_prepare *px, double a0, double a1, double a2)
+{
+    struct window *p = SDX_PREPARE_NEW(px, struct window);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    *p = (struct window){a0, a1, a2, sdx_ir_attr_int(px->node, "periodic", 1) != 0};
+    return sdx_prepare_step(px, "window", run_window, p, 1, 0);
+}
+
+static enum sdx_status prepare_hann(struct sdx_prepare *px)
+{
+    return prepare_window(px, 0.5, 0.5, 0);
+}
+
+static enum sdx_status prepare_hamming(struct sdx_prepare *px)
+{
+    return prepare_window(px, 25.0 / 46, 21.0 / 46, 0);
+}
+
+static enum sdx_status prepare_blackman(struct sdx_prepare *px)
+{
+    return prepare_window(px, 0.42, 0.5, 0.08);
+}
+
+static enum sdx_status infer_mel(struct sdx_infer *ix)
+{
+    int64_t bins = 0, length = 0;
+    SDX_TRY(output_type(ix));
+    if (scalar_of(ix, 0, &bins) < 1 || scalar_of(ix, 1, &length) < 1) return SDX_OK;
+    if (bins < 0 || length < 0)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "MelWeightMatrix: %lld bins for a transform of %lld values",
+                        (long long)bins, (long long)length);
+    const int64_t dims[] = {length / 2 + 1, bins};
+    return sdx_infer_set_dims(ix, 0, 2, dims);
+}
+
+static double hertz_to_mel(double f)
+{
+    return 2595 * log10(1 + f / 700);
+}
+
+static double mel_to_hertz(double m)
+{
+    return 700 * (pow(10, m / 2595) - 1);
+}
+
+static enum sdx_status run_mel(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *y = step->out[0];
+    double v[5];
+    for (int i = 0; i < 5; i++)
+        v[i] = sdx_load_f64(step->in[i]->dtype, step->in[i]->data, 0);
+    int64_t rows = y->dims[0], bins = y->dims[1];
+    double low = hertz_to_mel(v[3]), width = (hertz_to_mel(v[4]) - low) / (double)(bins + 2);
+    memset(y->data, 0, y->bytes);
+    for (int64_t i = 0; i < bins; i++) {
+        int64_t at[3];
+        for (int k = 0; k < 3; k++) {
+            double hertz = mel_to_hertz((double)(i + k) * width + low);
+            double place = floor((v[1] + 1) * hertz / v[2]);
+            if (!(place >= 0 && place <= (double)rows))
+                return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                                "MelWeightMatrix: band of %g Hz is not in the spectrum", hertz);
+            at[k] = (int64_t)place;
+        }
+        if (at[1] >= rows || at[2] > rows)
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                            "MelWeightMatrix: band %lld is not in the spectrum", (long long)i);
+        int64_t rise = at[1] - at[0], fall = at[2] - at[1];
+        if (rise == 0) sdx_store_f64(y->dtype, y->data, at[1] * bins + i, 1);
+        for (int64_t j = at[0]; rise && j <= at[1]; j++)
+            sdx_store_f64(y->dtype, y->data, j * bins + i, (double)(j - at[0]) / (double)rise);
+        for (int64_t j = at[1]; fall > 0 && j < at[2]; j++)
+            sdx_store_f64(y->dtype, y->data, j * bins + i, (double)(at[2] - j) / (double)fall);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_mel(struct sdx_prepare *px)
+{
+    return sdx_prepare_step(px, "mel_weights", run_mel, NULL, 1, 0);
+}
+
+static void cost_fft(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    cost->flops = 1;
+    for (int i = 0; i < ix->out[0].rank; i++)
+        cost->flops *= (double)ix->out[0].dims[i];
+    cost->flops *= 5 * log2(cost->flops + 2);
+}
+
+static const struct sdx_op ops[] = {
+    {"DFT", 17, 0, infer_dft, KERNEL(prepare_dft), .cost = cost_fft, .flags = SDX_OP_VIA_F32},
+    {"STFT", 17, 0, infer_stft, KERNEL(prepare_stft), .cost = cost_fft, .flags = SDX_OP_VIA_F32},
+    {"HannWindow", 17, 0, infer_window, KERNEL(prepare_hann)},
+    {"HammingWindow", 17, 0, infer_window, KERNEL(prepare_hamming)},
+    {"BlackmanWindow", 17, 0, infer_window, KERNEL(prepare_blackman)},
+    {"MelWeightMatrix", 17, 0, infer_mel, KERNEL(prepare_mel)},
+};
+
+const struct sdx_op_family sdx_ops_dft = FAMILY("", ops);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of gemm.h: shapes around the tiles and blocks, strides, epilogues, splits, against f64
+ * sums. The bound is the standard one for a chain of K additions. */
+#include "kernelcheck.h"
+
+#include "kernels/tuning.h"
+
+static double exact_act(double x, enum sdx_act act, double a, double b)
+{
+    switch (act) {
+    case SDX_ACT_NONE: return x;
+    case SDX_ACT_RELU: return x > 0 ? x : 0;
+    case SDX_ACT_CLIP: return fmin(fmax(x, a), b);
+    case SDX_ACT_LEAKY_RELU: return x < 0 ? a * x : x;
+    case SDX_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case SDX_ACT_TANH: return tanh(x);
+    case SDX_ACT_SILU: return x / (1 + exp(-x));
+    case SDX_ACT_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case SDX_ACT_HARD_SIGMOID: return fmin(fmax(a * x + b, 0), 1);
+    case SDX_ACT_GELU_ERF: return x / 2 * (1 + erf(x / sqrt(2)));
+    case SDX_ACT_GELU_TANH: return x / 2 * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    }
+    return NAN;
+}
+
+struct product {
+    struct sdx_gemm_f32 g;
+    float *a, *b, *c, *before;
+    int64_t row_b, col_b;
+    int64_t size_c;
+};
+static void fill(float *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        p[i] = random_float(-1.0f, 1.0f);
+}
+/* Random operands for m x n x k; bits of `how` choose the layouts. */
+static struct product make(int64_t m, int64_t n, int64_t k, unsigned how)
+{
+    struct product p;
+    memset(&p, 0, sizeof p);
+    p.g.m = m;
+    p.g.n = n;
+    p.g.k = k;
+    p.g.row_c = n + (how & 1 ? 3 : 0);
+    p.g.row_a = how & 2 ? 1 : k + (how & 1);
+    p.g.col_a = how & 2 ? m + (how & 1) : 1;
+    p.row_b = how & 4 ? 1 : n + (how & 1);
+    p.col_b = how & 4 ? k + (how & 1) : 1;
+    const size_t offset = how & 1 ? 4 : 0, one = sizeof(float);
+    p.a = guarded((size_t)((m + 1) * (k + 1)) * one, offset);
+    p.b = guarded((size_t)((n + 1) * (k + 1)) * one, offset);
+    p.size_c = m > 0 && n > 0 ? (m - 1) * p.g.row_c + n : 0;
+    p.c = guarded((size_t)p.size_c * one, offset);
+    p.before = guarded((size_t)p.size_c * one, 0);
+    fill(p.a, (m + 1) * (k + 1));
+    fill(p.b, (n + 1) * (k + 1));
+    fill(p.c, p.size_c);
+    memcpy(p.before, p.c, (size_t)p.size_c * one);
+    p.g.a = p.a;
+    p.g.c = p.c;
+    p.g.alpha = 1.0f;
+    return p;
+}
+static void give_epilogue(struct product *p, unsigned how, enum sdx_act act)
+{
+    const size_t one = sizeof(float);
+    p->g.epilogue.act = act;
+    p->g.epilogue.a = act == SDX_ACT_CLIP ? -0.5f : 0.2f;
+    p->g.epilogue.b = 0.5f;
+    if (how & 8) {
+        float *bias = guarded((size_t)p->g.n * one, 0);
+        fill(bias, p->g.n);
+        p->g.epilogue.bias_col = bias;
+    }
+    if (how & 16) {
+        float *bias = guarded((size_t)p->g.m * one, 0);
+        fill(bias, p->g.m);
+        p->g.epilogue.bias_row = bias;
+    }
+    if (how & 32) {
+        float *residual = guarded((size_t)p->size_c * one, 0);
+        fill(residual, p->size_c);
+        p->g.epilogue.residual = residual;
+    }
+    if (how & 64) p->g.alpha = 0.75f;
+    p->g.accumulate = how & 128;
+}
+static void compare(const struct product *p)
+{
+    const struct sdx_gemm_f32 *g = &p->g;
+    const struct sdx_epilogue *e = &g->epilogue;
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < g->k; k++) {
+                const double t =
+                    (double)g->a[i * g->row_a + k * g->col_a] * p->b[k * p->row_b + j * p->col_b];
+                sum += t;
+                size += fabs(t);
+            }
+            sum *= g->alpha;
+            if (g->accumulate) sum += p->before[i * g->row_c + j];
+            if (e->bias_row) sum += e->bias_row[i];
+            if (e->bias_col) sum += e->bias_col[j];
+            if (e->residual) sum += e->residual[i * g->row_c + j];
+            const double exact = exact_act(sum, e->act, e->a, e->b);
+            const double bound = (2.0 * (double)g->k * size + 8.0) * 6e-8;
+            const float got = g->c[i * g->row_c + j];
+            if (!expect(fabs(got - exact) <= bound,
+                        "%lldx%lldx%lld at %lld,%lld: %.9g, expected %.9g (act %d)",
+                        (long long)g->m, (long long)g->n, (long long)g->k, (long long)i,
+                        (long long)j, got, exact, e->act))
+                return;
+        }
+    for (int64_t i = 0; g->n > 0 && i + 1 < g->m; i++) /* between the rows */
+        for (int64_t j = g->n; j < g->row_c; j++)
+            expect(g->c[i * g->row_c + j] == p->before[i * g->row_c + j],
+                   "wrote between rows of C");
+}
+
+/* Runs the ranges one by one, as parts would. */
+static void run(const struct product *p, bool plain, int64_t step_m, int64_t step_n)
+{
+    const struct sdx_gemm_f32 *g = &p->g;
+    void *scratch = guarded(plain ? sdx_gemm_f32_plain_scratch(g->m, g->n, g->k)
+                                  : sdx_gemm_f32_scratch(g->m, g->n, g->k),
+                            0);
+    for (int64_t i = 0; i < g->m; i += step_m)
+        for (int64_t j = 0; j < g->n; j += step_n) {
+            const int64_t i1 = i + step_m < g->m ? i + step_m : g->m;
+            const int64_t j1 = j + step_n < g->n ? j + step_n : g->n;
+            if (plain)
+                sdx_gemm_f32_plain(g, p->b, p->row_b, p->col_b, i, i1, j, j1, scratch);
+            else
+                sdx_gemm_f32_run(g, i, i1, j, j1, scratch);
+        }
+}
+static void pack(struct product *p)
+{
+    float *packed = guarded(sdx_gemm_f32_packed_size(p->g.k, p->g.n), 0);
+    sdx_gemm_f32_pack(p->b, p->row_b, p->col_b, p->g.k, p->g.n, packed);
+    p->g.packed = packed;
+}
+static void check_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_act act, bool plain)
+{
+    struct product p = make(m, n, k, how);
+    give_epilogue(&p, how, act);
+    if (!plain) pack(&p);
+    run(&p, plain, m + 1, n + 1);
+    compare(&p);
+    /* the same bits when cut into ranges */
+    float *whole = guarded((size_t)p.size_c * sizeof(float), 0);
+    memcpy(whole, p.c, (size_t)p.size_c * sizeof(float));
+    memcpy(p.c, p.before, (size_t)p.size_c * sizeof(float));
+    run(&p, plain, m > 3 ? m / 3 : 1, sdx_gemm_f32_panel());
+    expect(memcmp(whole, p.c, (size_t)p.size_c * sizeof(float)) == 0,
+           "%lldx%lldx%lld: other bits when split", (long long)m, (long long)n, (long long)k);
+    guards_intact();
+    guards_release();
+}
+static void check_product(bool plain)
+{
+    const int64_t panel = sdx_gemm_f32_panel();
+    for (int64_t m = 0; m <= 15; m++)
+        for (int64_t n = 0; n <= 2 * panel + 1;
+             n += n < 3 || n % (panel / 2) < 2 ? 1 : panel / 2 - 2)
+            for (int64_t k = 0; k <= 19; k += k < 3 ? 1 : 8)
+                check_case(m, n, k, random_bits() & 255, SDX_ACT_NONE, plain);
+    for (int act = 0; act <= SDX_ACT_GELU_TANH; act++)
+        for (unsigned how = 0; how < 256; how += 37) {
+            check_case(7, 3 * panel + 5, 11, how, (enum sdx_act)act, plain);
+            check_case(1, 9 * panel, 21, how, (enum sdx_act)act, plain);
+        }
+    const int64_t deep = sdx_kernel_tuning()->whole_k + 37;
+    for (unsigned how = 0; how < 256; how += 51) {
+        check_case(5, panel + 1, deep, how, SDX_ACT_RELU, plain);
+        check_case(29, 2 * panel, deep, how, SDX_ACT_NONE, plain);
+        check_case(200, 70, 300, how, SDX_ACT_CLIP, plain);
+    }
+    /* a row alone has the bits of the row among others */
+    for (int64_t k = 5; k < 2000; k = k * 3 + 1) {
+        struct product p = make(9, 5 * panel + 3, k, 0);
+        if (!plain) pack(&p);
+        run(&p, plain, 9, p.g.n);
+        struct product one = p;
+        one.g.m = 1;
+        one.g.a = p.a + 4 * p.g.row_a;
+        one.g.c = guarded((size_t)p.g.n * sizeof(float), 0);
+        run(&one, plain, 1, p.g.n);
+        expect(memcmp(one.g.c, p.c + 4 * p.g.row_c, (size_t)p.g.n * sizeof(float)) == 0,
+               "K %lld: a row alone has other bits", (long long)k);
+        guards_release();
+    }
+}
+void check_gemm_f32(void)
+{
+    check_product(false);
+}
+void check_gemm_f32_plain(void)
+{
+    check_product(true);
+}
+
+void check_gemm_f64(void)
+{
+    for (int64_t m = 0; m < 10; m++)
+        for (int64_t n = 0; n < 20; n += 3)
+            for (int64_t k = 0; k < 300; k = k * 4 + 1) {
+                const bool turned = random_bits() & 1;
+                const double beta = random_bits() & 1 ? 0.5 : 0.0;
+                double *a = guarded((size_t)(m * k) * 8, 8), *b = guarded((size_t)(k * n) * 8, 0);
+                double *c = guarded((size_t)(m * n) * 8, 8), *d = guarded((size_t)(m * n) * 8, 0);
+                for (int64_t i = 0; i < m * k; i++)
+                    a[i] = random_float(-1, 1);
+                for (int64_t i = 0; i < k * n; i++)
+                    b[i] = random_float(-1, 1);
+                for (int64_t i = 0; i < m * n; i++)
+                    c[i] = d[i] = beta == 0.0 ? NAN : random_float(-1, 1);
+                sdx_gemm_f64(m, n, k, 1.5, a, turned ? 1 : k, turned ? m : 1, b, turned ? 1 : n,
+                             turned ? k : 1, beta, c, n);
+                for (int64_t i = 0; i < m; i++)
+                    for (int64_t j = 0; j < n; j++) {
+                        double sum = 0;
+                        for (int64_t e = 0; e < k; e++)
+                            sum += (turned ? a[e * m + i] : a[i * k + e]) *
+                                   (turned ? b[j * k + e] : b[e * n + j]);
+                        sum = 1.5 * sum + (beta == 0.0 ? 0.0 : beta * d[i * n + j]);
+                        expect(fabs(c[i * n + j] - sum) < 1e-12,
+                               "%lldx%lldx%lld at %lld,%lld: %g, expected %g", (long long)m,
+                               (long long)n, (long long)k, (long long)i, (long long)j, c[i * n + j],
+                               sum);
+                    }
+                guards_intact();
+                guards_release();
+            }
+}
+
+struct timed {
+    struct product p;
+    bool plain;
+    void *scratch;
+};
+static void timed_run(void *arg)
+{
+    struct timed *t = arg;
+    const struct sdx_gemm_f32 *g = &t->p.g;
+    if (t->plain)
+        sdx_gemm_f32_plain(g, t->p.b, t->p.row_b, t->p.col_b, 0, g->m, 0, g->n, t->scratch);
+    else
+        sdx_gemm_f32_run(g, 0, g->m, 0, g->n, t->scratch);
+}
+static double bench_product(bool plain)
+{
+    static const int64_t shapes[][3] = {{128, 384, 384},  {128, 1536, 384}, {128, 384, 1536},
+                                        {256, 768, 768},  {128, 768, 3072}, {64, 3136, 576},
+                                        {1, 2048, 512},   {1, 1008, 2048},  {4, 2048, 512},
+                                        {128, 3072, 768}, {197, 3072, 768}};
+    double total = 0, macs = 0;
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+        struct timed t = {.p = make(m, n, k, 0), .plain = plain};
+        if (!plain) pack(&t.p);
+        t.scratch = guarded(sdx_gemm_f32_plain_scratch(m, n, k), 0);
+        const double ns = best_ns(timed_run, &t);
+        fprintf(stderr, "  %lldx%lldx%lld: %.1f us, %.1f GFLOP/s\n", (long long)m, (long long)n,
+                (long long)k, ns / 1000, 2.0 * (double)(m * n * k) / ns);
+        total += ns;
+        macs += (double)(m * n * k);
+        guards_release();
+    }
+    return total / macs;
+}
+double bench_gemm_f32(void)
+{
+    return bench_product(false);
+}
+double bench_gemm_f32_plain(void)
+{
+    return bench_product(true);
+}
+static void timed_f64(void *arg)
+{
+    double *p = arg;
+    sdx_gemm_f64(64, 64, 64, 1.0, p, 64, 1, p + 4096, 64, 1, 0.0, p + 8192, 64);
+}
+double bench_gemm_f64(void)
+{
+    double *p = guarded(3 * 4096 * sizeof(double), 0);
+    for (int i = 0; i < 3 * 4096; i++)
+        p[i] = 1.0 / (i + 1);
+    return best_ns(timed_f64, p) / (64.0 * 64 * 64);
+}

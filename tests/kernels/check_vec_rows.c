@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of the rest of vec.h: dot, axpy, softmax, norms, conversions, transposition. */
+#include "kernelcheck.h"
+
+#include <float.h>
+
+static float *random_row(size_t n, float lo, float hi, size_t offset)
+{
+    float *x = guarded(n * 4, offset);
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_float(lo, hi);
+    return x;
+}
+/* The lengths rows are tried with. */
+#define LENGTHS(n) (size_t n = 0; n <= 1100; n += n < 70 ? 1 : n < 300 ? 29 : 200)
+
+void check_f32_dot(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *a = random_row(n, -1, 1, 4), *b = random_row(n, -1, 1, 8);
+            double right = 0;
+            for (size_t i = 0; i < n; i++)
+                right += (double)a[i] * b[i];
+            const float got = vec_now->f32_dot(a, b, n);
+            expect(same_bits(got, vec_generic.f32_dot(a, b, n)), "n %zu: not as generic", n);
+            expect(fabs(got - right) <= 6e-8 * (double)n * 2, "n %zu: %.9g, expected %.9g", n, got,
+                   right);
+        }
+}
+void check_f32_axpy(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -1, 1, 4), *y = random_row(n, -1, 1, 8);
+            float *before = guarded(n * 4, 0);
+            memcpy(before, y, n * 4);
+            vec_now->f32_axpy(0.37f, x, y, n);
+            for (size_t i = 0; i < n; i++) {
+                const float product = 0.37f * x[i];
+                expect(same_bits(y[i], before[i] + product), "n %zu, element %zu: %.9g", n, i,
+                       y[i]);
+            }
+        }
+}
+void check_f32_affine(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -1, 1, 4), *y = guarded(n * 4, 8);
+            vec_now->f32_affine(x, 1.7f, -0.3f, y, n);
+            for (size_t i = 0; i < n; i++) {
+                const float product = x[i] * 1.7f;
+                expect(same_bits(y[i], product + -0.3f), "n %zu, element %zu: %.9g", n, i, y[i]);
+            }
+        }
+}
+
+typedef void (*row_fn)(const float *x, float *y, size_t n);
+static void check_softmax(row_fn now, row_fn generic, bool is_log)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -30, 30, 4), *y = guarded(n * 4, 8), *z = guarded(n * 4, 0);
+            double max = -INFINITY, sum = 0;
+            for (size_t i = 0; i < n; i++)
+                max = x[i] > max ? x[i] : max;
+            for (size_t i = 0; i < n; i++)
+                sum += exp(x[i] - max);
+            now(x, y, n);
+            generic(x, z, n);
+            for (size_t i = 0; i < n; i++) {
+                const double e = exp(x[i] - max) / sum, right = is_log ? log(e) : e;
+                expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
+                expect(fabs(y[i] - right) <= (is_log ? 1e-5 : 6e-6 * right + 1e-37),
+                       "n %zu, element %zu: %.9g, expected %.9g", n, i, y[i], right);
+            }
+            now(x, x, n);
+            for (size_t i = 0; i < n; i++)
+                expect(same_bits(x[i], z[i]), "n %zu: other in place", n);
+            for (size_t i = 0; i < n; i++)
+                x[i] = -INFINITY;
+            now(x, y, n);
+            for (size_t i = 0; i < n; i++)
+                expect(isnan(y[i]), "n %zu: all -inf gives %.9g", n, y[i]);
+            if (n > 1) { /* masked */
+                x[0] = 1.0f;
+                now(x, y, n);
+                expect(y[0] == (is_log ? 0.0f : 1.0f) && y[1] == (is_log ? -INFINITY : 0.0f),
+                       "n %zu: masked row gives %.9g, %.9g", n, y[0], y[1]);
+            }
+        }
+}
+void check_f32_softmax(void)
+{
+    check_softmax(vec_now->f32_softmax, vec_generic.f32_softmax, false);
+}
+void check_f32_log_softmax(void)
+{
+    check_softmax(vec_now->f32_log_softmax, vec_generic.f32_log_softmax, true);
+}
+
+void check_f32_layer_norm(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -3, 5, 4), *scale = random_row(n, -1, 1, 0);
+            float *bias = random_row(n, -1, 1, 8), *y = guarded(n * 4, 4), *z = guarded(n * 4, 0);
+            double mean = 0, var = 0;
+            for (size_t i = 0; i < n; i++)
+                mean += x[i];
+            mean /= (double)n;
+            for (size_t i = 0; i < n; i++)
+                var += (x[i] - mean) * (x[i] - mean);
+            const double inv = 1 / sqrt(var / (double)n + 1e-5f);
+            const float *s = n % 2 ? scale : NULL, *b = n % 3 ? bias : NULL;
+            float got_mean = 0, got_inv = 0;
+            vec_now->f32_layer_norm(x, s, b, 1e-5f, y, n, &got_mean, &got_inv);
+            vec_generic.f32_layer_norm(x, s, b, 1e-5f, z, n, NULL, NULL);
+            for (size_t i = 0; i < n; i++) {
+                const double right = (x[i] - mean) * inv * (s ? s[i] : 1) + (b ? b[i] : 0);
+                expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
+                /* n = 1: what the mean loses is divided by sqrt(epsilon) */
+                expect(fabs(y[i] - right) <= 2e-6 * (1 + inv),
+                       "n %zu, element %zu: %.9g, expected %.9g", n, i, y[i], right);
+            }
+            if (n) {
+                expect(fabs(got_mean - mean) < 1e-5, "n %zu: mean %.9g, expected %.9g", n, got_mean,
+                       mean);
+                expect(fabs(got_inv - inv) < 1e-5 * inv, "n %zu: 1/std %.9g, expected %.9g", n,
+                       got_inv, inv);
+            }
+        }
+}
+void check_f32_rms_norm(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -3, 5, 4), *scale = random_row(n, -1, 1, 0);
+            float *y = guarded(n * 4, 4), *z = guarded(n * 4, 0);
+            const float *s = n % 2 ? scale : NULL;
+            double sum = 0;
+            for (size_t i = 0; i < n; i++)
+                sum += (double)x[i] * x[i];
+            const double inv = 1 / sqrt(sum / (double)n + 1e-6f);
+            vec_now->f32_rms_norm(x, s, 1e-6f, y, n);
+            vec_generic.f32_rms_norm(x, s, 1e-6f, z, n);
+            for (size_t i = 0; i < n; i++) {
+                const double right = x[i] * inv * (s ? s[i] : 1);
+                expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
+                expect(fabs(y[i] - right) <= 4e-6, "n %zu, element %zu: %.9g, expected %.9g", n, i,
+                       y[i], right);
+            }
+        }
+}
+
+/* ---- conversions ---- */
+static double value_of_f16(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, mantissa = h & 1023;
+    double v = exponent == 31 ? (mantissa ? NAN : INFINITY)
+               : exponent     ? ldexp(1024 + mantissa, exponent - 25)
+                              : ldexp(mantissa, -24);
+    return h & 0x8000 ? -v : v;
+}
+void check_f16_to_f32(void)
+{
+    uint16_t *x = guarded(65536 * 2, 2);
+    float *y = guarded(65536 * 4, 4), *z = guarded(65536 * 4, 0);
+    for (int i = 0; i < 65536; i++)
+        x[i] = (uint16_t)i;
+    vec_now->f16_to_f32(x, y, 65536);
+    vec_generic.f16_to_f32(x, z, 65536);
+    for (int i = 0; i < 65536; i++) {
+        expect(same_bits(y[i], (float)value_of_f16(x[i])), "%04x: %.9g", i, y[i]);
+        expect(memcmp(&y[i], &z[i], 4) == 0, "%04x: not as generic", i);
+    }
+    for (size_t n = 0; n < 40; n++) {
+        float *to = guarded(n * 4, 4);
+        vec_now->f16_to_f32(x + 0x3c00, to, n);
+        for (size_t i = 0; i < n; i++)
+            expect(to[i] == y[0x3c00 + i], "n %zu, element %zu", n, i);
+    }
+}
+/* Floats around everything a 16-bit float can round at. */
+static size_t rounding_inputs(float *x, size_t n, int low_bits)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = random_bits();
+        if (i % 3) bits = bits >> low_bits << low_bits; /* ties and exact values */
+        if (i % 3 == 2) bits ^= 1u << (low_bits - 1);
+        if (i % 5) bits = (bits & 0x8fffffff) | 0x30000000; /* sizes of f16 */
+        memcpy(&x[i], &bits, 4);
+    }
+    const float special[] = {0.0f,    -0.0f,         INFINITY,      -INFINITY,
+                             NAN,     65504.0f,      65519.9f,      65520.0f,
+                             FLT_MAX, 5.9604645e-8f, 2.9802322e-8f, 2.98023223e-8f,
+                             6.1e-5f, 1e-40f,        3.3895314e38f, 3.3961775e38f};
+    memcpy(x, special, sizeof special);
+    return n;
+}
+void check_f32_to_f16(void)
+{
+    enum { MANY = 100000 };
+    float *x = guarded(MANY * 4, 4);
+    uint16_t *y = guarded(MANY * 2, 2), *z = guarded(MANY * 2, 0);
+    rounding_inputs(x, MANY, 13);
+    vec_now->f32_to_f16(x, y, MANY);
+    vec_generic.f32_to_f16(x, z, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        const double error = fabs(value_of_f16(y[i]) - x[i]);
+        expect(y[i] == z[i], "%.9g: %04x, generic %04x", x[i], y[i], z[i]);
+        if (x[i] != x[i]) {
+            expect((y[i] & 0x7fff) > 0x7c00, "NaN: %04x", y[i]);
+        } else if (fabsf(x[i]) >= 65520.0f) {
+            expect((y[i] & 0x7fff) == 0x7c00, "%.9g: %04x", x[i], y[i]);
+        } else { /* no neighbour is nearer; a tie has an even last bit */
+            const double up = fabs(value_of_f16((uint16_t)(y[i] + 1)) - x[i]);
+            const double down =
+                y[i] & 0x7fff ? fabs(value_of_f16((uint16_t)(y[i] - 1)) - x[i]) : up;
+            const bool even = !(y[i] & 1);
+            expect((even ? error <= up : error < up) && (even ? error <= down : error < down),
+                   "%.9g: %04x is not the nearest", x[i], y[i]);
+        }
+    }
+    for (size_t n = 0; n < 40; n++) {
+        uint16_t *to = guarded(n * 2, 2);
+        vec_now->f32_to_f16(x, to, n);
+        expect(memcmp(to, y, n * 2) == 0, "n %zu", n);
+    }
+}
+void check_bf16_to_f32(void)
+{
+    uint16_t *x = guarded(65536 * 2, 2);
+    float *y = guarded(65536 * 4, 4);
+    for (int i = 0; i < 65536; i++)
+        x[i] = (uint16_t)i;
+    vec_now->bf16_to_f32(x, y, 65536);
+    for (uint32_t i = 0; i < 65536; i++) {
+        uint32_t bits;
+        memcpy(&bits, &y[i], 4);
+        expect(bits == i << 16, "%04x: %08x", i, bits);
+    }
+}
+void check_f32_to_bf16(void)
+{
+    enum { MANY = 100000 };
+    float *x = guarded(MANY * 4, 4);
+    uint16_t *y = guarded(MANY * 2, 2);
+    rounding_inputs(x, MANY, 16);
+    vec_now->f32_to_bf16(x, y, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], 4);
+        const uint32_t low = bits & 0xffff, cut = bits >> 16;
+        const uint32_t right = cut + (low > 0x8000 || (low == 0x8000 && (cut & 1)));
+        if (x[i] != x[i])
+            expect((y[i] & 0x7fff) > 0x7f80, "NaN: %04x", y[i]);
+        else
+            expect(y[i] == right, "%.9g: %04x, expected %04x", x[i], y[i], right);
+    }
+}
+
+static int quantised(float x, float scale, int zero, int lo, int hi)
+{
+    const float q = rintf(x / scale);
+    if (!(q > (float)(lo - zero))) return lo;
+    return q > (float)(hi - zero) ? hi : (int)q + zero;
+}
+static void quantise_inputs(float *x, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] =
+            i % 3 ? random_float(-200, 200) * scale : ((float)random_int(-300, 300) + 0.5f) * scale;
+    const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, 1e-40f};
+    memcpy(x, special, sizeof special);
+}
+#define TO_BYTES(name, type, lo, hi)                                                               \
+    void check_##name(void)                                                                        \
+    {                                                                                              \
+        enum { MANY = 3000 };                                                                      \
+        float *x = guarded(MANY * 4, 4);                                                           \
+        for (int zero = lo; zero <= hi; zero += 51) {                                              \
+            const float scale = zero % 2 ? 0.25f : 0.0371f;                                        \
+            type *y = guarded(MANY, 1);                                                            \
+            quantise_inputs(x, MANY, scale);                                                       \
+            vec_now->name(x, scale, zero, y, MANY);                                                \
+            for (size_t i = 0; i < MANY; i++)                                                      \
+                expect(y[i] == quantised(x[i], scale, zero, lo, hi),                               \
+                       "%.9g / %g + %d: %d, expected %d", x[i], scale, zero, y[i],                 \
+                       quantised(x[i], scale, zero, lo, hi));                                      \
+            for (size_t n = 0; n < 70; n++) {                                                      \
+                type *to = guarded(n, 3);                                                          \
+                vec_now->name(x, scale, zero, to, n);                                              \
+                expect(memcmp(to, y, n) == 0, "n %zu", n);                                         \
+            }                                                                                      \
+        }                                                                                          \
+    }
+TO_BYTES(f32_to_u8, uint8_t, 0, 255)
+TO_BYTES(f32_to_s8, int8_t, -128, 127)
+#define FROM_BYTES(name, type)                                                                     \
+    void check_##name(void)                                                                        \
+    {                                                                                              \
+        type *x = guarded(256, 1);                                                                 \
+        for (int i = 0; i < 256; i++)                                                              \
+            x[i] = (type)i;                                                                        \
+        for (size_t n = 0; n <= 256; n++) {                                                        \
+            float *y = guarded(n * 4, 4);                                                          \
+            vec_now->name(x, 0.037f, 11, y, n);                                                    \
+            for (size_t i = 0; i < n; i++)                                                         \
+                expect(same_bits(y[i], (float)(x[i] - 11) * 0.037f), "%d: %.9g", x[i], y[i]);      \
+        }                                                                                          \
+    }
+FROM_BYTES(u8_to_f32, uint8_t)
+FROM_BYTES(s8_to_f32, int8_t)
+
+void check_b32_transpose(void)
+{
+    for (size_t rows = 0; rows <= 40; rows += rows < 18 ? 1 : 11)
+        for (size_t cols = 0; cols <= 70; cols += cols < 18 ? 1 : 13) {
+            const size_t stride = cols + rows % 3, stride_to = rows + cols % 2;
+            const size_t size_to = cols ? (cols - 1) * stride_to + rows : 0;
+            uint32_t *from = guarded(rows * stride * 4, 4), *to = guarded(size_to * 4, 4);
+            for (size_t i = 0; i < rows * stride; i++)
+                from[i] = random_bits();
+            vec_now->b32_transpose(from, stride, to, stride_to, rows, cols);
+            for (size_t i = 0; i < rows; i++)
+                for (size_t j = 0; j < cols; j++)
+                    expect(to[j * stride_to + i] == from[i * stride + j], "%zux%zu: at %zu,%zu",
+                           rows, cols, i, j);
+            guards_intact();
+            guards_release();
+        }
+}
+
+/* ---- benchmarks: one row of 4096 ---- */
+enum { TIMED = 4096, TURNS = 16 };
+static float *timed_x, *timed_y;
+static void *timed_bytes;
+static volatile float sink;
+#define BENCH(name, call)                                                                          \
+    static void timed_##name(void *arg)                                                            \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        for (int turn = 0; turn < TURNS; turn++)                                                   \
+            call;                                                                                  \
+    }                                                                                              \
+    double bench_##name(void)                                                                      \
+    {                                                                                              \
+        timed_x = random_row(TIMED, -3, 3, 0);                                                     \
+        timed_y = random_row(TIMED, -3, 3, 0);                                                     \
+        timed_bytes = random_row(TIMED, -3, 3, 0);                                                 \
+        return best_ns(timed_##name, NULL) / ((double)TURNS * TIMED);                              \
+    }
+BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
+BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
+BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
+BENCH(f32_softmax, vec_now->f32_softmax(timed_x, timed_y, TIMED))
+BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
+BENCH(f32_layer_norm,
+      vec_now->f32_layer_norm(timed_x, timed_x, timed_x, 1e-5f, timed_y, TIMED, NULL, NULL))
+BENCH(f32_rms_norm, vec_now->f32_rms_norm(timed_x, timed_x, 1e-5f, timed_y, TIMED))
+BENCH(f16_to_f32, vec_now->f16_to_f32(timed_bytes, timed_y, TIMED))
+BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
+BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
+BENCH(f32_to_bf16, vec_now->f32_to_bf16(timed_x, timed_bytes, TIMED))
+BENCH(f32_to_u8, vec_now->f32_to_u8(timed_x, 0.03f, 128, timed_bytes, TIMED))
+BENCH(f32_to_s8, vec_now->f32_to_s8(timed_x, 0.03f, 0, timed_bytes, TIMED))
+BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
+BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
+BENCH(b32_transpose,
+      vec_now->b32_transpose((uint32_t *)timed_x, 64, (uint32_t *)timed_y, 64, 64, 64))
