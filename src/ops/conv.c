@@ -7,6 +7,7 @@
 #include "ops/requant.h"
 #include "ops/shared.h"
 #include "ops/window.h"
+#include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
@@ -48,7 +49,7 @@ static enum sdx_status infer_conv(struct sdx_infer *ix, int x, int w, int bias, 
     SDX_TRY(
         check_channels(ix->cx, ix->node, dims_x, dims_w, sdx_ir_attr_int(ix->node, "group", 1)));
     SDX_TRY(sdx_window_read(ix->cx, ix->node, rank - 2, dims_w + 2, &win));
-    const int64_t *dims_b = sdx_infer_dims(ix, bias);
+    const int64_t *dims_b = bias >= 0 ? sdx_infer_dims(ix, bias) : NULL;
     if (dims_b && (sdx_infer_rank(ix, bias) != 1 ||
                    (dims_b[0] >= 0 && dims_w[0] >= 0 && dims_b[0] != dims_w[0])))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
@@ -318,12 +319,12 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
     if (step->in[3]) arg.bias = step->in[3]->data;
     struct sdx_qconv q = p->q;
     q.zero_x = arg.facts.zero_a[0];
-    q.zero_w = arg.facts.zero_b;
     sdx_qconv_part(&q, step->in[0]->data, p->packed ? p->packed : step->in[1]->data, part,
                    x->scratch, store_sums, &arg);
     return SDX_OK;
 }
 
+/* The zero points of the weights are taken away when these are packed. */
 struct pack_q {
     const struct sdx_qconv *q;
     const void *weights;
@@ -342,8 +343,29 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
     (void)x;
     (void)part;
     const struct conv_q *p = step->params;
-    sdx_qconv_pack(&p->q, step->in[0]->data, step->out[0]->data);
+    struct sdx_qconv q = p->q;
+    q.zero_w = sdx_qfacts_view(p->facts ? p->facts : step->in[1]->data, 1, q.shape.oc).zero_b;
+    sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
     return SDX_OK;
+}
+
+/* Weights and their zero points are constant: packed once. */
+static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
+                                       size_t size, struct conv_q *p)
+{
+    int64_t oc = p->q.shape.oc;
+    int32_t *zeros = sdx_prepare_alloc(px, (size_t)(oc ? oc : 1) * sizeof *zeros);
+    if (!zeros) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; zero && i < oc; i++)
+        zeros[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
+    struct sdx_qconv q = p->q;
+    q.zero_w = zeros;
+    struct pack_q arg = {&q, px->in[w]->data};
+    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed,
+                      (int64_t)sdx_hash_bytes(zeros, (size_t)oc * sizeof *zeros, 3)};
+    p->packed =
+        sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 4), size, pack_conv_q, &arg);
+    return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
 }
 
 /* Both integer convolutions: w is the node's input with the weights. */
@@ -365,17 +387,14 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     source->columns = s->oc;
     SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
     size_t size = sdx_qconv_packed_size(&p->q);
-    if (px->in[w]->is_constant) {
-        struct pack_q arg = {&p->q, px->in[w]->data};
-        int64_t form[] = {variant_of(s), p->q.x_signed, p->q.w_signed};
-        p->packed =
-            sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 3), size, pack_conv_q, &arg);
-        if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_tensor *zero = source->zero_b;
+    if (px->in[w]->is_constant && (!zero || zero->is_constant)) {
+        SDX_TRY(pack_constant_q(px, w, zero, size, p));
     } else {
+        struct sdx_tensor *from[] = {px->in[w], facts};
         packed = byte_temp(px, size);
         if (!packed) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(
-            sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 1, &px->in[w], 1, &packed));
+        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 2, from, 1, &packed));
     }
     struct sdx_tensor *in[] = {px->in[0], packed, facts, bias};
     return sdx_prepare_step_on(px, "conv_q", run_conv_q, p, sdx_qconv_parts(&p->q),

@@ -16,11 +16,14 @@ static enum sdx_status init_maps(struct sdx_session *s)
         ok = ok && sdx_map_put(&s->output_index, name, o);
     }
     s->feeds = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feeds);
+    s->scalars =
+        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->scalars);
     s->results =
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->results);
     s->wanted =
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->wanted);
-    return ok && s->feeds && s->results && s->wanted ? SDX_OK : SDX_FAIL_MEMORY(&s->cx);
+    return ok && s->feeds && s->scalars && s->results && s->wanted ? SDX_OK
+                                                                   : SDX_FAIL_MEMORY(&s->cx);
 }
 
 static enum sdx_status open_session(struct sdx_session *s,
@@ -69,6 +72,14 @@ enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model
     return status;
 }
 
+static void release_scalars(struct sdx_session *s)
+{
+    for (int32_t i = 0; s->scalars && i < s->model->count_inputs; i++) {
+        sdx_tensor_release(s->scalars[i]);
+        s->scalars[i] = NULL;
+    }
+}
+
 void sdx_session_close(struct sdx_session *s)
 {
     if (!s) return;
@@ -77,10 +88,19 @@ void sdx_session_close(struct sdx_session *s)
     sdx_pool_destroy(s->own_pool);
     sdx_map_deinit(&s->input_index);
     sdx_map_deinit(&s->output_index);
+    release_scalars(s);
     sdx_mem_free(&s->mem, s->feeds);
+    sdx_mem_free(&s->mem, s->scalars);
     sdx_mem_free(&s->mem, s->results);
     sdx_mem_free(&s->mem, s->wanted);
     sdx_mem_free(s->user->mem, s);
+}
+
+/* A scalar is often fed as an array of one element. */
+static bool is_scalar_as_array(const struct sdx_value_info *info, const struct sdx_tensor *t)
+{
+    return info->kind == SDX_KIND_TENSOR && info->rank == 0 && t->kind == SDX_KIND_TENSOR &&
+           t->rank > 0 && t->count == 1 && t->dtype != SDX_STRING;
 }
 
 /* Does a fed value fit what the model declares? Unknown and symbolic lengths take anything. */
@@ -93,7 +113,7 @@ static enum sdx_status check_feed(struct sdx_session *s, const struct sdx_value_
         fits = true; /* an optional of a tensor may be fed as the tensor */
     if (fits && t->kind == SDX_KIND_TENSOR) {
         fits = info->dtype == SDX_DTYPE_NONE || info->dtype == (enum sdx_dtype)t->dtype;
-        if (fits && info->rank >= 0) fits = info->rank == t->rank;
+        if (fits && info->rank >= 0) fits = info->rank == t->rank || is_scalar_as_array(info, t);
         for (int d = 0; fits && d < info->rank; d++)
             fits = info->dims[d] < 0 || info->dims[d] == t->dims[d];
     }
@@ -106,6 +126,7 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
                                   const struct sdx_feed *feeds)
 {
     const struct sdx_ir_graph *g = s->runner.g;
+    release_scalars(s);
     for (int32_t i = 0; i < g->count_inputs; i++)
         s->feeds[i] = NULL;
     for (int f = 0; f < count_feeds; f++) {
@@ -118,6 +139,11 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
                             feeds[f].name);
         SDX_TRY(check_feed(s, &s->model->inputs[i], feeds[f].value));
         s->feeds[i] = feeds[f].value;
+        if (!is_scalar_as_array(&s->model->inputs[i], s->feeds[i])) continue;
+        sdx_tensor_release(s->scalars[i]);
+        SDX_TRY(sdx_tensor_new_view(&s->cx, feeds[f].value->dtype, 0, NULL, feeds[f].value->data,
+                                    &s->scalars[i]));
+        s->feeds[i] = s->scalars[i];
     }
     return SDX_OK;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seeds of the fuzzers: OUT/fuzz_wire and OUT/fuzz_npy.
+"""Write the seeds of the fuzzers: OUT/fuzz_wire, OUT/fuzz_npy and, from the standard's cases, OUT/fuzz_model.
 
-    python tests/fuzz/make_corpus.py tests/fuzz/corpus
+    python tests/fuzz/make_corpus.py tests/fuzz/corpus [--suite build/suite]
 """
 import argparse
 import glob
@@ -10,6 +10,7 @@ import os
 import shutil
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
@@ -42,10 +43,28 @@ def models():
     yield "graph", helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "b"], ["y"])], "g", [x], [y], [b]))
 
 
+def smallest_models(suite):
+    """{operator: path} of the smallest node case of every operator, each at most 800 bytes."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(suite, "node", "*", "model.onnx"))):
+        size = os.path.getsize(path)
+        nodes = onnx.load(path).graph.node
+        op = nodes[0].op_type if len(nodes) == 1 else "several"
+        if size <= 800 and size < found.get(op, (801, ""))[0]:
+            found[op] = (size, path)
+    return {op: path for op, (_, path) in found.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
-    out = parser.parse_args().out
+    parser.add_argument("--suite", help="the folder that scripts/gen_suite.py wrote")
+    args = parser.parse_args()
+    out = args.out
+    if args.suite:
+        os.makedirs(os.path.join(out, "fuzz_model"), exist_ok=True)
+        for op, path in smallest_models(args.suite).items():
+            shutil.copy(path, os.path.join(out, "fuzz_model", op.lower() + ".onnx"))
     for name in ("fuzz_wire", "fuzz_npy"):
         os.makedirs(os.path.join(out, name), exist_ok=True)
     for name, model in models():
