@@ -39,7 +39,7 @@ static int find_head(const struct sdx_cli_verb *verb, struct detect *detect)
     if (detect->head_name != NULL) {
         detect->head = sdx_head_find(detect->head_name);
         if (detect->head == SDX_HEAD_NONE)
-            return sdx_cli_usage(verb, "--head: '%.60s' is not v5, v8, yolox or nms",
+            return sdx_cli_usage(verb, "--head: '%.60s' is not v5, v8, yolox, yolox-decoded or nms",
                                  detect->head_name);
     } else if (info->kind == SDX_KIND_TENSOR) {
         detect->head = sdx_head_guess(info->rank, info->dims, p->input.width, p->input.height);
@@ -63,7 +63,7 @@ static bool settle_names(struct detect *detect, const sdx_tensor *output, sdx_vi
                                                      : dims[2] - 5;
     /* 32 columns of mask weights stand behind the classes of a segmenter. */
     const sdx_value_info *second = sdx_model_output(p->model, 1);
-    if (detect->head == SDX_HEAD_V8 && second != NULL && second->rank == 4 &&
+    if (detect->head != SDX_HEAD_NMS && second != NULL && second->rank == 4 &&
         second->dims[1] == 32 && columns > 32)
         columns -= 32;
     detect->classes = (int)columns;
@@ -219,7 +219,7 @@ static int run_detect(const struct sdx_cli_verb *verb, int argc, char **argv)
         {"--classes", SDX_CLI_TEXT, &detect.pictures.labels_path, "FILE",
          "names of the classes, one a line (default: the model's, or COCO's)", 0, 0},
         {"--head", SDX_CLI_TEXT, &detect.head_name, "HEAD",
-         "v5, v8, yolox or nms (default: told from the output's shape)", 0, 0},
+         "v5, v8, yolox, yolox-decoded or nms (default: told from the output's shape)", 0, 0},
         {"--size", SDX_CLI_INT, &detect.pictures.size, "N",
          "side of the input where the model leaves it open", 32, 8192},
         {"--level", SDX_CLI_TEXT, &detect.pictures.level, "LEVEL",

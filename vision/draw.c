@@ -9,6 +9,15 @@
 
 #include <cairo.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+/* Fontconfig holds what it read of the fonts until the process ends. */
+SDX_API const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfontconfig\n";
+}
+#endif
+
 /* Hues a golden angle apart are distinct for any number of classes; three levels of brightness
  * keep neighbours of a hue apart too. */
 static void class_colour(int label, double rgb[3])

@@ -28,26 +28,27 @@ sdx_head sdx_head_find(const char *name)
     return SDX_HEAD_NONE;
 }
 
-/* Cells of the three grids of strides 8, 16 and 32. */
-static int64_t count_cells(int width, int height)
+/* Cells of the grids of strides 8, 16, 32 and so on up to `most`. */
+static int64_t count_cells(int width, int height, int most)
 {
     int64_t count = 0;
-    for (int stride = 8; stride <= 32; stride *= 2)
+    for (int stride = 8; stride <= most; stride *= 2)
         count += (int64_t)(width / stride) * (height / stride);
     return count;
 }
 
+/* Only numbers of rows that a head has for this size are taken: a wrong guess would give wrong
+ * boxes in silence. Models of four grids ("P6") go to stride 64. */
 sdx_head sdx_head_guess(int rank, const int64_t *dims, int input_width, int input_height)
 {
     if (rank != 3 || dims[0] > 1) return SDX_HEAD_NONE;
-    int64_t cells = count_cells(input_width, input_height);
-    if (dims[2] > 5 && dims[1] == cells) return SDX_HEAD_YOLOX;
-    if (dims[2] > 5 && dims[1] == 3 * cells) return SDX_HEAD_V5;
-    if (dims[1] > 4 && dims[2] == cells) return SDX_HEAD_V8;
-    if (dims[2] == 6) return SDX_HEAD_NMS;
-    if (dims[1] > 4 && dims[1] < dims[2]) return SDX_HEAD_V8;
-    if (dims[2] > 5 && dims[2] < dims[1]) return SDX_HEAD_V5;
-    return SDX_HEAD_NONE;
+    for (int most = 32; most <= 64; most *= 2) {
+        int64_t cells = count_cells(input_width, input_height, most);
+        if (most == 32 && dims[2] > 5 && dims[1] == cells) return SDX_HEAD_YOLOX;
+        if (dims[2] > 5 && dims[1] == 3 * cells) return SDX_HEAD_V5;
+        if (dims[1] > 4 && dims[2] == cells) return SDX_HEAD_V8;
+    }
+    return dims[2] == 6 && dims[1] > 0 ? SDX_HEAD_NMS : SDX_HEAD_NONE;
 }
 
 /* A matrix of candidates: value k of candidate a is data[a * step + k * skip]. */
@@ -76,11 +77,24 @@ static float best_class(const struct rows *r, int64_t a, int first, int *label)
     return best;
 }
 
+/* Scores are probabilities; anything above is another task's column (a place, an angle) read as a
+ * class. */
+static sdx_status append(sdx_boxes *boxes, sdx_box box, sdx_vision_fault *fault)
+{
+    if (box.score > 1.01f)
+        return sdx_vision_fail(
+            fault, SDX_NOT_SUPPORTED,
+            "the output holds scores above 1 (%g): not only boxes and classes, or "
+            "the names of the classes are not given",
+            (double)box.score);
+    return sdx_boxes_append(boxes, box, fault);
+}
+
 static sdx_status append_centred(sdx_boxes *boxes, float x, float y, float w, float h, float score,
                                  int label, sdx_vision_fault *fault)
 {
     sdx_box box = {x - w / 2, y - h / 2, x + w / 2, y + h / 2, score, label};
-    return sdx_boxes_append(boxes, box, fault);
+    return append(boxes, box, fault);
 }
 
 static sdx_status decode_v5(const struct rows *r, double conf, sdx_boxes *boxes,
@@ -116,10 +130,10 @@ static sdx_status decode_v8(const struct rows *r, double conf, sdx_boxes *boxes,
 static sdx_status decode_yolox(const struct rows *r, int width, int height, double conf,
                                sdx_boxes *boxes, sdx_vision_fault *fault)
 {
-    if (r->count != count_cells(width, height))
+    if (r->count != count_cells(width, height, 32))
         return sdx_vision_fail(
             fault, SDX_BAD_INPUT, "yolox head: %lld rows, expected %lld for an input of %d x %d",
-            (long long)r->count, (long long)count_cells(width, height), width, height);
+            (long long)r->count, (long long)count_cells(width, height, 32), width, height);
     int64_t a = 0;
     for (int stride = 8; stride <= 32; stride *= 2)
         for (int y = 0; y < height / stride; y++)
@@ -144,7 +158,7 @@ static sdx_status decode_nms(const struct rows *r, double conf, sdx_boxes *boxes
         if (!(score > conf) || !(label >= 0 && label < 1e6f)) continue;
         sdx_box box = {value(r, a, 0), value(r, a, 1), value(r, a, 2),
                        value(r, a, 3), score,          (int)label};
-        sdx_status status = sdx_boxes_append(boxes, box, fault);
+        sdx_status status = append(boxes, box, fault);
         if (status) return status;
     }
     return SDX_OK;
@@ -168,7 +182,8 @@ sdx_status sdx_head_decode(sdx_head head, const sdx_tensor *output, int classes,
     struct rows rows = {sdx_tensor_const_data(output), dims[1], dims[2], 1, classes};
     if (head == SDX_HEAD_V8) rows = (struct rows){rows.data, dims[2], 1, dims[2], classes};
     switch (head) {
-    case SDX_HEAD_V5: return decode_v5(&rows, conf, boxes, fault);
+    case SDX_HEAD_V5:
+    case SDX_HEAD_YOLOX_DECODED: return decode_v5(&rows, conf, boxes, fault);
     case SDX_HEAD_V8: return decode_v8(&rows, conf, boxes, fault);
     case SDX_HEAD_YOLOX: return decode_yolox(&rows, input_width, input_height, conf, boxes, fault);
     case SDX_HEAD_NMS: return decode_nms(&rows, conf, boxes, fault);

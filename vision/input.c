@@ -181,7 +181,7 @@ sdx_status sdx_vision_input_init(sdx_vision_input *input, const sdx_model *model
 
 void sdx_vision_input_for_head(sdx_vision_input *input, sdx_head head)
 {
-    if (head != SDX_HEAD_YOLOX) return;
+    if (head != SDX_HEAD_YOLOX && head != SDX_HEAD_YOLOX_DECODED) return;
     input->fit = SDX_FIT_LETTERBOX_CORNER;
     input->bgr = true;
     input->scale = 1;

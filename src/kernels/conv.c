@@ -71,21 +71,15 @@ double sdx_conv_macs(const struct sdx_conv_shape *s)
     return (double)s->batch * (double)s->oc * (double)z.pixels * (double)z.k;
 }
 
-/* One line: the pixels p0..p1 of one channel under one kernel position. */
-static void gather_line(const struct sdx_conv_shape *s, const float *channel, int64_t tap,
-                        int64_t p0, int64_t p1, float *line)
+/* The pixels of `line` of one channel under one kernel position. */
+static void gather_line(const struct sdx_conv_shape *s, bool padded, const struct conv_line *line,
+                        const struct conv_tap *tap, const float *channel, float *to)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    for (int64_t p = p0; p < p1;) {
-        const struct conv_run r = conv_run_at(s, tap, p, p1);
-        memset(line, 0, (size_t)r.lo * sizeof(float));
-        if (r.lo < r.hi)
-            table->f32_copy_step(channel + r.offset + r.lo * s->stride[2], s->stride[2],
-                                 line + r.lo, r.hi - r.lo);
-        memset(line + r.hi, 0, (size_t)(r.count - r.hi) * sizeof(float));
-        line += r.count;
-        p += r.count;
-    }
+    if (padded) memset(to, 0, (size_t)(line->end - line->from) * sizeof(float));
+    struct conv_walk w = conv_walk(s, line, tap);
+    while (conv_walk_next(s, &w))
+        if (w.found.rows > 0) table->f32_copy_rows(channel + w.offset, to + w.to, w.found);
 }
 /* Rows k0 .. k0 + kc of B for the pixels p0..p1, as panels. x: first channel of the group. */
 static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, int64_t kc,
@@ -98,12 +92,13 @@ static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, i
         table->f32_pack(x + k0 * z.pixels + p0, z.pixels, 1, kc, count, panels, step);
         return;
     }
+    const bool padded = !conv_is_unpadded(s);
+    const struct conv_line line = conv_line(s, p0, p1);
+    struct conv_tap tap = conv_tap(s, k0);
     for (int64_t e = 0; e < kc; e += LINES) {
         const int64_t some = conv_least(LINES, kc - e);
-        for (int64_t i = 0; i < some; i++) {
-            const int64_t k = k0 + e + i;
-            gather_line(s, x + k / z.taps * z.pixels_in, k % z.taps, p0, p1, lines + i * count);
-        }
+        for (int64_t i = 0; i < some; i++, conv_tap_next(s, &tap))
+            gather_line(s, padded, &line, &tap, x + tap.channel * z.pixels_in, lines + i * count);
         table->f32_pack(lines, count, 1, some, count, panels + e * table->cols, step);
     }
 }
@@ -114,8 +109,11 @@ static void one_pixel(const struct sdx_conv_shape *s, const float *x, const floa
 {
     const struct sdx_kernel_tables *tables = sdx_kernel_tables();
     const struct conv_sizes z = conv_sizes(s);
-    for (int64_t k = 0; k < z.k; k++)
-        gather_line(s, x + k / z.taps * z.pixels_in, k % z.taps, 0, 1, column + k);
+    const bool padded = !conv_is_unpadded(s);
+    const struct conv_line line = conv_line(s, 0, 1);
+    struct conv_tap tap = conv_tap(s, 0);
+    for (int64_t k = 0; k < z.k; k++, conv_tap_next(s, &tap))
+        gather_line(s, padded, &line, &tap, x + tap.channel * z.pixels_in, column + k);
     tables->gemm.f32_rows_dot(weights, z.k, column, channels, z.k, y);
     if (e->bias_row) tables->vec.f32_add(y, 1, e->bias_row, 1, y, (size_t)channels);
     tables->gemm.f32_finish(y, y, channels, 0.0f, e->residual, e);

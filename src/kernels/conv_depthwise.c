@@ -14,6 +14,12 @@
 
 enum { SLACK = 128 }; /* the line kernel reads and writes whole blocks of vectors */
 
+/* Output rows whose sums the general form holds at a time. */
+static int64_t lines_of_sums(const struct sdx_conv_shape *s)
+{
+    return conv_most(1, sdx_kernel_tuning()->depthwise_floats / conv_most(1, s->out[2]));
+}
+
 struct band {
     bool usable;
     int size, stride;
@@ -32,7 +38,7 @@ static struct band band_of(const struct sdx_conv_shape *s)
                (s->stride[2] == 1 || s->stride[2] == 2) && s->stride[1] == s->stride[2] &&
                s->dilation[1] == 1 && s->dilation[2] == 1;
     if (!b.usable) {
-        b.floats = s->out[2];
+        b.floats = lines_of_sums(s) * s->out[2];
         return b;
     }
     const int64_t parities = b.stride;
@@ -62,28 +68,33 @@ size_t sdx_depthwise_f32_scratch(const struct sdx_conv_shape *s)
     return (size_t)band_of(s).floats * sizeof(float);
 }
 
-/* line[i] = row[first + i * step] where that lies within the row, else 0; row NULL: all 0. */
-static void fill_line(const struct sdx_gemm_table *table, const float *row, int64_t size,
-                      int64_t first, int64_t step, float *line, int64_t n)
+/* The input rows of output rows o0 .. o0 + rows; what lies outside the image is 0 in the buffer
+ * from before, except in lines that an earlier band has filled. */
+static void fill_band(const struct sdx_conv_shape *s, const struct band *b, const float *x,
+                      int64_t o0, int64_t rows, float *buffer)
 {
-    int64_t lo = 0, hi = 0;
-    if (row) conv_valid(first, step, size, n, &lo, &hi);
-    memset(line, 0, (size_t)lo * sizeof(float));
-    if (lo < hi) table->f32_copy_step(row + first + lo * step, step, line + lo, hi - lo);
-    memset(line + hi, 0, (size_t)(n - hi) * sizeof(float));
-}
-/* The input rows of output rows o0 .. o0 + rows, padded. */
-static void fill_band(const struct sdx_gemm_table *table, const struct sdx_conv_shape *s,
-                      const struct band *b, const float *x, int64_t o0, int64_t rows, float *buffer)
-{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const int64_t needed = (rows - 1) * b->stride + b->size;
-    for (int64_t r = 0; r < needed; r++) {
-        const int64_t ih = o0 * b->stride - s->pad_begin[1] + r;
-        const float *row = ih < 0 || ih >= s->in[1] ? NULL : x + ih * s->in[2];
-        float *line = buffer + r % b->stride * b->stride * b->plane + r / b->stride * b->pitch;
-        for (int p = 0; p < b->stride; p++, line += b->plane)
-            fill_line(table, row, s->in[2], p - s->pad_begin[2], b->stride, line, b->pitch);
-    }
+    const int64_t top = o0 * b->stride - s->pad_begin[1];
+    for (int64_t p = 0; p < b->stride; p++)       /* of rows */
+        for (int64_t q = 0; q < b->stride; q++) { /* of columns */
+            float *plane = buffer + (p * b->stride + q) * b->plane;
+            const int64_t lines = conv_divide_up(needed - p, b->stride);
+            int64_t lo, hi, first, last;
+            conv_valid(q - s->pad_begin[2], b->stride, s->in[2], b->pitch, &lo, &hi);
+            conv_valid(top + p, b->stride, s->in[1], lines, &first, &last);
+            memset(plane, 0, (size_t)(first * b->pitch) * sizeof(float));
+            memset(plane + last * b->pitch, 0, (size_t)((lines - last) * b->pitch) * sizeof(float));
+            if (lo >= hi || first >= last) continue;
+            table->f32_copy_rows(x + (top + p + first * b->stride) * s->in[2] + q -
+                                     s->pad_begin[2] + lo * b->stride,
+                                 plane + first * b->pitch + lo,
+                                 (struct sdx_rectangle){.rows = last - first,
+                                                        .width = hi - lo,
+                                                        .pitch_from = b->stride * s->in[2],
+                                                        .step = b->stride,
+                                                        .pitch_to = b->pitch});
+        }
 }
 static void channel_banded(const struct sdx_conv_shape *s, const struct band *b, const float *x,
                            const float *w, float *y, float bias, const struct sdx_epilogue *e,
@@ -97,13 +108,19 @@ static void channel_banded(const struct sdx_conv_shape *s, const struct band *b,
         lines[r] = scratch + r % b->stride * b->stride * b->plane + r / b->stride * b->pitch;
     for (int64_t o0 = 0; o0 < s->out[1]; o0 += b->rows) {
         const int64_t rows = conv_least(b->rows, s->out[1] - o0);
-        fill_band(table, s, b, x, o0, rows, scratch);
-        table->f32_depthwise(b->size, b->stride, lines, b->plane, w, sums,
-                             (rows - 1) * b->pitch + width);
+        const int64_t count = (rows - 1) * b->pitch + width;
+        fill_band(s, b, x, o0, rows, scratch);
+        table->f32_depthwise(b->size, b->stride, lines, b->plane, w, sums, count);
+        if (!e->residual) {
+            const struct sdx_rectangle all = {
+                .rows = rows, .width = width, .pitch_from = b->pitch, .step = 1, .pitch_to = width};
+            table->f32_finish(sums, sums, count, bias, NULL, e);
+            table->f32_copy_rows(sums, y + o0 * width, all);
+            continue;
+        }
         for (int64_t r = 0; r < rows; r++) {
             const int64_t at = (o0 + r) * width;
-            table->f32_finish(sums + r * b->pitch, y + at, width, bias,
-                              e->residual ? e->residual + at : NULL, e);
+            table->f32_finish(sums + r * b->pitch, y + at, width, bias, e->residual + at, e);
         }
     }
 }
@@ -112,15 +129,19 @@ static void channel_general(const struct sdx_conv_shape *s, const float *x, cons
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct conv_sizes z = conv_sizes(s);
-    for (int64_t p = 0; p < z.pixels; p += s->out[2]) {
-        memset(sums, 0, (size_t)s->out[2] * sizeof(float));
-        for (int64_t tap = 0; tap < z.taps; tap++) {
-            const struct conv_run r = conv_run_at(s, tap, p, p + s->out[2]);
-            if (r.lo < r.hi)
-                table->f32_axpy_step(w[tap], x + r.offset + r.lo * s->stride[2], s->stride[2],
-                                     sums + r.lo, r.hi - r.lo);
+    const int64_t some = lines_of_sums(s) * s->out[2];
+    for (int64_t p0 = 0; p0 < z.pixels; p0 += some) {
+        const int64_t count = conv_least(some, z.pixels - p0);
+        memset(sums, 0, (size_t)count * sizeof(float));
+        const struct conv_line line = conv_line(s, p0, p0 + count);
+        struct conv_tap tap = conv_tap(s, 0);
+        for (int64_t k = 0; k < z.taps; k++, conv_tap_next(s, &tap)) {
+            struct conv_walk walk = conv_walk(s, &line, &tap);
+            while (conv_walk_next(s, &walk))
+                if (walk.found.rows > 0)
+                    table->f32_axpy_rows(w[k], x + walk.offset, sums + walk.to, walk.found);
         }
-        table->f32_finish(sums, y + p, s->out[2], bias, e->residual ? e->residual + p : NULL, e);
+        table->f32_finish(sums, y + p0, count, bias, e->residual ? e->residual + p0 : NULL, e);
     }
 }
 
@@ -134,6 +155,7 @@ void sdx_depthwise_f32_part(const struct sdx_conv_shape *s, const float *x, cons
     const int64_t image = part / blocks, c0 = part % blocks * block;
     const int64_t c1 = conv_least(s->oc, c0 + block);
     if (z.pixels == 0) return;
+    if (b.usable) memset(scratch, 0, (size_t)b.sums * sizeof(float)); /* margins stay 0 */
     for (int64_t c = c0; c < c1; c++) {
         const float *from = x + (image * s->ic + c / z.ocg) * z.pixels_in;
         const int64_t to = (image * s->oc + c) * z.pixels;

@@ -5,6 +5,7 @@
 #define SDX_KERNELS_CONV_GATHER_H
 
 #include "kernels/conv.h"
+#include "kernels/tables.h"
 
 /* Sizes that follow from a shape. */
 struct conv_sizes {
@@ -63,32 +64,120 @@ struct conv_cut {
 static inline void conv_valid(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *lo,
                               int64_t *hi)
 {
-    *lo = first >= 0 ? 0 : conv_divide_up(-first, step);
-    *hi = size - first <= 0 ? 0 : conv_divide_up(size - first, step);
+    *lo = first >= 0 ? 0 : step == 1 ? -first : conv_divide_up(-first, step);
+    *hi = size - first <= 0 ? 0 : step == 1 ? size - first : conv_divide_up(size - first, step);
     *lo = conv_least(*lo, n);
     *hi = conv_most(*lo, conv_least(*hi, n));
 }
 
-/* A run of output pixels of one row as one kernel position sees it: element i of `count` is at
- * offset + i * stride of the channel for lo <= i < hi, padding elsewhere. */
-struct conv_run {
-    int64_t at, count, lo, hi, offset;
+/* A line of output pixels from .. end, and a kernel position; both are found once and stepped, as
+ * divisions for each line would cost more than its copy. */
+struct conv_line {
+    int64_t from, end;
+    int64_t od, oh, ow; /* of `from` */
+    int64_t full;       /* whole rows after the part of a row that it begins with */
 };
-/* The run that begins at output pixel `pixel` and ends before `end`, for kernel position tap. */
-static inline struct conv_run conv_run_at(const struct sdx_conv_shape *s, int64_t tap,
-                                          int64_t pixel, int64_t end)
+static inline struct conv_line conv_line(const struct sdx_conv_shape *s, int64_t from, int64_t end)
 {
-    const int64_t kw = tap % s->kernel[2], kh = tap / s->kernel[2] % s->kernel[1];
-    const int64_t kd = tap / (s->kernel[2] * s->kernel[1]);
-    const int64_t ow = pixel % s->out[2], row = pixel / s->out[2];
-    const int64_t oh = row % s->out[1], od = row / s->out[1];
-    const int64_t id = od * s->stride[0] + kd * s->dilation[0] - s->pad_begin[0];
-    const int64_t ih = oh * s->stride[1] + kh * s->dilation[1] - s->pad_begin[1];
-    const int64_t iw = ow * s->stride[2] + kw * s->dilation[2] - s->pad_begin[2];
-    struct conv_run r = {.at = pixel, .count = conv_least(s->out[2] - ow, end - pixel)};
-    if (id < 0 || id >= s->in[0] || ih < 0 || ih >= s->in[1]) return r;
-    conv_valid(iw, s->stride[2], s->in[2], r.count, &r.lo, &r.hi);
-    r.offset = (id * s->in[1] + ih) * s->in[2] + iw;
-    return r;
+    const int64_t row = from / s->out[2], od = row / s->out[1], ow = from - row * s->out[2];
+    const int64_t part = ow > 0 ? conv_least(s->out[2] - ow, end - from) : 0;
+    return (struct conv_line){.from = from,
+                              .end = end,
+                              .od = od,
+                              .oh = row - od * s->out[1],
+                              .ow = ow,
+                              .full = (end - from - part) / s->out[2]};
+}
+struct conv_tap {
+    int64_t channel, kd, kh, kw;
+};
+static inline struct conv_tap conv_tap(const struct sdx_conv_shape *s, int64_t k)
+{
+    const int64_t row = k / s->kernel[2], plane = row / s->kernel[1];
+    struct conv_tap t = {.channel = plane / s->kernel[0]};
+    t.kw = k - row * s->kernel[2];
+    t.kh = row - plane * s->kernel[1];
+    t.kd = plane - t.channel * s->kernel[0];
+    return t;
+}
+static inline void conv_tap_next(const struct sdx_conv_shape *s, struct conv_tap *t)
+{
+    if (++t->kw < s->kernel[2]) return;
+    t->kw = 0;
+    if (++t->kh < s->kernel[1]) return;
+    t->kh = 0;
+    if (++t->kd < s->kernel[0]) return;
+    t->kd = 0;
+    t->channel++;
+}
+
+/* A line as one kernel position sees it: a walk over rectangles of whole rows, or part of a row at
+ * its ends, as far as they lie within the image. */
+struct conv_walk {
+    int64_t at, end, full, od, oh, ow;
+    int64_t first[3];           /* place in the input of output 0, by axis */
+    int64_t lo, hi;             /* columns within the image */
+    int64_t from;               /* of the line */
+    int64_t offset, to;         /* found: in the channel, in the line */
+    struct sdx_rectangle found; /* may be empty */
+};
+static inline struct conv_walk conv_walk(const struct sdx_conv_shape *s,
+                                         const struct conv_line *line, const struct conv_tap *tap)
+{
+    struct conv_walk w;
+    w.at = w.from = line->from;
+    w.end = line->end;
+    w.full = line->full;
+    w.od = line->od;
+    w.oh = line->oh;
+    w.ow = line->ow;
+    w.first[0] = tap->kd * s->dilation[0] - s->pad_begin[0];
+    w.first[1] = tap->kh * s->dilation[1] - s->pad_begin[1];
+    w.first[2] = tap->kw * s->dilation[2] - s->pad_begin[2];
+    conv_valid(w.first[2], s->stride[2], s->in[2], s->out[2], &w.lo, &w.hi);
+    w.found.pitch_from = s->stride[1] * s->in[2];
+    w.found.step = s->stride[2];
+    w.found.pitch_to = s->out[2];
+    return w;
+}
+/* The next rectangle; false at the end. */
+static inline bool conv_walk_next(const struct sdx_conv_shape *s, struct conv_walk *w)
+{
+    if (w->at >= w->end) return false;
+    int64_t rows = 1, width = s->out[2], top = 0, bottom = 0;
+    if (w->ow > 0 || w->full == 0) {
+        width = conv_least(s->out[2] - w->ow, w->end - w->at);
+    } else {
+        rows = conv_least(w->full, s->out[1] - w->oh);
+        w->full -= rows;
+    }
+    const int64_t c0 = conv_most(w->lo, w->ow), c1 = conv_least(w->hi, w->ow + width);
+    const int64_t id = w->od * s->stride[0] + w->first[0];
+    const int64_t ih = w->oh * s->stride[1] + w->first[1];
+    if (id >= 0 && id < s->in[0] && c0 < c1)
+        conv_valid(ih, s->stride[1], s->in[1], rows, &top, &bottom);
+    w->found.rows = bottom - top;
+    w->found.width = c1 - c0;
+    w->offset =
+        (id * s->in[1] + ih + top * s->stride[1]) * s->in[2] + c0 * s->stride[2] + w->first[2];
+    w->to = w->at - w->from + top * s->out[2] + c0 - w->ow;
+    w->at += rows * width;
+    w->ow = 0;
+    w->oh += rows;
+    if (w->oh == s->out[1]) {
+        w->oh = 0;
+        w->od++;
+    }
+    return true;
+}
+/* Reads no element outside the image. */
+static inline bool conv_is_unpadded(const struct sdx_conv_shape *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->pad_begin[i] > 0 || (s->out[i] - 1) * s->stride[i] +
+                                           (s->kernel[i] - 1) * s->dilation[i] - s->pad_begin[i] >=
+                                       s->in[i])
+            return false;
+    return true;
 }
 #endif

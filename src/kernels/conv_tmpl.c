@@ -113,31 +113,42 @@ static void depthwise(int size, int stride, const float *const *rows, int64_t od
         depthwise_line(5, 2, rows, odd, w, y, n);
 }
 
-static void axpy_step(float w, const float *x, int64_t step, float *y, int64_t n)
+SIMD void copy_row(const float *from, float *to, int64_t n)
 {
     int64_t i = 0;
-    if (step == 1) {
-        const vf s = v_set1(w);
-        for (; i + LANES <= n; i += LANES)
-            v_store(y + i, v_load(y + i) + s * v_load(x + i));
+    for (; i + LANES <= n; i += LANES)
+        v_store(to + i, v_load(from + i));
+    if (i < n && n >= LANES) {
+        v_store(to + n - LANES, v_load(from + n - LANES));
+        return;
     }
-    for (; i < n; i++)
-        y[i] += w * x[i * step];
+    for (; i + 4 <= n; i += 4)
+        memcpy(to + i, from + i, 4 * sizeof(float));
+    SDX_UNROLL(1) for (; i < n; i++) to[i] = from[i];
 }
-static void copy_step(const float *x, int64_t step, float *y, int64_t n)
+static void copy_rows(const float *from, float *to, struct sdx_rectangle r)
 {
-    int64_t i = 0;
-    if (step == 1) {
-        for (; i + LANES <= n; i += LANES)
-            v_store(y + i, v_load(x + i));
-        for (; i < n; i++)
-            y[i] = x[i];
-    } else if (step == 2) {
-        for (; i < n; i++)
-            y[i] = x[2 * i];
-    } else {
-        for (; i < n; i++)
-            y[i] = x[i * step];
+    for (int64_t i = 0; i < r.rows; i++, from += r.pitch_from, to += r.pitch_to) {
+        if (r.step == 1)
+            copy_row(from, to, r.width);
+        else if (r.step == 2)
+            for (int64_t j = 0; j < r.width; j++)
+                to[j] = from[2 * j];
+        else
+            for (int64_t j = 0; j < r.width; j++)
+                to[j] = from[j * r.step];
+    }
+}
+static void axpy_rows(float w, const float *from, float *to, struct sdx_rectangle r)
+{
+    const vf s = v_set1(w);
+    for (int64_t i = 0; i < r.rows; i++, from += r.pitch_from, to += r.pitch_to) {
+        int64_t j = 0;
+        if (r.step == 1)
+            for (; j + LANES <= r.width; j += LANES)
+                v_store(to + j, v_load(to + j) + s * v_load(from + j));
+        for (; j < r.width; j++)
+            to[j] += w * from[j * r.step];
     }
 }
 
@@ -146,6 +157,6 @@ void SDX_INIT(sdx_conv_init_)(struct sdx_gemm_table *gemm)
     gemm->f32_rows_dot = rows_dot;
     gemm->f32_finish = finish;
     gemm->f32_depthwise = depthwise;
-    gemm->f32_axpy_step = axpy_step;
-    gemm->f32_copy_step = copy_step;
+    gemm->f32_copy_rows = copy_rows;
+    gemm->f32_axpy_rows = axpy_rows;
 }

@@ -95,9 +95,12 @@ static void copy_a(struct sdx_gemm_job *job, int64_t col_a, int64_t m, float *sc
         tables->vec.b32_transpose((const uint32_t *)job->a, (size_t)col_a, (uint32_t *)scratch,
                                   (size_t)job->k, (size_t)job->k, (size_t)m);
     } else {
-        for (int64_t i = 0; i < m; i++)
-            tables->gemm.f32_copy_step(job->a + i * job->row_a, col_a, scratch + i * job->k,
-                                       job->k);
+        tables->gemm.f32_copy_rows(job->a, scratch,
+                                   (struct sdx_rectangle){.rows = m,
+                                                          .width = job->k,
+                                                          .pitch_from = job->row_a,
+                                                          .step = col_a,
+                                                          .pitch_to = job->k});
     }
     job->a = scratch;
     job->row_a = job->k;

@@ -84,20 +84,14 @@ size_t sdx_qconv_scratch(const struct sdx_qconv *q)
     return (size_t)(panels + c.rows * c.block_pixels + c.block_pixels) * sizeof(int32_t);
 }
 
-static void gather_line(const struct sdx_qconv *q, const uint8_t *channel, int64_t tap, int64_t p0,
-                        int64_t p1, int16_t *line)
+static void gather_line(const struct sdx_qconv *q, const struct conv_line *line,
+                        const struct conv_tap *tap, const uint8_t *channel, int16_t *to)
 {
-    const struct sdx_conv_shape *s = &q->shape;
-    for (int64_t p = p0; p < p1;) {
-        const struct conv_run r = conv_run_at(s, tap, p, p1);
-        memset(line, 0, (size_t)r.lo * sizeof(int16_t));
-        if (r.lo < r.hi)
-            table_now()->widen(channel + r.offset + r.lo * s->stride[2], q->x_signed, s->stride[2],
-                               r.hi - r.lo, q->zero_x, line + r.lo);
-        memset(line + r.hi, 0, (size_t)(r.count - r.hi) * sizeof(int16_t));
-        line += r.count;
-        p += r.count;
-    }
+    memset(to, 0, (size_t)(line->end - line->from) * sizeof(int16_t));
+    struct conv_walk w = conv_walk(&q->shape, line, tap);
+    while (conv_walk_next(&q->shape, &w))
+        if (w.found.rows > 0)
+            table_now()->widen_rows(channel + w.offset, q->x_signed, q->zero_x, to + w.to, w.found);
 }
 static void gather(const struct sdx_qconv *q, const uint8_t *x, int64_t p0, int64_t p1,
                    int32_t *panels, int16_t *lines)
@@ -105,13 +99,17 @@ static void gather(const struct sdx_qconv *q, const uint8_t *x, int64_t p0, int6
     const struct sdx_qgemm_table *t = table_now();
     const struct conv_sizes z = conv_sizes(&q->shape);
     const int64_t count = p1 - p0;
+    const struct conv_line line = conv_line(&q->shape, p0, p1);
+    struct conv_tap tap = conv_tap(&q->shape, 0);
     int16_t *second = lines + count;
     for (int64_t k = 0; k < z.k; k += 2) {
-        gather_line(q, x + k / z.taps * z.pixels_in, k % z.taps, p0, p1, lines);
+        gather_line(q, &line, &tap, x + tap.channel * z.pixels_in, lines);
+        conv_tap_next(&q->shape, &tap);
         if (k + 1 < z.k)
-            gather_line(q, x + (k + 1) / z.taps * z.pixels_in, (k + 1) % z.taps, p0, p1, second);
+            gather_line(q, &line, &tap, x + tap.channel * z.pixels_in, second);
         else
             memset(second, 0, (size_t)count * sizeof(int16_t));
+        conv_tap_next(&q->shape, &tap);
         t->deal(lines, second, count, panels + k / 2 * t->cols, pairs_of(z.k) * t->cols);
     }
 }
@@ -124,17 +122,18 @@ static void part_direct(const struct sdx_qconv *q, const uint8_t *x, const int16
     const int64_t block = direct_channels(s), blocks = conv_divide_up(s->oc, block);
     const int64_t image = part / blocks, c0 = part % blocks * block;
     if (z.pixels == 0) return;
+    const struct conv_line line = conv_line(s, 0, z.pixels);
     for (int64_t c = c0; c < conv_least(s->oc, c0 + block); c++) {
         const uint8_t *from = x + (image * s->ic + c / z.ocg) * z.pixels_in;
         memset(sums, 0, (size_t)z.pixels * sizeof(int32_t));
-        for (int64_t p = 0; p < z.pixels; p += s->out[2])
-            for (int64_t tap = 0; tap < z.taps; tap++) {
-                const struct conv_run r = conv_run_at(s, tap, p, p + s->out[2]);
-                if (r.lo < r.hi)
-                    table_now()->axpy(weights[c * 2 * pairs_of(z.k) + tap],
-                                      from + r.offset + r.lo * s->stride[2], q->x_signed,
-                                      s->stride[2], q->zero_x, sums + p + r.lo, r.hi - r.lo);
-            }
+        struct conv_tap tap = conv_tap(s, 0);
+        for (int64_t k = 0; k < z.taps; k++, conv_tap_next(s, &tap)) {
+            struct conv_walk w = conv_walk(s, &line, &tap);
+            while (conv_walk_next(s, &w))
+                if (w.found.rows > 0)
+                    table_now()->axpy_rows(weights[c * 2 * pairs_of(z.k) + k], from + w.offset,
+                                           q->x_signed, q->zero_x, sums + w.to, w.found);
+        }
         store(arg, image, c, 0, z.pixels, sums);
     }
 }

@@ -57,23 +57,42 @@ static void correct(int32_t *c, int64_t n, int32_t row, const int32_t *column)
         c[j] = (int32_t)((uint32_t)c[j] - r * (uint32_t)column[j]);
 }
 
-#define AXPY(type)                                                                                 \
-    do {                                                                                           \
-        const type *p = x;                                                                         \
-        if (step == 1)                                                                             \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                sums[i] += w * (p[i] - zero);                                                      \
+#define WIDEN_ROWS(type)                                                                           \
+    for (int64_t i = 0; i < r.rows; i++, to += r.pitch_to) {                                       \
+        const type *p = (const type *)from + i * r.pitch_from;                                     \
+        if (r.step == 1)                                                                           \
+            for (int64_t j = 0; j < r.width; j++)                                                  \
+                to[j] = (int16_t)(p[j] - zero);                                                    \
         else                                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                sums[i] += w * (p[i * step] - zero);                                               \
-    } while (0)
-static void axpy(int32_t w, const void *x, bool is_signed, int64_t step, int32_t zero,
-                 int32_t *sums, int64_t n)
+            for (int64_t j = 0; j < r.width; j++)                                                  \
+                to[j] = (int16_t)(p[j * r.step] - zero);                                           \
+    }
+static void widen_rows(const void *from, bool is_signed, int32_t zero, int16_t *to,
+                       struct sdx_rectangle r)
 {
     if (is_signed)
-        AXPY(int8_t);
+        WIDEN_ROWS(int8_t)
     else
-        AXPY(uint8_t);
+        WIDEN_ROWS(uint8_t)
+}
+
+#define AXPY_ROWS(type)                                                                            \
+    for (int64_t i = 0; i < r.rows; i++, to += r.pitch_to) {                                       \
+        const type *p = (const type *)from + i * r.pitch_from;                                     \
+        if (r.step == 1)                                                                           \
+            for (int64_t j = 0; j < r.width; j++)                                                  \
+                to[j] += w * (p[j] - zero);                                                        \
+        else                                                                                       \
+            for (int64_t j = 0; j < r.width; j++)                                                  \
+                to[j] += w * (p[j * r.step] - zero);                                               \
+    }
+static void axpy_rows(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
+                      struct sdx_rectangle r)
+{
+    if (is_signed)
+        AXPY_ROWS(int8_t)
+    else
+        AXPY_ROWS(uint8_t)
 }
 
 void SDX_INIT(sdx_qgemm_init_)(struct sdx_qgemm_table *qgemm)
@@ -85,5 +104,6 @@ void SDX_INIT(sdx_qgemm_init_)(struct sdx_qgemm_table *qgemm)
                                       .widen = widen,
                                       .deal = deal,
                                       .correct = correct,
-                                      .axpy = axpy};
+                                      .widen_rows = widen_rows,
+                                      .axpy_rows = axpy_rows};
 }

@@ -37,6 +37,11 @@ struct sdx_gemm_job {
     struct sdx_epilogue epilogue;
 };
 
+/* Rows of which element (i, j) is from[i * pitch_from + j * step] and to[i * pitch_to + j]. */
+struct sdx_rectangle {
+    int64_t rows, width, pitch_from, step, pitch_to;
+};
+
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
@@ -55,9 +60,9 @@ struct sdx_gemm_table {
      * next multiple of 64 elements and writes as far. */
     void (*f32_depthwise)(int size, int stride, const float *const *rows, int64_t odd,
                           const float *w, float *y, int64_t n);
-    /* y[i] += w * x[i * step]; y[i] = x[i * step] */
-    void (*f32_axpy_step)(float w, const float *x, int64_t step, float *y, int64_t n);
-    void (*f32_copy_step)(const float *x, int64_t step, float *y, int64_t n);
+    /* to = from, to += w * from, over a rectangle */
+    void (*f32_copy_rows)(const float *from, float *to, struct sdx_rectangle r);
+    void (*f32_axpy_rows)(float w, const float *from, float *to, struct sdx_rectangle r);
     void (*f64_gemm)(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                      int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                      double *c, int64_t row_c);
@@ -79,9 +84,11 @@ struct sdx_qgemm_table {
                  int64_t panel_step);
     /* c[j] -= row * column[j], modulo 2^32 */
     void (*correct)(int32_t *c, int64_t n, int32_t row, const int32_t *column);
-    /* sums[i] += w * (x[i * step] - zero) */
-    void (*axpy)(int32_t w, const void *x, bool is_signed, int64_t step, int32_t zero,
-                 int32_t *sums, int64_t n);
+    /* to = from - zero, to += w * (from - zero), over a rectangle; from is u8 or s8 */
+    void (*widen_rows)(const void *from, bool is_signed, int32_t zero, int16_t *to,
+                       struct sdx_rectangle r);
+    void (*axpy_rows)(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
+                      struct sdx_rectangle r);
 };
 
 struct sdx_kernel_tables {

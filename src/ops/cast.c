@@ -59,7 +59,8 @@ static int format_float(int dtype, double x, char *text)
     int exponent = 0, count = shortest_digits(dtype, x, digits, &exponent);
     while (count > 1 && digits[count - 1] == '0')
         count--;
-    if (exponent < -4 || exponent >= 16) {
+    int large = dtype == SDX_F64 ? 16 : dtype == SDX_F16 ? 3 : 6; /* NumPy 2.4's limits */
+    if (exponent < -4 || exponent >= large) {
         if (count == 1)
             return snprintf(text, SDX_CAST_TEXT, "%s%ce%+03d", sign, digits[0], exponent);
         return snprintf(text, SDX_CAST_TEXT, "%s%c.%.*se%+03d", sign, digits[0], count - 1,

@@ -160,10 +160,10 @@ static enum sdx_status infer_loop(struct sdx_infer *ix)
     for (int k = 0; k < ix->count_out; k++) {
         if (k >= carried)
             SDX_TRY(stacked_type(ix, &out[1 + k], -1, 0, &ix->out[k]));
-        else if (2 + k < ix->count_in && ix->in[2 + k])
+        else if (2 + k < ix->count_in && ix->in[2 + k] && ix->in[2 + k]->kind == out[1 + k].kind)
             SDX_TRY(unite_types(ix, ix->in[2 + k], &out[1 + k], &ix->out[k]));
         else
-            ix->out[k] = out[1 + k];
+            ix->out[k] = out[1 + k]; /* an optional may go in and its content come out */
     }
     return SDX_OK;
 }

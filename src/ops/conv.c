@@ -49,7 +49,7 @@ static enum sdx_status infer_conv(struct sdx_infer *ix, int x, int w, int bias, 
     SDX_TRY(
         check_channels(ix->cx, ix->node, dims_x, dims_w, sdx_ir_attr_int(ix->node, "group", 1)));
     SDX_TRY(sdx_window_read(ix->cx, ix->node, rank - 2, dims_w + 2, &win));
-    const int64_t *dims_b = sdx_infer_dims(ix, bias);
+    const int64_t *dims_b = bias >= 0 ? sdx_infer_dims(ix, bias) : NULL;
     if (dims_b && (sdx_infer_rank(ix, bias) != 1 ||
                    (dims_b[0] >= 0 && dims_w[0] >= 0 && dims_b[0] != dims_w[0])))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
@@ -123,16 +123,17 @@ static enum sdx_status shape_of(struct sdx_prepare *px, const struct sdx_tensor 
     return SDX_OK;
 }
 
-/* Everything but the batch may change how a kernel packs. */
+/* What the packed forms of kernels/conv.h depend on. */
 static int64_t variant_of(const struct sdx_conv_shape *s)
 {
-    int64_t v[3 + 3 * 6] = {s->groups, s->ic, s->oc};
-    for (int i = 0; i < 3; i++) {
-        const int64_t axis[] = {s->in[i],     s->out[i],      s->kernel[i],
-                                s->stride[i], s->dilation[i], s->pad_begin[i]};
-        memcpy(v + 3 + 6 * i, axis, sizeof axis);
-    }
-    return sdx_pack_variant(v, SDX_COUNT_OF(v));
+    const int64_t form[] = {s->groups,
+                            s->ic,
+                            s->oc,
+                            s->kernel[0],
+                            s->kernel[1],
+                            s->kernel[2],
+                            s->out[0] * s->out[1] * s->out[2] > 1};
+    return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
 struct conv_f32 {
@@ -344,29 +345,25 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
     (void)part;
     const struct conv_q *p = step->params;
     struct sdx_qconv q = p->q;
-    const void *facts = p->facts ? p->facts : step->in[1]->data;
-    q.zero_w = sdx_qfacts_view(facts, 1, q.shape.oc).zero_b;
+    q.zero_w = sdx_qfacts_view(p->facts ? p->facts : step->in[1]->data, 1, q.shape.oc).zero_b;
     sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
     return SDX_OK;
 }
 
-/* Packs the weights now; `zero` (may be NULL) is constant. */
-static enum sdx_status pack_now_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
-                                  struct conv_q *p, size_t size)
+/* Weights and their zero points are constant: packed once. */
+static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
+                                       size_t size, struct conv_q *p)
 {
+    int64_t oc = p->q.shape.oc;
+    int32_t *zeros = sdx_prepare_alloc(px, (size_t)(oc ? oc : 1) * sizeof *zeros);
+    if (!zeros) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; zero && i < oc; i++)
+        zeros[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
     struct sdx_qconv q = p->q;
+    q.zero_w = zeros;
     struct pack_q arg = {&q, px->in[w]->data};
-    uint64_t hash = 0;
-    if (zero) {
-        int32_t *each = sdx_prepare_alloc(px, (size_t)q.shape.oc * sizeof *each);
-        if (!each) return SDX_FAIL_MEMORY(px->cx);
-        for (int64_t i = 0; i < q.shape.oc; i++) {
-            each[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
-            hash = (hash ^ (uint32_t)each[i]) * 0x100000001b3;
-        }
-        q.zero_w = each;
-    }
-    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed, (int64_t)hash};
+    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed,
+                      (int64_t)sdx_hash_bytes(zeros, (size_t)oc * sizeof *zeros, 3)};
     p->packed =
         sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 4), size, pack_conv_q, &arg);
     return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
@@ -391,8 +388,9 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     source->columns = s->oc;
     SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
     size_t size = sdx_qconv_packed_size(&p->q);
-    if (px->in[w]->is_constant && (!source->zero_b || source->zero_b->is_constant)) {
-        SDX_TRY(pack_now_q(px, w, source->zero_b, p, size));
+    const struct sdx_tensor *zero = source->zero_b;
+    if (px->in[w]->is_constant && (!zero || zero->is_constant)) {
+        SDX_TRY(pack_constant_q(px, w, zero, size, p));
     } else {
         struct sdx_tensor *from[] = {px->in[w], facts};
         packed = byte_temp(px, size);

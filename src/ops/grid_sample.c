@@ -87,7 +87,7 @@ static void axis_taps(const struct sample_params *p, double g, int64_t n, int64_
     if (isnan(x)) x = -1e9;
     x = x < -1e9 ? -1e9 : x > 1e9 ? 1e9 : x;
     if (p->mode == SAMPLE_NEAREST) x = nearbyint(x);
-    if (x < lo || x > hi) {
+    if (p->mode != SAMPLE_CUBIC && (x < lo || x > hi)) { /* cubic: each tap by itself */
         if (p->padding == SAMPLE_BORDER) x = x < 0 ? 0 : x > (double)n - 1 ? (double)n - 1 : x;
         if (p->padding == SAMPLE_REFLECTION) x = reflect(x, lo, hi);
     }

@@ -7,7 +7,7 @@
 
 #include "ops/families.h"
 
-#define FAMILY_DECLARE(name) extern const struct sdx_op_family sdx_ops_##name __attribute__((weak));
+#define FAMILY_DECLARE(name) extern const struct sdx_op_family sdx_ops_##name;
 SDX_OP_FAMILIES(FAMILY_DECLARE)
 #undef FAMILY_DECLARE
 
@@ -42,7 +42,6 @@ static void build_index(void)
     for (int i = 0; i < SLOTS; i++)
         slots[i] = -1;
     for (int f = 0; f < SDX_COUNT_OF(families); f++) {
-        if (!families[f]) continue;
         for (int i = 0; i < families[f]->count; i++) {
             const struct sdx_op *op = &families[f]->ops[i];
             unsigned s = slot_of(sdx_str(families[f]->domain), sdx_str(op->name));

@@ -304,16 +304,16 @@ static bool slice_list(struct sdx_infer *ix, int i, struct sdx_ints *v, bool *gi
     return !*given || sdx_infer_ints(ix, i + 1, v);
 }
 
-/* Clamps as Python does; returns the number of elements. */
+/* Clamps start and end to the axis (the standard puts a start below the axis at 0 for negative steps
+ * too, unlike Python); returns the number of elements. */
 static int64_t slice_clamp(int64_t n, int64_t *start, int64_t end, int64_t step)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n, s = *start;
     if (s < 0) s += n;
     if (end < 0) end += n;
-    s = s < low ? low : s > high ? high : s;
-    if (step < 0 && s < 0) s = -1;
+    s = s < 0 ? 0 : s;
+    *start = s = s > high ? high : s;
     end = end < low ? low : end > high ? high : end;
-    *start = s;
     if (step > 0) return end > s ? (end - s - 1) / step + 1 : 0;
     if (step == INT64_MIN) return s > end ? 1 : 0;
     return s > end ? (s - end - 1) / -step + 1 : 0;

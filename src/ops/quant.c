@@ -109,6 +109,11 @@ static enum sdx_status read_rows(struct sdx_prepare *px, struct rows *p)
     return SDX_OK;
 }
 
+static const struct sdx_tensor *zero_of(const struct sdx_step *step)
+{
+    return step->count_in > 2 ? step->in[2] : NULL;
+}
+
 /* n elements from `at` as f32, in place when they are. */
 static const float *as_f32(const struct sdx_tensor *t, int64_t at, int64_t n, float *buffer)
 {
@@ -145,7 +150,7 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
                            int64_t scale_at, int64_t n)
 {
     float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], q[CHUNK];
-    const struct sdx_tensor *zero = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *zero = zero_of(step), *y = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
@@ -175,7 +180,7 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
 
 static bool quantize_fast(const struct rows *p, const struct sdx_step *step, const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
     if (x->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32 || p->dtype_mid != SDX_F32)
         return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
@@ -263,7 +268,7 @@ static void dequantize_chunk(const struct rows *p, const struct sdx_step *step, 
                              int64_t scale_at, int64_t n)
 {
     float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], y_buffer[CHUNK];
-    const struct sdx_tensor *zero = step->in[2], *out = step->out[0];
+    const struct sdx_tensor *zero = zero_of(step), *out = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
@@ -279,7 +284,7 @@ static void dequantize_chunk(const struct rows *p, const struct sdx_step *step, 
 static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
                             const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
     if (y->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32) return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;

@@ -36,6 +36,7 @@ struct parser {
     struct sdx_regex *re;
     bool fold, dot_newline, multiline;
     int depth;
+    int32_t atom; /* where the code that a repetition is about begins */
 };
 
 static enum sdx_status bad(struct parser *p, const char *why)
@@ -298,8 +299,10 @@ static enum sdx_status emit_char(struct parser *p, uint32_t c)
 
 static enum sdx_status parse_quoted(struct parser *p)
 {
-    while (more(p) && !looking_at(p, "\\E"))
+    while (more(p) && !looking_at(p, "\\E")) {
+        p->atom = p->re->count;
         SDX_TRY(emit_char(p, sdx_utf8_next(p->s, &p->at)));
+    }
     if (more(p)) p->at += 2;
     return SDX_OK;
 }
@@ -374,6 +377,7 @@ static enum sdx_status parse_group(struct parser *p)
     if (peek(p) != ')') return bad(p, "a group without an end");
     p->at++;
     p->depth--;
+    p->atom = -1;
     return SDX_OK;
 }
 
@@ -487,8 +491,10 @@ static enum sdx_status repeat(struct parser *p, int32_t from, int least, int mos
 
 static enum sdx_status parse_repeated(struct parser *p)
 {
-    int32_t from = p->re->count;
+    int32_t begin = p->re->count;
+    p->atom = -1;
     SDX_TRY(parse_atom(p));
+    int32_t from = p->atom > begin ? p->atom : begin;
     for (;;) {
         int least = 0, most = -1;
         char c = peek(p);

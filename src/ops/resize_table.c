@@ -18,9 +18,10 @@ static double source_of(const struct sdx_resize_rule *rule, const struct sdx_res
         x = n_in / 2 * (1 - (double)a->n_out / n_out);
         return x + (o + 0.5) / a->scale - 0.5;
     case SDX_RESIZE_CROP:
-        x = n_out == 1 ? (a->roi_end - a->roi_begin) * (n_in - 1) / 2
-                       : o * (a->roi_end - a->roi_begin) * (n_in - 1) / (n_out - 1);
-        x += a->roi_begin * (n_in - 1);
+        /* the region's numbers are floats, and are worked on as floats */
+        x = (double)((float)a->roi_end - (float)a->roi_begin);
+        x = n_out == 1 ? x * (n_in - 1) / 2 : o * x * (n_in - 1) / (n_out - 1);
+        x += (double)((float)a->roi_begin * (float)(n_in - 1));
         *outside = x < 0 || x > n_in - 1;
         return x;
     default: return (o + 0.5) / a->scale - 0.5;

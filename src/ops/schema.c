@@ -84,7 +84,8 @@ const struct sdx_schema_attr *sdx_schema_find_attr(const struct sdx_schema *sche
 
 static bool has_dtype(uint32_t mask, int dtype)
 {
-    return dtype == SDX_DTYPE_NONE ? mask != 0 : (mask >> dtype & 1) != 0;
+    if (dtype == SDX_DTYPE_NONE) return mask != 0;
+    return dtype < 32 && (mask >> dtype & 1) != 0; /* an attribute may have named any number */
 }
 
 static bool others_allow(uint32_t others, const struct sdx_type *type)

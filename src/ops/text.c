@@ -74,12 +74,11 @@ static enum sdx_status normalize(struct sdx_exec *x, const struct normalizer *p,
             s = (struct sdx_str){sdx_text_get(folded), folded->len};
         }
         if (p->count_stops && is_stop(p, s)) continue;
-        size_t before = all->len;
         if (p->action == CASE_NONE)
             sdx_text_add_bytes(all, texts[i].ptr, texts[i].len);
         else
             add_cased(all, texts[i], p->action);
-        if (all->len > before) ends[(*kept)++] = all->len; /* empty texts are dropped */
+        ends[(*kept)++] = all->len;
         if (!all->ok || !folded->ok) return SDX_FAIL_MEMORY(x->cx);
     }
     return SDX_OK;

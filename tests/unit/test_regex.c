@@ -57,8 +57,10 @@ static const struct {
     {"foo\\bbar", "foobar", false},
     {"(?P<name>a)b", "ab", true},
     {"\\x41\\x{e9}\\t", "A\xc3\xa9\t", true},
-    {"\\Qa.b\\E+", "a.b", false},
+    {"\\Qa.b\\E+", "a.bb", true},
+    {"\\Qa.b\\E+", "a.ba.b", false},
     {"\\Qa.b\\E", "a.b", true},
+    {"(x\\Qab\\E)+", "xabxab", true},
     {"(www.)?[a-z]+\\.(com|org)", "www.foo.org", true},
     {"(a?){50}a{50}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true},
 };

@@ -76,6 +76,9 @@ static void test_heads(void **state)
     assert_int_equal(sdx_head_decode(SDX_HEAD_V8, t, 2, 64, 64, 0.25, &boxes, &fault), SDX_OK);
     assert_int_equal(boxes.count, 1);
     assert_box(&boxes.items[0], 8, 17, 12, 23, 0.8f, 1);
+    /* Without the count of classes the last column is one: a score of 9 is none. */
+    assert_int_equal(sdx_head_decode(SDX_HEAD_V8, t, 0, 64, 64, 0.25, &boxes, &fault),
+                     SDX_NOT_SUPPORTED);
     sdx_tensor_destroy(t);
     /* nms: corners, score, class. */
     static const float nms[] = {1, 2, 3, 4, 0.6f, 5, 0, 0, 0, 0, 0, 0};
@@ -112,11 +115,14 @@ static void test_guess(void **state)
         int width, height;
         sdx_head head;
     } rows[] = {
-        {{1, 25200, 85}, 640, 640, SDX_HEAD_V5},   {{1, 84, 8400}, 640, 640, SDX_HEAD_V8},
-        {{1, 84, 2100}, 320, 320, SDX_HEAD_V8},    {{1, 300, 6}, 640, 640, SDX_HEAD_NMS},
-        {{1, 3549, 85}, 416, 416, SDX_HEAD_YOLOX}, {{1, 25200, 6}, 640, 640, SDX_HEAD_V5},
-        {{-1, 116, 8400}, 640, 640, SDX_HEAD_V8},  {{1, 5, 8400}, 640, 640, SDX_HEAD_V8},
-        {{2, 84, 8400}, 640, 640, SDX_HEAD_NONE},  {{1, -1, -1}, 640, 640, SDX_HEAD_NONE},
+        {{1, 25200, 85}, 640, 640, SDX_HEAD_V5},    {{1, 84, 8400}, 640, 640, SDX_HEAD_V8},
+        {{1, 84, 2100}, 320, 320, SDX_HEAD_V8},     {{1, 300, 6}, 640, 640, SDX_HEAD_NMS},
+        {{1, 3549, 85}, 416, 416, SDX_HEAD_YOLOX},  {{1, 25200, 6}, 640, 640, SDX_HEAD_V5},
+        {{-1, 116, 8400}, 640, 640, SDX_HEAD_V8},   {{1, 5, 8400}, 640, 640, SDX_HEAD_V8},
+        {{1, 102000, 85}, 1280, 1280, SDX_HEAD_V5}, {{1, 84, 34000}, 1280, 1280, SDX_HEAD_V8},
+        {{1, 1600, 80}, 320, 320, SDX_HEAD_NONE},   {{1, 4420, 2}, 320, 240, SDX_HEAD_NONE},
+        {{1, 100, 5}, 640, 640, SDX_HEAD_NONE},     {{2, 84, 8400}, 640, 640, SDX_HEAD_NONE},
+        {{1, -1, -1}, 640, 640, SDX_HEAD_NONE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(sdx_head_guess(3, rows[i].dims, rows[i].width, rows[i].height),

@@ -60,6 +60,23 @@ def main():
     Image.fromarray(smooth[:, :, 0]).save(os.path.join(OUT, "grey.png"))
     write("smooth", smooth, smooth)
     write("smooth_jpg", smooth, np.asarray(Image.open(os.path.join(OUT, "smooth.jpg")).convert("RGB")))
+    # Whole ways from a picture to an input: torchvision's Resize(18) and CenterCrop(16); Ultralytics'
+    # LetterBox((32, 32)); YOLOX's preproc. Written out here with the same calls that those make.
+    source = picture(rng, 40, 30, 3)
+    small = np.asarray(Image.fromarray(source).resize((24, 18), Image.Resampling.BILINEAR))
+    write("way_crop", source, small[1:17, 4:20])
+    source = picture(rng, 50, 37, 3)
+    r = min(32 / 37, 32 / 50)
+    w, h = round(50 * r), round(37 * r)
+    dw, dh = (32 - w) / 2, (32 - h) / 2
+    small = cv2.resize(source, (w, h), interpolation=cv2.INTER_LINEAR)
+    write("way_letterbox", source, cv2.copyMakeBorder(
+        small, round(dh - 0.1), round(dh + 0.1), round(dw - 0.1), round(dw + 0.1), cv2.BORDER_CONSTANT,
+        value=(114, 114, 114)))
+    padded = np.full((32, 32, 3), 114, np.uint8)
+    w, h = int(50 * r), int(37 * r)
+    padded[:h, :w] = cv2.resize(source, (w, h), interpolation=cv2.INTER_LINEAR)
+    write("way_corner", source, padded)
     # What a camera writes: the sensor's picture and how to turn it, for each orientation.
     turn = {1: lambda a: a, 2: lambda a: a[:, ::-1], 3: lambda a: a[::-1, ::-1], 4: lambda a: a[::-1],
             5: lambda a: a.transpose(1, 0, 2), 6: lambda a: np.rot90(a), 7: lambda a: np.rot90(a, 2).transpose(1, 0, 2),

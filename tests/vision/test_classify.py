@@ -39,6 +39,46 @@ def test_a_bad_picture_does_not_stop_the_rest(sardonyx, digits, tmp_path):
     assert len(result.err.splitlines()) == 2
 
 
+def with_metadata(digits, path, **pairs):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(str(digits / "digits.onnx"))
+    kept = {p.key: p.value for p in model.metadata_props}
+    del model.metadata_props[:]
+    for key, value in {**kept, **{k.replace("_", "."): v for k, v in pairs.items()}}.items():
+        if value is not None:
+            model.metadata_props.add(key=key, value=value)
+    onnx.save(model, str(path))
+    return path
+
+
+def test_names_that_ultralytics_writes(sardonyx, digits, tmp_path):
+    scans = [digits / "scans" / f"{i}.png" for i in (1, 2, 3)]
+    for names, expected in (("{0: 'a', 1: \"driver's\", 2: 'it\\'s', 10: 'z'}", ["driver's", "it's", "3"]),
+                            ("['a', 'b', 'c', 'd']", ["b", "c", "d"]), ("{'1': 'one'}", ["one", "2", "3"]),
+                            ("{}", ["1", "2", "3"])):
+        model = with_metadata(digits, tmp_path / "m.onnx", sardonyx_labels=None, names=names)
+        images = sardonyx("classify", model, *scans, "--json").json["images"]
+        assert [i["top"][0]["name"] for i in images] == expected
+    for names in ("{0: 'a'", "{0 'a'}", "0: 'a'", "{99999999: 'a'}", "['a'"):
+        model = with_metadata(digits, tmp_path / "m.onnx", sardonyx_labels=None, names=names)
+        assert sardonyx("classify", model, scans[0], code=1).err.startswith("sardonyx: ")
+
+
+def test_preprocessing_by_metadata(sardonyx, digits, tmp_path):
+    scan = digits / "scans" / "4.png"
+    score = lambda **pairs: sardonyx("classify", with_metadata(digits, tmp_path / "m.onnx", **pairs), scan,
+                                     "--json").json["images"][0]["top"][0]["score"]
+    plain = score()
+    # (p / 255 - 0) / 1 in other words.
+    assert score(sardonyx_scale="1", sardonyx_std="255") == pytest.approx(plain, rel=1e-4)
+    assert score(sardonyx_invert="0", sardonyx_mean="1", sardonyx_std="-1") == pytest.approx(plain, rel=1e-4)
+    assert score(sardonyx_mean="3") != pytest.approx(plain, rel=1e-2)
+    for pairs in ({"sardonyx_mean": "1,2"}, {"sardonyx_std": "0"}, {"sardonyx_fit": "squeeze"},
+                  {"sardonyx_crop": "2"}, {"sardonyx_scale": "many"}, {"sardonyx_invert": "yes"}):
+        model = with_metadata(digits, tmp_path / "m.onnx", **pairs)
+        assert "metadata" in sardonyx("classify", model, scan, code=1).err
+
+
 def test_a_model_that_takes_no_picture(sardonyx, root, tmp_path):
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper

@@ -62,4 +62,4 @@ def test_options(sardonyx, shared):
     assert count("--iou", "1.0") > count("--iou", "0.45")
     text = sardonyx("detect", model, picture, "--head", "yolox").out
     assert re.match(rf"{re.escape(str(picture))}: \d objects in [\d.]+ ms\n  dog +0\.\d\d  \[\d+,\d+,\d+,\d+\]\n", text)
-    assert "not v5, v8, yolox or nms" in sardonyx("detect", model, picture, "--head", "ssd", code=2).err
+    assert "not v5, v8, yolox, yolox-decoded or nms" in sardonyx("detect", model, picture, "--head", "ssd", code=2).err

@@ -72,6 +72,7 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_image_crop(const sdx_image *image, int lef
     X(SDX_HEAD_V5, "v5", "[1, A, 5+K] cx cy w h objectness classes; YOLOv5, YOLOv7")               \
     X(SDX_HEAD_V8, "v8", "[1, 4+K, A] cx cy w h classes; YOLOv8, YOLOv9, YOLO11")                  \
     X(SDX_HEAD_YOLOX, "yolox", "[1, A, 5+K] offsets in a grid of strides 8, 16, 32; YOLOX")        \
+    X(SDX_HEAD_YOLOX_DECODED, "yolox-decoded", "[1, A, 5+K] as v5, with YOLOX's input")            \
     X(SDX_HEAD_NMS, "nms", "[1, M, 6] x0 y0 x1 y1 score class, suppressed inside; YOLOv10")
 
 typedef enum sdx_head {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * vision/resize.c and vision/letterbox.c: equal to OpenCV and Pillow to the last bit; the places
- * that Ultralytics and YOLOX compute. */
+ * vision/picture_resize.c and vision/letterbox.c: equal to OpenCV and Pillow to the last bit; the
+ * places that Ultralytics and YOLOX compute. */
 #include "vision_golden.h"
 
 static void resize_all(const char *kind, sdx_resize how)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * vision/image.c and vision/orientation.c: the same picture from every format, upright, and clean
+ * vision/picture.c and vision/orientation.c: the same picture from every format, upright, and clean
  * failures for what is no picture. */
 #include "vision_golden.h"
 
