@@ -50,7 +50,7 @@ static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct
         h[j] = c[j];
     }
     SUFFIX(gate)(p, direction, 0, o, n);
-    SUFFIX(gate)(p, direction, 2, h, n);
+    ACTIVATE(&p->acts[direction * p->acts_a_direction + 2], h, n); /* no clip, as ONNX Runtime */
     for (int64_t j = 0; j < n; j++)
         h[j] *= o[j];
 }
