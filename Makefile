@@ -20,7 +20,7 @@ build: ## build/sardonyx, build/libsardonyx.so, build/libsardonyx.a
 	@cmake --build $(BUILD)
 
 demo: build ## classify ten scans of digits with the model that ships, then time it
-	$(BUILD)/sardonyx classify examples/digits/digits.onnx examples/digits/*.png
+	$(BUILD)/sardonyx classify examples/digits/digits.onnx examples/digits/*.png --top 1
 	$(BUILD)/sardonyx bench examples/digits/digits.onnx --runs 200
 
 test: ## the tests that every commit passes
