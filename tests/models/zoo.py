@@ -108,21 +108,24 @@ def failures(records):
 
 def peer_outputs(folder, data):
     """What ONNX Runtime computes with its optimisations on, and the expected outputs."""
-    onnx = pytest.importorskip("onnx")
     ort = pytest.importorskip("onnxruntime")
     options = ort.SessionOptions()
     options.log_severity_level = 3
     session = ort.InferenceSession(str(folder / "model.onnx"), options,
                                    providers=["CPUExecutionProvider"])
-    feeds = {value.name: onnx.numpy_helper.to_array(onnx.load_tensor(str(data / f"input_{i}.pb")))
+    feeds = {value.name: tensor_file(data / f"input_{i}.pb")
              for i, value in enumerate(session.get_inputs())}
     return session.run(None, feeds), expected_outputs(data)
 
 
-def expected_outputs(data):
+def tensor_file(path):
     onnx = pytest.importorskip("onnx")
+    return onnx.numpy_helper.to_array(onnx.load_tensor(str(path)))
+
+
+def expected_outputs(data):
     paths = sorted(data.glob("output_*.pb"), key=lambda path: int(path.stem.split("_")[-1]))
-    return [onnx.numpy_helper.to_array(onnx.load_tensor(str(path))) for path in paths]
+    return [tensor_file(path) for path in paths]
 
 
 def peer_noise(folder):
