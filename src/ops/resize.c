@@ -588,11 +588,8 @@ static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, 
     p->axis = &r->axis[axis];
     p->extrapolation = (double)r->extrapolation;
     p->f64 = out->dtype == SDX_F64;
-    p->outer = p->inner = 1;
-    for (int i = 0; i < r->rank; i++) {
-        if (i < axis) p->outer *= in->dims[i];
-        if (i > axis) p->inner *= in->dims[i];
-    }
+    p->outer = sdx_move_product(in->dims, 0, axis);
+    p->inner = sdx_move_product(in->dims, axis + 1, r->rank);
     int64_t units = p->outer * p->axis->n_out;
     double work = (double)out->count * (p->axis->taps + 1);
     return sdx_prepare_step_on(px, "resize_axis", run_pass, p,

@@ -212,9 +212,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->largest = sdx_ir_attr_int(px->node, "largest", 1) != 0;
     p->n = in->dims[axis];
     p->k = out->dims[axis];
-    p->inner = 1;
-    for (int i = (int)axis + 1; i < in->rank; i++)
-        p->inner *= in->dims[i];
+    p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
     size_t pairs = (size_t)(p->k <= p->n / 8 ? p->k : p->n) + 1;
@@ -586,9 +584,9 @@ static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *ste
     const struct sdx_tensor *in = step->in[0];
     struct unique u = {
         .in = in, .n = p->flat ? in->count : in->dims[p->axis], .outer = 1, .inner = 1};
-    for (int i = 0; i < in->rank && !p->flat; i++) {
-        if (i < p->axis) u.outer *= in->dims[i];
-        if (i > p->axis) u.inner *= in->dims[i];
+    if (!p->flat) {
+        u.outer = in->count ? sdx_move_product(in->dims, 0, p->axis) : 0;
+        u.inner = sdx_move_product(in->dims, p->axis + 1, in->rank);
     }
     int64_t *lists =
         sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));

@@ -31,27 +31,29 @@ static double bytes_of(struct sdx_tensor *const *tensors, int count)
     return sum;
 }
 
-/* Work of a node by its cost function; steps that conversions add count nothing. */
+/* Work of a node by its cost function, from the shapes of its values, as a step does not name what
+ * was packed. Counted once a node: at its last step. */
 static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
                        const struct sdx_step *step)
 {
     const struct sdx_ir_node *node = &r->g->nodes[step->node];
-    if (step->count_in != node->count_inputs || step->count_out != node->count_outputs) return 0;
+    int count_in = node->count_inputs, count_out = node->count_outputs;
+    if (step + 1 < s->list.steps + s->list.count && step[1].node == step->node) return 0;
     struct sdx_type *types =
-        sdx_arena_array(&s->arena, (size_t)(step->count_in + step->count_out) + 1, sizeof *types);
-    const struct sdx_type **in = sdx_arena_array(&s->arena, (size_t)step->count_in + 1, sizeof *in);
+        sdx_arena_array(&s->arena, (size_t)(count_in + count_out) + 1, sizeof *types);
+    const struct sdx_type **in = sdx_arena_array(&s->arena, (size_t)count_in + 1, sizeof *in);
     if (!types || !in) return 0;
-    struct sdx_type *out = types + step->count_in;
-    for (int i = 0; i < step->count_in + step->count_out; i++) {
-        const struct sdx_tensor *t =
-            i < step->count_in ? step->in[i] : step->out[i - step->count_in];
+    struct sdx_type *out = types + count_in;
+    for (int i = 0; i < count_in + count_out; i++) {
+        int32_t value = i < count_in ? node->inputs[i] : node->outputs[i - count_in];
+        const struct sdx_tensor *t = value >= 0 ? r->slots[value].tensor : NULL;
         if (!t) continue;
         types[i] = (struct sdx_type){.kind = t->kind,
                                      .dtype = t->dtype,
                                      .has_shape = t->kind == SDX_KIND_TENSOR,
                                      .rank = t->rank,
                                      .dims = t->dims};
-        if (i < step->count_in) in[i] = &types[i];
+        if (i < count_in) in[i] = &types[i];
     }
     struct sdx_cost cost = {0};
     struct sdx_infer ix = {.cx = r->shared->cx,
@@ -59,8 +61,8 @@ static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
                            .ir = r->shared->ir,
                            .node = node,
                            .opset = node->opset,
-                           .count_in = step->count_in,
-                           .count_out = step->count_out,
+                           .count_in = count_in,
+                           .count_out = count_out,
                            .in = in,
                            .out = out};
     if (node->op->cost)
