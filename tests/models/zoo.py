@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -73,12 +72,10 @@ def real_case(shared, name):
         if not archive.is_file():
             pytest.skip(f"no {archive}")
         out.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(archive) as file:
-            file.extractall(out, filter="data")
+        subprocess.run(["tar", "-xf", str(archive), "-C", str(out)], check=True, timeout=600)
         (out / "unpacked").touch()
-    matches = [path.parent for path in out.rglob("model.onnx") if path.parent.name == name]
-    assert matches, f"{name} is not in the archive"
-    return matches[0]
+    assert (out / name / "model.onnx").is_file(), f"{name} is not in the archive"
+    return out / name
 
 
 def data_sets(folder):
