@@ -41,8 +41,8 @@ static int64_t length_of(struct lists *l, int64_t in, struct sdx_window *w)
     struct unit unit;
     int64_t out = -2;
     unit_init(&unit);
-    if (sdx_window_read(&unit.cx, &l->node, 1, NULL, w)
-        || sdx_window_length(&unit.cx, &l->node, w, 0, in, &out))
+    if (sdx_window_read(&unit.cx, &l->node, 1, NULL, w) ||
+        sdx_window_length(&unit.cx, &l->node, w, 0, in, &out))
         out = -2;
     unit_deinit(&unit);
     return out;

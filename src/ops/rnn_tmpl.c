@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The time steps of RNN, GRU and LSTM for one element type. Included by rnn.c once a type, with T
  * (the type), SUFFIX(name), ACTIVATE(act, x, n), MULTIPLY(...) and ADD_PRODUCT(...) defined there.
- * No include guard: it is a template. */
+ * A template: not compiled by itself. */
 
 /* One part: `rows` batch entries of one direction, all in scratch. */
 struct SUFFIX(cell) {
