@@ -31,31 +31,6 @@ static double bytes_of(struct sdx_tensor *const *tensors, int count)
     return sum;
 }
 
-<<<<<<< HEAD
-/* Work of a node by its cost function, from the shapes of its values, as a step does not name what
- * was packed. Counted once a node: at its last step. */
-static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
-                       const struct sdx_step *step)
-{
-    const struct sdx_ir_node *node = &r->g->nodes[step->node];
-    int count_in = node->count_inputs, count_out = node->count_outputs;
-    if (step + 1 < s->list.steps + s->list.count && step[1].node == step->node) return 0;
-    struct sdx_type *types =
-        sdx_arena_array(&s->arena, (size_t)(count_in + count_out) + 1, sizeof *types);
-    const struct sdx_type **in = sdx_arena_array(&s->arena, (size_t)count_in + 1, sizeof *in);
-    if (!types || !in) return 0;
-    struct sdx_type *out = types + count_in;
-    for (int i = 0; i < count_in + count_out; i++) {
-        int32_t value = i < count_in ? node->inputs[i] : node->outputs[i - count_in];
-        const struct sdx_tensor *t = value >= 0 ? r->slots[value].tensor : NULL;
-        if (!t) continue;
-        types[i] = (struct sdx_type){.kind = t->kind,
-                                     .dtype = t->dtype,
-                                     .has_shape = t->kind == SDX_KIND_TENSOR,
-                                     .rank = t->rank,
-                                     .dims = t->dims};
-        if (i < count_in) in[i] = &types[i];
-=======
 /* A node's work is that of its step with the most parts; conversions and packing count nothing. */
 static bool is_main_step(const struct sdx_step_list *list, int32_t i)
 {
@@ -93,7 +68,6 @@ static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
     for (int32_t i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] >= 0 && !type_of(r, node->inputs[i], &types[i])) return 0;
         in[i] = node->inputs[i] >= 0 ? &types[i] : NULL;
->>>>>>> opsc
     }
     for (int32_t k = 0; k < node->count_outputs; k++)
         if (!type_of(r, node->outputs[k], &out[k]) && k == 0) return 0;
@@ -103,13 +77,8 @@ static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
                            .ir = r->shared->ir,
                            .node = node,
                            .opset = node->opset,
-<<<<<<< HEAD
-                           .count_in = count_in,
-                           .count_out = count_out,
-=======
                            .count_in = node->count_inputs,
                            .count_out = node->count_outputs,
->>>>>>> opsc
                            .in = in,
                            .out = out};
     if (node->op->cost && out[0].has_shape)
