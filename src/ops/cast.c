@@ -60,7 +60,7 @@ static int format_float(int dtype, double x, char *text)
     while (count > 1 && digits[count - 1] == '0')
         count--;
     int large = dtype == SDX_F64 ? 16 : dtype == SDX_F16 ? 3 : 6; /* NumPy 2.4's limits */
-    if (exponent < -4 || exponent >= large) {
+    if (fabs(x) < 1e-4 || exponent >= large) {
         if (count == 1)
             return snprintf(text, SDX_CAST_TEXT, "%s%ce%+03d", sign, digits[0], exponent);
         return snprintf(text, SDX_CAST_TEXT, "%s%c.%.*se%+03d", sign, digits[0], count - 1,

@@ -34,10 +34,8 @@ int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int3
     if (lx->status != SDX_OK) return -1;
     int64_t opset = lx->opset;
     struct sdx_str name = sdx_lower_node(lx)->name;
-    int32_t value = sdx_ir_value_create(lx->ir, lx->graph, name);
-    struct sdx_ir_node *node = value < 0 ? NULL
-                                         : sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""),
-                                                              sdx_str(op), count, 1, ATTRS_MAX);
+    struct sdx_ir_node *node = sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""), sdx_str(op),
+                                                  count, 1, ATTRS_MAX);
     if (!node) {
         fail_memory(lx);
         return -1;
@@ -47,9 +45,8 @@ int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int3
     node->count_attrs = 0;
     for (int i = 0; i < count; i++)
         node->inputs[i] = inputs[i];
-    node->outputs[0] = value;
-    lx->graph->values[value].producer = lx->graph->count_nodes - 1;
-    lx->graph->values[value].producer_slot = 0;
+    int32_t value = node->outputs[0];
+    lx->graph->values[value].name = name;
     node->op = sdx_op_find(node->domain, node->op_type, node->opset);
     if (!node->op) {
         lx->status = SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED,
