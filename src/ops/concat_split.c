@@ -127,6 +127,7 @@ static enum sdx_status infer_concat(struct sdx_infer *ix)
     if (ix->count_in < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: it has no input");
     for (int i = 0; i < ix->count_in; i++) {
         int r = sdx_infer_rank(ix, i), dtype = sdx_infer_dtype(ix, i);
+        if (!ix->in[i]) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: input %d is left out", i);
         if (dtype != SDX_DTYPE_NONE) sdx_infer_set_dtype(ix, 0, dtype);
         if (rank >= 0 && r >= 0 && r != rank)
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: input %d has rank %d, expected %d", i,

@@ -579,6 +579,8 @@ static enum sdx_status prepare_scan(struct sdx_prepare *px)
     struct scan_params *p = SDX_PREPARE_NEW(px, struct scan_params);
     if (!p) return SDX_OUT_OF_MEMORY;
     SDX_TRY(scan_read(px->cx, px->ir, px->node, px->opset, px->count_in, px->count_out, p));
+    for (int i = p->first; i < px->count_in; i++)
+        if (!px->in[i]) return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Scan: input %d is left out", i);
     p->body = sdx_prepare_body(px, "body");
     if (!p->body) return px->cx->error.status;
     return sdx_prepare_step(px, "scan", run_scan, p, 1, 0);
@@ -672,6 +674,9 @@ static enum sdx_status prepare_sequence_map(struct sdx_prepare *px)
     p->graph = body_graph(px->ir, px->node, "body");
     p->body = sdx_prepare_body(px, "body");
     if (!p->body) return px->cx->error.status;
+    for (int i = 0; i < px->count_in; i++)
+        if (!px->in[i])
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "SequenceMap: input %d is left out", i);
     if (p->graph->count_outputs < px->count_out)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "SequenceMap: the body has %d outputs, the node %d",
                         p->graph->count_outputs, px->count_out);

@@ -11,14 +11,6 @@ static int axis_of(const struct sdx_prepare *px, int64_t fallback, int rank)
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-static int64_t product(const int64_t *dims, int from, int to)
-{
-    int64_t n = 1;
-    for (int i = from; i < to; i++)
-        n *= dims[i];
-    return n;
-}
-
 static enum sdx_status bad_index(struct sdx_exec *x, const char *op, int64_t index, int axis,
                                  int64_t length)
 {
@@ -119,10 +111,10 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
     if (!p) return SDX_OUT_OF_MEMORY;
     size_t size = sdx_move_size(data->dtype);
     p->axis = axis_of(px, 0, data->rank);
-    p->outer = product(data->dims, 0, p->axis);
+    p->outer = sdx_move_product(data->dims, 0, p->axis);
     p->length = data->dims[p->axis];
     p->count = px->in[1]->count;
-    p->run = (size_t)product(data->dims, p->axis + 1, data->rank) * size;
+    p->run = (size_t)sdx_move_product(data->dims, p->axis + 1, data->rank) * size;
     if (out->count == 0 || p->run == 0) p->outer = 0;
     int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
                                       p->outer * p->count > 0 ? p->outer * p->count : 1);
@@ -384,10 +376,10 @@ static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int b
     p->k = (int)index->dims[index->rank - 1];
     p->first_axis = batch;
     p->size = sdx_move_size(data->dtype);
-    p->run = product(data->dims, batch + p->k, data->rank);
-    p->tuples = product(index->dims, 0, index->rank - 1);
-    p->per_batch = product(index->dims, batch, index->rank - 1);
-    p->batch_slices = product(data->dims, batch, batch + p->k);
+    p->run = sdx_move_product(data->dims, batch + p->k, data->rank);
+    p->tuples = sdx_move_product(index->dims, 0, index->rank - 1);
+    p->per_batch = sdx_move_product(index->dims, batch, index->rank - 1);
+    p->batch_slices = sdx_move_product(data->dims, batch, batch + p->k);
     memcpy(p->dims, data->dims + batch, (size_t)p->k * sizeof(*p->dims));
     sdx_move_strides(p->k, p->dims, p->strides);
     return p;
@@ -581,10 +573,11 @@ static enum sdx_status prepare_tensor_scatter(struct sdx_prepare *px)
     if (!p->circular && !sdx_str_is(mode, "linear"))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TensorScatter: mode \"%.*s\"", SDX_STR_ARG(mode));
     p->batch = cache->dims[0];
-    p->prefixes = product(cache->dims, 0, axis);
+    p->prefixes = sdx_move_product(cache->dims, 0, axis);
     p->length = cache->dims[axis];
     p->count = px->in[1]->dims[axis];
-    p->run = (size_t)product(cache->dims, axis + 1, cache->rank) * sdx_move_size(cache->dtype);
+    p->run =
+        (size_t)sdx_move_product(cache->dims, axis + 1, cache->rank) * sdx_move_size(cache->dtype);
     int64_t parts =
         sdx_prepare_parts((double)px->in[1]->bytes, 128 * 1024, p->prefixes > 0 ? p->prefixes : 1);
     return add_scatter(px, "tensor_scatter", run_tensor_scatter, p, parts);

@@ -173,9 +173,11 @@ static enum sdx_status prepare_roi_align(struct sdx_prepare *px)
     if (!p->max && !sdx_str_is(mode, "avg"))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "RoiAlign: mode \"%.*s\", expected avg or max",
                         SDX_STR_ARG(mode));
-    if (rois->rank != 2 || rois->dims[1] != 4 || p->ratio < 0 || p->ratio > 4096)
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "RoiAlign: regions of rank %d, sampling_ratio %lld",
-                        rois->rank, (long long)p->ratio);
+    if (rois->rank != 2 || rois->dims[1] != 4 || px->in[2]->count != rois->dims[0] ||
+        p->ratio < 0 || p->ratio > 4096)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "RoiAlign: regions of rank %d for %lld batch indices, sampling_ratio %lld",
+                        rois->rank, (long long)px->in[2]->count, (long long)p->ratio);
     if (out->count == 0) return SDX_OK;
     if (in->count == 0) return SDX_FAIL(px->cx, SDX_BAD_MODEL, "RoiAlign: the input is empty");
     p->blocks = (in->dims[1] + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;

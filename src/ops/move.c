@@ -20,10 +20,10 @@ size_t sdx_move_size(int dtype)
 
 void sdx_move_strides(int rank, const int64_t *dims, int64_t *strides)
 {
-    int64_t s = 1;
+    uint64_t s = 1; /* wraps only where a length of 0 leaves nothing to address */
     for (int i = rank - 1; i >= 0; i--) {
-        strides[i] = s;
-        s *= dims[i];
+        strides[i] = (int64_t)s;
+        s *= (uint64_t)dims[i];
     }
 }
 

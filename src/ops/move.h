@@ -27,6 +27,14 @@ void sdx_move_run(const struct sdx_move *m, const void *src, void *dst, int64_t 
 int64_t sdx_move_parts(const struct sdx_move *m);
 /* Row-major strides in elements. */
 void sdx_move_strides(int rank, const int64_t *dims, int64_t *strides);
+/* Product of dims[from .. to). Wraps where a length of 0 elsewhere makes it meaningless. */
+static inline int64_t sdx_move_product(const int64_t *dims, int from, int to)
+{
+    uint64_t n = 1;
+    for (int i = from; i < to; i++)
+        n *= (uint64_t)dims[i];
+    return (int64_t)n;
+}
 /* n elements of `size` bytes, each a copy of *value. */
 void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n);
 /* One element. */

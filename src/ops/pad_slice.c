@@ -304,8 +304,8 @@ static bool slice_list(struct sdx_infer *ix, int i, struct sdx_ints *v, bool *gi
     return !*given || sdx_infer_ints(ix, i + 1, v);
 }
 
-/* Clamps start and end to the axis (the standard puts a start below the axis at 0 for negative steps
- * too, unlike Python); returns the number of elements. */
+/* Clamps start and end to the axis (the standard puts a start below the axis at 0 for negative
+ * steps too, unlike Python); returns the number of elements. */
 static int64_t slice_clamp(int64_t n, int64_t *start, int64_t end, int64_t step)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n, s = *start;
@@ -460,11 +460,13 @@ static enum sdx_status run_compress(struct sdx_exec *x, const struct sdx_step *s
                         (long long)keep->count, (long long)length);
     for (int64_t i = 0; i < keep->count; i++)
         n += flag[i] != 0;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         dims[i] = p->flat || i == p->axis ? n : in->dims[i];
-        if (!p->flat && i < p->axis) outer *= in->dims[i];
-        if (!p->flat && i > p->axis) inner *= in->dims[i];
+    if (!p->flat) {
+        outer = sdx_move_product(in->dims, 0, p->axis);
+        inner = sdx_move_product(in->dims, p->axis + 1, in->rank);
     }
+    if (in->count == 0) outer = inner = 0;
     size_t size = sdx_move_size(in->dtype), run = (size_t)inner * size;
     char *dst = NULL, *texts = NULL;
     if (in->dtype == SDX_STRING) {

@@ -376,11 +376,8 @@ static enum sdx_status prepare_one_hot(struct sdx_prepare *px)
     if (px->in[2]->count != 2)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "OneHot: %lld values, expected 2",
                         (long long)px->in[2]->count);
-    p->outer = p->inner = 1;
-    for (int i = 0; i < out->rank; i++) {
-        if (i < axis) p->outer *= out->dims[i];
-        if (i > axis) p->inner *= out->dims[i];
-    }
+    p->outer = out->count ? sdx_move_product(out->dims, 0, (int)axis) : 0;
+    p->inner = sdx_move_product(out->dims, (int)axis + 1, out->rank);
     p->depth = out->dims[axis];
     p->size = sdx_move_size(out->dtype);
     p->wrap = px->opset >= 11;

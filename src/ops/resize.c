@@ -318,6 +318,7 @@ struct nearest {
     int64_t strides[SDX_RANK_MAX]; /* of the input */
     unsigned char extrapolation[16];
     bool straight; /* the last axis is copied as it is */
+    bool doubled;  /* each element of 4 bytes of the last axis comes twice */
 };
 
 #define NEAREST_ROW(type)                                                                          \
@@ -332,6 +333,15 @@ static void nearest_row(const struct nearest *p, const char *src, char *dst)
     int64_t n = a->n_out;
     if (p->straight) {
         memcpy(dst, src, (size_t)n * p->size);
+        return;
+    }
+    if (p->doubled) {
+        for (int64_t i = 0; i < a->n_in; i++) {
+            uint32_t v[2];
+            memcpy(&v[0], src + 4 * i, 4);
+            v[1] = v[0];
+            memcpy(dst + 8 * i, v, 8);
+        }
         return;
     }
     switch (p->size) {
@@ -378,6 +388,14 @@ static enum sdx_status run_nearest(struct sdx_exec *x, const struct sdx_step *st
     return SDX_OK;
 }
 
+static bool is_doubled(const struct sdx_resize_axis *a)
+{
+    if (a->n_out != 2 * a->n_in || a->outside) return false;
+    for (int64_t j = 0; j < a->n_out; j++)
+        if (a->index[j] != j / 2) return false;
+    return true;
+}
+
 static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *r)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
@@ -386,6 +404,7 @@ static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *
     p->r = r;
     p->size = sdx_move_size(in->dtype);
     p->straight = r->axis[r->rank - 1].identity;
+    p->doubled = is_doubled(&r->axis[r->rank - 1]) && p->size == 4;
     if (in->dtype != SDX_STRING)
         sdx_store_f64(in->dtype, p->extrapolation, 0, (double)r->extrapolation);
     sdx_move_strides(in->rank, in->dims, p->strides);
@@ -588,11 +607,8 @@ static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, 
     p->axis = &r->axis[axis];
     p->extrapolation = (double)r->extrapolation;
     p->f64 = out->dtype == SDX_F64;
-    p->outer = p->inner = 1;
-    for (int i = 0; i < r->rank; i++) {
-        if (i < axis) p->outer *= in->dims[i];
-        if (i > axis) p->inner *= in->dims[i];
-    }
+    p->outer = sdx_move_product(in->dims, 0, axis);
+    p->inner = sdx_move_product(in->dims, axis + 1, r->rank);
     int64_t units = p->outer * p->axis->n_out;
     double work = (double)out->count * (p->axis->taps + 1);
     return sdx_prepare_step_on(px, "resize_axis", run_pass, p,

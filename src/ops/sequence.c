@@ -43,6 +43,8 @@ static enum sdx_status check_sequence(struct sdx_exec *x, const struct sdx_step 
 static enum sdx_status position_of(struct sdx_exec *x, const struct sdx_step *step, const char *op,
                                    int i, int64_t count, int64_t last, int64_t *out)
 {
+    if (step->in[i]->count < 1)
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "%s: the position is empty", op);
     int64_t at = sdx_move_index(step->in[i], 0), raw = at;
     if (at < 0) at += count;
     if (at < 0 || at > last)
@@ -126,6 +128,9 @@ static enum sdx_status run_construct(struct sdx_exec *x, const struct sdx_step *
 
 static enum sdx_status prepare_construct(struct sdx_prepare *px)
 {
+    for (int i = 0; i < px->count_in; i++)
+        if (!px->in[i])
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "SequenceConstruct: input %d is left out", i);
     return prepare_one(px, "sequence_construct", run_construct);
 }
 
@@ -312,11 +317,9 @@ static enum sdx_status joined_dims(struct sdx_exec *x, const struct sdx_tensor *
 static void join(const struct sdx_tensor *seq, int axis, bool new_axis, const int64_t *dims,
                  int rank, char *dst)
 {
-    int64_t outer = 1, inner = 1;
-    for (int i = 0; i < rank; i++) {
-        if (i < axis) outer *= dims[i];
-        if (i > axis) inner *= dims[i];
-    }
+    int64_t outer = sdx_move_product(dims, 0, axis);
+    int64_t inner = sdx_move_product(dims, axis + 1, rank);
+    if (sdx_move_product(dims, 0, rank) == 0) return;
     size_t size = sdx_move_size(seq->items[0]->dtype);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t k = 0; k < seq->count; k++) {

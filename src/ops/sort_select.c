@@ -212,9 +212,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->largest = sdx_ir_attr_int(px->node, "largest", 1) != 0;
     p->n = in->dims[axis];
     p->k = out->dims[axis];
-    p->inner = 1;
-    for (int i = (int)axis + 1; i < in->rank; i++)
-        p->inner *= in->dims[i];
+    p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
     size_t pairs = (size_t)(p->k <= p->n / 8 ? p->k : p->n) + 1;
@@ -232,21 +230,70 @@ static enum sdx_status infer_non_zero(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, 2, dims);
 }
 
-static bool is_set(const struct sdx_tensor *t, int64_t i)
+enum { NON_ZERO_CHUNK = 512 };
+
+#define FLAGS(type, condition)                                                                     \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        const type *v = (const type *)t->data + begin + i;                                         \
+        flags[i] = (condition);                                                                    \
+    }
+
+/* flags[i]: is element begin + i not zero? */
+static void set_flags(const struct sdx_tensor *t, int64_t begin, int64_t n, uint8_t *flags)
 {
     switch (t->dtype) {
     case SDX_BOOL:
     case SDX_U8:
-    case SDX_I8: return ((const uint8_t *)t->data)[i] != 0;
-    case SDX_F32: return ((const float *)t->data)[i] != 0;
-    case SDX_I32: return ((const int32_t *)t->data)[i] != 0;
-    case SDX_I64: return ((const int64_t *)t->data)[i] != 0;
-    case SDX_STRING: return ((const struct sdx_str *)t->data)[i].len != 0;
+    case SDX_I8: FLAGS(uint8_t, *v != 0) break;
+    case SDX_F32: FLAGS(float, *v != 0) break;
+    case SDX_I32: FLAGS(int32_t, *v != 0) break;
+    case SDX_I64: FLAGS(int64_t, *v != 0) break;
+    case SDX_STRING: FLAGS(struct sdx_str, v->len != 0) break;
     case SDX_C64:
-        return ((const float *)t->data)[2 * i] != 0 || ((const float *)t->data)[2 * i + 1] != 0;
+        for (int64_t i = 0; i < n; i++) {
+            const float *v = (const float *)t->data + 2 * (begin + i);
+            flags[i] = v[0] != 0 || v[1] != 0;
+        }
+        break;
     case SDX_C128:
-        return ((const double *)t->data)[2 * i] != 0 || ((const double *)t->data)[2 * i + 1] != 0;
-    default: return sdx_load_f64(t->dtype, t->data, i) != 0;
+        for (int64_t i = 0; i < n; i++) {
+            const double *v = (const double *)t->data + 2 * (begin + i);
+            flags[i] = v[0] != 0 || v[1] != 0;
+        }
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            flags[i] = sdx_load_f64(t->dtype, t->data, begin + i) != 0;
+    }
+}
+#undef FLAGS
+
+/* Writes the coordinates of the n found elements, whose rows of the last axis are visited in turn.
+ */
+static void non_zero_fill(const struct sdx_tensor *in, int64_t n, int64_t *out)
+{
+    int64_t at[SDX_RANK_MAX] = {0}, hits[NON_ZERO_CHUNK + 1], k = 0;
+    uint8_t flags[NON_ZERO_CHUNK];
+    int last = in->rank - 1;
+    int64_t width = in->dims[last];
+    for (int64_t row = 0; row < in->count; row += width) {
+        for (int64_t j = 0; j < width; j += NON_ZERO_CHUNK) {
+            int64_t m = width - j < NON_ZERO_CHUNK ? width - j : NON_ZERO_CHUNK, found = 0;
+            set_flags(in, row + j, m, flags);
+            for (int64_t i = 0; i < m; i++) { /* no branch on data */
+                hits[found] = j + i;
+                found += flags[i];
+            }
+            memcpy(out + last * n + k, hits, (size_t)found * sizeof(*hits));
+            for (int a = 0; a < last; a++)
+                for (int64_t i = 0; i < found; i++)
+                    out[a * n + k + i] = at[a];
+            k += found;
+        }
+        for (int a = last - 1; a >= 0; a--) {
+            if (++at[a] < in->dims[a]) break;
+            at[a] = 0;
+        }
     }
 }
 
@@ -254,23 +301,17 @@ static enum sdx_status run_non_zero(struct sdx_exec *x, const struct sdx_step *s
 {
     (void)part;
     const struct sdx_tensor *in = step->in[0];
-    int64_t n = 0, at[SDX_RANK_MAX] = {0};
-    for (int64_t i = 0; i < in->count; i++)
-        n += is_set(in, i);
-    int64_t dims[2] = {in->rank, n}, k = 0;
-    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
-    int64_t *out = step->out[0]->data;
-    for (int64_t i = 0; i < in->count; i++) {
-        if (is_set(in, i)) {
-            for (int a = 0; a < in->rank; a++)
-                out[a * n + k] = at[a];
-            k++;
-        }
-        for (int a = in->rank - 1; a >= 0; a--) {
-            if (++at[a] < in->dims[a]) break;
-            at[a] = 0;
-        }
+    uint8_t flags[NON_ZERO_CHUNK];
+    int64_t n = 0;
+    for (int64_t i = 0; i < in->count; i += NON_ZERO_CHUNK) {
+        int64_t m = in->count - i < NON_ZERO_CHUNK ? in->count - i : NON_ZERO_CHUNK;
+        set_flags(in, i, m, flags);
+        for (int64_t j = 0; j < m; j++)
+            n += flags[j];
     }
+    int64_t dims[2] = {in->rank, n};
+    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
+    if (n > 0 && in->rank > 0) non_zero_fill(in, n, step->out[0]->data);
     return SDX_OK;
 }
 
@@ -586,9 +627,9 @@ static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *ste
     const struct sdx_tensor *in = step->in[0];
     struct unique u = {
         .in = in, .n = p->flat ? in->count : in->dims[p->axis], .outer = 1, .inner = 1};
-    for (int i = 0; i < in->rank && !p->flat; i++) {
-        if (i < p->axis) u.outer *= in->dims[i];
-        if (i > p->axis) u.inner *= in->dims[i];
+    if (!p->flat) {
+        u.outer = in->count ? sdx_move_product(in->dims, 0, p->axis) : 0;
+        u.inner = sdx_move_product(in->dims, p->axis + 1, in->rank);
     }
     int64_t *lists =
         sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));

@@ -337,6 +337,9 @@ static enum sdx_status prepare_reverse_sequence(struct sdx_prepare *px)
     p->time_first = sdx_ir_attr_int(px->node, "time_axis", 0) == 0;
     p->n[0] = in->dims[0];
     p->n[1] = in->dims[1];
+    if (px->in[1]->count != p->n[p->time_first ? 1 : 0])
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ReverseSequence: %lld lengths for a batch of %lld",
+                        (long long)px->in[1]->count, (long long)p->n[p->time_first ? 1 : 0]);
     int64_t rows = p->n[0] * p->n[1];
     p->run = rows && in->count ? (size_t)(in->count / rows) * sdx_move_size(in->dtype) : 0;
     if (p->run == 0) p->n[0] = rows = 0;
