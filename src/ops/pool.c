@@ -78,6 +78,7 @@ struct params {
     int64_t in[SDX_RANK_MAX], out[SDX_RANK_MAX];
     int64_t in_plane, out_plane, rows; /* rows: of outputs in a plane */
     int64_t planes, planes_a_part;
+    int64_t full_begin, full_end; /* outputs along the last axis whose windows lie inside */
 };
 
 /* Taps k0..k1-1 of the window at output o of an axis that fall on the input. */
@@ -148,13 +149,16 @@ static int64_t rows_next(struct rows *r)
 
 /* ---- the loops, a type each ---- */
 
-/* One output row: `first` starts and `merge` extends the reduced row; `start` and `take` reduce the
- * last axis; `finish` makes the output from the sum and the number of taps. */
-#define POOL_PLANE(name, T, start_, MERGE_ROW, TAKE, FINISH)                                       \
+/* One output row: MERGE_ROW reduces the input rows into one, SLIDE_ROW (whole windows, all at once)
+ * and TAKE (windows at the ends) the taps of the last axis; FINISH makes the output from that and
+ * the number of taps. */
+#define POOL_PLANE(name, T, start_, MERGE_ROW, SLIDE_ROW, TAKE, FINISH)                            \
     static void name(const struct params *p, const T *x, T *y, T *reduced)                         \
     {                                                                                              \
         int last = p->w.rank - 1;                                                                  \
-        int64_t width = p->in[last], out = p->out[last];                                           \
+        int64_t width = p->in[last], out = p->out[last], d = p->w.dilation[last];                  \
+        int64_t s = p->w.stride[last], pad = p->w.pad_begin[last], taps = p->w.kernel[last];       \
+        T *slid = reduced + width;                                                                 \
         for (int64_t row = 0; row < p->rows; row++, y += out) {                                    \
             struct rows r;                                                                         \
             rows_begin(&r, p, row);                                                                \
@@ -162,14 +166,23 @@ static int64_t rows_next(struct rows *r)
                 reduced[i] = start_;                                                               \
             for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))                          \
                 MERGE_ROW(p, x + at, reduced, width);                                              \
+            int64_t inside = p->full_end ? width - (taps - 1) * d : 0;                             \
+            memcpy(slid, reduced, (size_t)inside * sizeof(T));                                     \
+            for (int64_t k = 1; k < taps && inside; k++)                                           \
+                SLIDE_ROW(p, reduced + k * d, slid, inside);                                       \
+            double whole = r.divisor * (double)taps;                                               \
+            for (int64_t o = p->full_begin; o < p->full_end; o++)                                  \
+                y[o] = FINISH(p, whole, slid[o * s - pad]);                                        \
             for (int64_t o = 0; o < out; o++) {                                                    \
-                int64_t k0, k1, d = p->w.dilation[last];                                           \
-                int64_t at = o * p->w.stride[last] - p->w.pad_begin[last];                         \
+                if (o == p->full_begin) o = p->full_end;                                           \
+                if (o >= out) break;                                                               \
+                int64_t k0, k1;                                                                    \
                 taps_at(p, last, o, &k0, &k1);                                                     \
                 T sum = start_;                                                                    \
                 for (int64_t k = k0; k < k1; k++)                                                  \
-                    sum = TAKE(sum, reduced[at + k * d]);                                          \
-                y[o] = FINISH(p, &r, o, sum);                                                      \
+                    sum = TAKE(sum, reduced[o * s - pad + k * d]);                                 \
+                double some = r.divisor * (double)divisor_at(p, last, o);                          \
+                y[o] = FINISH(p, some, sum);                                                       \
             }                                                                                      \
         }                                                                                          \
     }
@@ -177,22 +190,21 @@ static int64_t rows_next(struct rows *r)
 #define MAX_FLOAT(a, b)           ((b) > (a) || (b) != (b) ? (b) : (a))
 #define MAX_INT(a, b)             ((b) > (a) ? (b) : (a))
 #define ADD(a, b)                 ((a) + (b))
-#define KEEP(p, r, o, sum)        (sum)
+#define KEEP(p, taps, sum)        ((void)(taps), (sum))
 #define MERGE_MAX_F32(p, x, y, n) sdx_vec()->f32_max(y, 1, x, 1, y, (size_t)(n))
 #define MERGE_ADD_F32(p, x, y, n) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)(n))
-#define MERGE_LOOP(expression)                                                                     \
-    for (int64_t i_ = 0; i_ < width; i_++)                                                         \
-    reduced[i_] = (expression)
-#define MERGE_MAX_F64(p, x, y, n) MERGE_LOOP(MAX_FLOAT(reduced[i_], (x)[i_]))
-#define MERGE_MAX_INT(p, x, y, n) MERGE_LOOP(MAX_INT(reduced[i_], (x)[i_]))
-#define MERGE_ADD_F64(p, x, y, n) MERGE_LOOP(reduced[i_] + (x)[i_])
-#define MERGE_LP_F32(p, x, y, n)  MERGE_LOOP(reduced[i_] + (float)lp_term((p), (x)[i_]))
-#define MERGE_LP_F64(p, x, y, n)  MERGE_LOOP(reduced[i_] + lp_term((p), (x)[i_]))
-#define TAPS(p, r, o)             ((r)->divisor * (double)divisor_at((p), last, (o)))
-#define MEAN_F32(p, r, o, sum)    ((sum) / (float)TAPS(p, r, o))
-#define MEAN_F64(p, r, o, sum)    ((sum) / TAPS(p, r, o))
-#define ROOT_F32(p, r, o, sum)    ((float)lp_root((p), (sum)))
-#define ROOT_F64(p, r, o, sum)    lp_root((p), (sum))
+#define ROW_LOOP(y, n, expression)                                                                 \
+    for (int64_t i_ = 0; i_ < (n); i_++)                                                           \
+    (y)[i_] = (expression)
+#define MERGE_MAX_F64(p, x, y, n) ROW_LOOP(y, n, MAX_FLOAT((y)[i_], (x)[i_]))
+#define MERGE_MAX_INT(p, x, y, n) ROW_LOOP(y, n, MAX_INT((y)[i_], (x)[i_]))
+#define MERGE_ADD_F64(p, x, y, n) ROW_LOOP(y, n, (y)[i_] + (x)[i_])
+#define MERGE_LP_F32(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + (float)lp_term((p), (x)[i_]))
+#define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
+#define MEAN_F32(p, taps, sum)    ((sum) / (float)(taps))
+#define MEAN_F64(p, taps, sum)    ((sum) / (taps))
+#define ROOT_F32(p, taps, sum)    ((void)(taps), (float)lp_root((p), (sum)))
+#define ROOT_F64(p, taps, sum)    ((void)(taps), lp_root((p), (sum)))
 
 static double lp_term(const struct params *p, double x)
 {
@@ -204,14 +216,14 @@ static double lp_root(const struct params *p, double sum)
     return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
 }
 
-POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MAX_FLOAT, KEEP)
-POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MAX_FLOAT, KEEP)
-POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_INT, MAX_INT, KEEP)
-POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_INT, MAX_INT, KEEP)
-POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, ADD, MEAN_F32)
-POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, ADD, MEAN_F64)
-POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, ADD, ROOT_F32)
-POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, ADD, ROOT_F64)
+POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP)
+POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MERGE_MAX_F64, MAX_FLOAT, KEEP)
+POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_INT, MERGE_MAX_INT, MAX_INT, KEEP)
+POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_INT, MERGE_MAX_INT, MAX_INT, KEEP)
+POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, MERGE_ADD_F32, ADD, MEAN_F32)
+POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, MERGE_ADD_F64, ADD, MEAN_F64)
+POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, MERGE_ADD_F32, ADD, ROOT_F32)
+POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, MERGE_ADD_F64, ADD, ROOT_F64)
 
 #define POOL_RUN(name, T, plane)                                                                   \
     static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
@@ -302,6 +314,13 @@ static enum sdx_status read_params(struct sdx_prepare *px, enum kind kind, struc
         if (i < p->w.rank - 1) p->rows *= length;
     }
     p->planes = x->dims[0] * x->dims[1];
+    int last = p->w.rank - 1;
+    int64_t s = p->w.stride[last], pad = p->w.pad_begin[last];
+    int64_t room = p->in[last] - 1 - (p->w.kernel[last] - 1) * p->w.dilation[last] + pad;
+    p->full_begin = pad > 0 ? (pad + s - 1) / s : 0;
+    p->full_end = room < 0 ? 0 : room / s + 1;
+    if (p->full_end > p->out[last]) p->full_end = p->out[last];
+    if (p->full_begin >= p->full_end) p->full_begin = p->full_end = 0;
     return SDX_OK;
 }
 
@@ -354,7 +373,7 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
         if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
             table[i].has_index == has_index)
             return sdx_prepare_step(px, table[i].name, table[i].run, p, parts,
-                                    (size_t)p->in[p->w.rank - 1] * 8);
+                                    (size_t)p->in[p->w.rank - 1] * 16);
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                     sdx_dtype_short_name(px->in[0]->dtype));
 }
