@@ -185,7 +185,16 @@ enum sdx_status sdx_op_eval(struct sdx_context *cx, struct sdx_arena *arena,
         if (in[i]->dims == in[i]->dims_inline) operands[i]->dims = operands[i]->dims_inline;
         operands[i]->is_constant = true;
         operands[i]->owns_data = false;
+        if (in[i]->is_unaligned) {
+            operands[i]->data = sdx_arena_copy(&work, in[i]->data, in[i]->bytes);
+            operands[i]->is_unaligned = false;
+        }
+        if (in[i]->is_unaligned && !operands[i]->data) {
+            status = SDX_FAIL_MEMORY(cx);
+            goto out;
+        }
     }
+    e.in = (const struct sdx_tensor *const *)operands;
     struct sdx_infer ix = {.cx = cx,
                            .arena = &work,
                            .ir = ir,

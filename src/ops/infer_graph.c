@@ -38,7 +38,8 @@ static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t gra
 static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
 {
     const struct host *h = ix->host;
-    return constant_of(h->ir, h->graph, ix->node->inputs[i]);
+    const struct sdx_tensor *t = constant_of(h->ir, h->graph, ix->node->inputs[i]);
+    return t && t->is_unaligned ? NULL : t;
 }
 
 static bool ints_of_constant(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out)

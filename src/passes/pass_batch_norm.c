@@ -61,9 +61,11 @@ static void scale_weights(const struct sdx_ir_node *bn, const struct sdx_tensor 
     for (int64_t c = 0; c < channels; c++) {
         double s = gamma[c] / sqrt(variance[c] + epsilon),
                b = bias ? ((const float *)bias->data)[c] : 0;
-        for (int64_t i = 0; i < each; i++)
-            ((float *)w_new->data)[c * each + i] =
-                (float)(((const float *)w->data)[c * each + i] * s);
+        for (int64_t i = c * each; i < (c + 1) * each; i++) {
+            float old; /* the weights may lie at an odd address of the file */
+            memcpy(&old, (const char *)w->data + (size_t)i * sizeof old, sizeof old);
+            ((float *)w_new->data)[i] = (float)(old * s);
+        }
         ((float *)b_new->data)[c] = (float)((b - mean[c]) * s + beta[c]);
     }
 }

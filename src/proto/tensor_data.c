@@ -5,6 +5,9 @@
 
 #include "tensor/convert.h"
 
+/* Smaller tensors at odd addresses are copied at once. */
+enum { UNALIGNED_MIN = 64 * 1024 };
+
 /* One tensor under check: what faults are called, and its facts once they are known. */
 struct check {
     struct sdx_context *cx;
@@ -259,7 +262,7 @@ static enum sdx_status make_constant(const struct check *c, int dtype,
     t->bytes = c->bytes;
     t->kind = SDX_KIND_TENSOR;
     t->dtype = (uint8_t)dtype;
-    t->is_constant = true;
+    t->is_constant = t->in_model = true;
     atomic_init(&t->refs, 0);
     *out = t;
     return SDX_OK;
@@ -279,11 +282,15 @@ enum sdx_status sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena 
     const void *data = NULL;
     *out = NULL;
     SDX_TRY(get_data(&c, ex, &data));
-    if (c.bytes > 0 && (uintptr_t)data % alignment_of(from->data_type) != 0) {
+    bool is_unaligned = c.bytes > 0 && (uintptr_t)data % alignment_of(from->data_type) != 0;
+    if (is_unaligned && c.bytes < UNALIGNED_MIN) {
         data = sdx_arena_copy(arena, data, c.bytes);
         if (!data) return SDX_FAIL_MEMORY(cx);
+        is_unaligned = false;
     }
-    return make_constant(&c, from->data_type, &from->dims, data, out);
+    SDX_TRY(make_constant(&c, from->data_type, &from->dims, data, out));
+    (*out)->is_unaligned = is_unaligned;
+    return SDX_OK;
 }
 
 enum sdx_status sdx_onnx_tensor_load(struct sdx_context *cx, struct sdx_arena *arena,

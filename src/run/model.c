@@ -122,11 +122,19 @@ void sdx_model_free(struct sdx_model *m)
     sdx_mem_free(mem, m);
 }
 
-/* Inputs with initializers cannot be overridden before IR version 4: they are constants then. */
-static void fix_old_inputs(struct sdx_ir *ir)
+/* Inputs with initializers cannot be overridden before IR version 4: they are constants then. Later
+ * they are fed from the initializer when the caller gives nothing. */
+static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir)
 {
     struct sdx_ir_graph *g = &ir->graphs[0];
-    if (ir->ir_version >= 4) return;
+    for (int32_t i = 0; ir->ir_version >= 4 && i < g->count_inputs; i++) {
+        struct sdx_tensor *t = g->values[g->inputs[i]].constant;
+        if (!t || !t->is_unaligned) continue;
+        t->data = sdx_arena_copy(ir->arena, t->data, t->bytes);
+        if (!t->data) return SDX_FAIL_MEMORY(cx);
+        t->is_unaligned = false;
+    }
+    if (ir->ir_version >= 4) return SDX_OK;
     int32_t kept = 0;
     for (int32_t i = 0; i < g->count_inputs; i++) {
         struct sdx_ir_value *v = &g->values[g->inputs[i]];
@@ -136,6 +144,7 @@ static void fix_old_inputs(struct sdx_ir *ir)
             g->inputs[kept++] = g->inputs[i];
     }
     g->count_inputs = kept;
+    return SDX_OK;
 }
 
 static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
@@ -143,8 +152,8 @@ static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, s
 {
     struct sdx_ir *ir = NULL;
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &ir));
-    fix_old_inputs(ir);
-    enum sdx_status status = sdx_ops_bind(cx, ir, true);
+    enum sdx_status status = settle_inputs(cx, ir);
+    if (status == SDX_OK) status = sdx_ops_bind(cx, ir, true);
     if (status == SDX_OK) status = sdx_infer_model(cx, ir, NULL, NULL);
     if (status == SDX_OK) status = sdx_passes_run(cx, ir, level);
     if (status == SDX_OK)

@@ -19,6 +19,13 @@ struct planning {
     } * pending;
     int32_t count_pending, capacity_pending;
     int32_t temps_placed;
+    char *aligned; /* copies of unaligned constants while their node is prepared */
+    size_t aligned_size;
+    struct aligned_copy {
+        struct sdx_tensor *copy;
+        const struct sdx_tensor *original;
+    } * copies;
+    int count_copies;
     int32_t node;
     bool waits; /* the node asked for content that is not there yet */
 };
@@ -75,7 +82,7 @@ static const struct sdx_tensor *known_value(struct planning *p, const struct sdx
     if (i >= node->count_inputs || node->inputs[i] < 0) return NULL;
     const struct sdx_slot *slot = slot_of(p, node->inputs[i]);
     struct sdx_tensor *t = slot->tensor;
-    if (t->is_constant) return t;
+    if (t->is_constant) return t->is_unaligned ? NULL : t;
     if (slot->depth >= p->s->depth || t->kind != SDX_KIND_TENSOR || t->dtype == SDX_STRING ||
         t->bytes > WATCH_MAX) {
         p->waits = true;
@@ -295,6 +302,7 @@ static enum sdx_status plan_view(struct planning *p, const struct sdx_ir_node *n
         view->data = root->data;
         view->is_constant = true;
         view->in_model = root->in_model;
+        view->is_unaligned = root->is_unaligned;
         return produce(p, value, view, -1, false);
     }
     if (from->depth == s->depth && from->block >= 0) {
@@ -384,6 +392,8 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
                                 void *arg)
 {
     struct planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    for (int c = 0; c < p->count_copies; c++)
+        if (p->copies[c].copy == constant) constant = p->copies[c].original;
     if (constant->in_model)
         return sdx_store_get(p->r->shared->store, px->cx, constant, key, variant, size, pack, arg);
     void *packed = sdx_prepare_alloc(px, size + 64);
@@ -394,6 +404,69 @@ static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
 {
     struct planning *p = ((struct sdx_prepare_host *)px->host)->user;
     return sdx_runner_body(p->r, p->s, graph);
+}
+
+/* Constants that lie at odd addresses are copied for the time of `prepare`. */
+static enum sdx_status align_inputs(struct planning *p, struct sdx_tensor **in, int count)
+{
+    size_t total = 0;
+    p->count_copies = 0;
+    for (int i = 0; i < count; i++)
+        if (in[i] && in[i]->is_unaligned) total += (in[i]->bytes + 127) / 64 * 64;
+    if (!total) return SDX_OK;
+    if (total > p->aligned_size) {
+        sdx_mem_free(p->cx->mem, p->aligned);
+        p->aligned = sdx_mem_alloc(p->cx->mem, SDX_MEM_PLAN, total);
+        p->aligned_size = p->aligned ? total : 0;
+        if (!p->aligned) return SDX_FAIL_MEMORY(p->cx);
+    }
+    p->copies = sdx_arena_array(&p->work, (size_t)count, sizeof *p->copies);
+    if (!p->copies) return SDX_FAIL_MEMORY(p->cx);
+    char *at = p->aligned;
+    for (int i = 0; i < count; i++) {
+        if (!in[i] || !in[i]->is_unaligned) continue;
+        struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
+        if (!copy) return SDX_FAIL_MEMORY(p->cx);
+        if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
+        copy->is_unaligned = false;
+        copy->data = memcpy(at, in[i]->data, in[i]->bytes);
+        at += (in[i]->bytes + 127) / 64 * 64;
+        p->copies[p->count_copies++] = (struct aligned_copy){copy, in[i]};
+        in[i] = copy;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
+{
+    (void)cx;
+    const struct sdx_tensor *from = arg;
+    memcpy(dst, from->data, from->bytes);
+    return SDX_OK;
+}
+
+/* Copies that the node's steps read while running get a place that stays: shared in the model's
+ * store. */
+static enum sdx_status keep_aligned(struct planning *p, int32_t first_step)
+{
+    for (int c = 0; c < p->count_copies; c++) {
+        struct sdx_tensor *copy = p->copies[c].copy;
+        bool read = false;
+        for (int32_t s = first_step; s < p->s->list.count && !read; s++)
+            for (int i = 0; i < p->s->list.steps[s].count_in && !read; i++)
+                read = p->s->list.steps[s].in[i] == copy;
+        if (!read) continue;
+        const void *kept = NULL;
+        if (copy->in_model)
+            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, "aligned", 0,
+                                 copy->bytes, pack_aligned, copy);
+        else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
+            return SDX_FAIL_MEMORY(p->cx);
+        if (!kept) return p->cx->error.status;
+        copy->data = (void *)(uintptr_t)kept;
+    }
+    p->count_copies = 0;
+    return SDX_OK;
 }
 
 static enum sdx_status plan_steps(struct planning *p, const struct sdx_ir_node *node,
@@ -408,6 +481,8 @@ static enum sdx_status plan_steps(struct planning *p, const struct sdx_ir_node *
         if (node->inputs[i] >= 0) in[i] = slot_of(p, node->inputs[i])->tensor;
     for (int k = 0; k < node->count_outputs; k++)
         if (node->outputs[k] >= 0) SDX_TRY(make_output(p, node, k, &f->out[k], &out[k]));
+    SDX_TRY(align_inputs(p, in, node->count_inputs));
+    int32_t first_step = s->list.count;
     struct sdx_prepare_host host = {.list = &s->list,
                                     .value = prepare_value,
                                     .pack = prepare_pack,
@@ -425,6 +500,7 @@ static enum sdx_status plan_steps(struct planning *p, const struct sdx_ir_node *
                              .host = &host};
     s->list.node = p->node;
     SDX_TRY(sdx_op_prepare_node(&px, node->op));
+    SDX_TRY(keep_aligned(p, first_step));
     for (; p->temps_placed < s->list.count_temps; p->temps_placed++) {
         struct sdx_tensor *temp = s->list.temps[p->temps_placed].tensor;
         SDX_TRY(place(p, temp, new_block(p, temp->bytes, p->node, p->node)));

@@ -30,8 +30,11 @@ struct sdx_tensor {
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
     bool is_constant; /* same value in every run of its plan: may be folded and packed */
-    bool in_model;  /* a constant whose data lives as long as the model: packed forms are shared */
-    bool owns_data; /* `data` (and `items`) are freed with the tensor */
+    bool in_model; /* a constant whose data lives as long as the model: packed forms are shared */
+    bool
+        is_unaligned; /* a large constant read in place at an odd address: whoever uses the elements
+                       * copies them first (the planner and the evaluator do, for every operator) */
+    bool owns_data;   /* `data` (and `items`) are freed with the tensor */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
 
