@@ -647,6 +647,7 @@ enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth, int32_t node
     }
     if (status == SDX_OK) status = plan_nodes(&p);
     sdx_arena_deinit(&p.work);
+    sdx_mem_free(cx->mem, p.aligned);
     if (status == SDX_OK)
         *out = s;
     else

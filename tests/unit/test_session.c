@@ -282,6 +282,7 @@ static void test_two_sessions_pack_once(void **state)
     open_fixture(&f, &m, NULL);
     sdx_tensor *x = floats(&f, 2, (int64_t[]){1, 64}, data), *y = run_one(&f, x);
     size_t weights = atomic_load(&f.model->mem.tag_now[SDX_MEM_WEIGHTS]);
+    assert_true(weights >= sizeof w);
     sdx_session *second = NULL;
     assert_int_equal(sdx_session_create(f.cx, f.model, NULL, &second), SDX_OK);
     sdx_tensor *z = NULL;
