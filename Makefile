@@ -20,7 +20,7 @@ build: ## build/sardonyx, build/libsardonyx.so, build/libsardonyx.a
 	@cmake --build $(BUILD)
 
 demo: build ## classify ten scans of digits with the model that ships, then time it
-	$(BUILD)/sardonyx classify examples/digits/digits.onnx examples/digits/*.png
+	$(BUILD)/sardonyx classify examples/digits/digits.onnx examples/digits/*.png --top 1
 	$(BUILD)/sardonyx bench examples/digits/digits.onnx --runs 200
 
 test: ## the tests that every commit passes
@@ -49,14 +49,14 @@ docs: build ## write docs/operators.md from the operator table
 	$(BUILD)/sardonyx ops --markdown > $(BUILD)/operators.md
 	mv $(BUILD)/operators.md docs/operators.md
 
-dist: ## build/sardonyx-VERSION.tar.gz of what is committed
-	@mkdir -p $(BUILD)
+dist: ## dist/sardonyx.c and .h, the engine in two files, and an archive of what is committed
+	@scripts/amalgamate.py dist
 	@version=$$(sed -n 's/^project(sardonyx VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt) && \
-	git archive --prefix=sardonyx-$$version/ -o $(BUILD)/sardonyx-$$version.tar.gz HEAD && \
-	echo "$(BUILD)/sardonyx-$$version.tar.gz"
+	git archive --prefix=sardonyx-$$version/ -o dist/sardonyx-$$version.tar.gz HEAD && \
+	echo "dist/sardonyx-$$version.tar.gz"
 
 install: build ## into PREFIX (/usr/local), below DESTDIR when set
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove everything that was built
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) dist

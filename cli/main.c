@@ -71,6 +71,13 @@ static void print_log(sdx_log_level level, const char *area, const char *text, v
 
 int sdx_cli_start(struct sdx_cli *cli)
 {
+    bool known = cli->cpu == NULL;
+    for (int i = 0; !known && sdx_cpu_set(i, NULL); i++)
+        known = strcmp(cli->cpu, sdx_cpu_set(i, NULL)) == 0;
+    if (!known) {
+        (void)sdx_cli_fail(cli, "--cpu: \"%s\" is not the name of an instruction set", cli->cpu);
+        return SDX_CLI_USAGE;
+    }
     if (cli->cpu != NULL && setenv("SDX_CPU", cli->cpu, 1) != 0)
         return sdx_cli_fail(cli, "--cpu: cannot set SDX_CPU");
     sdx_context_options options;

@@ -92,6 +92,6 @@ static int run_classify(const struct sdx_cli_verb *verb, int argc, char **argv)
 const struct sdx_cli_verb sdx_cli_verb_classify = {
     "classify", "MODEL IMAGE... [options]",
     "Say what is in a picture. Preprocessing is ImageNet's unless the model's metadata tells.",
-    "  sardonyx classify digits.onnx scans/7.png\n"
+    "  sardonyx classify digits.onnx scan.png\n"
     "  sardonyx classify resnet50.onnx cat.jpg --labels imagenet.txt --top 3\n",
     run_classify};

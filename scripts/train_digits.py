@@ -11,7 +11,7 @@ same files:
     digits.onnx       opset 17, input float[N,1,8,8], output float[N,10], labels and preprocessing
                       in its metadata
     digits_test.npz   the test split: x float32[n,1,8,8] as fed to the model, y int64[n]
-    scans/0.png ...   one scan of the test split a digit, 8-bit grey, ink dark as on paper
+    0.png ...   one scan of the test split a digit, 8-bit grey, ink dark as on paper
     README.md         what it is, with the accuracy on the test split
 """
 import argparse
@@ -38,12 +38,12 @@ Accuracy on the test split: {right} of {count} ({percent:.2f}%)
 | file | what it is |
 |---|---|
 | `digits.onnx` | the model, opset 17: `scan` float[N,1,8,8] to `scores` float[N,10]; names of the classes and the preprocessing are in its metadata |
-| `scans/0.png` ... `scans/9.png` | a scan of each digit from the test split, 8 x 8 pixels, dark ink on white |
+| `0.png` ... `9.png` | a scan of each digit from the test split, 8 x 8 pixels, dark ink on white |
 | `digits_test.npz` | the test split: `x` float32[{count},1,8,8] as fed to the model, `y` int64[{count}] |
 
 Read the scans, from the root of the repository:
 
-    build/sardonyx classify examples/digits/digits.onnx examples/digits/scans/*.png --top 1
+    build/sardonyx classify examples/digits/digits.onnx examples/digits/*.png --top 1
     build/sardonyx bench examples/digits/digits.onnx
 """
 
@@ -146,7 +146,7 @@ def main():
     right = int((found == test_y).sum())
     print(f"test split: {right} of {len(test_y)}")
 
-    os.makedirs(os.path.join(args.out, "scans"), exist_ok=True)
+    os.makedirs(args.out, exist_ok=True)
     model = os.path.join(args.out, "digits.onnx")
     torch.onnx.export(net, torch.zeros(1, 1, 8, 8), model, opset_version=17, input_names=["scan"],
                       output_names=["scores"], dynamic_axes={"scan": {0: "N"}, "scores": {0: "N"}})
@@ -157,7 +157,7 @@ def main():
     np.savez_compressed(os.path.join(args.out, "digits_test.npz"), x=to_input(test_x), y=test_y.astype(np.int64))
     for digit in range(10):
         first = int(np.flatnonzero((test_y == digit) & (found == digit))[0])
-        write_png(os.path.join(args.out, "scans", f"{digit}.png"), 255 - test_x[first])
+        write_png(os.path.join(args.out, f"{digit}.png"), 255 - test_x[first])
     parameters = sum(p.numel() for p in net.parameters())
     with open(os.path.join(args.out, "README.md"), "w") as f:
         f.write(README.format(parameters=parameters, torch=torch.__version__.split("+")[0], count=len(test_y),

@@ -77,11 +77,24 @@ static float best_class(const struct rows *r, int64_t a, int first, int *label)
     return best;
 }
 
+/* Scores are probabilities; anything above is another task's column (a place, an angle) read as a
+ * class. */
+static sdx_status append(sdx_boxes *boxes, sdx_box box, sdx_vision_fault *fault)
+{
+    if (box.score > 1.01f)
+        return sdx_vision_fail(
+            fault, SDX_NOT_SUPPORTED,
+            "the output holds scores above 1 (%g): not only boxes and classes, or "
+            "the names of the classes are not given",
+            (double)box.score);
+    return sdx_boxes_append(boxes, box, fault);
+}
+
 static sdx_status append_centred(sdx_boxes *boxes, float x, float y, float w, float h, float score,
                                  int label, sdx_vision_fault *fault)
 {
     sdx_box box = {x - w / 2, y - h / 2, x + w / 2, y + h / 2, score, label};
-    return sdx_boxes_append(boxes, box, fault);
+    return append(boxes, box, fault);
 }
 
 static sdx_status decode_v5(const struct rows *r, double conf, sdx_boxes *boxes,
@@ -145,7 +158,7 @@ static sdx_status decode_nms(const struct rows *r, double conf, sdx_boxes *boxes
         if (!(score > conf) || !(label >= 0 && label < 1e6f)) continue;
         sdx_box box = {value(r, a, 0), value(r, a, 1), value(r, a, 2),
                        value(r, a, 3), score,          (int)label};
-        sdx_status status = sdx_boxes_append(boxes, box, fault);
+        sdx_status status = append(boxes, box, fault);
         if (status) return status;
     }
     return SDX_OK;

@@ -196,6 +196,9 @@ SDX_API bool sdx_memory_row(const sdx_context *cx, int i, const char **tag, size
 /* Name of the instruction set the kernels use ("generic", "avx2", "avx512", "avx512vnni"); SDX_CPU
  * masks it. */
 SDX_API const char *sdx_cpu_name(void);
+/* Name of instruction set `i` that SDX_CPU may be; NULL past the end. *present (may be NULL): this
+ * machine has it. */
+SDX_API const char *sdx_cpu_set(int i, bool *present);
 /* The threads that `cx` uses. */
 SDX_API int sdx_threads(const sdx_context *cx);
 

@@ -128,6 +128,13 @@ const char *sdx_cpu_name(void)
     return sdx_cpu_set_name(sdx_cpu_best());
 }
 
+const char *sdx_cpu_set(int i, bool *present)
+{
+    if (i < 0 || i >= SDX_CPU_SET_COUNT) return NULL;
+    if (present) *present = sdx_cpu_has_unmasked((enum sdx_cpu_set)i);
+    return sdx_cpu_set_name((enum sdx_cpu_set)i);
+}
+
 int sdx_threads(const sdx_context *cx)
 {
     return sdx_pool_threads(cx->pool);

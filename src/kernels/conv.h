@@ -16,7 +16,8 @@ struct sdx_conv_shape {
     int64_t pad_begin[3]; /* may be negative: cropped */
 };
 
-/* Weights [oc, ic / groups, kernel...] packed once. */
+/* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel and
+ * on whether the output has more than one pixel, on nothing else of the shape. */
 size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s);
 void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */

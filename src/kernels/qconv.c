@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Integer convolution on 16-bit values less their zero points, so that padding is 0: weights
- * [channel, K] by image panels gathered like those of conv.c. One input channel a group: directly.
+ * [channel, K] by image panels gathered like those of conv_f32.c. One input channel a group:
+ * directly.
  */
 #include <string.h>
 

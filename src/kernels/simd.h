@@ -52,6 +52,7 @@
 enum { LANES = SDX_SIMD_LANES };
 typedef float vf __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * SDX_SIMD_LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef double vd __attribute__((vector_size(4 * SDX_SIMD_LANES))); /* LANES / 2 of them */
 
 #define SIMD SDX_INLINE
@@ -93,6 +94,14 @@ SIMD vf v_bits(vi v) /* the same bits as floats */
 SIMD vi vi_bits(vf v)
 {
     return (vi)v;
+}
+SIMD vi vi_add(vi a, vi b) /* modulo 2^32, as is the difference */
+{
+    return (vi)((vu)a + (vu)b);
+}
+SIMD vi vi_sub(vi a, vi b)
+{
+    return (vi)((vu)a - (vu)b);
 }
 SIMD vf v_from_int(vi v)
 {
@@ -143,7 +152,7 @@ SIMD vf v_select(vi mask, vf yes, vf no) /* lanes of mask are 0 or -1 */
 /* acc + a0 * b0 + a1 * b1 for the two 16-bit halves of each lane */
 SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
-    return acc + (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+    return vi_add(acc, (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b));
 }
 #elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
 SIMD vf v_set1(float x)
@@ -184,7 +193,7 @@ SIMD vf v_select(vi mask, vf yes, vf no)
 }
 SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
-    return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+    return vi_add(acc, (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b));
 }
 #else
 #if SDX_SIMD_LANES == 4
@@ -250,7 +259,7 @@ SIMD vf v_sqrt(vf a)
 }
 SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
-    return acc + (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+    return vi_add(acc, (vi)_mm_madd_epi16((__m128i)a, (__m128i)b));
 }
 #else
 SIMD vf v_min(vf a, vf b)
@@ -269,7 +278,7 @@ SIMD vf v_sqrt(vf a)
 }
 SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
-    return acc + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+    return vi_add(acc, vi_add(((a << 16) >> 16) * ((b << 16) >> 16), (a >> 16) * (b >> 16)));
 }
 #endif
 #endif

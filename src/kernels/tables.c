@@ -26,7 +26,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     SDX_KERNEL_SETS(FILL)
 #undef FILL
     t->qgemm = t->qconv;
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qgemm_init_avx512vnni(&t->qgemm);
 #endif
 }

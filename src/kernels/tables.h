@@ -9,8 +9,9 @@
 #include "kernels/qgemm.h"
 #include "kernels/vec.h"
 
-/* X(set, flag): the sets that the templates are compiled for, rising. */
-#if defined(__x86_64__)
+/* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
+ * compiled once, for whatever the compiler targets (scripts/amalgamate.py). */
+#if defined(__x86_64__) && !defined(SDX_ONE_SET)
 #define SDX_KERNEL_SETS(X)                                                                         \
     X(generic, SDX_CPU_GENERIC) X(avx2, SDX_CPU_AVX2) X(avx512, SDX_CPU_AVX512)
 #else
@@ -111,7 +112,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
 #endif
 

@@ -19,10 +19,11 @@
  * even; mish: x*tanh(softplus(x)). */
 #define SDX_VEC_MAPS(X)                                                                            \
     X(abs)                                                                                         \
-    X(neg) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(floor) X(ceil) X(round) X(trunc) X(relu)     \
-        X(clip) X(leaky_relu) X(elu) X(hard_sigmoid) X(hard_swish) X(thresholded_relu) X(exp)      \
-            X(log) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu_erf) X(gelu_tanh) X(softplus)          \
-                X(softsign) X(mish) X(sin) X(cos)
+    X(neg)                                                                                         \
+    X(sqrt) X(rsqrt) X(reciprocal) X(square) X(floor) X(ceil) X(round) X(trunc) X(relu) X(clip)    \
+        X(leaky_relu) X(elu) X(hard_sigmoid) X(hard_swish) X(thresholded_relu) X(exp) X(log)       \
+            X(tanh) X(sigmoid) X(silu) X(erf) X(gelu_erf) X(gelu_tanh) X(softplus) X(softsign)     \
+                X(mish) X(sin) X(cos)
 
 /* X(name): void (const float *a, size_t step_a, const float *b, size_t step_b, float *y, size_t n);
  * steps are 0 (a scalar for all) or 1. max, min: NaN wins, as ONNX says. prelu: a < 0 ? a * b : a.

@@ -100,7 +100,7 @@ SIMD void x_exp_parts(struct vx x, struct vx *p, struct mx *n)
                               1.666651815e-01f, 5.000000000e-01f};
     const float magic = 12582912.0f;
     struct vx m = x_mad(x, x_set1(1.44269504f), magic);
-    EACH n->r[i] = vi_bits(m.r[i]) - vi_set1(0x4b400000);
+    EACH n->r[i] = vi_sub(vi_bits(m.r[i]), vi_set1(0x4b400000));
     m = x_sub(m, x_set1(magic));
     struct vx r = x_sub(x, x_scale(m, 0.693359375f));
     r = x_sub(r, x_scale(m, -2.12194440e-4f));
@@ -109,7 +109,7 @@ SIMD void x_exp_parts(struct vx x, struct vx *p, struct mx *n)
 SIMD struct vx x_pow2(struct mx n) /* 2^n of a normal number */
 {
     struct vx y;
-    EACH y.r[i] = v_bits((n.r[i] + vi_set1(127)) << 23);
+    EACH y.r[i] = v_bits(vi_add(n.r[i], vi_set1(127)) << 23);
     return y;
 }
 /* In two factors, so that infinity and denormal results come out rounded once. */
@@ -143,7 +143,7 @@ SIMD struct vx x_log(struct vx x)
     struct vx big = x_select(tiny, x_scale(x, 33554432.0f), x), k, f;
     EACH
     {
-        vi bits = vi_bits(big.r[i]) - vi_set1(0x3f3504f3); /* sqrt(1/2) */
+        vi bits = vi_sub(vi_bits(big.r[i]), vi_set1(0x3f3504f3)); /* sqrt(1/2) */
         k.r[i] = v_from_int((bits >> 23) - (tiny.r[i] & vi_set1(25)));
         f.r[i] = v_bits((bits & vi_set1(0x7fffff)) + vi_set1(0x3f3504f3)) - v_set1(1.0f);
     }
@@ -306,7 +306,7 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
     struct vx y;
     EACH
     {
-        vi q = vi_bits(m.r[i]) + vi_set1(quarter);
+        vi q = vi_add(vi_bits(m.r[i]), vi_set1(quarter));
         vf v = v_select(-(q & vi_set1(1)), c.r[i], s.r[i]);
         y.r[i] = v_bits(vi_bits(v) ^ ((q & vi_set1(2)) << 30));
     }

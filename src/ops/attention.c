@@ -299,7 +299,7 @@ static void weigh_f32(const struct params *p, int64_t rows, int64_t keys, const 
 #define WEIGH         weigh_f32
 #define SOFTMAX(x, n) sdx_vec()->f32_softmax((x), (x), (size_t)(n))
 #define TANH(x, n)    sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
-#include "ops/attention_tmpl.h"
+#include "ops/attention_tmpl.c"
 #undef T
 #undef MASK_DTYPE
 #undef SUFFIX
@@ -347,7 +347,7 @@ static void tanh_f64(double *x, int64_t n)
 #define WEIGH        weigh_f64
 #define SOFTMAX      softmax_f64
 #define TANH         tanh_f64
-#include "ops/attention_tmpl.h"
+#include "ops/attention_tmpl.c"
 #undef T
 #undef MASK_DTYPE
 #undef SUFFIX

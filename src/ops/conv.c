@@ -123,16 +123,17 @@ static enum sdx_status shape_of(struct sdx_prepare *px, const struct sdx_tensor 
     return SDX_OK;
 }
 
-/* Everything but the batch may change how a kernel packs. */
+/* What the packed forms of kernels/conv.h depend on. */
 static int64_t variant_of(const struct sdx_conv_shape *s)
 {
-    int64_t v[3 + 3 * 6] = {s->groups, s->ic, s->oc};
-    for (int i = 0; i < 3; i++) {
-        const int64_t axis[] = {s->in[i],     s->out[i],      s->kernel[i],
-                                s->stride[i], s->dilation[i], s->pad_begin[i]};
-        memcpy(v + 3 + 6 * i, axis, sizeof axis);
-    }
-    return sdx_pack_variant(v, SDX_COUNT_OF(v));
+    const int64_t form[] = {s->groups,
+                            s->ic,
+                            s->oc,
+                            s->kernel[0],
+                            s->kernel[1],
+                            s->kernel[2],
+                            s->out[0] * s->out[1] * s->out[2] > 1};
+    return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
 struct conv_f32 {

@@ -28,16 +28,15 @@ static enum sdx_status out_length(struct sdx_context *cx, const struct sdx_ir_no
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
     if (in == 0) full = 0;
     bool is_same = w->auto_pad == SDX_PAD_SAME_UPPER || w->auto_pad == SDX_PAD_SAME_LOWER;
-    if (!shape && !is_same) {
-        *out = full - w->pad_begin[i] - w->pad_end[i];
-    } else {
-        if (!shape && !sdx_mul_i64(in, w->stride[i], out))
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: output is too large", NAME(node));
-        int64_t pad = full - *out;
-        if (pad < 0) pad = 0; /* the rest of the output is bias only */
+    if (shape || is_same) {
+        /* SAME: in * stride, but no more than there is, as shape inference of the standard has it.
+         */
+        int64_t pad = shape ? full - shape[i] : extent - w->stride[i] + (extra ? extra[i] : 0);
+        if (pad < 0) pad = 0; /* with a shape: the rest of the output is bias only */
         w->pad_begin[i] = w->auto_pad == SDX_PAD_SAME_UPPER ? pad / 2 : pad - pad / 2;
         w->pad_end[i] = pad - w->pad_begin[i];
     }
+    if (!shape) *out = full - w->pad_begin[i] - w->pad_end[i];
     if (*out < 0)
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: axis %d of the output has length %lld",
                         NAME(node), i + 2, (long long)*out);
@@ -369,14 +368,14 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
     size_t size = sdx_conv_f32_packed_size(&c->s);
     if (px->in[1]->is_constant) {
         struct pack_arg arg = {p, c, px->in[1]->data};
-        int64_t form[2 + 21] = {g, c->slots};
-        int64_t at = 2;
+        /* What the packed form and the choice of phases depend on. */
+        int64_t form[3 + 3 * 6] = {g, c->slots, c->s.out[0] * c->s.out[1] * c->s.out[2] > 1};
         for (int i = 0; i < 3; i++) {
-            const int64_t axis[] = {c->s.in[i],       c->s.out[i],      c->s.kernel[i],
-                                    p->t.stride[i],   p->t.dilation[i], c->s.pad_begin[i],
-                                    p->t.pad_begin[i]};
-            memcpy(form + at, axis, sizeof axis);
-            at += SDX_COUNT_OF(axis);
+            const int64_t stride = p->t.stride[i], length = p->t.out[i];
+            const int64_t axis[] = {c->s.kernel[i],   stride,
+                                    p->t.dilation[i], p->t.pad_begin[i],
+                                    length % stride,  length < stride ? length : stride};
+            memcpy(form + 3 + 6 * i, axis, sizeof axis);
         }
         int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups};
         c->packed = sdx_prepare_pack(px, 1, "conv_transpose_f32", sdx_pack_variant(name, 2), size,

@@ -62,14 +62,14 @@ void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n)
 int64_t sdx_ml_post_binary(enum sdx_ml_post post, enum sdx_ml_second second, double *scores)
 {
     double s = scores[0];
-    if (post == SDX_ML_PROBIT) {
-        scores[0] = probit(s);
+    if (second == SDX_ML_SECOND_NONE) {
+        sdx_ml_post_apply(post == SDX_ML_PROBIT ? post : SDX_ML_NONE, scores, 1);
         return 1;
     }
-    if (second == SDX_ML_SECOND_NONE) return 1;
+    bool complement = second == SDX_ML_SECOND_COMPLEMENT || post == SDX_ML_PROBIT;
     scores[1] = s;
-    scores[0] = second == SDX_ML_SECOND_COMPLEMENT ? 1 - s : -s;
-    if (second == SDX_ML_SECOND_NEGATIVE) sdx_ml_post_apply(post, scores, 2);
+    scores[0] = complement ? 1 - s : -s;
+    sdx_ml_post_apply(post, scores, 2);
     return 2;
 }
 

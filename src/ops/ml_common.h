@@ -20,11 +20,11 @@ SDX_MUST_CHECK enum sdx_status
 sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node, enum sdx_ml_post *out);
 /* In place on the n scores of one row. */
 void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n);
-/* How the score of one class becomes two. */
+/* How the score of one class becomes two, to which the post transform is applied then. */
 enum sdx_ml_second {
-    SDX_ML_SECOND_NONE,       /* it stays one */
+    SDX_ML_SECOND_NONE,       /* it stays one, and only PROBIT changes it */
     SDX_ML_SECOND_COMPLEMENT, /* 1 - s, s */
-    SDX_ML_SECOND_NEGATIVE    /* -s, s, then the post transform */
+    SDX_ML_SECOND_NEGATIVE    /* -s, s; PROBIT: 1 - s, s */
 };
 /* scores[0] becomes one or two; returns how many. */
 int64_t sdx_ml_post_binary(enum sdx_ml_post post, enum sdx_ml_second second, double *scores);

@@ -190,10 +190,13 @@ static enum sdx_status set_values(struct sdx_prepare *px, struct mapper *p,
     for (int64_t i = 0; i <= values->count; i++) {
         bool last = i == values->count;
         if (sdx_dtype_is_float(dtype)) {
-            double v = last             ? (other ? sdx_load_f64(dtype, other->data, 0)
-                                                 : sdx_ir_attr_float(px->node, "default_float", -0.0f))
-                       : values->floats ? values->floats[i]
-                                        : sdx_load_f64(dtype, values->tensor->data, i);
+            double v = values->floats && !last ? values->floats[i] : 0;
+            if (last && other)
+                v = sdx_load_f64(dtype, other->data, 0);
+            else if (last)
+                v = sdx_ir_attr_float(px->node, "default_float", -0.0f);
+            else if (!values->floats)
+                v = sdx_load_f64(dtype, values->tensor->data, i);
             sdx_store_f64(dtype, p->values, i, v);
         } else {
             int64_t v = last           ? (other ? sdx_load_i64(dtype, other->data, 0)

@@ -142,13 +142,13 @@ static enum sdx_status prepare_imputer(struct sdx_prepare *px)
 
 static double norm_of(const struct scale *p, const struct sdx_tensor *x, int64_t row)
 {
-    double norm = 0;
+    double norm = p->norm == NORM_MAX ? -INFINITY : 0;
     for (int64_t j = 0; j < p->columns; j++) {
-        double v = fabs((double)real_at(x, row * p->columns + j));
+        double v = real_at(x, row * p->columns + j);
         if (p->norm == NORM_MAX)
-            norm = v > norm ? v : norm;
+            norm = v > norm ? v : norm; /* the standard's max(X), not of absolute values */
         else
-            norm += p->norm == NORM_L1 ? v : v * v;
+            norm += p->norm == NORM_L1 ? fabs(v) : v * v;
     }
     return p->norm == NORM_L2 ? sqrt(norm) : norm;
 }

@@ -303,8 +303,7 @@ static int64_t classifier_columns(const struct sdx_ir_node *node)
     if (!sdx_ir_attr_floats(node, "rho", &rho)) rho = 0;
     if (!sdx_ir_attr_floats(node, "prob_a", &prob)) prob = 0;
     int64_t scores = vectors == 0 || prob > 0 ? classes : classes * (classes - 1) / 2;
-    bool probit = sdx_str_is(sdx_ir_attr_str(node, "post_transform", "NONE"), "PROBIT");
-    return scores == 1 && rho == 1 && labels == 2 && !probit ? 2 : scores;
+    return scores == 1 && rho == 1 && labels == 2 ? 2 : scores;
 }
 
 static enum sdx_status read_classifier(struct sdx_prepare *px, struct svm *p)

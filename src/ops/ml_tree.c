@@ -64,8 +64,9 @@ static void put(struct sdx_tensor *t, int64_t i, double value)
         ((float *)t->data)[i] = (float)value;
 }
 
-/* Scores and label index of one row. One class with weights is the positive one of two; its score
- * counts from 1/2 when all weights are positive (a probability), otherwise from 0. */
+/* Scores and label index of one row. One class with weights decides between two: its score counts
+ * from 1/2 when all weights are positive (a probability), otherwise from 0. Where that is the first
+ * class, its score is that of the second label, and the first label's is made from it. */
 static int64_t classify(const struct trees *p, double *sum)
 {
     if (p->only_class < 0) {
@@ -75,11 +76,14 @@ static int64_t classify(const struct trees *p, double *sum)
         sdx_ml_post_apply(p->post, sum, p->targets);
         return best;
     }
-    double score = sum[p->only_class];
-    bool positive = score > (p->all_positive ? 0.5 : 0);
-    sum[0] = score;
-    enum sdx_ml_second second = p->all_positive ? SDX_ML_SECOND_COMPLEMENT : SDX_ML_SECOND_NEGATIVE;
-    sdx_ml_post_binary(p->post, second, sum);
+    bool positive = sum[p->only_class] > (p->all_positive ? 0.5 : 0);
+    if (p->only_class == 1)
+        sdx_ml_post_apply(p->post, sum, 2);
+    else
+        sdx_ml_post_binary(p->post,
+                           p->all_positive && p->post == SDX_ML_NONE ? SDX_ML_SECOND_COMPLEMENT
+                                                                     : SDX_ML_SECOND_NEGATIVE,
+                           sum);
     return p->labels == 2 ? positive : -1 - (int64_t)positive;
 }
 
@@ -242,7 +246,7 @@ static enum sdx_status set_base(struct sdx_prepare *px, struct trees *p)
     p->base = sdx_prepare_alloc(px, (size_t)p->targets * sizeof *p->base);
     if (!p->base) return px->cx->error.status;
     for (int64_t t = 0; t < p->targets; t++)
-        p->base[t] = base[count == 1 ? 0 : t];
+        p->base[t] = count > 1 ? base[t] : p->only_class < 0 || p->only_class == t ? base[0] : 0;
     return SDX_OK;
 }
 
@@ -308,8 +312,7 @@ static bool is_binary(const struct sdx_ir_node *node, int64_t labels)
 static int64_t classifier_columns(const struct sdx_ir_node *node)
 {
     struct sdx_ml_labels labels = sdx_ml_labels_of(node, label_ints, label_strings);
-    if (!is_binary(node, labels.count)) return labels.count;
-    return sdx_str_is(sdx_ir_attr_str(node, "post_transform", "NONE"), "PROBIT") ? 1 : 2;
+    return is_binary(node, labels.count) ? 2 : labels.count;
 }
 
 static enum sdx_status prepare_classifier(struct sdx_prepare *px)

@@ -3,6 +3,7 @@
  * in NumPy. */
 #include "ops/scan.h"
 
+#include "kernels/vec.h"
 #include "ops/loops.h"
 #include "tensor/convert.h"
 
@@ -53,30 +54,75 @@ static enum sdx_status add_scan(struct sdx_prepare *px, const char *kernel, stru
 
 /* ---- ArgMax, ArgMin ---- */
 
+enum { TILE = 256 };
+
+/* Neighbouring columns are walked together; what beats the best so far takes its place. */
 #define ARG(suffix, T)                                                                             \
+    static int64_t arg_tile_##suffix(const struct scan *s, const T *x, int64_t *y, int64_t n)      \
+    {                                                                                              \
+        T best[TILE];                                                                              \
+        int32_t place[TILE] = {0};                                                                 \
+        int64_t length = s->length, first = s->last ? length - 1 : 0, turn = s->last ? -1 : 1;     \
+        memcpy(best, x + first * s->inner, (size_t)n * sizeof(T));                                 \
+        for (int64_t k = 1; k < length; k++) {                                                     \
+            const T *row = x + (first + turn * k) * s->inner;                                      \
+            for (int64_t j = 0; j < n; j++) {                                                      \
+                T v = row[j], b = best[j];                                                         \
+                bool wins = (s->is_min ? v < b : v > b) || (v != v && b == b);                     \
+                best[j] = wins ? v : b;                                                            \
+                place[j] = wins ? (int32_t)k : place[j];                                           \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            y[j] = first + turn * place[j];                                                        \
+        return n;                                                                                  \
+    }                                                                                              \
+    static int64_t arg_one_##suffix(const struct scan *s, const T *x, int64_t *y)                  \
+    {                                                                                              \
+        int64_t step = s->inner, last = s->length - 1, best = s->last ? last : 0;                  \
+        T b = x[best * step];                                                                      \
+        for (int64_t k = 1; k <= last && b == b; k++) {                                            \
+            int64_t at = s->last ? last - k : k;                                                   \
+            T v = x[at * step];                                                                    \
+            if ((s->is_min ? v < b : v > b) || v != v) {                                           \
+                b = v;                                                                             \
+                best = at;                                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        *y = best;                                                                                 \
+        return 1;                                                                                  \
+    }                                                                                              \
     static void arg_##suffix(const struct scan *s, const void *from, void *to, int64_t begin,      \
                              int64_t end)                                                          \
     {                                                                                              \
-        int64_t *y = to;                                                                           \
-        for (int64_t item = begin; item < end; item++) {                                           \
-            int64_t step = s->inner, best = s->last ? s->length - 1 : 0;                           \
-            const T *x = (const T *)from + (item / step) * s->length * step + item % step;         \
-            T value = x[best * step];                                                              \
-            for (int64_t k = 1; k < s->length && value == value; k++) {                            \
-                int64_t at = s->last ? s->length - 1 - k : k;                                      \
-                T v = x[at * step];                                                                \
-                if ((s->is_min ? v < value : v > value) || v != v) {                               \
-                    value = v;                                                                     \
-                    best = at;                                                                     \
-                }                                                                                  \
-            }                                                                                      \
-            y[item] = best;                                                                        \
+        for (int64_t at = begin; at < end;) {                                                      \
+            int64_t column = at % s->inner, n = s->inner - column, *y = (int64_t *)to + at;        \
+            const T *x = (const T *)from + (at / s->inner) * s->length * s->inner + column;        \
+            n = n < end - at ? n : end - at;                                                       \
+            at += n < 16 ? arg_one_##suffix(s, x, y)                                               \
+                         : arg_tile_##suffix(s, x, y, n < TILE ? n : TILE);                        \
         }                                                                                          \
     }
 #define ARG_INT(op, s, T) ARG(s, T)
 ARG(f32, float)
 ARG(f64, double)
 SDX_LOOP_INTS(ARG_INT, arg)
+
+/* Rows of floats: the extreme first, then where it is. */
+static void arg_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,
+                         int64_t end)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)from + row * s->length;
+        float best = s->is_min ? vec->f32_reduce_min(x, (size_t)s->length)
+                               : vec->f32_reduce_max(x, (size_t)s->length);
+        int64_t at = s->last ? s->length - 1 : 0, turn = s->last ? -1 : 1;
+        while (best == best ? x[at] != best : x[at] == x[at])
+            at += turn;
+        ((int64_t *)to)[row] = at;
+    }
+}
 
 enum sdx_status sdx_arg_prepare(struct sdx_prepare *px)
 {
@@ -89,9 +135,13 @@ enum sdx_status sdx_arg_prepare(struct sdx_prepare *px)
     if (s->length == 0 && px->out[0]->count)
         return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: the axis has no elements",
                         SDX_STR_ARG(px->node->op_type));
+    if (s->length > INT32_MAX)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: an axis of %lld elements",
+                        SDX_STR_ARG(px->node->op_type), (long long)s->length);
     s->is_min = sdx_str_is(px->node->op_type, "ArgMin");
     s->last = sdx_ir_attr_int(px->node, "select_last_index", 0) != 0;
     s->run = fns[px->in[0]->dtype];
+    if (px->in[0]->dtype == SDX_F32 && s->inner == 1) s->run = arg_rows_f32;
     return add_scan(px, s->is_min ? "argmin" : "argmax", s);
 }
 

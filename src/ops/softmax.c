@@ -180,7 +180,8 @@ static enum sdx_status infer_softmax(struct sdx_infer *ix)
 {
     int rank = sdx_infer_rank(ix, 0), axis = 0;
     int64_t given = sdx_ir_attr_int(ix->node, "axis", ix->opset < 13 ? 1 : -1);
-    if (rank > 0 && !(ix->opset < 11 && given == rank)) SDX_TRY(sdx_infer_axis(ix, given, rank, &axis));
+    if (rank > 0 && !(ix->opset < 11 && given == rank))
+        SDX_TRY(sdx_infer_axis(ix, given, rank, &axis));
     return sdx_infer_same(ix);
 }
 

@@ -90,7 +90,8 @@ static enum sdx_status where_ints(struct sdx_infer *ix)
 {
     const struct sdx_tensor *c = ix->shapes_only ? NULL : sdx_infer_value(ix, 0);
     struct sdx_ints a, b;
-    if (!c || c->dtype != SDX_BOOL || !sdx_infer_ints_to_pass(ix, 1, &a) || !sdx_infer_ints_to_pass(ix, 2, &b))
+    if (!c || c->dtype != SDX_BOOL || !sdx_infer_ints_to_pass(ix, 1, &a) ||
+        !sdx_infer_ints_to_pass(ix, 2, &b))
         return SDX_OK;
     int64_t count = c->count > a.count ? c->count : a.count;
     count = b.count > count ? b.count : count;

@@ -39,6 +39,11 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     }
     size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
     enum sdx_status status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
+    if (status == SDX_RUN_FAILED) { /* the run says so, if it comes here: a branch may not */
+        sdx_context_clear(cx);
+        *folded = false;
+        return SDX_OK;
+    }
     if (status != SDX_OK)
         return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
                               SDX_STR_ARG(node->op_type));

@@ -3,7 +3,8 @@
  * (training_info, configuration, device_configurations) is kept as unknown fields. */
 #include "proto/messages.h"
 
-static const struct sdx_message pair, dimension, type, value_info, attribute, node, graph, opset;
+static const struct sdx_message pair, dimension, type_message, value_info, attribute, node,
+    graph_message, opset;
 
 static const struct sdx_field pair_fields[] = {
     [1] = SDX_FIELD(TEXT, sdx_onnx_pair, key, key),
@@ -73,14 +74,14 @@ static const struct sdx_message type_tensor =
     SDX_MESSAGE("TypeProto.Tensor", sdx_onnx_type, unknown_inner, type_tensor_fields);
 
 static const struct sdx_field type_elem_fields[] = {
-    [1] = SDX_FIELD_PTR(sdx_onnx_type, elem_type, elem, type),
+    [1] = SDX_FIELD_PTR(sdx_onnx_type, elem_type, elem, type_message),
 };
 static const struct sdx_message type_elem =
     SDX_MESSAGE("TypeProto.Sequence", sdx_onnx_type, unknown_inner, type_elem_fields);
 
 static const struct sdx_field type_map_fields[] = {
     [1] = SDX_FIELD_HAS(I32, sdx_onnx_type, key_type, elem_type, has_elem_type),
-    [2] = SDX_FIELD_PTR(sdx_onnx_type, value_type, elem, type),
+    [2] = SDX_FIELD_PTR(sdx_onnx_type, value_type, elem, type_message),
 };
 static const struct sdx_message type_map =
     SDX_MESSAGE("TypeProto.Map", sdx_onnx_type, unknown_inner, type_map_fields);
@@ -101,12 +102,12 @@ static const struct sdx_field type_fields[] = {
     [8] = SDX_FIELD_PART_WHICH(sdx_onnx_type, sparse_tensor_type, SDX_TYPE_SPARSE, type_tensor),
     [9] = SDX_FIELD_PART_WHICH(sdx_onnx_type, optional_type, SDX_TYPE_OPTIONAL, type_elem),
 };
-static const struct sdx_message type =
+static const struct sdx_message type_message =
     SDX_MESSAGE("TypeProto", sdx_onnx_type, unknown, type_fields);
 
 static const struct sdx_field value_info_fields[] = {
     [1] = SDX_FIELD(TEXT, sdx_onnx_value_info, name, name),
-    [2] = SDX_FIELD_PTR(sdx_onnx_value_info, type, type, type),
+    [2] = SDX_FIELD_PTR(sdx_onnx_value_info, type, type, type_message),
     [3] = SDX_FIELD(TEXT, sdx_onnx_value_info, doc_string, doc),
     [4] = SDX_FIELD_MANY(sdx_onnx_value_info, metadata_props, metadata.at, metadata.count, pair),
 };
@@ -121,15 +122,15 @@ static const struct sdx_field attribute_fields[] = {
     [3] = SDX_FIELD_HAS(I64, sdx_onnx_attr, i, i, has_i),
     [4] = SDX_FIELD_HAS(BYTES, sdx_onnx_attr, s, s, has_s),
     [5] = SDX_FIELD_PTR(sdx_onnx_attr, t, t, sdx_message_tensor),
-    [6] = SDX_FIELD_PTR(sdx_onnx_attr, g, g, graph),
+    [6] = SDX_FIELD_PTR(sdx_onnx_attr, g, g, graph_message),
     [7] = SDX_FIELD_LIST(F32S, sdx_onnx_attr, floats, floats, count_floats),
     [8] = SDX_FIELD_LIST(I64S, sdx_onnx_attr, ints, ints.at, ints.count),
     [9] = SDX_FIELD_LIST(BYTESS, sdx_onnx_attr, strings, strings.at, strings.count),
     [10] = SDX_FIELD_MANY(sdx_onnx_attr, tensors, tensors.at, tensors.count, sdx_message_tensor),
-    [11] = SDX_FIELD_MANY(sdx_onnx_attr, graphs, graphs, count_graphs, graph),
+    [11] = SDX_FIELD_MANY(sdx_onnx_attr, graphs, graphs, count_graphs, graph_message),
     [13] = SDX_FIELD(TEXT, sdx_onnx_attr, doc_string, doc),
-    [14] = SDX_FIELD_PTR(sdx_onnx_attr, tp, tp, type),
-    [15] = SDX_FIELD_MANY(sdx_onnx_attr, type_protos, types, count_types, type),
+    [14] = SDX_FIELD_PTR(sdx_onnx_attr, tp, tp, type_message),
+    [15] = SDX_FIELD_MANY(sdx_onnx_attr, type_protos, types, count_types, type_message),
     [20] = SDX_FIELD_HAS(I32, sdx_onnx_attr, type, type, has_type),
     [21] = SDX_FIELD(TEXT, sdx_onnx_attr, ref_attr_name, ref),
     [22] = SDX_FIELD_PTR(sdx_onnx_attr, sparse_tensor, sparse, sdx_message_sparse),
@@ -174,7 +175,7 @@ static const struct sdx_field graph_fields[] = {
                           sparse_initializers.count, sdx_message_sparse),
     [16] = SDX_FIELD_MANY(sdx_onnx_graph, metadata_props, metadata.at, metadata.count, pair),
 };
-static const struct sdx_message graph =
+static const struct sdx_message graph_message =
     SDX_MESSAGE("GraphProto", sdx_onnx_graph, unknown, graph_fields);
 
 /* ---- models ---- */
@@ -210,7 +211,7 @@ static const struct sdx_field model_fields[] = {
     [4] = SDX_FIELD(TEXT, sdx_onnx_model, domain, domain),
     [5] = SDX_FIELD_HAS(I64, sdx_onnx_model, model_version, model_version, has_model_version),
     [6] = SDX_FIELD(TEXT, sdx_onnx_model, doc_string, doc),
-    [7] = SDX_FIELD_PTR(sdx_onnx_model, graph, graph, graph),
+    [7] = SDX_FIELD_PTR(sdx_onnx_model, graph, graph, graph_message),
     [8] = SDX_FIELD_MANY(sdx_onnx_model, opset_import, opsets.at, opsets.count, opset),
     [14] = SDX_FIELD_MANY(sdx_onnx_model, metadata_props, metadata.at, metadata.count, pair),
     [25] = SDX_FIELD_MANY(sdx_onnx_model, functions, functions, count_functions, function),

@@ -31,42 +31,60 @@ static double bytes_of(struct sdx_tensor *const *tensors, int count)
     return sum;
 }
 
-/* Work of a node by its cost function; steps that conversions add count nothing. */
-static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
-                       const struct sdx_step *step)
+/* A node's work is that of its step with the most parts; conversions and packing count nothing. */
+static bool is_main_step(const struct sdx_step_list *list, int32_t i)
 {
-    const struct sdx_ir_node *node = &r->g->nodes[step->node];
-    if (step->count_in != node->count_inputs || step->count_out != node->count_outputs) return 0;
-    struct sdx_type *types =
-        sdx_arena_array(&s->arena, (size_t)(step->count_in + step->count_out) + 1, sizeof *types);
-    const struct sdx_type **in = sdx_arena_array(&s->arena, (size_t)step->count_in + 1, sizeof *in);
+    const struct sdx_step *steps = list->steps;
+    for (int32_t k = i - 1; k >= 0 && steps[k].node == steps[i].node; k--)
+        if (steps[k].parts >= steps[i].parts) return false;
+    for (int32_t k = i + 1; k < list->count && steps[k].node == steps[i].node; k++)
+        if (steps[k].parts > steps[i].parts) return false;
+    return true;
+}
+
+/* Type of a value of the graph; false: not known. */
+static bool type_of(const struct sdx_runner *r, int32_t value, struct sdx_type *type)
+{
+    const struct sdx_tensor *t = value < 0 ? NULL : r->slots[value].tensor;
+    if (!t) return false;
+    *type = (struct sdx_type){.kind = t->kind,
+                              .dtype = t->dtype,
+                              .has_shape = t->kind == SDX_KIND_TENSOR && (t->dims || !t->rank),
+                              .rank = t->rank,
+                              .dims = t->dims};
+    return true;
+}
+
+/* Work of a node by its cost function. */
+static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
+                       const struct sdx_ir_node *node)
+{
+    size_t count = (size_t)node->count_inputs + (size_t)node->count_outputs;
+    struct sdx_type *types = sdx_arena_array(&s->arena, count + 1, sizeof *types);
+    const struct sdx_type **in =
+        sdx_arena_array(&s->arena, (size_t)node->count_inputs + 1, sizeof *in);
     if (!types || !in) return 0;
-    struct sdx_type *out = types + step->count_in;
-    for (int i = 0; i < step->count_in + step->count_out; i++) {
-        const struct sdx_tensor *t =
-            i < step->count_in ? step->in[i] : step->out[i - step->count_in];
-        if (!t) continue;
-        types[i] = (struct sdx_type){.kind = t->kind,
-                                     .dtype = t->dtype,
-                                     .has_shape = t->kind == SDX_KIND_TENSOR,
-                                     .rank = t->rank,
-                                     .dims = t->dims};
-        if (i < step->count_in) in[i] = &types[i];
+    struct sdx_type *out = types + node->count_inputs;
+    for (int32_t i = 0; i < node->count_inputs; i++) {
+        if (node->inputs[i] >= 0 && !type_of(r, node->inputs[i], &types[i])) return 0;
+        in[i] = node->inputs[i] >= 0 ? &types[i] : NULL;
     }
+    for (int32_t k = 0; k < node->count_outputs; k++)
+        if (!type_of(r, node->outputs[k], &out[k]) && k == 0) return 0;
     struct sdx_cost cost = {0};
     struct sdx_infer ix = {.cx = r->shared->cx,
                            .arena = &s->arena,
                            .ir = r->shared->ir,
                            .node = node,
                            .opset = node->opset,
-                           .count_in = step->count_in,
-                           .count_out = step->count_out,
+                           .count_in = node->count_inputs,
+                           .count_out = node->count_outputs,
                            .in = in,
                            .out = out};
-    if (node->op->cost)
+    if (node->op->cost && out[0].has_shape)
         node->op->cost(&ix, &cost);
-    else if (step->count_out && step->out[0])
-        cost.flops = (double)step->out[0]->count;
+    else if (out[0].has_shape)
+        cost.flops = (double)r->slots[node->outputs[0]].tensor->count;
     return cost.flops > 2 * cost.macs ? cost.flops : 2 * cost.macs;
 }
 
@@ -99,7 +117,7 @@ enum sdx_status sdx_profile_add_segment(struct sdx_profile *profile, struct sdx_
             .kernel = step->kernel,
             .shapes = sdx_arena_printf(&profile->arena, "%s -> %s", sdx_text_get(&in),
                                        sdx_text_get(&out)),
-            .flops = flops_of(r, s, step),
+            .flops = is_main_step(&s->list, i) ? flops_of(r, s, node) : 0,
             .bytes = bytes_of(step->in, step->count_in) + bytes_of(step->out, step->count_out),
         };
         sdx_text_deinit(&in);

@@ -18,7 +18,7 @@ struct sdx_session {
     struct sdx_runner runner;
     struct sdx_profile profile;
     const struct sdx_tensor **feeds; /* room for one a graph input */
-    struct sdx_tensor **scalars; /* of feeds: views of arrays of one element as scalars */
+    struct sdx_tensor **scalars;     /* of feeds: views of arrays of one element as scalars */
     struct sdx_tensor **results;
     bool *wanted;
     struct sdx_map input_index, output_index;

@@ -72,7 +72,13 @@ int64_t random_int(int64_t lo, int64_t hi)
     return lo + (int64_t)(random_bits() % (uint64_t)(hi - lo + 1));
 }
 
-/* ---- guarded buffers ---- */
+/* ---- guarded buffers; AddressSanitizer finds reads of the guards too ---- */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, size)   (void)(at)
+#define ASAN_UNPOISON_MEMORY_REGION(at, size) (void)(at)
+#endif
 enum { GUARD = 64, MOST_BUFFERS = 4096 };
 static struct {
     unsigned char *base;
@@ -92,12 +98,15 @@ void *guarded(size_t n, size_t offset)
     buffers[buffer_count].base = base;
     buffers[buffer_count].offset = GUARD + offset;
     buffers[buffer_count++].size = n;
+    ASAN_POISON_MEMORY_REGION(base, GUARD + offset);
+    ASAN_POISON_MEMORY_REGION(base + GUARD + offset + n, size - GUARD - offset - n);
     return base + GUARD + offset;
 }
 bool guards_intact(void)
 {
     for (int b = 0; b < buffer_count; b++) {
         const unsigned char *from = buffers[b].base + buffers[b].offset;
+        ASAN_UNPOISON_MEMORY_REGION(buffers[b].base, buffers[b].offset + buffers[b].size + GUARD);
         for (size_t i = 0; i < GUARD; i++)
             if (from[-(ptrdiff_t)i - 1] != 0xa5 || from[buffers[b].size + i] != 0xa5)
                 return expect(false, "wrote outside its output of %zu bytes", buffers[b].size);
@@ -106,8 +115,10 @@ bool guards_intact(void)
 }
 void guards_release(void)
 {
-    for (int b = 0; b < buffer_count; b++)
+    for (int b = 0; b < buffer_count; b++) {
+        ASAN_UNPOISON_MEMORY_REGION(buffers[b].base, buffers[b].offset + buffers[b].size + GUARD);
         free(buffers[b].base);
+    }
     buffer_count = 0;
 }
 

@@ -59,7 +59,7 @@ def check(lib, sources, folder):
 
 def data_models(*patterns):
     """Models of the test data; a skip that says so when there are none."""
-    root = Path(os.environ.get("SDX_DATA", "/opt/sdxdata"))
+    root = Path(os.environ.get("SDX_DATA", Path(__file__).resolve().parents[2] / "build/data"))
     models = [p for pattern in patterns for p in sorted(root.glob(pattern)) if p.stat().st_size <= LARGEST]
     if not models:
         pytest.skip(f"no models at {root} (SDX_DATA)")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Test data that is not part of the repository: $SDX_DATA, or /opt/sdxdata. Tests that need it are
+ * Test data that is not part of the repository: $SDX_DATA, or build/data
+ * (made by scripts/test). Tests that need it are
  * skipped, and say so, where it is absent. */
 #ifndef SDX_TESTS_DATA_H
 #define SDX_TESTS_DATA_H
@@ -13,7 +14,7 @@
 static inline const char *data_root(void)
 {
     const char *root = getenv("SDX_DATA");
-    return root ? root : "/opt/sdxdata";
+    return root ? root : "build/data";
 }
 
 /* Path of `relative` there; NULL (after a line that says so) when it does not exist. */

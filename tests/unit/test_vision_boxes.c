@@ -76,6 +76,9 @@ static void test_heads(void **state)
     assert_int_equal(sdx_head_decode(SDX_HEAD_V8, t, 2, 64, 64, 0.25, &boxes, &fault), SDX_OK);
     assert_int_equal(boxes.count, 1);
     assert_box(&boxes.items[0], 8, 17, 12, 23, 0.8f, 1);
+    /* Without the count of classes the last column is one: a score of 9 is none. */
+    assert_int_equal(sdx_head_decode(SDX_HEAD_V8, t, 0, 64, 64, 0.25, &boxes, &fault),
+                     SDX_NOT_SUPPORTED);
     sdx_tensor_destroy(t);
     /* nms: corners, score, class. */
     static const float nms[] = {1, 2, 3, 4, 0.6f, 5, 0, 0, 0, 0, 0, 0};

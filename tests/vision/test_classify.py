@@ -11,7 +11,7 @@ def digits(root):
 
 
 def test_reads_every_scan(sardonyx, digits):
-    scans = [digits / "scans" / f"{i}.png" for i in range(10)]
+    scans = [digits / f"{i}.png" for i in range(10)]
     images = sardonyx("classify", digits / "digits.onnx", *scans, "--json").json["images"]
     assert [i["top"][0]["name"] for i in images] == [str(i) for i in range(10)]
     assert all(i["top"][0]["score"] > 0.5 and len(i["top"]) == 5 for i in images)
@@ -21,18 +21,18 @@ def test_reads_every_scan(sardonyx, digits):
 
 def test_labels_file(sardonyx, digits, tmp_path):
     (tmp_path / "names.txt").write_text("zero\none\ntwo\nthree\n")
-    result = sardonyx("classify", digits / "digits.onnx", digits / "scans/3.png", digits / "scans/7.png",
+    result = sardonyx("classify", digits / "digits.onnx", digits / "3.png", digits / "7.png",
                       "--labels", tmp_path / "names.txt", "--json").json
     assert [i["top"][0]["name"] for i in result["images"]] == ["three", "7"]
-    assert sardonyx("classify", digits / "digits.onnx", digits / "scans/3.png", "--labels", "none.txt",
+    assert sardonyx("classify", digits / "digits.onnx", digits / "3.png", "--labels", "none.txt",
                     code=1).err == "sardonyx: none.txt: No such file or directory\n"
 
 
 def test_a_bad_picture_does_not_stop_the_rest(sardonyx, digits, tmp_path):
-    (tmp_path / "bad.png").write_bytes((digits / "scans/1.png").read_bytes()[:40])
+    (tmp_path / "bad.png").write_bytes((digits / "1.png").read_bytes()[:40])
     shutil.copy(digits / "README.md", tmp_path / "text.jpg")
     result = sardonyx("classify", digits / "digits.onnx", tmp_path / "bad.png", tmp_path / "text.jpg",
-                      digits / "scans/1.png", "--json", code=1)
+                      digits / "1.png", "--json", code=1)
     images = result.json["images"]
     assert "error" in images[0] and "not a PNG" in images[1]["error"]
     assert images[2]["top"][0]["label"] == 1
@@ -52,7 +52,7 @@ def with_metadata(digits, path, **pairs):
 
 
 def test_names_that_ultralytics_writes(sardonyx, digits, tmp_path):
-    scans = [digits / "scans" / f"{i}.png" for i in (1, 2, 3)]
+    scans = [digits / f"{i}.png" for i in (1, 2, 3)]
     for names, expected in (("{0: 'a', 1: \"driver's\", 2: 'it\\'s', 10: 'z'}", ["driver's", "it's", "3"]),
                             ("['a', 'b', 'c', 'd']", ["b", "c", "d"]), ("{'1': 'one'}", ["one", "2", "3"]),
                             ("{}", ["1", "2", "3"])):
@@ -65,7 +65,7 @@ def test_names_that_ultralytics_writes(sardonyx, digits, tmp_path):
 
 
 def test_preprocessing_by_metadata(sardonyx, digits, tmp_path):
-    scan = digits / "scans" / "4.png"
+    scan = digits / "4.png"
     score = lambda **pairs: sardonyx("classify", with_metadata(digits, tmp_path / "m.onnx", **pairs), scan,
                                      "--json").json["images"][0]["top"][0]["score"]
     plain = score()
@@ -86,6 +86,6 @@ def test_a_model_that_takes_no_picture(sardonyx, root, tmp_path):
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x")], [value("y")])
     onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]),
               str(tmp_path / "m.onnx"))
-    scan = root / "examples/digits/scans/1.png"
+    scan = root / "examples/digits/1.png"
     assert "not just one picture" in sardonyx("classify", tmp_path / "m.onnx", scan, code=1).err
     assert "not just one picture" in sardonyx("detect", tmp_path / "m.onnx", scan, code=1).err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(os.environ.get("SDX_DATA", "/opt/sdxdata"))
+DATA = Path(os.environ.get("SDX_DATA", Path(__file__).resolve().parents[2] / "build/data"))
 
 
 def expected_boxes(shared, model):

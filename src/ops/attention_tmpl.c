@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of a block of query rows for one element type. Included by attention.c once a type,
  * with T (the type), SUFFIX(name), MASK_DTYPE (T's), SCORES, WEIGH, SOFTMAX and TANH defined there.
- * No include guard: it is a template. */
+ * A template: not compiled by itself. */
 
 /* Adds what masks say to the scores of query `row` against keys 0..keys-1. false: no key may be
  * seen. */
@@ -89,7 +89,7 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
     SCORES(p, b.rows, keys, q, k, scores, scratch);
     for (int64_t r = 0; r < b.rows; r++)
         SUFFIX(finish_row)
-        (p, step, &b, b.row + r, keys, scores + r * keys, qk ? qk + r * keys : NULL);
+    (p, step, &b, b.row + r, keys, scores + r * keys, qk ? qk + r * keys : NULL);
     WEIGH(p, b.rows, keys, scores, v, y, scratch);
     return SDX_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The time steps of RNN, GRU and LSTM for one element type. Included by rnn.c once a type, with T
  * (the type), SUFFIX(name), ACTIVATE(act, x, n), MULTIPLY(...) and ADD_PRODUCT(...) defined there.
- * No include guard: it is a template. */
+ * A template: not compiled by itself. */
 
 /* One part: `rows` batch entries of one direction, all in scratch. */
 struct SUFFIX(cell) {
@@ -50,7 +50,7 @@ static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct
         h[j] = c[j];
     }
     SUFFIX(gate)(p, direction, 0, o, n);
-    SUFFIX(gate)(p, direction, 2, h, n);
+    ACTIVATE(&p->acts[direction * p->acts_a_direction + 2], h, n); /* no clip, as ONNX Runtime */
     for (int64_t j = 0; j < n; j++)
         h[j] *= o[j];
 }

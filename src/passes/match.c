@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Recognising patterns. */
+#include "passes/match.h"
+
+#include <math.h>
+
+#include "tensor/convert.h"
+
+struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value, const char *op)
+{
+    if (value < 0 || g->values[value].producer < 0 || g->values[value].constant) return NULL;
+    struct sdx_ir_node *node = &g->nodes[g->values[value].producer];
+    bool fits = !node->is_dead && node->domain.len == 0 && sdx_str_is(node->op_type, op);
+    return fits ? node : NULL;
+}
+
+const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value)
+{
+    if (value < 0 || g->values[value].flags & SDX_IR_INPUT) return NULL;
+    return g->values[value].constant;
+}
+
+bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, value);
+    if (!t || t->kind != SDX_KIND_TENSOR || t->count != 1 || !t->data) return false;
+    *scalar = sdx_load_f64(t->dtype, t->data, 0);
+    return true;
+}
+
+bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const char *op,
+                           int32_t *rest, double *scalar)
+{
+    const struct sdx_ir_node *node = sdx_match_maker(g, value, op);
+    if (!node || node->count_inputs != 2) return false;
+    bool commutes = sdx_str_is(node->op_type, "Mul") || sdx_str_is(node->op_type, "Add");
+    for (int i = 1; i >= (commutes ? 0 : 1); i--) {
+        if (!sdx_match_scalar(g, node->inputs[i], scalar)) continue;
+        *rest = node->inputs[1 - i];
+        return *rest >= 0;
+    }
+    return false;
+}
+
+bool sdx_match_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-4 * fabs(b);
+}
+
+bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)
+{
+    const struct sdx_type *x = &g->values[a].type, *y = &g->values[b].type;
+    if (x->kind != SDX_KIND_TENSOR || y->kind != SDX_KIND_TENSOR || x->dtype != y->dtype ||
+        !x->has_shape || !y->has_shape || x->rank != y->rank)
+        return false;
+    for (int d = 0; d < x->rank; d++)
+        if (x->dims[d] == -1 || x->dims[d] != y->dims[d]) return false;
+    return true;
+}
+
+enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
+                                 struct sdx_ir_node *node, const char *op, int64_t opset,
+                                 int32_t input, int room_attrs)
+{
+    int32_t *inputs = sdx_arena_alloc(ir->arena, sizeof *inputs);
+    struct sdx_ir_attr *attrs = sdx_arena_array(ir->arena, (size_t)room_attrs + 1, sizeof *attrs);
+    if (!inputs || !attrs) return SDX_FAIL_MEMORY(cx);
+    inputs[0] = input;
+    node->inputs = inputs;
+    node->count_inputs = 1;
+    node->attrs = attrs;
+    node->count_attrs = 0;
+    node->domain = SDX_STR("");
+    node->op_type = sdx_str(op);
+    node->opset = opset;
+    node->op = sdx_op_find(node->domain, node->op_type, opset);
+    SDX_ASSERT(node->op);
+    return SDX_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What passes use to recognise patterns of nodes. Values are indices of one graph; -1 never
+ * matches. */
+#ifndef SDX_PASSES_MATCH_H
+#define SDX_PASSES_MATCH_H
+
+#include "ops/op.h"
+
+/* The living node of the standard's domain with this type that makes `value`, or NULL. */
+struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value, const char *op);
+/* `value` is made by a node of two inputs, one of which makes *scalar (a constant of one element);
+ * the other is *rest. For operators that do not commute the constant must be input 1. */
+bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const char *op,
+                           int32_t *rest, double *scalar);
+/* Is it a constant of one element? */
+bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar);
+/* A constant that no caller can override, or NULL. */
+const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value);
+/* Within 1e-4 relative: exporters write constants with few digits. */
+bool sdx_match_near(double a, double b);
+/* Do two values have the same element type and shape for certain? */
+bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
+/* The node becomes `op`(input) of that version, without attributes; its other inputs are let go. */
+SDX_MUST_CHECK enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
+                                                struct sdx_ir_node *node, const char *op,
+                                                int64_t opset, int32_t input, int room_attrs);
+#endif

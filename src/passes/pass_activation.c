@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Composite activations, as exporters write them, become the operator that the standard has by now:
+ * x * sigmoid(x) is Swish, x * hard_sigmoid(x) is HardSwish, x/2 * (1 + erf(x / sqrt 2)) is Gelu,
+ * and so is its tanh form. Results differ in the last bits. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { OPSET_SWISH = 24, OPSET_HARD_SWISH = 14, OPSET_GELU = 20 };
+
+static const double sqrt_2 = 1.4142135623730951, sqrt_2_pi = 0.7978845608028654;
+
+/* x of x * f(x) where f is `op`; -1: it is not one. */
+static int32_t gated(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul, const char *op,
+                     struct sdx_ir_node **gate)
+{
+    for (int i = 0; i < 2; i++) {
+        *gate = sdx_match_maker(g, mul->inputs[i], op);
+        if (*gate && (*gate)->inputs[0] == mul->inputs[1 - i]) return mul->inputs[1 - i];
+    }
+    return -1;
+}
+
+/* x of 1 + erf(x / sqrt 2) */
+static int32_t erf_part(const struct sdx_ir_graph *g, int32_t value)
+{
+    int32_t erf = -1, x = -1;
+    double one = 0, c = 0;
+    if (!sdx_match_with_scalar(g, value, "Add", &erf, &one) || one != 1) return -1;
+    const struct sdx_ir_node *node = sdx_match_maker(g, erf, "Erf");
+    if (!node) return -1;
+    if (sdx_match_with_scalar(g, node->inputs[0], "Div", &x, &c))
+        return sdx_match_near(c, sqrt_2) ? x : -1;
+    if (sdx_match_with_scalar(g, node->inputs[0], "Mul", &x, &c))
+        return sdx_match_near(c, 1 / sqrt_2) ? x : -1;
+    return -1;
+}
+
+/* x of x^3: Pow(x, 3) or x * (x * x) */
+static int32_t cube(const struct sdx_ir_graph *g, int32_t value)
+{
+    int32_t x = -1;
+    double three = 0;
+    if (sdx_match_with_scalar(g, value, "Pow", &x, &three)) return three == 3 ? x : -1;
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    for (int i = 0; mul && i < 2; i++) {
+        const struct sdx_ir_node *square = sdx_match_maker(g, mul->inputs[i], "Mul");
+        x = mul->inputs[1 - i];
+        if (square && square->inputs[0] == x && square->inputs[1] == x) return x;
+    }
+    return -1;
+}
+
+/* x of 1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)) */
+static int32_t tanh_part(const struct sdx_ir_graph *g, int32_t value)
+{
+    int32_t tanh = -1, sum = -1, third = -1;
+    double one = 0, c = 0;
+    if (!sdx_match_with_scalar(g, value, "Add", &tanh, &one) || one != 1) return -1;
+    const struct sdx_ir_node *node = sdx_match_maker(g, tanh, "Tanh");
+    if (!node || !sdx_match_with_scalar(g, node->inputs[0], "Mul", &sum, &c) ||
+        !sdx_match_near(c, sqrt_2_pi))
+        return -1;
+    const struct sdx_ir_node *add = sdx_match_maker(g, sum, "Add");
+    for (int i = 0; add && i < 2; i++) {
+        if (!sdx_match_with_scalar(g, add->inputs[i], "Mul", &third, &c) ||
+            !sdx_match_near(c, 0.044715))
+            continue;
+        int32_t x = add->inputs[1 - i];
+        if (cube(g, third) == x) return x;
+    }
+    return -1;
+}
+
+/* x of a GELU whose last multiplication is `mul`: the factors x, 1/2 and the bracket in any order.
+ */
+static int32_t gelu(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul,
+                    int32_t (*bracket)(const struct sdx_ir_graph *, int32_t))
+{
+    int32_t rest = -1;
+    double half = 0;
+    for (int i = 0; i < 2; i++) {
+        int32_t a = mul->inputs[i], b = mul->inputs[1 - i];
+        int32_t x = bracket(g, a);
+        if (x >= 0 && sdx_match_with_scalar(g, b, "Mul", &rest, &half) && half == 0.5 && rest == x)
+            return x;
+        if (!sdx_match_scalar(g, a, &half) || half != 0.5) continue;
+        const struct sdx_ir_node *inner = sdx_match_maker(g, b, "Mul");
+        for (int k = 0; inner && k < 2; k++) {
+            x = bracket(g, inner->inputs[k]);
+            if (x >= 0 && x == inner->inputs[1 - k]) return x;
+        }
+    }
+    return -1;
+}
+
+static bool is_float(const struct sdx_ir_graph *g, int32_t value)
+{
+    int dtype = g->values[value].type.dtype;
+    return dtype == SDX_F32 || dtype == SDX_F16 || dtype == SDX_BF16;
+}
+
+static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
+                               const struct sdx_ir_graph *g, struct sdx_ir_node *mul, bool *changed)
+{
+    struct sdx_ir_node *gate = NULL;
+    int32_t x = gated(g, mul, "Sigmoid", &gate);
+    *changed = true;
+    if (x >= 0 && is_float(g, x)) return sdx_match_become(cx, ir, mul, "Swish", OPSET_SWISH, x, 1);
+    x = gated(g, mul, "HardSigmoid", &gate);
+    if (x >= 0 && is_float(g, x) &&
+        sdx_match_near(sdx_ir_attr_float(gate, "alpha", 0.2f), 1.0 / 6) &&
+        sdx_ir_attr_float(gate, "beta", 0.5f) == 0.5f)
+        return sdx_match_become(cx, ir, mul, "HardSwish", OPSET_HARD_SWISH, x, 1);
+    x = gelu(g, mul, erf_part);
+    if (x >= 0 && is_float(g, x)) return sdx_match_become(cx, ir, mul, "Gelu", OPSET_GELU, x, 1);
+    x = gelu(g, mul, tanh_part);
+    if (x >= 0 && is_float(g, x)) {
+        SDX_TRY(sdx_match_become(cx, ir, mul, "Gelu", OPSET_GELU, x, 1));
+        mul->attrs[mul->count_attrs++] = (struct sdx_ir_attr){
+            .name = SDX_STR("approximate"), .type = SDX_ATTR_STRING, .s = SDX_STR("tanh")};
+        return SDX_OK;
+    }
+    *changed = false;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Mul")) continue;
+            if (node->count_inputs != 2 || node->inputs[0] < 0 || node->inputs[1] < 0) continue;
+            bool did = false;
+            SDX_TRY(rewrite(cx, ir, g, node, &did));
+            *changed = *changed || did;
+        }
+    }
+    return SDX_OK;
+}
