@@ -530,10 +530,11 @@ static enum sdx_status run_tensor_scatter(struct sdx_exec *x, const struct sdx_s
     bool has_index = step->count_in > 2 && step->in[2];
     for (int64_t i = begin; i < end; i++) {
         int64_t at = has_index ? sdx_move_index(step->in[2], i / (p->prefixes / p->batch)) : 0;
-        if (at < 0 || (!p->circular && at > p->length - p->count))
+        if (!p->circular && (at < 0 || at > p->length - p->count))
             return SDX_FAIL(x->cx, SDX_RUN_FAILED,
                             "TensorScatter: write index %lld and %lld elements, the axis has %lld",
                             (long long)at, (long long)p->count, (long long)p->length);
+        if (p->length > 0) at = (at % p->length + p->length) % p->length;
         const char *src = (const char *)step->in[1]->data + (size_t)(i * p->count) * p->run;
         char *dst = (char *)step->out[0]->data + (size_t)(i * p->length) * p->run;
         for (int64_t done = 0; done < p->count;) {

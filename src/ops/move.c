@@ -120,7 +120,7 @@ void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dim
         m->block = MOVE_BLOCK / m->dims[last] / MOVE_TILE * MOVE_TILE;
         if (m->block < MOVE_TILE) m->block = MOVE_TILE;
     }
-    m->blocks = (m->dims[split] + m->block - 1) / m->block;
+    m->blocks = (m->dims[split] - 1) / m->block + 1;
     m->units = m->blocks;
     for (int i = 0; i < m->outer; i++)
         m->units *= m->dims[i];
