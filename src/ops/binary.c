@@ -159,10 +159,13 @@ PRELU(prelu, u64, uint64_t)
 #define REMAINDER(T)       (IS_MINUS_ONE(T, y) ? (T)0 : (T)(x % y))
 /* Python's sign: that of the divisor. */
 #define FLOOR_MOD(T, rest) ((rest) != 0 && ((rest) < (T)1) != (y < (T)1) ? (T)((rest) + y) : (rest))
-#define DIV(op, s, T)      SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, QUOTIENT(T)) CHECKED(op, s, T)
-#define MODC(op, s, T)     SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, REMAINDER(T)) CHECKED(op, s, T)
-#define MODP(op, s, T)                                                                             \
-    SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, FLOOR_MOD(T, REMAINDER(T))) CHECKED(op, s, T)
+#define DIV(op, s, T)      WHOLE(op, s, T, QUOTIENT(T))
+#define MODC(op, s, T)     WHOLE(op, s, T, REMAINDER(T))
+#define MODP(op, s, T)     WHOLE(op, s, T, FLOOR_MOD(T, REMAINDER(T)))
+/* The operation, and around it a look for zero divisors. */
+#define WHOLE(op, s, T, expr)                                                                      \
+    SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, expr)                                               \
+    CHECKED(op, s, T)
 #define CHECKED(op, s, T)                                                                          \
     static bool op##_##s(const void *arg, const void *const *in, const int64_t *step, void *out,   \
                          int64_t n)                                                                \
