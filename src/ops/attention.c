@@ -374,46 +374,17 @@ static void tanh_f64(double *x, int64_t n)
 
 /* ---- prepare ---- */
 
-struct rescale {
-    float factor;
-    int narrow;
-};
-
-static enum sdx_status run_rescale(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)x;
-    const struct rescale *p = step->params;
-    int64_t begin = sdx_part_begin(step->in[0]->count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(step->in[0]->count, step->parts, part + 1, 64);
-    float *to = (float *)step->out[0]->data + begin;
-    sdx_vec()->f32_affine((const float *)step->in[0]->data + begin, p->factor, 0, to,
-                          (size_t)(end - begin));
-    sdx_narrow_round(p->narrow, to, (size_t)(end - begin));
-    return SDX_OK;
-}
-
 /* Narrow types: Q and K are multiplied by the root of the scale and rounded before their product.
  */
 static enum sdx_status rescale(struct sdx_prepare *px, struct params *p, struct sdx_tensor **q,
                                struct sdx_tensor **k)
 {
-    struct rescale *r = SDX_PREPARE_NEW(px, struct rescale);
-    if (!r) return SDX_FAIL_MEMORY(px->cx);
-    r->factor = (float)sqrt(p->scale);
-    r->narrow = p->narrow;
-    sdx_narrow_round(p->narrow, &r->factor, 1);
+    float factor = (float)sqrt(p->scale);
+    sdx_narrow_round(p->narrow, &factor, 1);
     p->scale = 1;
-    struct sdx_tensor **operands[] = {q, k};
-    for (int i = 0; i < 2; i++) {
-        struct sdx_tensor *from = *operands[i];
-        struct sdx_tensor *to = sdx_prepare_temp(px, SDX_F32, from->rank, from->dims);
-        if (!to) return SDX_FAIL_MEMORY(px->cx);
-        int64_t parts = sdx_prepare_parts((double)from->count, 1 << 15, 64);
-        SDX_TRY(
-            sdx_prepare_step_on(px, "attention_scale", run_rescale, r, parts, 0, 1, &from, 1, &to));
-        *operands[i] = to;
-    }
-    return SDX_OK;
+    *q = sdx_narrow_scaled(px, factor, *q, NULL);
+    *k = sdx_narrow_scaled(px, factor, *k, NULL);
+    return *q && *k ? SDX_OK : px->cx->error.status;
 }
 
 /* The mask broadcasts to [batch, heads, queries]; its last axis may be shorter than the keys. */

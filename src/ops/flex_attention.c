@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
+#include "ops/narrow.h"
 #include "ops/product.h"
 #include "tensor/convert.h"
 
@@ -225,6 +226,21 @@ static enum sdx_status multiply(struct sdx_prepare *px, const struct sizes *s, s
     return sdx_product_prepare(px, &q);
 }
 
+/* Of narrow types the scaled operands and the scores are rounded. */
+static enum sdx_status make_scores(struct sdx_prepare *px, const struct sizes *s,
+                                   struct sdx_tensor *q, struct sdx_tensor *k, double scale,
+                                   struct sdx_tensor *scores)
+{
+    if (!px->narrow || scale < 0) return multiply(px, s, q, k, true, scale, scores);
+    float factor = sqrtf((float)scale);
+    sdx_narrow_round(px->narrow, &factor, 1);
+    q = sdx_narrow_scaled(px, factor, q, NULL);
+    k = sdx_narrow_scaled(px, factor, k, NULL);
+    if (!q || !k) return px->cx->error.status;
+    SDX_TRY(multiply(px, s, q, k, true, 1, scores));
+    return sdx_narrow_scaled(px, 1, scores, scores) ? SDX_OK : px->cx->error.status;
+}
+
 static enum sdx_status prepare_flex(struct sdx_prepare *px)
 {
     struct sdx_tensor *q = px->in[0], *k = px->in[1], *v = px->in[2], *y = px->out[0];
@@ -244,7 +260,7 @@ static enum sdx_status prepare_flex(struct sdx_prepare *px)
     const int64_t dims[] = {s.batch, s.q_heads, s.queries, s.keys};
     struct sdx_tensor *scores = sdx_prepare_temp(px, dtype, RANK, dims);
     if (!scores) return SDX_FAIL_MEMORY(px->cx);
-    SDX_TRY(multiply(px, &s, q, k, true, scale, scores));
+    SDX_TRY(make_scores(px, &s, q, k, scale, scores));
     int work = inner == SDX_F64 ? SDX_F64 : SDX_F32; /* narrow types are computed in f32 */
     scores = converted(px, scores, work);
     v = converted(px, v, work);

@@ -3,10 +3,8 @@
 #include "ops/narrow.h"
 
 #include <math.h>
-#include <stdint.h>
 
 #include "kernels/vec.h"
-#include "tensor/tensor.h"
 
 enum {
     BLOCK = 256,
@@ -60,4 +58,36 @@ void sdx_narrow_softmax(int dtype, const float *x, float *y, size_t n)
     sdx_narrow_round(dtype, &rounded, 1);
     if (isinf(rounded)) rounded = sum; /* more than f16 can hold */
     vec->f32_div(y, 1, &rounded, 0, y, n);
+}
+
+struct scaled {
+    float factor;
+    int narrow;
+};
+
+static enum sdx_status run_scaled(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct scaled *p = step->params;
+    int64_t begin = sdx_part_begin(step->in[0]->count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(step->in[0]->count, step->parts, part + 1, 64);
+    float *to = (float *)step->out[0]->data + begin;
+    sdx_vec()->f32_mul((const float *)step->in[0]->data + begin, 1, &p->factor, 0, to,
+                       (size_t)(end - begin));
+    sdx_narrow_round(p->narrow, to, (size_t)(end - begin));
+    return SDX_OK;
+}
+
+struct sdx_tensor *sdx_narrow_scaled(struct sdx_prepare *px, float factor, struct sdx_tensor *from,
+                                     struct sdx_tensor *to)
+{
+    struct scaled *p = SDX_PREPARE_NEW(px, struct scaled);
+    if (p && !to) to = sdx_prepare_temp(px, SDX_F32, from->rank, from->dims);
+    if (!p || !to) return NULL;
+    *p = (struct scaled){factor, px->narrow};
+    int64_t parts = sdx_prepare_parts((double)from->count, 1 << 15, 64);
+    return sdx_prepare_step_on(px, "narrow_scale", run_scaled, p, parts, 0, 1, &from, 1, &to) ==
+                   SDX_OK
+               ? to
+               : NULL;
 }
