@@ -6,6 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/vec.h"
+#include "ops/narrow.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
@@ -205,6 +206,8 @@ struct params {
     bool is_causal, has_past;
     double scale, softcap;
     int qk_mode;
+    int narrow; /* f16 or bf16: each result is rounded to that; 0: none is */
+    bool softmax_is_f32;
     size_t scores_size, packed_size;
 };
 
@@ -292,13 +295,22 @@ static void weigh_f32(const struct params *p, int64_t rows, int64_t keys, const 
     }
 }
 
-#define T             float
-#define MASK_DTYPE    SDX_F32
-#define SUFFIX(name)  name##_f32
-#define SCORES        scores_f32
-#define WEIGH         weigh_f32
-#define SOFTMAX(x, n) sdx_vec()->f32_softmax((x), (x), (size_t)(n))
-#define TANH(x, n)    sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
+static void softmax_f32(const struct params *p, float *x, int64_t n)
+{
+    if (!p->narrow || p->softmax_is_f32)
+        sdx_vec()->f32_softmax(x, x, (size_t)n);
+    else
+        sdx_narrow_softmax(p->narrow, x, x, (size_t)n);
+}
+
+#define T              float
+#define MASK_DTYPE     SDX_F32
+#define SUFFIX(name)   name##_f32
+#define SCORES         scores_f32
+#define WEIGH          weigh_f32
+#define SOFTMAX        softmax_f32
+#define TANH(x, n)     sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
+#define ROUND(p, x, n) sdx_narrow_round((p)->narrow, (x), (size_t)(n))
 #include "ops/attention_tmpl.c"
 #undef T
 #undef MASK_DTYPE
@@ -307,6 +319,7 @@ static void weigh_f32(const struct params *p, int64_t rows, int64_t keys, const 
 #undef WEIGH
 #undef SOFTMAX
 #undef TANH
+#undef ROUND
 
 static void scores_f64(const struct params *p, int64_t rows, int64_t keys, const double *q,
                        const double *k, double *scores, char *scratch)
@@ -323,8 +336,9 @@ static void weigh_f64(const struct params *p, int64_t rows, int64_t keys, const 
     sdx_gemm_f64(rows, p->value_size, keys, 1, scores, keys, 1, v, p->v.row, 1, 0, y, p->y_row);
 }
 
-static void softmax_f64(double *x, int64_t n)
+static void softmax_f64(const struct params *p, double *x, int64_t n)
 {
+    (void)p;
     double top = x[0], sum = 0;
     for (int64_t i = 1; i < n; i++)
         top = x[i] > top || x[i] != x[i] ? x[i] : top;
@@ -340,13 +354,14 @@ static void tanh_f64(double *x, int64_t n)
         x[i] = tanh(x[i]);
 }
 
-#define T            double
-#define MASK_DTYPE   SDX_F64
-#define SUFFIX(name) name##_f64
-#define SCORES       scores_f64
-#define WEIGH        weigh_f64
-#define SOFTMAX      softmax_f64
-#define TANH         tanh_f64
+#define T              double
+#define MASK_DTYPE     SDX_F64
+#define SUFFIX(name)   name##_f64
+#define SCORES         scores_f64
+#define WEIGH          weigh_f64
+#define SOFTMAX        softmax_f64
+#define TANH           tanh_f64
+#define ROUND(p, x, n) ((void)0)
 #include "ops/attention_tmpl.c"
 #undef T
 #undef MASK_DTYPE
@@ -355,8 +370,22 @@ static void tanh_f64(double *x, int64_t n)
 #undef WEIGH
 #undef SOFTMAX
 #undef TANH
+#undef ROUND
 
 /* ---- prepare ---- */
+
+/* Narrow types: Q and K are multiplied by the root of the scale and rounded before their product.
+ */
+static enum sdx_status rescale(struct sdx_prepare *px, struct params *p, struct sdx_tensor **q,
+                               struct sdx_tensor **k)
+{
+    float factor = (float)sqrt(p->scale);
+    sdx_narrow_round(p->narrow, &factor, 1);
+    p->scale = 1;
+    *q = sdx_narrow_scaled(px, factor, *q, NULL);
+    *k = sdx_narrow_scaled(px, factor, *k, NULL);
+    return *q && *k ? SDX_OK : px->cx->error.status;
+}
 
 /* The mask broadcasts to [batch, heads, queries]; its last axis may be shorter than the keys. */
 static enum sdx_status read_mask(struct sdx_prepare *px, struct params *p,
@@ -392,6 +421,9 @@ static enum sdx_status read_params(struct sdx_prepare *px, struct params *p)
     p->left = sdx_ir_attr_int(px->node, "left_window_size", -1);
     p->right = sdx_ir_attr_int(px->node, "right_window_size", -1);
     p->qk_mode = (int)sdx_ir_attr_int(px->node, "qk_matmul_output_mode", 0);
+    p->narrow = px->narrow;
+    int64_t precision = sdx_ir_attr_int(px->node, "softmax_precision", p->narrow);
+    p->softmax_is_f32 = precision == SDX_F32 || precision == SDX_F64;
     if (p->left < -1 || p->right < -1 || p->left > INT32_MAX || p->right > INT32_MAX)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "Attention: window sizes are %lld and %lld, expected at least -1",
@@ -486,6 +518,7 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
                         sdx_dtype_short_name(px->in[2]->dtype));
     struct sdx_tensor *out[] = {px->out[0], output(px, 3)};
     if (px->out[0]->count == 0 && (!out[1] || out[1]->count == 0)) return SDX_OK;
+    if (p->narrow && p->scale >= 0) SDX_TRY(rescale(px, p, &in[IN_Q], &in[IN_K]));
     size_t scratch = plan_blocks(p, dtype == SDX_F32);
     return sdx_prepare_step_on(px, "attention", dtype == SDX_F32 ? run_f32 : run_f64, p,
                                p->s.batch * p->s.q_heads * p->blocks, scratch, IN_COUNT, in, 2,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of a block of query rows for one element type. Included by attention.c once a type,
- * with T (the type), SUFFIX(name), MASK_DTYPE (T's), SCORES, WEIGH, SOFTMAX and TANH defined there.
+ * with T (the type), SUFFIX(name), MASK_DTYPE (T's), SCORES, WEIGH, SOFTMAX, TANH and ROUND defined there.
  * A template: not compiled by itself. */
 
 /* Adds what masks say to the scores of query `row` against keys 0..keys-1. false: no key may be
@@ -46,17 +46,23 @@ static void SUFFIX(finish_row)(const struct params *p, const struct sdx_step *st
                                const struct block *b, int64_t row, int64_t keys, T *scores, T *qk)
 {
     size_t bytes = (size_t)keys * sizeof(T);
+    ROUND(p, scores, keys);
     if (qk && p->qk_mode == 0) memcpy(qk, scores, bytes);
     if (p->softcap > 0) {
         T cap = (T)p->softcap;
+        ROUND(p, &cap, 1);
         for (int64_t j = 0; j < keys; j++)
             scores[j] /= cap;
+        ROUND(p, scores, keys);
         TANH(scores, keys);
+        ROUND(p, scores, keys);
         for (int64_t j = 0; j < keys; j++)
             scores[j] *= cap;
+        ROUND(p, scores, keys);
     }
     if (qk && p->qk_mode == 1) memcpy(qk, scores, bytes);
     bool any = SUFFIX(add_bias)(p, step, b, row, keys, scores);
+    ROUND(p, scores, keys);
     if (qk && p->qk_mode == 2) memcpy(qk, scores, bytes);
     T top = -(T)INFINITY;
     for (int64_t j = 0; j < keys; j++)
@@ -64,7 +70,8 @@ static void SUFFIX(finish_row)(const struct params *p, const struct sdx_step *st
     if (!any || top == -(T)INFINITY)
         memset(scores, 0, bytes);
     else
-        SOFTMAX(scores, keys);
+        SOFTMAX(p, scores, keys);
+    ROUND(p, scores, keys);
     if (qk && p->qk_mode == 3) memcpy(qk, scores, bytes);
 }
 

@@ -225,6 +225,7 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
     struct sdx_tensor **out = sdx_prepare_alloc(px, ((size_t)px->count_out + 1) * sizeof *out);
     if (!in || !out) return px->cx->error.status;
     struct sdx_prepare inner = *px;
+    if (px->count_out > 0 && is_narrow(px->out[0])) inner.narrow = px->out[0]->dtype;
     for (int i = 0; i < px->count_in; i++) {
         in[i] = is_narrow(px->in[i]) ? widen_input(px, px->in[i]) : px->in[i];
         if (px->in[i] && !in[i]) return px->cx->error.status;

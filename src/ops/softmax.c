@@ -5,6 +5,7 @@
 
 #include "kernels/vec.h"
 #include "ops/loops.h"
+#include "ops/narrow.h"
 #include "ops/op.h"
 
 enum { TILE = 256 }; /* columns worked on at a time where the axis is not the last */
@@ -12,6 +13,7 @@ enum { TILE = 256 }; /* columns worked on at a time where the axis is not the la
 struct softmax {
     int64_t outer, length, inner, tiles;
     bool is_log;
+    int narrow; /* f16 or bf16: each result is rounded to that; 0: none is */
 };
 
 /* ---- one tile of n columns; largest, sum: n numbers each ---- */
@@ -29,7 +31,9 @@ static void columns_f32(const struct softmax *p, const float *x, float *y, float
     for (int64_t k = 0; k < p->length; k++) {
         float *row = p->is_log ? shifted : y + k * p->inner;
         vec->f32_sub(x + k * p->inner, 1, largest, 1, row, n);
+        sdx_narrow_round(p->narrow, row, n);
         vec->f32_exp(row, row, n, 0, 0);
+        sdx_narrow_round(p->narrow, row, n);
         vec->f32_add(sum, 1, row, 1, sum, n);
     }
     if (p->is_log) vec->f32_log(sum, sum, n, 0, 0);
@@ -83,6 +87,8 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
             columns_f32(p, from, to, scratch, scratch + TILE, n);
         else if (p->is_log)
             vec->f32_log_softmax(from, to, (size_t)p->length);
+        else if (p->narrow)
+            sdx_narrow_softmax(p->narrow, from, to, (size_t)p->length);
         else
             vec->f32_softmax(from, to, (size_t)p->length);
     }
@@ -149,6 +155,7 @@ static enum sdx_status set_shape(struct sdx_prepare *px, struct softmax *p)
     if (p->length == 0) p->outer = 0;
     p->tiles = (p->inner + TILE - 1) / TILE;
     p->is_log = sdx_str_is(px->node->op_type, "LogSoftmax");
+    p->narrow = p->is_log ? SDX_DTYPE_NONE : px->narrow;
     return SDX_OK;
 }
 

@@ -162,7 +162,8 @@ static enum sdx_status infer(struct planning *p, const struct sdx_ir_node *node,
                            .shapes_only = true,
                            .host = p};
     p->waits = false;
-    return has_bodies(node) ? SDX_OK : node->op->infer(&ix);
+    bool unknown = has_bodies(node) && node->op->flags & SDX_OP_DYNAMIC;
+    return unknown ? SDX_OK : node->op->infer(&ix);
 }
 
 static bool is_concrete(const struct sdx_type *type)
