@@ -12,14 +12,32 @@
 #define A3 (8.0f / 27)
 #define B3 3.375f
 
-/* Four pixels a tile; lanes of them from and to places `apart` tiles from each other, so that a
- * turn within quarters suffices. */
+/* Four pixels a tile; a vector holds those of every fourth tile, so that a turn within quarters
+ * suffices. */
 enum { QUARTERS = LANES / 4 };
+typedef float quarter __attribute__((vector_size(16)));
+SIMD quarter load_quarter(const float *p)
+{
+    quarter v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 SIMD vf load_quarters(const float *p)
 {
-    vf v;
-    SDX_UNROLL(4) for (int i = 0; i < QUARTERS; i++) memcpy((float *)&v + 4 * i, p + 16 * i, 16);
-    return v;
+#if SDX_SIMD_LANES == 4
+    return load_quarter(p);
+#else
+    typedef float half __attribute__((vector_size(32)));
+    const half low =
+        __builtin_shufflevector(load_quarter(p), load_quarter(p + 16), 0, 1, 2, 3, 4, 5, 6, 7);
+#if SDX_SIMD_LANES == 8
+    return low;
+#else
+    const half high =
+        __builtin_shufflevector(load_quarter(p + 32), load_quarter(p + 48), 0, 1, 2, 3, 4, 5, 6, 7);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#endif
+#endif
 }
 #if SDX_SIMD_LANES == 16
 #define PAIR(a, b, i, j)                                                                           \
@@ -46,7 +64,7 @@ SIMD void input_six(const vf d[6], vf t[6])
 {
     const vf a = v_set1(A), b = v_set1(B), s = v_set1(-S2);
     const vf even_a = v_fma(v_set1(-B2), d[2], d[4]), even_b = v_fma(v_set1(-A2), d[2], d[4]);
-    const vf odd_a = v_fma(a, d[3], v_neg(b * d[1])), odd_b = v_fma(b, d[3], v_neg(a * d[1]));
+    const vf odd_a = v_fma(a, d[3], v_set1(-B) * d[1]), odd_b = v_fma(b, d[3], v_set1(-A) * d[1]);
     t[0] = v_fma(s, d[2], d[0] + d[4]);
     t[1] = even_a + odd_a;
     t[2] = even_a - odd_a;
@@ -76,7 +94,8 @@ static void columns(const float *lines, int64_t pitch, int64_t count, float *to,
         SDX_UNROLL(4) for (int k = 0; k < 4; k++)
         {
             SDX_UNROLL(6)
-            for (int i = 0; i < 6; i++) d[i] = load_quarters(from + i * pitch + 4 * k);
+            for (int i = 0; i < 6; i++)
+                d[i] = load_quarters(from + i * pitch + 4 * k);
             input_six(d, t);
             SDX_UNROLL(6) for (int i = 0; i < 6; i++) all[i][k] = t[i];
         }
@@ -134,7 +153,9 @@ static void output(const float *m, int64_t plane, int64_t tiles, float bias, flo
             turn_quarters(y);
             float *line = to + i * pitch + 4 * at;
             SDX_UNROLL(4)
-            for (int k = 0; k < 4; k++) SDX_UNROLL(4) for (int q = 0; q < QUARTERS; q++)
+            for (int k = 0; k < 4; k++)
+                SDX_UNROLL(4)
+            for (int q = 0; q < QUARTERS; q++)
                 memcpy(line + 16 * q + 4 * k, (const float *)&y[k] + 4 * q, 16);
         }
     }
