@@ -217,6 +217,13 @@ static enum sdx_status bind_slab(struct sdx_runner *r, struct sdx_segment *s)
     return SDX_OK;
 }
 
+/* A failure to make a result is told in the session's context. */
+static enum sdx_status told(const struct sdx_runner *r, enum sdx_status status)
+{
+    if (status == SDX_OK) return SDX_OK;
+    return SDX_FAIL(r->shared->cx, status, "%s", r->shared->results->error.text);
+}
+
 /* Memory of the results that this segment's steps write directly. made[o] is set for each. */
 static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *s,
                                       struct sdx_tensor **results, struct sdx_tensor **made)
@@ -234,7 +241,9 @@ static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *
                             sdx_tensor_describe(t, b, sizeof b));
         }
         if (!to) {
-            if (!made[o]) SDX_TRY(sdx_tensor_new(cx, t->dtype, t->rank, t->dims, &made[o]));
+            if (!made[o])
+                SDX_TRY(told(
+                    r, sdx_tensor_new(r->shared->results, t->dtype, t->rank, t->dims, &made[o])));
             to = made[o];
         }
         t->data = to->data;
@@ -372,9 +381,9 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
             }
             if (t->bytes) memcpy(results[o]->data, t->data, t->bytes);
         } else if (!made[o]) {
-            SDX_TRY(sdx_tensor_clone(cx, t, &made[o]));
+            SDX_TRY(told(r, sdx_tensor_clone(r->shared->results, t, &made[o])));
         } else if (!sdx_dims_equal(made[o]->dims, made[o]->rank, t->dims, t->rank)) {
-            SDX_TRY(sdx_tensor_reshape(cx, &made[o], t->rank, t->dims));
+            SDX_TRY(told(r, sdx_tensor_reshape(r->shared->results, &made[o], t->rank, t->dims)));
         }
     }
     for (int32_t o = 0; o < r->g->count_outputs; o++) {

@@ -19,6 +19,7 @@ struct sdx_profile;
 /* What all runners of a session share. */
 struct sdx_run_shared {
     struct sdx_context *cx;
+    struct sdx_context *results; /* memory of what the caller gets: it may outlive the session */
     const struct sdx_ir *ir;
     struct sdx_store *store;
     struct sdx_pool *pool;

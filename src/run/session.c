@@ -38,6 +38,7 @@ static enum sdx_status open_session(struct sdx_session *s,
     }
     if (options->profile) sdx_profile_init(&s->profile, &s->mem);
     s->shared = (struct sdx_run_shared){.cx = &s->cx,
+                                        .results = &s->results_cx,
                                         .ir = ir,
                                         .store = s->model->store,
                                         .pool = s->own_pool ? s->own_pool : s->cx.pool,
@@ -59,6 +60,7 @@ enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model
     s->model = model;
     sdx_mem_init(&s->mem, &model->mem, options->memory_limit);
     sdx_context_init_child(&s->cx, cx);
+    sdx_context_init_child(&s->results_cx, cx);
     s->cx.mem = &s->mem;
     sdx_map_init(&s->input_index, &s->mem);
     sdx_map_init(&s->output_index, &s->mem);
@@ -178,6 +180,7 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
                                 const char *const *names, struct sdx_tensor **outputs)
 {
     sdx_context_clear(&s->cx);
+    sdx_context_clear(&s->results_cx);
     atomic_store(&s->shared.cancel, 0);
     enum sdx_status status = take_feeds(s, count_feeds, feeds);
     if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);

@@ -10,7 +10,8 @@
 
 struct sdx_session {
     struct sdx_context cx;
-    struct sdx_context *user; /* the creator's context also gets the error texts */
+    struct sdx_context results_cx; /* of the creator's memory */
+    struct sdx_context *user;      /* the creator's context also gets the error texts */
     struct sdx_mem mem;
     struct sdx_pool *own_pool; /* when more threads were asked for than the context's pool has */
     struct sdx_model *model;
