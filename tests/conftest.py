@@ -7,11 +7,14 @@ build under test, SDX_SHARED the folder of test data that is not part of the rep
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# Helper modules beside the tests of a folder (cli/models.py, models/zoo.py) are imported by name.
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("cli", "models")]
 
 
 def pytest_configure(config):

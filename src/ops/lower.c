@@ -34,8 +34,8 @@ int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int3
     if (lx->status != SDX_OK) return -1;
     int64_t opset = lx->opset;
     struct sdx_str name = sdx_lower_node(lx)->name;
-    struct sdx_ir_node *node = sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""), sdx_str(op),
-                                                  count, 1, ATTRS_MAX);
+    struct sdx_ir_node *node =
+        sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""), sdx_str(op), count, 1, ATTRS_MAX);
     if (!node) {
         fail_memory(lx);
         return -1;
