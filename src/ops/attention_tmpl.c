@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of a block of query rows for one element type. Included by attention.c once a type,
- * with T (the type), SUFFIX(name), MASK_DTYPE (T's), SCORES, WEIGH, SOFTMAX, TANH and ROUND defined there.
- * A template: not compiled by itself. */
+ * with T (the type), SUFFIX(name), MASK_DTYPE (T's), SCORES, WEIGH, SOFTMAX, TANH and ROUND defined
+ * there. A template: not compiled by itself. */
 
 /* Adds what masks say to the scores of query `row` against keys 0..keys-1. false: no key may be
  * seen. */

@@ -162,8 +162,9 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
         struct sdx_ir_node *product = product_of(g, uses, add->inputs[i]);
         int32_t other = add->inputs[1 - i];
         if (!product || other < 0) continue;
-        /* Of f16 and bf16 the product is rounded first, as an addition that cancels would show. */
-        if (g->values[add->inputs[i]].type.dtype != SDX_F32) continue;
+        /* A bf16 product is rounded before it is added to, as the reference does: with 8 bits one
+         * rounding less shows. f16 keeps the more exact fused form. */
+        if (g->values[add->inputs[i]].type.dtype == SDX_BF16) continue;
         if (is_bias(g, product, other)) {
             SDX_TRY(set_input(cx, ir, product, 2, other));
         } else if (other != add->inputs[i] && !sdx_match_constant(g, other) &&
