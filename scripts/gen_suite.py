@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the ONNX standard's own test cases, from the installed onnx package, as test folders.
 
-    scripts/gen_suite.py OUT      OUT/{node,simple}/CASE/{model.onnx,test_data_set_N/*.pb}
+    scripts/gen_suite.py OUT      OUT/KIND/CASE/{model.onnx,test_data_set_N/*.pb}
 
 OUT/done marks a whole suite.
 """
@@ -11,7 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
-KINDS = ("node", "simple")
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
 def encode(value, info):
