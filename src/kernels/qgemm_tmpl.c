@@ -2,7 +2,7 @@
  * Integer matrix product on 16-bit pairs: products of bytes less their zero points are exact in 32
  * bits. Once an instruction set. */
 #define V_DOT vi_dot16
-#include "kernels/qgemm_tile_tmpl.h"
+#include "kernels/qgemm_tile.h"
 #include "kernels/tables.h"
 
 #define WIDEN(type)                                                                                \

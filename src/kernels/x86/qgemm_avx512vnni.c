@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #define V_DOT(acc, a, b) ((vi)_mm512_dpbusd_epi32((__m512i)(acc), (__m512i)(a), (__m512i)(b)))
-#include "kernels/qgemm_tile_tmpl.h"
+#include "kernels/qgemm_tile.h"
 #include "kernels/tables.h"
 
 void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm)
