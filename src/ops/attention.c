@@ -311,7 +311,7 @@ static void softmax_f32(const struct params *p, float *x, int64_t n)
 #define SOFTMAX        softmax_f32
 #define TANH(x, n)     sdx_vec()->f32_tanh((x), (x), (size_t)(n), 0, 0)
 #define ROUND(p, x, n) sdx_narrow_round((p)->narrow, (x), (size_t)(n))
-#include "ops/attention_tmpl.c"
+#include "ops/attention_tmpl.h"
 #undef T
 #undef MASK_DTYPE
 #undef SUFFIX
@@ -362,7 +362,7 @@ static void tanh_f64(double *x, int64_t n)
 #define SOFTMAX        softmax_f64
 #define TANH           tanh_f64
 #define ROUND(p, x, n) ((void)0)
-#include "ops/attention_tmpl.c"
+#include "ops/attention_tmpl.h"
 #undef T
 #undef MASK_DTYPE
 #undef SUFFIX
