@@ -227,7 +227,7 @@ static void product_f32(const struct params *p, const struct sdx_step *step, int
     product_f32(p, s, d, w, r, h, rh, y, ry, false, scratch)
 #define ADD_PRODUCT(p, s, d, w, r, h, rh, y, ry, scratch)                                          \
     product_f32(p, s, d, w, r, h, rh, y, ry, true, scratch)
-#include "ops/rnn_tmpl.c"
+#include "ops/rnn_tmpl.h"
 #undef T
 #undef SUFFIX
 #undef ACTIVATE
@@ -278,7 +278,7 @@ static void product_f64(const struct params *p, const struct sdx_step *step, int
     ((void)(scratch), product_f64(p, s, d, w, r, h, rh, y, ry, 0))
 #define ADD_PRODUCT(p, s, d, w, r, h, rh, y, ry, scratch)                                          \
     ((void)(scratch), product_f64(p, s, d, w, r, h, rh, y, ry, 1))
-#include "ops/rnn_tmpl.c"
+#include "ops/rnn_tmpl.h"
 #undef T
 #undef SUFFIX
 #undef ACTIVATE
