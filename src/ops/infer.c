@@ -35,6 +35,20 @@ bool sdx_infer_known_ints(struct sdx_infer *ix, int i, const int64_t **v, int64_
     return true;
 }
 
+bool sdx_infer_tensor_ints(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out)
+{
+    if (!t || t->kind != SDX_KIND_TENSOR || t->rank > 1 ||
+        (t->dtype != SDX_I64 && t->dtype != SDX_I32))
+        return false;
+    *out = (struct sdx_ints){.count = t->count, .rank = t->rank, .v = t->data};
+    if (t->dtype == SDX_I64) return true;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)t->count + 1, sizeof *v);
+    for (int64_t k = 0; v && k < t->count; k++)
+        v[k] = ((const int32_t *)t->data)[k];
+    out->v = v;
+    return v != NULL;
+}
+
 const struct sdx_tensor *sdx_infer_value(struct sdx_infer *ix, int i)
 {
     return sdx_infer_has(ix, i) ? ix->value(ix, i) : NULL;

@@ -72,6 +72,10 @@ bool sdx_infer_known_ints(struct sdx_infer *ix, int i, const int64_t **v, int64_
 /* Content of any input that is constant or already computed. NULL: not known. */
 const struct sdx_tensor *sdx_infer_value(struct sdx_infer *ix, int i);
 
+/* The content of an integer tensor of rank 0 or 1 (int32 is widened). false: NULL or another
+ * tensor, or no memory. For hosts. */
+bool sdx_infer_tensor_ints(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out);
+
 /* Makes output k a tensor of `dtype`; its shape stays unknown. */
 void sdx_infer_set_dtype(struct sdx_infer *ix, int k, int dtype);
 /* Sets the shape of output k (dims are copied). Fails when a length is impossible or there is no

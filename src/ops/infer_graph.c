@@ -42,23 +42,11 @@ static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
     return t && t->is_unaligned ? NULL : t;
 }
 
-static bool ints_of_constant(struct sdx_infer *ix, const struct sdx_tensor *t, struct sdx_ints *out)
-{
-    if (t->rank > 1 || t->count > INTS_MAX || (t->dtype != SDX_I64 && t->dtype != SDX_I32))
-        return false;
-    int64_t *v = sdx_arena_array(ix->arena, (size_t)t->count + 1, sizeof *v);
-    if (!v) return false;
-    for (int64_t k = 0; k < t->count; k++)
-        v[k] = t->dtype == SDX_I64 ? ((const int64_t *)t->data)[k] : ((const int32_t *)t->data)[k];
-    *out = (struct sdx_ints){.v = v, .sym = NULL, .count = t->count, .rank = t->rank};
-    return true;
-}
-
 static bool host_ints(struct sdx_infer *ix, int i, struct sdx_ints *out)
 {
     const struct host *h = ix->host;
     const struct sdx_tensor *t = host_value(ix, i);
-    if (t) return t->kind == SDX_KIND_TENSOR && ints_of_constant(ix, t, out);
+    if (t) return t->count <= INTS_MAX && sdx_infer_tensor_ints(ix, t, out);
     int32_t graph = h->graph, value = ix->node->inputs[i];
     while (graph >= 0 && value >= 0) {
         const struct sdx_ints *known = h->graphs[graph].ints ? h->graphs[graph].ints[value] : NULL;

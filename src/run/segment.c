@@ -98,17 +98,7 @@ static const struct sdx_tensor *infer_value(struct sdx_infer *ix, int i)
 
 static bool infer_ints(struct sdx_infer *ix, int i, struct sdx_ints *out)
 {
-    const struct sdx_tensor *t = infer_value(ix, i);
-    if (!t || t->kind != SDX_KIND_TENSOR || t->rank > 1 ||
-        (t->dtype != SDX_I64 && t->dtype != SDX_I32))
-        return false;
-    *out = (struct sdx_ints){.count = t->count, .rank = t->rank, .v = t->data};
-    if (t->dtype == SDX_I64) return true;
-    int64_t *v = sdx_arena_array(ix->arena, (size_t)t->count + 1, sizeof *v);
-    for (int64_t k = 0; v && k < t->count; k++)
-        v[k] = ((const int32_t *)t->data)[k];
-    out->v = v;
-    return v != NULL;
+    return sdx_infer_tensor_ints(ix, infer_value(ix, i), out);
 }
 
 struct inferred {
