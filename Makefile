@@ -42,7 +42,7 @@ bench: build ## time models against ONNX Runtime: make bench MODELS="DIR..."
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
 	@scripts/setup fuzz
 	@cmake --preset fuzz
-	@cmake --build $(BUILD)/fuzz
+	@cmake --build $(BUILD)/fuzz --target $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 	@scripts/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
 
 docs: build ## write docs/operators.md from the operator table
