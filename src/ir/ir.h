@@ -150,6 +150,10 @@ void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses);
 
 /* The bodies of an attribute, none for other kinds. */
 const int32_t *sdx_ir_attr_graphs(const struct sdx_ir_attr *attr, int64_t *count);
+/* The constant behind a value, seen through captures; NULL: none, or one that a caller may
+ * override. */
+const struct sdx_tensor *sdx_ir_constant(const struct sdx_ir *ir, int32_t graph, int32_t value);
+
 /* Attributes by name. The getters return `fallback` when absent; types were checked at import and
  * bind. */
 const struct sdx_ir_attr *sdx_ir_attr(const struct sdx_ir_node *node,

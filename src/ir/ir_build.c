@@ -223,3 +223,14 @@ void sdx_ir_deinit(struct sdx_ir *ir)
 {
     if (ir) sdx_map_deinit(&ir->symbol_map);
 }
+
+const struct sdx_tensor *sdx_ir_constant(const struct sdx_ir *ir, int32_t graph, int32_t value)
+{
+    while (value >= 0 && graph >= 0) {
+        const struct sdx_ir_value *v = &ir->graphs[graph].values[value];
+        if (v->constant) return v->flags & SDX_IR_INPUT ? NULL : v->constant;
+        value = v->outer;
+        graph = ir->graphs[graph].parent;
+    }
+    return NULL;
+}

@@ -23,22 +23,10 @@ struct host {
 
 static enum sdx_status infer_graph(struct host *h, int32_t graph);
 
-/* The constant behind a value, seen through captures. */
-static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t graph, int32_t value)
-{
-    while (value >= 0 && graph >= 0) {
-        const struct sdx_ir_value *v = &ir->graphs[graph].values[value];
-        if (v->constant) return v->flags & SDX_IR_INPUT ? NULL : v->constant;
-        value = v->outer;
-        graph = ir->graphs[graph].parent;
-    }
-    return NULL;
-}
-
 static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
 {
     const struct host *h = ix->host;
-    const struct sdx_tensor *t = constant_of(h->ir, h->graph, ix->node->inputs[i]);
+    const struct sdx_tensor *t = sdx_ir_constant(h->ir, h->graph, ix->node->inputs[i]);
     return t && t->is_unaligned ? NULL : t;
 }
 

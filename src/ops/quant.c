@@ -195,18 +195,29 @@ static bool quantize_fast(const struct rows *p, const struct sdx_step *step, con
     return true;
 }
 
-static enum sdx_status run_quantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+/* A row at once where a kernel can; false: it cannot. Otherwise chunk by chunk. */
+typedef bool row_fn(const struct rows *p, const struct sdx_step *step, const struct row *row);
+typedef void chunk_fn(const struct rows *p, const struct sdx_step *step, int64_t at,
+                      int64_t scale_at, int64_t n);
+
+static enum sdx_status run_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t part,
+                                row_fn *fast, chunk_fn *chunk)
 {
     const struct rows *p = step->params;
     int64_t begin = part * p->rows_a_part, end = begin + p->rows_a_part;
     for (int64_t r = begin; r < end && r < p->count && !sdx_exec_cancelled(x); r++) {
         struct row row = row_at(p, r);
-        if (quantize_fast(p, step, &row)) continue;
+        if (fast(p, step, &row)) continue;
         for (int64_t i = 0; i < row.n; i += CHUNK)
-            quantize_chunk(p, step, row.at + i, row.scale + i * p->step,
-                           row.n - i < CHUNK ? row.n - i : CHUNK);
+            chunk(p, step, row.at + i, row.scale + i * p->step,
+                  row.n - i < CHUNK ? row.n - i : CHUNK);
     }
     return SDX_OK;
+}
+
+static enum sdx_status run_quantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    return run_rows(x, step, part, quantize_fast, quantize_chunk);
 }
 
 enum sdx_status sdx_quantize_infer(struct sdx_infer *ix)
@@ -300,16 +311,7 @@ static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
 
 static enum sdx_status run_dequantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    const struct rows *p = step->params;
-    int64_t begin = part * p->rows_a_part, end = begin + p->rows_a_part;
-    for (int64_t r = begin; r < end && r < p->count && !sdx_exec_cancelled(x); r++) {
-        struct row row = row_at(p, r);
-        if (dequantize_fast(p, step, &row)) continue;
-        for (int64_t i = 0; i < row.n; i += CHUNK)
-            dequantize_chunk(p, step, row.at + i, row.scale + i * p->step,
-                             row.n - i < CHUNK ? row.n - i : CHUNK);
-    }
-    return SDX_OK;
+    return run_rows(x, step, part, dequantize_fast, dequantize_chunk);
 }
 
 enum sdx_status sdx_dequantize_infer(struct sdx_infer *ix)

@@ -7,17 +7,6 @@
 
 enum { FREE_BYTES = 1024 * 1024 };
 
-static const struct sdx_tensor *constant_of(const struct sdx_ir *ir, int32_t graph, int32_t value)
-{
-    while (value >= 0 && graph >= 0) {
-        const struct sdx_ir_value *v = &ir->graphs[graph].values[value];
-        if (v->constant) return v->flags & SDX_IR_INPUT ? NULL : v->constant;
-        value = v->outer;
-        graph = ir->graphs[graph].parent;
-    }
-    return NULL;
-}
-
 static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
                                  struct sdx_ir_node *node, bool *folded)
 {
@@ -33,7 +22,7 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     }
     for (int i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] < 0) continue;
-        in[i] = constant_of(ir, graph, node->inputs[i]);
+        in[i] = sdx_ir_constant(ir, graph, node->inputs[i]);
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }
