@@ -398,11 +398,12 @@ static enum sdx_status infer_slice(struct sdx_infer *ix)
     return slice_ints(ix, list, given[3]);
 }
 
-static enum sdx_status prepare_slice(struct sdx_prepare *px)
+/* Strides in the input of the output's axes, and the first element. */
+static enum sdx_status slice_strides(struct sdx_prepare *px, int64_t *src, int64_t *at)
 {
     const struct sdx_tensor *in = px->in[0];
     const int64_t *list[4] = {NULL};
-    int64_t count[4] = {0}, src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
+    int64_t count[4] = {0};
     static const char *const names[] = {"starts", "ends", "axes"};
     for (int i = 0; i < 4; i++) {
         if (px->opset < 10)
@@ -411,15 +412,35 @@ static enum sdx_status prepare_slice(struct sdx_prepare *px)
             SDX_TRY(sdx_move_ints(px, i + 1, &list[i], &count[i]));
     }
     sdx_move_strides(in->rank, in->dims, src);
-    sdx_move_strides(px->out[0]->rank, px->out[0]->dims, dst);
+    *at = 0;
     for (int64_t i = 0; i < count[0]; i++) {
         int64_t axis = list[2] ? list[2][i] : i, start = list[0][i];
         int64_t step = list[3] ? list[3][i] : 1;
         if (axis < 0) axis += in->rank;
         if (slice_clamp(in->dims[axis], &start, list[1][i], step) < 2) step = 1;
-        at += start * src[axis];
+        *at += start * src[axis];
         src[axis] *= step;
     }
+    return SDX_OK;
+}
+
+static bool place_slice(struct sdx_prepare *px, int64_t *at)
+{
+    int64_t src[SDX_RANK_MAX], dst[SDX_RANK_MAX];
+    const struct sdx_tensor *out = px->out[0];
+    if (out->count == 0 || slice_strides(px, src, at) != SDX_OK) return false;
+    sdx_move_strides(out->rank, out->dims, dst);
+    for (int d = 0; d < out->rank; d++)
+        if (out->dims[d] > 1 && src[d] != dst[d]) return false;
+    return true;
+}
+
+static enum sdx_status prepare_slice(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0];
+    int64_t src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
+    SDX_TRY(slice_strides(px, src, &at));
+    sdx_move_strides(px->out[0]->rank, px->out[0]->dims, dst);
     struct sdx_move m;
     sdx_move_init(&m, sdx_move_size(in->dtype), in->rank, px->out[0]->dims, src, dst, at, 0);
     return sdx_move_add(px, "slice", 0, &m);
@@ -511,7 +532,8 @@ static const struct sdx_op ops[] = {
     {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
      .cost = cost_none},
-    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none},
+    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none, .place = place_slice,
+     .flags = SDX_OP_PIECES},
     {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,
      .flags = SDX_OP_DYNAMIC},
 };
