@@ -23,6 +23,7 @@ SIMD void finish(const int count, const struct line *l, int64_t at, vf *sums)
 {
     const vf lo = v_set1(l->lo), hi = v_set1(l->hi);
     float *y = l->y + at * LANES;
+    P_KEEP(y);
     if (l->residual) {
         const float *more = l->residual + at * LANES;
         SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] += v_load(more + i * LANES);
@@ -41,6 +42,7 @@ SIMD void dense(const int taps, const int stride, const int count, const struct 
     const float *w = l->w;
     for (int r = 0; r < l->count; r++, w += taps * LANES) {
         const float *x = l->rows[r] + at * stride * LANES;
+        P_KEEP(x);
         vf tap[7];
         SDX_UNROLL(7) for (int k = 0; k < taps; k++)
         {
@@ -69,6 +71,7 @@ SIMD void sparse(const int count, const struct line *l, int64_t at)
     const float *w = l->w;
     for (int r = 0; r < l->count; r++) {
         const float *x = l->rows[r] + at * step;
+        P_KEEP(x);
         for (int k = 0; k < l->taps; k++, x += skip, w += LANES) {
             const vf tap = v_load(w);
             SDX_UNROLL(8)
