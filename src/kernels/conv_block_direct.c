@@ -115,7 +115,7 @@ static void cut_parts(struct plan *p)
 }
 static struct plan plan_of(const struct sdx_conv_shape *shape)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct conv_sizes z = conv_sizes(shape);
     struct plan p = {.s = *shape, .icg = z.icg, .ocg = z.ocg, .taps = z.taps};
     p.first = sdx_direct_block_is_first(shape);
@@ -151,7 +151,7 @@ bool sdx_direct_block_fits(const struct sdx_conv_shape *s)
     if (s->groups < 1 || s->ic < s->groups || s->oc < s->groups) return false;
     const struct conv_sizes z = conv_sizes(s);
     if (z.pixels < 1 || z.pixels_in < 1 || z.taps < 1) return false;
-    const int64_t lanes = sdx_kernel_tables()->conv_block.lanes;
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     return s->groups == 1 || (z.icg % lanes == 0 && z.ocg % lanes == 0);
 }
 bool sdx_direct_block_is_first(const struct sdx_conv_shape *s)
@@ -330,7 +330,7 @@ enum { MOST_PANEL = 64 }; /* channels */
 void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const float *packed,
                            float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct plan p = plan_of(shape);
     const struct sdx_conv_shape *s = &p.s;
     const struct strip t = strip_of(&p, part);

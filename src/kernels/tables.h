@@ -105,6 +105,19 @@ struct sdx_qgemm_table {
                       struct sdx_rectangle r);
 };
 
+/* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
+ * end of rows h0 .. h1 of one channel block of one image. x, residual (NULL, or laid out as y and
+ * maybe y) and y are those of the whole plane; w: [kh][kw] vectors. ring: NULL when every column
+ * that is read lies within the image; else as many rows as the kernel spans, zero where it does
+ * not. */
+enum { SDX_DEPTHWISE_ROWS = 64 }; /* of the kernel, at most */
+struct sdx_depthwise_strip {
+    int64_t from, end, h0, h1;
+    const float *x, *w, *bias, *residual;
+    float *y, *ring;
+    enum sdx_act act;
+    float a, b;
+};
 /* One register panel of a convolution over blocked channels, for one pass of the sum over K.
  * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
  * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
@@ -136,13 +149,14 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
+    void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
 };
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
+    struct sdx_conv_block_table block;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
-    struct sdx_conv_block_table conv_block;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -158,6 +172,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
+    void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)

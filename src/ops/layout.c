@@ -2,7 +2,7 @@
  * Layouts of operands: what they look like in memory, reorder steps, elementwise choice. */
 #include "ops/layout.h"
 
-#include "kernels/block.h"
+#include "kernels/conv_block.h"
 #include "ops/step_host.h"
 
 enum { REORDER_GRAIN = 32768 }; /* elements a part */
@@ -67,6 +67,7 @@ struct sdx_tensor *sdx_layout_physical(struct sdx_context *cx, struct sdx_arena 
     to->data = t->data;
     to->is_constant = t->is_constant;
     to->in_model = t->in_model;
+    to->is_unaligned = t->is_unaligned;
     return to;
 }
 
@@ -90,50 +91,44 @@ int sdx_layout_axis(int layout, int64_t axis, int rank)
 /* ---- reordering ---- */
 
 struct sides {
-    bool to_blocked, is_blocked;
-    int64_t channels, pixels, groups; /* groups: images times blocks of channels */
-    int64_t blocks;
+    bool to_blocked;
+    int64_t channels, pixels;
+    int64_t rows; /* blocks of channels of all images */
 };
 static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_tensor *to)
 {
-    struct sides s = {.channels = from->dims[1], .pixels = 1};
+    const int64_t lanes = sdx_block_lanes();
+    struct sides s = {
+        .to_blocked = to->layout == SDX_LAYOUT_BLOCKED, .channels = from->dims[1], .pixels = 1};
     for (int d = 2; d < from->rank; d++)
         s.pixels *= from->dims[d];
-    s.to_blocked = to->layout == SDX_LAYOUT_BLOCKED;
-    s.is_blocked = s.to_blocked || from->layout == SDX_LAYOUT_BLOCKED;
-    s.blocks = s.is_blocked ? (s.channels + sdx_block_lanes() - 1) / sdx_block_lanes() : 1;
-    s.groups = from->dims[0] * s.blocks;
+    s.rows = from->dims[0] * ((s.channels + lanes - 1) / lanes);
     return s;
 }
 
-/* Group g of an image's blocks of channels. */
-static void reorder_group(const struct sides *s, int64_t g, const float *from, float *to)
+static void reorder_rows(const struct sides *s, int64_t begin, int64_t end, const float *from,
+                         float *to)
 {
-    const int64_t lanes = sdx_block_lanes(), image = g / s->blocks, block = g % s->blocks;
-    const int64_t c0 = block * lanes, left = s->channels - c0;
-    const int64_t channels = left < lanes ? left : lanes;
-    const int64_t plain = (image * s->channels + c0) * s->pixels, blocked = g * lanes * s->pixels;
     if (s->to_blocked)
-        sdx_block_from_plain(from + plain, s->pixels, channels, to + blocked);
+        sdx_block_from_plain(from, to, s->channels, s->pixels, begin, end, 0, s->pixels);
     else
-        sdx_block_to_plain(from + blocked, s->pixels, channels, to + plain);
+        sdx_block_to_plain(from, to, s->channels, s->pixels, begin, end, 0, s->pixels);
 }
 
 static enum sdx_status run_reorder(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct sides *s = step->params;
-    const int64_t begin = sdx_part_begin(s->groups, step->parts, part, 1);
-    const int64_t end = sdx_part_begin(s->groups, step->parts, part + 1, 1);
-    for (int64_t g = begin; g < end && !sdx_exec_cancelled(x); g++)
-        reorder_group(s, g, step->in[0]->data, step->out[0]->data);
+    (void)x;
+    reorder_rows(s, sdx_part_begin(s->rows, step->parts, part, 1),
+                 sdx_part_begin(s->rows, step->parts, part + 1, 1), step->in[0]->data,
+                 step->out[0]->data);
     return SDX_OK;
 }
 
 void sdx_layout_copy(const struct sdx_tensor *from, struct sdx_tensor *to)
 {
     const struct sides s = sides_of(from, to);
-    for (int64_t g = 0; g < s.groups; g++)
-        reorder_group(&s, g, from->data, to->data);
+    reorder_rows(&s, 0, s.rows, from->data, to->data);
 }
 
 enum sdx_status sdx_layout_reorder(struct sdx_prepare *px, struct sdx_tensor *from,
@@ -143,8 +138,8 @@ enum sdx_status sdx_layout_reorder(struct sdx_prepare *px, struct sdx_tensor *fr
     if (!s) return px->cx->error.status;
     *s = sides_of(from, to);
     return sdx_prepare_step_on(px, "reorder", run_reorder, s,
-                               sdx_prepare_parts((double)from->count, REORDER_GRAIN, s->groups), 0,
-                               1, &from, 1, &to);
+                               sdx_prepare_parts((double)from->count, REORDER_GRAIN, s->rows), 0, 1,
+                               &from, 1, &to);
 }
 
 /* ---- choices ---- */
@@ -173,6 +168,7 @@ void sdx_layout_elementwise(struct sdx_prepare *px, struct sdx_layouts *want)
     const struct sdx_tensor *out = px->out[0];
     int layout = SDX_LAYOUT_PLAIN;
     if (!out || out->kind != SDX_KIND_TENSOR) return;
+    if (px->opset < 7 && sdx_ir_attr(px->node, "broadcast")) return; /* aligned from the front */
     for (int i = 0; i < px->count_in && !layout; i++)
         if (is_full(px->in[i], out)) layout = px->in[i]->layout;
     if (!layout || !sdx_layout_serves(layout, out->dtype, out->rank)) return;

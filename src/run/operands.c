@@ -36,7 +36,8 @@ static struct sdx_tensor *constant_in(struct sdx_planning *p, struct sdx_tensor 
     struct sdx_tensor *pair[] = {as, to};
     if (from->in_model)
         to->data = (void *)(uintptr_t)sdx_store_get(p->r->shared->store, p->cx, from, "layout",
-                                                    layout, to->bytes, pack_layout, pair);
+                                                    layout + 4 * to->dims[1], to->bytes,
+                                                    pack_layout, pair);
     else if (!(to->data = sdx_arena_alloc(&p->s->arena, to->bytes + 64)))
         (void)SDX_FAIL_MEMORY(p->cx);
     else
@@ -142,18 +143,20 @@ static enum sdx_status owning_output(struct sdx_planning *p, int32_t value, bool
     return sdx_place_value(p, value, *out, (struct sdx_spot){.block = -1}, is_dynamic);
 }
 
-/* Gives `out` memory: the caller's, an input's that dies here, or a block of its own. */
-static enum sdx_status give_memory(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
-                                   struct sdx_tensor *out, struct sdx_spot *spot)
+/* Gives `out` memory: the caller's, that of an input of `over` (NULL: none) that dies here, or a
+ * block of its own. */
+static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
+                                   const struct sdx_ir_node *over, struct sdx_tensor *out,
+                                   struct sdx_spot *spot)
 {
     struct sdx_segment *s = p->s;
-    const struct sdx_slot *slot = sdx_planning_slot(p, node->outputs[k]);
+    const struct sdx_slot *slot = sdx_planning_slot(p, value);
     *spot = (struct sdx_spot){.block = -1};
     if (slot->claim >= 0 && out->layout == SDX_LAYOUT_PLAIN) {
         s->externals[s->count_externals++] = (struct sdx_external_output){out, slot->claim};
         return SDX_OK;
     }
-    if (k == 0 && slot->claim < 0) *spot = sdx_place_over_input(p, node, out);
+    if (over && slot->claim < 0) *spot = sdx_place_over_input(p, over, out);
     if (spot->block < 0) spot->block = sdx_place_new_block(p, out->bytes, p->node, p->node);
     if (spot->block < 0) return p->cx->error.status;
     return sdx_place_at(p, out, *spot);
@@ -172,14 +175,14 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
         return owning_output(p, value, is_dynamic, type, out);
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
-    SDX_TRY(give_memory(p, node, k, *out, spot));
+    SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
     if (layout == SDX_LAYOUT_PLAIN || !must_be_plain(p, value))
         return sdx_place_value(p, value, *out, *spot, false);
     struct sdx_spot there;
     struct sdx_tensor *plain =
         sdx_op_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims);
     if (!plain) return p->cx->error.status;
-    SDX_TRY(give_memory(p, node, 1 + k, plain, &there)); /* 1 + k: not over an input */
+    SDX_TRY(give_memory(p, value, NULL, plain, &there));
     SDX_TRY(sdx_place_value(p, value, plain, there, false));
     return twin_add(p, value, *out, *spot) ? SDX_OK : p->cx->error.status;
 }
