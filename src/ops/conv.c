@@ -237,6 +237,11 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     const enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
+    /* Few channels would mostly be lanes without meaning. */
+    const int64_t least = sdx_block_lanes() / 2;
+    if (x->layout == SDX_LAYOUT_PLAIN &&
+        (shape.oc < least || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))
+        return;
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
         return;
