@@ -118,9 +118,29 @@ struct sdx_depthwise_strip {
     enum sdx_act act;
     float a, b;
 };
+/* Winograd's convolution on blocked channels, conv_block_winograd.c. Tiles are numbered in reading
+ * order over the whole batch. */
+struct sdx_winograd_block {
+    const struct sdx_conv_shape *shape;
+    int step;             /* outputs of a tile down and across: 2 or 4 */
+    int64_t high, wide;   /* tiles of an image */
+    int64_t tiles, first; /* of the block in hand */
+    int64_t room;         /* tiles of a panel of M */
+    int64_t plane_v, plane_m;
+};
 /* Kernels on blocked channels. */
 struct sdx_conv_block_table {
     int lanes; /* channels of a block */
+    int rows;  /* tiles of Winograd's register tile */
+    /* V: (step + 2)^2 planes [group of at most `rows` tiles][channel block][rows][lanes] */
+    void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
+    /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
+     * [panel][channel][2][lanes], an odd last panel of one vector */
+    void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
+                                  const float *u, int64_t vectors, float *m);
+    /* to the vectors k0 .. k1 of output channels */
+    void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                             int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
 };
 
@@ -145,6 +165,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
+    void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
