@@ -23,6 +23,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_conv_block_depthwise_init_##set(&t->block);                                            \
+        sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
         sdx_conv_block_init_##set(&t->block);                                                      \
     }

@@ -118,6 +118,16 @@ struct sdx_depthwise_strip {
     enum sdx_act act;
     float a, b;
 };
+/* Winograd's convolution on blocked channels, conv_block_winograd.c. Tiles are numbered in reading
+ * order over the whole batch. */
+struct sdx_winograd_block {
+    const struct sdx_conv_shape *shape;
+    int step;             /* outputs of a tile down and across: 2 or 4 */
+    int64_t high, wide;   /* tiles of an image */
+    int64_t tiles, first; /* of the block in hand */
+    int64_t room;         /* tiles of a panel of M */
+    int64_t plane_v, plane_m;
+};
 /* One register panel of a convolution over blocked channels, for one pass of the sum over K.
  * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
  * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
@@ -138,10 +148,12 @@ struct sdx_conv_block_job {
     enum sdx_act act;
     float a, b;
 };
+/* Kernels on blocked channels. */
 struct sdx_conv_block_table {
-    int lanes;   /* channels of a block */
-    int vectors; /* blocks of the widest panel */
-    int rows;    /* most pixels of a tile two vectors wide */
+    int lanes;         /* channels of a block */
+    int vectors;       /* blocks of the widest panel */
+    int rows;          /* most pixels of a tile two vectors wide */
+    int winograd_rows; /* tiles of Winograd's register tile */
     void (*f32_panel)(int vectors, const struct sdx_conv_block_job *job);
     /* `channels` <= lanes planes of pixels, pitch apart, to [pixel][lanes], zeros beyond channels;
      * and back */
@@ -149,6 +161,16 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
+    /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
+     * block][winograd_rows][lanes] */
+    void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
+    /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
+     * [panel][channel][2][lanes], an odd last panel of one vector */
+    void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
+                                  const float *u, int64_t vectors, float *m);
+    /* to the vectors k0 .. k1 of output channels */
+    void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                             int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
 };
 
@@ -173,8 +195,9 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
-    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
-    void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);
+    void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
+    void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
+    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)

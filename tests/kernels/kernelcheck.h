@@ -23,7 +23,8 @@
 #define CHECK_SUBJECTS(X)                                                                          \
     X(gemm_f32)                                                                                    \
     X(gemm_f32_plain)                                                                              \
-    X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) X(depthwise_block)             \
+    X(gemm_f64)                                                                                    \
+    X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) X(depthwise_block) X(winograd_block)       \
         X(conv_block) X(conv_block_reorder)
 
 #define CHECK_DECLARE(name)                                                                        \
@@ -49,6 +50,12 @@ bool expect(bool ok, const char *format, ...) __attribute__((__format__(__printf
 uint32_t random_bits(void);
 float random_float(float lo, float hi);
 int64_t random_int(int64_t lo, int64_t hi); /* both included */
+
+/* A random tensor [batch][ceil(channels / lanes)][pixels][lanes] in a guarded buffer, with large
+ * values in the lanes beyond the channels. */
+float *blocked_tensor(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes);
+/* The activation of an epilogue by its definition. */
+double exact_activation(double x, const struct sdx_epilogue *epilogue);
 
 /* n bytes at `offset` beyond a 64-byte boundary with guard bytes around them; until the check ends.
  */
