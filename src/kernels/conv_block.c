@@ -49,6 +49,7 @@ static const struct form {
 
 static const struct form *form_of(const struct sdx_conv_shape *s)
 {
+    if (s->batch * s->oc * s->out[0] * s->out[1] * s->out[2] == 0) return NULL;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i].fits(s)) return &forms[i];
     return NULL;
