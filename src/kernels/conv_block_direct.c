@@ -4,6 +4,7 @@
  * patch that has the padding around it, both small enough for L2. */
 #include "kernels/conv_block_direct.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/conv_gather.h"
@@ -21,6 +22,7 @@ enum {
 struct plan {
     struct sdx_conv_shape s; /* a pointwise one is a single row of pixels */
     bool first, in_place;
+    bool picked; /* the patch has the pixels alone that a strided kernel of one position reads */
     int64_t lanes, unit;
     int64_t icg, ocg;           /* channels of a group */
     int64_t taps;               /* kernel positions */
@@ -40,6 +42,12 @@ static int64_t span(const struct sdx_conv_shape *s, int axis)
  * gaps, those of each kernel row. */
 static void measure_patch(struct plan *p)
 {
+    if (p->picked) {
+        p->row_step = 1;
+        p->patch_rows = p->rows;
+        p->patch_cols = p->cols;
+        return;
+    }
     const int64_t apart = (p->rows - 1) * p->s.stride[1] + 1;
     p->row_step = conv_least(p->s.dilation[1], apart);
     p->patch_rows = apart + (p->s.kernel[1] - 1) * p->row_step;
@@ -113,13 +121,21 @@ static void cut_parts(struct plan *p)
     p->split_panels = conv_divide_up(p->panels, p->splits);
     p->splits = conv_divide_up(p->panels, p->split_panels);
 }
+/* Panels one block narrower than tiles can be, as higher tiles read each weight less often; a few
+ * are as wide, so that none is thin. */
+static int64_t panels_of(int64_t blocks, int64_t most)
+{
+    const int64_t wide = conv_divide_up(blocks, most);
+    return most < 3 ? wide : conv_most(wide, blocks / (most - 1));
+}
 static struct plan plan_of(const struct sdx_conv_shape *shape)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct conv_sizes z = conv_sizes(shape);
     struct plan p = {.s = *shape, .icg = z.icg, .ocg = z.ocg, .taps = z.taps};
     p.first = sdx_direct_block_is_first(shape);
-    p.in_place = conv_is_unpadded(shape);
+    p.picked = !p.first && z.taps == 1 && shape->stride[2] > 1;
+    p.in_place = conv_is_unpadded(shape) && !p.picked;
     p.lanes = table->lanes;
     p.unit = p.first ? 1 : p.lanes;
     if (conv_is_pointwise(shape)) {
@@ -129,7 +145,7 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     p.in_blocks = conv_divide_up(p.icg, p.unit);
     p.tail = p.icg % p.unit;
     p.out_blocks = conv_divide_up(p.ocg, p.lanes);
-    p.panels = conv_divide_up(p.out_blocks, table->vectors);
+    p.panels = panels_of(p.out_blocks, table->vectors);
     cut_passes(&p);
     cut_parts(&p);
     measure_patch(&p);
@@ -249,8 +265,9 @@ static struct strip strip_of(const struct plan *p, int64_t part)
 static int64_t place_pixels(const struct plan *p, const struct strip *t, const struct room *room)
 {
     const struct sdx_conv_shape *s = &p->s;
-    const int64_t pitch = (p->in_place ? s->in[2] : p->patch_cols) * s->stride[1] * p->unit;
-    const int64_t step = s->stride[2] * p->unit;
+    const int64_t down = p->picked ? 1 : s->stride[1], across = p->picked ? 1 : s->stride[2];
+    const int64_t pitch = (p->in_place ? s->in[2] : p->patch_cols) * down * p->unit;
+    const int64_t step = across * p->unit;
     int64_t count = 0;
     for (int64_t r = t->row0; r < t->row1; r++) {
         const int64_t from = (r - t->row0) * pitch;
@@ -295,13 +312,20 @@ static void place_runs(const struct plan *p, int64_t b0, int64_t b1, int64_t *ru
     }
 }
 
-static void copy_row(float *to, const float *row, int64_t first, int64_t count, int64_t size,
-                     int64_t unit)
+/* `count` pixels of a row of `size`, step apart from `first` on, zeros outside it. */
+static void copy_row(float *to, const float *row, int64_t first, int64_t step, int64_t count,
+                     int64_t size, int64_t unit)
 {
     int64_t lo, hi;
-    conv_valid(first, 1, size, count, &lo, &hi);
+    conv_valid(first, step, size, count, &lo, &hi);
     memset(to, 0, (size_t)(lo * unit) * sizeof(float));
-    if (hi > lo) memcpy(to + lo * unit, row + (first + lo) * unit, (size_t)((hi - lo) * unit) * 4);
+    if (step == 1 && hi > lo)
+        memcpy(to + lo * unit, row + (first + lo) * unit,
+               (size_t)((hi - lo) * unit) * sizeof(float));
+    else
+        for (int64_t i = lo; i < hi; i++)
+            for (int64_t c = 0; c < unit; c += 4) /* lanes are a multiple of 4 */
+                memcpy(to + i * unit + c, row + (first + i * step) * unit + c, 4 * sizeof(float));
     memset(to + hi * unit, 0, (size_t)((count - hi) * unit) * sizeof(float));
 }
 /* x: the first block of the pass. */
@@ -312,17 +336,35 @@ static void copy_patch(const struct plan *p, const struct strip *t, const float 
     const int64_t ih0 = t->row0 * s->stride[1] - s->pad_begin[1];
     const int64_t iw0 = t->col0 * s->stride[2] - s->pad_begin[2];
     const int64_t pitch = p->patch_cols * p->unit, plane = s->in[1] * s->in[2] * p->unit;
+    const int64_t down = p->picked ? s->stride[1] : 1, across = p->picked ? s->stride[2] : 1;
     for (int64_t b = 0; b < blocks; b++, x += s->in[0] * plane)
         for (int64_t d = 0; d < s->kernel[0]; d++) {
             const int64_t id = t->od * s->stride[0] + d * s->dilation[0] - s->pad_begin[0];
             for (int64_t r = 0; r < p->patch_rows; r++, to += pitch) {
                 const int64_t k = conv_least(r / p->row_step, s->kernel[1] - 1);
-                const int64_t ih = ih0 + k * (s->dilation[1] - p->row_step) + r;
+                const int64_t ih = ih0 + k * (s->dilation[1] - p->row_step) + r * down;
                 const bool inside = id >= 0 && id < s->in[0] && ih >= 0 && ih < s->in[1];
-                copy_row(to, inside ? x + id * plane + ih * s->in[2] * p->unit : x, iw0,
+                copy_row(to, inside ? x + id * plane + ih * s->in[2] * p->unit : x, iw0, across,
                          p->patch_cols, inside ? s->in[2] : 0, p->unit);
             }
         }
+}
+
+/* The activation of a pass: none but at the last one. */
+static void finish_of(const struct sdx_epilogue *e, bool last, struct sdx_conv_block_job *job)
+{
+    const bool relu = last && e->act == SDX_ACT_RELU, clip = last && e->act == SDX_ACT_CLIP;
+    job->lo = relu ? 0.0f : clip ? e->a : -INFINITY;
+    job->hi = clip ? e->b : INFINITY;
+    job->act = last && !relu && !clip ? e->act : SDX_ACT_NONE;
+}
+
+/* Packed weights of a panel, from block b0 on. */
+static const float *weights_at(const struct plan *p, const float *packed, int64_t panel, int64_t b0)
+{
+    const int64_t o0 = panel_begin(p, panel) * p->lanes;
+    const int64_t width = panel_begin(p, panel + 1) * p->lanes - o0;
+    return packed + (o0 * p->icg + channels_before(p, b0) * width) * p->taps;
 }
 
 enum { MOST_PANEL = 64 }; /* channels */
@@ -345,9 +387,9 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
                                      .to = room.to,
                                      .run = room.runs,
                                      .y_step = pixels_out,
-                                     .act = e->act,
                                      .a = e->a,
                                      .b = e->b};
+    const bool streams = p.icg * p.taps * p.ocg > sdx_kernel_tuning()->block_bytes / 2;
     if (job.pixels <= 0) return;
     for (int64_t b0 = 0; b0 < p.in_blocks; b0 += p.pass_blocks) {
         const int64_t b1 = conv_least(p.in_blocks, b0 + p.pass_blocks);
@@ -363,7 +405,7 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
             copy_patch(&p, &t, from, b1 - b0, room.patch);
             job.x = room.patch;
         }
-        job.last = b1 == p.in_blocks;
+        finish_of(e, b1 == p.in_blocks, &job);
         for (int64_t panel = t.panel0; panel < t.panel1; panel++) {
             const int64_t block = panel_begin(&p, panel), o0 = block * p.lanes;
             const int64_t vectors = panel_begin(&p, panel + 1) - block;
@@ -372,10 +414,15 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
                 memcpy(bias, e->bias_row + t.group * p.ocg + o0,
                        (size_t)conv_least(vectors * p.lanes, p.ocg - o0) * sizeof(float));
             job.bias = b0 == 0 ? bias : NULL;
-            job.weights =
-                packed + (o0 * p.icg + channels_before(&p, b0) * vectors * p.lanes) * p.taps;
+            job.weights = weights_at(&p, packed, panel, b0);
+            job.weights_next = job.weights;
+            if (streams && panel + 1 < t.panel1)
+                job.weights_next = weights_at(&p, packed, panel + 1, b0);
+            else if (streams && b1 < p.in_blocks)
+                job.weights_next = weights_at(&p, packed, t.panel0, b1);
             job.y = y + to + block * pixels_out;
-            job.residual = e->residual ? e->residual + to + block * pixels_out : NULL;
+            if (b1 == p.in_blocks && e->residual)
+                job.residual = e->residual + to + block * pixels_out;
             table->f32_panel((int)vectors, &job);
         }
     }

@@ -140,13 +140,13 @@ struct sdx_conv_block_job {
     const int64_t *run; /* offsets of all runs */
     int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
     const float *weights;
+    const float *weights_next; /* used after these: brought to L2 meanwhile, a line a chunk */
     float *y;
     int64_t y_step;
-    const float *bias; /* the sums begin with it; NULL: they begin at y */
-    bool last;         /* + residual (laid out as y, or NULL) and the activation */
-    const float *residual;
-    enum sdx_act act;
-    float a, b;
+    const float *bias;     /* the sums begin with it; NULL: they begin at y */
+    const float *residual; /* added at the end, laid out as y, or NULL */
+    enum sdx_act act;      /* then this, unless it is a clamp, */
+    float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
 /* Kernels on blocked channels. */
 struct sdx_conv_block_table {
