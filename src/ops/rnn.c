@@ -12,7 +12,7 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
-enum { ROWS_MAX = 64, ACTS_MAX = 6 };
+enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6 };
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 
@@ -596,12 +596,14 @@ static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step
     return SDX_OK;
 }
 
-/* Parts of the walk: whole batch entries, for the work of a part to be worth a thread. */
+/* Parts of the walk: batch entries, for the work of a part to be worth a thread; not fewer than
+ * share a pass over the recurrent weights. */
 static void split_batch(struct params *p)
 {
     double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
                   (double)p->gates;
-    int64_t most = p->batch < 16 ? p->batch : 16, blocks = sdx_prepare_parts(work, 1 << 20, most);
+    int64_t most = p->batch / ROWS_LEAST < 16 ? p->batch / ROWS_LEAST : 16;
+    int64_t blocks = sdx_prepare_parts(work, 1 << 20, most);
     p->rows_a_part = (p->batch + blocks - 1) / blocks;
     if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
     p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
