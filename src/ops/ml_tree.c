@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: rows are walked eight at a time,
- * a single row through eight trees at a time. Sums follow the order of the trees. */
+ * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: a row is walked through eight
+ * trees at a time, in large forests eight rows through a tree. Sums follow the order of the trees.
+ */
 #include <math.h>
 
 #include "ops/ml_common.h"
 #include "ops/ml_forest.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
+
+/* A forest of more nodes does not stay in the second cache: rows go through each tree together. */
+enum { NODES_CACHED = 20000 };
 
 enum aggregate { AGGREGATE_AVERAGE, AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
 
@@ -249,10 +253,14 @@ static enum sdx_status run_trees(struct sdx_exec *x, const struct sdx_step *step
         memset(room.sums, 0, sums * sizeof *room.sums);
         memset(room.seen, 0, sums * sizeof *room.seen);
         if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
-        if (lanes == 1)
-            one_row(p, step, row, &room);
-        else
+        if (lanes > 1 && p->forest.count_nodes > NODES_CACHED) {
             several_rows(p, step, row, lanes, &room);
+            continue;
+        }
+        int64_t stride = sums_per_row(p);
+        for (int i = 0; i < lanes; i++)
+            one_row(p, step, row + i,
+                    &(struct room){room.sums + i * stride, room.seen + i * stride, room.rows});
     }
     return SDX_OK;
 }
