@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/conv.h"
 #include "kernels/qgemm.h"
+#include "kernels/rnn.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
@@ -173,12 +174,17 @@ struct sdx_conv_block_table {
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
 };
+struct sdx_rnn_table {
+    int lanes;
+    void (*f32_step)(const struct sdx_rnn_step *step);
+};
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
+    struct sdx_rnn_table rnn;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -198,6 +204,8 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
+void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
+void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
