@@ -34,6 +34,7 @@ struct unit {
     float *y;
     const uint8_t *choice;
     const void *mask;
+    float scale;
     int64_t begin, end; /* rows */
     float *scores, *sums, *k_packed, *v_packed;
     char *scratch;
@@ -67,6 +68,11 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
     if (step->in[4])
         u.mask = (const char *)step->in[4]->data +
                  (size_t)at_head(a->mask_at, batch, head) * (a->mask->dtype == SDX_BOOL ? 1 : 4);
+    u.scale = a->scale;
+    if (step->in[5]) {
+        const float factor = *(const float *)step->in[5]->data;
+        u.scale = a->factor_divides ? a->scale / factor : a->scale * factor;
+    }
     u.scores = advance(&scratch, p->scores_size);
     u.sums = advance(&scratch, p->sums_size);
     u.k_packed = advance(&scratch, p->k_size);
@@ -163,7 +169,7 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
     int64_t n = (keys + panel / 2 - 1) / (panel / 2) * (panel / 2); /* half a panel is zeros */
     struct sdx_gemm_f32 g = product_of(u->q + row * a->q_at[2], a->q_at[2], a->q_at[3], u->scores,
                                        p->pitch, rows, n, a->size);
-    g.alpha = a->scale;
+    g.alpha = u->scale;
     g.packed = u->k_packed;
     if (n) sdx_gemm_f32_run(&g, 0, rows, 0, n, u->scratch);
     for (int64_t r = 0; r < rows; r++)
@@ -199,7 +205,7 @@ static void run_unit_few(const struct params *p, const struct unit *u)
         float *scores = u->scores + r * p->pitch;
         const float *q = u->q + (u->begin + r) * a->q_at[2];
         for (int64_t i = 0; i < a->size; i++)
-            u->k_packed[i] = a->scale * q[i * a->q_at[3]];
+            u->k_packed[i] = u->scale * q[i * a->q_at[3]];
         sdx_gemm_f32_rows_dot(u->k, a->k_at[2], u->k_packed, keys, a->size, scores);
         u->sums[r] = weights_of(p, u, u->begin + r, keys, scores);
     }
@@ -280,7 +286,7 @@ enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_a
     if (a->keys == 0) a->empty_is_zero = true; /* a product over nothing */
     SDX_ASSERT(a->y_at[3] == 1 && a->queries > 0 && a->mask_keys <= a->keys);
     const size_t scratch = plan(p);
-    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask};
+    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor};
     return sdx_prepare_step_on(px, p->is_few ? "attention_few" : "attention_f32", run_attention, p,
-                               p->parts, scratch, 5, in, 1, &a->y);
+                               p->parts, scratch, 6, in, 1, &a->y);
 }

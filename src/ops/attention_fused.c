@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The operator that the pass `attention` makes of MatMul - Softmax - MatMul and what stands between
- * and around them (passes/pass_attention.c). Inputs: q, k, v, choice (bool), mask (f32), the last
- * two optional; all of one rank, 3 or 4, but for the masks, which broadcast to the scores. The
+ * and around them (passes/pass_attention.c). Inputs: q, k, v, choice (bool), mask (f32), factor
+ * (one number that multiplies or, with factor_divides, divides the scale), the last three
+ * optional; the first of one rank, 3 or 4, but for the masks, which broadcast to the scores. The
  * attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of [batch, head, row,
  * column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the output, the column
  * the last; scale, and fill and choice_is_false for the choice. Leading axes broadcast. */
 #include "ops/attention_core.h"
 
-#define MASKS 3 /* the first of the two */
-
-enum { Y = 3 };
+enum { MASKS = 3 /* the first of the two */, FACTOR = 5, Y = 3 /* of axes_of */ };
 static const char *const axes_of[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
 
 /* A permutation of `rank` axes. */
@@ -161,6 +160,10 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type of a mask");
     if (a.choice) SDX_TRY(mask_steps(px, &a, a.choice, rank, a.choice_at));
     if (a.mask) SDX_TRY(mask_steps(px, &a, a.mask, rank, a.mask_at));
+    a.factor = sdx_prepare_has(px, FACTOR) ? px->in[FACTOR] : NULL;
+    a.factor_divides = sdx_ir_attr_int(px->node, "factor_divides", 0) != 0;
+    if (a.factor && (a.factor->dtype != SDX_F32 || a.factor->count != 1))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: the factor is not one number");
     return sdx_attention_prepare(px, &a);
 }
 

@@ -9,11 +9,11 @@
 enum { RANK_MAX = 4 };
 
 struct found {
-    int32_t q, k, v, y, choice, mask;
+    int32_t q, k, v, y, choice, mask, factor;
     int64_t axes[4][RANK_MAX]; /* of q, k, v, y */
     int rank;
     double scale, fill;
-    bool choice_is_false;
+    bool choice_is_false, factor_divides;
     int32_t softmax, weigh, turn; /* nodes that die; turn -1: none */
 };
 
@@ -53,6 +53,25 @@ static bool scaled(const struct sdx_ir_graph *g, int32_t value, int32_t *rest, d
     else
         return false;
     return rank_of(g, *rest) == rank_of(g, value);
+}
+
+/* The same where the factor is known only when shapes are, as GPT-2's root of the head size. */
+static bool scaled_by_value(const struct sdx_ir_graph *g, int32_t value, int32_t *rest,
+                            struct found *f)
+{
+    const struct sdx_ir_node *node = sdx_match_maker(g, value, "Div");
+    f->factor_divides = node != NULL;
+    if (!node) node = sdx_match_maker(g, value, "Mul");
+    if (!node || node->count_inputs != 2 || f->factor >= 0) return false;
+    const int32_t factor = node->inputs[1];
+    const int rank = factor < 0 ? -1 : rank_of(g, factor);
+    if (rank < 0 || !is_f32(g, factor) || rank_of(g, node->inputs[0]) != rank_of(g, value))
+        return false;
+    for (int d = 0; d < rank; d++)
+        if (g->values[factor].type.dims[d] != 1) return false;
+    f->factor = factor;
+    *rest = node->inputs[0];
+    return true;
 }
 
 /* ---- between the scores and the softmax ---- */
@@ -102,16 +121,10 @@ static bool find_scores(const struct search *s, int32_t value, enum stage stage,
     int32_t rest = -1;
     double factor = 1;
     if (scaled(s->g, value, &rest, &factor)) {
-        if (f->mask >= 0 || f->choice >= 0 || stage != AT_MASK) {
-            f->scale *= factor;
-            return find_scores(s, rest, AT_SCALE, f);
-        }
-        struct found tried = *f;
-        tried.scale *= factor;
-        if (!find_scores(s, rest, AT_SCALE, &tried)) return false;
-        *f = tried;
-        return true;
+        f->scale *= factor;
+        return find_scores(s, rest, AT_SCALE, f);
     }
+    if (scaled_by_value(s->g, value, &rest, f)) return find_scores(s, rest, AT_SCALE, f);
     const struct sdx_ir_node *add = sdx_match_maker(s->g, value, "Add");
     if (add && stage == AT_MASK && add->count_inputs == 2) return find_under_mask(s, add, f);
     const struct sdx_ir_node *where = sdx_match_maker(s->g, value, "Where");
@@ -212,7 +225,7 @@ static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weigh
 static bool match(const struct search *s, int32_t n, struct found *f)
 {
     const struct sdx_ir_node *softmax = &s->g->nodes[n];
-    *f = (struct found){.choice = -1, .mask = -1, .scale = 1, .softmax = n};
+    *f = (struct found){.choice = -1, .mask = -1, .factor = -1, .scale = 1, .softmax = n};
     f->rank = rank_of(s->g, softmax->outputs[0]);
     if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
     if (!is_last_axis(softmax, f->rank)) return false;
@@ -234,9 +247,9 @@ static enum sdx_status build(const struct search *s, struct found *f)
     struct sdx_str name = s->g->nodes[f->weigh].name;
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
-        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 5, 1, 7);
+        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 6, 1, 8);
     if (!node) return SDX_FAIL_MEMORY(s->cx);
-    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask};
+    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor};
     memcpy(node->inputs, inputs, sizeof inputs);
     node->name = name;
     node->opset = 1;
@@ -253,6 +266,8 @@ static enum sdx_status build(const struct search *s, struct found *f)
         (struct sdx_ir_attr){.name = SDX_STR("fill"), .type = SDX_ATTR_FLOAT, .f = (float)f->fill};
     node->attrs[6] = (struct sdx_ir_attr){
         .name = SDX_STR("choice_is_false"), .type = SDX_ATTR_INT, .i = f->choice_is_false};
+    node->attrs[7] = (struct sdx_ir_attr){
+        .name = SDX_STR("factor_divides"), .type = SDX_ATTR_INT, .i = f->factor_divides};
     const int32_t dead[] = {f->softmax, f->weigh, f->turn};
     for (int i = 0; i < 3; i++) {
         if (dead[i] < 0) continue;
