@@ -23,6 +23,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
+        sdx_qbytes_init_##set(&t->qbytes);                                                         \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
@@ -54,4 +55,9 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most)
 const struct sdx_vec *sdx_vec(void)
 {
     return &sdx_kernel_tables()->vec;
+}
+
+const struct sdx_qbytes *sdx_qbytes(void)
+{
+    return &sdx_kernel_tables()->qbytes;
 }

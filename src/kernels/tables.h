@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/conv.h"
+#include "kernels/qbytes.h"
 #include "kernels/qgemm.h"
 #include "kernels/vec.h"
 
@@ -109,6 +110,7 @@ struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
+    struct sdx_qbytes qbytes;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -124,7 +126,8 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
-    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
+    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
+    void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)

@@ -14,7 +14,7 @@ static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
 
 static enum sdx_status infer_qlinear_conv(struct sdx_infer *ix)
 {
-    return sdx_conv_infer_of(ix, 0, 3, 8, sdx_infer_dtype(ix, 7));
+    return sdx_conv_infer_of(ix, 0, 3, 8, sdx_infer_has(ix, 7) ? sdx_infer_dtype(ix, 7) : SDX_F32);
 }
 
 static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
@@ -25,8 +25,8 @@ static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
 struct conv_q {
     struct sdx_qconv q;
     const void *packed, *facts; /* NULL: inputs 1 and 2 of the step */
-    bool to_float_y;            /* requantise; otherwise the sums are the output */
-    bool y_signed;
+    int dtype_y;                /* i32: the sums; f32: scaled; u8, i8: requantised */
+    struct sdx_qclamp clamp;
     int64_t pixels;
 };
 
@@ -42,12 +42,17 @@ static void store_sums(void *arg_, int64_t n, int64_t channel, int64_t pixel, in
 {
     const struct store_q *arg = arg_;
     int64_t at = (n * arg->p->q.shape.oc + channel) * arg->p->pixels + pixel;
-    if (!arg->p->to_float_y) {
+    const int32_t bias = arg->bias ? arg->bias[channel] : 0;
+    if (arg->p->dtype_y == SDX_I32) {
         memcpy((int32_t *)arg->y + at, sums, (size_t)count * sizeof *sums);
-        return;
+    } else if (arg->p->dtype_y == SDX_F32) {
+        for (int64_t i = 0; i < count; i++)
+            ((float *)arg->y)[at + i] =
+                (float)(int32_t)((uint32_t)sums[i] + (uint32_t)bias) * arg->facts.factor[channel];
+    } else {
+        sdx_requantize(sums, count, bias, arg->facts.factor[channel], arg->facts.zero_y,
+                       arg->p->clamp, (uint8_t *)arg->y + at);
     }
-    sdx_requantize(sums, count, arg->bias ? arg->bias[channel] : 0, arg->facts.factor[channel],
-                   arg->facts.zero_y, arg->p->y_signed, (uint8_t *)arg->y + at);
 }
 
 static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -112,7 +117,7 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
 
 /* Both integer convolutions: w is the node's input with the weights. */
 static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_qsource *source,
-                                      struct sdx_tensor *bias, bool to_float_y)
+                                      struct sdx_tensor *bias)
 {
     struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
     struct sdx_tensor *packed = NULL, *facts = NULL;
@@ -122,8 +127,8 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[w], px->out[0], s));
     p->q.x_signed = px->in[0]->dtype == SDX_I8;
     p->q.w_signed = px->in[w]->dtype == SDX_I8;
-    p->to_float_y = to_float_y;
-    p->y_signed = px->out[0]->dtype == SDX_I8;
+    p->dtype_y = px->out[0]->dtype;
+    SDX_TRY(sdx_qclamp_read(px, &p->clamp));
     p->pixels = s->out[0] * s->out[1] * s->out[2];
     source->rows = 1;
     source->columns = s->oc;
@@ -152,7 +157,7 @@ static struct sdx_tensor *input(struct sdx_prepare *px, int i)
 static enum sdx_status prepare_conv_integer(struct sdx_prepare *px)
 {
     struct sdx_qsource source = {.zero_a = input(px, 2), .zero_b = input(px, 3)};
-    return prepare_conv_q(px, 1, &source, NULL, false);
+    return prepare_conv_q(px, 1, &source, NULL);
 }
 
 static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
@@ -163,7 +168,7 @@ static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
                                  .zero_b = input(px, 5),
                                  .scale_y = input(px, 6),
                                  .zero_y = input(px, 7)};
-    return prepare_conv_q(px, 3, &source, input(px, 8), true);
+    return prepare_conv_q(px, 3, &source, input(px, 8));
 }
 
 static const struct sdx_op ops[] = {

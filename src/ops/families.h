@@ -9,7 +9,7 @@
     X(einsum) X(conv) X(conv_quant) X(conv_transpose) X(pool) X(resize) X(view) X(concat_split) \
     X(gather_scatter) X(pad_slice) X(transpose_tile) X(range_fill) X(random) X(sort_select) \
     X(quant) X(rnn) X(attention) X(dft) X(image) X(text) X(sequence) X(optional) X(control) \
-    X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) X(contrib) \
+    X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) X(contrib) X(qlinear) \
     X(state_space) X(flex_attention) X(training)
 /* clang-format on */
 #endif
