@@ -24,12 +24,16 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
+        sdx_qdot_init_##set(&t->qdot);                                                             \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
     t->qgemm = t->qconv;
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qgemm_init_avx512vnni(&t->qgemm);
+    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
+        sdx_qgemm_init_avx512vnni(&t->qgemm);
+        sdx_qdot_init_avx512vnni(&t->qdot);
+    }
 #endif
 }
 

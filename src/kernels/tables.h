@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/conv.h"
 #include "kernels/qbytes.h"
+#include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
 #include "kernels/vec.h"
 
@@ -111,6 +112,7 @@ struct sdx_kernel_tables {
     struct sdx_gemm_table gemm;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_qbytes qbytes;
+    struct sdx_qdot_table qdot;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -127,11 +129,13 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
-    void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);
+    void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
+void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 #endif
 
 /* sdx_vec_map_init_<the set this file is compiled for> */
