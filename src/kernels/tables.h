@@ -6,6 +6,8 @@
 
 #include "base/cpu.h"
 #include "kernels/conv.h"
+#include "kernels/qbytes.h"
+#include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
 #include "kernels/rnn.h"
 #include "kernels/vec.h"
@@ -185,6 +187,8 @@ struct sdx_kernel_tables {
     struct sdx_conv_block_table block;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_rnn_table rnn;
+    struct sdx_qbytes qbytes;
+    struct sdx_qdot_table qdot;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -203,13 +207,15 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
-    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
-void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);
-void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);
+    void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);                                            \
+    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
+    void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
+void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 #endif
 
 /* sdx_vec_map_init_<the set this file is compiled for> */
