@@ -177,8 +177,8 @@ SIMD void product(const int rows, const int wide, int64_t channels, const float 
         const int64_t count = channels < PASS ? channels : PASS;
         vf sums[ROWS][WIDE];
         SDX_UNROLL(12)
-        for (int i = 0; i < rows; i++) SDX_UNROLL(2) for (int j = 0; j < wide; j++) sums[i][j] =
-            v_set1(0.0f);
+        for (int i = 0; i < rows; i++)
+            SDX_UNROLL(2) for (int j = 0; j < wide; j++) sums[i][j] = v_set1(0.0f);
         for (int64_t n = count / LANES; n > 0; n--, v += ROWS * LANES, u += wide * LANES * LANES) {
             P_KEEP(v);
             P_KEEP(u);
@@ -269,7 +269,8 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
             residual += pitch;
         }
         SDX_UNROLL(4)
-        for (int j = 0; j < step; j++) v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
+        for (int j = 0; j < step; j++)
+            v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
     }
 }
 /* A tile that is cut off at the edge, or that has a curved activation. */
