@@ -26,6 +26,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
         sdx_conv_block_init_##set(&t->block);                                                      \
+        sdx_channel_block_init_##set(&t->channel);                                                 \
         sdx_rnn_init_##set(&t->rnn);                                                               \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
@@ -68,4 +69,9 @@ const struct sdx_vec *sdx_vec(void)
 const struct sdx_qbytes *sdx_qbytes(void)
 {
     return &sdx_kernel_tables()->qbytes;
+}
+
+const struct sdx_channel_block *sdx_channel_block(void)
+{
+    return &sdx_kernel_tables()->channel;
 }

@@ -5,6 +5,7 @@
 #define SDX_KERNELS_TABLES_H
 
 #include "base/cpu.h"
+#include "kernels/channel_block.h"
 #include "kernels/conv.h"
 #include "kernels/qbytes.h"
 #include "kernels/qdot_panel.h"
@@ -185,6 +186,7 @@ struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
+    struct sdx_channel_block channel;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_rnn_table rnn;
     struct sdx_qbytes qbytes;
@@ -207,6 +209,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
+    void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
     void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);                                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
