@@ -15,7 +15,7 @@
 #define B3 3.375f
 
 enum {
-#if defined(SDX_SET_AVX512)
+#if SDX_SIMD_LANES == 16
     ROWS = 12, /* tiles of a register tile, by two vectors of output channels */
 #else
     ROWS = 6,
@@ -262,7 +262,7 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
                    int64_t step, const float *u, int64_t ahead, float *m)
 {
     switch (rows) {
-#if defined(SDX_SET_AVX512)
+#if SDX_SIMD_LANES == 16
         PRODUCT(12)
         PRODUCT(11)
         PRODUCT(10)
