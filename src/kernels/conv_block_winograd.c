@@ -53,8 +53,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts && 256 * c.splits <= s->oc &&
            2 * c.splits <= c.chunks)
         c.splits *= 2;
-    const int64_t groups = conv_divide_up(c.block, table->rows);
-    c.plane_v = groups * table->rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;
+    const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
+    c.plane_v = groups * table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;
     c.plane_m = conv_divide_up(conv_least(c.chunk, c.vectors), 2) * 2 * c.lanes * c.block + GAP;
     return c;
 }

@@ -408,7 +408,7 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
 
 void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
 {
-    block->rows = ROWS;
+    block->winograd_rows = ROWS;
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;
     block->f32_winograd_out = winograd_out;
