@@ -26,6 +26,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
         sdx_conv_block_init_##set(&t->block);                                                      \
+        sdx_pool_block_init_##set(&t->pool);                                                       \
         sdx_rnn_init_##set(&t->rnn);                                                               \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
