@@ -250,7 +250,8 @@ SIMD void thin_streams(const int mr, const int streams, const struct sdx_gemm_jo
             SDX_UNROLL(4)
             for (int i = 0; i < mr; i++)
                 SDX_UNROLL(2)
-                for (int j = 0; j < 2; j++) sums[q][i][j] = v_fma(x[i], w[j], sums[q][i][j]);
+            for (int j = 0; j < 2; j++)
+                sums[q][i][j] = v_fma(x[i], w[j], sums[q][i][j]);
         }
     }
     STREAMS
