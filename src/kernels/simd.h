@@ -45,6 +45,13 @@
  */
 #define P_KEEP(p) __asm__("" : "+r"(p))
 
+/* Asks for the line of p in the second cache; p may lie beyond its array. */
+#if defined(__GNUC__)
+#define V_PREFETCH(p) __builtin_prefetch(p, 0, 2)
+#else
+#define V_PREFETCH(p) (void)(p)
+#endif
+
 enum { LANES = SDX_SIMD_LANES };
 typedef float vf __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * SDX_SIMD_LANES)));

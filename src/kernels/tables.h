@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
 #include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
@@ -182,11 +183,21 @@ struct sdx_rnn_table {
     void (*f32_step)(const struct sdx_rnn_step *step);
 };
 
+/* As in pool_block.h. */
+struct sdx_pool_block_table {
+    void (*f32_max)(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
+                    int64_t h1);
+    void (*f32_average)(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
+                        int64_t h0, int64_t h1);
+    void (*f32_mean)(int64_t pixels, const float *x, float *y);
+};
+
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
     struct sdx_channel_block channel;
+    struct sdx_pool_block_table pool;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_rnn_table rnn;
     struct sdx_qbytes qbytes;
@@ -210,6 +221,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
     void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
+    void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
     void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);                                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
