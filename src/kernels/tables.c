@@ -23,7 +23,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
-        sdx_rnn_init_##set(&t->rnn);                                                               \
+        sdx_rnn_step_init_##set(&t->rnn);                                                          \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL

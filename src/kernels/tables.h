@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/conv.h"
 #include "kernels/qgemm.h"
-#include "kernels/rnn.h"
+#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
@@ -132,7 +132,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
-    void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);
+    void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
