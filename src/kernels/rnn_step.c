@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Layout and packing for the recurrent step. Panels of the packed weights: [panel][k][column]; a
  * panel has the gates of one vector of units, or of up to four where there is one gate. */
-#include "kernels/rnn.h"
+#include "kernels/rnn_step.h"
 
 #include "kernels/tables.h"
 

@@ -28,7 +28,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_conv_block_init_##set(&t->block);                                                      \
         sdx_channel_block_init_##set(&t->channel);                                                 \
         sdx_pool_block_init_##set(&t->pool);                                                       \
-        sdx_rnn_init_##set(&t->rnn);                                                               \
+        sdx_rnn_step_init_##set(&t->rnn);                                                          \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
     }

@@ -11,7 +11,7 @@
 #include "kernels/qbytes.h"
 #include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
-#include "kernels/rnn.h"
+#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
@@ -222,7 +222,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
     void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
     void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
-    void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);                                            \
+    void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);

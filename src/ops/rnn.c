@@ -2,10 +2,10 @@
  * RNN, GRU and LSTM. The input part of all gates is one product over the whole sequence; then parts
  * walk the time steps, each with some batch entries of one direction and the recurrent weights
  * packed. The usual case (f32, constant weights, standard activations) walks in fused kernels
- * (kernels/rnn.h), everything else in rnn_tmpl.h. */
+ * (kernels/rnn_step.h), everything else in rnn_tmpl.h. */
 #include <math.h>
 
-#include "kernels/rnn.h"
+#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
 

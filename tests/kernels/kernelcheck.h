@@ -23,7 +23,7 @@
 #define CHECK_SUBJECTS(X) \
     X(gemm_f32) X(gemm_f32_plain) X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) \
     X(conv_block) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
-    X(qdot) X(qbytes) X(channel_block) X(pool_block)
+    X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step)
 /* clang-format on */
 
 #define CHECK_DECLARE(name)                                                                        \

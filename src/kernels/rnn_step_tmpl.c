@@ -2,7 +2,7 @@
  * The recurrent step. Once an instruction set. An element of the product is one chain of additions
  * in rising k that begins at the input's part, whatever the tile. With FMA a step of it rounds
  * once, in generic twice: sets differ by at most 2 k 2^-24 * sum |h| |r| before the activations. */
-#include "kernels/rnn.h"
+#include "kernels/rnn_step.h"
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
@@ -265,7 +265,7 @@ static void step(const struct sdx_rnn_step *s)
     states(s, width, padded);
 }
 
-void SDX_INIT(sdx_rnn_init_)(struct sdx_rnn_table *rnn)
+void SDX_INIT(sdx_rnn_step_init_)(struct sdx_rnn_table *rnn)
 {
     rnn->lanes = LANES;
     rnn->f32_step = step;

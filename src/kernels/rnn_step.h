@@ -3,8 +3,8 @@
  * recurrent weights in register tiles, then the gates and the new state. All gates of a few units
  * lie side by side ("columns", sdx_rnn_column), so that a tile has them all. A row has the same
  * bits in any batch. */
-#ifndef SDX_KERNELS_RNN_H
-#define SDX_KERNELS_RNN_H
+#ifndef SDX_KERNELS_RNN_STEP_H
+#define SDX_KERNELS_RNN_STEP_H
 
 #include <stddef.h>
 #include <stdint.h>
