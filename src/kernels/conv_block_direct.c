@@ -79,7 +79,10 @@ static void cut_passes(struct plan *p)
 /* Enough parts for a few threads: smaller strips first, then ranges of panels. */
 static void cut_parts(struct plan *p)
 {
-    const int64_t wanted = sdx_kernel_tuning()->block_parts;
+    const struct sdx_kernel_tuning *tuning = sdx_kernel_tuning();
+    const double worth = sdx_conv_macs(&p->s) / (double)(4 * tuning->part_macs);
+    const int64_t most = tuning->block_parts;
+    const int64_t wanted = worth < (double)most ? 1 + (int64_t)worth : most;
     const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
     int64_t strips = p->row_strips * p->col_strips;
     while (planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {

@@ -49,7 +49,9 @@ SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOS
     {
         const vf x = v_set1(p[i][at + u]);
         COLS(nv) s[i][j] = v_fma(x, v[j], s[i][j]);
+        V_USE(x);
     }
+    COLS(nv) V_USE(v[j]);
 }
 /* Runs of chunks of a number of values known when compiling. */
 SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
@@ -69,7 +71,6 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
             SDX_UNROLL(16) for (int u = 0; u < length; u++)
             {
                 tile_step(mr, nv, s, p, at, u, w);
-                if (length > 4) ROWS(mr) COLS(nv) V_KEEP(s[i][j]); /* or steps mix and spill */
             }
             w += length * nv * LANES;
             at += g->step;
