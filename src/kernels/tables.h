@@ -133,19 +133,24 @@ struct sdx_winograd_block {
     int64_t room;         /* tiles of a panel of M */
     int64_t plane_v, plane_m;
 };
-/* One register panel of a convolution over blocked channels, for one pass of the sum over K.
- * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
- * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
- * `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
+/* One register panel of a convolution over blocked channels, for pixels that see the same kernel
+ * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
+ * floats). K is walked in runs: first `runs` of `chunks` chunks of LANES values, then `tail_runs`
+ * of `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
  * [K][vectors * LANES]. Vectors of y lie y_step apart. */
+struct sdx_conv_block_run {
+    int64_t x; /* offset from the pixel */
+    int64_t w; /* first row of its weights, which follow each other */
+};
 struct sdx_conv_block_job {
     int64_t pixels;
     const int64_t *from, *to;
     const float *x;
-    const int64_t *run; /* offsets of all runs */
+    const struct sdx_conv_block_run *run;
     int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
-    const float *weights;
-    const float *weights_next; /* used after these: brought to L2 meanwhile, a line a chunk */
+    const float *weights, *weights_tail; /* of row 0, for the two kinds of runs */
+    int64_t ahead; /* from these weights to the next ones, brought to L2 meanwhile; 0: none */
+    int64_t phase; /* which of their lines the first tile brings */
     float *y;
     int64_t y_step;
     const float *bias;     /* the sums begin with it; NULL: they begin at y */
