@@ -8,6 +8,7 @@ static const struct {
     sdx_level level;
 } passes[] = {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
+    {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},

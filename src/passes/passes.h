@@ -15,6 +15,7 @@ enum { SDX_FOLD_BYTES_MAX = 64 * 1024 * 1024 };
 typedef enum sdx_status sdx_pass_fn(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 
 enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_weights(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);

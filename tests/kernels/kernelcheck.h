@@ -21,7 +21,8 @@
     X(f32_to_s8) X(u8_to_f32) X(s8_to_f32) X(b32_transpose)
 /* clang-format on */
 #define CHECK_SUBJECTS(X)                                                                          \
-    X(gemm_f32) X(gemm_f32_plain) X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv)
+    X(gemm_f32)                                                                                    \
+    X(gemm_f32_plain) X(gemm_f64) X(nbits) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv)
 
 #define CHECK_DECLARE(name)                                                                        \
     void check_##name(void);                                                                       \
