@@ -13,6 +13,7 @@ static const struct {
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},
     {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC},
+    {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED},

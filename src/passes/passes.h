@@ -20,6 +20,7 @@ enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *c
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_batch_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_epilogue(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
