@@ -16,6 +16,7 @@ static const struct {
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED},
+    {"product", sdx_pass_product, SDX_LEVEL_EXTENDED},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE},
 };
