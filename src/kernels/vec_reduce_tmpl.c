@@ -40,18 +40,20 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
     do {                                                                                           \
         float lanes[LANES];                                                                        \
         SDX_UNROLL(4)                                                                              \
-        for (int half = PARTS / 2; half; half /= 2) SDX_UNROLL(4) for (int i = 0; i < half; i++)   \
-        {                                                                                          \
-            vf s = (acc).r[i], t = (acc).r[i + half];                                              \
-            (acc).r[i] = vectors;                                                                  \
-        }                                                                                          \
+        for (int half = PARTS / 2; half; half /= 2)                                                \
+            SDX_UNROLL(4) for (int i = 0; i < half; i++)                                           \
+            {                                                                                      \
+                vf s = (acc).r[i], t = (acc).r[i + half];                                          \
+                (acc).r[i] = vectors;                                                              \
+            }                                                                                      \
         v_store(lanes, (acc).r[0]);                                                                \
         SDX_UNROLL(4)                                                                              \
-        for (int half = LANES / 2; half; half /= 2) SDX_UNROLL(8) for (int i = 0; i < half; i++)   \
-        {                                                                                          \
-            float s = lanes[i], t = lanes[i + half];                                               \
-            lanes[i] = scalars;                                                                    \
-        }                                                                                          \
+        for (int half = LANES / 2; half; half /= 2)                                                \
+            SDX_UNROLL(8) for (int i = 0; i < half; i++)                                           \
+            {                                                                                      \
+                float s = lanes[i], t = lanes[i + half];                                           \
+                lanes[i] = scalars;                                                                \
+            }                                                                                      \
         return lanes[0];                                                                           \
     } while (0)
 

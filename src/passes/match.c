@@ -58,8 +58,9 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)
     return true;
 }
 
-bool sdx_match_has_row_bias(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
+bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
 {
+    if (product->count_inputs > 3 && product->inputs[3] >= 0) return false;
     if (!sdx_str_is(product->op_type, "Gemm") || product->count_inputs < 3 ||
         product->inputs[2] < 0)
         return true;

@@ -168,9 +168,8 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
         if (is_bias(g, product, other)) {
             SDX_TRY(set_input(cx, ir, product, 2, other));
         } else if (other != add->inputs[i] && !sdx_match_constant(g, other) &&
-                   (product->count_inputs < 4 || product->inputs[3] < 0) &&
-                   sdx_match_same_type(g, add->inputs[i], other) &&
-                   sdx_match_has_row_bias(g, product)) {
+                   sdx_match_takes_residual(g, product) &&
+                   sdx_match_same_type(g, add->inputs[i], other)) {
             SDX_TRY(set_input(cx, ir, product, 3, other));
         } else {
             continue;

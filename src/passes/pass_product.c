@@ -76,8 +76,8 @@ static enum sdx_status sink_addition(struct work *w, struct sdx_ir_node *add)
         struct sdx_ir_node *reshape = sdx_match_maker(w->g, between, "Reshape");
         if (!reshape || w->uses[between] != 1 || other < 0 || other == between) continue;
         struct sdx_ir_node *product = product_of(w, reshape->inputs[0]);
-        if (!product || has_input(product, 3) || sdx_match_constant(w->g, other)) continue;
-        if (!sdx_match_same_type(w->g, between, other) || !sdx_match_has_row_bias(w->g, product))
+        if (!product || sdx_match_constant(w->g, other)) continue;
+        if (!sdx_match_same_type(w->g, between, other) || !sdx_match_takes_residual(w->g, product))
             continue;
         SDX_TRY(set_input(w, product, 3, other));
         w->g->values[between].producer = -1;

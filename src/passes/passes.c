@@ -10,6 +10,8 @@ static const struct {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
     {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
+    {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED},
+    {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},
     {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC},

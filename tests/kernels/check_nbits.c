@@ -60,7 +60,8 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
                 size += fabs((double)a[i * row_a + k] * (double)s.scales[g]) * (q + z);
             }
             if (act == SDX_ACT_RELU && sum < 0) sum = 0;
-            if (!expect(fabs((double)c[i * row_c + j] - sum) <= 2.0 * (double)(w.k + 4) * size * 6e-8,
+            if (!expect(fabs((double)c[i * row_c + j] - sum) <=
+                            2.0 * (double)(w.k + 4) * size * 6e-8,
                         "%d bits, %lldx%lldx%lld at %lld,%lld: %.9g, expected %.9g", w.bits,
                         (long long)m, (long long)w.n, (long long)w.k, (long long)i, (long long)j,
                         (double)c[i * row_c + j], sum))
