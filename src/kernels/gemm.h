@@ -38,6 +38,8 @@ struct sdx_epilogue {
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
 void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
+/* Column j of a packed B becomes scale[j] times itself. */
+void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed);
 /* Columns a panel holds: ranges n0..n1 begin at multiples of it. */
 int64_t sdx_gemm_f32_panel(void);
 

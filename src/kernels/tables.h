@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/nbits.h"
 #include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
 #include "kernels/qdot_panel.h"
@@ -47,6 +48,20 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
+/* Up to SDX_NBITS_THIN rows times columns 0..width of packed low-bit weights (nbits.h); panel_step
+ * in lanes of 4 bytes, epilogue and c those of column 0. */
+enum { SDX_NBITS_THIN = 4 };
+struct sdx_nbits_job {
+    const struct sdx_nbits *w;
+    const uint32_t *packed;
+    int64_t panel_step, m, width;
+    const float *a;
+    int64_t row_a;
+    float *c;
+    int64_t row_c;
+    const struct sdx_epilogue *epilogue;
+};
+
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
@@ -54,6 +69,10 @@ struct sdx_gemm_table {
      */
     void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
+    /* columns of one panel of low-bit weights, k0..k1 (k0 a multiple of 32 / bits), to [k][cols] */
+    void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
+                         float *to);
+    void (*nbits_thin)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);
@@ -220,6 +239,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
     void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
+    void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \

@@ -154,6 +154,9 @@ static void check_product(bool plain)
             check_case(7, 3 * panel + 5, 11, how, (enum sdx_act)act, plain);
             check_case(1, 9 * panel, 21, how, (enum sdx_act)act, plain);
         }
+    for (int64_t m = 2; m <= 4; m++) /* several panels at once */
+        for (unsigned how = 0; how < 256; how += 29)
+            check_case(m, 7 * panel + panel / 2 * (m - 2) + (m == 3), 37, how, SDX_ACT_SILU, plain);
     const int64_t deep = sdx_kernel_tuning()->whole_k + 37;
     for (unsigned how = 0; how < 256; how += 51) {
         check_case(5, panel + 1, deep, how, SDX_ACT_RELU, plain);
