@@ -2,11 +2,27 @@
  * Forms of the convolution over blocked channels, and the reorders to and from plain layout. */
 #include "kernels/conv_block.h"
 
+#include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_block_direct.h"
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
+
+static bool fits_winograd_2(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_block_fits(s) == 2;
+}
+static bool fits_winograd_4(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_block_fits(s) == 4;
+}
+static bool is_first(const struct sdx_conv_shape *s)
+{
+    return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
+}
 
 /* The first row that fits is taken. */
 static const struct form {
+    enum sdx_conv_block_form form;
     bool (*fits)(const struct sdx_conv_shape *s);
     size_t (*packed_size)(const struct sdx_conv_shape *s);
     void (*pack)(const struct sdx_conv_shape *s, const float *weights, float *packed);
@@ -15,12 +31,25 @@ static const struct form {
     void (*part)(const struct sdx_conv_shape *s, const float *x, const float *packed, float *y,
                  const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
 } forms[] = {
-    {sdx_direct_block_fits, sdx_direct_block_packed_size, sdx_direct_block_pack,
+    {SDX_CONV_BLOCK_FIRST, is_first, sdx_direct_block_packed_size, sdx_direct_block_pack,
      sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part},
+    {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
+     sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
+     sdx_depthwise_block_part},
+    {SDX_CONV_BLOCK_WINOGRAD_2, fits_winograd_2, sdx_winograd_block_packed_size,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_part},
+    {SDX_CONV_BLOCK_WINOGRAD_4, fits_winograd_4, sdx_winograd_block_packed_size,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_part},
+    {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
+     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch,
+     sdx_direct_block_part},
 };
 
 static const struct form *form_of(const struct sdx_conv_shape *s)
 {
+    if (s->batch * s->oc * s->out[0] * s->out[1] * s->out[2] == 0) return NULL;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i].fits(s)) return &forms[i];
     return NULL;
@@ -29,8 +58,7 @@ static const struct form *form_of(const struct sdx_conv_shape *s)
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
 {
     const struct form *form = form_of(s);
-    if (!form) return SDX_CONV_BLOCK_NONE;
-    return sdx_direct_block_is_first(s) ? SDX_CONV_BLOCK_FIRST : SDX_CONV_BLOCK_DIRECT;
+    return form ? form->form : SDX_CONV_BLOCK_NONE;
 }
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
 {
@@ -56,12 +84,12 @@ void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const f
 
 int64_t sdx_block_lanes(void)
 {
-    return sdx_kernel_tables()->conv_block.lanes;
+    return sdx_kernel_tables()->block.lanes;
 }
 void sdx_block_from_plain(const float *plain, float *blocked, int64_t channels, int64_t pixels,
                           int64_t row0, int64_t row1, int64_t p0, int64_t p1)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const int64_t lanes = table->lanes, blocks = conv_divide_up(channels, lanes);
     for (int64_t row = row0; row < row1; row++) {
         const int64_t image = row / blocks, c = (row - image * blocks) * lanes;
@@ -73,7 +101,7 @@ void sdx_block_from_plain(const float *plain, float *blocked, int64_t channels, 
 void sdx_block_to_plain(const float *blocked, float *plain, int64_t channels, int64_t pixels,
                         int64_t row0, int64_t row1, int64_t p0, int64_t p1)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const int64_t lanes = table->lanes, blocks = conv_divide_up(channels, lanes);
     for (int64_t row = row0; row < row1; row++) {
         const int64_t image = row / blocks, c = (row - image * blocks) * lanes;

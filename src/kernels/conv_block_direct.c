@@ -108,7 +108,7 @@ static int64_t panels_of(int64_t blocks, int64_t most)
 }
 static struct plan plan_of(const struct sdx_conv_shape *shape)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct conv_sizes z = conv_sizes(shape);
     struct plan p = {.s = *shape, .icg = z.icg, .ocg = z.ocg, .taps = z.taps};
     p.first = sdx_direct_block_is_first(shape);
@@ -142,7 +142,7 @@ bool sdx_direct_block_fits(const struct sdx_conv_shape *s)
     if (s->groups < 1 || s->ic < s->groups || s->oc < s->groups) return false;
     const struct conv_sizes z = conv_sizes(s);
     if (z.pixels < 1 || z.pixels_in < 1 || z.taps < 1) return false;
-    const int64_t lanes = sdx_kernel_tables()->conv_block.lanes;
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     return s->groups == 1 || (z.icg % lanes == 0 && z.ocg % lanes == 0);
 }
 bool sdx_direct_block_is_first(const struct sdx_conv_shape *s)
@@ -389,7 +389,7 @@ static void place_work(struct work *w)
 /* All classes of one panel in one pass. */
 static void run_panel(const struct work *w, int64_t vectors)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->conv_block;
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct plan *p = &w->p;
     const int64_t blocks = conv_least(w->b1, p->icg / p->unit) - w->b0, width = vectors * p->lanes;
     struct sdx_conv_block_job job = w->job;

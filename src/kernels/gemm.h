@@ -68,6 +68,11 @@ size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k);
 void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t row_b, int64_t col_b,
                         int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch);
 
+/* y[i] = sum over k of a[i * row_a + k] * x[k] for i < m: a product with one column whose A is used
+ * once, so nothing is packed. Summed in lanes: 2 k 2^-24 * sum |a| |x|. */
+void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
+                           float *y);
+
 /* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,

@@ -193,6 +193,12 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
     }
 }
 
+void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
+                           float *y)
+{
+    sdx_kernel_tables()->gemm.f32_rows_dot(a, row_a, x, m, k, y);
+}
+
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                   double *c, int64_t row_c)

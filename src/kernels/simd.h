@@ -29,10 +29,6 @@
 #endif
 #endif
 
-/* Loops over registers: without complete unrolling gcc keeps the arrays in memory. */
-#define SDX_PRAGMA(text) _Pragma(#text)
-#define SDX_UNROLL(n)    SDX_PRAGMA(GCC unroll n)
-
 /* Keeps v in a register from here on: gcc 12 otherwise folds the load of an operand into each of
  * its uses and so loads it many times. */
 #if defined(SDX_SET_AVX512)

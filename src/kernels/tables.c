@@ -22,14 +22,22 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_gemm_f64_init_##set(&t->gemm);                                                         \
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
+        sdx_conv_block_depthwise_init_##set(&t->block);                                            \
+        sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
-        sdx_conv_block_init_##set(&t->conv_block);                                                 \
+        sdx_conv_block_init_##set(&t->block);                                                      \
+        sdx_rnn_init_##set(&t->rnn);                                                               \
+        sdx_qbytes_init_##set(&t->qbytes);                                                         \
+        sdx_qdot_init_##set(&t->qdot);                                                             \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
     t->qgemm = t->qconv;
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qgemm_init_avx512vnni(&t->qgemm);
+    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
+        sdx_qgemm_init_avx512vnni(&t->qgemm);
+        sdx_qdot_init_avx512vnni(&t->qdot);
+    }
 #endif
 }
 
@@ -55,4 +63,9 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most)
 const struct sdx_vec *sdx_vec(void)
 {
     return &sdx_kernel_tables()->vec;
+}
+
+const struct sdx_qbytes *sdx_qbytes(void)
+{
+    return &sdx_kernel_tables()->qbytes;
 }

@@ -6,7 +6,10 @@
 
 #include "base/cpu.h"
 #include "kernels/conv.h"
+#include "kernels/qbytes.h"
+#include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
+#include "kernels/rnn.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
@@ -105,6 +108,29 @@ struct sdx_qgemm_table {
                       struct sdx_rectangle r);
 };
 
+/* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
+ * end of rows h0 .. h1 of one channel block of one image. x, residual (NULL, or laid out as y and
+ * maybe y) and y are those of the whole plane; w: [kh][kw] vectors. ring: NULL when every column
+ * that is read lies within the image; else as many rows as the kernel spans, zero where it does
+ * not. */
+enum { SDX_DEPTHWISE_ROWS = 64 }; /* of the kernel, at most */
+struct sdx_depthwise_strip {
+    int64_t from, end, h0, h1;
+    const float *x, *w, *bias, *residual;
+    float *y, *ring;
+    enum sdx_act act;
+    float a, b;
+};
+/* Winograd's convolution on blocked channels, conv_block_winograd.c. Tiles are numbered in reading
+ * order over the whole batch. */
+struct sdx_winograd_block {
+    const struct sdx_conv_shape *shape;
+    int step;             /* outputs of a tile down and across: 2 or 4 */
+    int64_t high, wide;   /* tiles of an image */
+    int64_t tiles, first; /* of the block in hand */
+    int64_t room;         /* tiles of a panel of M */
+    int64_t plane_v, plane_m;
+};
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
  * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
  * floats). K is walked in runs: first `runs` of `chunks` chunks of LANES values, then `tail_runs`
@@ -130,10 +156,12 @@ struct sdx_conv_block_job {
     enum sdx_act act;      /* then this, unless it is a clamp, */
     float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
+/* Kernels on blocked channels. */
 struct sdx_conv_block_table {
-    int lanes;   /* channels of a block */
-    int vectors; /* blocks of the widest panel */
-    int rows;    /* most pixels of a tile two vectors wide */
+    int lanes;         /* channels of a block */
+    int vectors;       /* blocks of the widest panel */
+    int rows;          /* most pixels of a tile two vectors wide */
+    int winograd_rows; /* tiles of Winograd's register tile */
     void (*f32_panel)(int vectors, const struct sdx_conv_block_job *job);
     /* `channels` <= lanes planes of pixels, pitch apart, to [pixel][lanes], zeros beyond channels;
      * and back */
@@ -141,13 +169,31 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
+    /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
+     * block][winograd_rows][lanes] */
+    void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
+    /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
+     * [panel][channel][2][lanes], an odd last panel of one vector */
+    void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
+                                  const float *u, int64_t vectors, float *m);
+    /* to the vectors k0 .. k1 of output channels */
+    void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                             int64_t k1, const struct sdx_epilogue *epilogue, float *y);
+    void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
+};
+struct sdx_rnn_table {
+    int lanes;
+    void (*f32_step)(const struct sdx_rnn_step *step);
 };
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
+    struct sdx_conv_block_table block;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
-    struct sdx_conv_block_table conv_block;
+    struct sdx_rnn_table rnn;
+    struct sdx_qbytes qbytes;
+    struct sdx_qdot_table qdot;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -163,12 +209,18 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
+    void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
+    void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
+    void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
+    void sdx_rnn_init_##set(struct sdx_rnn_table *rnn);                                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
-    void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);
+    void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
+void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 #endif
 
 /* sdx_vec_map_init_<the set this file is compiled for> */

@@ -326,22 +326,6 @@ static enum sdx_status quantize(struct sdx_lower *lx, int32_t value, int scale, 
     return lx->status;
 }
 
-static enum sdx_status lower_binary(struct sdx_lower *lx, const char *op)
-{
-    const int32_t in[] = {dequantize(lx, 0), dequantize(lx, 3)};
-    return quantize(lx, sdx_lower_op(lx, op, 2, in), 6, 0);
-}
-
-enum sdx_status sdx_qlinear_add_lower(struct sdx_lower *lx)
-{
-    return lower_binary(lx, "Add");
-}
-
-enum sdx_status sdx_qlinear_mul_lower(struct sdx_lower *lx)
-{
-    return lower_binary(lx, "Mul");
-}
-
 enum sdx_status sdx_qlinear_sigmoid_lower(struct sdx_lower *lx)
 {
     int32_t x = dequantize(lx, 0);
@@ -372,13 +356,6 @@ static enum sdx_status refuse_channels_last(struct sdx_lower *lx)
 {
     if (sdx_ir_attr_int(sdx_lower_node(lx), "channels_last", 0) == 0) return SDX_OK;
     return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(sdx_lower_node(lx)));
-}
-
-enum sdx_status sdx_qlinear_global_average_pool_lower(struct sdx_lower *lx)
-{
-    SDX_TRY(refuse_channels_last(lx));
-    int32_t x = dequantize(lx, 0);
-    return quantize(lx, sdx_lower_op(lx, "GlobalAveragePool", 1, &x), 3, 0);
 }
 
 /* auto_pad becomes pads: it needs the lengths when it is SAME. */
@@ -421,23 +398,6 @@ enum sdx_status sdx_qlinear_concat_lower(struct sdx_lower *lx)
     int32_t y = sdx_lower_op(lx, "Concat", count, parts);
     sdx_lower_attr_int(lx, "axis", axis);
     return quantize(lx, y, 0, 2);
-}
-
-enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix)
-{
-    int rank_a = sdx_infer_rank(ix, 0), rank_b = sdx_infer_rank(ix, 3);
-    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 3);
-    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
-    if (rank_a < 0 || rank_b < 0) return SDX_OK;
-    int rank = rank_a > rank_b ? rank_a : rank_b;
-    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
-    if (!out) return SDX_FAIL_MEMORY(ix->cx);
-    for (int i = 0; i < rank; i++) {
-        int at_a = i - (rank - rank_a), at_b = i - (rank - rank_b);
-        SDX_TRY(
-            sdx_infer_broadcast_dim(ix, at_a < 0 ? 1 : a[at_a], at_b < 0 ? 1 : b[at_b], &out[i]));
-    }
-    return SDX_OK;
 }
 
 enum sdx_status sdx_qlinear_concat_infer(struct sdx_infer *ix)

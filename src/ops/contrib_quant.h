@@ -14,14 +14,10 @@ enum sdx_status sdx_nbits_infer(struct sdx_infer *ix);
 enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px);
 void sdx_nbits_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* Operators on quantised values as DequantizeLinear, the standard's operator, QuantizeLinear. */
-enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_concat_infer(struct sdx_infer *ix);
-enum sdx_status sdx_qlinear_add_lower(struct sdx_lower *lx);
-enum sdx_status sdx_qlinear_mul_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_sigmoid_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_leaky_relu_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_average_pool_lower(struct sdx_lower *lx);
-enum sdx_status sdx_qlinear_global_average_pool_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_concat_lower(struct sdx_lower *lx);
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Conv, FusedConv, ConvInteger and QLinearConv of one to three spatial axes. f32 and the integers
- * go to the kernels of kernels/conv.h and kernels/qgemm.h; f64 is a plain direct loop. */
-#include "kernels/qgemm.h"
+ * Conv and FusedConv of one to three spatial axes. f32 goes to the kernels of kernels/conv.h; f64
+ * is a plain direct loop. The integers are in conv_quant.c. */
+#include "kernels/conv_block.h"
+#include "ops/conv_common.h"
 #include "ops/conv_deform.h"
+#include "ops/layout.h"
 #include "ops/product.h"
-#include "ops/requant.h"
 #include "ops/shared.h"
 #include "ops/window.h"
 #include "tensor/convert.h"
@@ -32,8 +33,7 @@ static enum sdx_status check_channels(struct sdx_context *cx, const struct sdx_i
     return SDX_OK;
 }
 
-/* Output 0 of a convolution of inputs x and w. */
-static enum sdx_status infer_conv(struct sdx_infer *ix, int x, int w, int bias, int dtype)
+enum sdx_status sdx_conv_infer_of(struct sdx_infer *ix, int x, int w, int bias, int dtype)
 {
     struct sdx_window win;
     sdx_infer_set_dtype(ix, 0, dtype);
@@ -65,20 +65,10 @@ static enum sdx_status infer_conv(struct sdx_infer *ix, int x, int w, int bias, 
 
 enum sdx_status sdx_conv_infer(struct sdx_infer *ix)
 {
-    return infer_conv(ix, 0, 1, 2, sdx_infer_dtype(ix, 0));
+    return sdx_conv_infer_of(ix, 0, 1, 2, sdx_infer_dtype(ix, 0));
 }
 
-static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
-{
-    return infer_conv(ix, 0, 1, -1, SDX_I32);
-}
-
-static enum sdx_status infer_qlinear_conv(struct sdx_infer *ix)
-{
-    return infer_conv(ix, 0, 3, 8, sdx_infer_dtype(ix, 7));
-}
-
-static void cost_of(const struct sdx_infer *ix, int w, struct sdx_cost *cost)
+void sdx_conv_cost_of(const struct sdx_infer *ix, int w, struct sdx_cost *cost)
 {
     const int64_t *dims_w = sdx_infer_dims(ix, w), *out = ix->out[0].dims;
     double work = 1;
@@ -92,20 +82,20 @@ static void cost_of(const struct sdx_infer *ix, int w, struct sdx_cost *cost)
 
 void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
-    cost_of(ix, 1, cost);
-}
-
-static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    cost_of(ix, 3, cost);
+    sdx_conv_cost_of(ix, 1, cost);
 }
 
 /* ---- f32 and f64 ---- */
 
-/* Shape of the convolution of x and w into y. */
-static enum sdx_status shape_of(struct sdx_prepare *px, const struct sdx_tensor *x,
-                                const struct sdx_tensor *w, const struct sdx_tensor *y,
-                                struct sdx_conv_shape *s)
+struct conv_f32 {
+    struct sdx_conv_shape shape;
+    const float *packed; /* NULL: input 1 of the step */
+    struct sdx_epilogue epilogue;
+};
+
+enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tensor *x,
+                                  const struct sdx_tensor *w, const struct sdx_tensor *y,
+                                  struct sdx_conv_shape *s)
 {
     struct sdx_window win;
     int64_t length;
@@ -135,12 +125,6 @@ static int64_t variant_of(const struct sdx_conv_shape *s)
                             s->out[0] * s->out[1] * s->out[2] > 1};
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
-
-struct conv_f32 {
-    struct sdx_conv_shape shape;
-    const float *packed; /* NULL: input 1 of the step */
-    struct sdx_epilogue epilogue;
-};
 
 static enum sdx_status run_conv_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -182,6 +166,75 @@ static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
     int64_t dims[] = {(int64_t)size};
     return sdx_prepare_temp(px, SDX_U8, 1, dims);
 }
+
+/* ---- blocked channels ---- */
+
+static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_f32 *p = step->params;
+    struct sdx_epilogue e = p->epilogue;
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    if (step->in[1]) e.bias_row = step->in[1]->data;
+    if (step->in[2]) e.residual = step->in[2]->data;
+    sdx_conv_block_part(&p->shape, step->in[0]->data, p->packed, step->out[0]->data, &e, part,
+                        x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct pack_conv *arg = arg_;
+    sdx_conv_block_pack(arg->shape, arg->weights, dst);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
+{
+    static const char *const names[] = {[SDX_CONV_BLOCK_FIRST] = "conv_block_first",
+                                        [SDX_CONV_BLOCK_DEPTHWISE] = "conv_block_depthwise",
+                                        [SDX_CONV_BLOCK_WINOGRAD_2] = "conv_block_winograd_2",
+                                        [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
+                                        [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
+    const enum sdx_conv_block_form form = sdx_conv_block_form(shape);
+    struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    p->shape = *shape;
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
+    struct pack_conv arg = {&p->shape, px->in[1]->data};
+    p->packed = sdx_prepare_pack(px, 1, names[form], variant_of(shape),
+                                 sdx_conv_block_packed_size(shape), pack_conv_block, &arg);
+    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    struct sdx_tensor *in[] = {px->in[0], sdx_prepare_has(px, 2) ? px->in[2] : NULL,
+                               sdx_prepare_has(px, 3) ? px->in[3] : NULL};
+    return sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
+                               sdx_conv_block_scratch(shape), 3, in, 1, px->out);
+}
+
+void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *x = px->in[0], *w = px->in[1], *y = px->out[0];
+    struct sdx_conv_shape shape;
+    if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || !w->is_constant || y->count == 0 ||
+        !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
+        sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
+        return;
+    const enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
+    if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
+    /* Few channels would mostly be lanes without meaning. */
+    const int64_t least = sdx_block_lanes() / 2;
+    if (x->layout == SDX_LAYOUT_PLAIN &&
+        (shape.oc < least || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))
+        return;
+    if (sdx_prepare_has(px, 3) &&
+        !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
+        return;
+    want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
+    if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
+    want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+/* ---- plain ---- */
 
 static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
 {
@@ -269,7 +322,8 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 {
     struct sdx_conv_shape shape;
     if (px->out[0]->count == 0) return SDX_OK;
-    SDX_TRY(shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
+    SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return prepare_block(px, &shape);
     if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
     if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation") ||
         sdx_prepare_has(px, 3))
@@ -281,156 +335,9 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
     return sdx_prepare_step(px, "conv_f64", run_conv_f64, params, shape.batch * shape.oc, 0);
 }
 
-/* ---- integers ---- */
-
-struct conv_q {
-    struct sdx_qconv q;
-    const void *packed, *facts; /* NULL: inputs 1 and 2 of the step */
-    bool to_float_y;            /* requantise; otherwise the sums are the output */
-    bool y_signed;
-    int64_t pixels;
-};
-
-struct store_q {
-    const struct conv_q *p;
-    struct sdx_qfacts facts;
-    const int32_t *bias;
-    void *y;
-};
-
-static void store_sums(void *arg_, int64_t n, int64_t channel, int64_t pixel, int64_t count,
-                       const int32_t *sums)
-{
-    const struct store_q *arg = arg_;
-    int64_t at = (n * arg->p->q.shape.oc + channel) * arg->p->pixels + pixel;
-    if (!arg->p->to_float_y) {
-        memcpy((int32_t *)arg->y + at, sums, (size_t)count * sizeof *sums);
-        return;
-    }
-    sdx_requantize(sums, count, arg->bias ? arg->bias[channel] : 0, arg->facts.factor[channel],
-                   arg->facts.zero_y, arg->p->y_signed, (uint8_t *)arg->y + at);
-}
-
-static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct conv_q *p = step->params;
-    struct store_q arg = {.p = p, .y = step->out[0]->data};
-    if (sdx_exec_cancelled(x)) return SDX_OK;
-    arg.facts = sdx_qfacts_view(p->facts ? p->facts : step->in[2]->data, 1, p->q.shape.oc);
-    if (step->in[3]) arg.bias = step->in[3]->data;
-    struct sdx_qconv q = p->q;
-    q.zero_x = arg.facts.zero_a[0];
-    sdx_qconv_part(&q, step->in[0]->data, p->packed ? p->packed : step->in[1]->data, part,
-                   x->scratch, store_sums, &arg);
-    return SDX_OK;
-}
-
-/* The zero points of the weights are taken away when these are packed. */
-struct pack_q {
-    const struct sdx_qconv *q;
-    const void *weights;
-};
-
-static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_)
-{
-    (void)cx;
-    const struct pack_q *arg = arg_;
-    sdx_qconv_pack(arg->q, arg->weights, dst);
-    return SDX_OK;
-}
-
-static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)x;
-    (void)part;
-    const struct conv_q *p = step->params;
-    struct sdx_qconv q = p->q;
-    q.zero_w = sdx_qfacts_view(p->facts ? p->facts : step->in[1]->data, 1, q.shape.oc).zero_b;
-    sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
-    return SDX_OK;
-}
-
-/* Weights and their zero points are constant: packed once. */
-static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
-                                       size_t size, struct conv_q *p)
-{
-    int64_t oc = p->q.shape.oc;
-    int32_t *zeros = sdx_prepare_alloc(px, (size_t)(oc ? oc : 1) * sizeof *zeros);
-    if (!zeros) return SDX_FAIL_MEMORY(px->cx);
-    for (int64_t i = 0; zero && i < oc; i++)
-        zeros[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
-    struct sdx_qconv q = p->q;
-    q.zero_w = zeros;
-    struct pack_q arg = {&q, px->in[w]->data};
-    int64_t form[] = {variant_of(&q.shape), q.x_signed, q.w_signed,
-                      (int64_t)sdx_hash_bytes(zeros, (size_t)oc * sizeof *zeros, 3)};
-    p->packed =
-        sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 4), size, pack_conv_q, &arg);
-    return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
-}
-
-/* Both integer convolutions: w is the node's input with the weights. */
-static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_qsource *source,
-                                      struct sdx_tensor *bias, bool to_float_y)
-{
-    struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
-    struct sdx_tensor *packed = NULL, *facts = NULL;
-    if (!p) return SDX_FAIL_MEMORY(px->cx);
-    if (px->out[0]->count == 0) return SDX_OK;
-    struct sdx_conv_shape *s = &p->q.shape;
-    SDX_TRY(shape_of(px, px->in[0], px->in[w], px->out[0], s));
-    p->q.x_signed = px->in[0]->dtype == SDX_I8;
-    p->q.w_signed = px->in[w]->dtype == SDX_I8;
-    p->to_float_y = to_float_y;
-    p->y_signed = px->out[0]->dtype == SDX_I8;
-    p->pixels = s->out[0] * s->out[1] * s->out[2];
-    source->rows = 1;
-    source->columns = s->oc;
-    SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
-    size_t size = sdx_qconv_packed_size(&p->q);
-    const struct sdx_tensor *zero = source->zero_b;
-    if (px->in[w]->is_constant && (!zero || zero->is_constant)) {
-        SDX_TRY(pack_constant_q(px, w, zero, size, p));
-    } else {
-        struct sdx_tensor *from[] = {px->in[w], facts};
-        packed = byte_temp(px, size);
-        if (!packed) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 2, from, 1, &packed));
-    }
-    struct sdx_tensor *in[] = {px->in[0], packed, facts, bias};
-    return sdx_prepare_step_on(px, "conv_q", run_conv_q, p, sdx_qconv_parts(&p->q),
-                               sdx_qconv_scratch(&p->q), 4, in, 1, px->out);
-}
-
-static struct sdx_tensor *input(struct sdx_prepare *px, int i)
-{
-    return sdx_prepare_has(px, i) ? px->in[i] : NULL;
-}
-
-static enum sdx_status prepare_conv_integer(struct sdx_prepare *px)
-{
-    struct sdx_qsource source = {.zero_a = input(px, 2), .zero_b = input(px, 3)};
-    return prepare_conv_q(px, 1, &source, NULL, false);
-}
-
-static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
-{
-    struct sdx_qsource source = {.scale_a = input(px, 1),
-                                 .zero_a = input(px, 2),
-                                 .scale_b = input(px, 4),
-                                 .zero_b = input(px, 5),
-                                 .scale_y = input(px, 6),
-                                 .zero_y = input(px, 7)};
-    return prepare_conv_q(px, 3, &source, input(px, 8), true);
-}
-
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
-    {"ConvInteger", 10, 0, infer_conv_integer, KERNEL(prepare_conv_integer), .cost = sdx_conv_cost,
-     .note = "1 to 3 spatial axes"},
-    {"QLinearConv", 10, 0, infer_qlinear_conv, KERNEL(prepare_qlinear_conv),
-     .cost = cost_qlinear_conv, .note = "1 to 3 spatial axes"},
+     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
 };

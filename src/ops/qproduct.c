@@ -14,6 +14,7 @@ enum { SUMS = 1 << 14, ROWS_MAX = 64, DIRECT_ROWS = 256 }; /* of a block in scra
 struct params {
     struct sdx_qproduct p;
     struct sdx_split split;
+    struct sdx_qclamp clamp;
     const char *packed;
     size_t packed_size;
     const void *facts; /* NULL: input 2 of the step */
@@ -46,15 +47,14 @@ static void finish(const struct params *s, const struct sdx_step *step,
     for (int64_t j = 0; bias && j < n; j++)
         sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)bias[j]);
     uint8_t *y = (uint8_t *)step->out[0]->data + at;
-    bool is_signed = step->out[0]->dtype == SDX_I8;
     if (p->facts.rows == 1 && p->alpha == 1) {
-        sdx_requantize_each(sums, n, facts->factor + n0, facts->zero_y, is_signed, y);
+        sdx_requantize_each(sums, n, facts->factor + n0, facts->zero_y, s->clamp, y);
         return;
     }
     scale_a *= (float)p->alpha;
     for (int64_t j = 0; j < n; j++) {
         float factor = scale_a * facts->scale_b[n0 + j] / facts->scale_y;
-        sdx_requantize(sums + j, 1, 0, factor, facts->zero_y, is_signed, y + j);
+        sdx_requantize(sums + j, 1, 0, factor, facts->zero_y, s->clamp, y + j);
     }
 }
 
@@ -143,6 +143,7 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
     struct sdx_qproduct *p = &s->p;
     if (p->batch == 0 || p->m == 0 || p->n == 0) return SDX_OK;
     p->facts.columns = p->n;
+    SDX_TRY(sdx_qclamp_read(px, &s->clamp));
     SDX_TRY(sdx_qfacts_prepare(px, &p->facts, &s->facts, &facts));
     s->split = sdx_split_make(p->batch, p->m, p->n, p->k, sdx_qgemm_panel());
     int64_t widest = 0;

@@ -472,7 +472,11 @@ static enum sdx_status prepare_qlinear_matmul(struct sdx_prepare *px)
     p.facts.scale_y = px->in[6];
     p.facts.zero_y = px->in[7];
     p.to = SDX_QPRODUCT_REQUANT;
+    p.bias = input(px, 8); /* of the pass qdq: i32, one a column */
     SDX_TRY(sdx_qproduct_matmul(px, &p));
+    if (p.bias && p.bias->count != p.n)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "QLinearMatMul: bias has %lld values, expected %lld",
+                        (long long)p.bias->count, (long long)p.n);
     if (is_byte(p.a) && is_byte(p.b) && is_byte(p.c)) return sdx_qproduct_prepare(px, &p);
     return prepare_float8(px, &p);
 }

@@ -109,22 +109,35 @@ enum sdx_status sdx_qfacts_prepare(struct sdx_prepare *px, const struct sdx_qsou
     return sdx_prepare_step_on(px, "quant_facts", run_fill, params, 1, 0, 6, in, 1, temp);
 }
 
+enum sdx_status sdx_qclamp_read(struct sdx_prepare *px, struct sdx_qclamp *clamp)
+{
+    int64_t count = 0;
+    const int64_t *bounds = sdx_ir_attr_ints(px->node, "clamp", &count);
+    bool is_signed = px->out[0]->dtype == SDX_I8;
+    *clamp = (struct sdx_qclamp){is_signed ? -128 : 0, is_signed ? 127 : 255};
+    if (!bounds) return SDX_OK;
+    if (count != 2 || bounds[0] < clamp->lo || bounds[1] > clamp->hi || bounds[0] > bounds[1])
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: attribute clamp is not a range of bytes",
+                        SDX_STR_ARG(px->node->op_type));
+    clamp->lo = (int32_t)bounds[0];
+    clamp->hi = (int32_t)bounds[1];
+    return SDX_OK;
+}
+
 void sdx_requantize(const int32_t *sums, int64_t n, int32_t bias, float factor, int32_t zero,
-                    bool is_signed, void *y)
+                    struct sdx_qclamp clamp, void *y)
 {
     uint8_t *out = y;
-    int32_t lo = is_signed ? -128 : 0, hi = is_signed ? 127 : 255;
     for (int64_t i = 0; i < n; i++) {
         float sum = (float)(int32_t)((uint32_t)sums[i] + (uint32_t)bias);
-        out[i] = (uint8_t)sdx_round_saturate(sum * factor, zero, lo, hi);
+        out[i] = (uint8_t)sdx_round_saturate(sum * factor, zero, clamp.lo, clamp.hi);
     }
 }
 
 void sdx_requantize_each(const int32_t *sums, int64_t n, const float *factor, int32_t zero,
-                         bool is_signed, void *y)
+                         struct sdx_qclamp clamp, void *y)
 {
     uint8_t *out = y;
-    int32_t lo = is_signed ? -128 : 0, hi = is_signed ? 127 : 255;
     for (int64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)sdx_round_saturate((float)sums[i] * factor[i], zero, lo, hi);
+        out[i] = (uint8_t)sdx_round_saturate((float)sums[i] * factor[i], zero, clamp.lo, clamp.hi);
 }

@@ -25,12 +25,19 @@ SDX_MUST_CHECK enum sdx_status sdx_qfacts_prepare(struct sdx_prepare *px,
                                                   const void **fixed, struct sdx_tensor **temp);
 struct sdx_qfacts sdx_qfacts_view(const void *block, int64_t rows, int64_t columns);
 
-/* y[i] = saturate(round_to_even((sums[i] + bias) * factor) + zero), y u8 or s8. */
+/* Bounds of the bytes of a result: those of its type, or the attribute "clamp" that the pass qdq
+ * gives. */
+struct sdx_qclamp {
+    int32_t lo, hi;
+};
+/* Of output 0; unused when that holds no bytes. */
+SDX_MUST_CHECK enum sdx_status sdx_qclamp_read(struct sdx_prepare *px, struct sdx_qclamp *clamp);
+/* y[i] = round_to_even((sums[i] + bias) * factor) + zero within the bounds, y u8 or s8. */
 void sdx_requantize(const int32_t *sums, int64_t n, int32_t bias, float factor, int32_t zero,
-                    bool is_signed, void *y);
+                    struct sdx_qclamp clamp, void *y);
 /* The same with factors for each element. */
 void sdx_requantize_each(const int32_t *sums, int64_t n, const float *factor, int32_t zero,
-                         bool is_signed, void *y);
+                         struct sdx_qclamp clamp, void *y);
 /* One value: saturate(round_to_even(x) + zero) to lo..hi; NaN gives lo. */
 static inline int32_t sdx_round_saturate(float x, int32_t zero, int32_t lo, int32_t hi)
 {

@@ -52,15 +52,26 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     return SDX_OK;
 }
 
-enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all, bool *changed)
 {
     for (int32_t g = 0; g < ir->count_graphs; g++) {
         for (int32_t n = 0; n < ir->graphs[g].count_nodes; n++) {
             struct sdx_ir_node *node = &ir->graphs[g].nodes[n];
             bool folded = false;
+            if (!all && sdx_str_is(node->op_type, "DequantizeLinear")) continue;
             if (!node->is_dead && node->op) SDX_TRY(fold_node(cx, ir, g, node, &folded));
             *changed = *changed || folded;
         }
     }
     return SDX_OK;
+}
+
+enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    return fold(cx, ir, false, changed);
+}
+
+enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    return fold(cx, ir, true, changed);
 }

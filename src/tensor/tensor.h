@@ -17,6 +17,15 @@ enum {
     SDX_RANK_INLINE = 6
 }; /* 64: what NumPy 2 allows; checked wherever a shape enters */
 
+/* How the elements of a value of dims [N, C, spatial...] lie in memory. Plain everywhere outside a
+ * plan. */
+enum sdx_layout {
+    SDX_LAYOUT_PLAIN,   /* row-major */
+    SDX_LAYOUT_BLOCKED, /* [N, C / b, spatial..., b], b = sdx_block_lanes(); lanes beyond C hold
+                           finite values of no meaning */
+    SDX_LAYOUT_LAST     /* [N, spatial..., C] */
+};
+
 struct sdx_tensor {
     void
         *data; /* elements; strings: array of struct sdx_str; NULL while a plan has not placed it */
@@ -29,6 +38,7 @@ struct sdx_tensor {
     atomic_int refs;
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
+    uint8_t layout;   /* enum sdx_layout; `bytes` is what that takes */
     bool is_constant; /* same value in every run of its plan: may be folded and packed */
     bool in_model; /* a constant whose data lives as long as the model: packed forms are shared */
     bool
@@ -71,6 +81,9 @@ bool sdx_dims_equal(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
  */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank,
                                               const int64_t *dims, struct sdx_tensor **out);
+/* The same, its content undefined (strings are "" here too). */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_raw(struct sdx_context *cx, int dtype, int rank,
+                                                  const int64_t *dims, struct sdx_tensor **out);
 /* New handle over memory that is not ours. */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank,
                                                    const int64_t *dims, void *data,
@@ -88,7 +101,8 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
 /* Deep copy as a handle of its own. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
-/* Another shape for the same number of elements; *tensor, the only handle, may be replaced. */
+/* Another shape for the same number of elements, not of strings; *tensor, the only handle, may be
+ * replaced. */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx,
                                                   struct sdx_tensor **tensor, int rank,
                                                   const int64_t *dims);

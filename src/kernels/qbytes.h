@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Elementwise and moving kernels on quantised bytes. Signed bytes are worked on as unsigned ones
+ * with the top bit flipped: `flip` is 0x80 for them, else 0, and zero points are those of the
+ * unsigned ones. All sets give the same bytes. n = 0 does nothing. y may be an operand, otherwise
+ * memory may not overlap. */
+#ifndef SDX_KERNELS_QBYTES_H
+#define SDX_KERNELS_QBYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* add: y = zero_y + round((a - zero_a) * scale_a + (b - zero_b) * scale_b), to even, saturated;
+ * mul: y = zero_y + round((a - zero_a) * (b - zero_b) * scale_a). */
+struct sdx_qpair {
+    int32_t zero_a, zero_b, zero_y;
+    float scale_a, scale_b;
+    uint8_t flip;
+};
+
+struct sdx_qbytes {
+    /* step_a, step_b: 0 (one byte for all) or 1 */
+    void (*add)(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
+                size_t step_b, uint8_t *y, size_t n);
+    void (*mul)(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
+                size_t step_b, uint8_t *y, size_t n);
+    /* y[i] = table[x[i]] */
+    void (*lookup)(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n);
+    /* y[j * pitch_y + i] = x[i * pitch_x + j] for i < rows, j < columns */
+    void (*transpose)(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
+                      size_t columns);
+    /* y[i] = max(y[i], x[i]), of bytes with the top bit flipped by `flip` */
+    void (*max)(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n);
+    /* sum of x[i] ^ flip; n at most 2^24 */
+    uint32_t (*sum)(const uint8_t *x, uint8_t flip, size_t n);
+    /* sums[i] += x[i] ^ flip */
+    void (*add_up)(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n);
+};
+
+const struct sdx_qbytes *sdx_qbytes(void);
+#endif

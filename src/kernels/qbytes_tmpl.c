@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernels of qbytes.h, once an instruction set. */
+#include "kernels/qbytes.h"
+#include "kernels/simd.h"
+#include "kernels/tables.h"
+
+enum { WIDTH = 16, CHUNK = 256 }; /* elements of a step; of a repeated byte */
+
+#if SDX_SIMD_LANES >= 8
+typedef __m256i wide;
+SIMD wide shorts_from(const uint8_t *x, __m128i flip, wide zero)
+{
+    const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x), flip);
+    return _mm256_sub_epi16(_mm256_cvtepu8_epi16(bytes), zero);
+}
+SIMD __m256 low_floats(wide x)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(x)));
+}
+SIMD __m256 high_floats(wide x)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_extracti128_si256(x, 1)));
+}
+SIMD wide rounded(__m256 v, __m256 lo, __m256 hi)
+{
+    return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
+}
+SIMD void store_bytes(uint8_t *y, wide low, wide high, wide zero, __m128i flip)
+{
+    wide v = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    v = _mm256_add_epi16(v, zero);
+    const __m128i bytes =
+        _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storeu_si128((__m128i *)y, _mm_xor_si128(bytes, flip));
+}
+SIMD void pair_step(const int multiply, const struct sdx_qpair *p, const uint8_t *a,
+                    const uint8_t *b, uint8_t *y)
+{
+    const __m128i flip = _mm_set1_epi8((char)p->flip);
+    const __m256 lo = _mm256_set1_ps((float)-p->zero_y),
+                 hi = _mm256_set1_ps((float)(255 - p->zero_y));
+    const __m256 sa = _mm256_set1_ps(p->scale_a), sb = _mm256_set1_ps(p->scale_b);
+    const wide x = shorts_from(a, flip, _mm256_set1_epi16((short)p->zero_a));
+    const wide z = shorts_from(b, flip, _mm256_set1_epi16((short)p->zero_b));
+    __m256 u[2];
+    if (multiply) { /* products of integers below 2^16 are exact as floats */
+        u[0] = _mm256_mul_ps(_mm256_mul_ps(low_floats(x), low_floats(z)), sa);
+        u[1] = _mm256_mul_ps(_mm256_mul_ps(high_floats(x), high_floats(z)), sa);
+    } else {
+        u[0] = _mm256_add_ps(_mm256_mul_ps(low_floats(x), sa), _mm256_mul_ps(low_floats(z), sb));
+        u[1] = _mm256_add_ps(_mm256_mul_ps(high_floats(x), sa), _mm256_mul_ps(high_floats(z), sb));
+    }
+    store_bytes(y, rounded(u[0], lo, hi), rounded(u[1], lo, hi),
+                _mm256_set1_epi16((short)p->zero_y), flip);
+}
+#else
+SIMD void pair_step(const int multiply, const struct sdx_qpair *p, const uint8_t *a,
+                    const uint8_t *b, uint8_t *y)
+{
+    const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
+    for (int i = 0; i < WIDTH; i++) {
+        const float x = (float)((a[i] ^ p->flip) - p->zero_a);
+        const float z = (float)((b[i] ^ p->flip) - p->zero_b);
+        float v = multiply ? x * z * p->scale_a : x * p->scale_a + z * p->scale_b;
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        y[i] = (uint8_t)(((int32_t)((v + magic) - magic) + p->zero_y) ^ p->flip);
+    }
+}
+#endif
+
+SIMD void pair(const int multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
+               uint8_t *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH)
+        pair_step(multiply, p, a + i, b + i, y + i);
+    if (i == n) return;
+    uint8_t left[3][WIDTH] = {{0}};
+    memcpy(left[0], a + i, n - i);
+    memcpy(left[1], b + i, n - i);
+    pair_step(multiply, p, left[0], left[1], left[2]);
+    memcpy(y + i, left[2], n - i);
+}
+SIMD void pair_steps(const int multiply, const struct sdx_qpair *p, const uint8_t *a, size_t step_a,
+                     const uint8_t *b, size_t step_b, uint8_t *y, size_t n)
+{
+    uint8_t same_a[CHUNK], same_b[CHUNK];
+    if (step_a && step_b) {
+        pair(multiply, p, a, b, y, n);
+        return;
+    }
+    if (n == 0) return;
+    if (!step_a) memset(same_a, *a, sizeof same_a);
+    if (!step_b) memset(same_b, *b, sizeof same_b);
+    for (size_t i = 0; i < n; i += CHUNK)
+        pair(multiply, p, step_a ? a + i : same_a, step_b ? b + i : same_b, y + i,
+             n - i < CHUNK ? n - i : CHUNK);
+}
+static void add(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
+                size_t step_b, uint8_t *y, size_t n)
+{
+    pair_steps(0, p, a, step_a, b, step_b, y, n);
+}
+static void mul(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
+                size_t step_b, uint8_t *y, size_t n)
+{
+    pair_steps(1, p, a, step_a, b, step_b, y, n);
+}
+
+#if SDX_SIMD_LANES >= 8
+/* Rows of 16 entries by pshufb, which gives 0 where the index is negative. With the differences of
+ * neighbouring rows, the sum (xor) of all rows whose index is not negative yet is the entry. */
+static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)
+{
+    wide rows[16];
+    for (int i = 0; i < 16; i++) {
+        __m128i row = _mm_loadu_si128((const __m128i *)(table + 16 * i));
+        if (i % 8)
+            row = _mm_xor_si128(row, _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
+        rows[i] = _mm256_broadcastsi128_si256(row);
+    }
+    const wide sixteen = _mm256_set1_epi8(16), top = _mm256_set1_epi8((char)0x80);
+    size_t at = 0;
+    for (; at + 32 <= n; at += 32) {
+        wide low = _mm256_loadu_si256((const __m256i *)(x + at)), high = _mm256_xor_si256(low, top);
+        wide a = _mm256_shuffle_epi8(rows[0], low), b = _mm256_shuffle_epi8(rows[8], high);
+        SDX_UNROLL(8) for (int i = 1; i < 8; i++)
+        {
+            low = _mm256_subs_epi8(low, sixteen);
+            high = _mm256_subs_epi8(high, sixteen);
+            a = _mm256_xor_si256(a, _mm256_shuffle_epi8(rows[i], low));
+            b = _mm256_xor_si256(b, _mm256_shuffle_epi8(rows[8 + i], high));
+        }
+        _mm256_storeu_si256((__m256i *)(y + at), _mm256_xor_si256(a, b));
+    }
+    for (; at < n; at++)
+        y[at] = table[x[at]];
+}
+#else
+static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+#endif
+
+#if defined(__SSE2__)
+/* Rows i and i + 8 interleave, four times over. */
+SIMD void transpose_16(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)
+{
+    __m128i a[16], b[16];
+    SDX_UNROLL(16)
+    for (size_t i = 0; i < 16; i++)
+        a[i] = _mm_loadu_si128((const __m128i *)(x + i * pitch_x));
+    SDX_UNROLL(4) for (int round = 0; round < 4; round++)
+    {
+        SDX_UNROLL(8) for (int i = 0; i < 8; i++)
+        {
+            b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        SDX_UNROLL(16) for (int i = 0; i < 16; i++) a[i] = b[i];
+    }
+    SDX_UNROLL(16)
+    for (size_t i = 0; i < 16; i++)
+        _mm_storeu_si128((__m128i *)(y + i * pitch_y), a[i]);
+}
+#else
+SIMD void transpose_16(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)
+{
+    for (size_t i = 0; i < 16; i++)
+        for (size_t j = 0; j < 16; j++)
+            y[j * pitch_y + i] = x[i * pitch_x + j];
+}
+#endif
+static void transpose_edge(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y,
+                           size_t rows, size_t columns)
+{
+    for (size_t j = 0; j < columns; j++)
+        for (size_t i = 0; i < rows; i++)
+            y[j * pitch_y + i] = x[i * pitch_x + j];
+}
+/* Three rows (the colours of a picture): the common case of few. */
+static void transpose_3(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t columns)
+{
+    for (size_t j = 0; j < columns; j++) {
+        y[3 * j] = x[j];
+        y[3 * j + 1] = x[pitch_x + j];
+        y[3 * j + 2] = x[2 * pitch_x + j];
+    }
+}
+static void transpose(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
+                      size_t columns)
+{
+    if (rows == 3 && pitch_y == 3) {
+        transpose_3(x, pitch_x, y, columns);
+        return;
+    }
+    size_t i = 0;
+    for (; i + 16 <= rows; i += 16) {
+        size_t j = 0;
+        for (; j + 16 <= columns; j += 16)
+            transpose_16(x + i * pitch_x + j, pitch_x, y + j * pitch_y + i, pitch_y);
+        transpose_edge(x + i * pitch_x + j, pitch_x, y + j * pitch_y + i, pitch_y, 16, columns - j);
+    }
+    transpose_edge(x + i * pitch_x, pitch_x, y + i, pitch_y, rows - i, columns);
+}
+
+static void max(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t a = x[i] ^ flip, b = y[i] ^ flip;
+        y[i] = (uint8_t)((a > b ? a : b) ^ flip);
+    }
+}
+static uint32_t sum(const uint8_t *x, uint8_t flip, size_t n)
+{
+    uint32_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += x[i] ^ flip;
+    return total;
+}
+static void add_up(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sums[i] += x[i] ^ flip;
+}
+
+void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
+{
+    *qbytes = (struct sdx_qbytes){.add = add,
+                                  .mul = mul,
+                                  .lookup = lookup,
+                                  .transpose = transpose,
+                                  .max = max,
+                                  .sum = sum,
+                                  .add_up = add_up};
+}

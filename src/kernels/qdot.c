@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packing for qdot.h, and the loop over panels. */
+#include "kernels/qdot.h"
+
+#include <string.h>
+
+#include "kernels/tables.h"
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+static int64_t round_64(int64_t n)
+{
+    return divide_up(n, 64) * 64;
+}
+/* Steps of a panel at most: whole windows. */
+static int64_t most_steps(const struct sdx_qdot_shape *s)
+{
+    return s->runs * divide_up(s->run, QDOT_WINDOW) * (QDOT_WINDOW / QDOT_STEP);
+}
+
+int64_t sdx_qdot_steps(const struct sdx_qdot_shape *s)
+{
+    return most_steps(s) * sdx_qdot_panels(s);
+}
+
+static struct qdot_header header_of(const struct sdx_qdot_shape *s)
+{
+    const int64_t panels = sdx_qdot_panels(s);
+    struct qdot_header h = {.sums = (int64_t)sizeof h};
+    h.panels = h.sums + panels * SDX_QDOT_COLS * (int64_t)sizeof(int32_t);
+    h.steps = h.panels + panels * (int64_t)sizeof(struct qdot_panel);
+    h.weights = round_64(h.steps + most_steps(s) * panels * (int64_t)sizeof(struct sdx_qdot_step));
+    return h;
+}
+
+/* Room for sorting one panel behind the weights: they are written from the front and each panel
+ * needs no more than what is reserved for it, so the last of it serves until then. */
+struct work {
+    int16_t *columns; /* [k of the windows][16] */
+    int8_t *bytes[2]; /* natural order; windows */
+    struct sdx_qdot_step *steps[2];
+    int32_t *order[2];
+};
+static int64_t work_bytes(const struct sdx_qdot_shape *s)
+{
+    const int64_t steps = most_steps(s);
+    return steps *
+           (QDOT_STEP * SDX_QDOT_COLS * 2 + 2 * QDOT_BYTES +
+            2 * (int64_t)sizeof(struct sdx_qdot_step) + 2 * QDOT_LISTS * (int64_t)sizeof(int32_t));
+}
+static struct work work_in(const struct sdx_qdot_shape *s, char *at)
+{
+    const int64_t steps = most_steps(s);
+    struct work w;
+    w.columns = (int16_t *)at;
+    at += steps * QDOT_STEP * SDX_QDOT_COLS * 2;
+    for (int i = 0; i < 2; i++, at += steps * QDOT_BYTES)
+        w.bytes[i] = (int8_t *)at;
+    for (int i = 0; i < 2; i++, at += steps * (int64_t)sizeof(struct sdx_qdot_step))
+        w.steps[i] = (struct sdx_qdot_step *)at;
+    for (int i = 0; i < 2; i++, at += steps * QDOT_LISTS * (int64_t)sizeof(int32_t))
+        w.order[i] = (int32_t *)at;
+    return w;
+}
+
+size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s)
+{
+    const int64_t weights = most_steps(s) * sdx_qdot_panels(s) * QDOT_WIDE_BYTES;
+    return (size_t)(header_of(s).weights + weights + round_64(work_bytes(s)));
+}
+
+/* The bytes of run r of one panel as shorts [i][16]; adds to the sums of the columns. */
+static void read_run(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, int64_t r,
+                     int64_t column, int64_t n, int16_t *columns, int32_t *sums)
+{
+    const uint8_t *base = (const uint8_t *)w->w + r * w->step_run + column * w->step_n;
+    const int flip = w->is_signed ? 0 : 0x80;
+    memset(columns, 0, (size_t)(s->run * SDX_QDOT_COLS) * sizeof *columns);
+    for (int64_t j = 0; j < n; j++) {
+        const uint8_t *from = base + j * w->step_n;
+        int16_t *to = columns + j;
+        int32_t sum = 0;
+        for (int64_t i = 0; i < s->run; from += w->step_outer)
+            for (int64_t k = 0; k < w->inner && i < s->run; k++, i++) {
+                const int8_t v = (int8_t)(from[k * w->step_inner] ^ flip);
+                to[i * SDX_QDOT_COLS] = v;
+                sum += v;
+            }
+        sums[j] += sum;
+    }
+}
+
+/* Place of step or window `u` of a run: the last is moved back so that it ends with the run. */
+static int64_t place_of(int64_t run, int64_t u, int64_t size, int64_t *skip)
+{
+    const int64_t at = u * size;
+    *skip = 0;
+    if (at + size <= run || run < size) return at;
+    *skip = at - (run - size);
+    return run - size;
+}
+static void natural_steps(const struct sdx_qdot_shape *s, int64_t r, const int16_t *columns,
+                          int64_t *count, int8_t *bytes, struct sdx_qdot_step *steps)
+{
+    for (int64_t u = 0; u < divide_up(s->run, QDOT_STEP); u++, (*count)++) {
+        int64_t skip, at = place_of(s->run, u, QDOT_STEP, &skip);
+        int8_t *to = bytes + *count * QDOT_BYTES;
+        steps[*count] = (struct sdx_qdot_step){(uint32_t)(r * s->run + at), 0x03020100};
+        for (int64_t b = 0; b < QDOT_STEP; b++)
+            for (int64_t j = 0; j < SDX_QDOT_COLS; j++)
+                to[j * QDOT_STEP + b] = b < skip || at + b >= s->run
+                                            ? 0
+                                            : (int8_t)columns[(at + b) * SDX_QDOT_COLS + j];
+    }
+}
+static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s, int64_t r,
+                         const int16_t *columns, int64_t *count, int8_t *bytes,
+                         struct sdx_qdot_step *steps)
+{
+    for (int64_t u = 0; u < divide_up(s->run, QDOT_WINDOW); u++) {
+        int64_t skip, at = place_of(s->run, u, QDOT_WINDOW, &skip);
+        int16_t window[QDOT_WINDOW * SDX_QDOT_COLS] = {0};
+        uint8_t order[QDOT_WINDOW];
+        memcpy(window + skip * SDX_QDOT_COLS, columns + (at + skip) * SDX_QDOT_COLS,
+               (size_t)((QDOT_WINDOW - skip) * SDX_QDOT_COLS) * sizeof *window);
+        t->match(window, order);
+        for (int g = 0; g < QDOT_WINDOW; g += QDOT_STEP, (*count)++) {
+            int8_t *to = bytes + *count * QDOT_BYTES;
+            steps[*count].at = (uint32_t)(r * s->run + at);
+            memcpy(&steps[*count].pick, order + g, QDOT_STEP);
+            for (int b = 0; b < QDOT_STEP; b++)
+                for (int64_t j = 0; j < SDX_QDOT_COLS; j++)
+                    to[j * QDOT_STEP + b] = (int8_t)window[order[g + b] * SDX_QDOT_COLS + j];
+        }
+    }
+}
+
+/* Steps in their order behind each other; the wide ones as shorts: bytes 0, 2 of all columns, then
+ * 1, 3. */
+static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
+                        const int32_t *order, struct sdx_qdot_step *steps, int8_t *weights,
+                        int64_t *used)
+{
+    const int64_t narrow = from->count - panel->count[QDOT_WIDE];
+    for (int64_t i = 0; i < from->count; i++) {
+        const int8_t *bytes = from->bytes + (int64_t)order[i] * QDOT_BYTES;
+        *steps++ = from->steps[order[i]];
+        if (i < narrow) {
+            memcpy(weights, bytes, QDOT_BYTES);
+            weights += QDOT_BYTES;
+            *used += QDOT_BYTES;
+            continue;
+        }
+        int16_t *wide = (int16_t *)weights;
+        for (int j = 0; j < SDX_QDOT_COLS; j++)
+            for (int b = 0; b < QDOT_STEP; b++)
+                wide[b % 2 * 2 * SDX_QDOT_COLS + 2 * j + b / 2] = bytes[j * QDOT_STEP + b];
+        weights += QDOT_WIDE_BYTES;
+        *used += QDOT_WIDE_BYTES;
+    }
+}
+
+static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
+                       const struct sdx_qdot_weights *w, const struct work *work, int64_t p,
+                       struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
+                       int8_t *weights, int64_t *used)
+{
+    const int64_t column = p * SDX_QDOT_COLS;
+    const int64_t n = s->n - column < SDX_QDOT_COLS ? s->n - column : SDX_QDOT_COLS;
+    struct qdot_loose loose[2] = {{0, work->bytes[0], work->steps[0]},
+                                  {0, work->bytes[1], work->steps[1]}};
+    int32_t count[2][QDOT_LISTS] = {{0}};
+    double price[2] = {0, 0};
+    for (int64_t r = 0; r < s->runs; r++) {
+        int16_t *columns = work->columns + r * s->run * SDX_QDOT_COLS;
+        read_run(s, w, r, column, n, columns, sums);
+        natural_steps(s, r, columns, &loose[0].count, work->bytes[0], work->steps[0]);
+    }
+    int best = 0;
+    if (t->sorts && !w->quickly) {
+        price[0] = t->sort(&loose[0], work->order[0], count[0]);
+        if (count[0][QDOT_WIDE] && s->run >= QDOT_WINDOW) {
+            for (int64_t r = 0; r < s->runs; r++)
+                window_steps(t, s, r, work->columns + r * s->run * SDX_QDOT_COLS, &loose[1].count,
+                             work->bytes[1], work->steps[1]);
+            price[1] = t->sort(&loose[1], work->order[1], count[1]);
+            price[1] += 0.06 * (double)loose[1].count;
+            best = price[1] < price[0];
+        }
+    } else {
+        for (int64_t i = 0; i < loose[0].count; i++)
+            work->order[0][i] = (int32_t)i;
+        count[0][t->sorts ? QDOT_WIDE : QDOT_ONES] = (int32_t)loose[0].count;
+    }
+    memcpy(panel->count, count[best], sizeof panel->count);
+    panel->windows = best;
+    write_panel(panel, &loose[best], work->order[best], steps, weights, used);
+}
+
+void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
+{
+    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
+    const struct qdot_header h = header_of(s);
+    const int64_t panels = sdx_qdot_panels(s), each = most_steps(s);
+    char *base = packed;
+    memcpy(base, &h, sizeof h);
+    int32_t *sums = (int32_t *)(base + h.sums);
+    memset(sums, 0, (size_t)(panels * SDX_QDOT_COLS) * sizeof *sums);
+    int64_t used = h.weights;
+    for (int64_t p = 0; p < panels; p++) {
+        const struct work work = work_in(s, base + h.weights + panels * each * QDOT_WIDE_BYTES);
+        struct qdot_panel *panel = (struct qdot_panel *)(base + h.panels) + p;
+        panel->first = (int32_t)(p * each);
+        panel->weights = used;
+        pack_panel(t, s, w, &work, p, panel, sums + p * SDX_QDOT_COLS,
+                   (struct sdx_qdot_step *)(base + h.steps) + p * each, (int8_t *)base + used,
+                   &used);
+    }
+}
+
+void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const int64_t *starts,
+                    struct sdx_qdot_step *steps)
+{
+    const struct qdot_header h = header_of(s);
+    const char *base = packed;
+    for (int64_t p = 0; p < sdx_qdot_panels(s); p++) {
+        const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
+        const struct sdx_qdot_step *from =
+            (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
+        struct sdx_qdot_step *to = steps + panel->first;
+        int64_t count = 0;
+        for (int l = 0; l < QDOT_LISTS; l++)
+            count += panel->count[l];
+        for (int64_t i = 0; i < count; i++) {
+            to[i].pick = from[i].pick;
+            to[i].at = (uint32_t)(starts[from[i].at / s->run] + from[i].at % s->run);
+        }
+    }
+}
+
+void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t zero_a,
+                    const int32_t *bias, int32_t *start)
+{
+    const int32_t *sums = (const int32_t *)((const char *)packed + header_of(s).sums);
+    for (int64_t j = 0; j < sdx_qdot_panels(s) * SDX_QDOT_COLS; j++) {
+        const uint32_t from = bias && j < s->n ? (uint32_t)bias[j] : 0;
+        start[j] = (int32_t)(from - (uint32_t)zero_a * (uint32_t)sums[j]);
+    }
+}
+
+void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
+{
+    const struct sdx_kernel_tables *t = sdx_kernel_tables();
+    const char *base = q->packed;
+    struct qdot_header h;
+    memcpy(&h, base, sizeof h);
+    const struct sdx_qdot_step *steps =
+        q->steps ? q->steps : (const struct sdx_qdot_step *)(base + h.steps);
+    for (int64_t p = p0; p < p1; p++) {
+        const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
+        const int64_t column = p * SDX_QDOT_COLS, left = q->shape.n - column;
+        t->qdot.panel(q, panel, steps + panel->first, column,
+                      left < SDX_QDOT_COLS ? left : SDX_QDOT_COLS);
+    }
+    if (q->store.to != SDX_QDOT_BYTES || !q->store.table) return;
+    const int64_t n0 = p0 * SDX_QDOT_COLS;
+    const int64_t n1 = p1 * SDX_QDOT_COLS < q->shape.n ? p1 * SDX_QDOT_COLS : q->shape.n;
+    uint8_t *y = (uint8_t *)q->store.y + n0;
+    if (n1 - n0 == q->store.pitch) {
+        t->qbytes.lookup(q->store.table, y, y, (size_t)(q->m * (n1 - n0)));
+        return;
+    }
+    for (int64_t i = 0; i < q->m; i++, y += q->store.pitch)
+        t->qbytes.lookup(q->store.table, y, y, (size_t)(n1 - n0));
+}

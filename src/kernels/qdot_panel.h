@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packed form of qdot.h, shared by its files: header, sums of the columns, panels, steps, weights.
+ */
+#ifndef SDX_KERNELS_QDOT_PANEL_H
+#define SDX_KERNELS_QDOT_PANEL_H
+
+#include "kernels/qdot.h"
+
+enum qdot_list { QDOT_FOURS, QDOT_TWOS, QDOT_ONES, QDOT_WIDE, QDOT_LISTS };
+enum { QDOT_STEP = 4, QDOT_WINDOW = 16, QDOT_BYTES = 64, QDOT_WIDE_BYTES = 128 }; /* of a step */
+
+struct qdot_panel {
+    int32_t count[QDOT_LISTS]; /* steps, in this order */
+    int32_t windows;           /* steps pick their bytes from 16 */
+    int32_t first;             /* step */
+    int64_t weights;           /* bytes from the beginning of the packed form */
+};
+struct qdot_header {
+    int64_t sums, panels, steps, weights; /* offsets */
+    int64_t unused[4];
+};
+
+/* Steps as [column][4] bytes and where they take theirs from, before they are sorted. */
+struct qdot_loose {
+    int64_t count;
+    const int8_t *bytes; /* QDOT_BYTES each */
+    const struct sdx_qdot_step *steps;
+};
+
+struct sdx_qdot_table {
+    bool sorts; /* has the lists; otherwise all steps are QDOT_ONES in natural order */
+    /* Sorts steps: order[] (room for QDOT_LISTS times as many) gets their numbers list by list.
+     * Returns the modelled time. */
+    double (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
+    /* The pairing of 16 k's: columns [16][16] as shorts; order: k's, two and two. */
+    void (*match)(const int16_t *columns, uint8_t order[QDOT_WINDOW]);
+    /* m rows of one panel; n of its columns are stored */
+    void (*panel)(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                  const struct sdx_qdot_step *steps, int64_t column, int64_t n);
+};
+#endif

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Panels of qdot.h, once an instruction set: tiles of six rows by 16 columns with the lists of
+ * qdot_panel.h on AVX2, plain loops elsewhere. */
+#include "kernels/qdot_panel.h"
+#include "kernels/simd.h"
+#include "kernels/tables.h"
+
+enum { COLS = SDX_QDOT_COLS };
+
+#if SDX_SIMD_LANES >= 8
+enum { ROWS = 6, HALF = 3, OPEN = 16 };
+typedef __m256i wide;
+#define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
+
+SIMD wide load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+SIMD wide four_bytes(const uint8_t *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+/* The four bytes of a step in all lanes. */
+SIMD wide taken(const int windows, const uint8_t *p, wide pick)
+{
+    if (!windows) return four_bytes(p);
+    const __m128i all = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), pick);
+}
+SIMD wide pick_of(const struct sdx_qdot_step *s)
+{
+    return _mm256_set1_epi32((int32_t)s->pick);
+}
+/* acc + the sums of neighbouring shorts */
+SIMD wide add_pairs(wide acc, wide pairs)
+{
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* Groups of four steps for `count` rows: their 16-bit sums take as many registers as the rows'
+ * own. */
+SIMD void run_fours(const int count, const int windows, wide (*acc)[2], const uint8_t *const *rows,
+                    const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+{
+    const uint8_t *a[HALF];
+    wide part[HALF][2];
+    TIMES(count) a[i] = rows[i];
+    for (; steps > 0; steps -= 4, s += 4, w += 4 * QDOT_BYTES)
+        SDX_UNROLL(4) for (int g = 0; g < 4; g++)
+        {
+            const size_t at = s[g].at;
+            const wide pick = pick_of(s + g);
+            wide w0 = load(w + g * QDOT_BYTES), w1 = load(w + g * QDOT_BYTES + 32);
+            V_KEEP(w0);
+            V_KEEP(w1);
+            TIMES(count)
+            {
+                const wide x = taken(windows, a[i] + at, pick);
+                const wide p = _mm256_maddubs_epi16(x, w0), r = _mm256_maddubs_epi16(x, w1);
+                part[i][0] = g ? _mm256_add_epi16(part[i][0], p) : p;
+                part[i][1] = g ? _mm256_add_epi16(part[i][1], r) : r;
+                V_KEEP(part[i][0]);
+                V_KEEP(part[i][1]);
+                if (g < 3) continue;
+                acc[i][0] = add_pairs(acc[i][0], part[i][0]);
+                acc[i][1] = add_pairs(acc[i][1], part[i][1]);
+            }
+        }
+}
+/* Two steps at a time, row by row. */
+SIMD void run_twos(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+{
+    for (; steps > 0; steps -= 2, s += 2, w += 2 * QDOT_BYTES) {
+        const size_t at = s[0].at, then = s[1].at;
+        const wide pick = pick_of(s), next = pick_of(s + 1);
+        TIMES(count)
+        {
+            const wide x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
+            SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+            {
+                const wide p = _mm256_maddubs_epi16(x, load(w + 32 * j));
+                const wide r = _mm256_maddubs_epi16(z, load(w + QDOT_BYTES + 32 * j));
+                acc[i][j] = add_pairs(acc[i][j], _mm256_add_epi16(p, r));
+            }
+        }
+    }
+}
+SIMD void run_ones(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+{
+    for (; steps > 0; steps--, s++, w += QDOT_BYTES) {
+        const size_t at = s->at;
+        const wide pick = pick_of(s), w0 = load(w), w1 = load(w + 32);
+        TIMES(count)
+        {
+            const wide x = taken(windows, a[i] + at, pick);
+            acc[i][0] = add_pairs(acc[i][0], _mm256_maddubs_epi16(x, w0));
+            acc[i][1] = add_pairs(acc[i][1], _mm256_maddubs_epi16(x, w1));
+        }
+    }
+}
+/* Bytes widened to shorts in registers. */
+SIMD void run_wide(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+{
+    const wide low = _mm256_set1_epi16(255);
+    for (; steps > 0; steps--, s++, w += QDOT_WIDE_BYTES) {
+        const size_t at = s->at;
+        const wide pick = pick_of(s);
+        TIMES(count)
+        {
+            const wide x = taken(windows, a[i] + at, pick);
+            const wide even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
+            SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+            {
+                acc[i][j] = _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(even, load(w + 32 * j)));
+                acc[i][j] =
+                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(odd, load(w + 64 + 32 * j)));
+            }
+        }
+    }
+}
+
+/* 16 sums of one row to where they belong. */
+SIMD void store_row(const struct sdx_qdot_store *st, wide x, wide y, int64_t row, int64_t column,
+                    int64_t n)
+{
+    const int64_t at = row * st->pitch + column;
+    if (st->zero_w) {
+        const wide sum = _mm256_set1_epi32(st->row_sums[row]);
+        x = _mm256_sub_epi32(x, _mm256_mullo_epi32(sum, load(st->zero_w + column)));
+        y = _mm256_sub_epi32(y, _mm256_mullo_epi32(sum, load(st->zero_w + column + 8)));
+    }
+    if (st->to == SDX_QDOT_SUMS) {
+        int32_t all[COLS];
+        int32_t *to = n == COLS ? (int32_t *)st->y + at : all;
+        _mm256_storeu_si256((__m256i *)to, x);
+        _mm256_storeu_si256((__m256i *)(to + 8), y);
+        if (n < COLS) memcpy((int32_t *)st->y + at, all, (size_t)n * sizeof *all);
+        return;
+    }
+    __m256 u = _mm256_mul_ps(_mm256_cvtepi32_ps(x), _mm256_loadu_ps(st->factor + column));
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(y), _mm256_loadu_ps(st->factor + column + 8));
+    if (st->to == SDX_QDOT_FLOATS) {
+        float all[COLS];
+        float *to = n == COLS ? (float *)st->y + at : all;
+        if (st->bias) {
+            u = _mm256_add_ps(u, _mm256_loadu_ps(st->bias + column));
+            v = _mm256_add_ps(v, _mm256_loadu_ps(st->bias + column + 8));
+        }
+        _mm256_storeu_ps(to, u);
+        _mm256_storeu_ps(to + 8, v);
+        if (n < COLS) memcpy((float *)st->y + at, all, (size_t)n * sizeof *all);
+        return;
+    }
+    const __m256 lo = _mm256_set1_ps((float)(st->lo - st->zero)),
+                 hi = _mm256_set1_ps((float)(st->hi - st->zero));
+    x = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(u, lo), hi));
+    y = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
+    x = _mm256_permute4x64_epi64(_mm256_packs_epi32(x, y), 0xd8);
+    x = _mm256_add_epi16(x, _mm256_set1_epi16((short)st->zero));
+    __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    bytes = _mm_xor_si128(bytes, _mm_set1_epi8((char)st->flip));
+    uint8_t all[COLS];
+    uint8_t *to = n == COLS ? (uint8_t *)st->y + at : all;
+    _mm_storeu_si128((__m128i *)to, bytes);
+    if (n < COLS) memcpy((uint8_t *)st->y + at, all, (size_t)n);
+}
+
+SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
+               const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t row,
+               int64_t column, int64_t n)
+{
+    wide acc[ROWS][2];
+    const uint8_t *a[ROWS];
+    const int8_t *w = (const int8_t *)q->packed + panel->weights;
+    const int32_t *start = q->store.start + column;
+    TIMES(count)
+    {
+        a[i] = q->rows[row + i];
+        acc[i][0] = load(start);
+        acc[i][1] = load(start + 8);
+    }
+    int32_t steps = panel->count[QDOT_FOURS];
+    if (steps) {
+        run_fours(count < HALF ? count : HALF, windows, acc, a, s, steps, w);
+        if (count > HALF) run_fours(count - HALF, windows, acc + HALF, a + HALF, s, steps, w);
+        s += steps;
+        w += steps * QDOT_BYTES;
+    }
+    steps = panel->count[QDOT_TWOS];
+    run_twos(count, windows, acc, a, s, steps, w);
+    s += steps;
+    w += steps * QDOT_BYTES;
+    steps = panel->count[QDOT_ONES];
+    run_ones(count, windows, acc, a, s, steps, w);
+    s += steps;
+    w += steps * QDOT_BYTES;
+    run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w);
+    TIMES(count) store_row(&q->store, acc[i][0], acc[i][1], row + i, column, n);
+}
+
+typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                     const struct sdx_qdot_step *s, int64_t row, int64_t column, int64_t n);
+#define TILE(count, windows)                                                                       \
+    static void tile_##count##_##windows(const struct sdx_qdot *q, const struct qdot_panel *panel, \
+                                         const struct sdx_qdot_step *s, int64_t row,               \
+                                         int64_t column, int64_t n)                                \
+    {                                                                                              \
+        tile(count, windows, q, panel, s, row, column, n);                                         \
+    }
+#define TILE_BOTH(count) TILE(count, 0) TILE(count, 1)
+TILE_BOTH(1)
+TILE_BOTH(2)
+TILE_BOTH(3)
+TILE_BOTH(4)
+TILE_BOTH(5)
+TILE_BOTH(6)
+static tile_fn *const tiles[2][ROWS] = {
+    {tile_1_0, tile_2_0, tile_3_0, tile_4_0, tile_5_0, tile_6_0},
+    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
+};
+
+static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                     const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+{
+    if (q->m <= 0) return;
+    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
+    tile_fn *const *fns = tiles[panel->windows != 0];
+    for (int64_t t = 0, row = 0; t < count; t++) {
+        const int64_t rows = height + (t < taller);
+        fns[rows - 1](q, panel, steps, row, column, n);
+        row += rows;
+    }
+}
+
+/* ---- packing ---- */
+
+/* What is left of 128 for the positive and for the negative weights of each lane of 16 bits. */
+struct bin {
+    wide positive, negative;
+    int32_t count, steps[4];
+};
+SIMD bool fits(wide room, wide weights) /* every byte of weights <= that of room */
+{
+    const wide least = _mm256_min_epu8(room, weights);
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, weights)) == -1;
+}
+/* Sums of the pairs of a step: positive weights, and negative ones without their sign. */
+SIMD void sums_of_step(const int8_t *bytes, wide *positive, wide *negative)
+{
+    const wide one = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
+    const wide x = load(bytes), y = load(bytes + 32);
+    const wide px = _mm256_maddubs_epi16(one, _mm256_max_epi8(x, zero));
+    const wide py = _mm256_maddubs_epi16(one, _mm256_max_epi8(y, zero));
+    const wide nx = _mm256_sub_epi16(px, _mm256_maddubs_epi16(one, x));
+    const wide ny = _mm256_sub_epi16(py, _mm256_maddubs_epi16(one, y));
+    *positive = _mm256_packus_epi16(px, py); /* 256 becomes 255, which does not fit either */
+    *negative = _mm256_packus_epi16(nx, ny);
+}
+
+struct sorter {
+    int32_t *list[QDOT_LISTS]; /* each with room for all steps */
+    int32_t *count;
+};
+static void put(struct sorter *s, enum qdot_list list, int32_t step)
+{
+    s->list[list][s->count[list]++] = step;
+}
+static void close_bin(struct sorter *s, const struct bin *b)
+{
+    for (int i = 0; i < b->count; i++)
+        put(s,
+            b->count == 4             ? QDOT_FOURS
+            : b->count == 1 || i == 2 ? QDOT_ONES
+                                      : QDOT_TWOS,
+            b->steps[i]);
+}
+
+static void sort_steps(const struct qdot_loose *from, struct sorter *s)
+{
+    struct bin bins[OPEN];
+    int open = 0;
+    const wide limit = _mm256_set1_epi8((char)128);
+    for (int64_t i = 0; i < from->count; i++) {
+        wide positive, negative;
+        sums_of_step(from->bytes + i * QDOT_BYTES, &positive, &negative);
+        if (!fits(limit, positive) || !fits(limit, negative)) {
+            put(s, QDOT_WIDE, (int32_t)i);
+            continue;
+        }
+        int b = 0;
+        while (b < open && !(fits(bins[b].positive, positive) && fits(bins[b].negative, negative)))
+            b++;
+        if (b == OPEN) { /* the oldest goes */
+            close_bin(s, &bins[0]);
+            memmove(bins, bins + 1, sizeof *bins * (OPEN - 1));
+            b = --open;
+        }
+        if (b == open) bins[open++] = (struct bin){limit, limit, 0, {0}};
+        bins[b].positive = _mm256_sub_epi8(bins[b].positive, positive);
+        bins[b].negative = _mm256_sub_epi8(bins[b].negative, negative);
+        bins[b].steps[bins[b].count++] = (int32_t)i;
+        if (bins[b].count < 4) continue;
+        close_bin(s, &bins[b]);
+        open--;
+        memmove(bins + b, bins + b + 1, sizeof *bins * (size_t)(open - b));
+    }
+    for (int b = 0; b < open; b++)
+        close_bin(s, &bins[b]);
+}
+
+/* Times of a step measured on Zen 3, against vpmaddubsw with its widening. */
+static const double prices[QDOT_LISTS] = {0.74, 0.80, 1.0, 1.37};
+
+static double sort(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS])
+{
+    struct sorter s = {.count = count};
+    double price = 0;
+    for (int l = 0; l < QDOT_LISTS; l++) {
+        s.list[l] = order + l * from->count;
+        count[l] = 0;
+    }
+    sort_steps(from, &s);
+    for (int l = 0; l < QDOT_LISTS; l++) { /* close up */
+        memmove(order, s.list[l], (size_t)count[l] * sizeof *order);
+        order += count[l];
+        price += prices[l] * count[l];
+    }
+    return price;
+}
+
+/* Bit j of masks[i]: k's i and j do not fit as a pair in some column. */
+static void unsafe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
+{
+    const wide limit = _mm256_set1_epi16(128);
+    wide c[QDOT_WINDOW];
+    for (int i = 0; i < QDOT_WINDOW; i++) {
+        c[i] = load(columns + i * COLS);
+        masks[i] = 0;
+    }
+    for (int i = 0; i < QDOT_WINDOW; i++)
+        for (int j = 0; j < i; j++) {
+            const wide over =
+                _mm256_cmpgt_epi16(_mm256_abs_epi16(_mm256_add_epi16(c[i], c[j])), limit);
+            if (_mm256_testz_si256(over, over)) continue;
+            masks[i] |= (uint16_t)(1u << j);
+            masks[j] |= (uint16_t)(1u << i);
+        }
+}
+/* Partners are exchanged between two pairs as long as that makes fewer unsafe ones (or as many: a
+ * walk out of dead ends), in a bounded number of rounds. The unsafe ones go last, together. */
+static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
+{
+    enum { ROUNDS = 8 };
+    uint16_t bad[QDOT_WINDOW];
+    uint8_t k[QDOT_WINDOW];
+    unsafe_pairs(columns, bad);
+#define BAD(x, y) (bad[x] >> (y)&1)
+    for (int i = 0; i < QDOT_WINDOW; i++)
+        k[i] = (uint8_t)i;
+    bool moved = true;
+    for (int round = 0; moved && round < ROUNDS; round++) {
+        moved = false;
+        for (int p = 0; p < QDOT_WINDOW; p += 2)
+            for (int q = 0; q < QDOT_WINDOW; q += 2) {
+                if (q == p || !BAD(k[p], k[p + 1])) continue;
+                const int now = 1 + BAD(k[q], k[q + 1]);
+                const int first = BAD(k[p], k[q]) + BAD(k[p + 1], k[q + 1]);
+                const int second = BAD(k[p], k[q + 1]) + BAD(k[q], k[p + 1]);
+                if (first > now && second > now) continue;
+                const int other = first <= second ? q : q + 1;
+                const uint8_t partner = k[p + 1];
+                k[p + 1] = k[other];
+                k[other] = partner;
+                moved = moved || first < now || second < now;
+            }
+    }
+    int at = 0;
+    for (int unsafe = 0; unsafe < 2; unsafe++)
+        for (int p = 0; p < QDOT_WINDOW; p += 2)
+            if (BAD(k[p], k[p + 1]) == unsafe) {
+                order[at++] = k[p];
+                order[at++] = k[p + 1];
+            }
+#undef BAD
+}
+
+void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
+{
+    *qdot = (struct sdx_qdot_table){.sorts = true, .sort = sort, .match = match, .panel = panel_of};
+}
+#else
+static void store_row(const struct sdx_qdot_store *st, const int32_t *sums, int64_t row,
+                      int64_t column, int64_t n)
+{
+    const int64_t at = row * st->pitch + column;
+    const float lo = (float)(st->lo - st->zero), hi = (float)(st->hi - st->zero);
+    const float magic = 12582912.0f; /* adding it rounds to even */
+    for (int64_t j = 0; j < n; j++) {
+        int32_t sum = sums[j];
+        if (st->zero_w)
+            sum = (int32_t)((uint32_t)sum -
+                            (uint32_t)st->row_sums[row] * (uint32_t)st->zero_w[column + j]);
+        if (st->to == SDX_QDOT_SUMS) {
+            ((int32_t *)st->y)[at + j] = sum;
+            continue;
+        }
+        float v = (float)sum * st->factor[column + j];
+        if (st->to == SDX_QDOT_FLOATS) {
+            ((float *)st->y)[at + j] = st->bias ? v + st->bias[column + j] : v;
+            continue;
+        }
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        ((uint8_t *)st->y)[at + j] =
+            (uint8_t)(((int32_t)((v + magic) - magic) + st->zero) ^ st->flip);
+    }
+}
+
+static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                     const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+{
+    const int8_t *weights = (const int8_t *)q->packed + panel->weights;
+    for (int64_t i = 0; i < q->m; i++) {
+        int32_t sums[COLS];
+        memcpy(sums, q->store.start + column, sizeof sums);
+        for (int32_t s = 0; s < panel->count[QDOT_ONES]; s++) {
+            const uint8_t *a = q->rows[i] + steps[s].at;
+            const int8_t *w = weights + (int64_t)s * QDOT_BYTES;
+            for (int j = 0; j < COLS; j++, w += QDOT_STEP)
+                sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(a[0] * w[0] + a[1] * w[1] +
+                                                                   a[2] * w[2] + a[3] * w[3]));
+        }
+        store_row(&q->store, sums, i, column, n);
+    }
+}
+
+void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
+{
+    *qdot = (struct sdx_qdot_table){.sorts = false, .panel = panel_of};
+}
+#endif

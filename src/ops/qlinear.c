@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operators on quantised bytes: ByteTable (of ours: y = table[x], made by the pass qdq),
+ * QLinearAdd, QLinearMul, QLinearGlobalAveragePool. Sums and products are rounded once, so that
+ * they may differ by one quantum from DequantizeLinear, operator, QuantizeLinear where the exact
+ * value lies between two. */
+#include "ops/qlinear.h"
+
+#include "kernels/qbytes.h"
+#include "ops/nest.h"
+#include "ops/requant.h"
+#include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
+
+enum { GRAIN = 65536 }; /* bytes a part should have */
+
+/* ---- ByteTable ---- */
+
+static enum sdx_status infer_table(struct sdx_infer *ix)
+{
+    sdx_infer_copy(ix, 0, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
+    return SDX_OK;
+}
+
+static enum sdx_status run_table(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    int64_t count = (int64_t)step->in[0]->bytes;
+    int64_t begin = sdx_part_begin(count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(count, step->parts, part + 1, 64);
+    sdx_qbytes()->lookup(step->in[1]->data, (const uint8_t *)step->in[0]->data + begin,
+                         (uint8_t *)step->out[0]->data + begin, (size_t)(end - begin));
+    return SDX_OK;
+}
+
+static bool is_byte(const struct sdx_tensor *t)
+{
+    return t->dtype == SDX_U8 || t->dtype == SDX_I8;
+}
+
+static enum sdx_status prepare_table(struct sdx_prepare *px)
+{
+    if (!is_byte(px->in[0]) || !is_byte(px->in[1]) || px->in[1]->count != 256)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "ByteTable: inputs must be bytes and a table of 256 bytes");
+    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, 64);
+    return sdx_prepare_step(px, "byte_table", run_table, NULL, parts, 0);
+}
+
+static const struct sdx_op ops[] = {
+    {"ByteTable", 1, 0, infer_table, KERNEL(prepare_table), .flags = SDX_OP_INPLACE(0)},
+};
+
+const struct sdx_op_family sdx_ops_qlinear = FAMILY("ai.sardonyx", ops);
+
+/* ---- QLinearAdd, QLinearMul ---- */
+
+struct binary {
+    struct sdx_nest nest;
+    bool multiply;
+};
+
+static bool nest_pair(const void *arg, const void *const *in, const int64_t *step, void *out,
+                      int64_t n)
+{
+    const struct sdx_qpair *p = arg;
+    sdx_qbytes()->add(p, in[0], (size_t)step[0], in[1], (size_t)step[1], out, (size_t)n);
+    return true;
+}
+
+static bool nest_product(const void *arg, const void *const *in, const int64_t *step, void *out,
+                         int64_t n)
+{
+    const struct sdx_qpair *p = arg;
+    sdx_qbytes()->mul(p, in[0], (size_t)step[0], in[1], (size_t)step[1], out, (size_t)n);
+    return true;
+}
+
+static int32_t zero_of(const struct sdx_tensor *t)
+{
+    return t ? (int32_t)sdx_load_i64(t->dtype, t->data, 0) : 0;
+}
+
+static float scale_of(const struct sdx_tensor *t)
+{
+    return *(const float *)t->data;
+}
+
+static enum sdx_status run_binary(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct binary *b = step->params;
+    struct sdx_tensor *const *in = step->in;
+    const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
+    struct sdx_qpair p = {.zero_a = zero_of(in[2]) + shift,
+                          .zero_b = zero_of(in[5]) + shift,
+                          .zero_y = zero_of(in[7]) + shift,
+                          .flip = (uint8_t)shift};
+    if (b->multiply) {
+        p.scale_a = scale_of(in[1]) * scale_of(in[4]) / scale_of(in[6]);
+    } else {
+        p.scale_a = scale_of(in[1]) / scale_of(in[6]);
+        p.scale_b = scale_of(in[4]) / scale_of(in[6]);
+    }
+    const void *const operands[] = {in[0]->data, in[3]->data};
+    int64_t begin = sdx_part_begin(b->nest.count, step->parts, part, 64);
+    int64_t end = sdx_part_begin(b->nest.count, step->parts, part + 1, 64);
+    (void)sdx_nest_run(&b->nest, operands, step->out[0]->data, begin, end, x->scratch,
+                       b->multiply ? nest_product : nest_pair, &p);
+    return SDX_OK;
+}
+
+static enum sdx_status check_scalars(struct sdx_prepare *px, const int *inputs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!sdx_prepare_has(px, inputs[i]) || px->in[inputs[i]]->count == 1) continue;
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: input %d has %lld values, expected 1",
+                        NAME(px->node), inputs[i], (long long)px->in[inputs[i]]->count);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_binary(struct sdx_prepare *px, const char *kernel, bool multiply)
+{
+    static const int scalars[] = {1, 2, 4, 5, 6, 7};
+    struct binary *b = SDX_PREPARE_NEW(px, struct binary);
+    struct sdx_tensor *in[8], *operands[] = {px->in[0], px->in[3]};
+    if (!b) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(check_scalars(px, scalars, SDX_COUNT_OF(scalars)));
+    for (int i = 0; i < 8; i++)
+        in[i] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
+    b->multiply = multiply;
+    SDX_TRY(sdx_nest_plain(px, &b->nest, px->out[0], 2, operands));
+    int64_t parts = sdx_prepare_parts((double)b->nest.count, GRAIN / 4, 64);
+    return sdx_prepare_step_on(px, kernel, run_binary, b, parts, sdx_nest_scratch(&b->nest), 8, in,
+                               1, px->out);
+}
+
+enum sdx_status sdx_qlinear_add_prepare(struct sdx_prepare *px)
+{
+    return prepare_binary(px, "qlinear_add", false);
+}
+
+enum sdx_status sdx_qlinear_mul_prepare(struct sdx_prepare *px)
+{
+    return prepare_binary(px, "qlinear_mul", true);
+}
+
+enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix)
+{
+    int rank_a = sdx_infer_rank(ix, 0), rank_b = sdx_infer_rank(ix, 3);
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 3);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (rank_a < 0 || rank_b < 0) return SDX_OK;
+    int rank = rank_a > rank_b ? rank_a : rank_b;
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    for (int i = 0; i < rank; i++) {
+        int at_a = i - (rank - rank_a), at_b = i - (rank - rank_b);
+        SDX_TRY(
+            sdx_infer_broadcast_dim(ix, at_a < 0 ? 1 : a[at_a], at_b < 0 ? 1 : b[at_b], &out[i]));
+    }
+    return SDX_OK;
+}
+
+/* ---- QLinearGlobalAveragePool ---- */
+
+struct pool {
+    int64_t planes, pixels;
+};
+
+static void pool_facts(const struct sdx_step *step, int64_t pixels, float *factor, int32_t *zero_x,
+                       int32_t *zero_y)
+{
+    struct sdx_tensor *const *in = step->in;
+    *factor = scale_of(in[1]) / (float)pixels / scale_of(in[3]);
+    *zero_x = zero_of(in[2]);
+    *zero_y = zero_of(in[4]);
+}
+
+static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct pool *p = step->params;
+    float factor;
+    int32_t zero_x, zero_y;
+    pool_facts(step, p->pixels, &factor, &zero_x, &zero_y);
+    const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
+    int64_t begin = sdx_part_begin(p->planes, step->parts, part, 1);
+    int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t sum = sdx_qbytes()->sum((const uint8_t *)step->in[0]->data + i * p->pixels,
+                                         (uint8_t)shift, (size_t)p->pixels);
+        int32_t centred = (int32_t)(sum - (uint32_t)p->pixels * (uint32_t)(zero_x + shift));
+        sdx_requantize(&centred, 1, 0, factor, zero_y, (struct sdx_qclamp){-shift, 255 - shift},
+                       (uint8_t *)step->out[0]->data + i);
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
+{
+    static const int scalars[] = {1, 2, 3, 4};
+    struct pool *p = SDX_PREPARE_NEW(px, struct pool);
+    struct sdx_tensor *in[5];
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(check_scalars(px, scalars, SDX_COUNT_OF(scalars)));
+    if (sdx_ir_attr_int(px->node, "channels_last", 0))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(px->node));
+    for (int i = 0; i < 5; i++)
+        in[i] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
+    p->planes = px->out[0]->count;
+    if (p->planes == 0) return SDX_OK;
+    p->pixels = px->in[0]->count / p->planes;
+    if (p->pixels < 1 || p->pixels > 1 << 24)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %lld elements in a channel",
+                        NAME(px->node), (long long)p->pixels);
+    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, 64);
+    return sdx_prepare_step_on(px, "qlinear_pool", run_pool, p,
+                               parts < p->planes ? parts : p->planes, 0, 5, in, 1, px->out);
+}

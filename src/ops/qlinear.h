@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operators on quantised bytes of com.microsoft; their rows are in the contrib family. */
+#ifndef SDX_OPS_QLINEAR_H
+#define SDX_OPS_QLINEAR_H
+
+#include "ops/op.h"
+
+enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix);
+enum sdx_status sdx_qlinear_add_prepare(struct sdx_prepare *px);
+enum sdx_status sdx_qlinear_mul_prepare(struct sdx_prepare *px);
+enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px);
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Quantised graphs as exporters write them, DequantizeLinear -> operator -> QuantizeLinear, become
+ * operators on the bytes themselves:
+ *   - DequantizeLinear moves down through operators that only move elements, QuantizeLinear up;
+ *     the two next to each other vanish, or become a table when their scales differ;
+ *   - whatever computes one byte from one byte becomes a table of 256 (qdq_table.c);
+ *   - Conv, MatMul, Gemm, Add, Mul and GlobalAveragePool become their integer operators
+ *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range.
+ * Results are those of the graph as written, but that one rounding of float operations less or more
+ * may move a value that lies between two quanta to the other one. */
+#include "passes/qdq.h"
+
+#include <math.h>
+
+#include "tensor/convert.h"
+
+/* ---- nodes and values ---- */
+
+struct sdx_ir_node *sdx_qdq_maker(const struct sdx_qdq *r, int32_t value, const char *op)
+{
+    const struct sdx_ir_graph *g = r->g;
+    if (value < 0 || g->values[value].producer < 0 || g->values[value].constant) return NULL;
+    struct sdx_ir_node *node = &g->nodes[g->values[value].producer];
+    return !node->is_dead && sdx_str_is(node->op_type, op) ? node : NULL;
+}
+
+static enum sdx_status room_for_uses(struct sdx_qdq *r)
+{
+    if (r->g->count_values <= r->capacity_uses) return SDX_OK;
+    int32_t capacity = r->g->count_values * 2;
+    int32_t *uses = sdx_arena_array(r->ir->arena, (size_t)capacity, sizeof *uses);
+    if (!uses) return SDX_FAIL_MEMORY(r->cx);
+    if (r->capacity_uses) memcpy(uses, r->uses, (size_t)r->capacity_uses * sizeof *uses);
+    r->uses = uses;
+    r->capacity_uses = capacity;
+    return SDX_OK;
+}
+
+int32_t sdx_qdq_value(struct sdx_qdq *r, int32_t like, int dtype)
+{
+    int32_t value = sdx_ir_value_create(r->ir, r->g, SDX_STR(""));
+    if (value < 0 || room_for_uses(r) != SDX_OK) return -1;
+    if (like >= 0) {
+        r->g->values[value].name = r->g->values[like].name;
+        r->g->values[value].type = r->g->values[like].type;
+    }
+    r->g->values[value].type.kind = SDX_KIND_TENSOR;
+    r->g->values[value].type.dtype = (uint8_t)dtype;
+    return value;
+}
+
+int32_t sdx_qdq_constant(struct sdx_qdq *r, int dtype, int rank, const int64_t *dims, void **data)
+{
+    struct sdx_tensor *t = sdx_arena_alloc(r->ir->arena, sizeof *t);
+    int64_t *own = sdx_arena_array(r->ir->arena, (size_t)rank + 1, sizeof *own);
+    int32_t value = sdx_qdq_value(r, -1, dtype);
+    if (!t || !own || value < 0) return -1;
+    for (int i = 0; i < rank; i++)
+        own[i] = dims[i];
+    t->kind = SDX_KIND_TENSOR;
+    t->dtype = (uint8_t)dtype;
+    t->rank = rank;
+    t->dims = own;
+    t->is_constant = t->in_model = true;
+    if (!sdx_dims_count(own, rank, &t->count) || !sdx_dtype_bytes(dtype, t->count, &t->bytes))
+        return -1;
+    t->data = *data = sdx_arena_alloc(r->ir->arena, t->bytes + 64);
+    r->g->values[value].constant = t;
+    r->g->values[value].type.has_shape = true;
+    r->g->values[value].type.rank = rank;
+    r->g->values[value].type.dims = own;
+    return t->data ? value : -1;
+}
+
+static void release(struct sdx_qdq *r, int32_t value)
+{
+    if (value < 0 || --r->uses[value] > 0 || r->g->values[value].producer < 0) return;
+    struct sdx_ir_node *node = &r->g->nodes[r->g->values[value].producer];
+    if (node->is_dead || node->count_captures) return;
+    for (int k = 0; k < node->count_outputs; k++)
+        if (node->outputs[k] >= 0 && r->uses[node->outputs[k]] > 0) return;
+    node->is_dead = true;
+    for (int i = 0; i < node->count_inputs; i++)
+        release(r, node->inputs[i]);
+}
+
+enum sdx_status sdx_qdq_inputs(struct sdx_qdq *r, int32_t n, int count, const int32_t *inputs)
+{
+    struct sdx_ir_node *node = &r->g->nodes[n];
+    int32_t *own = sdx_arena_array(r->ir->arena, (size_t)count + 1, sizeof *own),
+            *old = node->inputs;
+    int32_t count_old = node->count_inputs;
+    if (!own) return SDX_FAIL_MEMORY(r->cx);
+    for (int i = 0; i < count; i++) {
+        own[i] = inputs[i];
+        if (inputs[i] >= 0) r->uses[inputs[i]]++;
+    }
+    node->inputs = own;
+    node->count_inputs = count;
+    for (int i = 0; i < count_old; i++)
+        release(r, old[i]);
+    r->changed = true;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_qdq_become(struct sdx_qdq *r, int32_t n, const char *domain, const char *op,
+                               int64_t opset, int count, const int32_t *inputs,
+                               const struct sdx_ir_attr *attrs, int count_attrs)
+{
+    struct sdx_ir_node *node = &r->g->nodes[n];
+    struct sdx_ir_attr *own = sdx_arena_array(r->ir->arena, (size_t)count_attrs + 1, sizeof *own);
+    if (!own) return SDX_FAIL_MEMORY(r->cx);
+    for (int i = 0; i < count_attrs; i++)
+        own[i] = attrs[i];
+    node->domain = sdx_str(domain);
+    node->op_type = sdx_str(op);
+    node->opset = opset;
+    node->attrs = own;
+    node->count_attrs = count_attrs;
+    node->op = sdx_op_find(node->domain, node->op_type, opset);
+    SDX_ASSERT(node->op);
+    return sdx_qdq_inputs(r, n, count, inputs);
+}
+
+/* ---- scales and zero points ---- */
+
+static bool is_byte(int dtype)
+{
+    return dtype == SDX_U8 || dtype == SDX_I8;
+}
+
+bool sdx_qdq_params(const struct sdx_qdq *r, const struct sdx_ir_node *node, struct sdx_quant *q)
+{
+    double scale = 0, zero = 0;
+    *q = (struct sdx_quant){.x = node->inputs[0], .scale = node->inputs[1], .zero = -1};
+    if (sdx_ir_attr_int(node, "block_size", 0) || sdx_ir_attr_int(node, "precision", 0))
+        return false;
+    const struct sdx_tensor *s = sdx_match_constant(r->g, q->scale);
+    if (!s || s->dtype != SDX_F32 || !sdx_match_scalar(r->g, q->scale, &scale)) return false;
+    if (!(scale > 0) || !isfinite(scale)) return false;
+    if (node->count_inputs > 2 && node->inputs[2] >= 0) {
+        q->zero = node->inputs[2];
+        if (!sdx_match_scalar(r->g, q->zero, &zero)) return false;
+    }
+    q->s = (float)scale;
+    q->z = (int32_t)zero;
+    return true;
+}
+
+bool sdx_qdq_dequantized(const struct sdx_qdq *r, int32_t value, struct sdx_quant *q)
+{
+    const struct sdx_ir_node *node = sdx_qdq_maker(r, value, "DequantizeLinear");
+    if (!node || node->inputs[0] < 0 || !sdx_qdq_params(r, node, q)) return false;
+    q->dtype = r->g->values[q->x].type.dtype;
+    return is_byte(q->dtype) && r->g->values[value].type.dtype == SDX_F32;
+}
+
+bool sdx_qdq_quantizes(const struct sdx_qdq *r, const struct sdx_ir_node *node, struct sdx_quant *q)
+{
+    if (!sdx_str_is(node->op_type, "QuantizeLinear") || node->inputs[0] < 0 ||
+        !sdx_qdq_params(r, node, q))
+        return false;
+    q->dtype = r->g->values[node->outputs[0]].type.dtype;
+    return is_byte(q->dtype) && r->g->values[q->x].type.dtype == SDX_F32;
+}
+
+bool sdx_qdq_same(const struct sdx_quant *a, const struct sdx_quant *b)
+{
+    return a->s == b->s && a->z == b->z && a->dtype == b->dtype;
+}
+
+int32_t sdx_qdq_zero(struct sdx_qdq *r, int32_t zero, int dtype)
+{
+    void *data = NULL;
+    return zero >= 0 ? zero : sdx_qdq_constant(r, dtype, 0, NULL, &data);
+}
+
+/* ---- operators that only move elements ---- */
+
+static const struct mover {
+    const char *op;
+    int data;     /* how many inputs are moved, 0: all */
+    bool shrinks; /* the result may be much smaller */
+} movers[] = {
+    {"Reshape", 1, false},      {"Transpose", 1, false},    {"Flatten", 1, false},
+    {"Squeeze", 1, false},      {"Unsqueeze", 1, false},    {"Identity", 1, false},
+    {"Concat", 0, false},       {"MaxPool", 1, true},       {"Resize", 1, false},
+    {"DepthToSpace", 1, false}, {"SpaceToDepth", 1, false}, {"Expand", 1, false},
+    {"Tile", 1, false},         {"Pad", 1, false},          {"Slice", 1, true},
+    {"Split", 1, true},         {"Gather", 1, true},        {"GatherElements", 1, true},
+    {"GatherND", 1, true},
+};
+
+/* Moves bytes as it moves floats; *pads: it adds zeros of its own. */
+static const struct mover *mover_of(const struct sdx_qdq *r, const struct sdx_ir_node *node,
+                                    bool *pads)
+{
+    double value = 0;
+    *pads = false;
+    if (node->is_dead || node->domain.len || node->count_inputs < 1) return NULL;
+    const struct mover *m = NULL;
+    for (int i = 0; i < SDX_COUNT_OF(movers); i++)
+        if (sdx_str_is(node->op_type, movers[i].op)) m = &movers[i];
+    if (!m) return NULL;
+    if (sdx_str_is(node->op_type, "MaxPool"))
+        return node->count_outputs == 1 && node->opset >= 8 ? m : NULL;
+    if (sdx_str_is(node->op_type, "Resize"))
+        return sdx_str_is(sdx_ir_attr_str(node, "mode", "nearest"), "nearest") &&
+                       !sdx_str_is(sdx_ir_attr_str(node, "coordinate_transformation_mode", ""),
+                                   "tf_crop_and_resize")
+                   ? m
+                   : NULL;
+    if (!sdx_str_is(node->op_type, "Pad")) return m;
+    if (node->opset < 11) return NULL;
+    *pads = sdx_str_is(sdx_ir_attr_str(node, "mode", "constant"), "constant");
+    bool has_value = node->count_inputs > 2 && node->inputs[2] >= 0;
+    bool is_zero = !has_value || (sdx_match_scalar(r->g, node->inputs[2], &value) && value == 0);
+    return !*pads || is_zero ? m : NULL;
+}
+
+static int data_inputs(const struct mover *m, const struct sdx_ir_node *node)
+{
+    return m->data ? m->data : node->count_inputs;
+}
+
+/* Node n moves these values (its data inputs) of quantised bytes from now on. */
+static enum sdx_status move_bytes(struct sdx_qdq *r, int32_t n, int count, const int32_t *values,
+                                  bool pads, const struct sdx_quant *q)
+{
+    const struct sdx_ir_node *node = &r->g->nodes[n];
+    int total = pads && node->count_inputs < 3 ? 3 : node->count_inputs;
+    int32_t *inputs = sdx_arena_array(r->ir->arena, (size_t)total + 1, sizeof *inputs);
+    if (!inputs) return SDX_FAIL_MEMORY(r->cx);
+    for (int i = 0; i < total; i++)
+        inputs[i] = i < count ? values[i] : i < node->count_inputs ? node->inputs[i] : -1;
+    if (pads) {
+        void *data = NULL;
+        inputs[2] = sdx_qdq_constant(r, q->dtype, 0, NULL, &data);
+        if (inputs[2] < 0) return SDX_FAIL_MEMORY(r->cx);
+        *(uint8_t *)data = (uint8_t)q->z;
+    }
+    SDX_TRY(sdx_qdq_inputs(r, n, total, inputs));
+    struct sdx_ir_node *moved = &r->g->nodes[n];
+    if (sdx_str_is(moved->op_type, "MaxPool") && moved->opset < 12) { /* bytes came with 12 */
+        moved->opset = 12;
+        moved->op = sdx_op_find(moved->domain, moved->op_type, moved->opset);
+    }
+    return SDX_OK;
+}
+
+/* All that node n moves was dequantised alike: it moves the bytes, and its outputs are dequantised.
+ */
+static enum sdx_status push_down(struct sdx_qdq *r, int32_t n)
+{
+    bool pads = false;
+    struct sdx_ir_node *node = &r->g->nodes[n];
+    const struct mover *m = mover_of(r, node, &pads);
+    if (!m) return SDX_OK;
+    int count = data_inputs(m, node);
+    struct sdx_quant first = {0}, q;
+    int32_t *values = sdx_arena_array(r->ir->arena, (size_t)count + 1, sizeof *values);
+    if (!values) return SDX_FAIL_MEMORY(r->cx);
+    for (int i = 0; i < count; i++) {
+        if (!sdx_qdq_dequantized(r, node->inputs[i], &q)) return SDX_OK;
+        if (i == 0) first = q;
+        if (!sdx_qdq_same(&first, &q)) return SDX_OK;
+        values[i] = q.x;
+    }
+    SDX_TRY(move_bytes(r, n, count, values, pads, &first));
+    for (int k = 0; k < r->g->nodes[n].count_outputs; k++) {
+        int32_t old = r->g->nodes[n].outputs[k];
+        if (old < 0) continue;
+        int32_t bytes = sdx_qdq_value(r, old, first.dtype);
+        if (bytes < 0) return SDX_FAIL_MEMORY(r->cx);
+        sdx_ir_node_set_output(r->g, &r->g->nodes[n], n, k, bytes);
+        int32_t in[] = {bytes, first.scale, first.zero};
+        SDX_TRY(sdx_qdq_add(r, "DequantizeLinear", first.zero < 0 ? 2 : 3, in, old));
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_qdq_add(struct sdx_qdq *r, const char *op, int count, const int32_t *inputs,
+                            int32_t output)
+{
+    struct sdx_ir_node *node =
+        sdx_ir_node_create(r->ir, r->g, SDX_STR(""), sdx_str(op), count, 0, 0);
+    int32_t *outputs = sdx_arena_array(r->ir->arena, 1, sizeof *outputs);
+    if (!node || !outputs) return SDX_FAIL_MEMORY(r->cx);
+    node->outputs = outputs;
+    node->count_outputs = 1;
+    node->opset = SDX_QDQ_OPSET;
+    node->op = sdx_op_find(node->domain, node->op_type, node->opset);
+    node->name = r->g->values[output].name;
+    SDX_ASSERT(node->op);
+    sdx_ir_node_set_output(r->g, node, r->g->count_nodes - 1, 0, output);
+    for (int i = 0; i < count; i++) {
+        node->inputs[i] = inputs[i];
+        if (inputs[i] >= 0) r->uses[inputs[i]]++;
+    }
+    r->changed = true;
+    return SDX_OK;
+}
+
+/* Value `v`, which only the QuantizeLinear n reads, is moved together: its parts are quantised
+ * instead. */
+static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_quant *q, bool *done)
+{
+    bool pads = false;
+    int32_t v = q->x, at = r->g->values[v].producer;
+    if (at < 0 || r->uses[v] != 1) return SDX_OK;
+    const struct mover *m = mover_of(r, &r->g->nodes[at], &pads);
+    if (!m || r->g->nodes[at].count_outputs != 1) return SDX_OK;
+    int count = data_inputs(m, &r->g->nodes[at]);
+    for (int i = 0; i < count; i++) {
+        int32_t in = r->g->nodes[at].inputs[i];
+        if (in < 0 || (m->shrinks && !sdx_qdq_is_byte_function(r, in))) return SDX_OK;
+    }
+    int32_t *values = sdx_arena_array(r->ir->arena, (size_t)count + 1, sizeof *values);
+    if (!values) return SDX_FAIL_MEMORY(r->cx);
+    int32_t output = r->g->nodes[n].outputs[0];
+    for (int i = 0; i < count; i++) {
+        int32_t in[] = {r->g->nodes[at].inputs[i], q->scale, q->zero};
+        values[i] = sdx_qdq_value(r, in[0], q->dtype);
+        if (values[i] < 0) return SDX_FAIL_MEMORY(r->cx);
+        SDX_TRY(sdx_qdq_add(r, "QuantizeLinear", q->zero < 0 ? 2 : 3, in, values[i]));
+    }
+    SDX_TRY(move_bytes(r, at, count, values, pads, q));
+    r->g->nodes[n].is_dead = true;
+    r->uses[v] = 0;
+    r->uses[q->scale]--;
+    if (q->zero >= 0) r->uses[q->zero]--;
+    r->g->values[v].producer = -1;
+    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
+    *done = true;
+    return SDX_OK;
+}
+
+/* ---- QuantizeLinear ---- */
+
+static enum sdx_status vanish(struct sdx_qdq *r, int32_t n, int32_t bytes)
+{
+    struct sdx_ir_node *node = &r->g->nodes[n];
+    int32_t old = node->outputs[0];
+    if (r->g->values[old].flags & SDX_IR_OUTPUT) { /* keeps the output's name */
+        int32_t in[] = {bytes};
+        return sdx_qdq_become(r, n, "", "Identity", SDX_QDQ_OPSET, 1, in, NULL, 0);
+    }
+    r->uses[bytes] += r->uses[old];
+    r->uses[old] = 0;
+    sdx_ir_replace_uses(r->ir, r->graph, old, bytes);
+    node->is_dead = true;
+    for (int i = 0; i < node->count_inputs; i++)
+        release(r, node->inputs[i]);
+    r->changed = true;
+    return SDX_OK;
+}
+
+static enum sdx_status rewrite_quantize(struct sdx_qdq *r, int32_t n)
+{
+    struct sdx_quant q, from;
+    bool done = false;
+    if (!sdx_qdq_quantizes(r, &r->g->nodes[n], &q)) return SDX_OK;
+    if (sdx_qdq_dequantized(r, q.x, &from) && sdx_qdq_same(&q, &from)) return vanish(r, n, from.x);
+    SDX_TRY(sdx_qdq_table(r, n, &done));
+    if (!done) SDX_TRY(push_up(r, n, &q, &done));
+    if (!done) SDX_TRY(sdx_qdq_operator(r, n, &q));
+    return SDX_OK;
+}
+
+static enum sdx_status rewrite_graph(struct sdx_qdq *r)
+{
+    SDX_TRY(room_for_uses(r));
+    sdx_ir_count_uses(r->g, r->uses);
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        if (!r->g->nodes[n].is_dead) SDX_TRY(push_down(r, n));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        if (!r->g->nodes[n].is_dead) SDX_TRY(rewrite_quantize(r, n));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        if (!r->g->nodes[n].is_dead) SDX_TRY(sdx_qdq_float_product(r, n));
+    return r->changed ? sdx_ir_sort(r->cx, r->ir, r->g) : SDX_OK;
+}
+
+enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t graph = 0; graph < ir->count_graphs; graph++) {
+        struct sdx_qdq r = {.cx = cx, .ir = ir, .g = &ir->graphs[graph], .graph = graph};
+        bool any = false;
+        for (int32_t n = 0; n < r.g->count_nodes && !any; n++)
+            any = sdx_str_is(r.g->nodes[n].op_type, "DequantizeLinear");
+        if (any) SDX_TRY(rewrite_graph(&r));
+        *changed = *changed || r.changed;
+    }
+    return SDX_OK;
+}
