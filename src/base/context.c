@@ -25,6 +25,10 @@ void sdx_context_init_child(struct sdx_context *cx, const struct sdx_context *pa
 
 void sdx_context_clear(struct sdx_context *cx)
 {
+    int expected = TAKEN_SET; /* nothing is written where nothing is held: threads may share cx */
+    if (atomic_load_explicit(&cx->error.taken, memory_order_relaxed) == TAKEN_FREE ||
+        !atomic_compare_exchange_strong(&cx->error.taken, &expected, TAKEN_WRITING))
+        return;
     cx->error.status = SDX_OK;
     cx->error.file = NULL;
     cx->error.line = 0;

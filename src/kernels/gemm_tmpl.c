@@ -3,9 +3,9 @@
  * of C is one chain of additions in rising k, whatever the tile, so results do not depend on how M
  * and N are cut. With FMA (avx2, avx512) a step rounds once, in generic twice: sets differ by at
  * most 2 k 2^-24 * sum |a| |b|. */
+#include "kernels/act_blocks.h"
 #include "kernels/tables.h"
 #include "kernels/transpose.h"
-#include "kernels/vec_math.h"
 
 /* Accumulators, one row of B and a broadcast of A fill the registers: 16 of them, or 32. */
 #if SDX_SIMD_LANES == 16
@@ -23,31 +23,6 @@ struct place {
     float *c;
     const float *bias_col, *bias_row, *residual;
 };
-
-/* The activations with a name, on a buffer of whole blocks. */
-#define ACT_CASE(id)                                                                               \
-    case id:                                                                                       \
-        for (int at = 0; at < n; at += BLOCK)                                                      \
-            x_store(y + at, x_act(x_load(y + at), id, a, b));                                      \
-        break;
-static __attribute__((noinline)) void act_blocks(float *y, int n, enum sdx_act act, float a,
-                                                 float b)
-{
-    switch (act) {
-    case SDX_ACT_NONE:
-        break;
-        ACT_CASE(SDX_ACT_RELU)
-        ACT_CASE(SDX_ACT_CLIP)
-        ACT_CASE(SDX_ACT_LEAKY_RELU)
-        ACT_CASE(SDX_ACT_SIGMOID)
-        ACT_CASE(SDX_ACT_TANH)
-        ACT_CASE(SDX_ACT_SILU)
-        ACT_CASE(SDX_ACT_HARD_SWISH)
-        ACT_CASE(SDX_ACT_HARD_SIGMOID)
-        ACT_CASE(SDX_ACT_GELU_ERF)
-        ACT_CASE(SDX_ACT_GELU_TANH)
-    }
-}
 
 SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sdx_gemm_job *g,
                       const struct place *p)

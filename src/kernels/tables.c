@@ -22,9 +22,11 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_gemm_f64_init_##set(&t->gemm);                                                         \
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
+        sdx_conv_block_depthwise_init_##set(&t->block);                                            \
         sdx_qgemm_init_##set(&t->qconv);                                                           \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
+        sdx_conv_block_init_##set(&t->block);                                                      \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL

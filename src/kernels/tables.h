@@ -107,9 +107,57 @@ struct sdx_qgemm_table {
                       struct sdx_rectangle r);
 };
 
+/* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
+ * end of rows h0 .. h1 of one channel block of one image. x, residual (NULL, or laid out as y and
+ * maybe y) and y are those of the whole plane; w: [kh][kw] vectors. ring: NULL when every column
+ * that is read lies within the image; else as many rows as the kernel spans, zero where it does
+ * not. */
+enum { SDX_DEPTHWISE_ROWS = 64 }; /* of the kernel, at most */
+struct sdx_depthwise_strip {
+    int64_t from, end, h0, h1;
+    const float *x, *w, *bias, *residual;
+    float *y, *ring;
+    enum sdx_act act;
+    float a, b;
+};
+/* One register panel of a convolution over blocked channels, for one pass of the sum over K.
+ * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
+ * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
+ * `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
+ * [K][vectors * LANES]. Vectors of y lie y_step apart. */
+struct sdx_conv_block_job {
+    int64_t pixels;
+    const int64_t *from, *to;
+    const float *x;
+    const int64_t *run; /* offsets of all runs */
+    int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
+    const float *weights;
+    float *y;
+    int64_t y_step;
+    const float *bias; /* the sums begin with it; NULL: they begin at y */
+    bool last;         /* + residual (laid out as y, or NULL) and the activation */
+    const float *residual;
+    enum sdx_act act;
+    float a, b;
+};
+struct sdx_conv_block_table {
+    int lanes;   /* channels of a block */
+    int vectors; /* blocks of the widest panel */
+    int rows;    /* most pixels of a tile two vectors wide */
+    void (*f32_panel)(int vectors, const struct sdx_conv_block_job *job);
+    /* `channels` <= lanes planes of pixels, pitch apart, to [pixel][lanes], zeros beyond channels;
+     * and back */
+    void (*f32_from_plain)(const float *plain, int64_t pitch, int64_t channels, int64_t pixels,
+                           float *blocked);
+    void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
+                         int64_t pitch);
+    void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
+};
+
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
+    struct sdx_conv_block_table block;
     struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
@@ -128,6 +176,8 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
+    void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
+    void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);

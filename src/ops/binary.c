@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "kernels/vec.h"
+#include "ops/layout.h"
 #include "ops/loops.h"
-#include "ops/op.h"
 #include "tensor/convert.h"
 
 /* ---- inference: content of small integer tensors ---- */
@@ -520,24 +520,32 @@ static enum sdx_status prepare_mean(struct sdx_prepare *px)
     return prepare_variadic(px, add_fns, "add", true);
 }
 
+static void layout_prelu(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    if (px->in[1]->rank != 1 || px->in[1]->count == 1) sdx_layout_elementwise(px, want);
+}
+
 #define BOTH (SDX_OP_INPLACE(0) | SDX_OP_INPLACE(1))
+#define F32  (SDX_OP_VIA_F32 | SDX_OP_PHYSICAL)
+#define NICE (F32 | SDX_OP_FINITE)
+#define WIDE .layout = sdx_layout_elementwise
 static const struct sdx_op ops[] = {
-    {"Add", 1, 0, infer_add, KERNEL(prepare_add), .flags = SDX_OP_VIA_F32 | BOTH},
-    {"Sub", 1, 0, infer_sub, KERNEL(prepare_sub), .flags = SDX_OP_VIA_F32 | BOTH},
-    {"Mul", 1, 0, infer_mul, KERNEL(prepare_mul), .flags = SDX_OP_VIA_F32 | BOTH},
-    {"Div", 1, 0, infer_div, KERNEL(prepare_div), .flags = SDX_OP_VIA_F32 | BOTH},
-    {"Pow", 1, 0, infer_binary, KERNEL(prepare_pow), .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"Add", 1, 0, infer_add, KERNEL(prepare_add), WIDE, .flags = NICE | BOTH},
+    {"Sub", 1, 0, infer_sub, KERNEL(prepare_sub), WIDE, .flags = NICE | BOTH},
+    {"Mul", 1, 0, infer_mul, KERNEL(prepare_mul), WIDE, .flags = NICE | BOTH},
+    {"Div", 1, 0, infer_div, KERNEL(prepare_div), WIDE, .flags = F32 | BOTH},
+    {"Pow", 1, 0, infer_binary, KERNEL(prepare_pow), WIDE, .flags = F32 | SDX_OP_INPLACE(0)},
     {"Mod", 10, 0, infer_mod, KERNEL(prepare_mod), .flags = SDX_OP_VIA_F32 | BOTH},
     {"BitShift", 11, 0, infer_binary, KERNEL(prepare_shift), .flags = BOTH},
     {"BitwiseAnd", 18, 0, infer_binary, KERNEL(prepare_and), .flags = BOTH},
     {"BitwiseOr", 18, 0, infer_binary, KERNEL(prepare_or), .flags = BOTH},
     {"BitwiseXor", 18, 0, infer_binary, KERNEL(prepare_xor), .flags = BOTH},
-    {"PRelu", 1, 0, sdx_infer_same, KERNEL(prepare_prelu),
-     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"PRelu", 1, 0, sdx_infer_same, KERNEL(prepare_prelu), .layout = layout_prelu,
+     .flags = NICE | SDX_OP_INPLACE(0)},
     {"SwiGLU", 28, 0, sdx_infer_same, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
-    {"Max", 1, 0, infer_max, KERNEL(prepare_max), .flags = SDX_OP_VIA_F32},
-    {"Min", 1, 0, infer_min, KERNEL(prepare_min), .flags = SDX_OP_VIA_F32},
-    {"Sum", 1, 0, sdx_infer_variadic, KERNEL(prepare_sum), .flags = SDX_OP_VIA_F32},
-    {"Mean", 1, 0, sdx_infer_variadic, KERNEL(prepare_mean), .flags = SDX_OP_VIA_F32},
+    {"Max", 1, 0, infer_max, KERNEL(prepare_max), WIDE, .flags = NICE},
+    {"Min", 1, 0, infer_min, KERNEL(prepare_min), WIDE, .flags = NICE},
+    {"Sum", 1, 0, sdx_infer_variadic, KERNEL(prepare_sum), WIDE, .flags = NICE},
+    {"Mean", 1, 0, sdx_infer_variadic, KERNEL(prepare_mean), WIDE, .flags = NICE},
 };
 const struct sdx_op_family sdx_ops_binary = FAMILY("", ops);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Concat and Split: one strided copy for each of the pieces; parts are shared out over the pieces
  * by their size. */
+#include "ops/layout.h"
 #include "ops/move.h"
-#include "ops/op.h"
 
 /* ---- pieces of one tensor ---- */
 
@@ -55,6 +55,8 @@ static void run_pieces(const struct sdx_step *step, int64_t part, bool split)
         const void *src = step->in[split ? 0 : p->operand]->data;
         void *dst = step->out[split ? p->operand : 0]->data;
         int64_t parts = p->move.units ? sdx_move_parts(&p->move) : 0, mine = part - p->part_first;
+        if (!split && src == (const char *)dst + (size_t)p->move.dst_at * p->move.size)
+            continue; /* it was made there */
         if (step->parts == 1)
             sdx_move_run(&p->move, src, dst, 0, p->move.units);
         else if (mine >= 0 && mine < parts)
@@ -155,10 +157,35 @@ static enum sdx_status infer_concat(struct sdx_infer *ix)
     return concat_ints(ix);
 }
 
+/* Of shapes of this rank in memory. */
 static int axis_of(const struct sdx_prepare *px, int64_t fallback, int rank)
 {
-    int64_t axis = sdx_ir_attr_int(px->node, "axis", fallback);
-    return (int)(axis < 0 ? axis + rank : axis);
+    return sdx_layout_axis(px->layout, sdx_ir_attr_int(px->node, "axis", fallback), rank);
+}
+
+/* Where pieces that lie one after another on an axis begin, when no axis before it repeats them. */
+static bool place_pieces(const struct sdx_tensor *whole, int axis, int count,
+                         struct sdx_tensor *const *pieces, int64_t *at)
+{
+    int64_t begin = 0;
+    for (int d = 0; d < axis; d++)
+        if (whole->dims[d] != 1) return false;
+    for (int i = 0; i < count; i++) {
+        if (!pieces[i]) return false;
+        at[i] = begin;
+        begin += pieces[i]->count;
+    }
+    return begin <= whole->count;
+}
+
+static bool place_concat(struct sdx_prepare *px, int64_t *at)
+{
+    return place_pieces(px->out[0], axis_of(px, 1, px->out[0]->rank), px->count_in, px->in, at);
+}
+
+static void layout_concat(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    sdx_layout_channels(px, axis_of(px, 1, px->out[0]->rank), want);
 }
 
 static enum sdx_status prepare_concat(struct sdx_prepare *px)
@@ -279,6 +306,7 @@ static enum sdx_status prepare_split(struct sdx_prepare *px)
     for (int k = 0; k < px->count_out; k++) {
         int64_t left = n - at, length = given ? list[k] : left < each ? left : each;
         if (px->out[k]) {
+            length = px->out[k]->dims[axis]; /* in memory */
             piece_init(&all->piece[all->count], sdx_move_size(in->dtype), in->rank, in->dims, axis,
                        at, length, true);
             pieces_add(all, k);
@@ -289,6 +317,16 @@ static enum sdx_status prepare_split(struct sdx_prepare *px)
     return sdx_move_step(px, "split", run_split, all, all->parts, 0);
 }
 
+static bool place_split(struct sdx_prepare *px, int64_t *at)
+{
+    return place_pieces(px->in[0], axis_of(px, 0, px->in[0]->rank), px->count_out, px->out, at);
+}
+
+static void layout_split(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    sdx_layout_channels(px, axis_of(px, 0, px->in[0]->rank), want);
+}
+
 static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
     (void)ix;
@@ -296,7 +334,9 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 static const struct sdx_op ops[] = {
-    {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = cost_none},
-    {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = cost_none},
+    {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = cost_none,
+     .layout = layout_concat, .place = place_concat, .flags = SDX_OP_PHYSICAL | SDX_OP_JOIN},
+    {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = cost_none, .layout = layout_split,
+     .place = place_split, .flags = SDX_OP_PHYSICAL | SDX_OP_PIECES},
 };
 const struct sdx_op_family sdx_ops_concat_split = FAMILY("", ops);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Conv and FusedConv of one to three spatial axes. f32 goes to the kernels of kernels/conv.h; f64
  * is a plain direct loop. The integers are in conv_quant.c. */
+#include "kernels/conv_block.h"
 #include "ops/conv_common.h"
 #include "ops/conv_deform.h"
+#include "ops/layout.h"
 #include "ops/product.h"
 #include "ops/shared.h"
 #include "ops/window.h"
@@ -85,6 +87,12 @@ void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 /* ---- f32 and f64 ---- */
 
+struct conv_f32 {
+    struct sdx_conv_shape shape;
+    const float *packed; /* NULL: input 1 of the step */
+    struct sdx_epilogue epilogue;
+};
+
 enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tensor *x,
                                   const struct sdx_tensor *w, const struct sdx_tensor *y,
                                   struct sdx_conv_shape *s)
@@ -117,12 +125,6 @@ static int64_t variant_of(const struct sdx_conv_shape *s)
                             s->out[0] * s->out[1] * s->out[2] > 1};
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
-
-struct conv_f32 {
-    struct sdx_conv_shape shape;
-    const float *packed; /* NULL: input 1 of the step */
-    struct sdx_epilogue epilogue;
-};
 
 static enum sdx_status run_conv_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -164,6 +166,73 @@ static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
     int64_t dims[] = {(int64_t)size};
     return sdx_prepare_temp(px, SDX_U8, 1, dims);
 }
+
+/* ---- blocked channels ---- */
+
+static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_f32 *p = step->params;
+    struct sdx_epilogue e = p->epilogue;
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    if (step->in[1]) e.bias_row = step->in[1]->data;
+    if (step->in[2]) e.residual = step->in[2]->data;
+    sdx_conv_block_part(&p->shape, step->in[0]->data, p->packed, step->out[0]->data, &e, part,
+                        x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct pack_conv *arg = arg_;
+    sdx_conv_block_pack(arg->shape, arg->weights, dst);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
+{
+    static const char *const names[] = {[SDX_CONV_BLOCK_FIRST] = "conv_block_first",
+                                        [SDX_CONV_BLOCK_DEPTHWISE] = "conv_block_depthwise",
+                                        [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
+    const enum sdx_conv_block_form form = sdx_conv_block_form(shape);
+    struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    p->shape = *shape;
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
+    struct pack_conv arg = {&p->shape, px->in[1]->data};
+    p->packed = sdx_prepare_pack(px, 1, names[form], variant_of(shape),
+                                 sdx_conv_block_packed_size(shape), pack_conv_block, &arg);
+    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    struct sdx_tensor *in[] = {px->in[0], sdx_prepare_has(px, 2) ? px->in[2] : NULL,
+                               sdx_prepare_has(px, 3) ? px->in[3] : NULL};
+    return sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
+                               sdx_conv_block_scratch(shape), 3, in, 1, px->out);
+}
+
+void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *x = px->in[0], *w = px->in[1], *y = px->out[0];
+    struct sdx_conv_shape shape;
+    if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || !w->is_constant || y->count == 0 ||
+        !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
+        sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
+        return;
+    const enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
+    if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
+    /* Few channels would mostly be lanes without meaning. */
+    const int64_t least = sdx_block_lanes() / 2;
+    if (x->layout == SDX_LAYOUT_PLAIN &&
+        (shape.oc < least || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))
+        return;
+    if (sdx_prepare_has(px, 3) &&
+        !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
+        return;
+    want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
+    if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
+    want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+/* ---- plain ---- */
 
 static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
 {
@@ -252,6 +321,7 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
     struct sdx_conv_shape shape;
     if (px->out[0]->count == 0) return SDX_OK;
     SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return prepare_block(px, &shape);
     if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
     if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation") ||
         sdx_prepare_has(px, 3))
@@ -265,7 +335,7 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
 };

@@ -121,6 +121,19 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
     return sdx_move_step(px, "gather", run_gather, p, parts, 0);
 }
 
+/* One index that is known: the output lies within the data. */
+static bool place_gather(struct sdx_prepare *px, int64_t *at)
+{
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1];
+    const int axis = axis_of(px, 0, data->rank);
+    if (!index->is_constant || index->count != 1 || px->out[0]->count == 0) return false;
+    int64_t j = sdx_move_index(index, 0);
+    if (j < 0) j += data->dims[axis];
+    if (j < 0 || j >= data->dims[axis] || sdx_move_product(data->dims, 0, axis) != 1) return false;
+    at[0] = j * sdx_move_product(data->dims, axis + 1, data->rank);
+    return true;
+}
+
 /* ---- GatherElements, ScatterElements: an index for each element ---- */
 
 static enum sdx_status infer_gather_elements(struct sdx_infer *ix)
@@ -591,7 +604,8 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 static const struct sdx_op ops[] = {
-    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none},
+    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none, .place = place_gather,
+     .flags = SDX_OP_PIECES},
     {"GatherElements", 11, 0, infer_gather_elements, KERNEL(prepare_gather_elements),
      .cost = cost_none},
     {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = cost_none},

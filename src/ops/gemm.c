@@ -251,6 +251,10 @@ enum sdx_status sdx_gemm_prepare(struct sdx_prepare *px)
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p.act, &p.act_a, &p.act_b));
     if (y->dtype == SDX_F32) {
         if (c) SDX_TRY(place_c_f32(px, &p, beta));
+        if (input(px, 3) && p.residual)
+            return SDX_FAIL(px->cx, SDX_INTERNAL, "%.*s: C and a residual of the same shape",
+                            NAME(px->node));
+        if (input(px, 3)) p.residual = input(px, 3);
         return sdx_product_prepare(px, &p);
     }
     if (p.act != SDX_ACT_NONE)

@@ -33,6 +33,16 @@ typedef enum sdx_status sdx_op_lower_fn(struct sdx_lower *lx);
 /* Work of one run; all types in `ix` are concrete. */
 typedef void sdx_op_cost_fn(const struct sdx_infer *ix, struct sdx_cost *cost);
 
+/* Which layout each operand shall have for these shapes (px->in[i]->layout: what it has now);
+ * everything is plain to begin with. The planner reorders inputs that have another. */
+struct sdx_layouts {
+    uint8_t *in, *out; /* enum sdx_layout, one an operand */
+};
+typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
+/* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;
+ * SDX_OP_JOIN: at[i] of input i in output 0. false: not in one piece for these shapes. */
+typedef bool sdx_op_place_fn(struct sdx_prepare *px, int64_t *at);
+
 struct sdx_op {
     const char *name;
     int since, until; /* opset versions it serves, both included; until 0: the newest */
@@ -40,6 +50,8 @@ struct sdx_op {
     sdx_op_prepare_fn *prepare; /* exactly one of prepare ... */
     sdx_op_lower_fn *lower;     /* ... and lower */
     sdx_op_cost_fn *cost;       /* NULL: one flop an output element */
+    sdx_op_layout_fn *layout;   /* NULL: all operands are plain */
+    sdx_op_place_fn *place;     /* SDX_OP_PIECES, SDX_OP_JOIN */
     uint32_t flags;
     const char *note; /* limits, shown in docs/operators.md; NULL: none */
 };
@@ -59,6 +71,15 @@ enum {
     /* Written for f32: the planner converts f16, bf16 and float8 operands to f32 and the results
        back. */
     SDX_OP_VIA_F32 = 1u << 3,
+    /* Operands that are not plain are shown to `prepare` and `place` as plain tensors of the shape
+     * they have in memory (ops/layout.h); px->layout tells which that is. */
+    SDX_OP_PHYSICAL = 1u << 4,
+    /* Finite operands give finite results, elementwise: may run over lanes without meaning. */
+    SDX_OP_FINITE = 1u << 5,
+    /* Outputs are pieces of input 0, or output 0 is its inputs one after another, wherever `place`
+     * says so: then nothing is copied. */
+    SDX_OP_PIECES = 1u << 6,
+    SDX_OP_JOIN = 1u << 7,
     /* Output 0 may be written over input k (k = 0..7) when that dies here and has the same size in
      * bytes: the kernel reads element i of input k before it writes element i of the output, in
      * each part. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pad, CenterCropPad, Slice and Compress. Padding is a table of source indices for each axis; rows
  * of the last axis are copied in one piece where they lie inside. */
+#include "kernels/conv_block.h"
+#include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
@@ -398,28 +400,79 @@ static enum sdx_status infer_slice(struct sdx_infer *ix)
     return slice_ints(ix, list, given[3]);
 }
 
+enum { STARTS, ENDS, AXES, STEPS, LISTS }; /* AXES and STEPS may be NULL */
+
+static enum sdx_status slice_lists(struct sdx_prepare *px, const int64_t **list, int64_t *count)
+{
+    static const char *const names[] = {"starts", "ends", "axes"};
+    for (int i = 0; i < LISTS; i++) {
+        int64_t n = 0;
+        list[i] = NULL;
+        if (px->opset < 10)
+            list[i] = i < STEPS ? sdx_ir_attr_ints(px->node, names[i], &n) : NULL;
+        else if (sdx_prepare_has(px, i + 1))
+            SDX_TRY(sdx_move_ints(px, i + 1, &list[i], &n));
+        if (i == STARTS) *count = n;
+    }
+    return SDX_OK;
+}
+
+/* Strides in the input of the output's axes, and the first element. */
+static enum sdx_status slice_strides(struct sdx_prepare *px, int64_t *src, int64_t *at)
+{
+    const struct sdx_tensor *in = px->in[0];
+    const int64_t *list[LISTS];
+    int64_t count = 0;
+    SDX_TRY(slice_lists(px, list, &count));
+    sdx_move_strides(in->rank, in->dims, src);
+    *at = 0;
+    if (px->layout == SDX_LAYOUT_BLOCKED) { /* whole blocks of channels: slice_layout */
+        *at = list[STARTS][0] / sdx_block_lanes() * src[1];
+        return SDX_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t axis = list[AXES] ? list[AXES][i] : i, start = list[STARTS][i];
+        int64_t step = list[STEPS] ? list[STEPS][i] : 1;
+        if (axis < 0) axis += in->rank;
+        if (slice_clamp(in->dims[axis], &start, list[ENDS][i], step) < 2) step = 1;
+        *at += start * src[axis];
+        src[axis] *= step;
+    }
+    return SDX_OK;
+}
+
+static void slice_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    const int64_t *list[LISTS], lanes = sdx_block_lanes();
+    int64_t count = 0;
+    if (in->layout != SDX_LAYOUT_BLOCKED || slice_lists(px, list, &count) != SDX_OK || count != 1)
+        return;
+    const int64_t axis = list[AXES] ? list[AXES][0] : 0, start = list[STARTS][0];
+    const bool is_even = out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1];
+    if ((axis != 1 && axis + in->rank != 1) || (list[STEPS] && list[STEPS][0] != 1) || start < 0 ||
+        start % lanes != 0 || !is_even || out->count == 0)
+        return;
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+static bool place_slice(struct sdx_prepare *px, int64_t *at)
+{
+    int64_t src[SDX_RANK_MAX], dst[SDX_RANK_MAX];
+    const struct sdx_tensor *out = px->out[0];
+    if (out->count == 0 || slice_strides(px, src, at) != SDX_OK) return false;
+    sdx_move_strides(out->rank, out->dims, dst);
+    for (int d = 0; d < out->rank; d++)
+        if (out->dims[d] > 1 && src[d] != dst[d]) return false;
+    return true;
+}
+
 static enum sdx_status prepare_slice(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0];
-    const int64_t *list[4] = {NULL};
-    int64_t count[4] = {0}, src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
-    static const char *const names[] = {"starts", "ends", "axes"};
-    for (int i = 0; i < 4; i++) {
-        if (px->opset < 10)
-            list[i] = i < 3 ? sdx_ir_attr_ints(px->node, names[i], &count[i]) : NULL;
-        else if (sdx_prepare_has(px, i + 1))
-            SDX_TRY(sdx_move_ints(px, i + 1, &list[i], &count[i]));
-    }
-    sdx_move_strides(in->rank, in->dims, src);
+    int64_t src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
+    SDX_TRY(slice_strides(px, src, &at));
     sdx_move_strides(px->out[0]->rank, px->out[0]->dims, dst);
-    for (int64_t i = 0; i < count[0]; i++) {
-        int64_t axis = list[2] ? list[2][i] : i, start = list[0][i];
-        int64_t step = list[3] ? list[3][i] : 1;
-        if (axis < 0) axis += in->rank;
-        if (slice_clamp(in->dims[axis], &start, list[1][i], step) < 2) step = 1;
-        at += start * src[axis];
-        src[axis] *= step;
-    }
     struct sdx_move m;
     sdx_move_init(&m, sdx_move_size(in->dtype), in->rank, px->out[0]->dims, src, dst, at, 0);
     return sdx_move_add(px, "slice", 0, &m);
@@ -511,7 +564,8 @@ static const struct sdx_op ops[] = {
     {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
      .cost = cost_none},
-    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none},
+    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none, .place = place_slice,
+     .layout = slice_layout, .flags = SDX_OP_PIECES | SDX_OP_PHYSICAL},
     {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,
      .flags = SDX_OP_DYNAMIC},
 };

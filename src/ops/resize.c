@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "kernels/conv_block.h"
+#include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
@@ -202,6 +204,7 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
 
 struct resize {
     int rank;
+    int64_t cell; /* values that lie together at a place: the lanes of blocked channels, else 1 */
     struct sdx_resize_rule rule;
     struct sdx_resize_axis axis[SDX_RANK_MAX];
     float extrapolation;
@@ -297,9 +300,14 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
     struct resize *r = SDX_PREPARE_NEW(px, struct resize);
     if (!r) return SDX_OUT_OF_MEMORY;
     r->rank = px->in[0]->rank;
+    r->cell = 1;
     r->extrapolation = sdx_ir_attr_float(px->node, "extrapolation_value", 0);
     SDX_TRY(read_rule(px, &r->rule));
     SDX_TRY(read_geometry(px, r));
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) {
+        r->cell = sdx_block_lanes();
+        r->axis[1].n_in = r->axis[1].n_out = (r->axis[1].n_in + r->cell - 1) / r->cell;
+    }
     for (int i = 0; i < r->rank; i++) {
         if (r->axis[i].n_in == 0 && r->axis[i].n_out > 0)
             return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Resize: axis %d is empty", i);
@@ -307,6 +315,20 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
     }
     *out = r;
     return SDX_OK;
+}
+
+/* Images and channels stay as they are. */
+static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    struct resize r = {.rank = in->rank};
+    if (in->layout != SDX_LAYOUT_BLOCKED || out->count == 0 ||
+        !sdx_dims_equal(in->dims, 2, out->dims, 2) || read_rule(px, &r.rule) != SDX_OK ||
+        read_geometry(px, &r) != SDX_OK || r.rule.coordinates == SDX_RESIZE_CROP ||
+        r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
+        (r.rule.mode != SDX_RESIZE_NEAREST && in->rank != 4))
+        return;
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 
 /* ---- nearest: data movement ---- */
@@ -321,6 +343,15 @@ struct nearest {
     bool doubled;  /* each element of 4 bytes of the last axis comes twice */
 };
 
+struct cell16 {
+    char bytes[16];
+};
+struct cell32 {
+    char bytes[32];
+};
+struct cell64 {
+    char bytes[64];
+};
 #define NEAREST_ROW(type)                                                                          \
     for (int64_t j = 0; j < n; j++)                                                                \
     memcpy(dst + j * (int64_t)sizeof(type), src + (int64_t)index[j] * (int64_t)sizeof(type),       \
@@ -349,6 +380,9 @@ static void nearest_row(const struct nearest *p, const char *src, char *dst)
     case 2: NEAREST_ROW(uint16_t); break;
     case 4: NEAREST_ROW(uint32_t); break;
     case 8: NEAREST_ROW(uint64_t); break;
+    case 16: NEAREST_ROW(struct cell16); break;
+    case 32: NEAREST_ROW(struct cell32); break;
+    case 64: NEAREST_ROW(struct cell64); break;
     default:
         for (int64_t j = 0; j < n; j++)
             memcpy(dst + (size_t)j * p->size, src + (size_t)index[j] * p->size, p->size);
@@ -402,15 +436,19 @@ static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *
     struct nearest *p = SDX_PREPARE_NEW(px, struct nearest);
     if (!p) return SDX_OUT_OF_MEMORY;
     p->r = r;
-    p->size = sdx_move_size(in->dtype);
+    p->size = sdx_move_size(in->dtype) * (size_t)r->cell;
     p->straight = r->axis[r->rank - 1].identity;
     p->doubled = is_doubled(&r->axis[r->rank - 1]) && p->size == 4;
     if (in->dtype != SDX_STRING)
         sdx_store_f64(in->dtype, p->extrapolation, 0, (double)r->extrapolation);
-    sdx_move_strides(in->rank, in->dims, p->strides);
-    p->rows = out->count ? out->count / out->dims[out->rank - 1] : 0;
-    int64_t parts = sdx_prepare_parts((double)out->count * (double)p->size, 64 * 1024,
-                                      p->rows > 0 ? p->rows : 1);
+    int64_t dims[SDX_RANK_MAX];
+    p->rows = out->count ? 1 : 0;
+    for (int i = 0; i < r->rank; i++) {
+        dims[i] = r->axis[i].n_in;
+        if (i + 1 < r->rank) p->rows *= r->axis[i].n_out;
+    }
+    sdx_move_strides(in->rank, dims, p->strides);
+    int64_t parts = sdx_prepare_parts((double)out->bytes, 64 * 1024, p->rows > 0 ? p->rows : 1);
     return sdx_move_step(px, "resize_nearest", run_nearest, p, parts, 0);
 }
 
@@ -418,9 +456,27 @@ static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *
 
 struct planes {
     const struct sdx_resize_axis *v, *h; /* rows, columns */
-    int64_t count, blocks, block;        /* planes; blocks of rows in each */
+    int64_t cell;
+    int64_t count, blocks, block; /* planes; blocks of rows in each */
     float extrapolation;
 };
+
+/* The same for cells of several values. */
+static void resize_row_cells(const struct sdx_resize_axis *h, int64_t cell, const float *src,
+                             float *dst)
+{
+    for (int64_t j = 0; j < h->n_out; j++, dst += cell) {
+        const int32_t *index = h->index + j * h->taps;
+        const float *w = h->weight + j * h->taps, *a = src + index[0] * cell;
+        for (int64_t l = 0; l < cell; l++)
+            dst[l] = a[l] * w[0];
+        for (int t = 1; t < h->taps; t++) {
+            const float *b = src + index[t] * cell;
+            for (int64_t l = 0; l < cell; l++)
+                dst[l] += b[l] * w[t];
+        }
+    }
+}
 
 /* One source row resized to the output's width. */
 static void resize_row(const struct sdx_resize_axis *h, const float *src, float *dst)
@@ -473,13 +529,13 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
 {
     const struct planes *p = step->params;
     const struct sdx_resize_axis *v = p->v, *h = p->h;
-    int64_t n = h->n_out, units = p->count * p->blocks;
+    int64_t n = h->n_out * p->cell, pitch = h->n_in * p->cell, units = p->count * p->blocks;
     int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
     float **rows = x->scratch;
     int64_t *held = (int64_t *)(void *)(rows + v->taps);
     float *cache = (float *)(void *)(held + v->taps);
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
-        const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * h->n_in;
+        const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * pitch;
         float *dst = (float *)step->out[0]->data + u / p->blocks * v->n_out * n;
         int64_t y = u % p->blocks * p->block,
                 stop = y + p->block < v->n_out ? y + p->block : v->n_out;
@@ -491,7 +547,10 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
                 int64_t slot = index[t] % v->taps;
                 rows[t] = cache + slot * n;
                 if (held[slot] == index[t]) continue;
-                resize_row(h, src + index[t] * h->n_in, rows[t]);
+                if (p->cell == 1)
+                    resize_row(h, src + index[t] * pitch, rows[t]);
+                else
+                    resize_row_cells(h, p->cell, src + index[t] * pitch, rows[t]);
                 held[slot] = index[t];
             }
             float *to = dst + y * n;
@@ -500,7 +559,7 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
                 continue;
             }
             mix_rows(to, rows, v->weight + y * v->taps, v->taps, n);
-            for (int64_t j = 0; h->outside && j < n; j++)
+            for (int64_t j = 0; h->outside && j < n; j++) /* plain layout only */
                 if (h->outside[j]) to[j] = p->extrapolation;
         }
     }
@@ -513,6 +572,7 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
     if (!p) return SDX_OUT_OF_MEMORY;
     p->v = &r->axis[r->rank - 2];
     p->h = &r->axis[r->rank - 1];
+    p->cell = r->cell;
     p->extrapolation = r->extrapolation;
     p->count = 1;
     for (int i = 0; i < r->rank - 2; i++)
@@ -520,8 +580,8 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
     p->block = 32;
     p->blocks = (p->v->n_out + p->block - 1) / p->block;
     size_t taps = (size_t)p->v->taps;
-    size_t scratch =
-        taps * (sizeof(float *) + sizeof(int64_t)) + taps * (size_t)p->h->n_out * sizeof(float);
+    size_t scratch = taps * (sizeof(float *) + sizeof(int64_t)) +
+                     taps * (size_t)(p->h->n_out * p->cell) * sizeof(float);
     double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
     int64_t units = p->count * p->blocks;
     return sdx_prepare_step(px, "resize_planes", run_planes, p,
@@ -680,8 +740,8 @@ static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)
 #define LIMITS "strings and complex numbers in mode nearest only"
 static const struct sdx_op ops[] = {
     {"Resize", 10, 0, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
-     .flags = SDX_OP_VIA_F32, .note = LIMITS},
+     .layout = resize_layout, .flags = SDX_OP_VIA_F32, .note = LIMITS},
     {"Upsample", 1, 9, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
-     .flags = SDX_OP_VIA_F32, .note = LIMITS},
+     .layout = resize_layout, .flags = SDX_OP_VIA_F32, .note = LIMITS},
 };
 const struct sdx_op_family sdx_ops_resize = FAMILY("", ops);

@@ -8,6 +8,7 @@
 /* Conv; also FusedConv: input 3 is added before the activation of sdx_fused_act. */
 enum sdx_status sdx_conv_infer(struct sdx_infer *ix);
 enum sdx_status sdx_conv_prepare(struct sdx_prepare *px);
+void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* MatMul; also FusedMatMul: transA, transB, alpha, and for passes of ours input 2 (bias of
  * columns), input 3 (added as is) and the activation of sdx_fused_act. */

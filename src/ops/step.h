@@ -77,7 +77,8 @@ struct sdx_prepare {
     struct sdx_tensor *const
         *in; /* dims and dtype set; data only when is_constant; NULL: left out */
     struct sdx_tensor *const
-        *out;   /* dims and dtype set (not for SDX_OP_DYNAMIC); NULL: not wanted */
+        *out;       /* dims and dtype set (not for SDX_OP_DYNAMIC); NULL: not wanted */
+    uint8_t layout; /* SDX_OP_PHYSICAL: what the operands' shapes are in memory */
     int narrow; /* SDX_OP_VIA_F32: the type of output 0 where f32 stands for it; 0: it is itself */
     void *host;
 };

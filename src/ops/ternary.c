@@ -5,7 +5,7 @@
 
 #include "kernels/vec.h"
 #include "ops/loops.h"
-#include "ops/op.h"
+#include "ops/layout.h"
 #include "tensor/convert.h"
 
 /* ---- Where ---- */
@@ -210,7 +210,7 @@ static enum sdx_status prepare_clip(struct sdx_prepare *px)
 static const struct sdx_op ops[] = {
     {"Where", 9, 0, infer_where, KERNEL(prepare_where),
      .flags = SDX_OP_INPLACE(1) | SDX_OP_INPLACE(2)},
-    {"Clip", 1, 0, sdx_infer_same, KERNEL(prepare_clip),
-     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"Clip", 1, 0, sdx_infer_same, KERNEL(prepare_clip), .layout = sdx_layout_elementwise,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0) | SDX_OP_PHYSICAL | SDX_OP_FINITE},
 };
 const struct sdx_op_family sdx_ops_ternary = FAMILY("", ops);

@@ -5,8 +5,8 @@
 
 #include "kernels/vec.h"
 #include "ops/dropout.h"
+#include "ops/layout.h"
 #include "ops/loops.h"
-#include "ops/op.h"
 #include "tensor/convert.h"
 
 struct unary {
@@ -331,57 +331,62 @@ static void cost_heavy(const struct sdx_infer *ix, struct sdx_cost *cost)
         cost->flops = 8 * (double)count;
 }
 
-#define ACTIVATION SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)
-#define ROW(name, since)                                                                           \
+#define FLAGS  (SDX_OP_VIA_F32 | SDX_OP_INPLACE(0) | SDX_OP_PHYSICAL)
+#define FINITE SDX_OP_FINITE
+#define ANY    0
+#define ROW(name, since, more)                                                                     \
     {                                                                                              \
-        name, since, 0, sdx_infer_same, KERNEL(prepare_unary), .flags = ACTIVATION                 \
+        name, since, 0, sdx_infer_same, KERNEL(prepare_unary), .layout = sdx_layout_elementwise,   \
+                                                               .flags = FLAGS | (more)             \
     }
-#define HEAVY(name, since)                                                                         \
+#define HEAVY(name, since, more)                                                                   \
     {                                                                                              \
-        name, since, 0, sdx_infer_same, KERNEL(prepare_unary), .cost = cost_heavy,                 \
-                                                               .flags = ACTIVATION                 \
+        name, since, 0, sdx_infer_same, KERNEL(prepare_unary),                                     \
+            .cost = cost_heavy, .layout = sdx_layout_elementwise, .flags = FLAGS | (more)          \
     }
 static const struct sdx_op ops[] = {
-    ROW("Abs", 1),
-    {"Neg", 1, 0, infer_neg, KERNEL(prepare_unary), .flags = ACTIVATION},
-    ROW("Sign", 9),
-    ROW("Sqrt", 1),
-    ROW("Reciprocal", 1),
-    ROW("Floor", 1),
-    ROW("Ceil", 1),
-    ROW("Round", 11),
-    ROW("Relu", 1),
-    ROW("LeakyRelu", 1),
-    HEAVY("Elu", 1),
+    ROW("Abs", 1, FINITE),
+    {"Neg", 1, 0, infer_neg, KERNEL(prepare_unary), .layout = sdx_layout_elementwise,
+     .flags = FLAGS | FINITE},
+    ROW("Sign", 9, FINITE),
+    ROW("Sqrt", 1, ANY),
+    ROW("Reciprocal", 1, ANY),
+    ROW("Floor", 1, FINITE),
+    ROW("Ceil", 1, FINITE),
+    ROW("Round", 11, FINITE),
+    ROW("Relu", 1, FINITE),
+    ROW("LeakyRelu", 1, FINITE),
+    HEAVY("Elu", 1, FINITE),
     {"Selu", 1, 5, sdx_infer_same, KERNEL(prepare_selu_old), .cost = cost_heavy,
-     .flags = ACTIVATION},
-    HEAVY("Selu", 6),
-    HEAVY("Celu", 12),
-    ROW("HardSigmoid", 1),
-    ROW("HardSwish", 14),
-    ROW("ThresholdedRelu", 10),
-    ROW("Shrink", 9),
-    HEAVY("Exp", 1),
-    HEAVY("Log", 1),
-    HEAVY("Tanh", 1),
-    HEAVY("Sigmoid", 1),
-    HEAVY("Swish", 24),
-    HEAVY("Erf", 9),
-    {"Gelu", 20, 0, sdx_infer_same, KERNEL(prepare_gelu), .cost = cost_heavy, .flags = ACTIVATION},
-    HEAVY("Softplus", 1),
-    ROW("Softsign", 1),
-    HEAVY("Mish", 18),
-    HEAVY("Sin", 7),
-    HEAVY("Cos", 7),
-    HEAVY("Tan", 7),
-    HEAVY("Asin", 7),
-    HEAVY("Acos", 7),
-    HEAVY("Atan", 7),
-    HEAVY("Sinh", 9),
-    HEAVY("Cosh", 9),
-    HEAVY("Asinh", 9),
-    HEAVY("Acosh", 9),
-    HEAVY("Atanh", 9),
+     .layout = sdx_layout_elementwise, .flags = FLAGS | FINITE},
+    HEAVY("Selu", 6, FINITE),
+    HEAVY("Celu", 12, FINITE),
+    ROW("HardSigmoid", 1, FINITE),
+    ROW("HardSwish", 14, FINITE),
+    ROW("ThresholdedRelu", 10, FINITE),
+    ROW("Shrink", 9, FINITE),
+    HEAVY("Exp", 1, ANY),
+    HEAVY("Log", 1, ANY),
+    HEAVY("Tanh", 1, FINITE),
+    HEAVY("Sigmoid", 1, FINITE),
+    HEAVY("Swish", 24, FINITE),
+    HEAVY("Erf", 9, FINITE),
+    {"Gelu", 20, 0, sdx_infer_same, KERNEL(prepare_gelu), .cost = cost_heavy,
+     .layout = sdx_layout_elementwise, .flags = FLAGS | FINITE},
+    HEAVY("Softplus", 1, FINITE),
+    ROW("Softsign", 1, FINITE),
+    HEAVY("Mish", 18, FINITE),
+    HEAVY("Sin", 7, FINITE),
+    HEAVY("Cos", 7, FINITE),
+    HEAVY("Tan", 7, ANY),
+    HEAVY("Asin", 7, ANY),
+    HEAVY("Acos", 7, ANY),
+    HEAVY("Atan", 7, FINITE),
+    HEAVY("Sinh", 9, ANY),
+    HEAVY("Cosh", 9, ANY),
+    HEAVY("Asinh", 9, ANY),
+    HEAVY("Acosh", 9, ANY),
+    HEAVY("Atanh", 9, ANY),
     {"IsNaN", 9, 0, infer_bool, KERNEL(prepare_unary), .flags = SDX_OP_VIA_F32},
     {"IsInf", 10, 0, infer_bool, KERNEL(prepare_is_inf), .flags = SDX_OP_VIA_F32},
     {"Not", 1, 0, sdx_infer_same, KERNEL(prepare_unary), .flags = SDX_OP_INPLACE(0)},

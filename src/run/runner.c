@@ -256,7 +256,7 @@ static void bind_aliases(struct sdx_segment *s)
     for (int32_t i = 0; i < s->count_aliases; i++) {
         struct sdx_tensor *view = s->aliases[i].view;
         const struct sdx_tensor *root = s->aliases[i].root;
-        view->data = root->data;
+        view->data = root->data ? (char *)root->data + s->aliases[i].shift : NULL;
         if (root->kind == SDX_KIND_TENSOR) continue;
         view->kind = root->kind;
         view->dtype = root->dtype;

@@ -61,6 +61,7 @@ struct sdx_segment {
     struct sdx_alias {
         struct sdx_tensor *view;
         const struct sdx_tensor *root;
+        size_t shift; /* bytes into root */
     } * aliases;
     int32_t count_aliases, capacity_aliases;
     struct sdx_external_output {
@@ -85,6 +86,7 @@ struct sdx_slot {
     struct sdx_tensor *tensor; /* NULL: not planned yet */
     int32_t last_use;          /* node index, -1: never; FOREVER: output or unknown */
     int32_t block;             /* memory block while its segment is planned, -1: none */
+    size_t shift;              /* bytes into the block */
     int16_t depth;             /* segment that makes it; -1: input, capture, constant */
     bool is_dynamic;           /* shape known only after its step has run */
     int32_t claim;             /* graph output whose memory it is made in, -1: none */
@@ -131,14 +133,15 @@ SDX_MUST_CHECK enum sdx_status sdx_runner_run(struct sdx_runner *r,
 SDX_MUST_CHECK enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth,
                                                   int32_t node_begin, struct sdx_segment **out);
 void sdx_segment_destroy(struct sdx_segment *s); /* with its children */
-/* layout.c: a place in the slab for every block. */
+/* slab.c: a place in the slab for every block. */
 struct sdx_block {
-    size_t size, offset;
-    int32_t first, last;
+    size_t size, offset; /* offset: in the slab, or in `whole` */
+    int32_t first, last; /* nodes between which it is in use */
+    int32_t whole;       /* block that it is a slice of, -1: none */
 };
-SDX_MUST_CHECK enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work,
-                                          struct sdx_block *blocks, int32_t count,
-                                          size_t *slab_size);
+SDX_MUST_CHECK enum sdx_status sdx_slab_plan(struct sdx_context *cx, struct sdx_arena *work,
+                                             struct sdx_block **blocks, int32_t count,
+                                             size_t *slab_size);
 /* bodies of control operators, for segment.c */
 struct sdx_body *sdx_runner_body(struct sdx_runner *parent, struct sdx_segment *s, int32_t graph);
 #endif

@@ -239,6 +239,8 @@ const char *sdx_tensor_describe(const struct sdx_tensor *tensor, char *buf, size
         const char *sparse = tensor->kind == SDX_KIND_SPARSE ? "sparse " : "";
         put(buf, size, &at, "%s%s", sparse, sdx_dtype_short_name(tensor->dtype));
         put_dims(buf, size, &at, tensor->dims, tensor->rank);
+        if (tensor->layout == SDX_LAYOUT_BLOCKED) put(buf, size, &at, " blocked");
+        if (tensor->layout == SDX_LAYOUT_LAST) put(buf, size, &at, " last");
     } else if (tensor->kind == SDX_KIND_MAP) {
         put(buf, size, &at, "map(%lld keys)", (long long)tensor->items[0]->count);
     } else {

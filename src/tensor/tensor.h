@@ -17,6 +17,15 @@ enum {
     SDX_RANK_INLINE = 6
 }; /* 64: what NumPy 2 allows; checked wherever a shape enters */
 
+/* How the elements of a value of dims [N, C, spatial...] lie in memory. Plain everywhere outside a
+ * plan. */
+enum sdx_layout {
+    SDX_LAYOUT_PLAIN,   /* row-major */
+    SDX_LAYOUT_BLOCKED, /* [N, C / b, spatial..., b], b = sdx_block_lanes(); lanes beyond C hold
+                           finite values of no meaning */
+    SDX_LAYOUT_LAST     /* [N, spatial..., C] */
+};
+
 struct sdx_tensor {
     void
         *data; /* elements; strings: array of struct sdx_str; NULL while a plan has not placed it */
@@ -29,6 +38,7 @@ struct sdx_tensor {
     atomic_int refs;
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
+    uint8_t layout;   /* enum sdx_layout; `bytes` is what that takes */
     bool is_constant; /* same value in every run of its plan: may be folded and packed */
     bool in_model; /* a constant whose data lives as long as the model: packed forms are shared */
     bool

@@ -22,8 +22,9 @@
 /* clang-format on */
 #define CHECK_SUBJECTS(X)                                                                          \
     X(gemm_f32)                                                                                    \
-    X(gemm_f32_plain) X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) X(qdot)      \
-        X(qbytes)
+    X(gemm_f32_plain)                                                                              \
+    X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) X(depthwise_block)             \
+        X(conv_block) X(conv_block_reorder) X(qdot) X(qbytes)
 
 #define CHECK_DECLARE(name)                                                                        \
     void check_##name(void);                                                                       \

@@ -17,17 +17,17 @@ static int compare_sizes(const void *a, const void *b)
                                        : (*x < *y ? -1 : *x > *y);
 }
 
-enum sdx_status sdx_layout(struct sdx_context *cx, struct sdx_arena *work, struct sdx_block *blocks,
-                           int32_t count, size_t *slab_size)
+enum sdx_status sdx_slab_plan(struct sdx_context *cx, struct sdx_arena *work,
+                              struct sdx_block **blocks, int32_t count, size_t *slab_size)
 {
     struct sdx_block **order = sdx_arena_array(work, (size_t)count + 1, sizeof *order);
     struct sdx_block **placed =
         sdx_arena_array(work, (size_t)count + 1, sizeof *placed); /* by offset */
     if (!order || !placed) return SDX_FAIL_MEMORY(cx);
     for (int32_t i = 0; i < count; i++) {
-        order[i] = &blocks[i];
-        if (!sdx_add_size(blocks[i].size, ALIGN - 1, &blocks[i].size)) return SDX_FAIL_MEMORY(cx);
-        blocks[i].size -= blocks[i].size % ALIGN;
+        order[i] = blocks[i];
+        if (!sdx_add_size(order[i]->size, ALIGN - 1, &order[i]->size)) return SDX_FAIL_MEMORY(cx);
+        order[i]->size -= order[i]->size % ALIGN;
     }
     qsort(order, (size_t)count, sizeof *order, compare_sizes);
     size_t total = 0;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Forms of the convolution over blocked channels, and the reorders to and from plain layout. */
+#include "kernels/conv_block.h"
+
+#include "kernels/conv_block_depthwise.h"
+#include "kernels/conv_block_direct.h"
+#include "kernels/conv_gather.h"
+
+static bool is_first(const struct sdx_conv_shape *s)
+{
+    return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
+}
+
+/* The first row that fits is taken. */
+static const struct form {
+    enum sdx_conv_block_form form;
+    bool (*fits)(const struct sdx_conv_shape *s);
+    size_t (*packed_size)(const struct sdx_conv_shape *s);
+    void (*pack)(const struct sdx_conv_shape *s, const float *weights, float *packed);
+    int64_t (*parts)(const struct sdx_conv_shape *s);
+    size_t (*scratch)(const struct sdx_conv_shape *s);
+    void (*part)(const struct sdx_conv_shape *s, const float *x, const float *packed, float *y,
+                 const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
+} forms[] = {
+    {SDX_CONV_BLOCK_FIRST, is_first, sdx_direct_block_packed_size, sdx_direct_block_pack,
+     sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part},
+    {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
+     sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
+     sdx_depthwise_block_part},
+    {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
+     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch,
+     sdx_direct_block_part},
+};
+
+static const struct form *form_of(const struct sdx_conv_shape *s)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i].fits(s)) return &forms[i];
+    return NULL;
+}
+
+enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
+{
+    const struct form *form = form_of(s);
+    return form ? form->form : SDX_CONV_BLOCK_NONE;
+}
+size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
+{
+    return form_of(s)->packed_size(s);
+}
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+{
+    form_of(s)->pack(s, weights, packed);
+}
+int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s)
+{
+    return form_of(s)->parts(s);
+}
+size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s)
+{
+    return form_of(s)->scratch(s);
+}
+void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                         float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
+{
+    form_of(s)->part(s, x, packed, y, epilogue, part, scratch);
+}
+
+int64_t sdx_block_lanes(void)
+{
+    return sdx_kernel_tables()->block.lanes;
+}
+void sdx_block_from_plain(const float *plain, float *blocked, int64_t channels, int64_t pixels,
+                          int64_t row0, int64_t row1, int64_t p0, int64_t p1)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int64_t lanes = table->lanes, blocks = conv_divide_up(channels, lanes);
+    for (int64_t row = row0; row < row1; row++) {
+        const int64_t image = row / blocks, c = (row - image * blocks) * lanes;
+        table->f32_from_plain(plain + (image * channels + c) * pixels + p0, pixels,
+                              conv_least(lanes, channels - c), p1 - p0,
+                              blocked + (row * pixels + p0) * lanes);
+    }
+}
+void sdx_block_to_plain(const float *blocked, float *plain, int64_t channels, int64_t pixels,
+                        int64_t row0, int64_t row1, int64_t p0, int64_t p1)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int64_t lanes = table->lanes, blocks = conv_divide_up(channels, lanes);
+    for (int64_t row = row0; row < row1; row++) {
+        const int64_t image = row / blocks, c = (row - image * blocks) * lanes;
+        table->f32_to_plain(blocked + (row * pixels + p0) * lanes, conv_least(lanes, channels - c),
+                            p1 - p0, plain + (image * channels + c) * pixels + p0, pixels);
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 convolution over blocked channels. A blocked tensor of shape [N, C, D, H, W] lies in memory
+ * as [N][ceil(C / b)][D][H][W][b], b = sdx_block_lanes(). The lanes beyond C of the last block hold
+ * finite values that mean nothing: kernels write some there, and no result depends on those read.
+ * One thread a call; results depend neither on the parts nor on the batch. */
+#ifndef SDX_KERNELS_CONV_BLOCK_H
+#define SDX_KERNELS_CONV_BLOCK_H
+
+#include "kernels/conv.h"
+
+int64_t sdx_block_lanes(void);
+
+/* Reorders pixels p0..p1 of the channel blocks row0..row1 of a whole tensor, counted over all
+ * images (block c of image n is row n * ceil(channels / b) + c). Padding lanes become 0. */
+void sdx_block_from_plain(const float *plain, float *blocked, int64_t channels, int64_t pixels,
+                          int64_t row0, int64_t row1, int64_t p0, int64_t p1);
+void sdx_block_to_plain(const float *blocked, float *plain, int64_t channels, int64_t pixels,
+                        int64_t row0, int64_t row1, int64_t p0, int64_t p1);
+
+enum sdx_conv_block_form {
+    SDX_CONV_BLOCK_NONE,  /* not served: conv.h does it in plain layout */
+    SDX_CONV_BLOCK_FIRST, /* few input channels, read from plain layout; the others are blocked */
+    SDX_CONV_BLOCK_DEPTHWISE,
+    SDX_CONV_BLOCK_DIRECT
+};
+enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);
+
+/* The rest is for shapes whose form is not NONE. Weights [oc, ic / groups, kernel...] packed once:
+ * the form and the packing depend on the shape. Sizes in bytes; packed and scratch are aligned to
+ * 64 bytes. */
+size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+/* Number of parts (from the shape only) and bytes of scratch for one. */
+int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);
+size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s);
+/* Epilogue: bias_row has oc values; residual is blocked as y. */
+void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                         float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                         void *scratch);
+#endif

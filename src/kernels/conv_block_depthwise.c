@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Depthwise convolution on blocked channels, line by line of a channel block. Where a line needs
+ * pixels beside the image, its rows are copied once between zeros, into a ring of as many rows as
+ * the kernel spans; the middle of a long line is read in place. */
+#include "kernels/conv_block_depthwise.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+#include "kernels/tuning.h"
+
+enum {
+    EDGE = 8, /* outputs at either end of a long line */
+    LONG = 48 /* outputs that make a line long */
+};
+
+struct depthwise_cut {
+    int64_t lanes, blocks;    /* channels of a block; blocks of an image */
+    int64_t per_part, groups; /* blocks of a part; parts across the channels */
+    int64_t band, bands;      /* output rows of a part; parts down the rows */
+    int64_t span;             /* input rows under the kernel */
+    int64_t ends[3];          /* outputs of a line in up to three strips */
+    int64_t rings[3];         /* where their rings begin; < 0: read in place */
+    int count;
+    int64_t floats; /* of scratch */
+};
+
+static void add_strip(const struct sdx_conv_shape *s, struct depthwise_cut *c, int64_t from,
+                      int64_t end, bool copied)
+{
+    if (from >= end) return;
+    const int64_t columns =
+        (end - 1 - from) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
+    const int64_t rows = (s->kernel[1] - 1) * s->dilation[1] + 1;
+    c->ends[c->count] = end;
+    c->rings[c->count++] = copied ? c->floats : -1;
+    if (copied) c->floats += rows * columns * c->lanes;
+}
+static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
+{
+    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
+    struct depthwise_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
+    const double row = (double)(s->kernel[1] * s->kernel[2] * s->out[2] * c.lanes);
+    const double macs = fmax(1, row * (double)s->out[1]);
+    c.blocks = conv_divide_up(s->oc, c.lanes);
+    c.per_part = conv_most(1, conv_least(c.blocks, (int64_t)((double)t->part_macs / macs)));
+    c.groups = conv_divide_up(c.blocks, c.per_part);
+    c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
+    const int64_t bands = conv_least(conv_divide_up(t->block_parts, conv_most(c.groups, 1)),
+                                     (int64_t)(2 * macs / (double)t->part_macs));
+    c.band = conv_most(1, conv_divide_up(s->out[1], conv_most(bands, 1)));
+    c.bands = conv_divide_up(s->out[1], c.band);
+    int64_t lo, hi; /* outputs that read no column beside the image */
+    const int64_t reach = (s->kernel[2] - 1) * s->dilation[2];
+    conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - reach, s->out[2], &lo, &hi);
+    if (hi - lo < s->out[2] && hi - lo < LONG) {
+        add_strip(s, &c, 0, s->out[2], true);
+        return c;
+    }
+    if (lo > 0) lo = conv_most(lo, EDGE);
+    if (hi < s->out[2]) hi = conv_least(hi, s->out[2] - EDGE);
+    add_strip(s, &c, 0, lo, true);
+    add_strip(s, &c, lo, hi, false);
+    add_strip(s, &c, hi, s->out[2], true);
+    return c;
+}
+
+bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s)
+{
+    return s->groups == s->ic && s->groups == s->oc && s->in[0] == 1 && s->out[0] == 1 &&
+           s->kernel[0] == 1 && s->pad_begin[0] == 0 && s->kernel[1] <= SDX_DEPTHWISE_ROWS &&
+           s->kernel[2] < INT32_MAX && s->in[1] < INT32_MAX &&
+           s->dilation[1] < INT32_MAX / SDX_DEPTHWISE_ROWS;
+}
+
+/* [channel block][position of the kernel][lane] */
+size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    const int64_t taps = s->kernel[1] * s->kernel[2];
+    return (size_t)(conv_divide_up(s->oc, lanes) * lanes * taps) * sizeof(float);
+}
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    const int64_t taps = s->kernel[1] * s->kernel[2];
+    for (int64_t c0 = 0; c0 < s->oc; c0 += lanes)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = c0; c < c0 + lanes; c++)
+                *packed++ = c < s->oc ? weights[c * taps + t] : 0.0f;
+}
+
+int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s)
+{
+    const struct depthwise_cut c = cut_of(s);
+    return s->batch * c.groups * c.bands;
+}
+size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s)
+{
+    return (size_t)cut_of(s).floats * sizeof(float);
+}
+
+void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                              void *scratch)
+{
+    const struct depthwise_cut c = cut_of(s);
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int64_t pixels_in = s->in[1] * s->in[2] * c.lanes;
+    const int64_t pixels = s->out[1] * s->out[2] * c.lanes;
+    const int64_t band = part % c.bands, group = part / c.bands % c.groups;
+    const int64_t image = part / c.bands / c.groups;
+    const int64_t b1 = conv_least(c.blocks, (group + 1) * c.per_part);
+    float bias[16], *rings = scratch;
+    struct sdx_depthwise_strip strip = {.h0 = band * c.band,
+                                        .h1 = conv_least(s->out[1], (band + 1) * c.band),
+                                        .bias = bias,
+                                        .act = epilogue->act,
+                                        .a = epilogue->a,
+                                        .b = epilogue->b};
+    if (c.floats) memset(rings, 0, (size_t)c.floats * sizeof(float));
+    for (int64_t b = group * c.per_part; b < b1; b++) {
+        const int64_t plane = image * c.blocks + b;
+        strip.x = x + plane * pixels_in;
+        strip.y = y + plane * pixels;
+        strip.residual = epilogue->residual ? epilogue->residual + plane * pixels : NULL;
+        strip.w = packed + b * s->kernel[1] * s->kernel[2] * c.lanes;
+        for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++)
+            bias[i] = epilogue->bias_row && at < s->oc ? epilogue->bias_row[at] : 0.0f;
+        for (int i = 0; i < c.count; i++) {
+            strip.from = i ? c.ends[i - 1] : 0;
+            strip.end = c.ends[i];
+            strip.ring = c.rings[i] < 0 ? NULL : rings + c.rings[i];
+            table->f32_depthwise(s, &strip);
+        }
+    }
+}

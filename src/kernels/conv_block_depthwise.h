@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 depthwise convolution (a filter for each channel) of one or two dimensions on blocked
+ * channels: a tensor [N, C, H, W] lies as [N][ceil(C / b)][H][W][b], b being the lanes of a vector
+ * of the set in use. Lanes beyond C hold any finite values and are given finite ones. Any kernel,
+ * stride, dilation and pads; the order of a sum is that of the kernel's positions, whatever the
+ * batch and the cut into parts. */
+#ifndef SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
+#define SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
+
+#include "kernels/conv.h"
+
+bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s);
+/* As in conv.h: weights are plain [oc, 1, kh, kw], bias_row has oc elements, the residual is laid
+ * out as y. The packed form depends on the channels and the kernel only. */
+size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s);
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s);
+size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s);
+void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                              void *scratch);
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Strips of depthwise outputs on blocked channels: a vector holds one pixel of all channels of a
+ * block, several neighbouring outputs of a line are summed at a time. Once an instruction set. */
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+#include "kernels/vec_math.h"
+
+enum { MOST_ROWS = SDX_DEPTHWISE_ROWS };
+struct line {
+    const float *rows[MOST_ROWS]; /* of the input, under each row of the kernel in the image */
+    int count, taps;
+    int64_t stride, dilation, n;
+    const float *w, *bias, *residual;
+    float *y, lo, hi;
+};
+
+SIMD void begin(const int count, const struct line *l, vf *sums)
+{
+    const vf bias = v_load(l->bias);
+    SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] = bias;
+}
+SIMD void finish(const int count, const struct line *l, int64_t at, vf *sums)
+{
+    const vf lo = v_set1(l->lo), hi = v_set1(l->hi);
+    float *y = l->y + at * LANES;
+    P_KEEP(y);
+    if (l->residual) {
+        const float *more = l->residual + at * LANES;
+        SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] += v_load(more + i * LANES);
+    }
+    SDX_UNROLL(8)
+    for (int i = 0; i < count; i++)
+        v_store(y + i * LANES, v_min(hi, v_max(lo, sums[i])));
+}
+
+/* Neighbours share what they read: a pixel is loaded once for a row of the kernel, whose weights
+ * stay in registers. */
+SIMD void dense(const int taps, const int stride, const int count, const struct line *l, int64_t at)
+{
+    vf sums[8];
+    begin(count, l, sums);
+    const float *w = l->w;
+    for (int r = 0; r < l->count; r++, w += taps * LANES) {
+        const float *x = l->rows[r] + at * stride * LANES;
+        P_KEEP(x);
+        vf tap[7];
+        SDX_UNROLL(7) for (int k = 0; k < taps; k++)
+        {
+            tap[k] = v_load(w + k * LANES);
+            V_KEEP(tap[k]);
+        }
+        SDX_UNROLL(24) for (int c = 0; c < (count - 1) * stride + taps; c++)
+        {
+            vf pixel = v_load(x + c * LANES);
+            V_KEEP(pixel);
+            SDX_UNROLL(8) for (int i = 0; i < count; i++)
+            {
+                const int k = c - i * stride;
+                if (k >= 0 && k < taps) sums[i] = v_fma(tap[k], pixel, sums[i]);
+            }
+        }
+    }
+    finish(count, l, at, sums);
+}
+/* Any row of weights; each pixel is an operand of its product. */
+SIMD void sparse(const int count, const struct line *l, int64_t at)
+{
+    const int64_t step = l->stride * LANES, skip = l->dilation * LANES;
+    vf sums[8];
+    begin(count, l, sums);
+    const float *w = l->w;
+    for (int r = 0; r < l->count; r++) {
+        const float *x = l->rows[r] + at * step;
+        P_KEEP(x);
+        for (int k = 0; k < l->taps; k++, x += skip, w += LANES) {
+            const vf tap = v_load(w);
+            SDX_UNROLL(8)
+            for (int i = 0; i < count; i++)
+                sums[i] = v_fma(tap, v_load(x + i * step), sums[i]);
+        }
+    }
+    finish(count, l, at, sums);
+}
+
+/* A line in groups of at most 8 outputs, as equal as can be: a group of few runs at the latency of
+ * its sums. dense() with 7 weights has registers for 7. */
+#define GROUPS(most, group)                                                                        \
+    for (int64_t at = 0, left = l->n; left > 0;) {                                                 \
+        const int64_t groups = (left + (most)-1) / (most), count = (left + groups - 1) / groups;   \
+        switch (count) {                                                                           \
+        case 8: group(8, l, at); break;                                                            \
+        case 7: group(7, l, at); break;                                                            \
+        case 6: group(6, l, at); break;                                                            \
+        case 5: group(5, l, at); break;                                                            \
+        case 4: group(4, l, at); break;                                                            \
+        case 3: group(3, l, at); break;                                                            \
+        case 2: group(2, l, at); break;                                                            \
+        default: group(1, l, at); break;                                                           \
+        }                                                                                          \
+        at += count;                                                                               \
+        left -= count;                                                                             \
+    }
+#define DENSE(taps, stride)                                                                        \
+    SIMD void group_##taps##_##stride(const int count, const struct line *l, int64_t at)           \
+    {                                                                                              \
+        dense(taps, stride, count, l, at);                                                         \
+    }                                                                                              \
+    static void line_##taps##_##stride(const struct line *l)                                       \
+    {                                                                                              \
+        GROUPS(taps == 7 ? 7 : 8, group_##taps##_##stride)                                         \
+    }
+DENSE(3, 1)
+DENSE(3, 2)
+DENSE(5, 1)
+DENSE(5, 2)
+DENSE(7, 1)
+DENSE(7, 2)
+static void line_any(const struct line *l)
+{
+    GROUPS(8, sparse)
+}
+
+typedef void line_function(const struct line *l);
+static line_function *line_of(const struct sdx_conv_shape *s)
+{
+    static line_function *const dense[3][2] = {
+        {line_3_1, line_3_2}, {line_5_1, line_5_2}, {line_7_1, line_7_2}};
+    const int64_t taps = s->kernel[2], stride = s->stride[2];
+    if (s->dilation[2] != 1 || stride > 2 || taps < 3 || taps > 7 || taps % 2 == 0) return line_any;
+    return dense[taps / 2 - 1][stride - 1];
+}
+
+SIMD void curve_loop(float *y, int64_t n, const enum sdx_act act, float a, float b)
+{
+    for (; n >= 4; n -= 4, y += BLOCK)
+        x_store(y, x_act(x_load(y), act, a, b));
+    if (n == 0) return;
+    struct vx v = x_set1(0.0f);
+    SDX_UNROLL(3) for (int i = 0; i < 3; i++) if (i < n) v.r[i] = v_load(y + i * LANES);
+    v = x_act(v, act, a, b);
+    SDX_UNROLL(3) for (int i = 0; i < 3; i++) if (i < n) v_store(y + i * LANES, v.r[i]);
+}
+#define CURVE(id)                                                                                  \
+    case id: curve_loop(y, n, id, a, b); break;
+/* The activations that are more than a minimum and a maximum, over n vectors. */
+static void curve(float *y, int64_t n, enum sdx_act act, float a, float b)
+{
+    switch (act) {
+        CURVE(SDX_ACT_LEAKY_RELU)
+        CURVE(SDX_ACT_SIGMOID)
+        CURVE(SDX_ACT_TANH)
+        CURVE(SDX_ACT_SILU)
+        CURVE(SDX_ACT_HARD_SWISH)
+        CURVE(SDX_ACT_HARD_SIGMOID)
+        CURVE(SDX_ACT_GELU_ERF)
+        CURVE(SDX_ACT_GELU_TANH)
+    default: break;
+    }
+}
+
+/* The columns of the input that a strip reads, and those of them in the image. */
+struct columns {
+    int64_t first, width, lo, hi;
+};
+SIMD void copy_row(const struct columns *c, const float *row, float *ring)
+{
+    const float *from = row + (c->first + c->lo) * LANES;
+    float *to = ring + c->lo * LANES;
+    for (int64_t i = c->hi - c->lo; i > 0; i--, from += LANES, to += LANES)
+        v_store(to, v_load(from));
+}
+static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
+{
+    line_function *const run = line_of(s);
+    const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1], n = t->end - t->from;
+    struct columns c = {.first = t->from * s->stride[2] - s->pad_begin[2],
+                        .width = (n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
+    conv_valid(c.first, 1, s->in[2], c.width, &c.lo, &c.hi);
+    const int64_t size = c.width * LANES;
+    const uint32_t span = (uint32_t)((s->kernel[1] - 1) * dilation + 1);
+    int64_t next = 0; /* first row not in the ring; dilated, a later line may need an earlier one */
+    struct line l;
+    l.taps = (int)s->kernel[2];
+    l.stride = s->stride[2];
+    l.dilation = s->dilation[2];
+    l.n = n;
+    l.bias = t->bias;
+    l.lo = t->act == SDX_ACT_RELU ? 0.0f : t->act == SDX_ACT_CLIP ? t->a : -INFINITY;
+    l.hi = t->act == SDX_ACT_CLIP ? t->b : INFINITY;
+    for (int64_t h = t->h0; h < t->h1; h++) {
+        const int64_t top = h * s->stride[1] - s->pad_begin[1];
+        const int64_t to = (h * s->out[2] + t->from) * LANES;
+        int64_t lo, hi;
+        conv_valid(top, dilation, s->in[1], s->kernel[1], &lo, &hi);
+        const int64_t row = top + lo * dilation;
+        if (t->ring && lo < hi) {
+            for (next = conv_most(next, conv_most(top, 0)); next <= top + (hi - 1) * dilation;
+                 next++)
+                copy_row(&c, t->x + next * pitch, t->ring + (uint32_t)next % span * size);
+            uint32_t slot = (uint32_t)row % span;
+            for (int64_t k = lo; k < hi; k++) {
+                l.rows[k - lo] = t->ring + slot * size;
+                slot += (uint32_t)dilation;
+                if (slot >= span) slot -= span;
+            }
+        } else
+            for (int64_t k = lo; k < hi; k++)
+                l.rows[k - lo] = t->x + (top + k * dilation) * pitch + c.first * LANES;
+        l.count = (int)(hi - lo);
+        l.w = t->w + lo * l.taps * LANES;
+        l.y = t->y + to;
+        l.residual = t->residual ? t->residual + to : NULL;
+        run(&l);
+        if (t->act > SDX_ACT_CLIP) curve(l.y, n, t->act, t->a, t->b);
+    }
+}
+
+void SDX_INIT(sdx_conv_block_depthwise_init_)(struct sdx_conv_block_table *block)
+{
+    block->lanes = LANES;
+    block->f32_depthwise = strip;
+}

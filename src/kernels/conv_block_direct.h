@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The forms DIRECT and FIRST of conv_block.h: sums over runs of the input from tables of offsets,
+ * read in place or, when padded, from a copied patch. */
+#ifndef SDX_KERNELS_CONV_BLOCK_DIRECT_H
+#define SDX_KERNELS_CONV_BLOCK_DIRECT_H
+
+#include "kernels/conv.h"
+
+bool sdx_direct_block_fits(const struct sdx_conv_shape *s);
+bool sdx_direct_block_is_first(const struct sdx_conv_shape *s);
+size_t sdx_direct_block_packed_size(const struct sdx_conv_shape *s);
+void sdx_direct_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s);
+size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s);
+void sdx_direct_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                           float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                           void *scratch);
+#endif

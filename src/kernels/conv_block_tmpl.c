@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Register tiles of the convolution over blocked channels, and the reorders between plain and
+ * blocked. Once an instruction set. A tile is some pixels by one to four vectors of channels; every
+ * output is one chain of additions in the order of the packed weights, whatever the tile. */
+#include "kernels/act_blocks.h"
+#include "kernels/tables.h"
+#include "kernels/transpose.h"
+
+/* Heights of the tiles by their vectors: the accumulators, the weights of one k and a broadcast
+ * value fill the registers, the pointers of the pixels the other ones. */
+#if defined(SDX_SET_AVX512) || defined(__aarch64__)
+#define HEIGHTS_1(X, v) HEIGHTS_2(X, v)
+#define HEIGHTS_2(X, v) HEIGHTS_3(X, v) X(v, 10) X(v, 11) X(v, 12)
+#define HEIGHTS_3(X, v) HEIGHTS_4(X, v) X(v, 7) X(v, 8) X(v, 9)
+#define HEIGHTS_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4) X(v, 5) X(v, 6)
+#define VECTORS(X)      X(1) X(2) X(3) X(4)
+enum { MOST_VECTORS = 4, MOST_ROWS = 12 };
+static const int most_rows[] = {12, 12, 9, 6};
+#elif defined(SDX_SET_AVX2)
+#define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 7) X(v, 8)
+#define HEIGHTS_2(X, v) HEIGHTS_3(X, v) X(v, 5) X(v, 6)
+#define HEIGHTS_3(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
+#define VECTORS(X)      X(1) X(2) X(3)
+enum { MOST_VECTORS = 3, MOST_ROWS = 8 };
+static const int most_rows[] = {8, 6, 4};
+#else
+#define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 5) X(v, 6)
+#define HEIGHTS_2(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
+#define VECTORS(X)      X(1) X(2)
+enum { MOST_VECTORS = 2, MOST_ROWS = 6 };
+static const int most_rows[] = {6, 4};
+#endif
+enum { TILE = MOST_ROWS * MOST_VECTORS * LANES };
+#define ROWS(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
+#define COLS(n) SDX_UNROLL(4) for (int j = 0; j < (n); j++)
+
+typedef vf sums[MOST_ROWS][MOST_VECTORS];
+
+SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOST_ROWS], int64_t at,
+                    const int u, const float *w)
+{
+    vf v[MOST_VECTORS];
+    COLS(nv)
+    {
+        v[j] = v_load(w + (u * nv + j) * LANES);
+        V_KEEP(v[j]);
+    }
+    ROWS(mr)
+    {
+        const vf x = v_set1(p[i][at + u]);
+        COLS(nv) s[i][j] = v_fma(x, v[j], s[i][j]);
+    }
+}
+/* Chunks of a number of values known when compiling. Returns the weights after them. */
+SIMD const float *tile_runs(const int mr, const int nv, const int length, sums s,
+                            const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
+                            const int64_t *run, int64_t runs, int64_t chunks, const float *w)
+{
+    for (; runs > 0; runs--) {
+        int64_t at = *run++;
+        for (int64_t n = chunks; n > 0; n--) {
+            P_KEEP(at); /* or each pixel gets an index of its own */
+            SDX_UNROLL(16) for (int u = 0; u < length; u++) tile_step(mr, nv, s, p, at, u, w);
+            w += length * nv * LANES;
+            at += g->step;
+        }
+    }
+    return w;
+}
+SIMD void tile_tail(const int mr, const int nv, sums s, const float *const p[MOST_ROWS],
+                    const struct sdx_conv_block_job *g, const float *w)
+{
+    const int64_t *run = g->run + g->runs;
+    for (int64_t r = g->tail_runs; r > 0; r--) {
+        int64_t first = *run++;
+        for (int64_t n = g->tail_chunks; n > 0; n--, first += g->step)
+            for (int64_t at = first; at < first + g->tail; at++, w += nv * LANES) {
+                int64_t here = at;
+                P_KEEP(here);
+                tile_step(mr, nv, s, p, here, 0, w);
+            }
+    }
+}
+
+SIMD void tile_begin(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g,
+                     const int64_t *to)
+{
+    if (g->bias) {
+        ROWS(mr) COLS(nv) s[i][j] = v_load(g->bias + j * LANES);
+    } else {
+        ROWS(mr) COLS(nv) s[i][j] = v_load(g->y + to[i] + j * g->y_step);
+    }
+}
+SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g,
+                   const int64_t *to)
+{
+    if (g->last && g->residual) {
+        ROWS(mr) COLS(nv) s[i][j] += v_load(g->residual + to[i] + j * g->y_step);
+    }
+    if (g->last && (g->act == SDX_ACT_RELU || g->act == SDX_ACT_CLIP)) {
+        const vf lo = v_set1(g->act == SDX_ACT_RELU ? 0.0f : g->a);
+        const vf hi = v_set1(g->act == SDX_ACT_RELU ? INFINITY : g->b);
+        ROWS(mr) COLS(nv) s[i][j] = v_min(hi, v_max(lo, s[i][j]));
+    } else if (g->last && g->act != SDX_ACT_NONE) {
+        float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
+        const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
+        ROWS(mr) COLS(nv) v_store(t + (i * nv + j) * LANES, s[i][j]);
+        for (int at = count; at < whole; at += LANES)
+            v_store(t + at, v_set1(0.0f));
+        act_blocks(t, whole, g->act, g->a, g->b);
+        ROWS(mr) COLS(nv) s[i][j] = v_load(t + (i * nv + j) * LANES);
+    }
+    ROWS(mr) COLS(nv) v_store(g->y + to[i] + j * g->y_step, s[i][j]);
+}
+/* `count` tiles of pixels in turn. */
+SIMD void strip(const int mr, const int nv, const struct sdx_conv_block_job *g, int64_t pixel,
+                int64_t count)
+{
+    for (; count > 0; count--, pixel += mr) {
+        sums s;
+        const float *p[MOST_ROWS];
+        ROWS(mr) p[i] = g->x + g->from[pixel + i];
+        tile_begin(mr, nv, s, g, g->to + pixel);
+        const float *w = g->weights;
+        w = tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, w);
+        if (g->tail_runs > 0) {
+            const int64_t *run = g->run + g->runs;
+            if (g->tail == 3)
+                tile_runs(mr, nv, 3, s, p, g, run, g->tail_runs, g->tail_chunks, w);
+            else if (g->tail == 7)
+                tile_runs(mr, nv, 7, s, p, g, run, g->tail_runs, g->tail_chunks, w);
+            else
+                tile_tail(mr, nv, s, p, g, w);
+        }
+        tile_end(mr, nv, s, g, g->to + pixel);
+    }
+}
+
+/* One function a tile, so that it is inlined in its loop. */
+typedef void (*strip_fn)(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count);
+#define STRIP(v, mr)                                                                               \
+    static void strip_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count) \
+    {                                                                                              \
+        strip(mr, v, g, pixel, count);                                                             \
+    }
+#define STRIPS(v) HEIGHTS_##v(STRIP, v)
+VECTORS(STRIPS)
+#define NAME(v, mr) strip_##v##_##mr,
+#define NAMES(v)    {HEIGHTS_##v(NAME, v)},
+static const strip_fn strips[MOST_VECTORS][MOST_ROWS] = {VECTORS(NAMES)};
+
+/* All pixels, in tiles whose heights differ by at most one, so that none is thin. */
+static void panel(int vectors, const struct sdx_conv_block_job *g)
+{
+    const int64_t most = most_rows[vectors - 1], tiles = (g->pixels + most - 1) / most;
+    if (tiles <= 0) return;
+    const int64_t height = g->pixels / tiles, taller = g->pixels % tiles;
+    const strip_fn *fns = strips[vectors - 1];
+    if (taller) fns[height](g, 0, taller);
+    fns[height - 1](g, taller * (height + 1), tiles - taller);
+}
+
+SIMD void turn_floats(const float *src, int64_t stride, float *dst, int64_t stride_dst)
+{
+    turn((const uint32_t *)src, (size_t)stride, (uint32_t *)dst, (size_t)stride_dst);
+}
+static void from_plain(const float *plain, int64_t pitch, int64_t channels, int64_t pixels,
+                       float *blocked)
+{
+    for (int64_t at = 0; at < pixels; at += SIDE, plain += SIDE, blocked += SIDE * LANES) {
+        const int64_t some = pixels - at < SIDE ? pixels - at : SIDE;
+        if (some == SIDE && channels == LANES) {
+            for (int64_t c = 0; c < LANES; c += SIDE)
+                turn_floats(plain + c * pitch, pitch, blocked + c, LANES);
+            continue;
+        }
+        float square[LANES * SIDE] = {0}, turned[SIDE * LANES];
+        for (int64_t c = 0; c < channels; c++)
+            memcpy(square + c * SIDE, plain + c * pitch, (size_t)some * sizeof(float));
+        for (int64_t c = 0; c < LANES; c += SIDE)
+            turn_floats(square + c * SIDE, SIDE, turned + c, LANES);
+        memcpy(blocked, turned, (size_t)(some * LANES) * sizeof(float));
+    }
+}
+static void to_plain(const float *blocked, int64_t channels, int64_t pixels, float *plain,
+                     int64_t pitch)
+{
+    for (int64_t at = 0; at < pixels; at += SIDE, plain += SIDE, blocked += SIDE * LANES) {
+        const int64_t some = pixels - at < SIDE ? pixels - at : SIDE;
+        if (some == SIDE && channels == LANES) {
+            for (int64_t c = 0; c < LANES; c += SIDE)
+                turn_floats(blocked + c, LANES, plain + c * pitch, pitch);
+            continue;
+        }
+        float square[SIDE * LANES] = {0}, turned[LANES * SIDE];
+        memcpy(square, blocked, (size_t)(some * LANES) * sizeof(float));
+        for (int64_t c = 0; c < LANES; c += SIDE)
+            turn_floats(square + c, LANES, turned + c * SIDE, SIDE);
+        for (int64_t c = 0; c < channels; c++)
+            memcpy(plain + c * pitch, turned + c * SIDE, (size_t)some * sizeof(float));
+    }
+}
+
+void SDX_INIT(sdx_conv_block_init_)(struct sdx_conv_block_table *table)
+{
+    table->lanes = LANES;
+    table->vectors = MOST_VECTORS;
+    table->rows = most_rows[MOST_VECTORS - 1];
+    table->f32_panel = panel;
+    table->f32_from_plain = from_plain;
+    table->f32_to_plain = to_plain;
+}

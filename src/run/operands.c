@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a node to its steps: operands in the layouts that it wants, constants in reach, memory for
+ * the results, and what lies in one piece without a copy. */
+#include "ops/layout.h"
+#include "run/planning.h"
+
+/* ---- layouts ---- */
+
+static enum sdx_status pack_layout(struct sdx_context *cx, void *dst, void *arg)
+{
+    (void)cx;
+    struct sdx_tensor **pair = arg; /* from, to */
+    pair[1]->data = dst;
+    sdx_layout_copy(pair[0], pair[1]);
+    return SDX_OK;
+}
+
+/* A constant in another layout, as if its shape had `rank` axes (ones in front). */
+static struct sdx_tensor *constant_in(struct sdx_planning *p, struct sdx_tensor *from, int layout,
+                                      int rank)
+{
+    int64_t dims[SDX_RANK_MAX];
+    for (int d = 0; d < rank; d++)
+        dims[d] = d < rank - from->rank ? 1 : from->dims[d - (rank - from->rank)];
+    struct sdx_tensor *to = sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, rank, dims, layout);
+    struct sdx_tensor *as =
+        sdx_layout_tensor(p->cx, &p->work, from->dtype, rank, dims, SDX_LAYOUT_PLAIN);
+    if (!to || !as) return NULL;
+    as->data = from->data;
+    if (from->is_unaligned && !(as->data = sdx_arena_copy(&p->work, from->data, from->bytes))) {
+        (void)SDX_FAIL_MEMORY(p->cx);
+        return NULL;
+    }
+    to->is_constant = true;
+    to->in_model = from->in_model;
+    struct sdx_tensor *pair[] = {as, to};
+    if (from->in_model)
+        to->data = (void *)(uintptr_t)sdx_store_get(p->r->shared->store, p->cx, from, "layout",
+                                                    layout + 4 * to->dims[1], to->bytes,
+                                                    pack_layout, pair);
+    else if (!(to->data = sdx_arena_alloc(&p->s->arena, to->bytes + 64)))
+        (void)SDX_FAIL_MEMORY(p->cx);
+    else
+        sdx_layout_copy(as, to);
+    return to->data ? to : NULL;
+}
+
+static enum sdx_status add_reorder(struct sdx_planning *p, struct sdx_tensor *from,
+                                   struct sdx_tensor *to)
+{
+    struct sdx_prepare_host host = {.list = &p->s->list, .user = p};
+    struct sdx_prepare px = {
+        .cx = p->cx, .arena = &p->s->arena, .node = &p->r->g->nodes[p->node], .host = &host};
+    p->s->list.node = p->node;
+    return sdx_layout_reorder(&px, from, to);
+}
+
+static struct sdx_twin *twin_add(struct sdx_planning *p, int32_t value, struct sdx_tensor *t,
+                                 struct sdx_spot spot)
+{
+    struct sdx_twin *twin = sdx_arena_alloc(&p->work, sizeof *twin);
+    if (!twin) {
+        (void)SDX_FAIL_MEMORY(p->cx);
+        return NULL;
+    }
+    *twin = (struct sdx_twin){p->twins[value], t, spot};
+    p->twins[value] = twin;
+    return twin;
+}
+
+static struct sdx_tensor *make_twin(struct sdx_planning *p, int32_t value, int layout,
+                                    struct sdx_spot *spot)
+{
+    struct sdx_tensor *from = sdx_planning_slot(p, value)->tensor;
+    struct sdx_tensor *to =
+        sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, from->rank, from->dims, layout);
+    if (!to) return NULL;
+    const int other = layout == SDX_LAYOUT_PLAIN ? from->layout : layout;
+    const bool same = (layout == SDX_LAYOUT_PLAIN || from->layout == SDX_LAYOUT_PLAIN) &&
+                      sdx_layout_is_same(other, from->rank, from->dims);
+    if (same) {
+        *spot = sdx_place_of_slot(p, value);
+    } else {
+        spot->block = sdx_place_new_block(p, to->bytes, p->node, p->node);
+        if (spot->block < 0) return NULL;
+        sdx_place_extend(p, spot->block, sdx_planning_slot(p, value)->last_use);
+    }
+    if (sdx_place_at(p, to, *spot) != SDX_OK || !twin_add(p, value, to, *spot)) return NULL;
+    return same || add_reorder(p, from, to) == SDX_OK ? to : NULL;
+}
+
+struct sdx_tensor *sdx_operand(struct sdx_planning *p, int32_t value, int layout, int rank,
+                               struct sdx_spot *spot)
+{
+    struct sdx_tensor *t = sdx_planning_slot(p, value)->tensor;
+    *spot = sdx_place_of_slot(p, value);
+    if (t->kind != SDX_KIND_TENSOR || t->layout == layout) return t;
+    *spot = (struct sdx_spot){.block = -1};
+    if (t->is_constant) return constant_in(p, t, layout, rank);
+    for (struct sdx_twin *twin = p->twins[value]; twin; twin = twin->next)
+        if (twin->tensor->layout == layout) {
+            *spot = twin->spot;
+            return twin->tensor;
+        }
+    return make_twin(p, value, layout, spot);
+}
+
+/* ---- results ---- */
+
+/* What the caller, a body or a later plan reads is plain. */
+static bool must_be_plain(const struct sdx_planning *p, int32_t value)
+{
+    return sdx_planning_slot(p, value)->last_use == SDX_TIME_FOREVER || p->taken[value];
+}
+
+static enum sdx_status note_dynamic(struct sdx_planning *p, struct sdx_tensor *t)
+{
+    struct sdx_segment *s = p->s;
+    if (!SDX_RESERVE(p, &s->arena, s->dynamic, s->count_dynamic, s->capacity_dynamic))
+        return p->cx->error.status;
+    s->dynamic[s->count_dynamic++] = t;
+    return SDX_OK;
+}
+
+/* Results that bring their own memory; strings have an array in the arena until then. */
+static enum sdx_status owning_output(struct sdx_planning *p, int32_t value, bool is_dynamic,
+                                     const struct sdx_type *type, struct sdx_tensor **out)
+{
+    struct sdx_segment *s = p->s;
+    if (is_dynamic) {
+        *out = sdx_arena_alloc(&s->arena, sizeof **out);
+        if (!*out) return SDX_FAIL_MEMORY(p->cx);
+        (*out)->dims = (*out)->dims_inline;
+        (*out)->kind = type->kind;
+        (*out)->dtype = type->dtype;
+    } else {
+        *out = sdx_op_tensor(p->cx, &s->arena, type->dtype, type->rank, type->dims);
+        if (!*out) return p->cx->error.status;
+        (*out)->data = sdx_arena_alloc(&s->arena, (*out)->bytes + 16);
+        if (!(*out)->data) return SDX_FAIL_MEMORY(p->cx);
+    }
+    SDX_TRY(note_dynamic(p, *out));
+    return sdx_place_value(p, value, *out, (struct sdx_spot){.block = -1}, is_dynamic);
+}
+
+/* Gives `out` memory: the caller's, that of an input of `over` (NULL: none) that dies here, or a
+ * block of its own. */
+static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
+                                   const struct sdx_ir_node *over, struct sdx_tensor *out,
+                                   struct sdx_spot *spot)
+{
+    struct sdx_segment *s = p->s;
+    const struct sdx_slot *slot = sdx_planning_slot(p, value);
+    *spot = (struct sdx_spot){.block = -1};
+    if (slot->claim >= 0 && out->layout == SDX_LAYOUT_PLAIN) {
+        s->externals[s->count_externals++] = (struct sdx_external_output){out, slot->claim};
+        return SDX_OK;
+    }
+    if (over && slot->claim < 0) *spot = sdx_place_over_input(p, over, out);
+    if (spot->block < 0) spot->block = sdx_place_new_block(p, out->bytes, p->node, p->node);
+    if (spot->block < 0) return p->cx->error.status;
+    return sdx_place_at(p, out, *spot);
+}
+
+/* Header and memory for output k in `layout`. What must be plain gets a plain twin that becomes the
+ * value; a step fills it later. */
+static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
+                                   const struct sdx_type *type, int layout, struct sdx_tensor **out,
+                                   struct sdx_spot *spot)
+{
+    const int32_t value = node->outputs[k];
+    const bool is_dynamic = (node->op->flags & SDX_OP_DYNAMIC) != 0;
+    *spot = (struct sdx_spot){.block = -1};
+    if (is_dynamic || type->dtype == SDX_STRING)
+        return owning_output(p, value, is_dynamic, type, out);
+    *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
+    if (!*out) return p->cx->error.status;
+    SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
+    if (layout == SDX_LAYOUT_PLAIN || !must_be_plain(p, value))
+        return sdx_place_value(p, value, *out, *spot, false);
+    struct sdx_spot there;
+    struct sdx_tensor *plain =
+        sdx_op_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims);
+    if (!plain) return p->cx->error.status;
+    SDX_TRY(give_memory(p, value, NULL, plain, &there));
+    SDX_TRY(sdx_place_value(p, value, plain, there, false));
+    return twin_add(p, value, *out, *spot) ? SDX_OK : p->cx->error.status;
+}
+
+/* ---- constants ---- */
+
+/* Constants that lie at odd addresses are copied for the time of `prepare`. */
+static enum sdx_status align_inputs(struct sdx_planning *p, struct sdx_tensor **in, int count)
+{
+    size_t total = 0;
+    p->count_copies = 0;
+    for (int i = 0; i < count; i++)
+        if (in[i] && in[i]->is_unaligned) total += (in[i]->bytes + 127) / 64 * 64;
+    if (!total) return SDX_OK;
+    if (total > p->aligned_size) {
+        sdx_mem_free(p->cx->mem, p->aligned);
+        p->aligned = sdx_mem_alloc(p->cx->mem, SDX_MEM_PLAN, total);
+        p->aligned_size = p->aligned ? total : 0;
+        if (!p->aligned) return SDX_FAIL_MEMORY(p->cx);
+    }
+    p->copies = sdx_arena_array(&p->work, (size_t)count, sizeof *p->copies);
+    if (!p->copies) return SDX_FAIL_MEMORY(p->cx);
+    char *at = p->aligned;
+    for (int i = 0; i < count; i++) {
+        if (!in[i] || !in[i]->is_unaligned) continue;
+        struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
+        if (!copy) return SDX_FAIL_MEMORY(p->cx);
+        if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
+        copy->is_unaligned = false;
+        copy->data = memcpy(at, in[i]->data, in[i]->bytes);
+        at += (in[i]->bytes + 127) / 64 * 64;
+        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i]};
+        in[i] = copy;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
+{
+    (void)cx;
+    const struct sdx_tensor *from = arg;
+    memcpy(dst, from->data, from->bytes);
+    return SDX_OK;
+}
+
+/* Copies that the node's steps read while running get a place that stays: shared in the model's
+ * store. */
+static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
+{
+    for (int c = 0; c < p->count_copies; c++) {
+        struct sdx_tensor *copy = p->copies[c].copy;
+        bool read = false;
+        for (int32_t s = first_step; s < p->s->list.count && !read; s++)
+            for (int i = 0; i < p->s->list.steps[s].count_in && !read; i++)
+                read = p->s->list.steps[s].in[i] == copy;
+        if (!read) continue;
+        const void *kept = NULL;
+        if (copy->in_model)
+            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, "aligned", 0,
+                                 copy->bytes, pack_aligned, copy);
+        else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
+            return SDX_FAIL_MEMORY(p->cx);
+        if (!kept) return p->cx->error.status;
+        copy->data = (void *)(uintptr_t)kept;
+    }
+    p->count_copies = 0;
+    return SDX_OK;
+}
+
+/* ---- steps ---- */
+
+static const struct sdx_tensor *prepare_value(struct sdx_prepare *px, int i)
+{
+    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    return sdx_planning_value(p, px->node, i);
+}
+
+static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor *constant,
+                                const char *key, int64_t variant, size_t size, sdx_pack_fn *pack,
+                                void *arg)
+{
+    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    for (int c = 0; c < p->count_copies; c++)
+        if (p->copies[c].copy == constant) constant = p->copies[c].original;
+    if (constant->in_model)
+        return sdx_store_get(p->r->shared->store, px->cx, constant, key, variant, size, pack, arg);
+    void *packed = sdx_prepare_alloc(px, size + 64);
+    return packed && pack(px->cx, packed, arg) == SDX_OK ? packed : NULL;
+}
+
+static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
+{
+    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    return sdx_runner_body(p->r, p->s, graph);
+}
+
+/* Operands of the node in hand. */
+struct operands {
+    struct sdx_tensor **in, **out;
+    struct sdx_spot *at_in, *at_out;
+    struct sdx_layouts want;
+    int layout; /* of the operands that are not plain */
+};
+
+static enum sdx_status operands_init(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                     struct operands *o)
+{
+    const size_t in = (size_t)node->count_inputs + 1, out = (size_t)node->count_outputs + 1;
+    *o = (struct operands){.in = sdx_arena_array(&p->s->arena, in, sizeof *o->in),
+                           .out = sdx_arena_array(&p->s->arena, out, sizeof *o->out),
+                           .at_in = sdx_arena_array(&p->work, in, sizeof *o->at_in),
+                           .at_out = sdx_arena_array(&p->work, out, sizeof *o->at_out)};
+    o->want.in = sdx_arena_array(&p->work, in, 1);
+    o->want.out = sdx_arena_array(&p->work, out, 1);
+    if (!o->in || !o->out || !o->at_in || !o->at_out || !o->want.in || !o->want.out)
+        return SDX_FAIL_MEMORY(p->cx);
+    return SDX_OK;
+}
+
+static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                     const struct operands *o, struct sdx_prepare_host *host)
+{
+    *host = (struct sdx_prepare_host){.list = &p->s->list,
+                                      .value = prepare_value,
+                                      .pack = prepare_pack,
+                                      .body = prepare_body,
+                                      .user = p};
+    return (struct sdx_prepare){.cx = p->cx,
+                                .arena = &p->s->arena,
+                                .ir = p->r->shared->ir,
+                                .node = node,
+                                .opset = node->opset,
+                                .count_in = node->count_inputs,
+                                .count_out = node->count_outputs,
+                                .in = o->in,
+                                .out = o->out,
+                                .layout = (uint8_t)o->layout,
+                                .host = host};
+}
+
+/* Asks the operator for the layouts it wants; its outputs are headers of their shapes only. */
+static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                      const struct sdx_type *types, struct operands *o)
+{
+    struct sdx_prepare_host host;
+    bool any = false;
+    if (!node->op->layout) return SDX_OK;
+    for (int i = 0; i < node->count_inputs; i++) {
+        if (node->inputs[i] < 0) continue;
+        o->in[i] = sdx_planning_slot(p, node->inputs[i])->tensor;
+        any = any || (o->in[i]->kind == SDX_KIND_TENSOR && !o->in[i]->is_constant);
+    }
+    if (!any) return SDX_OK;
+    for (int k = 0; k < node->count_outputs; k++) {
+        const struct sdx_type *t = &types[k];
+        if (node->outputs[k] < 0) continue;
+        o->out[k] = sdx_op_tensor(p->cx, &p->work, t->dtype, t->rank, t->dims);
+        if (!o->out[k]) return p->cx->error.status;
+    }
+    struct sdx_prepare px = prepare_of(p, node, o, &host);
+    node->op->layout(&px, &o->want);
+    for (int i = 0; i < node->count_inputs; i++)
+        o->layout = o->layout ? o->layout : o->want.in[i];
+    return p->cx->error.status;
+}
+
+/* Shows the operands as plain tensors of their shapes in memory. */
+static enum sdx_status show_physical(struct sdx_planning *p, struct sdx_tensor **tensors,
+                                     const struct sdx_spot *at, int count, int layout)
+{
+    for (int i = 0; i < count; i++) {
+        if (!tensors[i] || (tensors[i]->layout == SDX_LAYOUT_PLAIN && tensors[i]->count == 1))
+            continue;
+        struct sdx_tensor *t = sdx_layout_physical(p->cx, &p->s->arena, tensors[i], layout);
+        if (!t) return p->cx->error.status;
+        if (!t->is_constant) SDX_TRY(sdx_place_at(p, t, at[i]));
+        tensors[i] = t;
+    }
+    return SDX_OK;
+}
+
+/* Offsets of pieces or joined inputs in bytes. NULL without an error: they are to be copied. */
+static size_t *places(struct sdx_planning *p, const struct sdx_ir_node *node, struct operands *o,
+                      int count)
+{
+    struct sdx_prepare_host host;
+    int64_t *at = sdx_arena_array(&p->work, (size_t)count + 1, sizeof *at);
+    size_t *bytes = sdx_arena_array(&p->work, (size_t)count + 1, sizeof *bytes);
+    if (!at || !bytes) {
+        (void)SDX_FAIL_MEMORY(p->cx);
+        return NULL;
+    }
+    struct operands seen = *o;
+    const size_t in = (size_t)node->count_inputs, out = (size_t)node->count_outputs;
+    seen.in = sdx_arena_copy(&p->work, o->in, in * sizeof *o->in);
+    seen.out = sdx_arena_copy(&p->work, o->out, out * sizeof *o->out);
+    if (!seen.in || !seen.out) {
+        (void)SDX_FAIL_MEMORY(p->cx);
+        return NULL;
+    }
+    for (size_t i = 0; o->layout && i < in; i++)
+        if (seen.in[i] &&
+            !(seen.in[i] = sdx_layout_physical(p->cx, &p->work, seen.in[i], o->layout)))
+            return NULL;
+    for (size_t k = 0; o->layout && k < out; k++)
+        if (seen.out[k] &&
+            !(seen.out[k] = sdx_layout_physical(p->cx, &p->work, seen.out[k], o->layout)))
+            return NULL;
+    struct sdx_prepare px = prepare_of(p, node, &seen, &host);
+    const unsigned bits = sdx_dtype_bits(o->in[0]->dtype);
+    if (bits < 8 || o->in[0]->dtype == SDX_STRING || !node->op->place(&px, at)) return NULL;
+    for (int i = 0; i < count; i++)
+        bytes[i] = (size_t)at[i] * (bits / 8);
+    return bytes;
+}
+
+/* Outputs that lie within input 0. *done: all of them. */
+static enum sdx_status give_pieces(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                   const struct sdx_type *types, struct operands *o, bool *done)
+{
+    const struct sdx_spot from = o->at_in[0];
+    *done = false;
+    if (o->in[0]->kind != SDX_KIND_TENSOR || (from.block < 0 && !from.root) ||
+        o->in[0]->is_constant)
+        return SDX_OK;
+    for (int k = 0; k < node->count_outputs; k++) {
+        const struct sdx_type *t = &types[k];
+        if (node->outputs[k] < 0) continue;
+        if (sdx_planning_slot(p, node->outputs[k])->claim >= 0) return SDX_OK;
+        if (o->want.out[k] != SDX_LAYOUT_PLAIN && must_be_plain(p, node->outputs[k])) return SDX_OK;
+        o->out[k] =
+            sdx_layout_tensor(p->cx, &p->s->arena, t->dtype, t->rank, t->dims, o->want.out[k]);
+        if (!o->out[k]) return p->cx->error.status;
+    }
+    const size_t *at = places(p, node, o, node->count_outputs);
+    if (!at) return p->cx->error.status;
+    for (int k = 0; k < node->count_outputs; k++) {
+        if (node->outputs[k] < 0) continue;
+        const struct sdx_spot spot = {from.block, from.root, from.shift + at[k]};
+        SDX_TRY(sdx_place_at(p, o->out[k], spot));
+        SDX_TRY(sdx_place_value(p, node->outputs[k], o->out[k], spot, false));
+    }
+    *done = true;
+    return SDX_OK;
+}
+
+static enum sdx_status run_prepare(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                   struct operands *o)
+{
+    struct sdx_prepare_host host;
+    struct sdx_tensor **own =
+        sdx_arena_copy(&p->work, o->out, (size_t)node->count_outputs * sizeof *o->out);
+    if (!own) return SDX_FAIL_MEMORY(p->cx);
+    if (o->layout && node->op->flags & SDX_OP_PHYSICAL) {
+        SDX_TRY(show_physical(p, o->in, o->at_in, node->count_inputs, o->layout));
+        SDX_TRY(show_physical(p, o->out, o->at_out, node->count_outputs, o->layout));
+    }
+    SDX_TRY(align_inputs(p, o->in, node->count_inputs));
+    int32_t first_step = p->s->list.count;
+    struct sdx_prepare px = prepare_of(p, node, o, &host);
+    p->s->list.node = p->node;
+    SDX_TRY(sdx_op_prepare_node(&px, node->op));
+    SDX_TRY(keep_aligned(p, first_step));
+    for (int k = 0; k < node->count_outputs; k++) {
+        if (node->outputs[k] < 0) continue;
+        struct sdx_tensor *value = sdx_planning_slot(p, node->outputs[k])->tensor;
+        if (own[k] != value) SDX_TRY(add_reorder(p, own[k], value));
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_operand_steps(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                  const struct sdx_type *types)
+{
+    struct operands o;
+    SDX_TRY(operands_init(p, node, &o));
+    SDX_TRY(choose_layouts(p, node, types, &o));
+    for (int i = 0; i < node->count_inputs; i++) {
+        if (node->inputs[i] < 0) continue;
+        o.in[i] = sdx_operand(p, node->inputs[i], o.want.in[i], types[0].rank, &o.at_in[i]);
+        if (!o.in[i]) return p->cx->error.status;
+    }
+    bool done = false;
+    if (node->op->flags & SDX_OP_PIECES) SDX_TRY(give_pieces(p, node, types, &o, &done));
+    if (done) return SDX_OK;
+    for (int k = 0; k < node->count_outputs; k++)
+        if (node->outputs[k] >= 0)
+            SDX_TRY(make_output(p, node, k, &types[k], o.want.out[k], &o.out[k], &o.at_out[k]));
+    if (node->op->flags & SDX_OP_JOIN && o.at_out[0].block >= 0) {
+        const size_t *at = places(p, node, &o, node->count_inputs);
+        if (!at && p->cx->error.status != SDX_OK) return p->cx->error.status;
+        if (at) sdx_place_join(p, node, o.at_out[0].block, o.in, at, &done);
+    }
+    if (done && sdx_planning_slot(p, node->outputs[0])->tensor != o.out[0])
+        return add_reorder(p, o.out[0], sdx_planning_slot(p, node->outputs[0])->tensor);
+    if (done) return SDX_OK;
+    SDX_TRY(run_prepare(p, node, &o));
+    for (; p->temps_placed < p->s->list.count_temps; p->temps_placed++) {
+        struct sdx_tensor *temp = p->s->list.temps[p->temps_placed].tensor;
+        const struct sdx_spot spot = {.block =
+                                          sdx_place_new_block(p, temp->bytes, p->node, p->node)};
+        if (spot.block < 0) return p->cx->error.status;
+        SDX_TRY(sdx_place_at(p, temp, spot));
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_copy(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x, (void)part;
+    if (step->in[0]->bytes) memcpy(step->out[0]->data, step->in[0]->data, step->in[0]->bytes);
+    return SDX_OK;
+}
+
+/* The copy that a view of strings is. */
+enum sdx_status sdx_operand_copy_strings(struct sdx_planning *p, const struct sdx_ir_node *node,
+                                         const struct sdx_type *type)
+{
+    struct sdx_tensor *from = sdx_planning_slot(p, node->inputs[0])->tensor, *to = NULL;
+    struct sdx_prepare_host host = {.list = &p->s->list, .user = p};
+    struct sdx_prepare px = {.cx = p->cx, .arena = &p->s->arena, .node = node, .host = &host};
+    SDX_TRY(owning_output(p, node->outputs[0], false, type, &to));
+    p->s->list.node = p->node;
+    return sdx_prepare_step_on(&px, "copy", run_copy, NULL, 1, 0, 1, &from, 1, &to);
+}

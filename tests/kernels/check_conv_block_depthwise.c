@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of conv_block_depthwise.h against f64 sums over the definition; the lanes beyond the
+ * channels hold large values. */
+#include "kernelcheck.h"
+#include "kernels/conv_block_depthwise.h"
+
+static struct sdx_conv_shape shape_of(int64_t batch, int64_t channels, int64_t h, int64_t w,
+                                      int64_t kh, int64_t kw, int64_t stride, int64_t dilation,
+                                      int64_t pad)
+{
+    struct sdx_conv_shape s = {.batch = batch,
+                               .groups = channels,
+                               .ic = channels,
+                               .oc = channels,
+                               .in = {1, h, w},
+                               .out = {1},
+                               .kernel = {1, kh, kw},
+                               .stride = {1, stride, stride},
+                               .dilation = {1, dilation, dilation},
+                               .pad_begin = {0, pad, pad}};
+    for (int i = 1; i < 3; i++) {
+        if (s.kernel[i] == 1) s.pad_begin[i] = 0;
+        const int64_t room = s.in[i] + 2 * s.pad_begin[i] - (s.kernel[i] - 1) * dilation - 1;
+        s.out[i] = room < 0 ? 0 : room / stride + 1;
+    }
+    return s;
+}
+
+struct operands {
+    int64_t lanes, blocks, size_x, size_y; /* floats of an image, blocked */
+    float *x, *w, *y, *residual, *bias, *packed;
+    void *scratch;
+    struct sdx_epilogue epilogue;
+};
+static float *blocked(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes)
+{
+    const int64_t blocks = (channels + lanes - 1) / lanes;
+    float *t = guarded((size_t)(batch * blocks * pixels * lanes) * 4, 4);
+    for (int64_t i = 0; i < batch * blocks * pixels * lanes; i++) {
+        const int64_t c = i / (pixels * lanes) % blocks * lanes + i % lanes;
+        t[i] = c < channels ? random_float(-1, 1) : random_float(-1e38f, 1e38f);
+    }
+    return t;
+}
+static struct operands make(const struct sdx_conv_shape *s)
+{
+    struct operands o;
+    memset(&o, 0, sizeof o);
+    o.lanes = sdx_kernel_tables()->block.lanes;
+    o.blocks = (s->ic + o.lanes - 1) / o.lanes;
+    o.size_x = o.blocks * s->in[1] * s->in[2] * o.lanes;
+    o.size_y = o.blocks * s->out[1] * s->out[2] * o.lanes;
+    const int64_t size_w = s->oc * s->kernel[1] * s->kernel[2];
+    o.x = blocked(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
+    o.residual = blocked(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
+    o.w = guarded((size_t)size_w * 4, 4);
+    o.bias = guarded((size_t)s->oc * 4, 4);
+    o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
+    o.packed = guarded(sdx_depthwise_block_packed_size(s), 0);
+    o.scratch = guarded(sdx_depthwise_block_scratch(s), 0);
+    for (int64_t i = 0; i < size_w; i++)
+        o.w[i] = random_float(-1, 1);
+    for (int64_t i = 0; i < s->oc; i++)
+        o.bias[i] = random_float(-1, 1);
+    sdx_depthwise_block_pack(s, o.w, o.packed);
+    return o;
+}
+static void run(const struct sdx_conv_shape *s, const struct operands *o, const float *x, float *y,
+                const struct sdx_epilogue *epilogue)
+{
+    for (int64_t part = sdx_depthwise_block_parts(s); part-- > 0;)
+        sdx_depthwise_block_part(s, x, o->packed, y, epilogue, part, o->scratch);
+}
+
+static double exact_at(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
+                       int64_t c, int64_t h, int64_t w)
+{
+    const float *plane = o->x + n * o->size_x + c / o->lanes * s->in[1] * s->in[2] * o->lanes;
+    double sum = 0;
+    for (int64_t i = 0; i < s->kernel[1]; i++)
+        for (int64_t j = 0; j < s->kernel[2]; j++) {
+            const int64_t ih = h * s->stride[1] + i * s->dilation[1] - s->pad_begin[1];
+            const int64_t iw = w * s->stride[2] + j * s->dilation[2] - s->pad_begin[2];
+            if (ih < 0 || ih >= s->in[1] || iw < 0 || iw >= s->in[2]) continue;
+            sum += (double)plane[(ih * s->in[2] + iw) * o->lanes + c % o->lanes] *
+                   o->w[(c * s->kernel[1] + i) * s->kernel[2] + j];
+        }
+    return sum;
+}
+static double activated(double x, const struct sdx_epilogue *e)
+{
+    switch (e->act) {
+    case SDX_ACT_NONE: return x;
+    case SDX_ACT_RELU: return fmax(0, x);
+    case SDX_ACT_CLIP: return fmin(e->b, fmax(e->a, x));
+    case SDX_ACT_LEAKY_RELU: return x < 0 ? x * e->a : x;
+    case SDX_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case SDX_ACT_TANH: return tanh(x);
+    case SDX_ACT_SILU: return x / (1 + exp(-x));
+    case SDX_ACT_HARD_SWISH: return x * fmin(1, fmax(0, x / 6 + 0.5));
+    case SDX_ACT_HARD_SIGMOID: return fmin(1, fmax(0, x * e->a + e->b));
+    case SDX_ACT_GELU_ERF: return x / 2 * (1 + erf(x / sqrt(2.0)));
+    case SDX_ACT_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    }
+    return x;
+}
+static bool check_values(const struct sdx_conv_shape *s, const struct operands *o)
+{
+    const double bound = (double)(s->kernel[1] * s->kernel[2] + 8) * 4e-7;
+    for (int64_t n = 0; n < s->batch; n++)
+        for (int64_t c = 0; c < s->oc; c++)
+            for (int64_t i = 0; i < s->out[1] * s->out[2]; i++) {
+                const int64_t h = i / s->out[2], w = i % s->out[2];
+                const int64_t at = n * o->size_y +
+                                   (c / o->lanes * s->out[1] * s->out[2] + i) * o->lanes +
+                                   c % o->lanes;
+                double sum = exact_at(s, o, n, c, h, w);
+                if (o->epilogue.bias_row) sum += o->bias[c];
+                if (o->epilogue.residual) sum += o->residual[at];
+                sum = activated(sum, &o->epilogue);
+                if (!expect(fabs(o->y[at] - sum) <= bound,
+                            "%lldx%lldx%lld kernel %lldx%lld stride %lld act %d: at %lld,%lld,%lld "
+                            "%.9g, expected %.9g",
+                            (long long)s->ic, (long long)s->in[1], (long long)s->in[2],
+                            (long long)s->kernel[1], (long long)s->kernel[2],
+                            (long long)s->stride[2], (int)o->epilogue.act, (long long)c,
+                            (long long)h, (long long)w, o->y[at], sum))
+                    return false;
+            }
+    return true;
+}
+/* Against the definition; finite in all lanes; the last image alone has the same bits. */
+static void check_shape(struct sdx_conv_shape s)
+{
+    static unsigned turn;
+    if (!expect(sdx_depthwise_block_fits(&s), "shape not taken")) return;
+    struct operands o = make(&s);
+    const unsigned how = turn++;
+    o.epilogue.act = (enum sdx_act)(how % (SDX_ACT_GELU_TANH + 1));
+    o.epilogue.a = o.epilogue.act == SDX_ACT_CLIP ? -0.5f : 0.2f;
+    o.epilogue.b = 0.5f;
+    if (how / 11 % 2 == 0) o.epilogue.bias_row = o.bias;
+    if (how / 22 % 2 == 0) o.epilogue.residual = o.residual;
+    run(&s, &o, o.x, o.y, &o.epilogue);
+    if (check_values(&s, &o)) {
+        for (int64_t i = 0; i < s.batch * o.size_y; i++)
+            if (!expect(isfinite(o.y[i]), "lane %lld is %g, act %d", (long long)i, o.y[i], (int)o.epilogue.act)) break;
+        struct sdx_conv_shape last = s;
+        struct sdx_epilogue e = o.epilogue;
+        last.batch = 1;
+        if (e.residual) e.residual += o.size_y * (s.batch - 1);
+        float *y = guarded((size_t)o.size_y * 4, 0);
+        run(&last, &o, o.x + o.size_x * (s.batch - 1), y, &e);
+        expect(memcmp(y, o.y + o.size_y * (s.batch - 1), (size_t)o.size_y * 4) == 0,
+               "other bits in a batch");
+    }
+    guards_intact();
+    guards_release();
+}
+void check_depthwise_block(void)
+{
+    for (int64_t kernel = 1; kernel <= 7; kernel++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t pad = -1; pad <= 3; pad++)
+                for (int64_t size = 1; size <= 25; size += 3)
+                    check_shape(shape_of(1 + size % 3, 3 + 5 * (size % 4), size + kernel % 3, size,
+                                         kernel, kernel, stride, 1, pad));
+    for (int64_t kernel = 3; kernel <= 7; kernel += 2)
+        for (int64_t stride = 1; stride <= 2; stride++)
+            for (int64_t width = 95; width < 100; width++)
+                check_shape(shape_of(1, 20, 9, width, kernel, kernel, stride, 1, kernel / 2));
+    check_shape(shape_of(2, 24, 14, 15, 3, 3, 1, 2, 2));
+    check_shape(shape_of(1, 9, 20, 70, 5, 5, 1, 6, 12));
+    check_shape(shape_of(1, 9, 20, 130, 3, 3, 2, 9, 9));
+    check_shape(shape_of(2, 7, 1, 70, 1, 9, 1, 1, 4));
+    check_shape(shape_of(1, 20, 1, 200, 1, 31, 1, 1, 15));
+    check_shape(shape_of(1, 13, 40, 3, 11, 1, 1, 1, 5));
+    check_shape(shape_of(1, 960, 7, 7, 3, 3, 1, 1, 1));
+    check_shape(shape_of(1, 5, 112, 112, 3, 3, 2, 1, 1));
+    check_shape(shape_of(1, 5, 3, 4, 7, 7, 1, 1, 9)); /* lines beside the image */
+}
+
+struct timed {
+    struct sdx_conv_shape shape;
+    struct operands o;
+};
+static void timed_run(void *arg)
+{
+    struct timed *t = arg;
+    run(&t->shape, &t->o, t->o.x, t->o.y, &t->o.epilogue);
+}
+double bench_depthwise_block(void)
+{
+    const struct sdx_conv_shape shapes[] = {
+        shape_of(1, 32, 112, 112, 3, 3, 1, 1, 1), shape_of(1, 144, 56, 56, 3, 3, 1, 1, 1),
+        shape_of(1, 16, 56, 56, 3, 3, 1, 1, 1),   shape_of(1, 192, 28, 28, 3, 3, 1, 1, 1),
+        shape_of(1, 384, 14, 14, 3, 3, 1, 1, 1),  shape_of(1, 960, 7, 7, 3, 3, 1, 1, 1),
+        shape_of(1, 96, 112, 112, 3, 3, 2, 1, 1), shape_of(1, 576, 14, 14, 3, 3, 2, 1, 1),
+        shape_of(1, 144, 56, 56, 5, 5, 2, 1, 2),  shape_of(1, 240, 28, 28, 5, 5, 1, 1, 2),
+        shape_of(1, 672, 14, 14, 5, 5, 1, 1, 2),  shape_of(1, 1152, 7, 7, 5, 5, 1, 1, 2),
+        shape_of(1, 96, 56, 56, 7, 7, 1, 1, 3),   shape_of(1, 384, 14, 14, 7, 7, 1, 1, 3),
+        shape_of(1, 64, 28, 28, 3, 3, 1, 2, 2),   shape_of(1, 64, 40, 40, 9, 9, 1, 1, 4)};
+    double total = 0, macs = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct timed t = {.shape = shapes[i], .o = make(&shapes[i])};
+        t.o.epilogue.bias_row = t.o.bias;
+        t.o.epilogue.act = SDX_ACT_RELU;
+        const double ns = best_ns(timed_run, &t), work = sdx_conv_macs(&t.shape);
+        fprintf(stderr, "  %lldx%lldx%lld kernel %lld stride %lld: %.1f us, %.1f GFLOP/s\n",
+                (long long)t.shape.ic, (long long)t.shape.in[1], (long long)t.shape.in[2],
+                (long long)t.shape.kernel[1], (long long)t.shape.stride[1], ns / 1000,
+                2 * work / ns);
+        total += ns;
+        macs += work;
+        guards_release();
+    }
+    return total / macs;
+}

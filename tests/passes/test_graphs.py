@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small graphs that the passes and the planner change: fused epilogues, joined and split memory,
+blocked channels. The expected outputs come from the ONNX reference evaluator."""
+import itertools
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+OPSET = 17
+
+
+class Graph:
+    """A graph in the making: values have names, weights are drawn from one generator."""
+
+    def __init__(self, name):
+        self.name, self.nodes, self.weights, self.inputs = name, [], [], {}
+        self.random = np.random.default_rng(sum(name.encode()))
+
+    def input(self, *shape):
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = self.random.standard_normal(shape).astype(np.float32)
+        return name
+
+    def constant(self, array):
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def weight(self, *shape, scale=0.3):
+        return self.constant((self.random.standard_normal(shape) * scale).astype(np.float32))
+
+    def op(self, kind, *inputs, outputs=1, **attributes):
+        names = [f"v{len(self.nodes)}_{k}" for k in range(outputs)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def conv(self, x, channels, out, kernel=3, stride=1, group=1, bias=True, pad=None):
+        pad = kernel // 2 if pad is None else pad
+        operands = [x, self.weight(out, channels // group, kernel, kernel)]
+        if bias:
+            operands.append(self.weight(out))
+        return self.op("Conv", *operands, kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                       pads=[pad] * 4, group=group)
+
+    def save(self, folder, outputs):
+        """As an ONNX test folder."""
+        infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape)
+                 for n, a in self.inputs.items()]
+        graph = helper.make_graph(self.nodes, self.name, infos,
+                                  [onnx.ValueInfoProto(name=name) for name in outputs], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = 8
+        expected = ReferenceEvaluator(model).run(list(outputs), self.inputs)
+        for info, array in zip(graph.output, expected):
+            info.CopyFrom(helper.make_tensor_value_info(info.name, TensorProto.FLOAT, array.shape))
+        data = folder / self.name / "test_data_set_0"
+        data.mkdir(parents=True)
+        model.graph.CopyFrom(graph)
+        onnx.save(model, folder / self.name / "model.onnx")
+        for stem, arrays in (("input", self.inputs.values()), ("output", expected)):
+            for i, array in enumerate(arrays):
+                tensor = numpy_helper.from_array(np.asarray(array))
+                (data / f"{stem}_{i}.pb").write_bytes(tensor.SerializeToString())
+
+
+ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Silu", "Clip")
+
+
+def activate(g, x, kind):
+    if kind == "Silu":
+        return g.op("Mul", x, g.op("Sigmoid", x))
+    if kind == "Clip":
+        return g.op("Clip", x, g.constant(np.float32(-0.2)), g.constant(np.float32(0.7)))
+    return g.op(kind, x) if kind else x
+
+
+def product(g, kind, x, n, k, m):
+    """A product m x n of one of the operators that have an epilogue."""
+    if kind == "MatMul":
+        return g.op("MatMul", x, g.weight(k, n))
+    if kind == "MatMulBias":
+        return g.op("Add", g.op("MatMul", x, g.weight(k, n)), g.weight(n))
+    c = {"Gemm": (), "GemmRow": (n,), "GemmFull": (m, n), "GemmColumn": (m, 1), "GemmOne": (1,)}[kind]
+    more = [g.weight(*c)] if c else []
+    return g.op("Gemm", x, g.weight(n, k), *more, transB=1, beta=0.5 if kind == "GemmOne" else 1.0)
+
+
+def epilogues(folder):
+    kinds = ("MatMul", "MatMulBias", "Gemm", "GemmRow", "GemmFull", "GemmColumn", "GemmOne")
+    rest = itertools.product(kinds, ("none", "input", "product"), (1, 5), (None, "Relu", "Silu"))
+    for kind, residual, m, activation in rest:
+        g = Graph(f"epilogue_{kind}_{residual}_{m}_{activation}")
+        x = g.input(m, 24)
+        y = product(g, kind, x, 20, 24, m)
+        if residual == "input":
+            y = g.op("Add", y, g.input(m, 20))
+        elif residual == "product":
+            y = g.op("Add", y, product(g, kind, x, 20, 24, m))
+        g.save(folder, [g.op("Mul", activate(g, y, activation), g.constant(np.float32(0.5)))])
+    for residual, activation in itertools.product((False, True), ACTIVATIONS):
+        g = Graph(f"epilogue_conv_{residual}_{activation}")
+        x = g.input(1, 12, 9, 11)
+        y = g.conv(x, 12, 20)
+        if residual:
+            y = g.op("Add", g.conv(x, 12, 20, kernel=1), y)
+        g.save(folder, [g.conv(activate(g, y, activation), 20, 7)])
+
+
+def memory(folder):
+    """Concat, Split, Slice, Gather whose pieces lie in one another."""
+    for batch, channels in itertools.product((1, 2), (8, 16, 12)):
+        tag = f"{batch}_{channels}"
+        g = Graph(f"memory_c2f_{tag}")
+        y = g.conv(g.input(batch, 8, 10, 6), 8, 2 * channels)
+        a, b = g.op("Split", y, outputs=2, axis=1)
+        m = g.op("Relu", g.conv(b, channels, channels))
+        z = g.op("Add", b, g.conv(m, channels, channels))
+        joined = g.op("Concat", a, b, z, m, axis=1)
+        g.save(folder, [g.conv(joined, 4 * channels, 9, kernel=1), g.op("Sigmoid", b)])
+
+        g = Graph(f"memory_dense_{tag}")
+        parts = [g.conv(g.input(batch, 8, 7, 7), 8, channels)]
+        for _ in range(3):
+            whole = g.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+            parts.append(g.conv(g.op("Relu", whole), len(parts) * channels, channels))
+        g.save(folder, [g.op("Concat", *parts, axis=1)])
+
+        g = Graph(f"memory_twice_{tag}")
+        y = g.conv(g.input(batch, 8, 7, 7), 8, channels)
+        pair = g.op("Concat", y, y, axis=1)
+        g.save(folder, [g.op("Concat", pair, g.op("Neg", y), pair, axis=1), g.op("Abs", y)])
+
+        g = Graph(f"memory_shuffle_{tag}")
+        y = g.conv(g.input(batch, 8, 6, 6), 8, channels)
+        shape = g.constant(np.array([batch, 2, channels // 2, 6, 6]))
+        y = g.op("Transpose", g.op("Reshape", y, shape), perm=[0, 2, 1, 3, 4])
+        y = g.op("Reshape", y, g.constant(np.array([batch, channels, 6, 6])))
+        half = [g.constant(np.array([v])) for v in (channels // 2, channels, 1)]
+        g.save(folder, [g.conv(g.op("Slice", y, *half), channels // 2, 8)])
+
+    g = Graph("memory_gather")
+    y = g.op("Relu", g.input(3, 4, 5))
+    pieces = [g.op("Gather", y, g.constant(np.int64(i)), axis=0) for i in (0, 1, -1)]
+    pieces[0] = g.op("Exp", pieces[0])
+    g.save(folder, [g.op("MatMul", g.op("Add", *pieces[:2]), g.op("Transpose", pieces[2])), pieces[2]])
+
+
+def blocked(folder):
+    """Convolutions with all that may stand between them."""
+    for batch, channels in itertools.product((1, 2), (8, 12, 24)):
+        tag = f"{batch}_{channels}"
+        g = Graph(f"blocked_residual_{tag}")
+        x = g.conv(g.input(batch, 3, 20, 18), 3, channels, stride=2)
+        y = g.op("Relu", g.op("Add", x, g.conv(g.op("Relu", x), channels, channels)))
+        y = g.op("MaxPool", y, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+        y = g.op("AveragePool", g.conv(y, channels, channels, group=channels), kernel_shape=[2, 2])
+        y = g.op("GlobalAveragePool", g.conv(y, channels, channels, kernel=1))
+        g.save(folder, [g.op("Gemm", g.op("Flatten", y), g.weight(channels, 5))])
+
+        g = Graph(f"blocked_excite_{tag}")
+        x = g.conv(g.input(batch, 4, 9, 9), 4, channels)
+        s = g.op("ReduceMean", x, axes=[2, 3], keepdims=1)
+        s = g.op("Relu", g.conv(s, channels, 4, kernel=1))
+        s = g.op("Sigmoid", g.conv(s, 4, channels, kernel=1))
+        y = g.op("Mul", x, s)
+        y = g.op("Div", g.op("Add", y, g.weight(channels, 1, 1)), g.constant(np.float32(1.5)))
+        y = g.op("Mul", y, g.op("Sigmoid", g.op("ReduceMean", y, axes=[1], keepdims=1)))
+        g.save(folder, [g.conv(y, channels, 6, kernel=5), g.op("Transpose", y, perm=[0, 2, 3, 1])])
+
+        g = Graph(f"blocked_resize_{tag}")
+        x = g.conv(g.input(batch, 4, 6, 5), 4, channels)
+        empty = ""
+        up = g.op("Resize", x, empty, g.constant(np.array([1, 1, 2, 2], np.float32)),
+                  mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+        lin = g.op("Resize", x, empty, g.constant(np.array([1, 1, 2, 2], np.float32)),
+                   mode="linear", coordinate_transformation_mode="half_pixel")
+        y = g.op("Concat", up, lin, axis=1)
+        y = g.op("PRelu", g.conv(y, 2 * channels, channels), g.weight(channels, 1, 1))
+        n = [g.weight(channels) for _ in range(3)]
+        y = g.op("BatchNormalization", g.op("Exp", y), *n, g.constant(np.full(channels, 2, np.float32)))
+        y = g.op("Pad", y, g.constant(np.array([0, 0, 1, 2, 0, 0, 0, 1])))
+        y = g.op("InstanceNormalization", y, g.weight(channels), g.weight(channels))
+        g.save(folder, [g.op("Softmax", g.conv(y, channels, channels, kernel=1), axis=1)])
+
+        g = Graph(f"blocked_views_{tag}")
+        x = g.conv(g.input(batch, 4, 6, 6), 4, channels)
+        flat = g.op("Reshape", x, g.constant(np.array([batch, channels, 36])))
+        a = g.op("MatMul", g.op("Transpose", flat, perm=[0, 2, 1]), g.weight(channels, channels))
+        y = g.op("Reshape", g.op("Transpose", a, perm=[0, 2, 1]),
+                 g.constant(np.array([batch, channels, 6, 6])))
+        y = g.op("Add", g.conv(y, channels, channels), x)
+        g.save(folder, [y, g.conv(y, channels, channels, kernel=2, pad=0, stride=2)])
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    for family in (epilogues, memory, blocked):
+        family(folder)
+    return folder
+
+
+@pytest.mark.parametrize("cpu", ("generic", "avx512vnni"))
+@pytest.mark.parametrize("level", ("none", "basic", "extended"))
+def test_graphs(sardonyx, graphs, level, cpu):
+    done = sardonyx("test", graphs, "--rtol", "1e-4", "--peak", "1e-5", "--level", level, "--cpu", cpu, code=None)
+    assert done.code == 0, done.out
+
+
+def test_threads(sardonyx, graphs):
+    """The same bits whatever the number of threads."""
+    runs = [sardonyx("test", graphs, "--rtol", "1e-4", "--peak", "1e-5", "--digest", "--threads", n,
+                     code=None).out for n in (1, 2, 7)]
+    assert runs[0] == runs[1] == runs[2]
