@@ -151,7 +151,8 @@ SIMD void transpose_16(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitc
 {
     __m128i a[16], b[16];
     SDX_UNROLL(16)
-    for (size_t i = 0; i < 16; i++) a[i] = _mm_loadu_si128((const __m128i *)(x + i * pitch_x));
+    for (size_t i = 0; i < 16; i++)
+        a[i] = _mm_loadu_si128((const __m128i *)(x + i * pitch_x));
     SDX_UNROLL(4) for (int round = 0; round < 4; round++)
     {
         SDX_UNROLL(8) for (int i = 0; i < 8; i++)
@@ -162,7 +163,8 @@ SIMD void transpose_16(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitc
         SDX_UNROLL(16) for (int i = 0; i < 16; i++) a[i] = b[i];
     }
     SDX_UNROLL(16)
-    for (size_t i = 0; i < 16; i++) _mm_storeu_si128((__m128i *)(y + i * pitch_y), a[i]);
+    for (size_t i = 0; i < 16; i++)
+        _mm_storeu_si128((__m128i *)(y + i * pitch_y), a[i]);
 }
 #else
 SIMD void transpose_16(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)

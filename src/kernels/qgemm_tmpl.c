@@ -30,69 +30,11 @@ static int32_t widen(const void *x, bool is_signed, int64_t step, int64_t n, int
     return sum;
 }
 
-static void deal(const int16_t *first, const int16_t *second, int64_t n, int32_t *panels,
-                 int64_t panel_step)
-{
-    for (int64_t j0 = 0; j0 < n; j0 += COLS, panels += panel_step) {
-        const int64_t cols = n - j0 < COLS ? n - j0 : COLS;
-        int16_t pairs[2 * COLS] = {0};
-        if (cols == COLS)
-            for (int j = 0; j < COLS; j++) {
-                pairs[2 * j] = first[j0 + j];
-                pairs[2 * j + 1] = second[j0 + j];
-            }
-        else
-            for (int j = 0; j < cols; j++) {
-                pairs[2 * j] = first[j0 + j];
-                pairs[2 * j + 1] = second[j0 + j];
-            }
-        memcpy(panels, pairs, sizeof pairs);
-    }
-}
-
 static void correct(int32_t *c, int64_t n, int32_t row, const int32_t *column)
 {
     const uint32_t r = (uint32_t)row;
     for (int64_t j = 0; j < n; j++)
         c[j] = (int32_t)((uint32_t)c[j] - r * (uint32_t)column[j]);
-}
-
-#define WIDEN_ROWS(type)                                                                           \
-    for (int64_t i = 0; i < r.rows; i++, to += r.pitch_to) {                                       \
-        const type *p = (const type *)from + i * r.pitch_from;                                     \
-        if (r.step == 1)                                                                           \
-            for (int64_t j = 0; j < r.width; j++)                                                  \
-                to[j] = (int16_t)(p[j] - zero);                                                    \
-        else                                                                                       \
-            for (int64_t j = 0; j < r.width; j++)                                                  \
-                to[j] = (int16_t)(p[j * r.step] - zero);                                           \
-    }
-static void widen_rows(const void *from, bool is_signed, int32_t zero, int16_t *to,
-                       struct sdx_rectangle r)
-{
-    if (is_signed)
-        WIDEN_ROWS(int8_t)
-    else
-        WIDEN_ROWS(uint8_t)
-}
-
-#define AXPY_ROWS(type)                                                                            \
-    for (int64_t i = 0; i < r.rows; i++, to += r.pitch_to) {                                       \
-        const type *p = (const type *)from + i * r.pitch_from;                                     \
-        if (r.step == 1)                                                                           \
-            for (int64_t j = 0; j < r.width; j++)                                                  \
-                to[j] += w * (p[j] - zero);                                                        \
-        else                                                                                       \
-            for (int64_t j = 0; j < r.width; j++)                                                  \
-                to[j] += w * (p[j * r.step] - zero);                                               \
-    }
-static void axpy_rows(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
-                      struct sdx_rectangle r)
-{
-    if (is_signed)
-        AXPY_ROWS(int8_t)
-    else
-        AXPY_ROWS(uint8_t)
 }
 
 void SDX_INIT(sdx_qgemm_init_)(struct sdx_qgemm_table *qgemm)
@@ -102,8 +44,5 @@ void SDX_INIT(sdx_qgemm_init_)(struct sdx_qgemm_table *qgemm)
                                       .bytes = false,
                                       .block = block,
                                       .widen = widen,
-                                      .deal = deal,
-                                      .correct = correct,
-                                      .widen_rows = widen_rows,
-                                      .axpy_rows = axpy_rows};
+                                      .correct = correct};
 }

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/conv.h"
 #include "kernels/qbytes.h"
+#include "kernels/qconv_depthwise.h"
 #include "kernels/qdot_panel.h"
 #include "kernels/qgemm.h"
 #include "kernels/vec.h"
@@ -95,16 +96,8 @@ struct sdx_qgemm_table {
     /* to[i] = x[i * step] - zero for i < n; returns their sum. x is u8 or s8. */
     int32_t (*widen)(const void *x, bool is_signed, int64_t step, int64_t n, int32_t zero,
                      int16_t *to);
-    /* the groups (first[j], second[j]) of one k pair to panels; zeros beyond n */
-    void (*deal)(const int16_t *first, const int16_t *second, int64_t n, int32_t *panels,
-                 int64_t panel_step);
     /* c[j] -= row * column[j], modulo 2^32 */
     void (*correct)(int32_t *c, int64_t n, int32_t row, const int32_t *column);
-    /* to = from - zero, to += w * (from - zero), over a rectangle; from is u8 or s8 */
-    void (*widen_rows)(const void *from, bool is_signed, int32_t zero, int16_t *to,
-                       struct sdx_rectangle r);
-    void (*axpy_rows)(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
-                      struct sdx_rectangle r);
 };
 
 /* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
@@ -158,9 +151,10 @@ struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
-    struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
+    struct sdx_qgemm_table qgemm;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
+    void (*qdw)(const struct sdx_qdw *job);
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -180,7 +174,8 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);                            \
     void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
-    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
