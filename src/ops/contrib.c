@@ -5,6 +5,7 @@
 
 #include "kernels/vec.h"
 #include "ops/contrib_quant.h"
+#include "ops/layout.h"
 #include "ops/qlinear.h"
 #include "ops/shared.h"
 #include "tensor/convert.h"
@@ -316,8 +317,7 @@ static enum sdx_status prepare_embed(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"FusedConv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout,
-     .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
     {"FusedMatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
      .flags = SDX_OP_VIA_F32, .note = "no transBatchA, transBatchB"},
     {"FusedGemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
@@ -344,8 +344,12 @@ static const struct sdx_op ops[] = {
      .cost = sdx_matmul_cost},
     {"MatMulNBits", 1, 0, sdx_nbits_infer, KERNEL(sdx_nbits_prepare), .cost = sdx_nbits_cost,
      .flags = SDX_OP_VIA_F32, .note = "2, 4 and 8 bits, no g_idx"},
-    {"QLinearAdd", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_add_prepare)},
-    {"QLinearMul", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_mul_prepare)},
+    {"QLinearAdd", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_add_prepare),
+     .layout = sdx_layout_elementwise,
+     .flags = SDX_OP_PHYSICAL | SDX_OP_INPLACE(0) | SDX_OP_INPLACE(3)},
+    {"QLinearMul", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_mul_prepare),
+     .layout = sdx_layout_elementwise,
+     .flags = SDX_OP_PHYSICAL | SDX_OP_INPLACE(0) | SDX_OP_INPLACE(3)},
     {"QLinearSigmoid", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_sigmoid_lower)},
     {"QLinearLeakyRelu", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_leaky_relu_lower)},
     {"QLinearSoftmax", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_softmax_lower),
@@ -353,7 +357,8 @@ static const struct sdx_op ops[] = {
     {"QLinearAveragePool", 1, 0, sdx_pool_infer, LOWER(sdx_qlinear_average_pool_lower),
      .note = "channels first"},
     {"QLinearGlobalAveragePool", 1, 0, sdx_global_pool_infer,
-     KERNEL(sdx_qlinear_global_average_pool_prepare), .note = "channels first"},
+     KERNEL(sdx_qlinear_global_average_pool_prepare),
+     .layout = sdx_qlinear_global_average_pool_layout, .note = "channels first"},
     {"QLinearConcat", 1, 0, sdx_qlinear_concat_infer, LOWER(sdx_qlinear_concat_lower)},
 };
 
