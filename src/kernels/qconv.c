@@ -19,6 +19,7 @@ struct geometry {
     int64_t lines;               /* image rows of a strip for each kd */
     int64_t band, bands;         /* output rows of a part */
     int64_t panels, splits, cut; /* of a group; parts that share them; panels of each */
+    int64_t groups;              /* of parts */
 };
 
 bool sdx_qconv_is_depthwise(const struct sdx_qconv *q)
@@ -71,6 +72,7 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.lines = window(s, 1, g.band);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
     g.splits = 1;
+    g.groups = g.depthwise ? 1 : s->groups;
     if (!g.depthwise && outer * g.bands * s->groups < wanted)
         g.splits = conv_least(g.panels, conv_divide_up(wanted, outer * g.bands * s->groups));
     g.cut = conv_divide_up(g.panels, g.splits);
@@ -214,7 +216,7 @@ static int64_t chunk_of(const struct geometry *g)
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(q);
-    return q->shape.batch * q->shape.out[0] * g.bands * q->shape.groups * g.splits;
+    return q->shape.batch * q->shape.out[0] * g.bands * g.groups * g.splits;
 }
 static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 {
@@ -331,8 +333,8 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
     const struct sdx_conv_shape *s = &q->shape;
     struct part p = {.q = q, .g = geometry_of(q), .steps = steps};
     const struct geometry *g = &p.g;
-    const int64_t split = part % g->splits, group = part / g->splits % s->groups;
-    const int64_t rest = part / g->splits / s->groups, band = rest % g->bands;
+    const int64_t split = part % g->splits, group = part / g->splits % g->groups;
+    const int64_t rest = part / g->splits / g->groups, band = rest % g->bands;
     const int64_t od = rest / g->bands % s->out[0], n = rest / g->bands / s->out[0];
     p.r0 = band * g->band;
     p.rows = conv_least(g->band, s->out[1] - p.r0);
