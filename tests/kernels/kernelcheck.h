@@ -23,7 +23,7 @@
 #define CHECK_SUBJECTS(X)                                                                          \
     X(gemm_f32)                                                                                    \
     X(gemm_f32_plain)                                                                              \
-    X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qgemm) X(qconv) X(depthwise_block)             \
+    X(gemm_f64) X(conv_f32) X(conv_f32_depthwise) X(qconv) X(depthwise_block)             \
         X(conv_block) X(conv_block_reorder) X(qdot) X(qbytes)
 
 #define CHECK_DECLARE(name)                                                                        \
