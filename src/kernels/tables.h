@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables of function pointers behind vec.h, gemm.h, conv.h and qgemm.h, and the list of
+ * The tables of function pointers behind vec.h, gemm.h, conv.h, qdot.h and qconv.h, and the list of
  * instruction sets that fill them. Private to src/kernels and its check. */
 #ifndef SDX_KERNELS_TABLES_H
 #define SDX_KERNELS_TABLES_H
@@ -10,8 +10,8 @@
 #include "kernels/nbits.h"
 #include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
+#include "kernels/qconv_depthwise.h"
 #include "kernels/qdot_panel.h"
-#include "kernels/qgemm.h"
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
@@ -104,29 +104,6 @@ struct sdx_gemm_table {
     void (*f64_gemm)(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                      int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                      double *c, int64_t row_c);
-};
-
-/* Integer tiles work on groups of 4 bytes: two 16-bit or four 8-bit values of neighbouring k. A:
- * rows of groups; B: panels [group][cols], panel_step groups apart. */
-struct sdx_qgemm_table {
-    int rows, cols;
-    bool bytes; /* A u8 and B s8, four to a group; else both s16, two to a group */
-    /* C = A * B, m x n */
-    void (*block)(int64_t m, int64_t n, int64_t groups, const int32_t *a, int64_t row_a,
-                  const int32_t *b, int64_t panel_step, int32_t *c, int64_t row_c);
-    /* to[i] = x[i * step] - zero for i < n; returns their sum. x is u8 or s8. */
-    int32_t (*widen)(const void *x, bool is_signed, int64_t step, int64_t n, int32_t zero,
-                     int16_t *to);
-    /* the groups (first[j], second[j]) of one k pair to panels; zeros beyond n */
-    void (*deal)(const int16_t *first, const int16_t *second, int64_t n, int32_t *panels,
-                 int64_t panel_step);
-    /* c[j] -= row * column[j], modulo 2^32 */
-    void (*correct)(int32_t *c, int64_t n, int32_t row, const int32_t *column);
-    /* to = from - zero, to += w * (from - zero), over a rectangle; from is u8 or s8 */
-    void (*widen_rows)(const void *from, bool is_signed, int32_t zero, int16_t *to,
-                       struct sdx_rectangle r);
-    void (*axpy_rows)(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
-                      struct sdx_rectangle r);
 };
 
 /* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
@@ -222,10 +199,10 @@ struct sdx_kernel_tables {
     struct sdx_conv_block_table block;
     struct sdx_channel_block channel;
     struct sdx_pool_block_table pool;
-    struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
     struct sdx_rnn_table rnn;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
+    void (*qdw)(const struct sdx_qdw *job);
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -248,13 +225,12 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
     void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
-    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
-    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 #endif
 
