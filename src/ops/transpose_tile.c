@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that are one strided copy: Transpose, Tile, Expand, DepthToSpace, SpaceToDepth; and
  * ReverseSequence, which copies rows in another order. */
+#include "kernels/conv_block.h"
+#include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
 
@@ -41,10 +43,89 @@ static enum sdx_status infer_transpose(struct sdx_infer *ix)
     return sdx_move_infer_pass_ints(ix);
 }
 
+/* Between blocked channels and channels last: the lanes of a pixel stay together. */
+struct lanes_move {
+    bool to_blocked;
+    int64_t images, channels, pixels;
+};
+
+static void move_pixels(const struct lanes_move *m, const float *from, float *to, int64_t image,
+                        int64_t begin, int64_t end)
+{
+    const int64_t lanes = sdx_block_lanes(), blocks = (m->channels + lanes - 1) / lanes;
+    const int64_t last = image * m->channels * m->pixels;
+    const int64_t first = image * blocks * lanes * m->pixels;
+    for (int64_t p = begin; p < end; p++)
+        for (int64_t c = 0; c < m->channels; c += lanes) {
+            const int64_t n = m->channels - c < lanes ? m->channels - c : lanes;
+            const int64_t at = first + c * m->pixels + p * lanes,
+                          other = last + p * m->channels + c;
+            if (!m->to_blocked) {
+                memcpy(to + other, from + at, (size_t)n * sizeof *to);
+                continue;
+            }
+            memcpy(to + at, from + other, (size_t)n * sizeof *to);
+            for (int64_t l = n; l < lanes; l++)
+                to[at + l] = 0.0f;
+        }
+}
+
+static enum sdx_status run_lanes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct lanes_move *m = step->params;
+    const int64_t rows = m->images * m->pixels;
+    int64_t row = sdx_part_begin(rows, step->parts, part, 1);
+    const int64_t stop = sdx_part_begin(rows, step->parts, part + 1, 1);
+    while (row < stop) {
+        const int64_t image = row / m->pixels, begin = row % m->pixels;
+        const int64_t end = stop - row < m->pixels - begin ? begin + stop - row : m->pixels;
+        move_pixels(m, step->in[0]->data, step->out[0]->data, image, begin, end);
+        row += end - begin;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_lanes(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    struct lanes_move *m = SDX_PREPARE_NEW(px, struct lanes_move);
+    if (!m) return px->cx->error.status;
+    m->to_blocked = out->layout == SDX_LAYOUT_BLOCKED;
+    const struct sdx_tensor *blocked = m->to_blocked ? out : in;
+    m->images = blocked->dims[0];
+    m->channels = blocked->dims[1];
+    m->pixels = sdx_move_product(blocked->dims, 2, blocked->rank);
+    if (out->count == 0) return SDX_OK;
+    return sdx_prepare_step(px, "transpose_blocked", run_lanes, m,
+                            sdx_prepare_parts((double)out->count, 16384, m->images * m->pixels), 0);
+}
+
+/* [N, C, ...] to [N, ..., C] is read from blocked channels, and the way back makes them. */
+static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *in = px->in[0];
+    int perm[SDX_RANK_MAX];
+    const int rank = in->rank;
+    if (in->dtype != SDX_F32 || rank < 3 || rank > 4 ||
+        read_perm(px->cx, px->node, rank, perm) != SDX_OK || perm[0] != 0)
+        return;
+    bool to_last = perm[rank - 1] == 1, to_first = rank == 4 && perm[1] == rank - 1;
+    for (int i = 1; i + 1 < rank; i++) {
+        to_last = to_last && perm[i] == i + 1;
+        to_first = to_first && perm[i + 1] == i;
+    }
+    if (to_last && in->layout == SDX_LAYOUT_BLOCKED)
+        want->in[0] = SDX_LAYOUT_BLOCKED;
+    else if (to_first && in->layout == SDX_LAYOUT_PLAIN && in->dims[3] >= sdx_block_lanes())
+        want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
 static enum sdx_status prepare_transpose(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     int perm[SDX_RANK_MAX];
+    if (in->layout != out->layout) return prepare_lanes(px);
     int64_t own[SDX_RANK_MAX], src[SDX_RANK_MAX], dst[SDX_RANK_MAX];
     SDX_TRY(read_perm(px->cx, px->node, in->rank, perm));
     sdx_move_strides(in->rank, in->dims, own);
@@ -354,7 +435,8 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 static const struct sdx_op ops[] = {
-    {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = cost_none},
+    {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = cost_none,
+     .layout = layout_transpose},
     {"Tile", 1, 0, infer_tile, KERNEL(prepare_tile), .cost = cost_none},
     {"Expand", 8, 0, infer_expand, KERNEL(prepare_expand), .cost = cost_none},
     {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space), .cost = cost_none},

@@ -211,16 +211,31 @@ static enum sdx_status try_fold(struct sdx_planning *p, const struct sdx_ir_node
 
 /* ---- views ---- */
 
+/* A view that leaves images and channels as they are keeps the layout of the input. */
+static int view_layout(const struct sdx_planning *p, const struct sdx_ir_node *node,
+                       const struct sdx_type *type)
+{
+    const struct sdx_tensor *in = sdx_planning_slot(p, node->inputs[0])->tensor;
+    const int32_t value = node->outputs[0];
+    const bool keeps = in->layout != SDX_LAYOUT_PLAIN && type->has_shape &&
+                       sdx_layout_serves(in->layout, in->dtype, type->rank) &&
+                       sdx_dims_equal(in->dims, 2, type->dims, 2) &&
+                       sdx_planning_slot(p, value)->last_use != SDX_TIME_FOREVER &&
+                       !p->taken[value];
+    return keeps ? in->layout : SDX_LAYOUT_PLAIN;
+}
+
 static enum sdx_status plan_view(struct sdx_planning *p, const struct sdx_ir_node *node,
                                  const struct sdx_type *type)
 {
     struct sdx_segment *s = p->s;
     struct sdx_spot spot;
-    struct sdx_tensor *root = sdx_operand(p, node->inputs[0], SDX_LAYOUT_PLAIN, type->rank, &spot);
+    const int layout = view_layout(p, node, type);
+    struct sdx_tensor *root = sdx_operand(p, node->inputs[0], layout, type->rank, &spot);
     struct sdx_tensor *view = NULL;
     if (!root) return p->cx->error.status;
     if (root->kind == SDX_KIND_TENSOR) {
-        view = sdx_op_tensor(p->cx, &s->arena, root->dtype, type->rank, type->dims);
+        view = sdx_layout_tensor(p->cx, &s->arena, root->dtype, type->rank, type->dims, layout);
         if (view && view->bytes != root->bytes)
             return SDX_FAIL(p->cx, SDX_BAD_MODEL, "result has %lld elements, the input %lld",
                             (long long)view->count, (long long)root->count);
