@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/compiler.h"
 
@@ -106,6 +107,19 @@ static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limi
     return NULL;
 }
 
+/* Large blocks lie in large pages where the system gives them: fewer faults and table walks. */
+static void ask_for_huge_pages(char *base, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    enum { HUGE = 2 << 20 };
+    if (size < 2 * HUGE) return;
+    const size_t skip = (HUGE - (uintptr_t)base % HUGE) % HUGE;
+    (void)madvise(base + skip, (size - skip) / HUGE * HUGE, MADV_HUGEPAGE); /* only a hint */
+#else
+    (void)base, (void)size;
+#endif
+}
+
 void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 {
     SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
@@ -124,6 +138,7 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
         count_out(mem, NULL, tag, size);
         return refuse(mem, size, NULL);
     }
+    if (server->alloc == NULL) ask_for_huge_pages(base, total);
     size_t past = (uintptr_t)base % ALIGNMENT;
     char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
     struct head *head = (struct head *)(void *)(block - ALIGNMENT);
