@@ -256,13 +256,9 @@ def pkg_cflags():
     return found.stdout.split() if found.returncode == 0 else []
 
 
-# Wants V_DOT defined by the file that includes it.
-NOT_ALONE = {"src/kernels/qgemm_tile.h"}
-
-
 def check_header(report, name, more):
     """The header must compile alone; *_tmpl.h are bodies that want their parameters defined."""
-    if name.endswith("_tmpl.h") or name in NOT_ALONE:
+    if name.endswith("_tmpl.h"):
         return
     top = name.split("/")[0]
     include = ["-I", "include"]

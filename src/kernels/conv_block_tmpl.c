@@ -49,39 +49,41 @@ SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOS
     {
         const vf x = v_set1(p[i][at + u]);
         COLS(nv) s[i][j] = v_fma(x, v[j], s[i][j]);
+        V_USE(x);
     }
+    COLS(nv) V_USE(v[j]);
 }
-/* Chunks of a number of values known when compiling. Returns the weights after them. */
-SIMD const float *tile_runs(const int mr, const int nv, const int length, sums s,
-                            const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
-                            const int64_t *run, int64_t runs, int64_t chunks, const float *w,
-                            const float *ahead)
+/* Runs of chunks of a number of values known when compiling. */
+SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
+                    const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
+                    const struct sdx_conv_block_run *run, int64_t runs, int64_t chunks,
+                    const float *weights, int64_t ahead)
 {
-    for (; runs > 0; runs--) {
-        int64_t at = *run++;
+    for (; runs > 0; runs--, run++) {
+        int64_t at = run->x;
+        const float *w = weights + run->w * (nv * LANES);
         for (int64_t n = chunks; n > 0; n--) {
             P_KEEP(at); /* or each pixel gets an index of its own */
             if (length >= LANES) {
-                __builtin_prefetch(ahead, 0, 2);
-                ahead += length * nv * LANES;
+                __builtin_prefetch(w + ahead, 0, 2);
+                __builtin_prefetch(w + ahead + length * nv * LANES / 2, 0, 2);
             }
             SDX_UNROLL(16) for (int u = 0; u < length; u++)
             {
                 tile_step(mr, nv, s, p, at, u, w);
-                if (length > 4) ROWS(mr) COLS(nv) V_KEEP(s[i][j]); /* or steps mix and spill */
             }
             w += length * nv * LANES;
             at += g->step;
         }
     }
-    return w;
 }
 SIMD void tile_tail(const int mr, const int nv, sums s, const float *const p[MOST_ROWS],
-                    const struct sdx_conv_block_job *g, const float *w)
+                    const struct sdx_conv_block_job *g)
 {
-    const int64_t *run = g->run + g->runs;
-    for (int64_t r = g->tail_runs; r > 0; r--) {
-        int64_t first = *run++;
+    const struct sdx_conv_block_run *run = g->run + g->runs;
+    for (int64_t r = g->tail_runs; r > 0; r--, run++) {
+        int64_t first = run->x;
+        const float *w = g->weights_tail + run->w * (nv * LANES);
         for (int64_t n = g->tail_chunks; n > 0; n--, first += g->step)
             for (int64_t at = first; at < first + g->tail; at++, w += nv * LANES) {
                 int64_t here = at;
@@ -131,22 +133,23 @@ SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_blo
 SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_conv_block_job *g,
                 int64_t pixel, int64_t count)
 {
+    int64_t line = (g->phase + pixel / mr) * LINE % (LANES * nv * LANES / 2);
     for (; count > 0; count--, pixel += mr) {
         sums s;
-        const float *p[MOST_ROWS], *w = g->weights;
-        const int64_t *run = g->run;
+        const float *p[MOST_ROWS];
         ROWS(mr) p[i] = g->x + g->from[pixel + i];
         tile_begin(mr, nv, s, g, g->to + pixel);
         if (!few) {
-            const float *ahead = g->weights_next + pixel / mr * LINE % (LANES * nv * LANES);
-            w = tile_runs(mr, nv, LANES, s, p, g, run, g->runs, g->chunks, w, ahead);
-            tile_tail(mr, nv, s, p, g, w);
+            tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, g->weights,
+                      g->ahead + line);
+            line = line + LINE < LANES * nv * LANES / 2 ? line + LINE : 0;
+            tile_tail(mr, nv, s, p, g);
         } else if (g->tail == 3)
-            tile_runs(mr, nv, 3, s, p, g, run, g->tail_runs, g->tail_chunks, w, w);
+            tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
         else if (g->tail == 7)
-            tile_runs(mr, nv, 7, s, p, g, run, g->tail_runs, g->tail_chunks, w, w);
+            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
         else
-            tile_tail(mr, nv, s, p, g, w);
+            tile_tail(mr, nv, s, p, g);
         tile_end(mr, nv, s, g, g->to + pixel);
     }
 }

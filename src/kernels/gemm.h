@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matrix product C = epilogue(A * B) with packed operands and register tiles, f32 and f64, and its
- * integer kin in qgemm.h. Every function works on one thread over a given range; the caller splits
+ * integer kin in qdot.h. Every function works on one thread over a given range; the caller splits
  * work into parts. The order of additions over K depends on K only, not on M, N or the range: a row
  * has the same bits in any batch and any split. */
 #ifndef SDX_KERNELS_GEMM_H
@@ -38,6 +38,8 @@ struct sdx_epilogue {
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
 void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
+/* Column j of a packed B becomes scale[j] times itself. */
+void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed);
 /* Columns a panel holds: ranges n0..n1 begin at multiples of it. */
 int64_t sdx_gemm_f32_panel(void);
 

@@ -1,169 +1,374 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Integer convolution on 16-bit values less their zero points, so that padding is 0: weights
- * [channel, K] by image panels gathered like those of conv_f32.c. One input channel a group:
- * directly.
- */
+ * Convolution of channels-last bytes around qdot.h: geometry, strips, parts. */
+#include "kernels/qconv.h"
+
 #include <string.h>
 
 #include "kernels/conv_gather.h"
-#include "kernels/qgemm.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-static const struct sdx_qgemm_table *table_now(void)
+enum { SLACK = 32, ROWS = 6 };
+
+struct geometry {
+    struct conv_sizes z;
+    bool depthwise, in_place;
+    int64_t run, runs;           /* of the product */
+    int64_t wide;                /* columns of a strip */
+    int64_t pitch, plane;        /* bytes from image row to row, from one kd to the next */
+    int64_t lines;               /* image rows of a strip for each kd */
+    int64_t band, bands;         /* output rows of a part */
+    int64_t panels, splits, cut; /* of a group; parts that share them; panels of each */
+    int64_t groups;              /* of parts */
+};
+
+bool sdx_qconv_is_depthwise(const struct sdx_qconv *q)
 {
-    return &sdx_kernel_tables()->qconv;
+    return q->shape.groups > 1 && q->shape.groups == q->shape.ic && q->shape.ic == q->shape.oc;
 }
-static int64_t pairs_of(int64_t k)
+/* Do the columns of a kernel row lie together? */
+static bool is_dense(const struct sdx_conv_shape *s)
 {
-    return (k + 1) / 2;
+    return s->groups == 1 && (s->dilation[2] == 1 || s->kernel[2] == 1);
+}
+static struct sdx_qdot_shape product_of(const struct sdx_qconv *q)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const int64_t icg = s->ic / s->groups, taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    const bool dense = is_dense(s);
+    return (struct sdx_qdot_shape){.n = s->oc / s->groups,
+                                   .runs = dense ? s->kernel[0] * s->kernel[1] : taps,
+                                   .run = dense ? s->kernel[2] * icg : icg};
 }
 
-struct cut {
-    int64_t block_pixels, blocks, block_channels, splits;
-    int64_t rows; /* channels whose sums are held at a time */
-};
-static struct cut cut_of(const struct sdx_conv_shape *s)
+static int64_t window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
 {
-    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
-    const struct sdx_qgemm_table *table = table_now();
-    const struct conv_sizes z = conv_sizes(s);
-    const int64_t pixels = conv_most(1, z.pixels), cols = table->cols;
-    int64_t fit = t->conv_bytes / (conv_most(1, pairs_of(z.k)) * 4) / cols * cols;
-    fit = conv_most(cols, conv_least(fit, t->conv_pixels));
-    struct cut c = {.blocks = conv_divide_up(pixels, fit)};
-    c.block_pixels = conv_divide_up(conv_divide_up(pixels, c.blocks), cols) * cols;
-    c.blocks = conv_divide_up(pixels, c.block_pixels);
-    const int64_t parts = s->batch * s->groups * c.blocks;
-    c.splits = 1;
-    if (parts > 0 && parts < t->conv_parts)
-        c.splits =
-            conv_least(conv_divide_up(t->conv_parts, parts), conv_most(1, z.ocg / t->conv_rows));
-    c.block_channels = conv_divide_up(conv_divide_up(z.ocg, c.splits), table->rows) * table->rows;
-    c.splits = conv_divide_up(conv_most(1, z.ocg), c.block_channels);
-    c.rows = t->a_bytes / (conv_most(1, pairs_of(z.k)) * 4) / table->rows;
-    c.rows = conv_most(1, conv_least(c.rows, 4)) * table->rows;
-    return c;
+    return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
 }
-/* Channels and pixels of a part of the direct form. */
-static int64_t direct_channels(const struct sdx_conv_shape *s)
+
+static struct geometry geometry_of(const struct sdx_qconv *q)
 {
-    const struct conv_sizes z = conv_sizes(s);
-    const int64_t macs = conv_most(1, z.pixels * z.taps);
-    return conv_least(conv_most(1, s->oc), conv_divide_up(sdx_kernel_tuning()->part_macs, macs));
+    const struct sdx_conv_shape *s = &q->shape;
+    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
+    const struct sdx_qdot_shape p = product_of(q);
+    struct geometry g = {.z = conv_sizes(s), .run = p.run, .runs = p.runs};
+    g.depthwise = sdx_qconv_is_depthwise(q);
+    g.in_place = conv_is_unpadded(s) && !q->x_signed &&
+                 (g.depthwise ? s->ic % SDX_QDOT_COLS == 0 : g.run >= 4);
+    g.wide = g.in_place ? s->in[2] : window(s, 2, s->out[2]);
+    g.pitch = g.wide * s->ic;
+    /* bands whose image rows stay in the second cache */
+    const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes;
+    int64_t rows = (bytes / conv_most(1, g.pitch * s->kernel[0]) - window(s, 1, 1)) / s->stride[1];
+    g.bands = conv_divide_up(most, conv_least(conv_most(rows + 1, 1), most));
+    g.panels = sdx_qdot_panels(&p);
+    const int64_t work = g.z.k * g.z.ocg * s->out[2] * most / t->part_macs;
+    const int64_t wanted = conv_least(t->conv_parts, conv_most(1, work));
+    const int64_t outer = conv_most(1, s->batch * s->out[0]);
+    if (g.depthwise && outer * g.bands < wanted)
+        g.bands = conv_least(most, conv_divide_up(wanted, outer));
+    g.band = conv_divide_up(most, g.bands);
+    g.bands = conv_divide_up(most, g.band);
+    g.lines = window(s, 1, g.band);
+    g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
+    g.splits = 1;
+    g.groups = g.depthwise ? 1 : s->groups;
+    if (!g.depthwise && outer * g.bands * s->groups < wanted)
+        g.splits = conv_least(g.panels, conv_divide_up(wanted, outer * g.bands * s->groups));
+    g.cut = conv_divide_up(g.panels, g.splits);
+    g.splits = conv_divide_up(g.panels, g.cut);
+    return g;
+}
+
+/* ---- packing ---- */
+
+static size_t round_64(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+static int64_t blocks_of(const struct sdx_qconv *q)
+{
+    return conv_divide_up(q->shape.oc, SDX_QDOT_COLS);
+}
+static int64_t block_shorts(const struct geometry *g)
+{
+    return (g->z.taps + 1) / 2 * 2 * SDX_QDOT_COLS;
 }
 
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
 {
-    const struct conv_sizes z = conv_sizes(&q->shape);
-    return (size_t)(q->shape.oc * pairs_of(z.k)) * sizeof(int32_t);
+    const struct geometry g = geometry_of(q);
+    const struct sdx_qdot_shape p = product_of(q);
+    if (g.depthwise) /* sums of the channels, weights */
+        return (size_t)blocks_of(q) *
+               (SDX_QDOT_COLS * sizeof(int32_t) + (size_t)block_shorts(&g) * sizeof(int16_t));
+    return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
+}
+
+static void pack_depthwise(const struct sdx_qconv *q, const uint8_t *weights, void *packed)
+{
+    const struct geometry g = geometry_of(q);
+    int32_t *sums = packed;
+    int16_t *to = (int16_t *)(sums + blocks_of(q) * SDX_QDOT_COLS);
+    memset(packed, 0, sdx_qconv_packed_size(q));
+    for (int64_t c = 0; c < q->shape.oc; c++) {
+        const int32_t zero = q->zero_w ? q->zero_w[c] : 0;
+        int16_t *block = to + c / SDX_QDOT_COLS * block_shorts(&g);
+        for (int64_t t = 0; t < g.z.taps; t++) {
+            const uint8_t byte = weights[c * g.z.taps + t];
+            const int32_t w = (q->w_signed ? (int8_t)byte : byte) - zero;
+            block[t / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, t % 2)] = (int16_t)w;
+            sums[c] += w;
+        }
+    }
 }
 void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed)
 {
-    const struct sdx_qgemm_table *t = table_now();
-    const struct conv_sizes z = conv_sizes(&q->shape);
-    int16_t *to = packed;
-    for (int64_t i = 0; i < q->shape.oc; i++, to += 2 * pairs_of(z.k)) {
-        if (z.k) to[2 * pairs_of(z.k) - 1] = 0;
-        t->widen((const char *)weights + i * z.k, q->w_signed, 1, z.k, q->zero_w ? q->zero_w[i] : 0,
-                 to);
+    const struct sdx_conv_shape *s = &q->shape;
+    const struct sdx_qdot_shape p = product_of(q);
+    const int64_t icg = s->ic / s->groups, taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    if (sdx_qconv_is_depthwise(q)) {
+        pack_depthwise(q, weights, packed);
+        return;
     }
+    for (int64_t g = 0; g < s->groups; g++) {
+        const struct sdx_qdot_weights w = {.w = (const uint8_t *)weights + g * p.n * icg * taps,
+                                           .is_signed = q->w_signed,
+                                           .quickly = q->quickly,
+                                           .inner = icg,
+                                           .step_run = is_dense(s) ? s->kernel[2] : 1,
+                                           .step_outer = 1,
+                                           .step_inner = taps,
+                                           .step_n = icg * taps};
+        sdx_qdot_pack(&p, &w, (char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)));
+    }
+}
+
+static int64_t group_width(const struct sdx_qconv *q)
+{
+    const struct sdx_qdot_shape p = product_of(q);
+    return sdx_qdot_panels(&p) * SDX_QDOT_COLS;
+}
+int64_t sdx_qconv_width(const struct sdx_qconv *q)
+{
+    return sdx_qconv_is_depthwise(q) ? blocks_of(q) * SDX_QDOT_COLS
+                                     : q->shape.groups * group_width(q);
+}
+int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c)
+{
+    const int64_t ocg = q->shape.oc / q->shape.groups;
+    return sdx_qconv_is_depthwise(q) ? c : c / ocg * group_width(q) + c % ocg;
+}
+void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x,
+                     const int32_t *bias, int32_t *start)
+{
+    const struct sdx_qdot_shape p = product_of(q);
+    const int32_t zero = zero_x + (q->x_signed ? 128 : 0);
+    if (sdx_qconv_is_depthwise(q)) {
+        const int32_t *sums = packed;
+        for (int64_t c = 0; c < sdx_qconv_width(q); c++) {
+            const uint32_t from = bias && c < q->shape.oc ? (uint32_t)bias[c] : 0;
+            start[c] = (int32_t)(from - (uint32_t)zero * (uint32_t)sums[c]);
+        }
+        return;
+    }
+    for (int64_t g = 0; g < q->shape.groups; g++)
+        sdx_qdot_start(&p, (const char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)),
+                       zero, bias ? bias + g * p.n : NULL, start + g * group_width(q));
+}
+
+/* The table of steps holds the taps' places (depthwise) or the steps of all groups, behind the
+ * places of the runs. */
+size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
+{
+    const struct geometry g = geometry_of(q);
+    const struct sdx_qdot_shape p = product_of(q);
+    if (g.depthwise) return (size_t)g.z.taps * sizeof(int64_t);
+    return (size_t)g.runs * sizeof(int64_t) +
+           (size_t)(q->shape.groups * sdx_qdot_steps(&p)) * sizeof(struct sdx_qdot_step);
+}
+void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const struct geometry g = geometry_of(q);
+    const struct sdx_qdot_shape p = product_of(q);
+    const bool by_tap = g.depthwise || !is_dense(s);
+    int64_t *starts = steps, r = 0;
+    for (int64_t kd = 0; kd < s->kernel[0]; kd++)
+        for (int64_t kh = 0; kh < s->kernel[1]; kh++)
+            for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++)
+                starts[r++] =
+                    kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
+    struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
+    for (int64_t i = 0; !g.depthwise && i < s->groups; i++)
+        sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
+                       starts, to + i * sdx_qdot_steps(&p));
+}
+
+/* ---- parts ---- */
+
+/* Pixels at a time: their bytes of A stay in the second cache. */
+static int64_t chunk_of(const struct geometry *g)
+{
+    int64_t pixels = sdx_kernel_tuning()->a_bytes / conv_most(1, g->z.k) / ROWS * ROWS;
+    return conv_least(conv_most(pixels, 8 * ROWS), 256 * ROWS);
 }
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 {
-    const struct sdx_conv_shape *s = &q->shape;
-    if (conv_is_direct(s)) return s->batch * conv_divide_up(s->oc, direct_channels(s));
-    const struct cut c = cut_of(s);
-    return s->batch * s->groups * c.blocks * c.splits;
+    const struct geometry g = geometry_of(q);
+    return q->shape.batch * q->shape.out[0] * g.bands * g.groups * g.splits;
+}
+static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
+{
+    return g->in_place ? 0 : round_64((size_t)(q->shape.kernel[0] * g->plane) + SLACK);
 }
 size_t sdx_qconv_scratch(const struct sdx_qconv *q)
 {
-    const struct sdx_conv_shape *s = &q->shape;
-    if (conv_is_direct(s)) return (size_t)conv_sizes(s).pixels * sizeof(int32_t);
-    const struct cut c = cut_of(s);
-    const int64_t panels = pairs_of(conv_sizes(s).k) * c.block_pixels;
-    return (size_t)(panels + c.rows * c.block_pixels + c.block_pixels) * sizeof(int32_t);
+    const struct geometry g = geometry_of(q);
+    const size_t chunk = (size_t)chunk_of(&g);
+    return strip_size(q, &g) + chunk * (sizeof(uint8_t *) + sizeof(int32_t));
 }
 
-static void gather_line(const struct sdx_qconv *q, const struct conv_line *line,
-                        const struct conv_tap *tap, const uint8_t *channel, int16_t *to)
+static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, bool flip)
 {
-    memset(to, 0, (size_t)(line->end - line->from) * sizeof(int16_t));
-    struct conv_walk w = conv_walk(&q->shape, line, tap);
-    while (conv_walk_next(&q->shape, &w))
-        if (w.found.rows > 0)
-            table_now()->widen_rows(channel + w.offset, q->x_signed, q->zero_x, to + w.to, w.found);
-}
-static void gather(const struct sdx_qconv *q, const uint8_t *x, int64_t p0, int64_t p1,
-                   int32_t *panels, int16_t *lines)
-{
-    const struct sdx_qgemm_table *t = table_now();
-    const struct conv_sizes z = conv_sizes(&q->shape);
-    const int64_t count = p1 - p0;
-    const struct conv_line line = conv_line(&q->shape, p0, p1);
-    struct conv_tap tap = conv_tap(&q->shape, 0);
-    int16_t *second = lines + count;
-    for (int64_t k = 0; k < z.k; k += 2) {
-        gather_line(q, &line, &tap, x + tap.channel * z.pixels_in, lines);
-        conv_tap_next(&q->shape, &tap);
-        if (k + 1 < z.k)
-            gather_line(q, &line, &tap, x + tap.channel * z.pixels_in, second);
-        else
-            memset(second, 0, (size_t)count * sizeof(int16_t));
-        conv_tap_next(&q->shape, &tap);
-        t->deal(lines, second, count, panels + k / 2 * t->cols, pairs_of(z.k) * t->cols);
-    }
-}
-
-static void part_direct(const struct sdx_qconv *q, const uint8_t *x, const int16_t *weights,
-                        int64_t part, int32_t *sums, sdx_qconv_store_fn store, void *arg)
-{
-    const struct sdx_conv_shape *s = &q->shape;
-    const struct conv_sizes z = conv_sizes(s);
-    const int64_t block = direct_channels(s), blocks = conv_divide_up(s->oc, block);
-    const int64_t image = part / blocks, c0 = part % blocks * block;
-    if (z.pixels == 0) return;
-    const struct conv_line line = conv_line(s, 0, z.pixels);
-    for (int64_t c = c0; c < conv_least(s->oc, c0 + block); c++) {
-        const uint8_t *from = x + (image * s->ic + c / z.ocg) * z.pixels_in;
-        memset(sums, 0, (size_t)z.pixels * sizeof(int32_t));
-        struct conv_tap tap = conv_tap(s, 0);
-        for (int64_t k = 0; k < z.taps; k++, conv_tap_next(s, &tap)) {
-            struct conv_walk w = conv_walk(s, &line, &tap);
-            while (conv_walk_next(s, &w))
-                if (w.found.rows > 0)
-                    table_now()->axpy_rows(weights[c * 2 * pairs_of(z.k) + k], from + w.offset,
-                                           q->x_signed, q->zero_x, sums + w.to, w.found);
-        }
-        store(arg, image, c, 0, z.pixels, sums);
-    }
-}
-
-void sdx_qconv_part(const struct sdx_qconv *q, const void *x, const void *packed, int64_t part,
-                    void *scratch, sdx_qconv_store_fn store, void *arg)
-{
-    const struct sdx_conv_shape *s = &q->shape;
-    if (conv_is_direct(s)) {
-        part_direct(q, x, packed, part, scratch, store, arg);
+    if (!flip) {
+        memcpy(to, from, (size_t)n);
         return;
     }
-    const struct sdx_qgemm_table *t = table_now();
-    const struct conv_sizes z = conv_sizes(s);
-    const struct cut c = cut_of(s);
-    const int64_t split = part % c.splits, block = part / c.splits % c.blocks;
-    const int64_t image_group = part / c.splits / c.blocks, g = image_group % s->groups;
-    const int64_t p0 = block * c.block_pixels, p1 = conv_least(z.pixels, p0 + c.block_pixels);
-    const int64_t i0 = split * c.block_channels, i1 = conv_least(z.ocg, i0 + c.block_channels);
-    const int64_t pairs = pairs_of(z.k), count = p1 - p0;
-    if (p0 >= p1 || i0 >= i1) return;
-    int32_t *panels = scratch, *sums = panels + pairs * c.block_pixels;
-    gather(q, (const uint8_t *)x + image_group * z.icg * z.pixels_in, p0, p1, panels,
-           (int16_t *)(sums + c.rows * c.block_pixels));
-    for (int64_t r0 = i0; r0 < i1; r0 += c.rows) {
-        const int64_t m = conv_least(c.rows, i1 - r0), channel = g * z.ocg + r0;
-        t->block(m, count, pairs, (const int32_t *)packed + channel * pairs, pairs, panels,
-                 pairs * t->cols, sums, count);
-        for (int64_t i = 0; i < m; i++)
-            store(arg, image_group / s->groups, channel + i, p0, count, sums + i * count);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i] ^ 0x80;
+}
+/* Image rows that output rows r0 .. of slice od see, with their padding. */
+static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, const uint8_t *image,
+                       int zero, int64_t od, int64_t r0, int64_t rows, uint8_t *strip)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const int64_t row = s->in[2] * s->ic, lines = window(s, 1, rows);
+    const int64_t left = conv_least(conv_most(0, s->pad_begin[2]), g->wide);
+    const int64_t c0 = conv_most(0, -s->pad_begin[2]);
+    const int64_t columns = conv_most(0, conv_least(s->in[2] - c0, g->wide - left));
+    for (int64_t kd = 0; kd < s->kernel[0]; kd++)
+        for (int64_t i = 0; i < lines; i++) {
+            const int64_t d = od * s->stride[0] - s->pad_begin[0] + kd * s->dilation[0];
+            const int64_t h = r0 * s->stride[1] - s->pad_begin[1] + i;
+            uint8_t *to = strip + kd * g->plane + i * g->pitch;
+            if (d < 0 || d >= s->in[0] || h < 0 || h >= s->in[1] || columns == 0) {
+                memset(to, zero, (size_t)g->pitch);
+                continue;
+            }
+            memset(to, zero, (size_t)(left * s->ic));
+            copy_bytes(to + left * s->ic, image + (d * s->in[1] + h) * row + c0 * s->ic,
+                       columns * s->ic, q->x_signed);
+            memset(to + (left + columns) * s->ic, zero,
+                   (size_t)((g->wide - left - columns) * s->ic));
+        }
+}
+
+struct part {
+    const struct sdx_qconv *q;
+    struct geometry g;
+    int64_t r0, rows;      /* output rows */
+    const uint8_t *origin; /* what output pixel (r0, 0) sees first */
+    const void *steps;
+    int32_t zero; /* of x, unsigned */
+};
+
+static void run_depthwise(const struct part *p, const void *packed,
+                          const struct sdx_qdot_store *store, uint8_t *y, int64_t size)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    struct sdx_qdw j = {.count = s->out[2], .step = s->stride[2] * s->ic, .taps = p->steps};
+    j.count_taps = p->g.z.taps;
+    j.channels = s->oc;
+    j.weights = (const int16_t *)((const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS);
+    j.store = *store;
+    j.store.zero_w = NULL;
+    for (int64_t r = 0; r < p->rows; r++) {
+        j.x = p->origin + r * s->stride[1] * p->g.pitch;
+        j.store.y = y + r * s->out[2] * s->oc * size;
+        sdx_kernel_tables()->qdw(&j);
+        if (store->to == SDX_QDOT_BYTES && store->table)
+            sdx_qbytes()->lookup(store->table, j.store.y, j.store.y, (size_t)(s->out[2] * s->oc));
     }
+}
+
+static void sum_rows(const struct part *p, const uint8_t *const *rows, int64_t n, int32_t *sums)
+{
+    const int64_t *starts = p->steps;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t sum = 0;
+        for (int64_t r = 0; r < p->g.runs; r++)
+            sum += sdx_qbytes()->sum(rows[i] + starts[r], 0, (size_t)p->g.run);
+        sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
+    }
+}
+static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t group, uint8_t *y,
+                        int64_t size, int64_t p0, int64_t p1, const uint8_t **rows)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
+    int32_t *sums = (int32_t *)(rows + chunk);
+    int64_t r = 0, c = 0;
+    for (int64_t at = 0; at < count; at += dot->m) {
+        dot->m = conv_least(chunk, count - at);
+        for (int64_t i = 0; i < dot->m; i++) {
+            rows[i] = p->origin + group * p->g.z.icg + r * s->stride[1] * p->g.pitch +
+                      c * s->stride[2] * s->ic;
+            if (++c < s->out[2]) continue;
+            c = 0;
+            r++;
+        }
+        if (dot->store.zero_w) sum_rows(p, rows, dot->m, sums);
+        dot->rows = rows;
+        dot->store.row_sums = sums;
+        dot->store.y = y + (at * s->oc + group * p->g.z.ocg) * size;
+        sdx_qdot_run(dot, p0, p1);
+    }
+}
+
+void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
+                    const void *steps, const struct sdx_qdot_store *store, int64_t part,
+                    void *scratch)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    struct part p = {.q = q, .g = geometry_of(q), .steps = steps};
+    const struct geometry *g = &p.g;
+    const int64_t split = part % g->splits, group = part / g->splits % g->groups;
+    const int64_t rest = part / g->splits / g->groups, band = rest % g->bands;
+    const int64_t od = rest / g->bands % s->out[0], n = rest / g->bands / s->out[0];
+    p.r0 = band * g->band;
+    p.rows = conv_least(g->band, s->out[1] - p.r0);
+    p.zero = zero_x + (q->x_signed ? 128 : 0);
+    if (p.rows <= 0 || s->out[2] == 0) return;
+    const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
+    if (g->in_place) {
+        const int64_t d = od * s->stride[0] - s->pad_begin[0];
+        const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
+        p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;
+    } else {
+        fill_strip(q, g, image, p.zero, od, p.r0, p.rows, scratch);
+        p.origin = scratch;
+    }
+    const int64_t size = store->to == SDX_QDOT_BYTES ? 1 : 4;
+    uint8_t *y =
+        (uint8_t *)store->y + ((n * s->out[0] + od) * s->out[1] + p.r0) * s->out[2] * s->oc * size;
+    if (g->depthwise) {
+        struct sdx_qdot_store own = *store;
+        own.pitch = s->oc;
+        run_depthwise(&p, packed, &own, y, size);
+        return;
+    }
+    struct sdx_qdot dot = {.shape = product_of(q), .store = *store};
+    const int64_t column = group * group_width(q);
+    dot.packed = (const char *)packed + (size_t)group * round_64(sdx_qdot_packed_size(&dot.shape));
+    dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +
+                group * sdx_qdot_steps(&dot.shape);
+    dot.store.pitch = s->oc;
+    dot.store.start += column;
+    if (dot.store.factor) dot.store.factor += column;
+    if (dot.store.bias) dot.store.bias += column;
+    if (dot.store.zero_w) dot.store.zero_w += column;
+    run_product(&p, &dot, group, y, size, split * g->cut,
+                conv_least(g->panels, (split + 1) * g->cut),
+                (const uint8_t **)((char *)scratch + strip_size(q, g)));
 }

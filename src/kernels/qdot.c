@@ -179,7 +179,7 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
         natural_steps(s, r, columns, &loose[0].count, work->bytes[0], work->steps[0]);
     }
     int best = 0;
-    if (t->sorts && !w->quickly) {
+    if (t->sort && !w->quickly) {
         price[0] = t->sort(&loose[0], work->order[0], count[0]);
         if (count[0][QDOT_WIDE] && s->run >= QDOT_WINDOW) {
             for (int64_t r = 0; r < s->runs; r++)
@@ -192,7 +192,7 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     } else {
         for (int64_t i = 0; i < loose[0].count; i++)
             work->order[0][i] = (int32_t)i;
-        count[0][t->sorts ? QDOT_WIDE : QDOT_ONES] = (int32_t)loose[0].count;
+        count[0][t->natural] = (int32_t)loose[0].count;
     }
     memcpy(panel->count, count[best], sizeof panel->count);
     panel->windows = best;

@@ -28,9 +28,9 @@ struct qdot_loose {
 };
 
 struct sdx_qdot_table {
-    bool sorts; /* has the lists; otherwise all steps are QDOT_ONES in natural order */
+    enum qdot_list natural; /* the list of all steps where they are not sorted */
     /* Sorts steps: order[] (room for QDOT_LISTS times as many) gets their numbers list by list.
-     * Returns the modelled time. */
+     * Returns the modelled time. NULL: steps are not sorted. */
     double (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
     /* The pairing of 16 k's: columns [16][16] as shorts; order: k's, two and two. */
     void (*match)(const int16_t *columns, uint8_t order[QDOT_WINDOW]);

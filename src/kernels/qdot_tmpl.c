@@ -2,6 +2,7 @@
  * Panels of qdot.h, once an instruction set: tiles of six rows by 16 columns with the lists of
  * qdot_panel.h on AVX2, plain loops elsewhere. */
 #include "kernels/qdot_panel.h"
+#include "kernels/qdot_store.h"
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
@@ -9,13 +10,8 @@ enum { COLS = SDX_QDOT_COLS };
 
 #if SDX_SIMD_LANES >= 8
 enum { ROWS = 6, HALF = 3, OPEN = 16 };
-typedef __m256i wide;
 #define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
 
-SIMD wide load(const void *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
 SIMD wide four_bytes(const uint8_t *p)
 {
     int32_t v;
@@ -52,7 +48,7 @@ SIMD void run_fours(const int count, const int windows, wide (*acc)[2], const ui
         {
             const size_t at = s[g].at;
             const wide pick = pick_of(s + g);
-            wide w0 = load(w + g * QDOT_BYTES), w1 = load(w + g * QDOT_BYTES + 32);
+            wide w0 = wide_load(w + g * QDOT_BYTES), w1 = wide_load(w + g * QDOT_BYTES + 32);
             V_KEEP(w0);
             V_KEEP(w1);
             TIMES(count)
@@ -81,8 +77,8 @@ SIMD void run_twos(const int count, const int windows, wide (*acc)[2], const uin
             const wide x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
             SDX_UNROLL(2) for (int j = 0; j < 2; j++)
             {
-                const wide p = _mm256_maddubs_epi16(x, load(w + 32 * j));
-                const wide r = _mm256_maddubs_epi16(z, load(w + QDOT_BYTES + 32 * j));
+                const wide p = _mm256_maddubs_epi16(x, wide_load(w + 32 * j));
+                const wide r = _mm256_maddubs_epi16(z, wide_load(w + QDOT_BYTES + 32 * j));
                 acc[i][j] = add_pairs(acc[i][j], _mm256_add_epi16(p, r));
             }
         }
@@ -93,7 +89,7 @@ SIMD void run_ones(const int count, const int windows, wide (*acc)[2], const uin
 {
     for (; steps > 0; steps--, s++, w += QDOT_BYTES) {
         const size_t at = s->at;
-        const wide pick = pick_of(s), w0 = load(w), w1 = load(w + 32);
+        const wide pick = pick_of(s), w0 = wide_load(w), w1 = wide_load(w + 32);
         TIMES(count)
         {
             const wide x = taken(windows, a[i] + at, pick);
@@ -116,58 +112,13 @@ SIMD void run_wide(const int count, const int windows, wide (*acc)[2], const uin
             const wide even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
             SDX_UNROLL(2) for (int j = 0; j < 2; j++)
             {
-                acc[i][j] = _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(even, load(w + 32 * j)));
                 acc[i][j] =
-                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(odd, load(w + 64 + 32 * j)));
+                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(even, wide_load(w + 32 * j)));
+                acc[i][j] =
+                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(odd, wide_load(w + 64 + 32 * j)));
             }
         }
     }
-}
-
-/* 16 sums of one row to where they belong. */
-SIMD void store_row(const struct sdx_qdot_store *st, wide x, wide y, int64_t row, int64_t column,
-                    int64_t n)
-{
-    const int64_t at = row * st->pitch + column;
-    if (st->zero_w) {
-        const wide sum = _mm256_set1_epi32(st->row_sums[row]);
-        x = _mm256_sub_epi32(x, _mm256_mullo_epi32(sum, load(st->zero_w + column)));
-        y = _mm256_sub_epi32(y, _mm256_mullo_epi32(sum, load(st->zero_w + column + 8)));
-    }
-    if (st->to == SDX_QDOT_SUMS) {
-        int32_t all[COLS];
-        int32_t *to = n == COLS ? (int32_t *)st->y + at : all;
-        _mm256_storeu_si256((__m256i *)to, x);
-        _mm256_storeu_si256((__m256i *)(to + 8), y);
-        if (n < COLS) memcpy((int32_t *)st->y + at, all, (size_t)n * sizeof *all);
-        return;
-    }
-    __m256 u = _mm256_mul_ps(_mm256_cvtepi32_ps(x), _mm256_loadu_ps(st->factor + column));
-    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(y), _mm256_loadu_ps(st->factor + column + 8));
-    if (st->to == SDX_QDOT_FLOATS) {
-        float all[COLS];
-        float *to = n == COLS ? (float *)st->y + at : all;
-        if (st->bias) {
-            u = _mm256_add_ps(u, _mm256_loadu_ps(st->bias + column));
-            v = _mm256_add_ps(v, _mm256_loadu_ps(st->bias + column + 8));
-        }
-        _mm256_storeu_ps(to, u);
-        _mm256_storeu_ps(to + 8, v);
-        if (n < COLS) memcpy((float *)st->y + at, all, (size_t)n * sizeof *all);
-        return;
-    }
-    const __m256 lo = _mm256_set1_ps((float)(st->lo - st->zero)),
-                 hi = _mm256_set1_ps((float)(st->hi - st->zero));
-    x = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(u, lo), hi));
-    y = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
-    x = _mm256_permute4x64_epi64(_mm256_packs_epi32(x, y), 0xd8);
-    x = _mm256_add_epi16(x, _mm256_set1_epi16((short)st->zero));
-    __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    bytes = _mm_xor_si128(bytes, _mm_set1_epi8((char)st->flip));
-    uint8_t all[COLS];
-    uint8_t *to = n == COLS ? (uint8_t *)st->y + at : all;
-    _mm_storeu_si128((__m128i *)to, bytes);
-    if (n < COLS) memcpy((uint8_t *)st->y + at, all, (size_t)n);
 }
 
 SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
@@ -181,8 +132,8 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     TIMES(count)
     {
         a[i] = q->rows[row + i];
-        acc[i][0] = load(start);
-        acc[i][1] = load(start + 8);
+        acc[i][0] = wide_load(start);
+        acc[i][1] = wide_load(start + 8);
     }
     int32_t steps = panel->count[QDOT_FOURS];
     if (steps) {
@@ -200,7 +151,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     s += steps;
     w += steps * QDOT_BYTES;
     run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w);
-    TIMES(count) store_row(&q->store, acc[i][0], acc[i][1], row + i, column, n);
+    TIMES(count) qdot_store_row(&q->store, acc[i][0], acc[i][1], row + i, column, n);
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -253,7 +204,7 @@ SIMD bool fits(wide room, wide weights) /* every byte of weights <= that of room
 SIMD void sums_of_step(const int8_t *bytes, wide *positive, wide *negative)
 {
     const wide one = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
-    const wide x = load(bytes), y = load(bytes + 32);
+    const wide x = wide_load(bytes), y = wide_load(bytes + 32);
     const wide px = _mm256_maddubs_epi16(one, _mm256_max_epi8(x, zero));
     const wide py = _mm256_maddubs_epi16(one, _mm256_max_epi8(y, zero));
     const wide nx = _mm256_sub_epi16(px, _mm256_maddubs_epi16(one, x));
@@ -339,7 +290,7 @@ static void unsafe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
     const wide limit = _mm256_set1_epi16(128);
     wide c[QDOT_WINDOW];
     for (int i = 0; i < QDOT_WINDOW; i++) {
-        c[i] = load(columns + i * COLS);
+        c[i] = wide_load(columns + i * COLS);
         masks[i] = 0;
     }
     for (int i = 0; i < QDOT_WINDOW; i++)
@@ -391,56 +342,54 @@ static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
 
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.sorts = true, .sort = sort, .match = match, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){
+        .natural = QDOT_WIDE, .sort = sort, .match = match, .panel = panel_of};
 }
 #else
-static void store_row(const struct sdx_qdot_store *st, const int32_t *sums, int64_t row,
-                      int64_t column, int64_t n)
+enum { ROWS = 3, VECTORS = COLS / LANES };
+#define TIMES(n) SDX_UNROLL(4) for (int i = 0; i < (n); i++)
+
+/* Steps as shorts: bytes 0 and 2, then 1 and 3. */
+SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_panel *panel,
+               const struct sdx_qdot_step *s, int64_t row, int64_t column, int64_t n)
 {
-    const int64_t at = row * st->pitch + column;
-    const float lo = (float)(st->lo - st->zero), hi = (float)(st->hi - st->zero);
-    const float magic = 12582912.0f; /* adding it rounds to even */
-    for (int64_t j = 0; j < n; j++) {
-        int32_t sum = sums[j];
-        if (st->zero_w)
-            sum = (int32_t)((uint32_t)sum -
-                            (uint32_t)st->row_sums[row] * (uint32_t)st->zero_w[column + j]);
-        if (st->to == SDX_QDOT_SUMS) {
-            ((int32_t *)st->y)[at + j] = sum;
-            continue;
+    vi acc[ROWS][VECTORS];
+    int32_t sums[COLS];
+    const int8_t *w = (const int8_t *)q->packed + panel->weights;
+    TIMES(count)
+    SDX_UNROLL(4)
+    for (int v = 0; v < VECTORS; v++)
+        acc[i][v] = vi_load(q->store.start + column + v * LANES);
+    for (int32_t k = 0; k < panel->count[QDOT_WIDE]; k++, w += QDOT_WIDE_BYTES)
+        TIMES(count)
+        {
+            const uint8_t *a = q->rows[row + i] + s[k].at;
+            const vi even = vi_set1(a[0] | a[2] << 16), odd = vi_set1(a[1] | a[3] << 16);
+            SDX_UNROLL(4) for (int v = 0; v < VECTORS; v++)
+            {
+                acc[i][v] = vi_dot16(acc[i][v], even, vi_load(w + v * 4 * LANES));
+                acc[i][v] = vi_dot16(acc[i][v], odd, vi_load(w + 64 + v * 4 * LANES));
+            }
         }
-        float v = (float)sum * st->factor[column + j];
-        if (st->to == SDX_QDOT_FLOATS) {
-            ((float *)st->y)[at + j] = st->bias ? v + st->bias[column + j] : v;
-            continue;
-        }
-        v = v > lo ? v : lo;
-        v = v < hi ? v : hi;
-        ((uint8_t *)st->y)[at + j] =
-            (uint8_t)(((int32_t)((v + magic) - magic) + st->zero) ^ st->flip);
+    TIMES(count)
+    {
+        SDX_UNROLL(4) for (int v = 0; v < VECTORS; v++) vi_store(sums + v * LANES, acc[i][v]);
+        qdot_store_row(&q->store, sums, row + i, column, n);
     }
 }
 
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    const int8_t *weights = (const int8_t *)q->packed + panel->weights;
-    for (int64_t i = 0; i < q->m; i++) {
-        int32_t sums[COLS];
-        memcpy(sums, q->store.start + column, sizeof sums);
-        for (int32_t s = 0; s < panel->count[QDOT_ONES]; s++) {
-            const uint8_t *a = q->rows[i] + steps[s].at;
-            const int8_t *w = weights + (int64_t)s * QDOT_BYTES;
-            for (int j = 0; j < COLS; j++, w += QDOT_STEP)
-                sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(a[0] * w[0] + a[1] * w[1] +
-                                                                   a[2] * w[2] + a[3] * w[3]));
-        }
-        store_row(&q->store, sums, i, column, n);
-    }
+    int64_t row = 0;
+    for (; row + ROWS <= q->m; row += ROWS)
+        tile(ROWS, q, panel, steps, row, column, n);
+    for (; row < q->m; row++)
+        tile(1, q, panel, steps, row, column, n);
 }
 
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.sorts = false, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_WIDE, .panel = panel_of};
 }
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables of function pointers behind vec.h, gemm.h, conv.h and qgemm.h, and the list of
+ * The tables of function pointers behind vec.h, gemm.h, conv.h, qdot.h and qconv.h, and the list of
  * instruction sets that fill them. Private to src/kernels and its check. */
 #ifndef SDX_KERNELS_TABLES_H
 #define SDX_KERNELS_TABLES_H
 
 #include "base/cpu.h"
+#include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/nbits.h"
+#include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
+#include "kernels/qconv_depthwise.h"
 #include "kernels/qdot_panel.h"
-#include "kernels/qgemm.h"
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
@@ -45,6 +48,20 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
+/* Up to SDX_NBITS_THIN rows times columns 0..width of packed low-bit weights (nbits.h); panel_step
+ * in lanes of 4 bytes, epilogue and c those of column 0. */
+enum { SDX_NBITS_THIN = 4 };
+struct sdx_nbits_job {
+    const struct sdx_nbits *w;
+    const uint32_t *packed;
+    int64_t panel_step, m, width;
+    const float *a;
+    int64_t row_a;
+    float *c;
+    int64_t row_c;
+    const struct sdx_epilogue *epilogue;
+};
+
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
@@ -52,6 +69,10 @@ struct sdx_gemm_table {
      */
     void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
+    /* columns of one panel of low-bit weights, k0..k1 (k0 a multiple of 32 / bits), to [k][cols] */
+    void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
+                         float *to);
+    void (*nbits_thin)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);
@@ -85,29 +106,6 @@ struct sdx_gemm_table {
                      double *c, int64_t row_c);
 };
 
-/* Integer tiles work on groups of 4 bytes: two 16-bit or four 8-bit values of neighbouring k. A:
- * rows of groups; B: panels [group][cols], panel_step groups apart. */
-struct sdx_qgemm_table {
-    int rows, cols;
-    bool bytes; /* A u8 and B s8, four to a group; else both s16, two to a group */
-    /* C = A * B, m x n */
-    void (*block)(int64_t m, int64_t n, int64_t groups, const int32_t *a, int64_t row_a,
-                  const int32_t *b, int64_t panel_step, int32_t *c, int64_t row_c);
-    /* to[i] = x[i * step] - zero for i < n; returns their sum. x is u8 or s8. */
-    int32_t (*widen)(const void *x, bool is_signed, int64_t step, int64_t n, int32_t zero,
-                     int16_t *to);
-    /* the groups (first[j], second[j]) of one k pair to panels; zeros beyond n */
-    void (*deal)(const int16_t *first, const int16_t *second, int64_t n, int32_t *panels,
-                 int64_t panel_step);
-    /* c[j] -= row * column[j], modulo 2^32 */
-    void (*correct)(int32_t *c, int64_t n, int32_t row, const int32_t *column);
-    /* to = from - zero, to += w * (from - zero), over a rectangle; from is u8 or s8 */
-    void (*widen_rows)(const void *from, bool is_signed, int32_t zero, int16_t *to,
-                       struct sdx_rectangle r);
-    void (*axpy_rows)(int32_t w, const void *from, bool is_signed, int32_t zero, int32_t *to,
-                      struct sdx_rectangle r);
-};
-
 /* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
  * end of rows h0 .. h1 of one channel block of one image. x, residual (NULL, or laid out as y and
  * maybe y) and y are those of the whole plane; w: [kh][kw] vectors. ring: NULL when every column
@@ -131,19 +129,24 @@ struct sdx_winograd_block {
     int64_t room;         /* tiles of a panel of M */
     int64_t plane_v, plane_m;
 };
-/* One register panel of a convolution over blocked channels, for one pass of the sum over K.
- * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
- * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
- * `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
+/* One register panel of a convolution over blocked channels, for pixels that see the same kernel
+ * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
+ * floats). K is walked in runs: first `runs` of `chunks` chunks of LANES values, then `tail_runs`
+ * of `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
  * [K][vectors * LANES]. Vectors of y lie y_step apart. */
+struct sdx_conv_block_run {
+    int64_t x; /* offset from the pixel */
+    int64_t w; /* first row of its weights, which follow each other */
+};
 struct sdx_conv_block_job {
     int64_t pixels;
     const int64_t *from, *to;
     const float *x;
-    const int64_t *run; /* offsets of all runs */
+    const struct sdx_conv_block_run *run;
     int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
-    const float *weights;
-    const float *weights_next; /* used after these: brought to L2 meanwhile, a line a chunk */
+    const float *weights, *weights_tail; /* of row 0, for the two kinds of runs */
+    int64_t ahead; /* from these weights to the next ones, brought to L2 meanwhile; 0: none */
+    int64_t phase; /* which of their lines the first tile brings */
     float *y;
     int64_t y_step;
     const float *bias;     /* the sums begin with it; NULL: they begin at y */
@@ -181,14 +184,25 @@ struct sdx_rnn_table {
     void (*f32_step)(const struct sdx_rnn_step *step);
 };
 
+/* As in pool_block.h. */
+struct sdx_pool_block_table {
+    void (*f32_max)(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
+                    int64_t h1);
+    void (*f32_average)(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
+                        int64_t h0, int64_t h1);
+    void (*f32_mean)(int64_t pixels, const float *x, float *y);
+};
+
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
-    struct sdx_qgemm_table qgemm, qconv; /* qconv: always int16 */
+    struct sdx_channel_block channel;
+    struct sdx_pool_block_table pool;
     struct sdx_rnn_table rnn;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
+    void (*qdw)(const struct sdx_qdw *job);
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -202,19 +216,21 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
     void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
+    void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
+    void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
+    void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
-    void sdx_qgemm_init_##set(struct sdx_qgemm_table *qgemm);                                      \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
-    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-void sdx_qgemm_init_avx512vnni(struct sdx_qgemm_table *qgemm);
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 #endif
 

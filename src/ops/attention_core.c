@@ -57,11 +57,12 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
 {
     const struct sdx_attention *a = &p->a;
     const int64_t head = unit / p->chunks % a->heads, batch = unit / p->chunks / a->heads;
+    const int64_t shared = a->heads_per_key ? head / a->heads_per_key : head;
     struct unit u = {.begin = unit % p->chunks * p->chunk_rows};
     u.end = u.begin + p->chunk_rows < a->queries ? u.begin + p->chunk_rows : a->queries;
     u.q = (const float *)step->in[0]->data + at_head(a->q_at, batch, head);
-    u.k = (const float *)step->in[1]->data + at_head(a->k_at, batch, head);
-    u.v = (const float *)step->in[2]->data + at_head(a->v_at, batch, head);
+    u.k = (const float *)step->in[1]->data + at_head(a->k_at, batch, shared);
+    u.v = (const float *)step->in[2]->data + at_head(a->v_at, batch, shared);
     u.y = (float *)step->out[0]->data + at_head(a->y_at, batch, head);
     if (step->in[3])
         u.choice = (const uint8_t *)step->in[3]->data + at_head(a->choice_at, batch, head);

@@ -16,8 +16,9 @@ struct sdx_attention {
     struct sdx_tensor *factor; /* one number: the scale times it, or divided by it; NULL: 1 */
     int64_t batch, heads, queries, keys, size, value_size;
     int64_t q_at[4], k_at[4], v_at[4], y_at[4], choice_at[4], mask_at[4];
-    int64_t mask_keys; /* keys from here on are not seen; without a mask: keys */
-    int64_t offset;    /* causal: query i sees keys 0 .. i + offset */
+    int64_t heads_per_key; /* so many heads share one of k and v; 0: as k_at says */
+    int64_t mask_keys;     /* keys from here on are not seen; without a mask: keys */
+    int64_t offset;        /* causal: query i sees keys 0 .. i + offset */
     float scale, fill;
     bool choice_is_false; /* the score becomes `fill` where choice is true instead */
     bool factor_divides;

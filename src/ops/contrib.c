@@ -5,6 +5,7 @@
 
 #include "kernels/vec.h"
 #include "ops/contrib_quant.h"
+#include "ops/layout.h"
 #include "ops/qlinear.h"
 #include "ops/shared.h"
 #include "tensor/convert.h"
@@ -343,8 +344,12 @@ static const struct sdx_op ops[] = {
      .cost = sdx_matmul_cost},
     {"MatMulNBits", 1, 0, sdx_nbits_infer, KERNEL(sdx_nbits_prepare), .cost = sdx_nbits_cost,
      .flags = SDX_OP_VIA_F32, .note = "2, 4 and 8 bits, no g_idx"},
-    {"QLinearAdd", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_add_prepare)},
-    {"QLinearMul", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_mul_prepare)},
+    {"QLinearAdd", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_add_prepare),
+     .layout = sdx_layout_elementwise,
+     .flags = SDX_OP_PHYSICAL | SDX_OP_INPLACE(0) | SDX_OP_INPLACE(3)},
+    {"QLinearMul", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_mul_prepare),
+     .layout = sdx_layout_elementwise,
+     .flags = SDX_OP_PHYSICAL | SDX_OP_INPLACE(0) | SDX_OP_INPLACE(3)},
     {"QLinearSigmoid", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_sigmoid_lower)},
     {"QLinearLeakyRelu", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_leaky_relu_lower)},
     {"QLinearSoftmax", 1, 0, sdx_infer_same, LOWER(sdx_qlinear_softmax_lower),
@@ -352,7 +357,8 @@ static const struct sdx_op ops[] = {
     {"QLinearAveragePool", 1, 0, sdx_pool_infer, LOWER(sdx_qlinear_average_pool_lower),
      .note = "channels first"},
     {"QLinearGlobalAveragePool", 1, 0, sdx_global_pool_infer,
-     KERNEL(sdx_qlinear_global_average_pool_prepare), .note = "channels first"},
+     KERNEL(sdx_qlinear_global_average_pool_prepare),
+     .layout = sdx_qlinear_global_average_pool_layout, .note = "channels first"},
     {"QLinearConcat", 1, 0, sdx_qlinear_concat_infer, LOWER(sdx_qlinear_concat_lower)},
 };
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ConvInteger and QLinearConv of one to three spatial axes. */
-#include "kernels/qgemm.h"
+ * ConvInteger and QLinearConv of one to three spatial axes, on channels-last bytes. For the pass
+ * qdq QLinearConv gives floats where the scale of the output is left out, bounds its bytes by
+ * "clamp" and looks them up in a table (input 9). */
+#include "kernels/qconv.h"
 #include "ops/conv_common.h"
+#include "ops/layout.h"
 #include "ops/product.h"
 #include "ops/requant.h"
 #include "ops/shared.h"
 #include "tensor/convert.h"
+
+#define NAME(node) SDX_STR_ARG((node)->op_type)
 
 static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
 {
@@ -22,54 +27,109 @@ static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
     sdx_conv_cost_of(ix, 3, cost);
 }
 
+static void layout_conv(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    if (sdx_layout_serves(SDX_LAYOUT_LAST, x->dtype, x->rank)) want->in[0] = SDX_LAYOUT_LAST;
+    const bool bytes = y->dtype == SDX_U8 || y->dtype == SDX_I8;
+    if (bytes && sdx_layout_serves(SDX_LAYOUT_LAST, y->dtype, y->rank))
+        want->out[0] = SDX_LAYOUT_LAST;
+}
+
+/* ---- what a run needs beside the operands ---- */
+
+/* Inputs of the step that makes the facts; `factor` follows the order of struct sdx_qsource. */
+enum { ZERO_X, SCALE_X, ZERO_W, SCALE_W, ZERO_Y, SCALE_Y, BIAS, PACKED, FACT_INPUTS };
+
+/* In a block of memory: this, then arrays of `width` values. */
+struct facts {
+    int32_t zero_x, zero_y;
+    int32_t has_zero_w; /* some are not 0 (less 128 for unsigned weights) */
+    int32_t unused[13]; /* to 64 bytes */
+};
+
 struct conv_q {
     struct sdx_qconv q;
-    const void *packed, *facts; /* NULL: inputs 1 and 2 of the step */
-    int dtype_y;                /* i32: the sums; f32: scaled; u8, i8: requantised */
+    const void *packed, *facts, *steps; /* NULL: inputs of the step */
     struct sdx_qclamp clamp;
-    int64_t pixels;
+    int dtype_y; /* i32: the sums; f32: scaled; u8, i8: requantised */
+    int64_t width;
 };
 
-struct store_q {
-    const struct conv_q *p;
-    struct sdx_qfacts facts;
-    const int32_t *bias;
-    void *y;
-};
-
-static void store_sums(void *arg_, int64_t n, int64_t channel, int64_t pixel, int64_t count,
-                       const int32_t *sums)
+static const int32_t *array_of(const struct conv_q *p, const struct facts *facts, int n)
 {
-    const struct store_q *arg = arg_;
-    int64_t at = (n * arg->p->q.shape.oc + channel) * arg->p->pixels + pixel;
-    const int32_t bias = arg->bias ? arg->bias[channel] : 0;
-    if (arg->p->dtype_y == SDX_I32) {
-        memcpy((int32_t *)arg->y + at, sums, (size_t)count * sizeof *sums);
-    } else if (arg->p->dtype_y == SDX_F32) {
-        for (int64_t i = 0; i < count; i++)
-            ((float *)arg->y)[at + i] =
-                (float)(int32_t)((uint32_t)sums[i] + (uint32_t)bias) * arg->facts.factor[channel];
-    } else {
-        sdx_requantize(sums, count, bias, arg->facts.factor[channel], arg->facts.zero_y,
-                       arg->p->clamp, (uint8_t *)arg->y + at);
+    return (const int32_t *)(facts + 1) + n * p->width;
+}
+
+static int32_t zero_at(const struct sdx_tensor *t, int64_t i)
+{
+    return t ? (int32_t)sdx_load_i64(t->dtype, t->data, t->count == 1 ? 0 : i) : 0;
+}
+
+static float scale_at(const struct sdx_tensor *t, int64_t i)
+{
+    return t ? (float)sdx_load_f64(t->dtype, t->data, t->count == 1 ? 0 : i) : 1.0f;
+}
+
+static size_t facts_size(const struct conv_q *p)
+{
+    return sizeof(struct facts) + (size_t)(3 * p->width) * sizeof(int32_t);
+}
+
+static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, const void *packed,
+                       void *block)
+{
+    struct facts *f = block;
+    int32_t *start = (int32_t *)(f + 1), *zero_w = start + p->width;
+    float *factor = (float *)(zero_w + p->width);
+    memset(block, 0, facts_size(p));
+    f->zero_x = zero_at(in[ZERO_X], 0);
+    f->zero_y = zero_at(in[ZERO_Y], 0);
+    for (int64_t c = 0; c < p->q.shape.oc; c++) {
+        const int64_t at = sdx_qconv_place_of(&p->q, c);
+        zero_w[at] = zero_at(in[ZERO_W], c) - (p->q.w_signed ? 0 : 128);
+        f->has_zero_w = f->has_zero_w || zero_w[at];
+        factor[at] = scale_at(in[SCALE_X], 0) * scale_at(in[SCALE_W], c) / scale_at(in[SCALE_Y], 0);
     }
+    sdx_qconv_start(&p->q, packed, f->zero_x, in[BIAS] ? in[BIAS]->data : NULL, start);
+}
+
+static enum sdx_status run_facts(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct conv_q *p = step->params;
+    fill_facts(p, step->in, p->packed ? p->packed : step->in[PACKED]->data, step->out[0]->data);
+    return SDX_OK;
 }
 
 static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct conv_q *p = step->params;
-    struct store_q arg = {.p = p, .y = step->out[0]->data};
+    const struct facts *f = p->facts ? p->facts : step->in[2]->data;
+    const int32_t shift = p->dtype_y == SDX_I8 ? 128 : 0;
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    arg.facts = sdx_qfacts_view(p->facts ? p->facts : step->in[2]->data, 1, p->q.shape.oc);
-    if (step->in[3]) arg.bias = step->in[3]->data;
-    struct sdx_qconv q = p->q;
-    q.zero_x = arg.facts.zero_a[0];
-    sdx_qconv_part(&q, step->in[0]->data, p->packed ? p->packed : step->in[1]->data, part,
-                   x->scratch, store_sums, &arg);
+    const struct sdx_qdot_store store = {
+        .to = p->dtype_y == SDX_I32   ? SDX_QDOT_SUMS
+              : p->dtype_y == SDX_F32 ? SDX_QDOT_FLOATS
+                                      : SDX_QDOT_BYTES,
+        .y = step->out[0]->data,
+        .start = array_of(p, f, 0),
+        .zero_w = f->has_zero_w ? array_of(p, f, 1) : NULL,
+        .factor = (const float *)array_of(p, f, 2),
+        .zero = f->zero_y + shift,
+        .lo = p->clamp.lo + shift,
+        .hi = p->clamp.hi + shift,
+        .flip = (uint8_t)shift,
+        .table = step->in[4] ? step->in[4]->data : NULL,
+    };
+    sdx_qconv_part(&p->q, step->in[0]->data, f->zero_x, p->packed ? p->packed : step->in[1]->data,
+                   p->steps ? p->steps : step->in[3]->data, &store, part, x->scratch);
     return SDX_OK;
 }
 
-/* The zero points of the weights are taken away when these are packed. */
+/* ---- weights ---- */
+
 struct pack_q {
     const struct sdx_qconv *q;
     const void *weights;
@@ -83,70 +143,140 @@ static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_
     return SDX_OK;
 }
 
+/* Weights that are computed: packed for this run. */
 static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     (void)part;
     const struct conv_q *p = step->params;
     struct sdx_qconv q = p->q;
-    q.zero_w = sdx_qfacts_view(p->facts ? p->facts : step->in[1]->data, 1, q.shape.oc).zero_b;
+    int32_t *zeros = x->scratch;
+    for (int64_t c = 0; c < q.shape.oc; c++)
+        zeros[c] = zero_at(step->in[1], c);
+    q.zero_w = zeros;
     sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
+    sdx_qconv_steps(&q, step->out[0]->data, step->out[1]->data);
     return SDX_OK;
 }
 
 /* Weights and their zero points are constant: packed once. */
 static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
-                                       size_t size, struct conv_q *p)
+                                       struct conv_q *p)
 {
-    int64_t oc = p->q.shape.oc;
-    int32_t *zeros = sdx_prepare_alloc(px, (size_t)(oc ? oc : 1) * sizeof *zeros);
-    if (!zeros) return SDX_FAIL_MEMORY(px->cx);
-    for (int64_t i = 0; zero && i < oc; i++)
-        zeros[i] = (int32_t)sdx_load_i64(zero->dtype, zero->data, zero->count == 1 ? 0 : i);
-    struct sdx_qconv q = p->q;
-    q.zero_w = zeros;
-    struct pack_q arg = {&q, px->in[w]->data};
-    const struct sdx_conv_shape *shape = &q.shape;
-    int64_t form[] = {shape->groups, shape->kernel[0] * shape->kernel[1] * shape->kernel[2],
-                      q.x_signed, q.w_signed,
-                      (int64_t)sdx_hash_bytes(zeros, (size_t)oc * sizeof *zeros, 3)};
-    p->packed =
-        sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, 5), size, pack_conv_q, &arg);
-    return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_conv_shape *s = &p->q.shape;
+    int32_t *zeros = sdx_prepare_alloc(px, (size_t)(s->oc ? s->oc : 1) * sizeof *zeros);
+    void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
+    if (!zeros || !steps) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t c = 0; c < s->oc; c++)
+        zeros[c] = zero_at(zero, c);
+    p->q.zero_w = zeros;
+    struct pack_q arg = {&p->q, px->in[w]->data};
+    const int64_t form[] = {s->groups,
+                            s->kernel[0],
+                            s->kernel[1],
+                            s->kernel[2],
+                            s->dilation[2] == 1,
+                            p->q.w_signed,
+                            (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
+    p->packed = sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, SDX_COUNT_OF(form)),
+                                 sdx_qconv_packed_size(&p->q), pack_conv_q, &arg);
+    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    sdx_qconv_steps(&p->q, p->packed, steps);
+    p->steps = steps;
+    return SDX_OK;
+}
+
+static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
+{
+    const int64_t dims[] = {(int64_t)size};
+    return sdx_prepare_temp(px, SDX_U8, 1, dims);
+}
+
+static enum sdx_status check_counts(struct sdx_prepare *px, struct sdx_tensor *const *in,
+                                    int64_t oc)
+{
+    static const char *const names[] = {"zero point of the input",   "scale of the input",
+                                        "zero point of the weights", "scale of the weights",
+                                        "zero point of the output",  "scale of the output"};
+    for (int i = ZERO_X; i <= SCALE_Y; i++) {
+        const bool by_channel = i == ZERO_W || i == SCALE_W;
+        if (!in[i] || in[i]->count == 1 || (by_channel && in[i]->count == oc)) continue;
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s has %lld values, expected %s%lld",
+                        NAME(px->node), names[i], (long long)in[i]->count,
+                        by_channel ? "1 or " : "", by_channel ? (long long)oc : 1LL);
+    }
+    return SDX_OK;
+}
+
+/* ---- preparation ---- */
+
+/* t where it is channels last in memory already, otherwise a temporary that is. */
+static struct sdx_tensor *last_of(struct sdx_prepare *px, struct sdx_tensor *t)
+{
+    if (t->layout == SDX_LAYOUT_LAST || sdx_layout_is_same(SDX_LAYOUT_LAST, t->rank, t->dims))
+        return t;
+    struct sdx_tensor *last = sdx_prepare_temp(px, t->dtype, t->rank, t->dims);
+    if (last) last->layout = SDX_LAYOUT_LAST;
+    return last;
+}
+
+/* Facts and packed weights, made now or by steps. temps: packed, facts, steps; NULL: made. */
+static enum sdx_status prepare_facts(struct sdx_prepare *px, int w, struct conv_q *p,
+                                     struct sdx_tensor **in, struct sdx_tensor *temps[3])
+{
+    const struct sdx_tensor *zero = in[ZERO_W];
+    bool is_constant = px->in[w]->is_constant && (!zero || zero->is_constant);
+    if (is_constant) {
+        SDX_TRY(pack_constant_q(px, w, zero, p));
+    } else {
+        p->q.quickly = true;
+        struct sdx_tensor *from[] = {px->in[w], in[ZERO_W]};
+        struct sdx_tensor *to[] = {byte_temp(px, sdx_qconv_packed_size(&p->q)),
+                                   byte_temp(px, sdx_qconv_steps_size(&p->q))};
+        if (!to[0] || !to[1]) return SDX_FAIL_MEMORY(px->cx);
+        temps[0] = in[PACKED] = to[0];
+        temps[2] = to[1];
+        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1,
+                                    (size_t)p->q.shape.oc * sizeof(int32_t), 2, from, 2, to));
+    }
+    for (int i = 0; i < PACKED; i++)
+        is_constant = is_constant && (!in[i] || in[i]->is_constant);
+    if (is_constant) {
+        void *block = sdx_prepare_alloc(px, facts_size(p));
+        if (!block) return SDX_FAIL_MEMORY(px->cx);
+        fill_facts(p, in, p->packed, block);
+        p->facts = block;
+        return SDX_OK;
+    }
+    temps[1] = byte_temp(px, facts_size(p));
+    if (!temps[1]) return SDX_FAIL_MEMORY(px->cx);
+    return sdx_prepare_step_on(px, "conv_q_facts", run_facts, p, 1, 0, FACT_INPUTS, in, 1,
+                               &temps[1]);
 }
 
 /* Both integer convolutions: w is the node's input with the weights. */
-static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_qsource *source,
-                                      struct sdx_tensor *bias)
+static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_tensor **in,
+                                      struct sdx_tensor *table)
 {
     struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
-    struct sdx_tensor *packed = NULL, *facts = NULL;
+    struct sdx_tensor *temps[3] = {NULL, NULL, NULL}, *y = px->out[0];
     if (!p) return SDX_FAIL_MEMORY(px->cx);
-    if (px->out[0]->count == 0) return SDX_OK;
-    struct sdx_conv_shape *s = &p->q.shape;
-    SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[w], px->out[0], s));
+    if (y->count == 0) return SDX_OK;
+    SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[w], y, &p->q.shape));
+    SDX_TRY(check_counts(px, in, p->q.shape.oc));
+    SDX_TRY(sdx_qclamp_read(px, &p->clamp));
     p->q.x_signed = px->in[0]->dtype == SDX_I8;
     p->q.w_signed = px->in[w]->dtype == SDX_I8;
-    p->dtype_y = px->out[0]->dtype;
-    SDX_TRY(sdx_qclamp_read(px, &p->clamp));
-    p->pixels = s->out[0] * s->out[1] * s->out[2];
-    source->rows = 1;
-    source->columns = s->oc;
-    SDX_TRY(sdx_qfacts_prepare(px, source, &p->facts, &facts));
-    size_t size = sdx_qconv_packed_size(&p->q);
-    const struct sdx_tensor *zero = source->zero_b;
-    if (px->in[w]->is_constant && (!zero || zero->is_constant)) {
-        SDX_TRY(pack_constant_q(px, w, zero, size, p));
-    } else {
-        struct sdx_tensor *from[] = {px->in[w], facts};
-        const int64_t bytes = (int64_t)size;
-        packed = sdx_prepare_temp(px, SDX_U8, 1, &bytes);
-        if (!packed) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(sdx_prepare_step_on(px, "conv_q_pack", run_pack_q, p, 1, 0, 2, from, 1, &packed));
-    }
-    struct sdx_tensor *in[] = {px->in[0], packed, facts, bias};
-    return sdx_prepare_step_on(px, "conv_q", run_conv_q, p, sdx_qconv_parts(&p->q),
-                               sdx_qconv_scratch(&p->q), 4, in, 1, px->out);
+    p->dtype_y = y->dtype;
+    p->width = sdx_qconv_width(&p->q);
+    SDX_TRY(prepare_facts(px, w, p, in, temps));
+    struct sdx_tensor *x = last_of(px, px->in[0]), *to = last_of(px, y);
+    if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
+    if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
+    struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], table};
+    SDX_TRY(sdx_prepare_step_on(px, sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise" : "conv_q",
+                                run_conv_q, p, sdx_qconv_parts(&p->q), sdx_qconv_scratch(&p->q), 5,
+                                operands, 1, &to));
+    return to != y ? sdx_layout_reorder(px, to, y) : SDX_OK;
 }
 
 static struct sdx_tensor *input(struct sdx_prepare *px, int i)
@@ -156,26 +286,24 @@ static struct sdx_tensor *input(struct sdx_prepare *px, int i)
 
 static enum sdx_status prepare_conv_integer(struct sdx_prepare *px)
 {
-    struct sdx_qsource source = {.zero_a = input(px, 2), .zero_b = input(px, 3)};
-    return prepare_conv_q(px, 1, &source, NULL);
+    struct sdx_tensor *in[FACT_INPUTS] = {[ZERO_X] = input(px, 2), [ZERO_W] = input(px, 3)};
+    return prepare_conv_q(px, 1, in, NULL);
 }
 
 static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
 {
-    struct sdx_qsource source = {.scale_a = input(px, 1),
-                                 .zero_a = input(px, 2),
-                                 .scale_b = input(px, 4),
-                                 .zero_b = input(px, 5),
-                                 .scale_y = input(px, 6),
-                                 .zero_y = input(px, 7)};
-    return prepare_conv_q(px, 3, &source, input(px, 8));
+    struct sdx_tensor *in[FACT_INPUTS] = {
+        [ZERO_X] = input(px, 2),  [SCALE_X] = input(px, 1), [ZERO_W] = input(px, 5),
+        [SCALE_W] = input(px, 4), [ZERO_Y] = input(px, 7),  [SCALE_Y] = input(px, 6),
+        [BIAS] = input(px, 8)};
+    return prepare_conv_q(px, 3, in, input(px, 9));
 }
 
 static const struct sdx_op ops[] = {
     {"ConvInteger", 10, 0, infer_conv_integer, KERNEL(prepare_conv_integer), .cost = sdx_conv_cost,
-     .note = "1 to 3 spatial axes"},
+     .layout = layout_conv, .note = "1 to 3 spatial axes"},
     {"QLinearConv", 10, 0, infer_qlinear_conv, KERNEL(prepare_qlinear_conv),
-     .cost = cost_qlinear_conv, .note = "1 to 3 spatial axes"},
+     .cost = cost_qlinear_conv, .layout = layout_conv, .note = "1 to 3 spatial axes"},
 };
 
 const struct sdx_op_family sdx_ops_conv_quant = FAMILY("", ops);

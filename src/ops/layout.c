@@ -3,6 +3,8 @@
 #include "ops/layout.h"
 
 #include "kernels/conv_block.h"
+#include "kernels/qbytes.h"
+#include "kernels/vec.h"
 #include "ops/step_host.h"
 
 enum { REORDER_GRAIN = 32768 }; /* elements a part */
@@ -91,9 +93,11 @@ int sdx_layout_axis(int layout, int64_t axis, int rank)
 /* ---- reordering ---- */
 
 struct sides {
-    bool to_blocked;
+    bool to_blocked, to_last, from_last;
     int64_t channels, pixels;
-    int64_t rows; /* blocks of channels of all images */
+    int64_t rows;  /* blocks of channels of all images; channels last: of pixels */
+    int64_t block; /* pixels of such a row */
+    size_t size;   /* of an element */
 };
 static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_tensor *to)
 {
@@ -103,13 +107,47 @@ static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_ten
     for (int d = 2; d < from->rank; d++)
         s.pixels *= from->dims[d];
     s.rows = from->dims[0] * ((s.channels + lanes - 1) / lanes);
+    s.to_last = to->layout == SDX_LAYOUT_LAST;
+    s.from_last = from->layout == SDX_LAYOUT_LAST;
+    s.size = from->count ? from->bytes / (size_t)from->count : 1;
+    if (!s.to_last && !s.from_last) return s;
+    s.block = REORDER_GRAIN / 2 / (s.channels > 0 ? s.channels : 1) / 16 * 16;
+    if (s.block < 16) s.block = 16;
+    s.rows = from->dims[0] * ((s.pixels + s.block - 1) / s.block);
     return s;
 }
 
-static void reorder_rows(const struct sides *s, int64_t begin, int64_t end, const float *from,
-                         float *to)
+/* Blocks of pixels between [channels][pixels] and [pixels][channels]; elements of 1 or 4 bytes. */
+static void reorder_last(const struct sides *s, int64_t begin, int64_t end, const void *from,
+                         void *to)
 {
-    if (s->to_blocked)
+    const int64_t blocks = (s->pixels + s->block - 1) / s->block;
+    for (int64_t r = begin; r < end; r++) {
+        const int64_t p0 = r % blocks * s->block, image = r / blocks * s->channels * s->pixels;
+        const size_t n = (size_t)(s->pixels - p0 < s->block ? s->pixels - p0 : s->block);
+        const size_t channels = (size_t)s->channels, pixels = (size_t)s->pixels;
+        const int64_t plain = image + p0, last = image + p0 * s->channels;
+        if (s->size == 1 && s->to_last)
+            sdx_qbytes()->transpose((const uint8_t *)from + plain, pixels, (uint8_t *)to + last,
+                                    channels, channels, n);
+        else if (s->size == 1)
+            sdx_qbytes()->transpose((const uint8_t *)from + last, channels, (uint8_t *)to + plain,
+                                    pixels, n, channels);
+        else if (s->to_last)
+            sdx_vec()->b32_transpose((const uint32_t *)from + plain, pixels, (uint32_t *)to + last,
+                                     channels, channels, n);
+        else
+            sdx_vec()->b32_transpose((const uint32_t *)from + last, channels,
+                                     (uint32_t *)to + plain, pixels, n, channels);
+    }
+}
+
+static void reorder_rows(const struct sides *s, int64_t begin, int64_t end, const void *from,
+                         void *to)
+{
+    if (s->to_last || s->from_last)
+        reorder_last(s, begin, end, from, to);
+    else if (s->to_blocked)
         sdx_block_from_plain(from, to, s->channels, s->pixels, begin, end, 0, s->pixels);
     else
         sdx_block_to_plain(from, to, s->channels, s->pixels, begin, end, 0, s->pixels);

@@ -430,6 +430,10 @@ static enum sdx_status slice_strides(struct sdx_prepare *px, int64_t *src, int64
         *at = list[STARTS][0] / sdx_block_lanes() * src[1];
         return SDX_OK;
     }
+    if (px->layout == SDX_LAYOUT_LAST) {
+        *at = list[STARTS][0];
+        return SDX_OK;
+    }
     for (int64_t i = 0; i < count; i++) {
         int64_t axis = list[AXES] ? list[AXES][i] : i, start = list[STARTS][i];
         int64_t step = list[STEPS] ? list[STEPS][i] : 1;
@@ -446,14 +450,15 @@ static void slice_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     const int64_t *list[LISTS], lanes = sdx_block_lanes();
     int64_t count = 0;
-    if (in->layout != SDX_LAYOUT_BLOCKED || slice_lists(px, list, &count) != SDX_OK || count != 1)
+    if (in->layout == SDX_LAYOUT_PLAIN || slice_lists(px, list, &count) != SDX_OK || count != 1)
         return;
     const int64_t axis = list[AXES] ? list[AXES][0] : 0, start = list[STARTS][0];
-    const bool is_even = out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1];
+    const bool is_even =
+        start % lanes == 0 && (out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1]);
     if ((axis != 1 && axis + in->rank != 1) || (list[STEPS] && list[STEPS][0] != 1) || start < 0 ||
-        start % lanes != 0 || !is_even || out->count == 0)
+        (in->layout == SDX_LAYOUT_BLOCKED && !is_even) || out->count == 0)
         return;
-    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+    want->in[0] = want->out[0] = in->layout;
 }
 
 static bool place_slice(struct sdx_prepare *px, int64_t *at)

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
+#include "ops/pool_last.h"
 #include "ops/shared.h"
 #include "ops/window.h"
 #include "tensor/convert.h"
@@ -380,6 +381,7 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
 
 static enum sdx_status prepare_max_pool(struct sdx_prepare *px)
 {
+    if (px->in[0]->layout == SDX_LAYOUT_LAST) return sdx_max_pool_last_prepare(px);
     return prepare_pool(px, KIND_MAX);
 }
 
@@ -565,7 +567,7 @@ static enum sdx_status prepare_unpool(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"MaxPool", 1, 0, sdx_pool_infer, KERNEL(prepare_max_pool), .cost = cost_pool,
-     .flags = SDX_OP_VIA_F32},
+     .layout = sdx_max_pool_layout, .flags = SDX_OP_VIA_F32},
     {"AveragePool", 1, 0, sdx_pool_infer, KERNEL(prepare_average_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
     {"LpPool", 1, 0, sdx_pool_infer, KERNEL(prepare_lp_pool), .cost = cost_pool,

@@ -6,6 +6,7 @@
 #include "ops/qlinear.h"
 
 #include "kernels/qbytes.h"
+#include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/requant.h"
 #include "tensor/convert.h"
@@ -39,6 +40,12 @@ static bool is_byte(const struct sdx_tensor *t)
     return t->dtype == SDX_U8 || t->dtype == SDX_I8;
 }
 
+/* Whatever layout the bytes have. */
+static void layout_table(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    want->in[0] = want->out[0] = px->in[0]->layout;
+}
+
 static enum sdx_status prepare_table(struct sdx_prepare *px)
 {
     if (!is_byte(px->in[0]) || !is_byte(px->in[1]) || px->in[1]->count != 256)
@@ -49,7 +56,8 @@ static enum sdx_status prepare_table(struct sdx_prepare *px)
 }
 
 static const struct sdx_op ops[] = {
-    {"ByteTable", 1, 0, infer_table, KERNEL(prepare_table), .flags = SDX_OP_INPLACE(0)},
+    {"ByteTable", 1, 0, infer_table, KERNEL(prepare_table), .layout = layout_table,
+     .flags = SDX_OP_INPLACE(0)},
 };
 
 const struct sdx_op_family sdx_ops_qlinear = FAMILY("ai.sardonyx", ops);
@@ -166,7 +174,9 @@ enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix)
 /* ---- QLinearGlobalAveragePool ---- */
 
 struct pool {
-    int64_t planes, pixels;
+    int64_t planes, pixels; /* planes: channels of all images */
+    int64_t channels;
+    bool is_last;
 };
 
 static void pool_facts(const struct sdx_step *step, int64_t pixels, float *factor, int32_t *zero_x,
@@ -178,24 +188,52 @@ static void pool_facts(const struct sdx_step *step, int64_t pixels, float *facto
     *zero_y = zero_of(in[4]);
 }
 
+enum { CHANNELS = 256 }; /* summed at a time where they lie last */
+
+/* Sums of channels c0 .. c0 + n of an image, of bytes with the top bit flipped by `flip`. */
+static void sum_channels(const struct pool *p, const uint8_t *x, int64_t plane, int64_t n,
+                         uint8_t flip, uint32_t *sums)
+{
+    if (!p->is_last) {
+        for (int64_t c = 0; c < n; c++)
+            sums[c] = sdx_qbytes()->sum(x + (plane + c) * p->pixels, flip, (size_t)p->pixels);
+        return;
+    }
+    const uint8_t *from = x + plane / p->channels * p->channels * p->pixels + plane % p->channels;
+    memset(sums, 0, (size_t)n * sizeof *sums);
+    for (int64_t i = 0; i < p->pixels; i++)
+        sdx_qbytes()->add_up(from + i * p->channels, flip, sums, (size_t)n);
+}
+
 static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     const struct pool *p = step->params;
     float factor;
     int32_t zero_x, zero_y;
+    uint32_t sums[CHANNELS];
+    (void)x;
     pool_facts(step, p->pixels, &factor, &zero_x, &zero_y);
     const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
+    const struct sdx_qclamp range = {-shift, 255 - shift};
     int64_t begin = sdx_part_begin(p->planes, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t sum = sdx_qbytes()->sum((const uint8_t *)step->in[0]->data + i * p->pixels,
-                                         (uint8_t)shift, (size_t)p->pixels);
-        int32_t centred = (int32_t)(sum - (uint32_t)p->pixels * (uint32_t)(zero_x + shift));
-        sdx_requantize(&centred, 1, 0, factor, zero_y, (struct sdx_qclamp){-shift, 255 - shift},
-                       (uint8_t *)step->out[0]->data + i);
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = p->channels - at % p->channels < CHANNELS ? p->channels - at % p->channels : CHANNELS;
+        if (n > end - at) n = end - at;
+        sum_channels(p, step->in[0]->data, at, n, (uint8_t)shift, sums);
+        for (int64_t c = 0; c < n; c++) {
+            int32_t sum = (int32_t)(sums[c] - (uint32_t)p->pixels * (uint32_t)(zero_x + shift));
+            sdx_requantize(&sum, 1, 0, factor, zero_y, range,
+                           (uint8_t *)step->out[0]->data + at + c);
+        }
     }
     return SDX_OK;
+}
+
+/* One pixel comes out: plain and channels last are the same there. */
+void sdx_qlinear_global_average_pool_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    if (px->in[0]->layout == SDX_LAYOUT_LAST) want->in[0] = SDX_LAYOUT_LAST;
 }
 
 enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
@@ -212,6 +250,8 @@ enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
     p->planes = px->out[0]->count;
     if (p->planes == 0) return SDX_OK;
     p->pixels = px->in[0]->count / p->planes;
+    p->channels = px->in[0]->dims[1];
+    p->is_last = px->in[0]->layout == SDX_LAYOUT_LAST;
     if (p->pixels < 1 || p->pixels > 1 << 24)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %lld elements in a channel",
                         NAME(px->node), (long long)p->pixels);

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Batches of integer matrix products. A block of rows is summed into scratch and rounded or scaled
- * from there, so that sums never go to memory. */
+ * Batches of integer matrix products on kernels/qdot.h: rows of A where they lie, columns rounded
+ * or scaled as they are stored. Zero points or scales for each row: the sums of a block of rows are
+ * finished from scratch. */
 #include "ops/qproduct.h"
 
 #include <math.h>
 
-#include "kernels/qgemm.h"
+#include "kernels/qbytes.h"
+#include "kernels/qdot.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
 
-enum { SUMS = 1 << 14, ROWS_MAX = 64, DIRECT_ROWS = 256 }; /* of a block in scratch */
+/* Of a block: bytes of A, rows, sums that are held. */
+enum { A_BYTES = 192 * 1024, ROWS_LEAST = 48, ROWS_MAX = 768, SUMS = 1 << 16 };
 
 struct params {
     struct sdx_qproduct p;
     struct sdx_split split;
     struct sdx_qclamp clamp;
-    const char *packed;
+    const char *packed; /* NULL: input 1 of the step is packed by each part */
     size_t packed_size;
     const void *facts; /* NULL: input 2 of the step */
+    bool copies;       /* rows of A are made unsigned, or gathered */
     int64_t rows;      /* of a block */
-    size_t gemm_scratch;
+    int64_t width;     /* whole panels */
+    int64_t pitch;     /* of copied rows */
 };
 
 static int64_t place(const int64_t *at, int64_t i)
@@ -27,34 +32,179 @@ static int64_t place(const int64_t *at, int64_t i)
     return at ? at[i] : 0;
 }
 
-/* Rows m0.. of product i, columns n0..: from sums to what is wanted. */
-static void finish(const struct params *s, const struct sdx_step *step,
-                   const struct sdx_qfacts *facts, int64_t i, int64_t row, int64_t n0, int64_t n,
-                   int32_t *sums)
+static size_t round_64(size_t size)
+{
+    return (size + 63) / 64 * 64;
+}
+
+/* What a part has for itself: arrays of columns, then of rows. */
+struct own {
+    char *packed;
+    int32_t *start, *zero_w, *column_sums;
+    float *factor, *bias;
+    int32_t *sums; /* block of sums; products with facts of their own for each row */
+    const uint8_t **rows;
+    int32_t *row_sums;
+    uint8_t *copy;
+};
+/* at NULL: only the size. */
+static size_t own_in(const struct params *s, char *at, struct own *o)
+{
+    const size_t column = round_64((size_t)s->width * sizeof(int32_t));
+    const size_t rows = (size_t)s->rows;
+    const size_t sizes[] = {s->packed ? 0 : round_64(s->packed_size),
+                            column,
+                            column,
+                            column,
+                            column,
+                            column,
+                            s->p.facts.rows > 1 ? rows * column : 0,
+                            round_64(rows * sizeof *o->rows),
+                            round_64(rows * sizeof *o->row_sums),
+                            s->copies ? rows * (size_t)s->pitch : 0};
+    char *places[SDX_COUNT_OF(sizes)] = {NULL};
+    size_t total = 0;
+    for (int i = 0; i < SDX_COUNT_OF(sizes); i++) {
+        if (at) places[i] = at + total;
+        total += sizes[i];
+    }
+    *o = (struct own){.packed = places[0],
+                      .start = (int32_t *)places[1],
+                      .zero_w = (int32_t *)places[2],
+                      .column_sums = (int32_t *)places[3],
+                      .factor = (float *)places[4],
+                      .bias = (float *)places[5],
+                      .sums = (int32_t *)places[6],
+                      .rows = (const uint8_t **)places[7],
+                      .row_sums = (int32_t *)places[8],
+                      .copy = (uint8_t *)places[9]};
+    return total;
+}
+
+static struct sdx_qdot_shape shape_of(int64_t n, int64_t k)
+{
+    return (struct sdx_qdot_shape){.n = n, .runs = 1, .run = k};
+}
+static struct sdx_qdot_weights weights_of(const struct sdx_qproduct *p, const void *b, bool quickly)
+{
+    return (struct sdx_qdot_weights){.w = b,
+                                     .is_signed = p->b->dtype == SDX_I8,
+                                     .quickly = quickly,
+                                     .inner = p->k > 0 ? p->k : 1,
+                                     .step_inner = p->row_b,
+                                     .step_n = p->col_b};
+}
+
+/* Arrays of columns n0 .. n1, of which the first stands at n0 - base. */
+static void fill_columns(const struct params *s, const struct sdx_step *step,
+                         const struct sdx_qfacts *facts, const struct sdx_qdot *q, int64_t base,
+                         int64_t n0, int64_t n1, struct own *o, struct sdx_qdot_store *store)
 {
     const struct sdx_qproduct *p = &s->p;
-    int64_t at = (i * p->m + row) * p->n + n0;
-    float scale_a = facts->scale_a[p->facts.rows > 1 ? row : 0];
-    if (p->to == SDX_QPRODUCT_FLOAT) {
-        const float *bias = step->in[3] ? (const float *)step->in[3]->data + n0 : NULL;
-        float *y = (float *)step->out[0]->data + at;
-        scale_a *= (float)p->alpha;
-        for (int64_t j = 0; j < n; j++)
-            y[j] = (float)sums[j] * (scale_a * facts->scale_b[n0 + j]) + (bias ? bias[j] : 0);
-        return;
+    const bool by_row = p->facts.rows > 1;
+    const int32_t shift_a = p->a->dtype == SDX_I8 ? 128 : 0;
+    const int32_t shift_b = p->b->dtype == SDX_I8 ? 0 : 128;
+    const bool adds = p->to == SDX_QPRODUCT_REQUANT && step->in[3] && !by_row;
+    const int32_t *bias = adds ? (const int32_t *)step->in[3]->data + base : NULL;
+    const float *floats = p->to == SDX_QPRODUCT_FLOAT && step->in[3] && !by_row
+                              ? (const float *)step->in[3]->data
+                              : NULL;
+    const float scale_a = facts->scale_a[0] * (float)p->alpha;
+    bool any = false;
+    sdx_qdot_start(&q->shape, q->packed, by_row ? 0 : facts->zero_a[0] + shift_a, bias, o->start);
+    if (by_row) sdx_qdot_start(&q->shape, q->packed, -1, NULL, o->column_sums);
+    for (int64_t j = n0; j < (n1 + 15) / 16 * 16; j++) {
+        const int64_t at = j - base;
+        const bool inside = j < p->n;
+        o->zero_w[at] = inside ? facts->zero_b[j] - shift_b : 0;
+        any = any || o->zero_w[at];
+        o->factor[at] = !inside                       ? 0
+                        : p->to == SDX_QPRODUCT_FLOAT ? scale_a * facts->scale_b[j]
+                        : p->alpha == 1               ? facts->factor[j]
+                                        : scale_a * facts->scale_b[j] / facts->scale_y;
+        if (floats) o->bias[at] = inside ? floats[j] : 0;
     }
-    const int32_t *bias = step->in[3] ? (const int32_t *)step->in[3]->data + n0 : NULL;
-    for (int64_t j = 0; bias && j < n; j++)
-        sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)bias[j]);
-    uint8_t *y = (uint8_t *)step->out[0]->data + at;
-    if (p->facts.rows == 1 && p->alpha == 1) {
-        sdx_requantize_each(sums, n, facts->factor + n0, facts->zero_y, s->clamp, y);
-        return;
+    *store = (struct sdx_qdot_store){.start = o->start,
+                                     .zero_w = any ? o->zero_w : NULL,
+                                     .row_sums = o->row_sums,
+                                     .factor = o->factor,
+                                     .bias = floats ? o->bias : NULL};
+}
+
+/* Pointers to `count` rows of A as unsigned bytes. */
+static void take_rows(const struct params *s, const uint8_t *a, int64_t count, struct own *o)
+{
+    const struct sdx_qproduct *p = &s->p;
+    const uint8_t flip = p->a->dtype == SDX_I8 ? 0x80 : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *from = a + i * p->row_a;
+        o->rows[i] = from;
+        if (!s->copies) continue;
+        uint8_t *to = o->copy + i * s->pitch;
+        if (p->col_a == 1)
+            for (int64_t k = 0; k < p->k; k++)
+                to[k] = from[k] ^ flip;
+        else
+            for (int64_t k = 0; k < p->k; k++)
+                to[k] = from[k * p->col_a] ^ flip;
+        o->rows[i] = to;
     }
-    scale_a *= (float)p->alpha;
-    for (int64_t j = 0; j < n; j++) {
-        float factor = scale_a * facts->scale_b[n0 + j] / facts->scale_y;
-        sdx_requantize(sums + j, 1, 0, factor, facts->zero_y, s->clamp, y + j);
+}
+
+/* Row `row` of product i with its own facts: from sums (start 0) to what is wanted. */
+static void finish_row(const struct params *s, const struct sdx_step *step,
+                       const struct sdx_qfacts *facts, const struct own *o, int64_t i, int64_t row,
+                       int64_t base, int64_t n0, int64_t n1, const int32_t *sums)
+{
+    const struct sdx_qproduct *p = &s->p;
+    const int32_t zero = facts->zero_a[row] + (p->a->dtype == SDX_I8 ? 128 : 0);
+    const float scale_a = facts->scale_a[row] * (float)p->alpha;
+    const struct sdx_tensor *bias = step->in[3];
+    const int64_t to = (i * p->m + row) * p->n;
+    for (int64_t j = n0; j < n1; j++) {
+        uint32_t sum = (uint32_t)sums[j - base];
+        sum -= (uint32_t)zero * (uint32_t)o->column_sums[j - base];
+        if (p->to == SDX_QPRODUCT_SUMS) {
+            ((int32_t *)step->out[0]->data)[to + j] = (int32_t)sum;
+        } else if (p->to == SDX_QPRODUCT_FLOAT) {
+            ((float *)step->out[0]->data)[to + j] =
+                (float)(int32_t)sum * (scale_a * facts->scale_b[j]) +
+                (bias ? ((const float *)bias->data)[j] : 0);
+        } else {
+            const float factor = scale_a * facts->scale_b[j] / facts->scale_y;
+            const int32_t whole = (int32_t)sum;
+            sdx_requantize(&whole, 1, bias ? ((const int32_t *)bias->data)[j] : 0, factor,
+                           facts->zero_y, s->clamp, (uint8_t *)step->out[0]->data + to + j);
+        }
+    }
+}
+
+static void run_rows(const struct params *s, const struct sdx_step *step,
+                     const struct sdx_qfacts *facts, struct own *o, struct sdx_qdot *q, int64_t i,
+                     const struct sdx_split_range *r, int64_t base)
+{
+    const struct sdx_qproduct *p = &s->p;
+    const bool by_row = p->facts.rows > 1;
+    const int32_t shift = p->a->dtype == SDX_I8 ? 128 : 0;
+    const uint8_t *a = (const uint8_t *)step->in[0]->data + place(p->at_a, i);
+    const int64_t size = p->to == SDX_QPRODUCT_REQUANT ? 1 : 4;
+    const int64_t p0 = (r->n0 - base) / SDX_QDOT_COLS;
+    const int64_t p1 = (r->n1 - base + SDX_QDOT_COLS - 1) / SDX_QDOT_COLS;
+    q->rows = o->rows;
+    for (int64_t row = r->m0; row < r->m1; row += q->m) {
+        q->m = r->m1 - row < s->rows ? r->m1 - row : s->rows;
+        take_rows(s, a + row * p->row_a, q->m, o);
+        for (int64_t k = 0; q->store.zero_w && k < q->m; k++) {
+            const int32_t zero = facts->zero_a[by_row ? row + k : 0] + shift;
+            o->row_sums[k] = (int32_t)(sdx_qbytes()->sum(o->rows[k], 0, (size_t)p->k) -
+                                       (uint32_t)p->k * (uint32_t)zero);
+        }
+        q->store.y = by_row
+                         ? (void *)o->sums
+                         : (uint8_t *)step->out[0]->data + ((i * p->m + row) * p->n + base) * size;
+        sdx_qdot_run(q, p0, p1);
+        for (int64_t k = 0; by_row && k < q->m; k++)
+            finish_row(s, step, facts, o, i, row + k, base, r->n0, r->n1, o->sums + k * s->width);
     }
 }
 
@@ -63,40 +213,28 @@ static void run_one(const struct params *s, const struct sdx_step *step,
                     char *scratch)
 {
     const struct sdx_qproduct *p = &s->p;
-    const char *b = s->packed ? s->packed + (p->at_b ? (size_t)i * s->packed_size : 0) : scratch;
-    int64_t n0 = r->n0, n = r->n1 - r->n0;
-    int32_t *sums = (int32_t *)(scratch + s->gemm_scratch);
-    struct sdx_qgemm g = {.n = p->n, .k = p->k, .row_a = p->row_a, .col_a = p->col_a};
-    g.a_signed = step->in[0]->dtype == SDX_I8;
-    g.zero_a_per_row = p->facts.rows > 1;
-    g.packed = b;
-    g.zero_b = facts->zero_b;
-    char *gemm_scratch = scratch;
+    const bool by_row = p->facts.rows > 1;
+    const int64_t base = s->packed ? 0 : r->n0;
+    const int32_t shift = p->c->dtype == SDX_I8 ? 128 : 0;
+    struct own o;
+    (void)own_in(s, scratch, &o);
+    struct sdx_qdot q = {.shape = shape_of(s->packed ? p->n : r->n1 - r->n0, p->k)};
+    q.packed = s->packed ? s->packed + (p->at_b ? (size_t)i * s->packed_size : 0) : o.packed;
     if (!s->packed) {
-        sdx_qgemm_pack((const char *)step->in[1]->data + place(p->at_b, i) + n0 * p->col_b,
-                       step->in[1]->dtype == SDX_I8, p->row_b, p->col_b, p->k, n, scratch);
-        g.n = n;
-        g.zero_b += n0;
-        gemm_scratch += s->packed_size;
+        const struct sdx_qdot_weights w = weights_of(
+            p, (const char *)step->in[1]->data + place(p->at_b, i) + r->n0 * p->col_b, true);
+        sdx_qdot_pack(&q.shape, &w, o.packed);
     }
-    for (int64_t row = r->m0; row < r->m1; row += s->rows) {
-        g.m = r->m1 - row < s->rows ? r->m1 - row : s->rows;
-        g.a = (const char *)step->in[0]->data + place(p->at_a, i) + row * p->row_a;
-        g.zero_a = facts->zero_a + (g.zero_a_per_row ? row : 0);
-        bool is_direct = p->to == SDX_QPRODUCT_SUMS;
-        g.row_c = is_direct ? p->n : n;
-        int32_t *c =
-            is_direct ? (int32_t *)step->out[0]->data + (i * p->m + row) * p->n + n0 : sums;
-        if (s->packed) {
-            g.c = c - n0; /* the kernel writes columns n0.. only */
-            sdx_qgemm_run(&g, 0, g.m, n0, r->n1, gemm_scratch);
-        } else {
-            g.c = c;
-            sdx_qgemm_run(&g, 0, g.m, 0, n, gemm_scratch);
-        }
-        for (int64_t k = 0; !is_direct && k < g.m; k++)
-            finish(s, step, facts, i, row + k, n0, n, sums + k * n);
-    }
+    fill_columns(s, step, facts, &q, base, r->n0, r->n1, &o, &q.store);
+    q.store.pitch = by_row ? s->width : p->n;
+    q.store.to = p->to == SDX_QPRODUCT_SUMS || by_row ? SDX_QDOT_SUMS
+                 : p->to == SDX_QPRODUCT_FLOAT        ? SDX_QDOT_FLOATS
+                                                      : SDX_QDOT_BYTES;
+    q.store.zero = facts->zero_y + shift;
+    q.store.lo = s->clamp.lo + shift;
+    q.store.hi = s->clamp.hi + shift;
+    q.store.flip = (uint8_t)shift;
+    run_rows(s, step, facts, &o, &q, i, r, base);
 }
 
 static enum sdx_status run(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -122,22 +260,35 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     (void)cx;
     const struct pack_arg *arg = arg_;
     const struct sdx_qproduct *p = &arg->s->p;
-    for (int64_t i = 0; i < arg->count; i++)
-        sdx_qgemm_pack((const char *)p->b->data + place(p->at_b, i), p->b->dtype == SDX_I8,
-                       p->row_b, p->col_b, p->k, p->n,
-                       (char *)dst + (size_t)i * arg->s->packed_size);
+    const struct sdx_qdot_shape shape = shape_of(p->n, p->k);
+    for (int64_t i = 0; i < arg->count; i++) {
+        const struct sdx_qdot_weights w =
+            weights_of(p, (const char *)p->b->data + place(p->at_b, i), false);
+        sdx_qdot_pack(&shape, &w, (char *)dst + (size_t)i * arg->s->packed_size);
+    }
     return SDX_OK;
 }
 
-static size_t round_64(size_t size)
+static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
 {
-    return (size + 63) / 64 * 64;
+    struct sdx_qproduct *p = &s->p;
+    struct pack_arg arg = {s, p->at_b ? p->batch : 1};
+    const int64_t form[] = {p->row_b,  p->col_b,
+                            p->k,      p->n,
+                            arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0};
+    size_t size;
+    if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
+        return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
+    s->packed =
+        sdx_prepare_pack(px, p->input_b, "gemm_q", sdx_pack_variant(form, 6), size, pack, &arg);
+    return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
 }
 
 enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qproduct *product)
 {
     struct params *s = SDX_PREPARE_NEW(px, struct params);
     struct sdx_tensor *facts = NULL;
+    struct own unused;
     if (!s) return SDX_FAIL_MEMORY(px->cx);
     s->p = *product;
     struct sdx_qproduct *p = &s->p;
@@ -145,37 +296,29 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
     p->facts.columns = p->n;
     SDX_TRY(sdx_qclamp_read(px, &s->clamp));
     SDX_TRY(sdx_qfacts_prepare(px, &p->facts, &s->facts, &facts));
-    s->split = sdx_split_make(p->batch, p->m, p->n, p->k, sdx_qgemm_panel());
+    s->split = sdx_split_make(p->batch, p->m, p->n, p->k, SDX_QDOT_COLS);
     int64_t widest = 0;
     for (int64_t j = 0; j < s->split.split_n; j++) {
         int64_t n0 = sdx_part_begin(p->n, s->split.split_n, j, s->split.step_n);
         int64_t n1 = sdx_part_begin(p->n, s->split.split_n, j + 1, s->split.step_n);
         if (n1 - n0 > widest) widest = n1 - n0;
     }
-    s->rows = p->to == SDX_QPRODUCT_SUMS ? DIRECT_ROWS : SUMS / widest;
-    if (s->rows > ROWS_MAX && p->to != SDX_QPRODUCT_SUMS) s->rows = ROWS_MAX;
+    const bool is_constant = p->input_b >= 0 && p->b->is_constant;
+    const struct sdx_qdot_shape shape = shape_of(is_constant ? p->n : widest, p->k);
+    s->copies = p->a->dtype == SDX_I8 || p->col_a != 1 || p->k < 4;
+    s->pitch = (int64_t)round_64((size_t)p->k + 16);
+    s->width = sdx_qdot_panels(&shape) * SDX_QDOT_COLS;
+    s->rows = A_BYTES / s->pitch < ROWS_LEAST ? ROWS_LEAST : A_BYTES / s->pitch;
+    if (p->facts.rows > 1 && s->rows > SUMS / s->width) s->rows = SUMS / s->width;
+    s->rows = s->rows / 6 * 6;
+    if (s->rows < 6) s->rows = 6;
+    if (s->rows > ROWS_MAX) s->rows = ROWS_MAX;
     if (s->rows > p->m) s->rows = p->m;
-    if (s->rows < 4) s->rows = 4;
-    s->gemm_scratch = round_64(sdx_qgemm_scratch(s->rows, p->n, p->k));
-    if (p->input_b >= 0 && p->b->is_constant) {
-        struct pack_arg arg = {s, p->at_b ? p->batch : 1};
-        s->packed_size = round_64(sdx_qgemm_packed_size(p->k, p->n));
-        size_t size;
-        int64_t form[] = {p->row_b,  p->col_b,
-                          p->k,      p->n,
-                          arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0};
-        if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
-            return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
-        s->packed =
-            sdx_prepare_pack(px, p->input_b, "gemm_q", sdx_pack_variant(form, 6), size, pack, &arg);
-        if (!s->packed) return SDX_FAIL_MEMORY(px->cx);
-    } else {
-        s->packed_size = round_64(sdx_qgemm_packed_size(p->k, widest));
-        s->gemm_scratch += s->packed_size;
-    }
-    size_t scratch = s->gemm_scratch + (size_t)(s->rows * widest) * 4;
+    s->packed_size = round_64(sdx_qdot_packed_size(&shape));
+    if (is_constant) SDX_TRY(pack_constant(px, s));
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, facts, p->bias};
-    return sdx_prepare_step_on(px, "gemm_q", run, s, s->split.parts, scratch, 4, in, 1, &p->c);
+    return sdx_prepare_step_on(px, "gemm_q", run, s, s->split.parts, own_in(s, NULL, &unused), 4,
+                               in, 1, &p->c);
 }
 
 enum sdx_status sdx_qproduct_matmul(struct sdx_prepare *px, struct sdx_qproduct *p)

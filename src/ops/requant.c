@@ -133,11 +133,3 @@ void sdx_requantize(const int32_t *sums, int64_t n, int32_t bias, float factor, 
         out[i] = (uint8_t)sdx_round_saturate(sum * factor, zero, clamp.lo, clamp.hi);
     }
 }
-
-void sdx_requantize_each(const int32_t *sums, int64_t n, const float *factor, int32_t zero,
-                         struct sdx_qclamp clamp, void *y)
-{
-    uint8_t *out = y;
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)sdx_round_saturate((float)sums[i] * factor[i], zero, clamp.lo, clamp.hi);
-}

@@ -35,9 +35,6 @@ SDX_MUST_CHECK enum sdx_status sdx_qclamp_read(struct sdx_prepare *px, struct sd
 /* y[i] = round_to_even((sums[i] + bias) * factor) + zero within the bounds, y u8 or s8. */
 void sdx_requantize(const int32_t *sums, int64_t n, int32_t bias, float factor, int32_t zero,
                     struct sdx_qclamp clamp, void *y);
-/* The same with factors for each element. */
-void sdx_requantize_each(const int32_t *sums, int64_t n, const float *factor, int32_t zero,
-                         struct sdx_qclamp clamp, void *y);
 /* One value: saturate(round_to_even(x) + zero) to lo..hi; NaN gives lo. */
 static inline int32_t sdx_round_saturate(float x, int32_t zero, int32_t lo, int32_t hi)
 {

@@ -307,6 +307,11 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
     if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) {
         r->cell = sdx_block_lanes();
         r->axis[1].n_in = r->axis[1].n_out = (r->axis[1].n_in + r->cell - 1) / r->cell;
+    } else if (px->in[0]->layout == SDX_LAYOUT_LAST) { /* cells of all channels */
+        r->cell = r->axis[1].n_in;
+        r->rank--;
+        for (int i = 1; i < r->rank; i++)
+            r->axis[i] = r->axis[i + 1];
     }
     for (int i = 0; i < r->rank; i++) {
         if (r->axis[i].n_in == 0 && r->axis[i].n_out > 0)
@@ -322,13 +327,13 @@ static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     struct resize r = {.rank = in->rank};
-    if (in->layout != SDX_LAYOUT_BLOCKED || out->count == 0 ||
+    if (in->layout == SDX_LAYOUT_PLAIN || out->count == 0 ||
         !sdx_dims_equal(in->dims, 2, out->dims, 2) || read_rule(px, &r.rule) != SDX_OK ||
         read_geometry(px, &r) != SDX_OK || r.rule.coordinates == SDX_RESIZE_CROP ||
         r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
-        (r.rule.mode != SDX_RESIZE_NEAREST && in->rank != 4))
+        (r.rule.mode != SDX_RESIZE_NEAREST && (in->rank != 4 || in->layout != SDX_LAYOUT_BLOCKED)))
         return;
-    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+    want->in[0] = want->out[0] = in->layout;
 }
 
 /* ---- nearest: data movement ---- */
@@ -447,7 +452,7 @@ static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *
         dims[i] = r->axis[i].n_in;
         if (i + 1 < r->rank) p->rows *= r->axis[i].n_out;
     }
-    sdx_move_strides(in->rank, dims, p->strides);
+    sdx_move_strides(r->rank, dims, p->strides);
     int64_t parts = sdx_prepare_parts((double)out->bytes, 64 * 1024, p->rows > 0 ? p->rows : 1);
     return sdx_move_step(px, "resize_nearest", run_nearest, p, parts, 0);
 }

@@ -10,7 +10,8 @@ enum { RANK_MAX = 4 };
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
-    int64_t axes[4][RANK_MAX]; /* of q, k, v, y */
+    int32_t split_mask[2], split_add, split_back; /* find_split_mask; nodes; -1: none */
+    int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
     int rank;
     double scale, fill;
     bool choice_is_false, factor_divides;
@@ -108,6 +109,46 @@ static bool find_under_choice(const struct search *s, const struct sdx_ir_node *
     return false;
 }
 
+/* Do the lengths of a and b broadcast to those of `to`, all known? */
+static bool broadcasts_to(const struct sdx_ir_graph *g, int32_t a, int32_t b, int32_t to)
+{
+    const struct sdx_type *x = &g->values[a].type, *y = &g->values[b].type;
+    const struct sdx_type *t = &g->values[to].type;
+    if (!x->has_shape || !y->has_shape || !t->has_shape || x->rank != t->rank || y->rank != t->rank)
+        return false;
+    for (int d = 0; d < t->rank; d++)
+        if (x->dims[d] < 0 || y->dims[d] < 0 || t->dims[d] < 0 ||
+            (x->dims[d] == 1 ? y->dims[d] : x->dims[d]) != t->dims[d])
+            return false;
+    return true;
+}
+
+/* SAM adds its mask in two parts, for rows and for columns of the image, to scores reshaped to
+ * [..., height, width] and back: then the mask is the sum of the parts, reshaped. */
+static bool find_split_mask(const struct search *s, int32_t value, struct found *f)
+{
+    const struct sdx_ir_node *back = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *second = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
+    for (int i = 0; second && s->uses[back->inputs[0]] == 1 && i < 2; i++) {
+        const struct sdx_ir_node *first = sdx_match_maker(s->g, second->inputs[i], "Add");
+        for (int j = 0; first && s->uses[second->inputs[i]] == 1 && j < 2; j++) {
+            const struct sdx_ir_node *split = sdx_match_maker(s->g, first->inputs[j], "Reshape");
+            const int32_t a = first->inputs[1 - j], b = second->inputs[1 - i];
+            if (!split || s->uses[first->inputs[j]] != 1 || !is_f32(s->g, a) || !is_f32(s->g, b))
+                continue;
+            if (!sdx_match_same_type(s->g, split->inputs[0], value) ||
+                !broadcasts_to(s->g, a, b, first->inputs[j]))
+                continue;
+            f->split_mask[0] = a;
+            f->split_mask[1] = b;
+            f->split_add = (int32_t)(second - s->g->nodes);
+            f->split_back = (int32_t)(back - s->g->nodes);
+            return find_scores(s, split->inputs[0], AT_CHOICE, f);
+        }
+    }
+    return false;
+}
+
 /* Walks up from the softmax: an addition, a choice, factors, and the product of q and k. */
 static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f)
 {
@@ -127,6 +168,7 @@ static bool find_scores(const struct search *s, int32_t value, enum stage stage,
     if (scaled_by_value(s->g, value, &rest, f)) return find_scores(s, rest, AT_SCALE, f);
     const struct sdx_ir_node *add = sdx_match_maker(s->g, value, "Add");
     if (add && stage == AT_MASK && add->count_inputs == 2) return find_under_mask(s, add, f);
+    if (stage == AT_MASK && find_split_mask(s, value, f)) return true;
     const struct sdx_ir_node *where = sdx_match_maker(s->g, value, "Where");
     return where && stage <= AT_CHOICE && where->count_inputs == 3 &&
            find_under_choice(s, where, f);
@@ -225,7 +267,8 @@ static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weigh
 static bool match(const struct search *s, int32_t n, struct found *f)
 {
     const struct sdx_ir_node *softmax = &s->g->nodes[n];
-    *f = (struct found){.choice = -1, .mask = -1, .factor = -1, .scale = 1, .softmax = n};
+    *f = (struct found){
+        .choice = -1, .mask = -1, .factor = -1, .split_add = -1, .scale = 1, .softmax = n};
     f->rank = rank_of(s->g, softmax->outputs[0]);
     if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
     if (!is_last_axis(softmax, f->rank)) return false;
@@ -239,12 +282,41 @@ static bool match(const struct search *s, int32_t n, struct found *f)
 
 /* ---- the node ---- */
 
+/* A node of the standard's like `model`, which makes a value of the type of `typed`; -1: no memory.
+ */
+static int32_t add_node(const struct search *s, int32_t model, int32_t typed, int32_t a, int32_t b)
+{
+    const struct sdx_ir_node like = s->g->nodes[model];
+    struct sdx_ir_node *node = sdx_ir_node_create(s->ir, s->g, like.domain, like.op_type, 2, 1, 0);
+    if (!node) return -1;
+    node->name = like.name;
+    node->opset = like.opset;
+    node->op = like.op;
+    node->attrs = like.attrs;
+    node->count_attrs = like.count_attrs;
+    node->inputs[0] = a;
+    node->inputs[1] = b;
+    s->g->values[node->outputs[0]].type = s->g->values[typed].type;
+    return node->outputs[0];
+}
+
+/* The two parts of a split mask as one. */
+static enum sdx_status join_mask(const struct search *s, struct found *f)
+{
+    if (f->split_add < 0) return SDX_OK;
+    const struct sdx_ir_node back = s->g->nodes[f->split_back];
+    int32_t sum = add_node(s, f->split_add, back.inputs[0], f->split_mask[0], f->split_mask[1]);
+    if (sum >= 0) f->mask = add_node(s, f->split_back, back.outputs[0], sum, back.inputs[1]);
+    return sum >= 0 && f->mask >= 0 ? SDX_OK : SDX_FAIL_MEMORY(s->cx);
+}
+
 static enum sdx_status build(const struct search *s, struct found *f)
 {
     static const char *const names[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
     struct sdx_ir *ir = s->ir;
     int64_t *axes = sdx_arena_copy(ir->arena, f->axes, sizeof f->axes);
     struct sdx_str name = s->g->nodes[f->weigh].name;
+    SDX_TRY(join_mask(s, f));
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
         sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 6, 1, 8);

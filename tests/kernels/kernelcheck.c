@@ -27,7 +27,7 @@ static const struct kernel {
     SDX_VEC_MAPS(MAP) SDX_VEC_BINARIES(BINARY) SDX_VEC_REDUCTIONS(REDUCE) CHECK_VEC_OTHERS(ROW)
         CHECK_SUBJECTS(ROW)};
 
-/* x86 sets beyond those of the templates count too: qgemm has one of its own. */
+/* x86 sets beyond those of the templates count too: qdot has one of its own. */
 static const struct {
     enum sdx_cpu_set id;
     const char *name;
@@ -226,10 +226,11 @@ static bool check_one(const struct kernel *kernel)
     if (failures > 5) printf("  %s (%s): %d more\n", kernel_now, set_now, failures - 5);
     return failures == 0;
 }
-/* Only qgemm differs in the sets that the templates are not compiled for. */
+/* Only qdot and qconv differ in the sets that the templates are not compiled for. */
 static bool has_kernel(const char *set, const char *kernel)
 {
-    return strcmp(set, "avx512vnni") != 0 || strcmp(kernel, "qgemm") == 0;
+    return strcmp(set, "avx512vnni") != 0 || strcmp(kernel, "qdot") == 0 ||
+           strcmp(kernel, "qconv") == 0;
 }
 static bool named(const char *kernel, char **names, int count)
 {

@@ -94,5 +94,5 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.sorts = false, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES, .panel = panel_of};
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Integer convolution of bytes that lie channels last, [batch, spatial..., channels], with sums
+ * exact in 32 bits (qdot.h). Padding counts as the zero point of x. The image is read in place
+ * where nothing is padded, otherwise a strip of its rows is copied with its padding. One channel a
+ * group: over vectors of channels in 16 bits. */
+#ifndef SDX_KERNELS_QCONV_H
+#define SDX_KERNELS_QCONV_H
+
+#include "kernels/conv.h"
+#include "kernels/qdot.h"
+
+struct sdx_qconv {
+    struct sdx_conv_shape shape;
+    bool x_signed, w_signed;
+    bool quickly;          /* packed for one use */
+    const int32_t *zero_w; /* [oc], for packing and to know whether there are any; NULL: all 0 */
+};
+/* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
+ * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
+size_t sdx_qconv_packed_size(const struct sdx_qconv *q);
+void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed);
+/* Arrays of a value for each output channel have room for whole panels of each group: their length,
+ * and the place of channel c. */
+int64_t sdx_qconv_width(const struct sdx_qconv *q);
+int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c);
+/* The sums' beginnings: bias (by channel, may be NULL) less what zero_x brings. */
+void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x,
+                     const int32_t *bias, int32_t *start);
+/* Where the steps' bytes lie for this shape: bytes of a table to be filled once, for
+ * sdx_qconv_part.
+ */
+size_t sdx_qconv_steps_size(const struct sdx_qconv *q);
+void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps);
+
+int64_t sdx_qconv_parts(const struct sdx_qconv *q);
+size_t sdx_qconv_scratch(const struct sdx_qconv *q);
+/* One part into store->y [batch, out..., oc]; of `store` pitch and row_sums are set here, the
+ * arrays are those described above. store->zero_w: needed when q->zero_w is not all 0 (less 128 for
+ * unsigned weights, and so never NULL then unless that makes 0); not with one channel a group. */
+void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
+                    const void *steps, const struct sdx_qdot_store *store, int64_t part,
+                    void *scratch);
+/* Is it worked over vectors of channels? */
+bool sdx_qconv_is_depthwise(const struct sdx_qconv *q);
+#endif

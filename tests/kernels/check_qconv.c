@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of qconv.h: every sum of every output pixel, whatever the shape and the strips. */
+#include "kernelcheck.h"
+#include "kernels/qconv.h"
+
+static int value(const void *p, bool is_signed, int64_t i)
+{
+    return is_signed ? ((const int8_t *)p)[i] : ((const uint8_t *)p)[i];
+}
+static uint8_t *bytes(int64_t n, size_t offset)
+{
+    uint8_t *p = guarded((size_t)n, offset);
+    const unsigned kind = random_bits() % 4;
+    static const uint8_t ends[] = {0, 255, 127, 128};
+    for (int64_t i = 0; i < n; i++)
+        p[i] = kind == 0 ? 255 : kind == 1 ? ends[random_bits() % 4] : (uint8_t)random_bits();
+    return p;
+}
+static int32_t zero_point(bool is_signed)
+{
+    return (int32_t)(is_signed ? random_int(-128, 127) : random_int(0, 255));
+}
+
+struct image {
+    const void *x, *w;
+    int32_t zero_x;
+};
+static int32_t exact_at(const struct sdx_qconv *q, const struct image *im, int64_t n, int64_t c,
+                        const int64_t o[3])
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const int64_t icg = s->ic / s->groups, first = c / (s->oc / s->groups) * icg;
+    int32_t sum = 0;
+    for (int64_t i = 0; i < icg; i++)
+        for (int64_t d = 0; d < s->kernel[0]; d++)
+            for (int64_t h = 0; h < s->kernel[1]; h++)
+                for (int64_t v = 0; v < s->kernel[2]; v++) {
+                    const int64_t k[3] = {d, h, v};
+                    int64_t at = n, inside = 1;
+                    for (int a = 0; a < 3; a++) {
+                        const int64_t p =
+                            o[a] * s->stride[a] + k[a] * s->dilation[a] - s->pad_begin[a];
+                        inside = inside && p >= 0 && p < s->in[a];
+                        at = at * s->in[a] + p;
+                    }
+                    if (!inside) continue;
+                    const int64_t tap =
+                        (((c * icg + i) * s->kernel[0] + d) * s->kernel[1] + h) * s->kernel[2] + v;
+                    sum += (value(im->x, q->x_signed, at * s->ic + first + i) - im->zero_x) *
+                           (value(im->w, q->w_signed, tap) - (q->zero_w ? q->zero_w[c] : 0));
+                }
+    return sum;
+}
+
+static bool compare(const struct sdx_qconv *q, const struct image *im, const int32_t *y)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    int64_t at = 0, o[3];
+    for (int64_t n = 0; n < s->batch; n++)
+        for (o[0] = 0; o[0] < s->out[0]; o[0]++)
+            for (o[1] = 0; o[1] < s->out[1]; o[1]++)
+                for (o[2] = 0; o[2] < s->out[2]; o[2]++)
+                    for (int64_t c = 0; c < s->oc; c++, at++) {
+                        const int32_t exact = exact_at(q, im, n, c, o);
+                        if (!expect(y[at] == exact,
+                                    "%lldx%lldx%lldx%lldx%lld kernel %lldx%lldx%lld stride %lld "
+                                    "groups %lld: channel %lld at %lld,%lld,%lld is %d, expected "
+                                    "%d",
+                                    (long long)s->batch, (long long)s->ic, (long long)s->in[0],
+                                    (long long)s->in[1], (long long)s->in[2],
+                                    (long long)s->kernel[0], (long long)s->kernel[1],
+                                    (long long)s->kernel[2], (long long)s->stride[2],
+                                    (long long)s->groups, (long long)c, (long long)o[0],
+                                    (long long)o[1], (long long)o[2], y[at], exact))
+                            return false;
+                    }
+    return true;
+}
+
+static void check_shape(const struct sdx_conv_shape *shape)
+{
+    struct sdx_qconv q = {.shape = *shape};
+    struct sdx_conv_shape *s = &q.shape;
+    const unsigned how = random_bits();
+    int64_t pixels = 1, pixels_in = 1, taps = 1;
+    for (int i = 0; i < 3; i++) {
+        const int64_t room =
+            s->in[i] + 2 * s->pad_begin[i] - (s->kernel[i] - 1) * s->dilation[i] - 1;
+        s->out[i] = room < 0 ? 0 : room / s->stride[i] + 1;
+        pixels *= s->out[i];
+        pixels_in *= s->in[i];
+        taps *= s->kernel[i];
+    }
+    q.x_signed = how & 1;
+    q.w_signed = how & 2;
+    q.quickly = how % 5 == 0;
+    int32_t *zero_w = guarded((size_t)s->oc * 4, 0);
+    for (int64_t i = 0; i < s->oc; i++)
+        zero_w[i] = how & 4 ? zero_point(q.w_signed) : q.w_signed ? 0 : 128;
+    q.zero_w = zero_w;
+    const struct image im = {.x = bytes(s->batch * s->ic * pixels_in, 1),
+                             .w = bytes(s->oc * (s->ic / s->groups) * taps, 5),
+                             .zero_x = zero_point(q.x_signed)};
+    const int64_t width = sdx_qconv_width(&q);
+    int32_t *start = guarded((size_t)width * 4, 4), *zeros = guarded((size_t)width * 4, 4);
+    memset(zeros, 0, (size_t)width * 4);
+    for (int64_t c = 0; c < s->oc; c++)
+        zeros[sdx_qconv_place_of(&q, c)] = zero_w[c] - (q.w_signed ? 0 : 128);
+    void *packed = guarded(sdx_qconv_packed_size(&q), 0);
+    void *steps = guarded(sdx_qconv_steps_size(&q), 0);
+    void *scratch = guarded(sdx_qconv_scratch(&q), 0);
+    sdx_qconv_pack(&q, im.w, packed);
+    sdx_qconv_steps(&q, packed, steps);
+    sdx_qconv_start(&q, packed, im.zero_x, NULL, start);
+    const struct sdx_qdot_store store = {.to = SDX_QDOT_SUMS,
+                                         .y = guarded((size_t)(s->batch * s->oc * pixels) * 4, 4),
+                                         .start = start,
+                                         .zero_w = how & 4 ? zeros : NULL};
+    for (int64_t part = sdx_qconv_parts(&q); part-- > 0;)
+        sdx_qconv_part(&q, im.x, im.zero_x, packed, steps, &store, part, scratch);
+    if (compare(&q, &im, store.y)) guards_intact();
+    guards_release();
+}
+
+static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
+                     int64_t kernel, int64_t stride, int64_t pad, int64_t dilation)
+{
+    const struct sdx_conv_shape s = {.batch = batch,
+                                     .groups = groups,
+                                     .ic = groups * icg,
+                                     .oc = groups * ocg,
+                                     .in = {1, h, w},
+                                     .kernel = {1, kernel, kernel},
+                                     .stride = {1, stride, stride},
+                                     .dilation = {1, dilation, dilation},
+                                     .pad_begin = {0, pad, pad}};
+    check_shape(&s);
+}
+
+void check_qconv(void)
+{
+    for (int64_t kernel = 1; kernel <= 4; kernel++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t pad = -1; pad <= 2; pad++)
+                for (int64_t size = 3; size <= 13; size += 5) {
+                    const int64_t dilation = 1 + size % 2;
+                    check_2d(1, 1, 3, 7, size + 1, size, kernel, stride, pad, 1);
+                    check_2d(2, 3, 1, 1, size, size + 2, kernel, stride, pad, dilation);
+                    check_2d(1, 35, 1, 1, size, size + 2, kernel, stride, pad, 1);
+                    check_2d(1, 48, 1, 1, size, size, kernel, stride, pad, dilation);
+                    check_2d(1, 2, 5, 9, size, size, kernel, stride, pad, dilation);
+                    check_2d(1, 4, 2, 2, size, size, kernel, stride, pad, 1);
+                    check_2d(1, 1, 20, 33, size, size, kernel, stride, pad, dilation);
+                }
+    for (int64_t pad = 0; pad < 2; pad++) {
+        const struct sdx_conv_shape s = {.batch = 2,
+                                         .groups = 1,
+                                         .ic = 6,
+                                         .oc = 10,
+                                         .in = {5, 6, 7},
+                                         .kernel = {2, 3, 3},
+                                         .stride = {1, 2, 1},
+                                         .dilation = {1 + pad, 1, 1},
+                                         .pad_begin = {pad, pad, pad}};
+        check_shape(&s);
+    }
+    check_2d(1, 1, 64, 150, 14, 14, 3, 1, 1, 1);
+    check_2d(1, 1, 400, 60, 7, 7, 1, 1, 0, 1);
+    check_2d(2, 1, 100, 60, 1, 1, 1, 1, 0, 1);
+    check_2d(1, 1, 16, 20, 64, 200, 3, 1, 1, 1);
+    check_2d(1, 96, 1, 1, 60, 100, 5, 1, 2, 1);
+}
+
+struct timed {
+    struct sdx_qconv q;
+    const void *x, *packed, *steps;
+    void *scratch;
+    struct sdx_qdot_store store;
+};
+static void timed_run(void *arg)
+{
+    struct timed *t = arg;
+    const int64_t parts = sdx_qconv_parts(&t->q);
+    for (int64_t part = 0; part < parts; part++)
+        sdx_qconv_part(&t->q, t->x, 0, t->packed, t->steps, &t->store, part, t->scratch);
+}
+double bench_qconv(void)
+{
+    struct timed t = {.q = {.shape = {.batch = 1,
+                                      .groups = 1,
+                                      .ic = 64,
+                                      .oc = 64,
+                                      .in = {1, 28, 28},
+                                      .out = {1, 28, 28},
+                                      .kernel = {1, 3, 3},
+                                      .stride = {1, 1, 1},
+                                      .dilation = {1, 1, 1},
+                                      .pad_begin = {0, 1, 1}},
+                            .w_signed = true}};
+    void *packed = guarded(sdx_qconv_packed_size(&t.q), 0);
+    void *steps = guarded(sdx_qconv_steps_size(&t.q), 0);
+    uint8_t *w = bytes(64 * 64 * 9, 0);
+    int32_t *start = guarded((size_t)sdx_qconv_width(&t.q) * 4, 0);
+    for (int i = 0; i < 64 * 64 * 9; i++)
+        w[i] = (uint8_t)(random_int(-60, 60) + random_int(-60, 60));
+    sdx_qconv_pack(&t.q, w, packed);
+    sdx_qconv_steps(&t.q, packed, steps);
+    sdx_qconv_start(&t.q, packed, 0, NULL, start);
+    t.x = bytes(64 * 28 * 28, 0);
+    t.packed = packed;
+    t.steps = steps;
+    t.scratch = guarded(sdx_qconv_scratch(&t.q), 0);
+    t.store = (struct sdx_qdot_store){
+        .to = SDX_QDOT_SUMS, .y = guarded(64 * 28 * 28 * 4, 0), .start = start};
+    return best_ns(timed_run, &t) / sdx_conv_macs(&t.q.shape);
+}
