@@ -27,12 +27,19 @@ static int64_t block_depth(int64_t k)
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     return most(1, k <= t->whole_k ? k : t->block_k);
 }
-/* Rows of A whose block of K stays in the second cache. */
-static int64_t block_rows(int64_t m, int64_t depth)
+/* Rows of A whose block of K stays in the second cache, at most. */
+static int64_t most_rows(int64_t m, int64_t depth)
 {
     const int64_t rows = sdx_kernel_tables()->gemm.rows;
     int64_t fit = sdx_kernel_tuning()->a_bytes / (depth * (int64_t)sizeof(float)) / rows * rows;
     return least(m, most(fit, rows));
+}
+/* The same in blocks of about one size: a small last one would be done before the panel behind is
+ * there. */
+static int64_t block_rows(int64_t m, int64_t depth)
+{
+    const int64_t fit = most_rows(m, depth), blocks = (m + fit - 1) / fit;
+    return least(fit, round_up((m + blocks - 1) / blocks, sdx_kernel_tables()->gemm.rows));
 }
 
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n)
@@ -65,7 +72,7 @@ void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *pa
 
 static size_t scratch_of_a(int64_t m, int64_t depth)
 {
-    return (size_t)round_up(block_rows(most(m, 1), depth) * depth, 16) * sizeof(float);
+    return (size_t)round_up(most_rows(most(m, 1), depth) * depth, 16) * sizeof(float);
 }
 size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k)
 {

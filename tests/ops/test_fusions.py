@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What passes recognise gives what onnxruntime gives without any optimisation, and is recognised:
+attention in its exported forms, norms spelled out, and what joins the store of a product."""
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+RNG = np.random.default_rng(7)
+N = helper.make_node
+
+
+def f32(*shape, lo=-1.0, hi=1.0):
+    return RNG.uniform(lo, hi, shape).astype(np.float32)
+
+
+def run_case(sardonyx, folder, nodes, feeds, constants, opset=17, outputs=("Y",), free=()):
+    """Golden outputs from onnxruntime; free: inputs whose lengths the file does not tell. Returns the
+    profile's text."""
+    ort = pytest.importorskip("onnxruntime")
+    kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(bool): TensorProto.BOOL,
+             np.dtype(np.int64): TensorProto.INT64}
+    inputs = [helper.make_tensor_value_info(
+        n, kinds[a.dtype], [f"{n}{d}" for d in range(a.ndim)] if n in free else a.shape)
+        for n, a in feeds.items()]
+    graph = helper.make_graph(
+        nodes, "g", inputs, [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", opset)])
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    data = folder / "case" / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, folder / "case" / "model.onnx")
+    for kind, arrays in (("input", feeds.values()), ("output", session.run(list(outputs), feeds))):
+        for i, array in enumerate(arrays):
+            (data / f"{kind}_{i}.pb").write_bytes(
+                numpy_helper.from_array(array, f"{kind}_{i}").SerializeToString())
+    for threads in (1, 3):
+        sardonyx("test", folder / "case", "--threads", threads, "--rtol", "1e-4", "--atol", "1e-6",
+                 "--peak", "1e-5")
+    return sardonyx("profile", folder / "case" / "model.onnx", "--runs", "1", "--inputs", data).out
+
+
+B, H, S, T, D = 2, 3, 37, 53, 16
+
+
+def heads(x, y, rows, perm=(0, 2, 1, 3)):
+    return [N("Reshape", [x, "split"], [y + "r"]), N("Transpose", [y + "r"], [y], perm=perm)]
+
+
+def attention(between, scale_q=False, turn=True):
+    """q, k, v [B, rows, H * D] to Y [B, S, H * D]; between: nodes from scores `s` to `t`."""
+    nodes = [N("Mul", ["q", "root"], ["q1"])] if scale_q else [N("Identity", ["q"], ["q1"])]
+    nodes += heads("q1", "qh", S) + heads("k", "kh", T, (0, 2, 3, 1)) + heads("v", "vh", T)
+    nodes += [N("MatMul", ["qh", "kh"], ["s"]), *between, N("Softmax", ["t"], ["p"], axis=-1),
+              N("MatMul", ["p", "vh"], ["o"])]
+    if turn:
+        nodes += [N("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]), N("Reshape", ["ot", "join"], ["Y"])]
+    else:
+        nodes += [N("Identity", ["o"], ["Y"])]
+    return nodes
+
+
+CONSTANTS = {"split": np.array([0, 0, H, D], np.int64), "join": np.array([0, 0, H * D], np.int64),
+             "root": np.float32(0.25), "four": np.float32(4), "low": np.float32(-3.4e38),
+             "zero": np.float32(0)}
+FORMS = {
+    "plain": ([N("Identity", ["s"], ["t"])], {}),
+    "div_mask": ([N("Div", ["s", "four"], ["s1"]), N("Add", ["s1", "m"], ["t"])], {"m": (B, 1, 1, T)}),
+    "mask_first": ([N("Mul", ["root", "s"], ["s1"]), N("Add", ["m", "s1"], ["t"])], {"m": (1, H, S, T)}),
+    "row_mask": ([N("Add", ["s", "m"], ["t"])], {"m": (S, 1)}),
+    "batch_grows": ([N("Add", ["s", "m"], ["t"])], {"m": (B, 1, S, T)}),
+    "where": ([N("Div", ["s", "four"], ["s1"]), N("Where", ["c", "s1", "low"], ["t"])], {"c": (1, 1, S, T)}),
+    "where_not_mask": ([N("Where", ["c", "low", "s"], ["s1"]), N("Add", ["s1", "m"], ["t"])],
+                       {"c": (S, T), "m": (B, 1, 1, T)}),
+    "value_scale": ([N("Sqrt", ["x"], ["w"]), N("Div", ["s", "w"], ["t"])], {"x": ()}),
+    "scale_after_mask": ([N("Add", ["s", "m"], ["s1"]), N("Mul", ["s1", "root"], ["t"])], {"m": (T,)}),
+}
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_attention(sardonyx, tmp_path, form, free):
+    between, extra = FORMS[form]
+    batch = 1 if form == "batch_grows" else B
+    feeds = {"q": f32(batch, S, H * D, lo=-3, hi=3), "k": f32(batch, T, H * D), "v": f32(batch, T, H * D)}
+    for name, shape in extra.items():
+        feeds[name] = RNG.random(shape) > 0.4 if name == "c" else np.asarray(f32(*shape, lo=0.5, hi=3))
+    if "m" in feeds:
+        feeds["m"] = np.where(feeds["m"] > 2.2, np.float32(-1e4), feeds["m"])
+    out = run_case(sardonyx, tmp_path, attention(between, "where" in form), feeds, CONSTANTS,
+                   free=("q", "k", "v") if free and form != "batch_grows" else ())
+    assert ("Attention" in out) == (form != "scale_after_mask")
+
+
+@pytest.mark.parametrize("rows,keys", [(1, 1), (1, 70), (3, 700), (5, 16), (300, 260), (130, 1100)])
+def test_attention_lengths(sardonyx, tmp_path, rows, keys):
+    feeds = {"q": f32(1, rows, H * D), "k": f32(1, keys, H * D), "v": f32(1, keys, H * D)}
+    out = run_case(sardonyx, tmp_path, attention([N("Div", ["s", "four"], ["t"])], turn=rows != 5), feeds,
+                   CONSTANTS)
+    assert "Attention" in out and "Transpose" not in out
+
+
+def test_attention_all_masked(sardonyx, tmp_path):
+    """A row of -inf only gives NaN, as the operators one by one do."""
+    mask = f32(B, 1, S, T)
+    mask[0, 0, 3] = -np.inf
+    mask[1, 0, 4, 5:] = -np.inf
+    feeds = {"q": f32(B, S, H * D), "k": f32(B, T, H * D), "v": f32(B, T, H * D), "m": mask}
+    out = run_case(sardonyx, tmp_path, attention([N("Add", ["s", "m"], ["t"])]), feeds, CONSTANTS)
+    assert "Attention" in out
+
+
+def test_attention_of_rank_3(sardonyx, tmp_path):
+    """SAM's: heads in the batch, a mask in two parts on scores of rank 5."""
+    feeds = {"q": f32(6, 20, 8), "k": f32(6, 20, 8), "v": f32(6, 20, 8), "h": f32(6, 4, 5, 4, 1),
+             "w": f32(6, 4, 5, 1, 5)}
+    nodes = [N("Mul", ["q", "root"], ["q1"]), N("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+             N("MatMul", ["q1", "kt"], ["s"]), N("Reshape", ["s", "to5"], ["s5"]),
+             N("Add", ["s5", "h"], ["s6"]), N("Add", ["s6", "w"], ["s7"]),
+             N("Reshape", ["s7", "to3"], ["t"]), N("Softmax", ["t"], ["p"], axis=-1),
+             N("MatMul", ["p", "v"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {
+        "root": np.float32(0.5), "to5": np.array([6, 4, 5, 4, 5], np.int64),
+        "to3": np.array([6, 20, 20], np.int64)})
+    assert "Attention" in out and "Softmax" not in out
+
+
+def norm_nodes(kind, opset):
+    mean = {"axes": [-1]} if opset < 18 else {}
+    axes = ["last"] if opset >= 18 else []
+    nodes = []
+    x = "x"
+    if kind.startswith("layer"):
+        nodes += [N("ReduceMean", ["x", *axes], ["u"], **mean), N("Sub", ["x", "u"], ["d"])]
+        x = "d"
+    nodes += [N("Pow", [x, "two"], ["sq"]) if "mul" not in kind else N("Mul", [x, x], ["sq"]),
+              N("ReduceMean", ["sq", *axes], ["v"], **mean), N("Add", ["v", "eps"], ["ve"]),
+              N("Sqrt", ["ve"], ["r"])]
+    if "over" in kind:
+        nodes += [N("Div", ["one", "r"], ["i"]), N("Mul", [x, "i"], ["n"])]
+    elif "recip" in kind:
+        nodes += [N("Reciprocal", ["r"], ["i"]), N("Mul", ["i", x], ["n"])]
+    else:
+        nodes += [N("Div", [x, "r"], ["n"])]
+    nodes += [N("Mul", ["g", "n"], ["y" if kind.startswith("layer") else "Y"])]
+    return nodes + ([N("Add", ["y", "b"], ["Y"])] if kind.startswith("layer") else [])
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("kind", ["layer", "layer mul recip", "rms", "rms over", "rms mul recip"])
+def test_norm(sardonyx, tmp_path, kind, opset):
+    constants = {"two": np.float32(2), "one": np.float32(1), "eps": np.float32(1e-5), "g": f32(45),
+                 "b": f32(45), "last": np.array([-1], np.int64)}
+    out = run_case(sardonyx, tmp_path, norm_nodes(kind, opset), {"x": f32(3, 7, 45)}, constants, opset)
+    assert ("LayerNormalization" if kind.startswith("layer") else "RMSNormalization") in out
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("activation", ["", "Relu", "Sigmoid"])
+def test_reshape_behind_gemm(sardonyx, tmp_path, activation, residual):
+    nodes = [N("Gemm", ["a", "w", "b"], ["g0"], transB=1), N("Reshape", ["g0", "shape"], ["r"])]
+    last = "r"
+    if activation:
+        nodes.append(N(activation, [last], ["act"]))
+        last = "act"
+    if residual:
+        nodes.append(N("Add", ["x", last], ["sum"]))
+        last = "sum"
+    nodes.append(N("Neg", [last], ["Y"]))
+    run_case(sardonyx, tmp_path, nodes, {"a": f32(6, 20), "x": f32(2, 3, 33)},
+             {"w": f32(33, 20), "b": f32(33), "shape": np.array([2, 3, 33], np.int64)})
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Gemm"])
+def test_layer_scale(sardonyx, tmp_path, op):
+    """(a w + b) * row + x, as DINOv2 has it."""
+    first = ([N("MatMul", ["a", "w"], ["p"]), N("Add", ["p", "b"], ["g"])] if op == "MatMul"
+             else [N("Gemm", ["a", "w", "b"], ["g"])])
+    nodes = first + [N("Mul", ["g", "row"], ["z"]), N("Add", ["z", "x"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, {"a": f32(50, 70), "x": f32(50, 37)},
+                   {"w": f32(70, 37), "b": f32(37), "row": f32(37)})
+    assert "\nMul " not in out and "\nAdd " not in out
+
+
+def test_gemm_adds_matrix_and_row(sardonyx, tmp_path):
+    nodes = [N("Gemm", ["a", "w", "c"], ["g"]), N("Add", ["g", "x"], ["Y"])]
+    for i, c in enumerate((f32(9), f32(1, 9), f32(4, 1), f32(4, 9))):
+        run_case(sardonyx, tmp_path / str(i), nodes, {"a": f32(4, 8), "x": f32(4, 9)},
+                 {"w": f32(8, 9), "c": c})
+
+
+@pytest.mark.parametrize("equation,a,b", [("bhwc,hkc->bhwk", (3, 4, 5, 6), (4, 7, 6)),
+                                          ("bhwc,wkc->bhwk", (3, 4, 5, 6), (5, 7, 6)),
+                                          ("abc,cd->dab", (4, 5, 6), (6, 9))])
+def test_einsum_turns(sardonyx, tmp_path, equation, a, b):
+    run_case(sardonyx, tmp_path, [N("Einsum", ["a", "b"], ["Y"], equation=equation)],
+             {"a": f32(*a), "b": f32(*b)}, {})
