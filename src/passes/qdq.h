@@ -64,4 +64,7 @@ SDX_MUST_CHECK enum sdx_status sdx_qdq_operator(struct sdx_qdq *r, int32_t n,
                                                 const struct sdx_quant *q);
 /* The product n of dequantised operands becomes an integer product with a float result. */
 SDX_MUST_CHECK enum sdx_status sdx_qdq_float_product(struct sdx_qdq *r, int32_t n);
+
+/* qdq_dynamic.c: integer products, their Cast, scales and bias become one product. */
+SDX_MUST_CHECK enum sdx_status sdx_qdq_dynamic(struct sdx_qdq *r);
 #endif
