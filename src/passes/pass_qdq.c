@@ -379,6 +379,8 @@ static enum sdx_status rewrite_graph(struct sdx_qdq *r)
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         if (!r->g->nodes[n].is_dead) SDX_TRY(sdx_qdq_float_product(r, n));
     SDX_TRY(sdx_qdq_dynamic(r));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        SDX_TRY(sdx_qdq_join_table(r, n));
     return r->changed ? sdx_ir_sort(r->cx, r->ir, r->g) : SDX_OK;
 }
 
