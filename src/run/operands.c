@@ -184,8 +184,7 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     if (!plain) return p->cx->error.status;
     SDX_TRY(give_memory(p, value, NULL, plain, &there));
     SDX_TRY(sdx_place_value(p, value, plain, there, false));
-    if (spot->block >= 0)
-        sdx_place_extend(p, spot->block, sdx_planning_slot(p, value)->last_use);
+    if (spot->block >= 0) sdx_place_extend(p, spot->block, sdx_planning_slot(p, value)->last_use);
     return twin_add(p, value, *out, *spot) ? SDX_OK : p->cx->error.status;
 }
 
