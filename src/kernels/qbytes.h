@@ -25,6 +25,8 @@ struct sdx_qbytes {
                 size_t step_b, uint8_t *y, size_t n);
     /* y[i] = table[x[i]] */
     void (*lookup)(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n);
+    /* y[i] = (round_to_even(x[i] / scale) + zero within 0..255) ^ flip; NaN gives the least */
+    void (*quantize)(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y, size_t n);
     /* y[j * pitch_y + i] = x[i * pitch_x + j] for i < rows, j < columns */
     void (*transpose)(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
                       size_t columns);

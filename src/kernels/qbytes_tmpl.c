@@ -109,6 +109,40 @@ static void mul(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, cons
 }
 
 #if SDX_SIMD_LANES >= 8
+SIMD void quantize_step(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y)
+{
+    const __m256 s = _mm256_set1_ps(scale), lo = _mm256_set1_ps((float)-zero),
+                 hi = _mm256_set1_ps((float)(255 - zero));
+    store_bytes(y, rounded(_mm256_div_ps(_mm256_loadu_ps(x), s), lo, hi),
+                rounded(_mm256_div_ps(_mm256_loadu_ps(x + 8), s), lo, hi),
+                _mm256_set1_epi16((short)zero), _mm_set1_epi8((char)flip));
+}
+#else
+SIMD void quantize_step(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y)
+{
+    const float lo = (float)-zero, hi = (float)(255 - zero), magic = 12582912.0f;
+    for (int i = 0; i < WIDTH; i++) {
+        float v = x[i] / scale;
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        y[i] = (uint8_t)(((int32_t)((v + magic) - magic) + zero) ^ flip);
+    }
+}
+#endif
+static void quantize(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH)
+        quantize_step(x + i, scale, zero, flip, y + i);
+    if (i == n) return;
+    float left[WIDTH] = {0};
+    uint8_t bytes[WIDTH];
+    memcpy(left, x + i, (n - i) * sizeof *x);
+    quantize_step(left, scale, zero, flip, bytes);
+    memcpy(y + i, bytes, n - i);
+}
+
+#if SDX_SIMD_LANES >= 8
 /* Rows of 16 entries by pshufb, which gives 0 where the index is negative. With the differences of
  * neighbouring rows, the sum (xor) of all rows whose index is not negative yet is the entry. */
 static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)
@@ -232,6 +266,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
     *qbytes = (struct sdx_qbytes){.add = add,
                                   .mul = mul,
                                   .lookup = lookup,
+                                  .quantize = quantize,
                                   .transpose = transpose,
                                   .max = max,
                                   .sum = sum,

@@ -70,9 +70,7 @@ struct sdx_vec {
     void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);
     void (*bf16_to_f32)(const uint16_t *x, float *y, size_t n);
     void (*f32_to_bf16)(const float *x, uint16_t *y, size_t n);
-    /* y = saturate(round_to_even(x / scale) + zero); and (x - zero) * scale */
-    void (*f32_to_u8)(const float *x, float scale, int32_t zero, uint8_t *y, size_t n);
-    void (*f32_to_s8)(const float *x, float scale, int32_t zero, int8_t *y, size_t n);
+    /* (x - zero) * scale */
     void (*u8_to_f32)(const uint8_t *x, float scale, int32_t zero, float *y, size_t n);
     void (*s8_to_f32)(const int8_t *x, float scale, int32_t zero, float *y, size_t n);
     /* dst[j * rows + i] = src[i * stride + j] for elements of 4 bytes: rows x cols transposed */

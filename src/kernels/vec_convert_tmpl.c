@@ -73,34 +73,6 @@ static void f32_to_bf16(const float *x, uint16_t *y, size_t n)
     }
 }
 
-/* Clamped before the conversion to integers; NaN gives the least value. */
-SIMD vi quantise(vf v, vf scale, vf lo, vf hi)
-{
-    const vf magic = v_set1(12582912.0f);
-    v = v_min(v_max(v / scale, lo), hi);
-    v = v + magic; /* |v| < 2^10 here: rounds to even, value in the low bits */
-    return vi_bits(v) - vi_bits(magic);
-}
-#define TO_BYTES(name, type, least, most)                                                          \
-    static void name(const float *x, float scale, int32_t zero, type *y, size_t n)                 \
-    {                                                                                              \
-        const vf s = v_set1(scale), lo = v_set1((float)(least - zero)),                            \
-                 hi = v_set1((float)(most - zero));                                                \
-        for (size_t at = 0; at < n; at += LANES) {                                                 \
-            int32_t q[LANES];                                                                      \
-            float part[LANES] = {0};                                                               \
-            size_t count = n - at < LANES ? n - at : LANES;                                        \
-            memcpy(part, x + at, count * sizeof(float));                                           \
-            vi_store(q, quantise(v_load(part), s, lo, hi) + vi_set1(zero));                        \
-            type bytes[LANES];                                                                     \
-            for (int i = 0; i < LANES; i++)                                                        \
-                bytes[i] = (type)q[i];                                                             \
-            memcpy(y + at, bytes, count);                                                          \
-        }                                                                                          \
-    }
-TO_BYTES(f32_to_u8, uint8_t, 0, 255)
-TO_BYTES(f32_to_s8, int8_t, -128, 127)
-
 #define FROM_BYTES(name, type)                                                                     \
     static void name(const type *x, float scale, int32_t zero, float *y, size_t n)                 \
     {                                                                                              \
@@ -140,8 +112,6 @@ void SDX_INIT(sdx_vec_convert_init_)(struct sdx_vec *vec)
     vec->f32_to_f16 = f32_to_f16;
     vec->bf16_to_f32 = bf16_to_f32;
     vec->f32_to_bf16 = f32_to_bf16;
-    vec->f32_to_u8 = f32_to_u8;
-    vec->f32_to_s8 = f32_to_s8;
     vec->u8_to_f32 = u8_to_f32;
     vec->s8_to_f32 = s8_to_f32;
     vec->b32_transpose = b32_transpose;

@@ -19,7 +19,8 @@ static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
 
 static enum sdx_status infer_qlinear_conv(struct sdx_infer *ix)
 {
-    return sdx_conv_infer_of(ix, 0, 3, 8, sdx_infer_has(ix, 7) ? sdx_infer_dtype(ix, 7) : SDX_F32);
+    return sdx_conv_infer_of(ix, 0, 3, sdx_infer_has(ix, 7) ? 8 : -1,
+                             sdx_infer_has(ix, 7) ? sdx_infer_dtype(ix, 7) : SDX_F32);
 }
 
 static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
@@ -45,7 +46,8 @@ enum { ZERO_X, SCALE_X, ZERO_W, SCALE_W, ZERO_Y, SCALE_Y, BIAS, PACKED, FACT_INP
 struct facts {
     int32_t zero_x, zero_y;
     int32_t has_zero_w; /* some are not 0 (less 128 for unsigned weights) */
-    int32_t unused[13]; /* to 64 bytes */
+    int32_t has_bias;   /* of floats */
+    int32_t unused[12]; /* to 64 bytes */
 };
 
 struct conv_q {
@@ -73,7 +75,7 @@ static float scale_at(const struct sdx_tensor *t, int64_t i)
 
 static size_t facts_size(const struct conv_q *p)
 {
-    return sizeof(struct facts) + (size_t)(3 * p->width) * sizeof(int32_t);
+    return sizeof(struct facts) + (size_t)(4 * p->width) * sizeof(int32_t);
 }
 
 static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, const void *packed,
@@ -81,7 +83,8 @@ static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, con
 {
     struct facts *f = block;
     int32_t *start = (int32_t *)(f + 1), *zero_w = start + p->width;
-    float *factor = (float *)(zero_w + p->width);
+    float *factor = (float *)(zero_w + p->width), *bias = factor + p->width;
+    const struct sdx_tensor *b = in[BIAS];
     memset(block, 0, facts_size(p));
     f->zero_x = zero_at(in[ZERO_X], 0);
     f->zero_y = zero_at(in[ZERO_Y], 0);
@@ -91,7 +94,10 @@ static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, con
         f->has_zero_w = f->has_zero_w || zero_w[at];
         factor[at] = scale_at(in[SCALE_X], 0) * scale_at(in[SCALE_W], c) / scale_at(in[SCALE_Y], 0);
     }
-    sdx_qconv_start(&p->q, packed, f->zero_x, in[BIAS] ? in[BIAS]->data : NULL, start);
+    f->has_bias = b && b->dtype == SDX_F32;
+    for (int64_t c = 0; f->has_bias && c < p->q.shape.oc; c++)
+        bias[sdx_qconv_place_of(&p->q, c)] = ((const float *)b->data)[c];
+    sdx_qconv_start(&p->q, packed, f->zero_x, b && !f->has_bias ? b->data : NULL, start);
 }
 
 static enum sdx_status run_facts(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -117,6 +123,7 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
         .start = array_of(p, f, 0),
         .zero_w = f->has_zero_w ? array_of(p, f, 1) : NULL,
         .factor = (const float *)array_of(p, f, 2),
+        .bias = f->has_bias ? (const float *)array_of(p, f, 3) : NULL,
         .zero = f->zero_y + shift,
         .lo = p->clamp.lo + shift,
         .hi = p->clamp.hi + shift,
@@ -264,6 +271,11 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[w], y, &p->q.shape));
     SDX_TRY(check_counts(px, in, p->q.shape.oc));
     SDX_TRY(sdx_qclamp_read(px, &p->clamp));
+    if (in[BIAS] &&
+        (in[BIAS]->count != p->q.shape.oc ||
+         (in[BIAS]->dtype != SDX_I32 && (in[BIAS]->dtype != SDX_F32 || y->dtype != SDX_F32))))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias must be %lld values of i32",
+                        NAME(px->node), (long long)p->q.shape.oc);
     p->q.x_signed = px->in[0]->dtype == SDX_I8;
     p->q.w_signed = px->in[w]->dtype == SDX_I8;
     p->dtype_y = y->dtype;

@@ -386,9 +386,9 @@ static enum sdx_status run_quantize(struct sdx_exec *x, const struct sdx_step *s
     const struct sdx_tensor *in = step->in[0];
     int64_t begin = sdx_part_begin(in->count, step->parts, part, 16);
     int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 16);
-    sdx_vec()->f32_to_u8((const float *)in->data + begin, *(const float *)step->in[1]->data,
-                         *(const uint8_t *)step->in[2]->data, (uint8_t *)step->out[0]->data + begin,
-                         (size_t)(end - begin));
+    sdx_qbytes()->quantize((const float *)in->data + begin, *(const float *)step->in[1]->data,
+                           *(const uint8_t *)step->in[2]->data, 0,
+                           (uint8_t *)step->out[0]->data + begin, (size_t)(end - begin));
     return SDX_OK;
 }
 

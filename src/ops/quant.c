@@ -4,6 +4,7 @@
  * moves with the element, in chunks that go through f32. */
 #include <math.h>
 
+#include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
 #include "ops/qproduct.h"
@@ -186,12 +187,10 @@ static bool quantize_fast(const struct rows *p, const struct sdx_step *step, con
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
     const float *from = (const float *)x->data + row->at;
-    if (y->dtype == SDX_U8)
-        sdx_vec()->f32_to_u8(from, scale, z, (uint8_t *)y->data + row->at, (size_t)row->n);
-    else if (y->dtype == SDX_I8)
-        sdx_vec()->f32_to_s8(from, scale, z, (int8_t *)y->data + row->at, (size_t)row->n);
-    else
-        return false;
+    const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
+    if (y->dtype != SDX_U8 && y->dtype != SDX_I8) return false;
+    sdx_qbytes()->quantize(from, scale, z + shift, (uint8_t)shift, (uint8_t *)y->data + row->at,
+                           (size_t)row->n);
     return true;
 }
 

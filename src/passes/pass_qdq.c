@@ -5,7 +5,8 @@
  *     the two next to each other vanish, or become a table when their scales differ;
  *   - whatever computes one byte from one byte becomes a table of 256 (qdq_table.c);
  *   - Conv, MatMul, Gemm, Add, Mul and GlobalAveragePool become their integer operators
- *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range.
+ *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range;
+ *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c).
  * Results are those of the graph as written, but that one rounding of float operations less or more
  * may move a value that lies between two quanta to the other one. */
 #include "passes/qdq.h"
@@ -377,6 +378,9 @@ static enum sdx_status rewrite_graph(struct sdx_qdq *r)
         if (!r->g->nodes[n].is_dead) SDX_TRY(rewrite_quantize(r, n));
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         if (!r->g->nodes[n].is_dead) SDX_TRY(sdx_qdq_float_product(r, n));
+    SDX_TRY(sdx_qdq_dynamic(r));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        SDX_TRY(sdx_qdq_join_table(r, n));
     return r->changed ? sdx_ir_sort(r->cx, r->ir, r->g) : SDX_OK;
 }
 
@@ -386,7 +390,9 @@ enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
         struct sdx_qdq r = {.cx = cx, .ir = ir, .g = &ir->graphs[graph], .graph = graph};
         bool any = false;
         for (int32_t n = 0; n < r.g->count_nodes && !any; n++)
-            any = sdx_str_is(r.g->nodes[n].op_type, "DequantizeLinear");
+            any = sdx_str_is(r.g->nodes[n].op_type, "DequantizeLinear") ||
+                  sdx_str_is(r.g->nodes[n].op_type, "MatMulInteger") ||
+                  sdx_str_is(r.g->nodes[n].op_type, "ConvInteger");
         if (any) SDX_TRY(rewrite_graph(&r));
         *changed = *changed || r.changed;
     }

@@ -202,7 +202,7 @@ double bench_qconv(void)
     uint8_t *w = bytes(64 * 64 * 9, 0);
     int32_t *start = guarded((size_t)sdx_qconv_width(&t.q) * 4, 0);
     for (int i = 0; i < 64 * 64 * 9; i++)
-        w[i] = (uint8_t)(random_int(-60, 60) + random_int(-60, 60));
+        w[i] = (uint8_t)(random_int(-40, 40) + random_int(-40, 40) + random_int(-40, 40));
     sdx_qconv_pack(&t.q, w, packed);
     sdx_qconv_steps(&t.q, packed, steps);
     sdx_qconv_start(&t.q, packed, 0, NULL, start);

@@ -231,12 +231,16 @@ void check_qbytes(void)
             uint8_t *sum = guarded(n, 3), *product = guarded(n, 1), *found = guarded(n, 2),
                     *greatest = guarded(n, 3);
             uint32_t *sums = guarded(n * 4, 4), total = 0;
+            float *floats = guarded(n * 4, 4);
+            uint8_t *rounded = guarded(n, 1);
             for (size_t i = 0; i <= n; i++) {
                 a[i] = (uint8_t)random_bits();
                 b[i] = (uint8_t)random_bits();
                 if (i == n) break;
                 greatest[i] = b[i];
                 sums[i] = (uint32_t)i;
+                floats[i] = i % 11 == 3 ? NAN : i % 13 == 5 ? INFINITY : random_float(-300, 300);
+                if (i % 3 == 0) floats[i] = (float)random_int(-300, 300) * 0.5f;
             }
             for (int i = 0; i < 256; i++)
                 table[i] = (uint8_t)random_bits();
@@ -245,6 +249,7 @@ void check_qbytes(void)
             now->lookup(table, a, found, n);
             now->max(a, p.flip, greatest, n);
             now->add_up(a, p.flip, sums, n);
+            now->quantize(floats, p.scale_a, p.zero_y, p.flip, rounded, n);
             for (size_t i = 0; i < n; i++) {
                 const float x = (float)((a[i * step_a] ^ p.flip) - p.zero_a);
                 const float z = (float)((b[i * step_b] ^ p.flip) - p.zero_b);
@@ -253,10 +258,13 @@ void check_qbytes(void)
                 s = s < 0 ? 0 : s > 255 ? 255 : s;
                 m = m < 0 ? 0 : m > 255 ? 255 : m;
                 const uint8_t u = a[i] ^ p.flip, v = b[i] ^ p.flip;
+                double q = nearbyint(floats[i] / p.scale_a) + p.zero_y;
+                q = !(q > 0) ? 0 : q > 255 ? 255 : q;
                 total += u;
                 if (!expect(sum[i] == ((uint8_t)s ^ p.flip) &&
                                 product[i] == ((uint8_t)m ^ p.flip) && found[i] == table[a[i]] &&
-                                greatest[i] == ((u > v ? u : v) ^ p.flip) && sums[i] == i + u,
+                                greatest[i] == ((u > v ? u : v) ^ p.flip) && sums[i] == i + u &&
+                                rounded[i] == ((uint8_t)q ^ p.flip),
                             "n %zu case %u at %zu", n, how, i))
                     break;
             }

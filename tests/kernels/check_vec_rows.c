@@ -295,43 +295,6 @@ void check_f32_to_bf16(void)
     }
 }
 
-static int quantised(float x, float scale, int zero, int lo, int hi)
-{
-    const float q = rintf(x / scale);
-    if (!(q > (float)(lo - zero))) return lo;
-    return q > (float)(hi - zero) ? hi : (int)q + zero;
-}
-static void quantise_inputs(float *x, size_t n, float scale)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] =
-            i % 3 ? random_float(-200, 200) * scale : ((float)random_int(-300, 300) + 0.5f) * scale;
-    const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, 1e-40f};
-    memcpy(x, special, sizeof special);
-}
-#define TO_BYTES(name, type, lo, hi)                                                               \
-    void check_##name(void)                                                                        \
-    {                                                                                              \
-        enum { MANY = 3000 };                                                                      \
-        float *x = guarded(MANY * 4, 4);                                                           \
-        for (int zero = lo; zero <= hi; zero += 51) {                                              \
-            const float scale = zero % 2 ? 0.25f : 0.0371f;                                        \
-            type *y = guarded(MANY, 1);                                                            \
-            quantise_inputs(x, MANY, scale);                                                       \
-            vec_now->name(x, scale, zero, y, MANY);                                                \
-            for (size_t i = 0; i < MANY; i++)                                                      \
-                expect(y[i] == quantised(x[i], scale, zero, lo, hi),                               \
-                       "%.9g / %g + %d: %d, expected %d", x[i], scale, zero, y[i],                 \
-                       quantised(x[i], scale, zero, lo, hi));                                      \
-            for (size_t n = 0; n < 70; n++) {                                                      \
-                type *to = guarded(n, 3);                                                          \
-                vec_now->name(x, scale, zero, to, n);                                              \
-                expect(memcmp(to, y, n) == 0, "n %zu", n);                                         \
-            }                                                                                      \
-        }                                                                                          \
-    }
-TO_BYTES(f32_to_u8, uint8_t, 0, 255)
-TO_BYTES(f32_to_s8, int8_t, -128, 127)
 #define FROM_BYTES(name, type)                                                                     \
     void check_##name(void)                                                                        \
     {                                                                                              \
@@ -399,8 +362,6 @@ BENCH(f16_to_f32, vec_now->f16_to_f32(timed_bytes, timed_y, TIMED))
 BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
 BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
 BENCH(f32_to_bf16, vec_now->f32_to_bf16(timed_x, timed_bytes, TIMED))
-BENCH(f32_to_u8, vec_now->f32_to_u8(timed_x, 0.03f, 128, timed_bytes, TIMED))
-BENCH(f32_to_s8, vec_now->f32_to_s8(timed_x, 0.03f, 0, timed_bytes, TIMED))
 BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
 BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
 BENCH(b32_transpose,

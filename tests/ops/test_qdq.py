@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pass qdq: small quantised graphs give what the graph as written gives, within one quantum, and
+nothing is left of the float operators."""
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+TYPES = {"u8": (np.uint8, TensorProto.UINT8, 0, 255), "i8": (np.int8, TensorProto.INT8, -128, 127)}
+
+
+class Graph:
+    """Builds a graph of quantised values."""
+
+    def __init__(self, kind, seed=5):
+        self.dtype, self.onnx_type, self.lo, self.hi = TYPES[kind]
+        self.random, self.nodes, self.constants, self.inputs = np.random.default_rng(seed), [], [], []
+        self.count = 0
+
+    def name(self):
+        self.count += 1
+        return f"v{self.count}"
+
+    def constant(self, value):
+        self.constants.append(numpy_helper.from_array(np.asarray(value), self.name()))
+        return self.constants[-1].name
+
+    def op(self, kind, *inputs, outputs=1, **attributes):
+        names = [self.name() for _ in range(outputs)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def params(self, scale, zero):
+        return self.constant(np.float32(scale)), self.constant(self.dtype(zero))
+
+    def value(self, *shape, scale=0.0513, zero=3):
+        """A graph input of bytes, dequantised."""
+        name = self.name()
+        self.inputs.append((name, self.random.integers(self.lo, self.hi + 1, shape, dtype=self.dtype)))
+        return self.op("DequantizeLinear", name, *self.params(scale, zero))
+
+    def q(self, value, scale=0.0978, zero=-2):
+        return self.op("QuantizeLinear", value, *self.params(scale, max(zero, self.lo)))
+
+    def dq(self, value, scale=0.0978, zero=-2):
+        return self.op("DequantizeLinear", value, *self.params(scale, max(zero, self.lo)))
+
+    def weights(self, *shape, axis=0):
+        count = shape[axis]
+        scale = self.random.uniform(0.002, 0.02, count).astype(np.float32)
+        w = self.random.integers(-127, 128, shape).astype(np.int8)
+        return self.op("DequantizeLinear", self.constant(w), self.constant(scale),
+                       self.constant(np.zeros(count, np.int8)), axis=axis)
+
+    def bias(self, n):
+        return self.constant(self.random.uniform(-2, 2, n).astype(np.float32))
+
+
+def conv(g):
+    x = g.value(1, 5, 9, 8)
+    y = g.op("Conv", x, g.weights(7, 5, 3, 3), g.bias(7), pads=[1, 1, 1, 1])
+    return g.q(g.op("Relu", y), 0.5), {"QLinearConv"}
+
+
+def conv_clip(g):
+    x = g.value(2, 16, 9, 8)
+    y = g.op("Conv", x, g.weights(16, 1, 3, 3), g.bias(16), group=16, strides=[2, 2], pads=[1, 1, 1, 1])
+    y = g.op("Clip", y, g.constant(np.float32(0)), g.constant(np.float32(3)))
+    return g.q(y, 0.03), {"QLinearConv"}
+
+
+def conv_float(g):
+    return g.op("Conv", g.value(1, 6, 7, 7), g.weights(4, 6, 1, 1), g.bias(4)), {"QLinearConv"}
+
+
+def silu(g):
+    x = g.dq(g.q(g.op("Conv", g.value(1, 4, 6, 6), g.weights(8, 4, 1, 1)), 0.2, 1), 0.2, 1)
+    gate = g.dq(g.q(g.op("Sigmoid", x), 1 / 255, 0), 1 / 255, 0)
+    return g.q(g.op("Mul", x, gate), 0.1), {"QLinearConv"}
+
+
+def table(g):
+    return g.q(g.op("LeakyRelu", g.value(3, 40), alpha=0.1), 0.07), {"ByteTable"}
+
+
+def add(g):
+    return g.q(g.op("Add", g.value(2, 9, 30), g.value(9, 1, scale=0.0217, zero=9))), {"QLinearAdd"}
+
+
+def mul(g):
+    return g.q(g.op("Mul", g.value(2, 9, 31), g.value(2, 9, 31, scale=0.0217)), 0.0217), {"QLinearMul"}
+
+
+def concat(g):
+    y = g.op("Concat", g.value(1, 3, 5, 5), g.value(1, 4, 5, 5, scale=0.08), axis=1)
+    return g.q(g.op("Transpose", y, perm=[0, 2, 3, 1])), {"ByteTable"}
+
+
+def move(g):
+    y = g.op("MaxPool", g.value(1, 17, 8, 8), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    y = g.op("Resize", y, "", g.constant(np.array([1, 1, 2, 2], np.float32)), mode="nearest")
+    y = g.op("Pad", y, g.constant(np.array([0, 0, 1, 0, 0, 0, 0, 1], np.int64)))
+    return g.q(y, 0.0513, 3), {"MaxPool", "Resize", "Pad"}
+
+
+def split(g):
+    halves = g.op("Split", g.value(1, 8, 6), g.constant(np.array([3, 5], np.int64)), axis=1, outputs=2)
+    wide = g.op("Concat", halves[1], halves[0], axis=1)
+    return g.q(wide, 0.0513, 3), {"Concat"}
+
+
+def matmul(g):
+    y = g.op("MatMul", g.value(3, 7, 20), g.weights(20, 33, axis=1))
+    return g.q(g.op("Add", y, g.bias(33)), 0.3), {"QLinearMatMul"}
+
+
+def matmul_values(g):
+    return g.q(g.op("MatMul", g.value(2, 7, 20), g.value(2, 20, 9)), 0.3), {"QLinearMatMul"}
+
+
+def gemm(g):
+    y = g.op("Gemm", g.value(5, 40), g.weights(10, 40), g.bias(10), transB=1)
+    return g.q(y, 0.4), {"QGemm"}
+
+
+def pool(g):
+    return g.q(g.op("GlobalAveragePool", g.value(2, 9, 5, 6)), 0.0413), {"QLinearGlobalAveragePool"}
+
+
+def chain(g):
+    """Several layers that stay channels last."""
+    x = g.dq(g.q(g.op("Conv", g.value(1, 3, 17, 15), g.weights(20, 3, 3, 3), pads=[1, 1, 1, 1]), 0.3), 0.3)
+    y = g.dq(g.q(g.op("Conv", x, g.weights(20, 20, 1, 1)), 0.5), 0.5)
+    y = g.dq(g.q(g.op("Add", x, y), 0.6), 0.6)
+    y = g.dq(g.q(g.op("Concat", y, x, axis=1), 0.6), 0.6)
+    y = g.dq(g.q(g.op("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2]), 0.6), 0.6)
+    return g.q(g.op("Conv", y, g.weights(6, 40, 3, 3)), 2.0), {"QLinearConv", "QLinearAdd", "ByteTable",
+                                                             "Concat", "MaxPool"}
+
+
+GRAPHS = [conv, conv_clip, conv_float, silu, table, add, mul, concat, move, split, matmul,
+          matmul_values, gemm, pool, chain]
+FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
+          "LeakyRelu", "GlobalAveragePool"}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("make", GRAPHS, ids=[make.__name__ for make in GRAPHS])
+def test_graph(make, kind, sardonyx, tmp_path):
+    g = Graph(kind)
+    output, wanted = make(g)
+    is_float = make is conv_float
+    inputs = [helper.make_tensor_value_info(name, g.onnx_type, value.shape) for name, value in g.inputs]
+    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT if is_float else g.onnx_type, None)]
+    graph = helper.make_graph(g.nodes, "qdq", inputs, outputs, g.constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    feeds = []
+    for name, value in g.inputs:
+        np.save(tmp_path / f"{name}.npy", value)
+        feeds += ["--input", f"{name}={tmp_path / name}.npy"]
+    found = {}
+    for level in ("basic", "extended"):
+        for threads in ("1", "7"):
+            sardonyx("run", path, *feeds, "--level", level, "--threads", threads, "--out", tmp_path / level)
+            again = np.load(tmp_path / level / f"{output}.npy")
+            assert level not in found or (again == found[level]).all()
+            found[level] = again
+    a, b = found["basic"].astype(np.float64), found["extended"].astype(np.float64)
+    assert a.shape == b.shape
+    if is_float:
+        assert np.abs(a - b).max() <= 1e-3 * np.abs(a).max()
+    else:
+        assert np.abs(a - b).max() <= (3 if make is chain else 1)
+        assert np.mean(a != b) <= (0.2 if make is chain else 0.01)
+    listed = sardonyx("profile", path, *feeds, "--json").json
+    ops = {row["op"] for row in listed["operators"]}
+    assert wanted <= ops and not ops & FLOATS, ops
