@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-all check bench fuzz docs dist install clean
+.PHONY: help setup build demo test test-all check bench bench-all fuzz docs dist install clean
 
 help: ## this list
 	@echo 'Sardonyx: load, check and run ONNX models.  make <word>:'
@@ -35,9 +35,13 @@ check: build ## the rules: layers, sizes, bans, symbols, headers, format
 	@scripts/setup check
 	@scripts/check.py
 
-bench: build ## time models against ONNX Runtime: make bench MODELS="DIR..."
+bench: build ## time a short set of the models in SDX_ZOO against the engines that are installed
 	@scripts/setup test
-	@scripts/bench $(MODELS)
+	@bench/peers --set short --markdown docs/BENCHMARKS.md $(BENCH_FLAGS)
+
+bench-all: build ## time all models that have a goal
+	@scripts/setup test
+	@bench/peers --set all --markdown docs/BENCHMARKS.md $(BENCH_FLAGS)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
 	@scripts/setup fuzz

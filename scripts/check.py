@@ -56,7 +56,8 @@ PER_SET = re.compile(rf"(_tmpl|_({SETS}))\.c\.o$")
 INIT_OF_SET = re.compile(rf"_init_({SETS})$")
 
 # Names that every folder may have.
-COMMON_NAMES = {"CMakeLists.txt", "README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile"}
+COMMON_NAMES = {"CMakeLists.txt", "README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile",
+                "requirements.txt"}
 DATA = ("tests/data/", "tests/fuzz/corpus/", "examples/", "bench/baseline/")
 
 

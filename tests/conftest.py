@@ -34,6 +34,15 @@ def build():
 
 
 @pytest.fixture(scope="session")
+def sanitizers(build):
+    """What the build was made with for -fsanitize=; "": nothing."""
+    cache = build / "CMakeCache.txt"
+    lines = cache.read_text(encoding="utf-8").split("\n") if cache.is_file() else []
+    values = [line.split("=", 1)[1] for line in lines if line.startswith("SDX_SANITIZE:")]
+    return values[0] if values else ""
+
+
+@pytest.fixture(scope="session")
 def shared():
     """The folder of test data beside the repository; tests that need it skip without it."""
     folder = Path(os.environ.get("SDX_SHARED", ROOT.parent / "shared"))

@@ -19,6 +19,10 @@
 #define SDX_NO_RETURN
 #endif
 
+/* Before a loop over registers: without complete unrolling gcc keeps the arrays in memory. */
+#define SDX_PRAGMA(text) _Pragma(#text)
+#define SDX_UNROLL(n)    SDX_PRAGMA(GCC unroll n)
+
 /* Tells the processor that this is a spinning wait. */
 #if defined(__x86_64__) || defined(__i386__)
 #define SDX_SPIN_HINT() __builtin_ia32_pause()

@@ -23,10 +23,11 @@ void sdx_context_init_child(struct sdx_context *cx, const struct sdx_context *pa
     cx->log_level = parent->log_level;
 }
 
+/* Threads may share a context: where there is nothing to clear, nothing is written. */
 void sdx_context_clear(struct sdx_context *cx)
 {
-    int expected = TAKEN_SET; /* nothing is written where nothing is held: threads may share cx */
-    if (atomic_load_explicit(&cx->error.taken, memory_order_relaxed) == TAKEN_FREE ||
+    int expected = TAKEN_SET;
+    if (atomic_load_explicit(&cx->error.taken, memory_order_acquire) != TAKEN_SET ||
         !atomic_compare_exchange_strong(&cx->error.taken, &expected, TAKEN_WRITING))
         return;
     cx->error.status = SDX_OK;

@@ -7,10 +7,15 @@
  *
  * A worker enters an open gate by compare-and-swap, so it can only see the fields of the job whose
  * number it read; the caller closes the gate when no part is left and waits for those inside alone.
- * A worker that wakes too late finds the gate closed and costs nothing. */
+ * A worker that wakes too late finds the gate closed and costs nothing.
+ *
+ * Workers stay awake while a run is announced (sdx_pool_run_begin), and a moment after; otherwise
+ * they sleep. One that is woken is first barred from its waker's processor: the scheduler would put
+ * it there, where it waits until the waker is done. */
 #include "base/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,7 +25,8 @@
 
 enum {
     THREADS_MOST = 1024,
-    SPIN_NS = 30000, /* a sleeping thread takes about as long to wake */
+    SPIN_NS = 30000,      /* awake after a job or run: waking takes about as long */
+    SPIN_RUN_NS = 500000, /* awake within a run: most steps that run on one thread are shorter */
     STACK = 1 << 20
 };
 
@@ -32,7 +38,8 @@ enum {
 struct worker {
     pthread_t thread;
     struct sdx_pool *pool;
-    int index; /* 1 .. threads-1 */
+    int index;  /* 1 .. threads-1 */
+    int barred; /* processor it may not use, -1: none; of the holder of the pool's lock */
     atomic_bool asleep;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -40,11 +47,13 @@ struct worker {
 
 struct sdx_pool {
     struct sdx_mem *mem;
-    int threads;      /* the caller included */
-    int started;      /* workers that run; only the holder of `lock` looks */
-    bool refused;     /* the system gave no more threads */
-    int64_t spin_ns;  /* 0 where threads outnumber processors: spinning would keep them off */
-    atomic_uint lock; /* forks seen * 2 + held: see take_lock */
+    int threads;       /* the caller included */
+    int started;       /* workers that run; only the holder of `lock` looks */
+    bool refused;      /* the system gave no more threads */
+    bool may_spin;     /* false where threads outnumber processors: spinning would keep them off */
+    atomic_uint lock;  /* forks seen * 2 + held: see take_lock */
+    atomic_uint calls; /* runs announced: sleepers look whether it changed */
+    atomic_uint_least64_t runs; /* forks seen << 32 | runs under way */
     atomic_bool quit;
     atomic_bool caller_asleep;
     pthread_mutex_t mutex; /* of `left` */
@@ -79,6 +88,7 @@ static void init_sync(struct sdx_pool *pool)
         struct worker *worker = &pool->workers[i];
         worker->pool = pool;
         worker->index = i + 1;
+        worker->barred = -1;
         atomic_init(&worker->asleep, false);
         pthread_mutex_init(&worker->mutex, NULL);
         pthread_cond_init(&worker->wake, NULL);
@@ -96,8 +106,10 @@ struct sdx_pool *sdx_pool_create(struct sdx_mem *mem, int threads)
     if (pool == NULL) return NULL;
     pool->mem = mem;
     pool->threads = threads;
-    pool->spin_ns = threads <= sdx_threads_available() ? SPIN_NS : 0;
+    pool->may_spin = threads <= sdx_threads_available();
     atomic_init(&pool->lock, atomic_load(&forks) * 2);
+    atomic_init(&pool->calls, 0);
+    atomic_init(&pool->runs, 0);
     atomic_init(&pool->quit, false);
     atomic_init(&pool->caller_asleep, false);
     atomic_init(&pool->gate, 0);
@@ -139,31 +151,70 @@ static bool is_called(const struct worker *worker, uint64_t gate, uint32_t last_
            (int)((gate & 0xffffffffU) >> GATE_WANTED) >= worker->index;
 }
 
-/* Waits for a job or the end: awake for a while, then asleep. false: the end. */
-static bool wait_for_job(struct worker *worker, uint32_t last_job, uint64_t *gate)
+enum wait { WAIT_ON, WAIT_JOB, WAIT_END };
+
+static bool run_is_on(const struct sdx_pool *pool)
+{
+    return (uint32_t)atomic_load_explicit(&pool->runs, memory_order_relaxed) != 0;
+}
+
+/* Looks for a job without sleeping: for a while within a run, a moment after it. */
+static enum wait spin_for_job(struct worker *worker, uint32_t last_job, uint64_t *gate)
 {
     struct sdx_pool *pool = worker->pool;
-    int64_t until = pool->spin_ns > 0 ? sdx_clock_ns() + pool->spin_ns : 0;
+    int64_t begin = pool->may_spin ? sdx_clock_ns() : 0, now = begin;
+    bool was_on = false, is_on = false;
     do {
-        for (int i = 0; i < 32; i++) {
-            if (atomic_load_explicit(&pool->quit, memory_order_acquire)) return false;
+        for (int i = 0; i < 64; i++) {
             *gate = atomic_load(&pool->gate);
-            if (is_called(worker, *gate, last_job)) return true;
+            if (is_called(worker, *gate, last_job)) return WAIT_JOB;
+            if (atomic_load_explicit(&pool->quit, memory_order_acquire)) return WAIT_END;
             SDX_SPIN_HINT();
         }
-    } while (until != 0 && sdx_clock_ns() < until);
+        if (!pool->may_spin) return WAIT_ON;
+        now = sdx_clock_ns();
+        is_on = run_is_on(pool);
+        if (was_on && !is_on) begin = now;
+        was_on = is_on;
+    } while (now - begin < (is_on ? SPIN_RUN_NS : SPIN_NS));
+    return WAIT_ON;
+}
+
+/* Sleeps until there is a job, a run is announced (`calls` changes) or the pool ends. */
+static enum wait sleep_for_job(struct worker *worker, uint32_t last_job, unsigned calls,
+                               uint64_t *gate)
+{
+    struct sdx_pool *pool = worker->pool;
+    enum wait found = WAIT_ON;
     pthread_mutex_lock(&worker->mutex);
     atomic_store(&worker->asleep, true); /* before the last look: see wake_workers */
-    bool go = false;
-    while (!atomic_load(&pool->quit)) {
+    for (;;) {
         *gate = atomic_load(&pool->gate);
-        go = is_called(worker, *gate, last_job);
-        if (go) break;
-        pthread_cond_wait(&worker->wake, &worker->mutex);
+        if (atomic_load(&pool->quit))
+            found = WAIT_END;
+        else if (is_called(worker, *gate, last_job))
+            found = WAIT_JOB;
+        else if (atomic_load(&pool->calls) == calls) {
+            pthread_cond_wait(&worker->wake, &worker->mutex);
+            continue;
+        }
+        break;
     }
     atomic_store(&worker->asleep, false);
     pthread_mutex_unlock(&worker->mutex);
-    return go;
+    return found;
+}
+
+/* false: the end. */
+static bool wait_for_job(struct worker *worker, uint32_t last_job, uint64_t *gate)
+{
+    enum wait found = WAIT_ON;
+    while (found == WAIT_ON) {
+        unsigned calls = atomic_load(&worker->pool->calls);
+        found = spin_for_job(worker, last_job, gate);
+        if (found == WAIT_ON) found = sleep_for_job(worker, last_job, calls, gate);
+    }
+    return found == WAIT_JOB;
 }
 
 static void *work(void *arg)
@@ -201,6 +252,22 @@ static void start_workers(struct sdx_pool *pool, int wanted)
     pthread_attr_destroy(&attr);
 }
 
+/* Keeps a worker off the processor that this thread runs on. */
+static void bar_processor(struct worker *worker)
+{
+#if defined(__linux__)
+    int cpu = sched_getcpu();
+    cpu_set_t set;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || worker->barred == cpu) return;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    CPU_CLR(cpu, &set);
+    if (CPU_COUNT(&set) == 0) return;
+    if (pthread_setaffinity_np(worker->thread, sizeof set, &set) == 0) worker->barred = cpu;
+#else
+    (void)worker;
+#endif
+}
+
 static void wake_worker(struct worker *worker)
 {
     pthread_mutex_lock(&worker->mutex);
@@ -208,23 +275,28 @@ static void wake_worker(struct worker *worker)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-/* A worker says that it sleeps and then looks at the gate; we opened the gate and then look who
- * sleeps: one of the two sees the other. */
+/* A worker says that it sleeps and then looks at the gate and the calls; we changed one of those
+ * and then look who sleeps: one of the two sees the other. */
 static void wake_workers(struct sdx_pool *pool, int wanted)
 {
-    for (int i = 0; i < wanted; i++)
-        if (atomic_load(&pool->workers[i].asleep)) wake_worker(&pool->workers[i]);
+    for (int i = 0; i < wanted; i++) {
+        if (!atomic_load(&pool->workers[i].asleep)) continue;
+        bar_processor(&pool->workers[i]);
+        wake_worker(&pool->workers[i]);
+    }
 }
 
 static void wait_for_workers(struct sdx_pool *pool)
 {
-    int64_t until = pool->spin_ns > 0 ? sdx_clock_ns() + pool->spin_ns : 0;
+    int64_t limit = run_is_on(pool) ? SPIN_RUN_NS : SPIN_NS, until = 0;
     do {
-        for (int i = 0; i < 32; i++) {
+        for (int i = 0; i < 64; i++) {
             if ((atomic_load(&pool->gate) & GATE_INSIDE) == 0) return;
             SDX_SPIN_HINT();
         }
-    } while (until != 0 && sdx_clock_ns() < until);
+        if (!pool->may_spin) break;
+        if (until == 0) until = sdx_clock_ns() + limit;
+    } while (sdx_clock_ns() < until);
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->caller_asleep, true);
     while ((atomic_load(&pool->gate) & GATE_INSIDE) != 0)
@@ -255,6 +327,36 @@ static bool take_lock(struct sdx_pool *pool)
 static void give_lock(struct sdx_pool *pool)
 {
     atomic_fetch_and(&pool->lock, ~1U);
+}
+
+/* Adds to the number of runs under way. A count of the process that this one was forked from is
+ * worth nothing. */
+static void count_run(struct sdx_pool *pool, int change)
+{
+    uint64_t seen = atomic_load(&forks), runs = atomic_load(&pool->runs), next;
+    do {
+        uint32_t count = runs >> 32 == seen ? (uint32_t)runs : 0;
+        if (change < 0 && count == 0) return;
+        next = seen << 32 | (uint32_t)(count + (uint32_t)change);
+    } while (!atomic_compare_exchange_weak(&pool->runs, &runs, next));
+}
+
+void sdx_pool_run_begin(struct sdx_pool *pool, int threads)
+{
+    int wanted = sdx_pool_threads(pool);
+    if (threads > 0 && threads < wanted) wanted = threads;
+    if (wanted < 2) return;
+    count_run(pool, 1);
+    if (!take_lock(pool)) return; /* whoever has it keeps the workers awake */
+    start_workers(pool, wanted - 1);
+    atomic_fetch_add(&pool->calls, 1);
+    wake_workers(pool, wanted - 1 < pool->started ? wanted - 1 : pool->started);
+    give_lock(pool);
+}
+
+void sdx_pool_run_end(struct sdx_pool *pool, int threads)
+{
+    if (sdx_pool_threads(pool) > 1 && threads != 1) count_run(pool, -1);
 }
 
 void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The thread pool: one call, sdx_parallel_for. The caller works too. Workers spin briefly after a
- * job and then sleep. A pool may be shared by several sessions: a caller that finds it busy runs
- * its job alone. After fork() the child's first use makes new workers. */
+ * The thread pool: one call, sdx_parallel_for, and the announcement of runs of many such calls. The
+ * caller works too. Workers stay awake during a run (for half a millisecond between two jobs) and
+ * sleep otherwise. A pool may be shared by several sessions: a caller that finds it busy runs its
+ * job alone. After fork() the child's first use makes new workers. */
 #ifndef SDX_BASE_THREAD_POOL_H
 #define SDX_BASE_THREAD_POOL_H
 
@@ -25,6 +26,13 @@ typedef void (*sdx_part_fn)(void *arg, int64_t part, int worker);
  * pool NULL: serial. */
 void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
                       sdx_part_fn fn, void *arg);
+
+/* Around a stretch of work with several calls of sdx_parallel_for: wakes the workers at its begin
+ * and keeps them awake between the calls. `threads` as there, the same in both. For work of fewer
+ * than some 50 us not worth it. Calls may overlap, also from several threads. pool NULL: nothing.
+ */
+void sdx_pool_run_begin(struct sdx_pool *pool, int threads);
+void sdx_pool_run_end(struct sdx_pool *pool, int threads);
 
 /* Threads this process may use: the least of SDX_THREADS (if set), the affinity mask and the cgroup
  * quota rounded up (v1 and v2); at least 1. */

@@ -74,7 +74,9 @@ struct sdx_ir {
     const struct sdx_onnx_opset *opsets;
     int32_t count_opsets;
     int64_t ir_version;
-    struct sdx_str *symbols; /* names of dimension symbols: symbol k is dimension -(k + 2) */
+    /* names of dimension symbols: symbol k is dimension -(k + 2); "" for a length that inference
+     * cannot tell but that is the same wherever the symbol stands */
+    struct sdx_str *symbols;
     int32_t count_symbols, capacity_symbols;
     struct sdx_map symbol_map;
 };
@@ -122,6 +124,11 @@ int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_no
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name);
 int32_t sdx_ir_symbol(struct sdx_ir *ir,
                       struct sdx_str name); /* the dimension (< -1) of that symbol; 0: no memory */
+int64_t sdx_ir_symbol_new(struct sdx_ir *ir); /* one without a name; 0: no memory */
+static inline bool sdx_ir_symbol_has_name(const struct sdx_ir *ir, int64_t dim)
+{
+    return dim < -1 && -(dim + 2) < ir->count_symbols && ir->symbols[-(dim + 2)].len > 0;
+}
 /* A node at the end of `graph` (the caller restores order with sdx_ir_sort) with fresh values as
  * its outputs; inputs are -1, attributes empty, opset 0: the caller fills them. */
 struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *graph,

@@ -46,16 +46,24 @@ int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struc
     return graph->count_values++;
 }
 
+int64_t sdx_ir_symbol_new(struct sdx_ir *ir)
+{
+    struct sdx_str *symbols =
+        array_grow(ir, ir->symbols, ir->count_symbols, &ir->capacity_symbols, sizeof(*symbols));
+    if (!symbols) return 0;
+    ir->symbols = symbols;
+    symbols[ir->count_symbols] = SDX_STR("");
+    return -(ir->count_symbols++ + 2);
+}
+
 int32_t sdx_ir_symbol(struct sdx_ir *ir, struct sdx_str name)
 {
     int32_t at = sdx_map_get(&ir->symbol_map, name);
     if (at >= 0) return -(at + 2);
-    struct sdx_str *symbols =
-        array_grow(ir, ir->symbols, ir->count_symbols, &ir->capacity_symbols, sizeof(*symbols));
-    if (!symbols || !sdx_map_put(&ir->symbol_map, name, ir->count_symbols)) return 0;
-    ir->symbols = symbols;
-    symbols[ir->count_symbols] = name;
-    return -(ir->count_symbols++ + 2);
+    if (!sdx_map_put(&ir->symbol_map, name, ir->count_symbols)) return 0;
+    int32_t dim = (int32_t)sdx_ir_symbol_new(ir);
+    if (dim) ir->symbols[-(dim + 2)] = name;
+    return dim;
 }
 
 struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *graph,

@@ -11,7 +11,7 @@ static void add_dim(const struct sdx_ir *ir, struct sdx_text *text, int64_t dim)
 {
     if (dim >= 0)
         sdx_text_add(text, "%" PRId64, dim);
-    else if (dim == -1 || -(dim + 2) >= ir->count_symbols)
+    else if (!sdx_ir_symbol_has_name(ir, dim))
         sdx_text_add(text, "?");
     else
         sdx_text_add(text, "%.*s", SDX_STR_ARG(ir->symbols[-(dim + 2)]));

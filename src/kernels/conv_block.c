@@ -4,8 +4,17 @@
 
 #include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_block_direct.h"
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 
+static bool fits_winograd_2(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_block_fits(s) == 2;
+}
+static bool fits_winograd_4(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_block_fits(s) == 4;
+}
 static bool is_first(const struct sdx_conv_shape *s)
 {
     return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
@@ -27,6 +36,12 @@ static const struct form {
     {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
      sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
      sdx_depthwise_block_part},
+    {SDX_CONV_BLOCK_WINOGRAD_2, fits_winograd_2, sdx_winograd_block_packed_size,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_part},
+    {SDX_CONV_BLOCK_WINOGRAD_4, fits_winograd_4, sdx_winograd_block_packed_size,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_part},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
      sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch,
      sdx_direct_block_part},
@@ -34,6 +49,7 @@ static const struct form {
 
 static const struct form *form_of(const struct sdx_conv_shape *s)
 {
+    if (s->batch * s->oc * s->out[0] * s->out[1] * s->out[2] == 0) return NULL;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i].fits(s)) return &forms[i];
     return NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Strips of depthwise outputs on blocked channels: a vector holds one pixel of all channels of a
  * block, several neighbouring outputs of a line are summed at a time. Once an instruction set. */
+#include "kernels/conv_block_curve.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
-#include "kernels/vec_math.h"
 
 enum { MOST_ROWS = SDX_DEPTHWISE_ROWS };
 struct line {
@@ -130,34 +130,6 @@ static line_function *line_of(const struct sdx_conv_shape *s)
     return dense[taps / 2 - 1][stride - 1];
 }
 
-SIMD void curve_loop(float *y, int64_t n, const enum sdx_act act, float a, float b)
-{
-    for (; n >= 4; n -= 4, y += BLOCK)
-        x_store(y, x_act(x_load(y), act, a, b));
-    if (n == 0) return;
-    struct vx v = x_set1(0.0f);
-    SDX_UNROLL(3) for (int i = 0; i < 3; i++) if (i < n) v.r[i] = v_load(y + i * LANES);
-    v = x_act(v, act, a, b);
-    SDX_UNROLL(3) for (int i = 0; i < 3; i++) if (i < n) v_store(y + i * LANES, v.r[i]);
-}
-#define CURVE(id)                                                                                  \
-    case id: curve_loop(y, n, id, a, b); break;
-/* The activations that are more than a minimum and a maximum, over n vectors. */
-static void curve(float *y, int64_t n, enum sdx_act act, float a, float b)
-{
-    switch (act) {
-        CURVE(SDX_ACT_LEAKY_RELU)
-        CURVE(SDX_ACT_SIGMOID)
-        CURVE(SDX_ACT_TANH)
-        CURVE(SDX_ACT_SILU)
-        CURVE(SDX_ACT_HARD_SWISH)
-        CURVE(SDX_ACT_HARD_SIGMOID)
-        CURVE(SDX_ACT_GELU_ERF)
-        CURVE(SDX_ACT_GELU_TANH)
-    default: break;
-    }
-}
-
 /* The columns of the input that a strip reads, and those of them in the image. */
 struct columns {
     int64_t first, width, lo, hi;
@@ -185,8 +157,7 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
     l.dilation = s->dilation[2];
     l.n = n;
     l.bias = t->bias;
-    l.lo = t->act == SDX_ACT_RELU ? 0.0f : t->act == SDX_ACT_CLIP ? t->a : -INFINITY;
-    l.hi = t->act == SDX_ACT_CLIP ? t->b : INFINITY;
+    block_limits(t->act, t->a, t->b, &l.lo, &l.hi);
     for (int64_t h = t->h0; h < t->h1; h++) {
         const int64_t top = h * s->stride[1] - s->pad_begin[1];
         const int64_t to = (h * s->out[2] + t->from) * LANES;
@@ -211,7 +182,7 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
         l.y = t->y + to;
         l.residual = t->residual ? t->residual + to : NULL;
         run(&l);
-        if (t->act > SDX_ACT_CLIP) curve(l.y, n, t->act, t->a, t->b);
+        if (block_is_curved(t->act)) block_curve(l.y, n, t->act, t->a, t->b);
     }
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Direct convolution over blocked channels. The order of work in a part: pass over input channels,
- * panel of output channels, tiles of pixels. A pass reads its strip of the image in place or from a
- * patch that has the padding around it, both small enough for L2. */
+ * Direct convolution over blocked channels, with no copy of the image: output pixels that see the
+ * same kernel positions within the image are a class with its own table of runs, so padding is
+ * never read nor multiplied. The order of work in a part: pass over input channels, panel of output
+ * channels, class, tiles of pixels; what a pass reads of the strip is small enough for L2. */
 #include "kernels/conv_block_direct.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/conv_gather.h"
@@ -16,11 +18,11 @@ enum {
     STRIP_LEAST = 96    /* pixels that make reading the weights worth while */
 };
 
-/* How a shape is cut, and where its input lies. A "unit" is what the channels of one block take of
- * a pixel: the lanes, or 1 in plain layout. */
+/* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
+ * lanes, or 1 in plain layout. */
 struct plan {
     struct sdx_conv_shape s; /* a pointwise one is a single row of pixels */
-    bool first, in_place;
+    bool first;
     int64_t lanes, unit;
     int64_t icg, ocg;           /* channels of a group */
     int64_t taps;               /* kernel positions */
@@ -29,36 +31,17 @@ struct plan {
     int64_t pass_blocks;
     int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols */
     int64_t splits, split_panels;
-    int64_t row_step, patch_rows, patch_cols; /* rows between two kernel rows */
 };
 
-static int64_t span(const struct sdx_conv_shape *s, int axis)
+/* What a strip reads of one block, in bytes; rows that no kernel position reads do not count. */
+static int64_t strip_bytes(const struct plan *p, int64_t rows, int64_t cols)
 {
-    return (s->kernel[axis] - 1) * s->dilation[axis] + 1;
-}
-/* Rows of a patch: all that lie between the first and the last one, or, when the dilation leaves
- * gaps, those of each kernel row. */
-static void measure_patch(struct plan *p)
-{
-    const int64_t apart = (p->rows - 1) * p->s.stride[1] + 1;
-    p->row_step = conv_least(p->s.dilation[1], apart);
-    p->patch_rows = apart + (p->s.kernel[1] - 1) * p->row_step;
-    p->patch_cols = (p->cols - 1) * p->s.stride[2] + span(&p->s, 2);
-}
-static int64_t patch_block(const struct plan *p) /* floats of an input block */
-{
-    return p->s.kernel[0] * p->patch_rows * p->patch_cols * p->unit;
-}
-/* What a strip of one block reads, in bytes; rows that a stride jumps over do not count. */
-static int64_t strip_bytes(struct plan *p, int64_t rows, int64_t cols)
-{
-    p->rows = rows;
-    p->cols = cols;
-    measure_patch(p);
-    int64_t floats = patch_block(p);
-    if (p->in_place && span(&p->s, 1) < p->s.stride[1])
-        floats = floats / p->patch_rows * (rows * p->s.kernel[1]);
-    return floats * (int64_t)sizeof(float);
+    const struct sdx_conv_shape *s = &p->s;
+    const int64_t span = (s->kernel[2] - 1) * s->dilation[2] + 1;
+    const int64_t across = (cols - 1) * s->stride[2] + span;
+    const int64_t more = conv_least(s->stride[1], s->kernel[1]) * (rows - 1);
+    const int64_t down = conv_least(s->in[1], s->kernel[1] + more);
+    return s->kernel[0] * down * conv_least(across, s->in[2]) * p->unit * (int64_t)sizeof(float);
 }
 
 /* The largest strip of whole rows, or of a part of one row, whose pass fits. */
@@ -96,7 +79,10 @@ static void cut_passes(struct plan *p)
 /* Enough parts for a few threads: smaller strips first, then ranges of panels. */
 static void cut_parts(struct plan *p)
 {
-    const int64_t wanted = sdx_kernel_tuning()->block_parts;
+    const struct sdx_kernel_tuning *tuning = sdx_kernel_tuning();
+    const double worth = sdx_conv_macs(&p->s) / (double)(4 * tuning->part_macs);
+    const int64_t most = tuning->block_parts;
+    const int64_t wanted = worth < (double)most ? 1 + (int64_t)worth : most;
     const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
     int64_t strips = p->row_strips * p->col_strips;
     while (planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
@@ -113,13 +99,19 @@ static void cut_parts(struct plan *p)
     p->split_panels = conv_divide_up(p->panels, p->splits);
     p->splits = conv_divide_up(p->panels, p->split_panels);
 }
+/* Panels one block narrower than tiles can be, as higher tiles read each weight less often; a few
+ * are as wide, so that none is thin. */
+static int64_t panels_of(int64_t blocks, int64_t most)
+{
+    const int64_t wide = conv_divide_up(blocks, most);
+    return most < 3 ? wide : conv_most(wide, blocks / (most - 1));
+}
 static struct plan plan_of(const struct sdx_conv_shape *shape)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct conv_sizes z = conv_sizes(shape);
     struct plan p = {.s = *shape, .icg = z.icg, .ocg = z.ocg, .taps = z.taps};
     p.first = sdx_direct_block_is_first(shape);
-    p.in_place = conv_is_unpadded(shape);
     p.lanes = table->lanes;
     p.unit = p.first ? 1 : p.lanes;
     if (conv_is_pointwise(shape)) {
@@ -129,10 +121,9 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     p.in_blocks = conv_divide_up(p.icg, p.unit);
     p.tail = p.icg % p.unit;
     p.out_blocks = conv_divide_up(p.ocg, p.lanes);
-    p.panels = conv_divide_up(p.out_blocks, table->vectors);
+    p.panels = panels_of(p.out_blocks, table->vectors);
     cut_passes(&p);
     cut_parts(&p);
-    measure_patch(&p);
     return p;
 }
 /* First block of a panel; widths differ by one at most. */
@@ -186,31 +177,59 @@ int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)
     return s->batch * s->groups * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
 }
 
-/* Scratch of a part: places of its pixels in the input and in the output, offsets of the runs of a
- * pass, the patch. */
+/* A stretch of rows, or of columns, that see the same kernel positions lo..hi of their axis. */
+struct stretch {
+    int64_t begin, end, lo, hi;
+    int64_t runs, tail_runs; /* of a stretch of rows in the pass in hand */
+};
+static struct stretch stretch_at(const struct sdx_conv_shape *s, int axis, int64_t at, int64_t end)
+{
+    const int64_t step = s->stride[axis], apart = s->dilation[axis];
+    int64_t first = at * step - s->pad_begin[axis];
+    struct stretch t = {.begin = at, .end = at + 1};
+    conv_valid(first, apart, s->in[axis], s->kernel[axis], &t.lo, &t.hi);
+    for (; t.end < end; t.end++) {
+        int64_t lo, hi;
+        first += step;
+        conv_valid(first, apart, s->in[axis], s->kernel[axis], &lo, &hi);
+        if (lo != t.lo || hi != t.hi) break;
+    }
+    return t;
+}
+/* Most stretches of `count` places: lo and hi fall from at most `kernel` to 0. */
+static int64_t most_stretches(int64_t count, int64_t kernel)
+{
+    return conv_least(count, 2 * kernel + 1);
+}
+
+/* Scratch of a part: places of its pixels in the input and in the output, class by class, and the
+ * runs of a pass for each stretch of rows. */
 struct room {
-    int64_t *from, *to, *runs;
-    float *patch;
+    int64_t *from, *to;
+    struct sdx_conv_block_run *runs;
+    int64_t run_step; /* from one stretch of rows to the next */
+    struct stretch *rows, *cols;
     size_t size;
 };
-static size_t whole_lines(int64_t bytes)
+static size_t whole_lines(int64_t count, size_t size)
 {
-    return ((size_t)bytes + 63) / 64 * 64;
+    return ((size_t)count * size + 63) / 64 * 64;
 }
 static struct room room_of(const struct plan *p, void *scratch)
 {
     struct room r;
     char *at = scratch;
-    const int64_t word = sizeof(int64_t);
-    const size_t pixels = whole_lines(p->rows * p->cols * word);
-    const size_t runs = whole_lines(p->pass_blocks * p->s.kernel[0] * p->s.kernel[1] * word);
-    const size_t patch =
-        p->in_place ? 0 : whole_lines(p->pass_blocks * patch_block(p) * (int64_t)sizeof(float));
+    const int64_t rows = most_stretches(p->rows, p->s.kernel[1]);
+    const int64_t cols = most_stretches(p->cols, p->s.kernel[2]);
+    const size_t pixels = whole_lines(p->rows * p->cols, sizeof(int64_t));
+    r.run_step = p->pass_blocks * p->s.kernel[0] * p->s.kernel[1];
+    const size_t runs = whole_lines(rows * r.run_step, sizeof *r.runs);
     r.from = scratch;
     r.to = (void *)(at + pixels);
     r.runs = (void *)(at + 2 * pixels);
-    r.patch = (void *)(at + 2 * pixels + runs);
-    r.size = 2 * pixels + runs + patch;
+    r.rows = (void *)(at + 2 * pixels + runs);
+    r.cols = r.rows + rows;
+    r.size = 2 * pixels + runs + whole_lines(rows + cols, sizeof *r.rows);
     return r;
 }
 size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
@@ -245,138 +264,208 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     t.col1 = conv_least(p->s.out[2], t.col0 + p->cols);
     return t;
 }
-/* Places of the pixels, for an input that begins at the first one's. Returns their number. */
-static int64_t place_pixels(const struct plan *p, const struct strip *t, const struct room *room)
+/* The stretches of begin..end. Returns their number. */
+static int64_t find_stretches(const struct sdx_conv_shape *s, int axis, int64_t begin, int64_t end,
+                              struct stretch *found)
+{
+    int64_t count = 0;
+    for (int64_t at = begin; at < end; at = found[count++].end)
+        found[count] = stretch_at(s, axis, at, end);
+    return count;
+}
+/* Places of the pixels of a class: in the input that of their first kernel position within it. */
+static int64_t place_pixels(const struct plan *p, const struct stretch *planes,
+                            const struct stretch *rows, const struct stretch *cols, int64_t *from,
+                            int64_t *to)
 {
     const struct sdx_conv_shape *s = &p->s;
-    const int64_t pitch = (p->in_place ? s->in[2] : p->patch_cols) * s->stride[1] * p->unit;
-    const int64_t step = s->stride[2] * p->unit;
+    const int64_t od = planes->begin;
+    const int64_t id = od * s->stride[0] + planes->lo * s->dilation[0] - s->pad_begin[0];
+    const int64_t below = rows->lo * s->dilation[1] - s->pad_begin[1];
+    const int64_t right = cols->lo * s->dilation[2] - s->pad_begin[2];
+    const bool empty = planes->lo == planes->hi || rows->lo == rows->hi || cols->lo == cols->hi;
     int64_t count = 0;
-    for (int64_t r = t->row0; r < t->row1; r++) {
-        const int64_t from = (r - t->row0) * pitch;
-        const int64_t to = ((t->od * s->out[1] + r) * s->out[2] + t->col0) * p->lanes;
-        for (int64_t c = 0; c < t->col1 - t->col0; c++, count++) {
-            room->from[count] = from + c * step;
-            room->to[count] = to + c * p->lanes;
+    for (int64_t r = rows->begin; r < rows->end; r++) {
+        const int64_t line = (id * s->in[1] + r * s->stride[1] + below) * s->in[2] + right;
+        const int64_t line_to = (od * s->out[1] + r) * s->out[2];
+        for (int64_t c = cols->begin; c < cols->end; c++, count++) {
+            from[count] = empty ? 0 : (line + c * s->stride[2]) * p->unit;
+            to[count] = (line_to + c) * p->lanes;
         }
     }
     return count;
 }
-/* How the job walks the blocks b0..b1: a run for each of their kernel rows. A kernel of one
- * position has its blocks for chunks instead: one run holds all full ones. */
-static void place_runs(const struct plan *p, int64_t b0, int64_t b1, int64_t *runs,
-                       struct sdx_conv_block_job *job)
+/* Runs of the blocks b0..b1 for one stretch of rows: one for each of their kernel rows. A kernel of
+ * one position has its blocks for chunks instead: one run holds all full ones. */
+static void place_runs(const struct plan *p, const struct stretch *planes, struct stretch *rows,
+                       int64_t b0, int64_t b1, struct sdx_conv_block_run *runs)
 {
     const struct sdx_conv_shape *s = &p->s;
-    const int64_t cols = p->in_place ? s->in[2] : p->patch_cols;
-    const int64_t row = (p->in_place ? s->dilation[1] : p->row_step) * cols;
-    const int64_t plane = p->in_place ? s->dilation[0] * s->in[1] * cols : p->patch_rows * cols;
-    const int64_t block = p->in_place ? s->in[0] * s->in[1] * cols : s->kernel[0] * plane;
-    const int64_t whole = b1 * p->unit > p->icg ? b1 - b0 - 1 : b1 - b0;
-    const bool one = p->taps == 1;
-    const int64_t lines = s->kernel[0] * s->kernel[1];
-    job->step = (one ? block : s->dilation[2]) * p->unit;
-    job->chunks = one ? whole : s->kernel[2];
-    job->tail_chunks = s->kernel[2];
-    job->runs = one ? whole > 0 : whole * lines;
-    job->tail_runs = (b1 - b0 - whole) * lines;
-    job->tail = p->tail;
-    if (p->first) { /* the kernel positions of a row are neighbours */
-        job->tail_runs = (b1 - b0) * lines;
-        job->runs = 0;
-        job->tail = s->dilation[2] == 1 ? s->kernel[2] : 1;
-        job->tail_chunks = s->dilation[2] == 1 ? 1 : s->kernel[2];
-    }
+    const int64_t row = s->dilation[1] * s->in[2], plane = s->dilation[0] * s->in[1] * s->in[2];
+    const int64_t block = s->in[0] * s->in[1] * s->in[2];
+    const int64_t whole = p->icg / p->unit - b0;
+    int64_t count = 0, full = 0;
     for (int64_t b = 0; b < b1 - b0; b++) {
-        if (one && !p->first && b > 0 && b < whole) continue;
-        for (int64_t d = 0; d < s->kernel[0]; d++)
-            for (int64_t h = 0; h < s->kernel[1]; h++)
-                *runs++ = (b * block + d * plane + h * row) * p->unit;
+        if (p->taps == 1 && !p->first && b > 0 && b < whole) continue;
+        const int64_t channels = channels_before(p, b0 + b + 1) - channels_before(p, b0 + b);
+        for (int64_t d = planes->lo; d < planes->hi; d++)
+            for (int64_t h = rows->lo; h < rows->hi; h++, count++) {
+                const int64_t at = (d - planes->lo) * plane + (h - rows->lo) * row;
+                runs[count].x = (b * block + at) * p->unit;
+                runs[count].w =
+                    b * p->unit * p->taps + (d * s->kernel[1] + h) * s->kernel[2] * channels;
+            }
+        if (b < whole && !p->first) full = count;
+    }
+    rows->runs = full;
+    rows->tail_runs = count - full;
+}
+/* What the job reads at one column of runs: kernel positions cols->lo..hi of a row. */
+static void shape_chunks(const struct plan *p, const struct stretch *cols, int64_t blocks,
+                         struct sdx_conv_block_job *job)
+{
+    const struct sdx_conv_shape *s = &p->s;
+    const int64_t positions = cols->hi - cols->lo;
+    job->step = s->dilation[2] * p->unit;
+    job->chunks = job->tail_chunks = positions;
+    job->tail = p->tail;
+    if (p->first && s->dilation[2] == 1) { /* the kernel positions of a row are neighbours */
+        job->tail = positions;
+        job->tail_chunks = 1;
+    } else if (p->first) {
+        job->tail = 1;
+    } else if (p->taps == 1) {
+        job->step = s->in[0] * s->in[1] * s->in[2] * p->unit;
+        job->chunks = positions * blocks;
     }
 }
 
-static void copy_row(float *to, const float *row, int64_t first, int64_t count, int64_t size,
-                     int64_t unit)
+/* The activation of a pass: none but at the last one. */
+static void finish_of(const struct sdx_epilogue *e, bool last, struct sdx_conv_block_job *job)
 {
-    int64_t lo, hi;
-    conv_valid(first, 1, size, count, &lo, &hi);
-    memset(to, 0, (size_t)(lo * unit) * sizeof(float));
-    if (hi > lo) memcpy(to + lo * unit, row + (first + lo) * unit, (size_t)((hi - lo) * unit) * 4);
-    memset(to + hi * unit, 0, (size_t)((count - hi) * unit) * sizeof(float));
+    const bool relu = last && e->act == SDX_ACT_RELU, clip = last && e->act == SDX_ACT_CLIP;
+    job->lo = relu ? 0.0f : clip ? e->a : -INFINITY;
+    job->hi = clip ? e->b : INFINITY;
+    job->act = last && !relu && !clip ? e->act : SDX_ACT_NONE;
+    job->a = e->a;
+    job->b = e->b;
 }
-/* x: the first block of the pass. */
-static void copy_patch(const struct plan *p, const struct strip *t, const float *x, int64_t blocks,
-                       float *to)
+
+/* Packed weights of a panel, from block b0 on. */
+static const float *weights_at(const struct plan *p, const float *packed, int64_t panel, int64_t b0)
 {
-    const struct sdx_conv_shape *s = &p->s;
-    const int64_t ih0 = t->row0 * s->stride[1] - s->pad_begin[1];
-    const int64_t iw0 = t->col0 * s->stride[2] - s->pad_begin[2];
-    const int64_t pitch = p->patch_cols * p->unit, plane = s->in[1] * s->in[2] * p->unit;
-    for (int64_t b = 0; b < blocks; b++, x += s->in[0] * plane)
-        for (int64_t d = 0; d < s->kernel[0]; d++) {
-            const int64_t id = t->od * s->stride[0] + d * s->dilation[0] - s->pad_begin[0];
-            for (int64_t r = 0; r < p->patch_rows; r++, to += pitch) {
-                const int64_t k = conv_least(r / p->row_step, s->kernel[1] - 1);
-                const int64_t ih = ih0 + k * (s->dilation[1] - p->row_step) + r;
-                const bool inside = id >= 0 && id < s->in[0] && ih >= 0 && ih < s->in[1];
-                copy_row(to, inside ? x + id * plane + ih * s->in[2] * p->unit : x, iw0,
-                         p->patch_cols, inside ? s->in[2] : 0, p->unit);
-            }
+    const int64_t o0 = panel_begin(p, panel) * p->lanes;
+    const int64_t width = panel_begin(p, panel + 1) * p->lanes - o0;
+    return packed + (o0 * p->icg + channels_before(p, b0) * width) * p->taps;
+}
+
+/* One part while it runs. */
+struct work {
+    struct plan p;
+    struct strip t;
+    struct room room;
+    struct stretch planes;
+    int64_t row_count, col_count; /* stretches */
+    int64_t b0, b1;               /* the pass */
+    struct sdx_conv_block_job job;
+};
+
+static void place_work(struct work *w)
+{
+    const struct sdx_conv_shape *s = &w->p.s;
+    const struct strip *t = &w->t;
+    int64_t *from = w->room.from, *to = w->room.to;
+    w->planes = stretch_at(s, 0, t->od, t->od + 1);
+    w->row_count = find_stretches(s, 1, t->row0, t->row1, w->room.rows);
+    w->col_count = find_stretches(s, 2, t->col0, t->col1, w->room.cols);
+    for (int64_t r = 0; r < w->row_count; r++)
+        for (int64_t c = 0; c < w->col_count; c++) {
+            const int64_t n =
+                place_pixels(&w->p, &w->planes, w->room.rows + r, w->room.cols + c, from, to);
+            from += n;
+            to += n;
+        }
+}
+/* All classes of one panel in one pass. */
+static void run_panel(const struct work *w, int64_t vectors)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const struct plan *p = &w->p;
+    const int64_t blocks = conv_least(w->b1, p->icg / p->unit) - w->b0, width = vectors * p->lanes;
+    struct sdx_conv_block_job job = w->job;
+    job.from = w->room.from;
+    job.to = w->room.to;
+    for (int64_t r = 0; r < w->row_count; r++)
+        for (int64_t c = 0; c < w->col_count; c++) {
+            const struct stretch *rows = w->room.rows + r, *cols = w->room.cols + c;
+            const bool empty = cols->lo == cols->hi;
+            shape_chunks(p, cols, blocks, &job);
+            job.run = w->room.runs + r * w->room.run_step;
+            job.runs = empty ? 0 : rows->runs;
+            job.tail_runs = empty ? 0 : rows->tail_runs;
+            job.weights = w->job.weights + cols->lo * p->unit * width;
+            job.weights_tail = w->job.weights + cols->lo * (p->first ? 1 : p->tail) * width;
+            job.pixels = (rows->end - rows->begin) * (cols->end - cols->begin);
+            table->f32_panel((int)vectors, &job);
+            job.from += job.pixels;
+            job.to += job.pixels;
+            job.phase += job.pixels / 6 + 1;
         }
 }
 
 enum { MOST_PANEL = 64 }; /* channels */
 
+/* One pass. y and the residual: of the first channel of the group. */
+static void run_pass(struct work *w, const float *packed, const struct sdx_epilogue *e, float *y,
+                     const float *residual)
+{
+    const struct plan *p = &w->p;
+    const struct strip *t = &w->t;
+    const bool streams = p->icg * p->taps * p->ocg > sdx_kernel_tuning()->block_bytes / 2;
+    for (int64_t r = 0; r < w->row_count; r++)
+        place_runs(p, &w->planes, w->room.rows + r, w->b0, w->b1,
+                   w->room.runs + r * w->room.run_step);
+    for (int64_t panel = t->panel0; panel < t->panel1; panel++) {
+        const int64_t block = panel_begin(p, panel), o0 = block * p->lanes;
+        const int64_t vectors = panel_begin(p, panel + 1) - block;
+        float bias[MOST_PANEL] = {0};
+        if (w->b0 == 0 && e->bias_row)
+            memcpy(bias, e->bias_row + t->group * p->ocg + o0,
+                   (size_t)conv_least(vectors * p->lanes, p->ocg - o0) * sizeof(float));
+        w->job.bias = w->b0 == 0 ? bias : NULL;
+        w->job.weights = weights_at(p, packed, panel, w->b0);
+        w->job.ahead = 0;
+        if (streams && panel + 1 < t->panel1)
+            w->job.ahead = weights_at(p, packed, panel + 1, w->b0) - w->job.weights;
+        else if (streams && w->b1 < p->in_blocks)
+            w->job.ahead = weights_at(p, packed, t->panel0, w->b1) - w->job.weights;
+        w->job.y = y + block * w->job.y_step;
+        w->job.residual = residual ? residual + block * w->job.y_step : NULL;
+        run_panel(w, vectors);
+    }
+}
+
 void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const float *packed,
                            float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    const struct plan p = plan_of(shape);
-    const struct sdx_conv_shape *s = &p.s;
-    const struct strip t = strip_of(&p, part);
-    const struct room room = room_of(&p, scratch);
-    const int64_t pixels_in = s->in[0] * s->in[1] * s->in[2] * p.unit;
-    const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p.lanes;
-    const int64_t to = (t.image * s->groups + t.group) * p.out_blocks * pixels_out;
-    x += (t.image * s->groups + t.group) * p.in_blocks * pixels_in;
-    packed += t.group * p.out_blocks * p.lanes * p.icg * p.taps;
-    struct sdx_conv_block_job job = {.pixels = place_pixels(&p, &t, &room),
-                                     .from = room.from,
-                                     .to = room.to,
-                                     .run = room.runs,
-                                     .y_step = pixels_out,
-                                     .act = e->act,
-                                     .a = e->a,
-                                     .b = e->b};
-    if (job.pixels <= 0) return;
-    for (int64_t b0 = 0; b0 < p.in_blocks; b0 += p.pass_blocks) {
-        const int64_t b1 = conv_least(p.in_blocks, b0 + p.pass_blocks);
-        const float *from = x + b0 * pixels_in;
-        place_runs(&p, b0, b1, room.runs, &job);
-        if (p.in_place) {
-            job.x = from + (((t.od * s->stride[0] - s->pad_begin[0]) * s->in[1] +
-                             t.row0 * s->stride[1] - s->pad_begin[1]) *
-                                s->in[2] +
-                            t.col0 * s->stride[2] - s->pad_begin[2]) *
-                               p.unit;
-        } else {
-            copy_patch(&p, &t, from, b1 - b0, room.patch);
-            job.x = room.patch;
-        }
-        job.last = b1 == p.in_blocks;
-        for (int64_t panel = t.panel0; panel < t.panel1; panel++) {
-            const int64_t block = panel_begin(&p, panel), o0 = block * p.lanes;
-            const int64_t vectors = panel_begin(&p, panel + 1) - block;
-            float bias[MOST_PANEL] = {0};
-            if (b0 == 0 && e->bias_row)
-                memcpy(bias, e->bias_row + t.group * p.ocg + o0,
-                       (size_t)conv_least(vectors * p.lanes, p.ocg - o0) * sizeof(float));
-            job.bias = b0 == 0 ? bias : NULL;
-            job.weights =
-                packed + (o0 * p.icg + channels_before(&p, b0) * vectors * p.lanes) * p.taps;
-            job.y = y + to + block * pixels_out;
-            job.residual = e->residual ? e->residual + to + block * pixels_out : NULL;
-            table->f32_panel((int)vectors, &job);
-        }
+    struct work w = {.p = plan_of(shape)};
+    const struct plan *p = &w.p;
+    const struct sdx_conv_shape *s = &p->s;
+    w.t = strip_of(p, part);
+    w.room = room_of(p, scratch);
+    const int64_t group = w.t.image * s->groups + w.t.group;
+    const int64_t pixels_in = s->in[0] * s->in[1] * s->in[2] * p->unit;
+    const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p->lanes;
+    const int64_t to = group * p->out_blocks * pixels_out;
+    x += group * p->in_blocks * pixels_in;
+    packed += w.t.group * p->out_blocks * p->lanes * p->icg * p->taps;
+    place_work(&w);
+    w.job.y_step = pixels_out;
+    for (w.b0 = 0; w.b0 < p->in_blocks; w.b0 = w.b1) {
+        w.b1 = conv_least(p->in_blocks, w.b0 + p->pass_blocks);
+        const bool last = w.b1 == p->in_blocks;
+        w.job.x = x + w.b0 * pixels_in;
+        finish_of(e, last, &w.job);
+        run_pass(&w, packed, e, y + to, last && e->residual ? e->residual + to : NULL);
     }
 }

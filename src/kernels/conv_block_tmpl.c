@@ -30,7 +30,7 @@ static const int most_rows[] = {8, 6, 4};
 enum { MOST_VECTORS = 2, MOST_ROWS = 6 };
 static const int most_rows[] = {6, 4};
 #endif
-enum { TILE = MOST_ROWS * MOST_VECTORS * LANES };
+enum { LINE = 16, TILE = MOST_ROWS * MOST_VECTORS * LANES };
 #define ROWS(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 #define COLS(n) SDX_UNROLL(4) for (int j = 0; j < (n); j++)
 
@@ -49,30 +49,41 @@ SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOS
     {
         const vf x = v_set1(p[i][at + u]);
         COLS(nv) s[i][j] = v_fma(x, v[j], s[i][j]);
+        V_USE(x);
     }
+    COLS(nv) V_USE(v[j]);
 }
-/* Chunks of a number of values known when compiling. Returns the weights after them. */
-SIMD const float *tile_runs(const int mr, const int nv, const int length, sums s,
-                            const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
-                            const int64_t *run, int64_t runs, int64_t chunks, const float *w)
+/* Runs of chunks of a number of values known when compiling. */
+SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
+                    const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
+                    const struct sdx_conv_block_run *run, int64_t runs, int64_t chunks,
+                    const float *weights, int64_t ahead)
 {
-    for (; runs > 0; runs--) {
-        int64_t at = *run++;
+    for (; runs > 0; runs--, run++) {
+        int64_t at = run->x;
+        const float *w = weights + run->w * (nv * LANES);
         for (int64_t n = chunks; n > 0; n--) {
             P_KEEP(at); /* or each pixel gets an index of its own */
-            SDX_UNROLL(16) for (int u = 0; u < length; u++) tile_step(mr, nv, s, p, at, u, w);
+            if (length >= LANES) {
+                __builtin_prefetch(w + ahead, 0, 2);
+                __builtin_prefetch(w + ahead + length * nv * LANES / 2, 0, 2);
+            }
+            SDX_UNROLL(16) for (int u = 0; u < length; u++)
+            {
+                tile_step(mr, nv, s, p, at, u, w);
+            }
             w += length * nv * LANES;
             at += g->step;
         }
     }
-    return w;
 }
 SIMD void tile_tail(const int mr, const int nv, sums s, const float *const p[MOST_ROWS],
-                    const struct sdx_conv_block_job *g, const float *w)
+                    const struct sdx_conv_block_job *g)
 {
-    const int64_t *run = g->run + g->runs;
-    for (int64_t r = g->tail_runs; r > 0; r--) {
-        int64_t first = *run++;
+    const struct sdx_conv_block_run *run = g->run + g->runs;
+    for (int64_t r = g->tail_runs; r > 0; r--, run++) {
+        int64_t first = run->x;
+        const float *w = g->weights_tail + run->w * (nv * LANES);
         for (int64_t n = g->tail_chunks; n > 0; n--, first += g->step)
             for (int64_t at = first; at < first + g->tail; at++, w += nv * LANES) {
                 int64_t here = at;
@@ -91,47 +102,54 @@ SIMD void tile_begin(const int mr, const int nv, sums s, const struct sdx_conv_b
         ROWS(mr) COLS(nv) s[i][j] = v_load(g->y + to[i] + j * g->y_step);
     }
 }
+/* The activations that are more than a clamp, through a buffer. */
+SIMD void tile_activate(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g)
+{
+    float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
+    const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
+    ROWS(mr) COLS(nv) v_store(t + (i * nv + j) * LANES, s[i][j]);
+    for (int at = count; at < whole; at += LANES)
+        v_store(t + at, v_set1(0.0f));
+    act_blocks(t, whole, g->act, g->a, g->b);
+    ROWS(mr) COLS(nv) s[i][j] = v_load(t + (i * nv + j) * LANES);
+}
 SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g,
                    const int64_t *to)
 {
-    if (g->last && g->residual) {
-        ROWS(mr) COLS(nv) s[i][j] += v_load(g->residual + to[i] + j * g->y_step);
+    float *const y = g->y;
+    const int64_t step = g->y_step; /* gcc would read both again after each store */
+    const vf lo = v_set1(g->lo), hi = v_set1(g->hi);
+    if (SDX_UNLIKELY(g->residual)) {
+        ROWS(mr) COLS(nv) s[i][j] += v_load(g->residual + to[i] + j * step);
     }
-    if (g->last && (g->act == SDX_ACT_RELU || g->act == SDX_ACT_CLIP)) {
-        const vf lo = v_set1(g->act == SDX_ACT_RELU ? 0.0f : g->a);
-        const vf hi = v_set1(g->act == SDX_ACT_RELU ? INFINITY : g->b);
-        ROWS(mr) COLS(nv) s[i][j] = v_min(hi, v_max(lo, s[i][j]));
-    } else if (g->last && g->act != SDX_ACT_NONE) {
-        float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
-        const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
-        ROWS(mr) COLS(nv) v_store(t + (i * nv + j) * LANES, s[i][j]);
-        for (int at = count; at < whole; at += LANES)
-            v_store(t + at, v_set1(0.0f));
-        act_blocks(t, whole, g->act, g->a, g->b);
-        ROWS(mr) COLS(nv) s[i][j] = v_load(t + (i * nv + j) * LANES);
+    if (SDX_UNLIKELY(g->act != SDX_ACT_NONE)) tile_activate(mr, nv, s, g);
+    ROWS(mr)
+    {
+        float *at = y + to[i];
+        COLS(nv) v_store(at + j * step, v_min(hi, v_max(lo, s[i][j])));
     }
-    ROWS(mr) COLS(nv) v_store(g->y + to[i] + j * g->y_step, s[i][j]);
 }
-/* `count` tiles of pixels in turn. */
-SIMD void strip(const int mr, const int nv, const struct sdx_conv_block_job *g, int64_t pixel,
-                int64_t count)
+/* `count` tiles of pixels in turn. few: chunks of the whole lanes do not occur. */
+SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_conv_block_job *g,
+                int64_t pixel, int64_t count)
 {
+    int64_t line = (g->phase + pixel / mr) * LINE % (LANES * nv * LANES / 2);
     for (; count > 0; count--, pixel += mr) {
         sums s;
         const float *p[MOST_ROWS];
         ROWS(mr) p[i] = g->x + g->from[pixel + i];
         tile_begin(mr, nv, s, g, g->to + pixel);
-        const float *w = g->weights;
-        w = tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, w);
-        if (g->tail_runs > 0) {
-            const int64_t *run = g->run + g->runs;
-            if (g->tail == 3)
-                tile_runs(mr, nv, 3, s, p, g, run, g->tail_runs, g->tail_chunks, w);
-            else if (g->tail == 7)
-                tile_runs(mr, nv, 7, s, p, g, run, g->tail_runs, g->tail_chunks, w);
-            else
-                tile_tail(mr, nv, s, p, g, w);
-        }
+        if (!few) {
+            tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, g->weights,
+                      g->ahead + line);
+            line = line + LINE < LANES * nv * LANES / 2 ? line + LINE : 0;
+            tile_tail(mr, nv, s, p, g);
+        } else if (g->tail == 3)
+            tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
+        else if (g->tail == 7)
+            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
+        else
+            tile_tail(mr, nv, s, p, g);
         tile_end(mr, nv, s, g, g->to + pixel);
     }
 }
@@ -141,13 +159,19 @@ typedef void (*strip_fn)(const struct sdx_conv_block_job *g, int64_t pixel, int6
 #define STRIP(v, mr)                                                                               \
     static void strip_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count) \
     {                                                                                              \
-        strip(mr, v, g, pixel, count);                                                             \
+        strip(mr, v, false, g, pixel, count);                                                      \
+    }                                                                                              \
+    static void few_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)   \
+    {                                                                                              \
+        strip(mr, v, true, g, pixel, count);                                                       \
     }
 #define STRIPS(v) HEIGHTS_##v(STRIP, v)
 VECTORS(STRIPS)
-#define NAME(v, mr) strip_##v##_##mr,
-#define NAMES(v)    {HEIGHTS_##v(NAME, v)},
-static const strip_fn strips[MOST_VECTORS][MOST_ROWS] = {VECTORS(NAMES)};
+#define NAME(v, mr)     strip_##v##_##mr,
+#define NAMES(v)        {HEIGHTS_##v(NAME, v)},
+#define FEW_NAME(v, mr) few_##v##_##mr,
+#define FEW_NAMES(v)    {HEIGHTS_##v(FEW_NAME, v)},
+static const strip_fn strips[2][MOST_VECTORS][MOST_ROWS] = {{VECTORS(NAMES)}, {VECTORS(FEW_NAMES)}};
 
 /* All pixels, in tiles whose heights differ by at most one, so that none is thin. */
 static void panel(int vectors, const struct sdx_conv_block_job *g)
@@ -155,7 +179,7 @@ static void panel(int vectors, const struct sdx_conv_block_job *g)
     const int64_t most = most_rows[vectors - 1], tiles = (g->pixels + most - 1) / most;
     if (tiles <= 0) return;
     const int64_t height = g->pixels / tiles, taller = g->pixels % tiles;
-    const strip_fn *fns = strips[vectors - 1];
+    const strip_fn *fns = strips[g->runs == 0][vectors - 1];
     if (taller) fns[height](g, 0, taller);
     fns[height - 1](g, taller * (height + 1), tiles - taller);
 }

@@ -38,6 +38,8 @@ struct sdx_epilogue {
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
 void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
+/* Column j of a packed B becomes scale[j] times itself. */
+void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed);
 /* Columns a panel holds: ranges n0..n1 begin at multiples of it. */
 int64_t sdx_gemm_f32_panel(void);
 
@@ -67,6 +69,11 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
 size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k);
 void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t row_b, int64_t col_b,
                         int64_t m0, int64_t m1, int64_t n0, int64_t n1, void *scratch);
+
+/* y[i] = sum over k of a[i * row_a + k] * x[k] for i < m: a product with one column whose A is used
+ * once, so nothing is packed. Summed in lanes: 2 k 2^-24 * sum |a| |x|. */
+void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
+                           float *y);
 
 /* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,

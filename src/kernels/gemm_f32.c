@@ -53,6 +53,15 @@ void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, 
         table->f32_pack(b + k0 * row_b, row_b, col_b, kc, n, packed + k0 * width, kc * table->cols);
     }
 }
+void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed)
+{
+    const int64_t cols = sdx_gemm_f32_panel(), depth = block_depth(k);
+    for (int64_t k0 = 0; k0 < k; k0 += depth)
+        for (int64_t j0 = 0; j0 < n; j0 += cols)
+            for (int64_t i = least(depth, k - k0); i > 0; i--, packed += cols)
+                for (int64_t j = 0; j < least(cols, n - j0); j++)
+                    packed[j] *= scale[j0 + j];
+}
 
 static size_t scratch_of_a(int64_t m, int64_t depth)
 {
@@ -191,6 +200,12 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
             k0 += depth;
         } while (k0 < g->k);
     }
+}
+
+void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
+                           float *y)
+{
+    sdx_kernel_tables()->gemm.f32_rows_dot(a, row_a, x, m, k, y);
 }
 
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,

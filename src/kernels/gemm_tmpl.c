@@ -15,13 +15,15 @@ enum { ROWS = 6, STEP = 8 };
 #else
 enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
 #endif
-enum { COLS = 2 * LANES, TILE = ROWS * COLS };
+enum { COLS = 2 * LANES, TILE = ROWS * COLS, LINE = 64 };
+enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS }; /* with few tiles the next panel comes faster */
 #define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 
 struct place {
     const float *a, *b;
     float *c;
     const float *bias_col, *bias_row, *residual;
+    const char *ahead; /* what to fetch into the second cache meanwhile */
 };
 
 SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sdx_gemm_job *g,
@@ -88,10 +90,12 @@ SIMD void tile_step(const int mr, const int nv, vf s[ROWS][2], const float *cons
         SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_fma(x, w[j], s[i][j]);
     }
 }
-SIMD void tile(const int mr, const int nv, const struct sdx_gemm_job *g, const struct place *p,
-               const int64_t row_b)
+/* A tile fetches a line of the panel behind its own for STEP steps: eight tiles all of it. */
+SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gemm_job *g,
+               const struct place *p, const int64_t row_b)
 {
     vf s[ROWS][2];
+    const char *ahead = p->ahead;
     const int64_t row_a = g->row_a;
     if (g->from_c) TIMES(mr)
     SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(p->c + i * g->row_c + j * LANES);
@@ -100,6 +104,8 @@ SIMD void tile(const int mr, const int nv, const struct sdx_gemm_job *g, const s
     TIMES((mr + 2) / 3) group[i] = p->a + 3 * i * row_a;
     int64_t k = g->k;
     for (; k >= STEP; k -= STEP, b += STEP * row_b) {
+        SDX_UNROLL(8) for (int i = 0; i < lines; i++) __builtin_prefetch(ahead + i * LINE, 0, 2);
+        ahead += lines * LINE;
         SDX_UNROLL(8)
         for (int u = 0; u < STEP; u++)
             tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
@@ -116,13 +122,14 @@ SIMD void tile(const int mr, const int nv, const struct sdx_gemm_job *g, const s
     finish_tile(mr, nv, s, g, p);
 }
 /* `count` tiles one below the other. */
-SIMD void strip(const int mr, const int nv, const struct sdx_gemm_job *g, struct place p,
-                int64_t count, const int64_t row_b)
+SIMD void strip(const int mr, const int nv, const int lines, const struct sdx_gemm_job *g,
+                struct place p, int64_t count, const int64_t row_b)
 {
     for (; count > 0; count--) {
-        tile(mr, nv, g, &p, row_b);
+        tile(mr, nv, lines, g, &p, row_b);
         p.a += mr * g->row_a;
         p.c += mr * g->row_c;
+        p.ahead += g->k / STEP * (lines * LINE);
         if (p.bias_row) p.bias_row += mr;
         if (p.residual) p.residual += mr * g->row_c;
     }
@@ -133,15 +140,19 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
 #define STRIP(mr)                                                                                  \
     static void strip_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)            \
     {                                                                                              \
-        strip(mr, 2, g, p, count, COLS);                                                           \
+        strip(mr, 2, STEP > 1, g, p, count, COLS);                                                 \
+    }                                                                                              \
+    static void strip_few_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)        \
+    {                                                                                              \
+        strip(mr, 2, STEP > 1 ? FEW_LINES : 0, g, p, count, COLS);                                 \
     }                                                                                              \
     static void strip_half_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)       \
     {                                                                                              \
-        strip(mr, 1, g, p, count, COLS);                                                           \
+        strip(mr, 1, 0, g, p, count, COLS);                                                        \
     }                                                                                              \
     static void strip_plain_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)      \
     {                                                                                              \
-        strip(mr, 2, g, p, count, g->row_b);                                                       \
+        strip(mr, 2, 0, g, p, count, g->row_b);                                                    \
     }
 #define NAMES(prefix, mr) prefix##mr,
 #if SDX_SIMD_LANES == 16
@@ -152,17 +163,19 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
 #define HEIGHTS(X) X(1) X(2) X(3) X(4)
 #endif
 HEIGHTS(STRIP)
-enum { FULL, HALF, PLAIN };
+enum { FULL, FEW, HALF, PLAIN };
 #define ROW_FULL(mr)  strip_##mr,
+#define ROW_FEW(mr)   strip_few_##mr,
 #define ROW_HALF(mr)  strip_half_##mr,
 #define ROW_PLAIN(mr) strip_plain_##mr,
-static const strip_fn strips[3][ROWS] = {
-    {HEIGHTS(ROW_FULL)}, {HEIGHTS(ROW_HALF)}, {HEIGHTS(ROW_PLAIN)}};
+static const strip_fn strips[4][ROWS] = {
+    {HEIGHTS(ROW_FULL)}, {HEIGHTS(ROW_FEW)}, {HEIGHTS(ROW_HALF)}, {HEIGHTS(ROW_PLAIN)}};
 
-SIMD void place_down(struct place *p, const struct sdx_gemm_job *g, int64_t rows)
+SIMD void place_down(struct place *p, const struct sdx_gemm_job *g, int64_t rows, int64_t tiles)
 {
     p->a += rows * g->row_a;
     p->c += rows * g->row_c;
+    p->ahead += tiles * (g->k / STEP) * LINE;
     if (p->bias_row) p->bias_row += rows;
     if (p->residual) p->residual += rows * g->row_c;
 }
@@ -172,7 +185,7 @@ static void panel_rows(const struct sdx_gemm_job *g, struct place p, const strip
     int64_t tiles = (g->m + ROWS - 1) / ROWS, height = g->m / tiles, taller = g->m % tiles;
     if (taller) {
         fns[height](g, p, taller);
-        place_down(&p, g, taller * (height + 1));
+        place_down(&p, g, taller * (height + 1), taller);
     }
     fns[height - 1](g, p, tiles - taller);
 }
@@ -204,47 +217,82 @@ static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
         fns[rows - 1](&part, q, 1);
         for (int64_t i = 0; i < rows; i++)
             memcpy(p.c + i * g->row_c, c + i * COLS, bytes);
-        place_down(&p, g, rows);
+        place_down(&p, g, rows, 1);
     }
 }
 
-/* One row times packed panels: `streams` panels a distance apart at once, as one stream of loads
+/* Few rows times packed panels: `streams` panels a distance apart at once, as one stream of loads
  * does not use the memory's bandwidth. */
-SIMD void gemv_streams(const int streams, const struct sdx_gemm_job *g, const struct place *p,
-                       int64_t apart)
+SIMD void thin_streams(const int mr, const int streams, const struct sdx_gemm_job *g,
+                       const struct place *p, int64_t apart)
 {
     vf s[ROWS][2];
-    vf sums[4][2];
+    vf sums[4][4][2];
     const float *a = p->a, *b = p->b;
-    SDX_UNROLL(4)
-    for (int q = 0; q < streams; q++)
-        SDX_UNROLL(2)
-    for (int j = 0; j < 2; j++)
-        sums[q][j] = g->from_c ? v_load(p->c + q * apart * COLS + j * LANES) : v_set1(0.0f);
-    const int64_t step = apart * g->panel_step;
+    const int64_t step = apart * g->panel_step, row_a = g->row_a;
+#define STREAMS SDX_UNROLL(4) for (int q = 0; q < streams; q++)
+#define EACH_SUM                                                                                   \
+    STREAMS SDX_UNROLL(4) for (int i = 0; i < mr; i++) SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+    EACH_SUM sums[q][i][j] =
+        g->from_c ? v_load(p->c + i * g->row_c + q * apart * COLS + j * LANES) : v_set1(0.0f);
     for (int64_t k = 0; k < g->k; k++, b += COLS) {
-        const vf x = v_set1(a[k]);
-        SDX_UNROLL(4)
-        for (int q = 0; q < streams; q++)
-            SDX_UNROLL(2)
-        for (int j = 0; j < 2; j++)
-            sums[q][j] = v_fma(x, v_load(b + q * step + j * LANES), sums[q][j]);
+        vf x[4];
+        SDX_UNROLL(4) for (int i = 0; i < mr; i++) x[i] = v_set1(a[k + i * row_a]);
+        STREAMS
+        {
+            vf w[2];
+            if (streams == 1) __builtin_prefetch(b + g->panel_step, 0, 2);
+            SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+            {
+                w[j] = v_load(b + q * step + j * LANES);
+                V_KEEP(w[j]);
+            }
+            SDX_UNROLL(4)
+            for (int i = 0; i < mr; i++)
+                SDX_UNROLL(2)
+            for (int j = 0; j < 2; j++)
+                sums[q][i][j] = v_fma(x[i], w[j], sums[q][i][j]);
+        }
     }
-    SDX_UNROLL(4) for (int q = 0; q < streams; q++)
+    STREAMS
     {
         struct place at = *p;
         at.c += q * apart * COLS;
         if (at.bias_col) at.bias_col += q * apart * COLS;
         if (at.residual) at.residual += q * apart * COLS;
-        s[0][0] = sums[q][0];
-        s[0][1] = sums[q][1];
-        finish_tile(1, 2, s, g, &at);
+        SDX_UNROLL(4)
+        for (int i = 0; i < mr; i++)
+            SDX_UNROLL(2) for (int j = 0; j < 2; j++) s[i][j] = sums[q][i][j];
+        finish_tile(mr, 2, s, g, &at);
     }
+#undef EACH_SUM
+#undef STREAMS
 }
+static void thin_1(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
+{
+    thin_streams(1, 4, g, p, apart);
+}
+static void thin_2(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
+{
+    thin_streams(2, 3, g, p, apart);
+}
+static void thin_3(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
+{
+    thin_streams(3, 2, g, p, apart);
+}
+static void thin_4(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
+{
+    thin_streams(4, 1, g, p, apart);
+}
+static const struct {
+    void (*run)(const struct sdx_gemm_job *g, const struct place *p, int64_t apart);
+    int streams;
+} thin[] = {{thin_1, 4}, {thin_2, 3}, {thin_3, 2}, {thin_4, 1}};
 
 static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t panels)
 {
     p->b += panels * g->panel_step;
+    p->ahead = (const char *)(p->b + g->panel_step);
     p->c += panels * COLS;
     if (p->bias_col) p->bias_col += panels * COLS;
     if (p->residual) p->residual += panels * COLS;
@@ -254,22 +302,32 @@ static void block(const struct sdx_gemm_job *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
     const struct sdx_epilogue *e = &g->epilogue;
-    struct place p = {g->a, g->b, g->c, e->bias_col, e->bias_row, e->residual};
+    struct place p = {g->a,
+                      g->b,
+                      g->c,
+                      e->bias_col,
+                      e->bias_row,
+                      e->residual,
+                      (const char *)(g->b + g->panel_step)};
+    const int kind = g->row_b != COLS ? PLAIN : g->m <= FEW_ROWS ? FEW : FULL;
     int64_t panels = g->n / COLS;
-    if (g->m == 1 && g->row_b == COLS && panels >= 4) {
-        int64_t quarter = panels / 4;
-        for (int64_t i = 0; i < quarter; i++) {
-            gemv_streams(4, g, &p, quarter);
+    if (g->m <= SDX_COUNT_OF(thin) && g->row_b == COLS) {
+        const int64_t streams = thin[g->m - 1].streams, apart = panels / streams;
+        for (int64_t i = 0; i < apart; i++) {
+            thin[g->m - 1].run(g, &p, apart);
             place_right(&p, g, 1);
         }
-        place_right(&p, g, 3 * quarter);
-        panels -= 4 * quarter;
+        place_right(&p, g, (streams - 1) * apart);
+        panels -= streams * apart;
     }
     for (int64_t i = 0; i < panels; i++) {
-        panel_rows(g, p, strips[g->row_b == COLS ? FULL : PLAIN]);
+        panel_rows(g, p, strips[kind]);
         place_right(&p, g, 1);
     }
-    if (g->n % COLS) panel_edge(g, p, (int)(g->n % COLS));
+    if (g->n % COLS == LANES && g->row_b == COLS)
+        panel_rows(g, p, strips[HALF]);
+    else if (g->n % COLS)
+        panel_edge(g, p, (int)(g->n % COLS));
 }
 
 static void pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,

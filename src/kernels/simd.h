@@ -29,10 +29,6 @@
 #endif
 #endif
 
-/* Loops over registers: without complete unrolling gcc keeps the arrays in memory. */
-#define SDX_PRAGMA(text) _Pragma(#text)
-#define SDX_UNROLL(n)    SDX_PRAGMA(GCC unroll n)
-
 /* Keeps v in a register from here on: gcc 12 otherwise folds the load of an operand into each of
  * its uses and so loads it many times. */
 #if defined(SDX_SET_AVX512)
@@ -45,9 +41,28 @@
 #define V_KEEP(v) (void)(v)
 #endif
 
+/* v is in a register up to here, so gcc puts no result over it: it otherwise lets sums take turns
+ * with their operands, and then moves and spills them. */
+#if defined(SDX_SET_AVX512)
+#define V_USE(v) __asm__ volatile("" : : "v"(v))
+#elif defined(__SSE2__)
+#define V_USE(v) __asm__ volatile("" : : "x"(v))
+#elif defined(__aarch64__)
+#define V_USE(v) __asm__ volatile("" : : "w"(v))
+#else
+#define V_USE(v) (void)(v)
+#endif
+
 /* Makes a pointer or index a value of its own: gcc otherwise derives many from one and spills them.
  */
 #define P_KEEP(p) __asm__("" : "+r"(p))
+
+/* Asks for the line of p in the second cache; p may lie beyond its array. */
+#if defined(__GNUC__)
+#define V_PREFETCH(p) __builtin_prefetch(p, 0, 2)
+#else
+#define V_PREFETCH(p) (void)(p)
+#endif
 
 enum { LANES = SDX_SIMD_LANES };
 typedef float vf __attribute__((vector_size(4 * SDX_SIMD_LANES)));

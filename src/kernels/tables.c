@@ -20,13 +20,18 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_vec_convert_init_##set(&t->vec);                                                       \
         sdx_gemm_init_##set(&t->gemm);                                                             \
         sdx_gemm_f64_init_##set(&t->gemm);                                                         \
+        sdx_nbits_init_##set(&t->gemm);                                                            \
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_conv_block_depthwise_init_##set(&t->block);                                            \
+        sdx_conv_block_winograd_init_##set(&t->block);                                             \
+        sdx_conv_block_init_##set(&t->block);                                                      \
+        sdx_channel_block_init_##set(&t->channel);                                                 \
+        sdx_pool_block_init_##set(&t->pool);                                                       \
+        sdx_rnn_step_init_##set(&t->rnn);                                                          \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qdw_init_##set(&t->qdw);                                                               \
-        sdx_conv_block_init_##set(&t->block);                                                      \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
@@ -62,4 +67,9 @@ const struct sdx_vec *sdx_vec(void)
 const struct sdx_qbytes *sdx_qbytes(void)
 {
     return &sdx_kernel_tables()->qbytes;
+}
+
+const struct sdx_channel_block *sdx_channel_block(void)
+{
+    return &sdx_kernel_tables()->channel;
 }

@@ -5,10 +5,14 @@
 #define SDX_KERNELS_TABLES_H
 
 #include "base/cpu.h"
+#include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/nbits.h"
+#include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
 #include "kernels/qconv_depthwise.h"
 #include "kernels/qdot_panel.h"
+#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
@@ -44,6 +48,20 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
+/* Up to SDX_NBITS_THIN rows times columns 0..width of packed low-bit weights (nbits.h); panel_step
+ * in lanes of 4 bytes, epilogue and c those of column 0. */
+enum { SDX_NBITS_THIN = 4 };
+struct sdx_nbits_job {
+    const struct sdx_nbits *w;
+    const uint32_t *packed;
+    int64_t panel_step, m, width;
+    const float *a;
+    int64_t row_a;
+    float *c;
+    int64_t row_c;
+    const struct sdx_epilogue *epilogue;
+};
+
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
@@ -51,6 +69,10 @@ struct sdx_gemm_table {
      */
     void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
+    /* columns of one panel of low-bit weights, k0..k1 (k0 a multiple of 32 / bits), to [k][cols] */
+    void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
+                         float *to);
+    void (*nbits_thin)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);
@@ -97,30 +119,47 @@ struct sdx_depthwise_strip {
     enum sdx_act act;
     float a, b;
 };
-/* One register panel of a convolution over blocked channels, for one pass of the sum over K.
- * Pixel i reads x at from[i], writes y at to[i] (in floats). K is walked in runs, each at its
- * offset from the pixel: first `runs` of `chunks` chunks of LANES values, then `tail_runs` of
- * `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
+/* Winograd's convolution on blocked channels, conv_block_winograd.c. Tiles are numbered in reading
+ * order over the whole batch. */
+struct sdx_winograd_block {
+    const struct sdx_conv_shape *shape;
+    int step;             /* outputs of a tile down and across: 2 or 4 */
+    int64_t high, wide;   /* tiles of an image */
+    int64_t tiles, first; /* of the block in hand */
+    int64_t room;         /* tiles of a panel of M */
+    int64_t plane_v, plane_m;
+};
+/* One register panel of a convolution over blocked channels, for pixels that see the same kernel
+ * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
+ * floats). K is walked in runs: first `runs` of `chunks` chunks of LANES values, then `tail_runs`
+ * of `tail_chunks` chunks of `tail` values; chunks of a run begin `step` apart. Weights:
  * [K][vectors * LANES]. Vectors of y lie y_step apart. */
+struct sdx_conv_block_run {
+    int64_t x; /* offset from the pixel */
+    int64_t w; /* first row of its weights, which follow each other */
+};
 struct sdx_conv_block_job {
     int64_t pixels;
     const int64_t *from, *to;
     const float *x;
-    const int64_t *run; /* offsets of all runs */
+    const struct sdx_conv_block_run *run;
     int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
-    const float *weights;
+    const float *weights, *weights_tail; /* of row 0, for the two kinds of runs */
+    int64_t ahead; /* from these weights to the next ones, brought to L2 meanwhile; 0: none */
+    int64_t phase; /* which of their lines the first tile brings */
     float *y;
     int64_t y_step;
-    const float *bias; /* the sums begin with it; NULL: they begin at y */
-    bool last;         /* + residual (laid out as y, or NULL) and the activation */
-    const float *residual;
-    enum sdx_act act;
-    float a, b;
+    const float *bias;     /* the sums begin with it; NULL: they begin at y */
+    const float *residual; /* added at the end, laid out as y, or NULL */
+    enum sdx_act act;      /* then this, unless it is a clamp, */
+    float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
+/* Kernels on blocked channels. */
 struct sdx_conv_block_table {
-    int lanes;   /* channels of a block */
-    int vectors; /* blocks of the widest panel */
-    int rows;    /* most pixels of a tile two vectors wide */
+    int lanes;         /* channels of a block */
+    int vectors;       /* blocks of the widest panel */
+    int rows;          /* most pixels of a tile two vectors wide */
+    int winograd_rows; /* tiles of Winograd's register tile */
     void (*f32_panel)(int vectors, const struct sdx_conv_block_job *job);
     /* `channels` <= lanes planes of pixels, pitch apart, to [pixel][lanes], zeros beyond channels;
      * and back */
@@ -128,13 +167,39 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
+    /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
+     * block][winograd_rows][lanes] */
+    void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
+    /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
+     * [panel][channel][2][lanes], an odd last panel of one vector */
+    void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
+                                  const float *u, int64_t vectors, float *m);
+    /* to the vectors k0 .. k1 of output channels */
+    void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                             int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
+};
+struct sdx_rnn_table {
+    int lanes;
+    void (*f32_step)(const struct sdx_rnn_step *step);
+};
+
+/* As in pool_block.h. */
+struct sdx_pool_block_table {
+    void (*f32_max)(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
+                    int64_t h1);
+    void (*f32_average)(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
+                        int64_t h0, int64_t h1);
+    void (*f32_mean)(int64_t pixels, const float *x, float *y);
 };
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
+    struct sdx_channel_block channel;
+    struct sdx_pool_block_table pool;
+    struct sdx_rnn_table rnn;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
     void (*qdw)(const struct sdx_qdw *job);
@@ -151,10 +216,15 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
     void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
+    void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
-    void sdx_conv_block_init_##set(struct sdx_conv_block_table *table);                            \
+    void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
+    void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
+    void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
+    void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
+    void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));

@@ -2,7 +2,8 @@
  * Reductions, softmax and normalisation of one row. Once an instruction set. The order of every sum
  * is fixed: 32 lanes, element i goes to lane i % 32 in rising order, then lanes l and l + 16, l +
  * 8,
- * ... 1 are joined. So results are bit-equal between sets. */
+ * ... 1 are joined. So results are bit-equal between sets, but for those of softmax, which uses FMA
+ * where there is one. */
 #include <float.h>
 
 #include "kernels/tables.h"
@@ -35,14 +36,23 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
     memcpy(t, p, n * sizeof(float));
     return wide_load(t);
 }
-#define JOIN(acc, expression)                                                                      \
+#define JOIN(acc, vectors, scalars)                                                                \
     do {                                                                                           \
-        float lanes[WIDE];                                                                         \
-        EACH_PART v_store(lanes + i * LANES, (acc).r[i]);                                          \
-        for (int half = WIDE / 2; half; half /= 2)                                                 \
-            for (int i = 0; i < half; i++) {                                                       \
+        float lanes[LANES];                                                                        \
+        SDX_UNROLL(4)                                                                              \
+        for (int half = PARTS / 2; half; half /= 2)                                                \
+            SDX_UNROLL(4) for (int i = 0; i < half; i++)                                           \
+            {                                                                                      \
+                vf s = (acc).r[i], t = (acc).r[i + half];                                          \
+                (acc).r[i] = vectors;                                                              \
+            }                                                                                      \
+        v_store(lanes, (acc).r[0]);                                                                \
+        SDX_UNROLL(4)                                                                              \
+        for (int half = LANES / 2; half; half /= 2)                                                \
+            SDX_UNROLL(8) for (int i = 0; i < half; i++)                                           \
+            {                                                                                      \
                 float s = lanes[i], t = lanes[i + half];                                           \
-                lanes[i] = expression;                                                             \
+                lanes[i] = scalars;                                                                \
             }                                                                                      \
         return lanes[0];                                                                           \
     } while (0)
@@ -70,7 +80,7 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
                 acc.r[i] += expression;                                                            \
             }                                                                                      \
         }                                                                                          \
-        JOIN(acc, s + t);                                                                          \
+        JOIN(acc, s + t, s + t);                                                                   \
     }
 SUM(sum_plain, 0.0f, v)
 SUM(sum_squares, 0.0f, v *v)
@@ -110,7 +120,7 @@ static float reduce_sumabs(const float *x, size_t n)
         for (int i = 0; i < LANES; i++)                                                            \
             bad |= any[i];                                                                         \
         if (bad) return NAN;                                                                       \
-        JOIN(acc, scalar);                                                                         \
+        JOIN(acc, pick(s, t), scalar);                                                             \
     }
 EXTREME(reduce_max, -INFINITY, v_max, s > t ? s : t)
 EXTREME(reduce_min, INFINITY, v_min, s < t ? s : t)
@@ -128,7 +138,7 @@ static float dot(const float *a, const float *b, size_t n)
         struct wide w = wide_load_part(b + at, n - at, 0.0f);
         EACH_PART acc.r[i] += v.r[i] * w.r[i];
     }
-    JOIN(acc, s + t);
+    JOIN(acc, s + t, s + t);
 }
 
 /* A map with row constants p, q over the row; v is the vector. */
@@ -155,11 +165,63 @@ ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
 ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
 
+/* e^x for x <= 0, with FMA where there is one; 0 below -87 and for -inf: what is lost there is
+ * below 1e-37 beside a 1. NaN gives garbage. The sum over k of 2^n is put in as bits of the
+ * exponent. */
+SIMD struct vx x_exp_negative(struct vx x)
+{
+    static const float c[] = {1.395063126e-03f,
+                              8.368969895e-03f,
+                              4.166620225e-02f,
+                              1.666651815e-01f,
+                              5.000000000e-01f,
+                              1.0f,
+                              1.0f};
+    const vf magic = v_set1(12582912.0f);
+    struct vx m, r, p = x_set1(c[0]);
+    EACH m.r[i] = v_fma(x.r[i], v_set1(1.44269504f), magic);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(-0.693359375f), x.r[i]);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(2.12194440e-4f), r.r[i]);
+    SDX_UNROLL(8) for (int k = 1; k < 7; k++) EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(c[k]));
+    EACH p.r[i] =
+        v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23) & (x.r[i] >= v_set1(-87.0f)));
+    return p;
+}
+/* y = e^(x - max); returns the sum, four lanes' vectors apart, then joined as other sums are. */
+static float exp_sum(const float *x, float *y, size_t n, float max)
+{
+    struct vx sum = x_set1(0.0f);
+    size_t at = 0;
+    for (; at + BLOCK <= n; at += BLOCK) {
+        struct vx e = x_exp_negative(x_sub(x_load(x + at), x_set1(max)));
+        x_store(y + at, e);
+        sum = x_add(sum, e);
+    }
+    if (at < n) {
+        float rest[BLOCK];
+        for (int i = 0; i < BLOCK; i++)
+            rest[i] = -INFINITY;
+        memcpy(rest, x + at, (n - at) * sizeof(float));
+        struct vx e = x_exp_negative(x_sub(x_load(rest), x_set1(max)));
+        x_store(rest, e);
+        memcpy(y + at, rest, (n - at) * sizeof(float));
+        sum = x_add(sum, e);
+    }
+    float lanes[LANES], total = 0.0f;
+    v_store(lanes, (sum.r[0] + sum.r[2]) + (sum.r[1] + sum.r[3]));
+    for (int i = 0; i < LANES; i++)
+        total += lanes[i];
+    return total;
+}
 static void softmax(const float *x, float *y, size_t n)
 {
-    if (!n) return;
-    row_exp_less(x, y, n, reduce_max(x, n), 0.0f);
-    row_scale(y, y, n, 1.0f / reduce_sum(y, n), 0.0f);
+    const float max = n ? reduce_max(x, n) : 0.0f;
+    if (isfinite(max)) {
+        row_scale(y, y, n, 1.0f / exp_sum(x, y, n, max), 0.0f);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) /* a NaN or infinity somewhere, or nothing but -infinity */
+        y[i] = NAN;
 }
 /* x - max - log(sum of exp); blocks of exponentials stay on the stack, as y may be x. */
 static void log_softmax(const float *x, float *y, size_t n)
@@ -212,6 +274,7 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     SDX_VEC_REDUCTIONS(FIELD)
 #undef FIELD
     vec->f32_dot = dot;
+    vec->f32_exp_sum = exp_sum;
     vec->f32_softmax = softmax;
     vec->f32_log_softmax = log_softmax;
     vec->f32_layer_norm = layer_norm;

@@ -6,6 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/vec.h"
+#include "ops/attention_core.h"
 #include "ops/narrow.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
@@ -495,6 +496,44 @@ static size_t plan_blocks(struct params *p, bool is_f32)
     return p->scores_size + most;
 }
 
+/* Is there nothing that ops/attention_core.h does not do? */
+static bool is_common(const struct params *p, struct sdx_tensor *const in[IN_COUNT], int dtype,
+                      const struct sdx_tensor *qk)
+{
+    const struct sdx_tensor *mask = in[IN_MASK];
+    return dtype == SDX_F32 && !p->narrow && p->softcap == 0 && p->left < 0 && p->right < 0 &&
+           !qk && !in[IN_LENGTHS] && (!mask || mask->dtype == SDX_F32 || mask->dtype == SDX_BOOL);
+}
+
+static enum sdx_status prepare_common(struct sdx_prepare *px, const struct params *p,
+                                      struct sdx_tensor *const in[IN_COUNT])
+{
+    const struct sizes *s = &p->s;
+    struct sdx_attention a = {.q = in[IN_Q],
+                              .k = in[IN_K],
+                              .v = in[IN_V],
+                              .y = px->out[0],
+                              .mask = in[IN_MASK],
+                              .batch = s->batch,
+                              .heads = s->q_heads,
+                              .heads_per_key = s->q_heads / s->kv_heads,
+                              .queries = s->queries,
+                              .keys = p->keys,
+                              .size = s->head_size,
+                              .value_size = s->value_size,
+                              .q_at = {p->q.batch, p->q.head, p->q.row, 1},
+                              .k_at = {p->k.batch, p->k.head, p->k.row, 1},
+                              .v_at = {p->v.batch, p->v.head, p->v.row, 1},
+                              .y_at = {p->y_batch, p->y_head, p->y_row, 1},
+                              .mask_at = {p->mask_step[0], p->mask_step[1], p->mask_step[2], 1},
+                              .mask_keys = p->mask_keys,
+                              .offset = p->has_past ? s->past : 0,
+                              .scale = (float)p->scale,
+                              .is_causal = p->is_causal,
+                              .empty_is_zero = true};
+    return sdx_attention_prepare(px, &a);
+}
+
 static enum sdx_status prepare_attention(struct sdx_prepare *px)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
@@ -518,6 +557,7 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
                         sdx_dtype_short_name(px->in[2]->dtype));
     struct sdx_tensor *out[] = {px->out[0], output(px, 3)};
     if (px->out[0]->count == 0 && (!out[1] || out[1]->count == 0)) return SDX_OK;
+    if (is_common(p, in, dtype, out[1])) return prepare_common(px, p, in);
     if (p->narrow && p->scale >= 0) SDX_TRY(rescale(px, p, &in[IN_Q], &in[IN_K]));
     size_t scratch = plan_blocks(p, dtype == SDX_F32);
     return sdx_prepare_step_on(px, "attention", dtype == SDX_F32 ? run_f32 : run_f64, p,

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "kernels/channel_block.h"
+#include "kernels/conv_block.h"
 #include "kernels/vec.h"
 #include "tensor/convert.h"
 
@@ -66,6 +68,24 @@ static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, 
         coefficients(p, step, row % p->channels, row % p->channels + 1, scale, &shift);
         vec->f32_affine(from + row * p->inner, scale[0], shift, to + row * p->inner,
                         (size_t)p->inner);
+    }
+    return SDX_OK;
+}
+
+/* Blocked channels: parts over the blocks of all images. */
+static enum sdx_status run_blocked(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct batch_norm *p = step->params;
+    const int64_t lanes = sdx_block_lanes(), blocks = (p->channels + lanes - 1) / lanes;
+    const int64_t rows = p->count * blocks, size = p->inner * lanes;
+    float *scale = x->scratch, *shift = scale + lanes;
+    int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
+    memset(scale, 0, 2 * (size_t)lanes * sizeof *scale);
+    for (int64_t row = sdx_part_begin(rows, step->parts, part, 1); row < end; row++) {
+        int64_t first = row % blocks * lanes, last = first + lanes;
+        coefficients(p, step, first, last < p->channels ? last : p->channels, scale, shift);
+        sdx_channel_block()->f32_affine((const float *)step->in[0]->data + row * size, scale, shift,
+                                        (float *)step->out[0]->data + row * size, p->inner);
     }
     return SDX_OK;
 }
@@ -173,9 +193,21 @@ enum sdx_status sdx_batch_norm_prepare(struct sdx_prepare *px)
     int64_t parts = sdx_prepare_parts((double)x->count, 32768, items > 0 ? items : 1);
     if (training)
         return sdx_prepare_step(px, "BatchNormalization training", run_training, p, parts, 0);
+    if (x->layout == SDX_LAYOUT_BLOCKED)
+        return sdx_prepare_step(px, "BatchNormalization", run_blocked, p, parts,
+                                2 * sizeof(float) * (size_t)sdx_block_lanes());
     size_t scratch = 64;
     if (f32 && p->inner == 1) scratch = 2 * sizeof(float) * (size_t)p->channels + 64;
     return sdx_prepare_step(px, "BatchNormalization", f32 ? run_f32 : run_wide, p, parts, scratch);
+}
+
+void sdx_batch_norm_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    if (px->opset < 9 && sdx_ir_attr_int(px->node, "spatial", 1) == 0) return;
+    for (int i = 0; i < 5; i++)
+        if (px->in[i]->dtype != SDX_F32) return;
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED && !trains(px->node, px->opset))
+        want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 
 enum sdx_status sdx_batch_norm_infer(struct sdx_infer *ix)

@@ -3,6 +3,8 @@
  * integer by zero fails. Mod follows Python's sign rule (fmod = 0) or C's (fmod = 1). */
 #include <math.h>
 
+#include "kernels/channel_block.h"
+#include "kernels/conv_block.h"
 #include "kernels/vec.h"
 #include "ops/layout.h"
 #include "ops/loops.h"
@@ -354,27 +356,11 @@ static enum sdx_status type_fault(struct sdx_prepare *px)
                     SDX_STR_ARG(px->node->op_type), sdx_dtype_name(px->in[0]->dtype));
 }
 
-static enum sdx_status prepare_binary(struct sdx_prepare *px, sdx_nest_fn *const *fns,
-                                      const char *kernel, double weight)
-{
-    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
-    if (!job) return px->cx->error.status;
-    job->fn = fns[px->in[0]->dtype];
-    if (!job->fn || px->in[1]->dtype != px->in[0]->dtype) return type_fault(px);
-    job->failure = "integer division by zero";
-    SDX_TRY(sdx_nest_binary(px, &job->nest));
-    return sdx_nest_add(px, kernel, job, weight, 2, px->in, px->out[0]);
-}
-
 #define TABLE(op)                                                                                  \
     static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {                                         \
         [SDX_F32] = op##_f32, [SDX_F64] = op##_f64, SDX_LOOP_INT_ROWS(op)};
 #define TABLE_INTS(op) static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {SDX_LOOP_INT_ROWS(op)};
-#define PREPARE(op, weight)                                                                        \
-    static enum sdx_status prepare_##op(struct sdx_prepare *px)                                    \
-    {                                                                                              \
-        return prepare_binary(px, op##_fns, #op, weight);                                          \
-    }
+
 TABLE(add)
 TABLE(sub)
 TABLE(mul)
@@ -388,6 +374,77 @@ TABLE_INTS(or)
 TABLE_INTS(xor)
 TABLE_INTS(shl)
 TABLE_INTS(shr)
+
+/* A factor or summand a channel on blocked channels: a vector for many pixels. */
+struct channel_job {
+    int full;             /* the operand that has all elements */
+    int64_t pixels;       /* of a block */
+    int64_t rows, period; /* blocks of all images; the other operand repeats after `period` */
+    void (*fn)(const float *x, const float *channel, float *y, int64_t pixels);
+};
+
+static enum sdx_status run_channel(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct channel_job *job = step->params;
+    const float *from = step->in[job->full]->data, *channel = step->in[1 - job->full]->data;
+    const int64_t lanes = sdx_block_lanes(), size = job->pixels * lanes;
+    const int64_t end = sdx_part_begin(job->rows, step->parts, part + 1, 1);
+    for (int64_t r = sdx_part_begin(job->rows, step->parts, part, 1); r < end; r++)
+        job->fn(from + r * size, channel + r % job->period * lanes,
+                (float *)step->out[0]->data + r * size, job->pixels);
+    return SDX_OK;
+}
+
+/* *done: a step was added. px shows shapes [N, C / b, spatial..., b]. */
+static enum sdx_status try_channel(struct sdx_prepare *px, sdx_nest_fn *const *fns, bool *done)
+{
+    const struct sdx_tensor *out = px->out[0];
+    const int64_t lanes = sdx_block_lanes();
+    *done = false;
+    if (px->layout != SDX_LAYOUT_BLOCKED || (fns != mul_fns && fns != add_fns)) return SDX_OK;
+    for (int full = 0; full < 2; full++) {
+        const struct sdx_tensor *x = px->in[full], *c = px->in[1 - full];
+        const int64_t blocks = out->dims[1];
+        if (x->count != out->count || c->rank != out->rank || c->dims[1] != blocks ||
+            c->dims[c->rank - 1] != lanes || c->count != c->dims[0] * blocks * lanes)
+            continue;
+        struct channel_job *job = SDX_PREPARE_NEW(px, struct channel_job);
+        if (!job) return px->cx->error.status;
+        *job = (struct channel_job){.full = full,
+                                    .rows = out->dims[0] * blocks,
+                                    .period = c->dims[0] * blocks,
+                                    .fn = fns == mul_fns ? sdx_channel_block()->f32_mul
+                                                         : sdx_channel_block()->f32_add};
+        job->pixels = out->count / lanes / (job->rows ? job->rows : 1);
+        *done = true;
+        return sdx_prepare_step(px, "channel", run_channel, job,
+                                sdx_prepare_parts((double)out->count, SDX_NEST_GRAIN, job->rows),
+                                0);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_binary(struct sdx_prepare *px, sdx_nest_fn *const *fns,
+                                      const char *kernel, double weight)
+{
+    bool done = false;
+    SDX_TRY(try_channel(px, fns, &done));
+    if (done) return SDX_OK;
+    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
+    if (!job) return px->cx->error.status;
+    job->fn = fns[px->in[0]->dtype];
+    if (!job->fn || px->in[1]->dtype != px->in[0]->dtype) return type_fault(px);
+    job->failure = "integer division by zero";
+    SDX_TRY(sdx_nest_binary(px, &job->nest));
+    return sdx_nest_add(px, kernel, job, weight, 2, px->in, px->out[0]);
+}
+
+#define PREPARE(op, weight)                                                                        \
+    static enum sdx_status prepare_##op(struct sdx_prepare *px)                                    \
+    {                                                                                              \
+        return prepare_binary(px, op##_fns, #op, weight);                                          \
+    }
 PREPARE(add, 1)
 PREPARE(sub, 1)
 PREPARE(mul, 1)

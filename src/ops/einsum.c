@@ -3,6 +3,7 @@
  * labels of both and of the result are the batch, those summed are K, the others rows and columns;
  * an operand whose labels do not lie as the product needs is copied first. Pairs with tiny
  * matrices, and single operands, go through plain loops over labels. */
+#include "ops/move.h"
 #include "ops/product.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + SDX_RANK_MAX, SMALL = 32 };
@@ -275,6 +276,31 @@ static sdx_step_fn *loops_for(int dtype)
     return bytes == 1 ? run_i8 : bytes == 2 ? run_i16 : bytes == 4 ? run_i32 : run_i64;
 }
 
+static enum sdx_status run_turned(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct sdx_move *m = step->params;
+    sdx_move_run(m, step->in[0]->data, step->out[0]->data,
+                 sdx_part_begin(m->units, step->parts, part, 1),
+                 sdx_part_begin(m->units, step->parts, part + 1, 1));
+    return SDX_OK;
+}
+
+/* One operand in another order, nothing summed. */
+static enum sdx_status add_turned(struct sdx_prepare *px, const struct loops *p,
+                                  struct sdx_tensor *from, struct sdx_tensor *out)
+{
+    struct sdx_move *m = SDX_PREPARE_NEW(px, struct sdx_move);
+    int64_t to[SDX_RANK_MAX];
+    size_t size = 0;
+    if (!m) return SDX_FAIL_MEMORY(px->cx);
+    if (!sdx_dtype_bytes(out->dtype, 1, &size)) size = 1;
+    sdx_move_strides(p->count_out, p->out, to);
+    sdx_move_init(m, size, p->count_out, p->out, p->out_step[0], to, 0, 0);
+    return sdx_prepare_step_on(px, "einsum_turn", run_turned, m, sdx_move_parts(m), 0, 1, &from, 1,
+                               &out);
+}
+
 /* out = sum of a * b over the labels that out does not have; b may be NULL. */
 static enum sdx_status add_loops(struct sdx_prepare *px, const struct equation *eq,
                                  const struct view *a, const struct view *b,
@@ -310,6 +336,7 @@ static enum sdx_status add_loops(struct sdx_prepare *px, const struct equation *
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Einsum: element type %s",
                         sdx_dtype_short_name(out->dtype));
     if (p->outputs == 0) return SDX_OK;
+    if (!b && p->count_sum == 0) return add_turned(px, p, a->tensor, out);
     struct sdx_tensor *in[] = {a->tensor, b ? b->tensor : NULL};
     int64_t parts =
         sdx_prepare_parts((double)p->outputs * (double)(p->sums ? p->sums : 1), 1 << 14, 64);

@@ -96,11 +96,13 @@ enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px)
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p.act, &p.act_a, &p.act_b));
     p.bias_col = input(px, 2);
     p.residual = input(px, 3);
-    bool is_fused = p.bias_col || p.residual || p.act != SDX_ACT_NONE;
+    p.scale_col = input(px, 4);
+    bool is_fused = p.bias_col || p.residual || p.scale_col || p.act != SDX_ACT_NONE;
     if (c->dtype != SDX_F32 && (is_fused || (p.alpha != 1 && c->dtype != SDX_F64)))
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                         sdx_dtype_short_name(c->dtype));
-    if ((p.bias_col && p.bias_col->count != p.n) || (p.residual && p.residual->count != c->count))
+    if ((p.bias_col && p.bias_col->count != p.n) || (p.scale_col && p.scale_col->count != p.n) ||
+        (p.residual && p.residual->count != c->count))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias does not fit the product",
                         NAME(px->node));
     int batch_rank = c->rank - (a->rank > 1) - (b->rank > 1);
@@ -252,9 +254,13 @@ enum sdx_status sdx_gemm_prepare(struct sdx_prepare *px)
     if (y->dtype == SDX_F32) {
         if (c) SDX_TRY(place_c_f32(px, &p, beta));
         if (input(px, 3) && p.residual)
-            return SDX_FAIL(px->cx, SDX_INTERNAL, "%.*s: C and a residual of the same shape",
-                            NAME(px->node));
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: two matrices to add", NAME(px->node));
         if (input(px, 3)) p.residual = input(px, 3);
+        p.scale_col = input(px, 4);
+        if ((p.residual && p.residual->count != y->count) ||
+            (p.scale_col && p.scale_col->count != p.n))
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias does not fit the product",
+                            NAME(px->node));
         return sdx_product_prepare(px, &p);
     }
     if (p.act != SDX_ACT_NONE)

@@ -48,6 +48,24 @@ static bool host_ints(struct sdx_infer *ix, int i, struct sdx_ints *out)
     return false;
 }
 
+/* Lengths that cannot be told become symbols without names, so that what has the same length later
+ * on is known to. */
+static enum sdx_status name_unknown(struct host *h, struct sdx_type *type)
+{
+    bool any = false;
+    for (int d = 0; type->kind == SDX_KIND_TENSOR && type->has_shape && d < type->rank; d++)
+        any = any || type->dims[d] == -1;
+    if (!any) return SDX_OK;
+    int64_t *dims = sdx_arena_copy(h->ir->arena, type->dims, (size_t)type->rank * sizeof *dims);
+    for (int d = 0; dims && d < type->rank; d++) {
+        if (dims[d] != -1) continue;
+        dims[d] = sdx_ir_symbol_new(h->ir);
+        if (!dims[d]) return SDX_FAIL_MEMORY(h->cx);
+    }
+    type->dims = dims;
+    return dims ? SDX_OK : SDX_FAIL_MEMORY(h->cx);
+}
+
 /* The type of a value now becomes `found`, completed by what was declared. */
 static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struct sdx_type *found)
 {
@@ -71,11 +89,15 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
         } else if (declared->rank == found->rank) {
             int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)found->rank + 1, sizeof *dims);
             if (!dims) return SDX_FAIL_MEMORY(h->cx);
-            for (int d = 0; d < found->rank; d++)
-                dims[d] = found->dims[d] != -1 ? found->dims[d] : declared->dims[d];
+            for (int d = 0; d < found->rank; d++) {
+                const bool is_known =
+                    found->dims[d] >= 0 || sdx_ir_symbol_has_name(h->ir, found->dims[d]);
+                dims[d] = is_known || declared->dims[d] == -1 ? found->dims[d] : declared->dims[d];
+            }
             merged.dims = dims;
         }
     }
+    SDX_TRY(name_unknown(h, &merged));
     v->type = merged;
     return SDX_OK;
 }

@@ -92,8 +92,8 @@ static enum sdx_status allocate(struct sdx_prepare *px, struct source *s)
 struct builder {
     const struct source *s;
     struct sdx_forest *f;
-    bool *used; /* branch nodes */
-    int32_t *stack_ref, *stack_to;
+    bool *used;                             /* branch nodes */
+    int32_t *stack_ref, *stack_to, *levels; /* levels: branches above a node */
     int64_t depth;
 };
 
@@ -105,16 +105,33 @@ static enum sdx_status emit_leaf(struct sdx_prepare *px, struct builder *b, int3
     if (leaf >= s->count_leaves) return broken(px, "a leaf is out of range", leaf);
     if (s->leaf_used && s->leaf_used[leaf]) return broken(px, "a node is used twice", leaf);
     if (s->leaf_used) s->leaf_used[leaf] = true;
-    struct sdx_forest_node *node = &f->nodes[to];
-    node->feature = (int32_t)f->count_leaves;
-    node->mode = SDX_FOREST_LEAF;
-    int32_t entries = 0;
-    for (int32_t w = s->head[leaf]; w >= 0; w = s->next[w], entries++) {
+    f->nodes[to] = (struct sdx_forest_node){NAN, (uint32_t)to - 1};
+    f->values[to] = NAN;
+    f->mode[to] = SDX_FOREST_LEAF;
+    f->leaves[to].first = (int32_t)f->count_leaves;
+    for (int32_t w = s->head[leaf]; w >= 0; w = s->next[w]) {
         f->leaf_target[f->count_leaves] = (int32_t)s->target[w];
+        f->leaf_narrow[f->count_leaves] = (float)s->weight[w];
         f->leaf_weight[f->count_leaves++] = s->weight[w];
     }
-    node->child = -1 - entries;
+    f->leaves[to].count = (int32_t)f->count_leaves - f->leaves[to].first;
     return SDX_OK;
+}
+
+/* Turns a test for an order into LEQ. true: the children change places. */
+static bool make_leq(struct sdx_forest *f, int32_t i)
+{
+    bool below = f->mode[i] == SDX_FOREST_LT || f->mode[i] == SDX_FOREST_GTE;
+    bool swap = f->mode[i] == SDX_FOREST_GT || f->mode[i] == SDX_FOREST_GTE;
+    float *narrow = &f->nodes[i].value;
+    double *value = &f->values[i];
+    if (below) { /* nothing is below -inf: NaN, which nothing is at most */
+        *narrow = *narrow == -INFINITY ? NAN : nextafterf(*narrow, -INFINITY);
+        *value = *value == -INFINITY ? NAN : nextafter(*value, -INFINITY);
+    }
+    if (swap) f->missing[i] = !f->missing[i];
+    if (below || swap) f->mode[i] = SDX_FOREST_LEQ;
+    return swap;
 }
 
 static enum sdx_status emit_branch(struct sdx_prepare *px, struct builder *b, int32_t i, int32_t to)
@@ -127,13 +144,19 @@ static enum sdx_status emit_branch(struct sdx_prepare *px, struct builder *b, in
     b->used[i] = true;
     int32_t child = (int32_t)f->count_nodes;
     f->count_nodes += 2;
-    f->nodes[to] = (struct sdx_forest_node){(float)s->value[i], (int32_t)s->feature[i], child,
-                                            s->mode[i], s->missing[i]};
+    if (b->levels[to] >= f->depth) f->depth = b->levels[to] + 1;
+    f->nodes[to] = (struct sdx_forest_node){(float)s->value[i], (uint32_t)child};
     f->values[to] = s->value[i];
-    f->simple = f->simple && s->mode[i] == SDX_FOREST_LEQ && !s->missing[i];
+    f->feature[to] = (uint32_t)s->feature[i];
+    f->mode[to] = s->mode[i];
+    f->missing[to] = s->missing[i];
+    bool swap = make_leq(f, to);
+    if (f->mode[to] != SDX_FOREST_LEQ) f->kind = SDX_FOREST_MIXED;
+    if (f->missing[to] && f->kind == SDX_FOREST_PLAIN) f->kind = SDX_FOREST_ORDERED;
     if (s->feature[i] >= f->features) f->features = s->feature[i] + 1;
     for (int side = 1; side >= 0; side--) {
-        b->stack_ref[b->depth] = side ? s->no[i] : s->yes[i];
+        b->stack_ref[b->depth] = (side != 0) != swap ? s->no[i] : s->yes[i];
+        b->levels[child + side] = b->levels[to] + 1;
         b->stack_to[b->depth++] = child + side;
     }
     return SDX_OK;
@@ -147,16 +170,23 @@ static enum sdx_status build(struct sdx_prepare *px, const struct source *s, str
     struct builder b = {.s = s, .f = f};
     f->nodes = sdx_prepare_alloc(px, most * sizeof *f->nodes);
     f->values = sdx_prepare_alloc(px, most * sizeof *f->values);
-    f->roots = sdx_prepare_alloc(px, ((size_t)s->count_roots + 1) * sizeof *f->roots);
+    f->feature = sdx_prepare_alloc(px, most * sizeof *f->feature);
+    f->mode = sdx_prepare_alloc(px, most);
+    f->missing = sdx_prepare_alloc(px, most);
+    f->roots =
+        sdx_prepare_alloc(px, ((size_t)s->count_roots + SDX_FOREST_LANES) * sizeof *f->roots);
     f->leaf_target = sdx_prepare_alloc(px, leaves * sizeof *f->leaf_target);
     f->leaf_weight = sdx_prepare_alloc(px, leaves * sizeof *f->leaf_weight);
+    f->leaf_narrow = sdx_prepare_alloc(px, leaves * sizeof *f->leaf_narrow);
+    f->leaves = sdx_prepare_alloc(px, most * sizeof *f->leaves);
     b.used = sdx_prepare_alloc(px, (size_t)s->count + 1);
     b.stack_ref = sdx_prepare_alloc(px, most * sizeof *b.stack_ref);
     b.stack_to = sdx_prepare_alloc(px, most * sizeof *b.stack_to);
-    if (!f->nodes || !f->values || !f->roots || !f->leaf_target || !f->leaf_weight || !b.used ||
-        !b.stack_ref || !b.stack_to)
+    b.levels = sdx_prepare_alloc(px, most * sizeof *b.levels);
+    if (!f->nodes || !f->values || !f->feature || !f->mode || !f->missing || !f->roots ||
+        !b.levels || !f->leaf_target || !f->leaf_weight || !f->leaf_narrow || !f->leaves ||
+        !b.used || !b.stack_ref || !b.stack_to)
         return px->cx->error.status;
-    f->simple = true;
     f->count_trees = s->count_roots;
     for (int64_t t = 0; t < s->count_roots; t++) {
         f->roots[t] = (int32_t)f->count_nodes++;
@@ -169,6 +199,8 @@ static enum sdx_status build(struct sdx_prepare *px, const struct source *s, str
             SDX_TRY(ref < 0 ? emit_leaf(px, &b, -1 - ref, to) : emit_branch(px, &b, ref, to));
         }
     }
+    for (int64_t t = s->count_roots; t > 0 && t % SDX_FOREST_LANES; t++)
+        f->roots[t] = f->roots[t - 1];
     return SDX_OK;
 }
 
@@ -428,58 +460,111 @@ static bool is_member(const struct sdx_forest *f, int64_t set, double x)
     return false;
 }
 
-#define WALK(name, T, threshold)                                                                   \
-    static bool name##_test(const struct sdx_forest *f, int32_t at, T x)                           \
+/* A step of every lane is the same few instructions, at a leaf too, and no branch hangs on data.
+ * The walk ends when no lane has moved in the second step of two. */
+#define STEP(T, threshold, row, tracks)                                                            \
+    SDX_UNROLL(8) for (int i = 0; i < SDX_FOREST_LANES; i++)                                       \
     {                                                                                              \
-        const struct sdx_forest_node *node = &f->nodes[at];                                        \
+        uint32_t n = at[i];                                                                        \
+        T x = ((const T *)(row))[feature[n]];                                                      \
+        uint32_t no = !(x <= (threshold));                                                         \
+        if (tracks) no &= !(f->missing[n] & (x != x));                                             \
+        at[i] = nodes[n].child + no;                                                               \
+    }
+#define WALK_ORDERED(name, T, threshold, rows_type, row, tracks)                                   \
+    static void name(const struct sdx_forest *f, rows_type rows, int32_t *leaf)                    \
+    {                                                                                              \
+        const struct sdx_forest_node *nodes = f->nodes;                                            \
+        const uint32_t *feature = f->feature;                                                      \
+        const double *values = f->values;                                                          \
+        uint32_t at[SDX_FOREST_LANES], before[SDX_FOREST_LANES], moved = 1;                        \
+        memcpy(at, leaf, sizeof at);                                                               \
+        (void)values;                                                                              \
+        for (int32_t left = f->depth; left > 0 && moved; left -= 2) {                              \
+            STEP(T, threshold, row, tracks)                                                        \
+            memcpy(before, at, sizeof at);                                                         \
+            STEP(T, threshold, row, tracks)                                                        \
+            moved = 0;                                                                             \
+            SDX_UNROLL(8) for (int i = 0; i < SDX_FOREST_LANES; i++) moved |= before[i] ^ at[i];   \
+        }                                                                                          \
+        memcpy(leaf, at, sizeof at);                                                               \
+    }
+typedef const void *const *rows_t;
+WALK_ORDERED(walk_plain_f32, float, nodes[n].value, rows_t, rows[i], false)
+WALK_ORDERED(walk_plain_f64, double, values[n], rows_t, rows[i], false)
+WALK_ORDERED(walk_ordered_f32, float, nodes[n].value, rows_t, rows[i], true)
+WALK_ORDERED(walk_ordered_f64, double, values[n], rows_t, rows[i], true)
+WALK_ORDERED(row_plain_f32, float, nodes[n].value, const void *, rows, false)
+WALK_ORDERED(row_plain_f64, double, values[n], const void *, rows, false)
+WALK_ORDERED(row_ordered_f32, float, nodes[n].value, const void *, rows, true)
+WALK_ORDERED(row_ordered_f64, double, values[n], const void *, rows, true)
+
+#define WALK_MIXED(name, T, threshold)                                                             \
+    static bool name##_test(const struct sdx_forest *f, uint32_t n, T x)                           \
+    {                                                                                              \
         T t = (threshold);                                                                         \
         bool holds = false;                                                                        \
-        switch (node->mode) {                                                                      \
+        switch (f->mode[n]) {                                                                      \
         case SDX_FOREST_LEQ: holds = x <= t; break;                                                \
-        case SDX_FOREST_LT: holds = x < t; break;                                                  \
-        case SDX_FOREST_GTE: holds = x >= t; break;                                                \
-        case SDX_FOREST_GT: holds = x > t; break;                                                  \
         case SDX_FOREST_EQ: holds = x == t; break;                                                 \
         case SDX_FOREST_NEQ: holds = x != t; break;                                                \
-        default: holds = is_member(f, (int64_t)f->values[at], x); break;                           \
+        default: holds = is_member(f, (int64_t)f->values[n], x); break;                            \
         }                                                                                          \
-        return holds || (node->missing && x != x);                                                 \
+        return holds || (f->missing[n] && x != x);                                                 \
     }                                                                                              \
-    static void name(const struct sdx_forest *f, int lanes, const void *const *rows,               \
-                     int32_t *leaf)                                                                \
+    static void name(const struct sdx_forest *f, const void *const *rows, int32_t *leaf)           \
     {                                                                                              \
-        for (bool moving = true; moving;) {                                                        \
-            moving = false;                                                                        \
-            for (int i = 0; i < lanes; i++) {                                                      \
-                const struct sdx_forest_node *node = &f->nodes[leaf[i]];                           \
-                if (node->child < 0) continue;                                                     \
-                T x = ((const T *)rows[i])[node->feature];                                         \
-                leaf[i] = node->child + !name##_test(f, leaf[i], x);                               \
-                moving = true;                                                                     \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static void name##_simple(const struct sdx_forest *f, int lanes, const void *const *rows,      \
-                              int32_t *leaf)                                                       \
-    {                                                                                              \
-        for (bool moving = true; moving;) {                                                        \
-            moving = false;                                                                        \
-            for (int i = 0; i < lanes; i++) {                                                      \
-                int32_t at = leaf[i];                                                              \
-                const struct sdx_forest_node *node = &f->nodes[at];                                \
-                if (node->child < 0) continue;                                                     \
-                leaf[i] = node->child + !(((const T *)rows[i])[node->feature] <= (threshold));     \
-                moving = true;                                                                     \
-            }                                                                                      \
+        for (int i = 0; i < SDX_FOREST_LANES; i++) {                                               \
+            uint32_t n = (uint32_t)leaf[i];                                                        \
+            while (f->mode[n] != SDX_FOREST_LEAF)                                                  \
+                n = f->nodes[n].child + !name##_test(f, n, ((const T *)rows[i])[f->feature[n]]);   \
+            leaf[i] = (int32_t)n;                                                                  \
         }                                                                                          \
     }
-WALK(walk_f32, float, node->value)
-WALK(walk_f64, double, f->values[at])
+WALK_MIXED(walk_mixed_f32, float, f->nodes[n].value)
+WALK_MIXED(walk_mixed_f64, double, f->values[n])
 
-void sdx_forest_walk(const struct sdx_forest *f, int lanes, const void *const *rows, int32_t *leaf)
+#define HAS_NAN(name, T)                                                                           \
+    static bool name(const void *row, int64_t columns)                                             \
+    {                                                                                              \
+        const T *x = row;                                                                          \
+        int found = 0;                                                                             \
+        for (int64_t i = 0; i < columns; i++)                                                      \
+            found |= x[i] != x[i];                                                                 \
+        return found != 0;                                                                         \
+    }
+HAS_NAN(has_nan_f32, float)
+HAS_NAN(has_nan_f64, double)
+
+enum sdx_forest_kind sdx_forest_row_kind(const struct sdx_forest *f, const void *row,
+                                         int64_t columns)
 {
-    if (f->wide)
-        f->simple ? walk_f64_simple(f, lanes, rows, leaf) : walk_f64(f, lanes, rows, leaf);
-    else
-        f->simple ? walk_f32_simple(f, lanes, rows, leaf) : walk_f32(f, lanes, rows, leaf);
+    if (f->kind != SDX_FOREST_ORDERED) return f->kind;
+    bool found = f->wide ? has_nan_f64(row, columns) : has_nan_f32(row, columns);
+    return found ? SDX_FOREST_ORDERED : SDX_FOREST_PLAIN;
+}
+
+void sdx_forest_walk(const struct sdx_forest *f, enum sdx_forest_kind kind, const void *const *rows,
+                     int32_t *leaf)
+{
+    typedef void walk_fn(const struct sdx_forest *, const void *const *, int32_t *);
+    static walk_fn *const walks[2][3] = {{walk_plain_f32, walk_ordered_f32, walk_mixed_f32},
+                                         {walk_plain_f64, walk_ordered_f64, walk_mixed_f64}};
+    if (f->depth > 0) walks[f->wide][kind](f, rows, leaf);
+}
+
+void sdx_forest_walk_row(const struct sdx_forest *f, enum sdx_forest_kind kind, const void *row,
+                         int32_t *leaf)
+{
+    typedef void walk_fn(const struct sdx_forest *, const void *, int32_t *);
+    static walk_fn *const walks[2][2] = {{row_plain_f32, row_ordered_f32},
+                                         {row_plain_f64, row_ordered_f64}};
+    if (kind == SDX_FOREST_MIXED) {
+        const void *rows[SDX_FOREST_LANES];
+        for (int i = 0; i < SDX_FOREST_LANES; i++)
+            rows[i] = row;
+        sdx_forest_walk(f, kind, rows, leaf);
+    } else if (f->depth > 0) {
+        walks[f->wide][kind](f, row, leaf);
+    }
 }

@@ -13,6 +13,7 @@ struct svm {
     int64_t rows, columns;
     int64_t vectors, classes, columns_out, labels;
     const float *support; /* [vectors, columns] */
+    float *turned;        /* [columns, vectors] */
     const float *coefficients, *rho, *prob_a, *prob_b;
     const int64_t *per_class;
     int64_t *first; /* first vector of a class */
@@ -23,19 +24,54 @@ struct svm {
     bool one_class, all_positive;
 };
 
-static float kernel_of(const struct svm *p, enum kernel kernel, const float *x, const float *v)
+static float linear(const struct svm *p, const float *x, const float *v)
 {
-    size_t n = (size_t)p->columns;
-    if (kernel == KERNEL_RBF) {
-        float sum = 0;
-        for (size_t j = 0; j < n; j++)
-            sum += (x[j] - v[j]) * (x[j] - v[j]);
-        return expf(-p->gamma * sum);
+    return sdx_vec()->f32_dot(x, v, (size_t)p->columns);
+}
+
+/* x^degree; small whole degrees by multiplication. */
+static float power(float x, float degree)
+{
+    if (!(degree >= 0 && degree <= 8)) return powf(x, degree);
+    float y = 1;
+    for (int i = 0; i < (int)degree; i++)
+        y *= x;
+    return y;
+}
+
+/* Kernels of a row with every support vector. */
+static void kernels_of(const struct svm *p, const float *x, float *to)
+{
+    const struct sdx_vec *v = sdx_vec();
+    int64_t n = p->vectors;
+    memset(to, 0, (size_t)n * sizeof *to);
+    for (int64_t j = 0; j < p->columns; j++) {
+        const float *from = p->turned + j * n;
+        float at = x[j];
+        if (p->kernel != KERNEL_RBF) {
+            v->f32_axpy(at, from, to, (size_t)n);
+            continue;
+        }
+        for (int64_t k = 0; k < n; k++)
+            to[k] += (at - from[k]) * (at - from[k]);
     }
-    float dot = sdx_vec()->f32_dot(x, v, n);
-    if (kernel == KERNEL_LINEAR) return dot;
-    dot = dot * p->gamma + p->coef0;
-    return kernel == KERNEL_POLY ? powf(dot, p->degree) : tanhf(dot);
+    if (p->kernel == KERNEL_LINEAR) return;
+    v->f32_affine(to, p->kernel == KERNEL_RBF ? -p->gamma : p->gamma,
+                  p->kernel == KERNEL_RBF ? 0 : p->coef0, to, (size_t)n);
+    if (p->kernel == KERNEL_RBF) v->f32_exp(to, to, (size_t)n, 0, 0);
+    if (p->kernel == KERNEL_SIGMOID) v->f32_tanh(to, to, (size_t)n, 0, 0);
+    for (int64_t k = 0; p->kernel == KERNEL_POLY && k < n; k++)
+        to[k] = power(to[k], p->degree);
+}
+
+static enum sdx_status turn_support(struct sdx_prepare *px, struct svm *p)
+{
+    p->turned = sdx_prepare_alloc(px, (size_t)(p->vectors * p->columns + 1) * sizeof *p->turned);
+    if (!p->turned) return px->cx->error.status;
+    for (int64_t i = 0; i < p->vectors; i++)
+        for (int64_t j = 0; j < p->columns; j++)
+            p->turned[j * p->vectors + i] = p->support[i * p->columns + j];
+    return SDX_OK;
 }
 
 /* ---- attributes ---- */
@@ -86,11 +122,12 @@ static enum sdx_status run_regressor(struct sdx_exec *x, const struct sdx_step *
     const struct svm *p = step->params;
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
+        float *kernels = (float *)x->scratch + p->columns, sum = 0;
         const float *row = sdx_ml_row_f32(step->in[0], i, p->columns, x->scratch);
-        float sum = 0;
+        kernels_of(p, row, kernels);
         for (int64_t v = 0; v < p->vectors; v++)
-            sum += p->coefficients[v] * kernel_of(p, p->kernel, row, p->support + v * p->columns);
-        if (p->vectors == 0) sum = kernel_of(p, KERNEL_LINEAR, row, p->coefficients);
+            sum += p->coefficients[v] * kernels[v];
+        if (p->vectors == 0) sum = linear(p, row, p->coefficients);
         double score = sum + p->rho[0];
         if (p->one_class)
             score = score > 0 ? 1 : -1;
@@ -116,10 +153,11 @@ static enum sdx_status prepare_regressor(struct sdx_prepare *px)
     SDX_TRY(list_of(px, "support_vectors", 0, &p->support, &count));
     if (p->vectors && count / p->vectors != p->columns)
         return fault(px, "support_vectors", count, p->vectors * p->columns);
+    SDX_TRY(turn_support(px, p));
     double work = (double)p->rows * (double)(p->vectors + 1) * (double)(p->columns + 8);
     int64_t parts = sdx_prepare_parts(work, 32768, p->rows > 0 ? p->rows : 1);
     return sdx_prepare_step(px, "svm", run_regressor, p, parts,
-                            (size_t)p->columns * sizeof(float) + 64);
+                            (size_t)(p->columns + p->vectors) * sizeof(float) + 64);
 }
 
 /* ---- SVMClassifier ---- */
@@ -155,8 +193,7 @@ static size_t lay_out(const struct svm *p, char *base, struct room *room)
 static int64_t vote(const struct svm *p, const float *row, struct room *room)
 {
     int64_t pair = 0;
-    for (int64_t v = 0; v < p->vectors; v++)
-        room->kernels[v] = kernel_of(p, p->kernel, row, p->support + v * p->columns);
+    kernels_of(p, row, room->kernels);
     for (int64_t i = 0; i < p->classes; i++)
         room->votes[i] = 0;
     for (int64_t i = 0; i < p->classes; i++)
@@ -206,12 +243,12 @@ static void couple(int64_t k, const double *r, double *q, double *qp, double *p)
             worst = fabs(qp[t] - sum) > worst ? fabs(qp[t] - sum) : worst;
         if (worst < limit) break;
         for (int64_t t = 0; t < k; t++) {
-            double diff = (sum - qp[t]) / q[t * k + t], scale = 1 + diff;
+            double diff = (sum - qp[t]) / q[t * k + t], scale = 1 / (1 + diff);
             p[t] += diff;
-            sum = (sum + diff * (diff * q[t * k + t] + 2 * qp[t])) / (scale * scale);
+            sum = (sum + diff * (diff * q[t * k + t] + 2 * qp[t])) * (scale * scale);
             for (int64_t j = 0; j < k; j++) {
-                p[j] /= scale;
-                qp[j] = (qp[j] + diff * q[t * k + j]) / scale;
+                p[j] *= scale;
+                qp[j] = (qp[j] + diff * q[t * k + j]) * scale;
             }
         }
     }
@@ -236,8 +273,7 @@ static int64_t classify(const struct svm *p, const float *row, struct room *room
     *scores = room->scores;
     if (p->vectors == 0) {
         for (int64_t c = 0; c < p->classes; c++)
-            room->votes[c] =
-                p->rho[0] + kernel_of(p, KERNEL_LINEAR, row, p->coefficients + c * p->columns);
+            room->votes[c] = p->rho[0] + linear(p, row, p->coefficients + c * p->columns);
         for (int64_t c = 0; c < p->classes; c++)
             room->scores[c] = room->votes[c];
         *count = p->classes;
@@ -343,6 +379,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct sdx_ml_labels labels = labels_of(px->node);
     p->labels = labels.count;
     SDX_TRY(read_classifier(px, p));
+    SDX_TRY(turn_support(px, p));
     p->first = sdx_prepare_alloc(px, ((size_t)p->classes + 1) * sizeof *p->first);
     struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
     if (!p->first || !index) return px->cx->error.status;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: rows are walked eight at a time,
- * a single row through eight trees at a time. Sums follow the order of the trees. */
+ * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: a row is walked through eight
+ * trees at a time, in large forests eight rows through a tree. Sums follow the order of the trees.
+ */
 #include <math.h>
 
 #include "ops/ml_common.h"
 #include "ops/ml_forest.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
+
+/* A forest of more nodes does not stay in the second cache: rows go through each tree together. */
+enum { NODES_CACHED = 20000 };
 
 enum aggregate { AGGREGATE_AVERAGE, AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
 
@@ -21,6 +25,12 @@ struct trees {
     int64_t only_class; /* the one class that has weights; -1: several have */
     int64_t labels;
     int64_t columns_out;
+    const float *dense; /* every leaf has one entry a target: at node * targets_padded, else NULL */
+    int64_t targets_padded;
+    const struct single { /* every leaf has one entry: by node, else NULL */
+        float weight;
+        int32_t target;
+    } * single;
 };
 
 /* ---- one row's sums ---- */
@@ -30,19 +40,54 @@ static double narrowed(const struct sdx_forest *f, double x)
     return f->wide ? x : (double)(float)x;
 }
 
+/* Sums in float: `sum` is an array of them, of targets_padded where leaves are dense. */
+static void add_narrow(const struct trees *p, const int32_t *leaf, int count, float *sum)
+{
+    const struct sdx_forest *f = &p->forest;
+    if (p->dense && p->targets == 1) {
+        float s = sum[0];
+        for (int i = 0; i < count; i++)
+            s += p->dense[leaf[i]];
+        sum[0] = s;
+        return;
+    }
+    for (int64_t t = 0; p->dense && t < p->targets_padded; t += 4) {
+        float s[4];
+        memcpy(s, sum + t, sizeof s);
+        for (int i = 0; i < count; i++) {
+            const float *w = p->dense + leaf[i] * p->targets_padded + t;
+            for (int k = 0; k < 4; k++)
+                s[k] += w[k];
+        }
+        memcpy(sum + t, s, sizeof s);
+    }
+    for (int i = 0; p->single && i < count; i++)
+        sum[p->single[leaf[i]].target] += p->single[leaf[i]].weight;
+    for (int i = 0; !p->dense && !p->single && i < count; i++) {
+        struct sdx_forest_leaf at = f->leaves[leaf[i]];
+        for (int32_t k = at.first; k < at.first + at.count; k++)
+            sum[f->leaf_target[k]] += f->leaf_narrow[k];
+    }
+}
+
 static void add_leaf(const struct trees *p, int32_t leaf, double *sum, bool *seen)
 {
     const struct sdx_forest *f = &p->forest;
-    const struct sdx_forest_node *node = &f->nodes[leaf];
-    for (int32_t k = node->feature, end = node->feature - 1 - node->child; k < end; k++) {
+    int32_t first = f->leaves[leaf].first;
+    for (int32_t k = first, end = first + f->leaves[leaf].count; k < end; k++) {
         int32_t t = f->leaf_target[k];
         double w = narrowed(f, f->leaf_weight[k]);
         if (p->aggregate <= AGGREGATE_SUM)
-            sum[t] = narrowed(f, sum[t] + w);
+            sum[t] += w;
         else if (!seen[t] || (p->aggregate == AGGREGATE_MIN ? w < sum[t] : w > sum[t]))
             sum[t] = w;
         seen[t] = true;
     }
+}
+
+static bool sums_are_narrow(const struct trees *p)
+{
+    return !p->forest.wide && p->aggregate <= AGGREGATE_SUM;
 }
 
 static void finish_sums(const struct trees *p, double *sum)
@@ -103,7 +148,7 @@ static void write_row(const struct trees *p, const struct sdx_step *step, int64_
 
 static int64_t sums_per_row(const struct trees *p)
 {
-    return p->targets > 2 ? p->targets : 2;
+    return p->targets > 2 ? (p->targets + 3) / 4 * 4 : 2; /* groups of four floats fit */
 }
 
 struct room {
@@ -128,22 +173,45 @@ static const void *load_row(const struct trees *p, const struct sdx_tensor *x, i
     return sdx_ml_row_f32(x, row, p->columns, (float *)(void *)room);
 }
 
+/* Adds what `count` leaves give to the sums of one row. */
+static void add_leaves(const struct trees *p, const int32_t *leaf, int count, double *sum,
+                       bool *seen)
+{
+    if (sums_are_narrow(p)) {
+        add_narrow(p, leaf, count, (float *)(void *)sum);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        add_leaf(p, leaf[i], sum, seen);
+}
+
+/* The narrow sums become doubles, last first: they lie in the same place. */
+static void widen_sums(const struct trees *p, double *sum)
+{
+    char *at = (char *)sum;
+    for (int64_t t = sums_are_narrow(p) ? p->targets - 1 : -1; t >= 0; t--) {
+        float narrow;
+        memcpy(&narrow, at + t * (int64_t)sizeof narrow, sizeof narrow);
+        sum[t] = (double)narrow;
+    }
+    for (int64_t t = p->targets; t < sums_per_row(p); t++)
+        sum[t] = 0;
+}
+
 static void one_row(const struct trees *p, const struct sdx_step *step, int64_t row,
                     struct room *room)
 {
-    const void *rows[SDX_FOREST_LANES];
     const void *from = load_row(p, step->in[0], row, room->rows);
-    for (int i = 0; i < SDX_FOREST_LANES; i++)
-        rows[i] = from;
+    enum sdx_forest_kind kind = sdx_forest_row_kind(&p->forest, from, p->columns);
     for (int64_t t = 0; t < p->forest.count_trees; t += SDX_FOREST_LANES) {
         int32_t leaf[SDX_FOREST_LANES];
         int64_t left = p->forest.count_trees - t;
-        int lanes = left < SDX_FOREST_LANES ? (int)left : SDX_FOREST_LANES;
-        memcpy(leaf, p->forest.roots + t, (size_t)lanes * sizeof *leaf);
-        sdx_forest_walk(&p->forest, lanes, rows, leaf);
-        for (int i = 0; i < lanes; i++)
-            add_leaf(p, leaf[i], room->sums, room->seen);
+        memcpy(leaf, p->forest.roots + t, sizeof leaf);
+        sdx_forest_walk_row(&p->forest, kind, from, leaf);
+        add_leaves(p, leaf, left < SDX_FOREST_LANES ? (int)left : SDX_FOREST_LANES, room->sums,
+                   room->seen);
     }
+    widen_sums(p, room->sums);
     write_row(p, step, row, room->sums);
 }
 
@@ -152,36 +220,47 @@ static void several_rows(const struct trees *p, const struct sdx_step *step, int
 {
     const void *rows[SDX_FOREST_LANES];
     int64_t stride = sums_per_row(p);
-    for (int i = 0; i < lanes; i++)
-        rows[i] = load_row(p, step->in[0], row + i, room->rows + (int64_t)i * p->columns * 8);
+    for (int i = 0; i < SDX_FOREST_LANES; i++)
+        rows[i] = i < lanes
+                      ? load_row(p, step->in[0], row + i, room->rows + (int64_t)i * p->columns * 8)
+                      : rows[0];
+    enum sdx_forest_kind kind = SDX_FOREST_PLAIN;
+    for (int i = 0; i < lanes && kind == SDX_FOREST_PLAIN; i++)
+        kind = sdx_forest_row_kind(&p->forest, rows[i], p->columns);
     for (int64_t t = 0; t < p->forest.count_trees; t++) {
         int32_t leaf[SDX_FOREST_LANES];
-        for (int i = 0; i < lanes; i++)
+        for (int i = 0; i < SDX_FOREST_LANES; i++)
             leaf[i] = p->forest.roots[t];
-        sdx_forest_walk(&p->forest, lanes, rows, leaf);
+        sdx_forest_walk(&p->forest, kind, rows, leaf);
         for (int i = 0; i < lanes; i++)
-            add_leaf(p, leaf[i], room->sums + i * stride, room->seen + i * stride);
+            add_leaves(p, leaf + i, 1, room->sums + i * stride, room->seen + i * stride);
     }
-    for (int i = 0; i < lanes; i++)
+    for (int i = 0; i < lanes; i++) {
+        widen_sums(p, room->sums + i * stride);
         write_row(p, step, row + i, room->sums + i * stride);
+    }
 }
 
 static enum sdx_status run_trees(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct trees *p = step->params;
     struct room room = room_of(p, x->scratch);
-    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, SDX_FOREST_LANES);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, SDX_FOREST_LANES);
     for (int64_t row = begin; row < end; row += SDX_FOREST_LANES) {
         int lanes = end - row < SDX_FOREST_LANES ? (int)(end - row) : SDX_FOREST_LANES;
+        size_t sums = (size_t)sums_per_row(p) * (size_t)lanes;
         memset(room.sums, 0, sums * sizeof *room.sums);
         memset(room.seen, 0, sums * sizeof *room.seen);
         if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
-        if (lanes == 1)
-            one_row(p, step, row, &room);
-        else
+        if (lanes > 1 && p->forest.count_nodes > NODES_CACHED) {
             several_rows(p, step, row, lanes, &room);
+            continue;
+        }
+        int64_t stride = sums_per_row(p);
+        for (int i = 0; i < lanes; i++)
+            one_row(p, step, row + i,
+                    &(struct room){room.sums + i * stride, room.seen + i * stride, room.rows});
     }
     return SDX_OK;
 }
@@ -203,9 +282,50 @@ static enum sdx_status check(struct sdx_prepare *px, struct trees *p)
     return SDX_OK;
 }
 
+/* Does every leaf give each of `targets` targets a number, in order? (-1: one number to any.) */
+static bool leaves_are(const struct sdx_forest *f, int64_t targets)
+{
+    for (int64_t n = 0; n < f->count_nodes; n++) {
+        struct sdx_forest_leaf leaf = f->leaves[n];
+        if (f->mode[n] != SDX_FOREST_LEAF) continue;
+        if (leaf.count != (targets < 0 ? 1 : targets)) return false;
+        for (int32_t k = 0; targets >= 0 && k < leaf.count; k++)
+            if (f->leaf_target[leaf.first + k] != k) return false;
+    }
+    return true;
+}
+
+/* The usual kinds of leaves get their numbers laid out by node. */
+static enum sdx_status lay_leaves(struct sdx_prepare *px, struct trees *p)
+{
+    const struct sdx_forest *f = &p->forest;
+    size_t nodes = (size_t)f->count_nodes + 1;
+    if (f->wide || p->aggregate > AGGREGATE_SUM) return SDX_OK;
+    if (p->targets <= 64 && leaves_are(f, p->targets)) {
+        int64_t padded = p->targets == 1 ? 1 : (p->targets + 3) / 4 * 4;
+        float *dense = sdx_prepare_alloc(px, nodes * (size_t)padded * sizeof *dense);
+        if (!dense) return px->cx->error.status;
+        for (int64_t n = 0; n < f->count_nodes; n++)
+            for (int32_t k = 0; k < f->leaves[n].count; k++)
+                dense[n * padded + k] = f->leaf_narrow[f->leaves[n].first + k];
+        p->dense = dense;
+        p->targets_padded = padded;
+    } else if (leaves_are(f, -1)) {
+        struct single *single = sdx_prepare_alloc(px, nodes * sizeof *single);
+        if (!single) return px->cx->error.status;
+        for (int64_t n = 0; n < f->count_nodes; n++)
+            if (f->mode[n] == SDX_FOREST_LEAF)
+                single[n] = (struct single){f->leaf_narrow[f->leaves[n].first],
+                                            f->leaf_target[f->leaves[n].first]};
+        p->single = single;
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status add_step(struct sdx_prepare *px, struct trees *p, int count_out,
                                 struct sdx_tensor *const *out)
 {
+    SDX_TRY(lay_leaves(px, p));
     size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
     size_t scratch = sums * 9 + (size_t)p->columns * 8 * SDX_FOREST_LANES + 64;
     double work = (double)p->rows * (double)p->forest.count_trees * 16;

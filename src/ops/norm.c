@@ -510,7 +510,7 @@ static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 static const struct sdx_op ops[] = {
     {"BatchNormalization", 1, 0, sdx_batch_norm_infer, KERNEL(sdx_batch_norm_prepare),
-     .cost = cost_norm, .flags = SDX_OP_VIA_F32},
+     .layout = sdx_batch_norm_layout, .cost = cost_norm, .flags = SDX_OP_VIA_F32},
     {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
+#include "ops/pool_blocked.h"
 #include "ops/pool_last.h"
 #include "ops/shared.h"
 #include "ops/window.h"
@@ -379,14 +380,22 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
                     sdx_dtype_short_name(px->in[0]->dtype));
 }
 
+static void max_pool_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    sdx_max_pool_layout(px, want);
+    sdx_pool_blocked_layout(px, want);
+}
+
 static enum sdx_status prepare_max_pool(struct sdx_prepare *px)
 {
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_pool_blocked_prepare(px, false);
     if (px->in[0]->layout == SDX_LAYOUT_LAST) return sdx_max_pool_last_prepare(px);
     return prepare_pool(px, KIND_MAX);
 }
 
 static enum sdx_status prepare_average_pool(struct sdx_prepare *px)
 {
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_pool_blocked_prepare(px, true);
     return prepare_pool(px, KIND_AVERAGE);
 }
 
@@ -464,8 +473,14 @@ static enum sdx_status prepare_global_max(struct sdx_prepare *px)
     return prepare_global(px, KIND_MAX);
 }
 
+static void global_average_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) want->in[0] = SDX_LAYOUT_BLOCKED;
+}
+
 static enum sdx_status prepare_global_average(struct sdx_prepare *px)
 {
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_mean_blocked_prepare(px);
     return prepare_global(px, KIND_AVERAGE);
 }
 
@@ -567,15 +582,15 @@ static enum sdx_status prepare_unpool(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"MaxPool", 1, 0, sdx_pool_infer, KERNEL(prepare_max_pool), .cost = cost_pool,
-     .layout = sdx_max_pool_layout, .flags = SDX_OP_VIA_F32},
+     .layout = max_pool_layout, .flags = SDX_OP_VIA_F32},
     {"AveragePool", 1, 0, sdx_pool_infer, KERNEL(prepare_average_pool), .cost = cost_pool,
-     .flags = SDX_OP_VIA_F32},
+     .layout = sdx_pool_blocked_layout, .flags = SDX_OP_VIA_F32},
     {"LpPool", 1, 0, sdx_pool_infer, KERNEL(prepare_lp_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
     {"GlobalMaxPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_max), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average),
-     .cost = cost_global, .flags = SDX_OP_VIA_F32},
+     .cost = cost_global, .layout = global_average_layout, .flags = SDX_OP_VIA_F32},
     {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},

@@ -249,9 +249,30 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
     (void)cx;
     const struct pack_arg *arg = arg_;
     const struct sdx_product *p = &arg->s->p;
-    for (int64_t i = 0; i < arg->count; i++)
-        sdx_gemm_f32_pack(arg->b + arg->places[i], p->row_b, p->col_b, p->k, p->n,
-                          (float *)((char *)dst + (size_t)i * arg->s->packed_size));
+    for (int64_t i = 0; i < arg->count; i++) {
+        float *to = (float *)((char *)dst + (size_t)i * arg->s->packed_size);
+        sdx_gemm_f32_pack(arg->b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);
+        if (p->scale_col) sdx_gemm_f32_pack_scale(p->scale_col->data, p->k, p->n, to);
+    }
+    return SDX_OK;
+}
+
+/* The bias of a scaled product, scaled. */
+static enum sdx_status scale_bias(struct sdx_prepare *px, struct sdx_product *p)
+{
+    if (!p->scale_col || !p->bias_col) return SDX_OK;
+    struct sdx_tensor *bias = sdx_prepare_alloc(px, sizeof *bias);
+    float *scaled = sdx_prepare_alloc(px, (size_t)p->n * sizeof *scaled);
+    if (!bias || !scaled) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t j = 0; j < p->n; j++)
+        scaled[j] = ((const float *)p->bias_col->data)[j] * ((const float *)p->scale_col->data)[j];
+    *bias = *p->bias_col;
+    bias->dims = bias->dims_inline;
+    bias->rank = 1;
+    bias->dims_inline[0] = p->n;
+    bias->in_model = bias->is_unaligned = false;
+    bias->data = scaled;
+    p->bias_col = bias;
     return SDX_OK;
 }
 
@@ -281,9 +302,16 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
-    int64_t form[] = {p->row_b, p->col_b,  p->k,
-                      p->n,     arg.count, sdx_pack_variant(arg.places, (int)arg.count)};
-    s->packed = sdx_prepare_pack(px, p->input_b, "gemm_f32", sdx_pack_variant(form, 6), size,
+    int64_t form[] = {
+        p->row_b,
+        p->col_b,
+        p->k,
+        p->n,
+        arg.count,
+        sdx_pack_variant(arg.places, (int)arg.count),
+        p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
+                     : 0};
+    s->packed = sdx_prepare_pack(px, p->input_b, "gemm_f32", sdx_pack_variant(form, 7), size,
                                  pack_all, &arg);
     return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
 }
@@ -307,7 +335,13 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
     struct sdx_product *p = &s->p;
     size_t scratch;
     const char *name = "gemm_f32";
-    if (p->input_b >= 0 && p->b->is_constant) {
+    const bool is_packed = p->input_b >= 0 && p->b->is_constant;
+    if (p->scale_col && (!is_packed || !p->scale_col->is_constant || p->bias_row ||
+                         (p->bias_col && !p->bias_col->is_constant)))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: a scale that is not constant",
+                        SDX_STR_ARG(px->node->op_type));
+    SDX_TRY(scale_bias(px, p));
+    if (is_packed) {
         SDX_TRY(pack_constant(px, s));
         scratch = sdx_gemm_f32_scratch(p->m, p->n, p->k);
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {

@@ -7,9 +7,10 @@
 #include "kernels/gemm.h"
 #include "ops/op.h"
 
-/* C[i] = act(alpha * A[i] * B[i] + bias + residual) for i in 0..batch-1, of any element type that
- * MatMul or Einsum allow but the 16-bit floats. Strides and places are in elements. Integers wrap.
- * Only f32 has bias, residual and activation; alpha is for floats. */
+/* C[i] = act((alpha * A[i] * B[i] + bias) * scale + residual) for i in 0..batch-1, of any element
+ * type that MatMul or Einsum allow but the 16-bit floats. Strides and places are in elements.
+ * Integers wrap. Only f32 has bias, scale (of columns; it, B and the bias are constant), residual
+ * and activation; alpha is for floats. */
 struct sdx_product {
     struct sdx_tensor *a, *b, *c;
     int input_b; /* the node's input that b is; -1: none of them */
@@ -17,7 +18,8 @@ struct sdx_product {
     const int64_t *at_a, *at_b; /* `batch` places of the plan's memory; NULL: all 0 */
     int64_t row_a, col_a, row_b, col_b;
     double alpha; /* product i of C is contiguous at i * m * n */
-    struct sdx_tensor *bias_col, *bias_row, *residual; /* f32; bias for every product the same */
+    struct sdx_tensor *bias_col, *bias_row, *scale_col,
+        *residual; /* f32; bias for every product the same */
     enum sdx_act act;
     float act_a, act_b;
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
+#include "ops/pool_blocked.h"
 #include "ops/loops.h"
 #include "ops/op.h"
 #include "ops/scan.h"
@@ -417,8 +418,20 @@ static void collapse(struct reduce *r, const struct sdx_tensor *in, const bool *
     r->length = r->turns * r->run;
 }
 
+/* A mean over all spatial axes reads blocked channels. */
+static void mean_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *in = px->in[0];
+    bool reduced[SDX_RANK_MAX];
+    if (in->layout != SDX_LAYOUT_BLOCKED || prepared_axes(px, reduced) != SDX_OK) return;
+    for (int d = 0; d < in->rank; d++)
+        if (reduced[d] != (d >= 2)) return;
+    want->in[0] = SDX_LAYOUT_BLOCKED;
+}
+
 static enum sdx_status prepare_reduce(struct sdx_prepare *px)
 {
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_mean_blocked_prepare(px);
     struct reduce *r = SDX_PREPARE_NEW(px, struct reduce);
     bool reduced[SDX_RANK_MAX];
     if (!r) return px->cx->error.status;
@@ -490,7 +503,8 @@ static void cost_reduce(const struct sdx_infer *ix, struct sdx_cost *cost)
     }
 static const struct sdx_op ops[] = {
     ROW("ReduceSum"),
-    ROW("ReduceMean"),
+    {"ReduceMean", 1, 0, infer_reduce, KERNEL(prepare_reduce), .cost = cost_reduce,
+     .layout = mean_layout, .flags = SDX_OP_VIA_F32},
     ROW("ReduceL1"),
     ROW("ReduceL2"),
     ROW("ReduceSumSquare"),

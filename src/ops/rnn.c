@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * RNN, GRU and LSTM. The input part of all gates is one product over the whole sequence; then parts
  * walk the time steps, each with some batch entries of one direction and the recurrent weights
- * packed. */
+ * packed. The usual case (f32, constant weights, standard activations) walks in fused kernels
+ * (kernels/rnn_step.h), everything else in rnn_tmpl.h. */
 #include <math.h>
 
+#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
-enum { ROWS_MAX = 64, ACTS_MAX = 6 };
+enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6 };
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 
@@ -62,6 +64,16 @@ struct params {
     const char *packed; /* recurrent weights of all directions; NULL: IN_PACKED */
     size_t packed_a_direction, packed_second; /* second: GRU's third gate */
     size_t state_size; /* of a part's state in scratch, before that of the products */
+    struct fused {
+        enum sdx_rnn_kind kind;
+        int64_t padded, width; /* floats of a row of states; of gates */
+        const float *input;    /* packed weights of X, all directions side by side */
+        const char *hidden;    /* packed recurrent weights; hidden_size bytes a direction */
+        size_t hidden_size;
+        float *bias;   /* [directions * width] */
+        float *bias_h; /* GRU: [directions, padded] */
+        struct sdx_split split;
+    } fused;
 };
 
 static bool has_layout(const struct sdx_ir_node *node)
@@ -427,6 +439,208 @@ static enum sdx_status read_params(struct sdx_prepare *px, struct params *p)
     return read_acts(px, p);
 }
 
+/* ---- the usual case ---- */
+
+static bool is_usual(const struct sdx_prepare *px, struct params *p)
+{
+    static const enum act_kind usual[3][3] = {
+        {ACT_TANH}, {ACT_SIGMOID, ACT_TANH}, {ACT_SIGMOID, ACT_TANH, ACT_TANH}};
+    bool relu = p->kind == KIND_RNN && p->acts[0].kind == ACT_RELU;
+    for (int d = 0; d < p->directions; d++)
+        for (int a = 0; a < p->acts_a_direction; a++)
+            if (p->acts[d * p->acts_a_direction + a].kind != (relu ? ACT_RELU : usual[p->kind][a]))
+                return false;
+    if (px->in[0]->dtype != SDX_F32 || p->has_clip || p->input_forget || p->hidden < 1)
+        return false;
+    if (p->kind == KIND_GRU && !p->linear_before_reset) return false;
+    if (!px->in[1]->is_constant || !px->in[2]->is_constant) return false;
+    if (sdx_prepare_has(px, 3) && !px->in[3]->is_constant) return false;
+    if (sdx_prepare_has(px, 4) || sdx_prepare_has(px, 7)) return false;
+    p->fused.kind = p->kind == KIND_LSTM  ? SDX_RNN_LSTM
+                    : p->kind == KIND_GRU ? SDX_RNN_GRU
+                    : relu                ? SDX_RNN_RELU
+                                          : SDX_RNN_TANH;
+    p->fused.padded = sdx_rnn_padded(p->hidden);
+    p->fused.width = sdx_rnn_width(p->fused.kind, p->hidden);
+    return true;
+}
+
+struct fused_arg {
+    const struct params *p;
+    const float *weights;
+};
+
+/* The rows of W in the order of the columns, as the right side of the product. */
+static enum sdx_status pack_input(struct sdx_context *cx, void *dst, void *arg_)
+{
+    const struct fused_arg *arg = arg_;
+    const struct params *p = arg->p;
+    const float *from = arg->weights;
+    int64_t n = p->directions * p->fused.width, k = p->input;
+    float *rows = sdx_mem_calloc(cx->mem, SDX_MEM_OTHER, (size_t)(n * k) + 1, sizeof *rows);
+    if (!rows) return SDX_FAIL_MEMORY(cx);
+    for (int d = 0; d < p->directions; d++)
+        for (int g = 0; g < (int)p->gates; g++)
+            for (int64_t j = 0; j < p->hidden; j++, from += k) {
+                int64_t column = d * p->fused.width + sdx_rnn_column(p->fused.kind, g, j);
+                if (k) memcpy(rows + column * k, from, (size_t)k * sizeof *rows);
+            }
+    sdx_gemm_f32_pack(rows, 1, k, k, n, dst);
+    sdx_mem_free(cx->mem, rows);
+    return SDX_OK;
+}
+
+static enum sdx_status pack_hidden(struct sdx_context *cx, void *dst, void *arg_)
+{
+    (void)cx;
+    const struct fused_arg *arg = arg_;
+    const struct params *p = arg->p;
+    for (int d = 0; d < p->directions; d++)
+        sdx_rnn_pack(p->fused.kind, p->hidden, arg->weights + d * p->gates * p->hidden * p->hidden,
+                     (float *)(void *)((char *)dst + (size_t)d * p->fused.hidden_size));
+    return SDX_OK;
+}
+
+/* Both biases of a gate are added to the product of the input, but for the one that GRU's reset
+ * gate multiplies. */
+static enum sdx_status read_bias(struct sdx_prepare *px, struct params *p)
+{
+    struct fused *f = &p->fused;
+    int64_t n = p->hidden, all = p->gates * n;
+    f->bias = sdx_prepare_alloc(px, (size_t)(p->directions * f->width) * sizeof *f->bias);
+    f->bias_h = sdx_prepare_alloc(px, (size_t)(p->directions * f->padded) * sizeof *f->bias_h);
+    if (!f->bias || !f->bias_h) return px->cx->error.status;
+    for (int d = 0; d < p->directions && sdx_prepare_has(px, 3); d++) {
+        const float *b = (const float *)px->in[3]->data + d * 2 * all;
+        for (int g = 0; g < (int)p->gates; g++) {
+            bool apart = p->kind == KIND_GRU && g == 2;
+            for (int64_t j = 0; j < n; j++) {
+                float of_h = b[all + g * n + j];
+                f->bias[d * f->width + sdx_rnn_column(f->kind, g, j)] =
+                    b[g * n + j] + (apart ? 0 : of_h);
+                if (apart) f->bias_h[d * f->padded + j] = of_h;
+            }
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    struct sdx_split_range r = sdx_split_at(&p->fused.split, part);
+    struct sdx_gemm_f32 g = {.m = p->seq * p->batch, .n = p->directions * p->fused.width};
+    g.k = g.row_a = p->input;
+    g.col_a = 1;
+    g.a = step->in[0]->data;
+    g.packed = p->fused.input;
+    g.c = step->out[0]->data;
+    g.row_c = g.n;
+    g.alpha = 1;
+    g.epilogue.bias_col = p->fused.bias;
+    sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
+    return SDX_OK;
+}
+
+static void load_state(const struct params *p, const struct sdx_tensor *from, int direction,
+                       int64_t begin, int64_t rows, float *to)
+{
+    memset(to, 0, (size_t)(rows * p->fused.padded) * sizeof *to);
+    for (int64_t r = 0; from && r < rows; r++)
+        memcpy(to + r * p->fused.padded,
+               (const float *)from->data + state_at(p, direction, begin + r) * p->hidden,
+               (size_t)p->hidden * sizeof *to);
+}
+
+static void store_state(const struct params *p, const struct sdx_tensor *to, int direction,
+                        int64_t begin, int64_t rows, const float *from)
+{
+    for (int64_t r = 0; to && r < rows; r++)
+        memcpy((float *)to->data + state_at(p, direction, begin + r) * p->hidden,
+               from + r * p->fused.padded, (size_t)p->hidden * sizeof *from);
+}
+
+/* One part: some batch entries of one direction through all time steps. */
+static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    const struct fused *f = &p->fused;
+    int direction = (int)(part / p->blocks);
+    int64_t begin = part % p->blocks * p->rows_a_part, n = p->hidden;
+    int64_t rows = p->batch - begin < p->rows_a_part ? p->batch - begin : p->rows_a_part;
+    float *h = x->scratch, *next = h + rows * f->padded, *c = next + rows * f->padded;
+    const float *xw = (const float *)step->in[IN_XW]->data + direction * f->width;
+    float *y = step->out[0] ? step->out[0]->data : NULL;
+    bool is_reverse = p->is_reverse || direction == 1;
+    struct sdx_rnn_step s = {.kind = f->kind, .rows = rows, .hidden = n, .c = c};
+    s.weights = (const float *)(const void *)(f->hidden + (size_t)direction * f->hidden_size);
+    s.bias_h = f->bias_h + direction * f->padded;
+    s.gates = c + rows * f->padded;
+    s.row_x = p->directions * f->width * (p->batch_first ? p->seq : 1);
+    load_state(p, step->in[IN_H], direction, begin, rows, h);
+    load_state(p, step->in[IN_C], direction, begin, rows, c);
+    for (int64_t t = 0; t < p->seq && !sdx_exec_cancelled(x); t++) {
+        int64_t time = is_reverse ? p->seq - 1 - t : t;
+        s.x = xw + input_at(p, time, begin) * p->directions * f->width;
+        s.h = h;
+        s.h_next = next;
+        sdx_rnn_step_f32(&s);
+        h = next;
+        next = (float *)(uintptr_t)s.h;
+        for (int64_t r = 0; y && r < rows; r++)
+            memcpy(y + output_at(p, time, direction, begin + r) * n, h + r * f->padded,
+                   (size_t)n * sizeof *y);
+    }
+    store_state(p, step->out[1], direction, begin, rows, h);
+    store_state(p, step->out[2], direction, begin, rows, c);
+    return SDX_OK;
+}
+
+/* Parts of the walk: batch entries, for the work of a part to be worth a thread; not fewer than
+ * share a pass over the recurrent weights. */
+static void split_batch(struct params *p)
+{
+    double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
+                  (double)p->gates;
+    int64_t most = p->batch / ROWS_LEAST < 16 ? p->batch / ROWS_LEAST : 16;
+    int64_t blocks = sdx_prepare_parts(work, 1 << 20, most);
+    p->rows_a_part = (p->batch + blocks - 1) / blocks;
+    if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
+    p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
+}
+
+static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
+{
+    struct fused *f = &p->fused;
+    struct sdx_tensor *in[IN_COUNT] = {NULL}, *out[3] = {NULL, NULL, NULL};
+    int64_t dims[] = {p->seq, p->batch, p->directions * f->width}, m = p->seq * p->batch;
+    int64_t variant = f->kind * 1000 + sdx_rnn_padded(1);
+    struct fused_arg arg = {p, px->in[1]->data};
+    SDX_TRY(read_bias(px, p));
+    f->hidden_size = (sdx_rnn_packed_size(f->kind, p->hidden) + 63) / 64 * 64;
+    f->input = sdx_prepare_pack(px, 1, "rnn_input", variant,
+                                sdx_gemm_f32_packed_size(p->input, dims[2]), pack_input, &arg);
+    if (!f->input) return px->cx->error.status;
+    arg.weights = px->in[2]->data;
+    f->hidden = sdx_prepare_pack(px, 2, "rnn_hidden", variant,
+                                 f->hidden_size * (size_t)p->directions, pack_hidden, &arg);
+    if (!f->hidden) return px->cx->error.status;
+    in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
+    if (!in[IN_XW]) return px->cx->error.status;
+    f->split = sdx_split_make(1, m, dims[2], p->input, sdx_gemm_f32_panel());
+    SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts,
+                                sdx_gemm_f32_scratch(m, dims[2], p->input), 1, &px->in[0], 1,
+                                &in[IN_XW]));
+    for (int i = 5; i < 7; i++)
+        in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
+    for (int k = 0; k < 3 && k < px->count_out; k++)
+        out[k] = px->out[k];
+    split_batch(p);
+    size_t scratch = (size_t)(p->rows_a_part * (3 * f->padded + f->width)) * sizeof(float);
+    return sdx_prepare_step_on(px, "rnn_fused", run_fused, p, p->directions * p->blocks, scratch,
+                               IN_COUNT, in, 3, out);
+}
+
 static enum sdx_status prepare_rnn(struct sdx_prepare *px)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
@@ -438,18 +652,14 @@ static enum sdx_status prepare_rnn(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                         sdx_dtype_short_name(dtype));
     if (p->batch == 0) return SDX_OK;
+    if (is_usual(px, p)) return prepare_fused(px, p);
     SDX_TRY(input_product(px, p, &in[IN_XW]));
     if (dtype == SDX_F32) SDX_TRY(pack_recurrent(px, p, &in[IN_PACKED]));
     for (int i = 2; i < 8; i++)
         in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     for (int k = 0; k < 3 && k < px->count_out; k++)
         out[k] = px->out[k];
-    double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
-                  (double)p->gates;
-    int64_t most = p->batch < 16 ? p->batch : 16, blocks = sdx_prepare_parts(work, 1 << 20, most);
-    p->rows_a_part = (p->batch + blocks - 1) / blocks;
-    if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
-    p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
+    split_batch(p);
     int64_t rows = p->rows_a_part, width = p->gates * p->hidden;
     size_t elements = (size_t)(rows * (4 * p->hidden + width) + width);
     p->state_size = (elements * (dtype == SDX_F32 ? 4 : 8) + 63) / 64 * 64;

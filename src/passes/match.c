@@ -58,6 +58,16 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)
     return true;
 }
 
+bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
+{
+    if (product->count_inputs > 3 && product->inputs[3] >= 0) return false;
+    if (!sdx_str_is(product->op_type, "Gemm") || product->count_inputs < 3 ||
+        product->inputs[2] < 0)
+        return true;
+    const struct sdx_type *type = &g->values[product->inputs[2]].type;
+    return type->has_shape && type->rank <= 1;
+}
+
 enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                  struct sdx_ir_node *node, const char *op, int64_t opset,
                                  int32_t input, int room_attrs)

@@ -155,17 +155,6 @@ static bool is_bias(const struct sdx_ir_graph *g, const struct sdx_ir_node *prod
            type->dims[type->rank - 1] == t->dims[0];
 }
 
-/* Room for a residual: Gemm's C may be one already. */
-static bool takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
-{
-    if (product->count_inputs >= 4) return false;
-    if (!sdx_str_is(product->op_type, "Gemm") || product->count_inputs < 3 ||
-        product->inputs[2] < 0)
-        return true;
-    const struct sdx_type *c = &g->values[product->inputs[2]].type;
-    return c->has_shape && c->rank < 2;
-}
-
 static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
                                 struct sdx_ir_node *add, const int32_t *uses, bool *changed)
 {
@@ -179,7 +168,8 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
         if (is_bias(g, product, other)) {
             SDX_TRY(set_input(cx, ir, product, 2, other));
         } else if (other != add->inputs[i] && !sdx_match_constant(g, other) &&
-                   takes_residual(g, product) && sdx_match_same_type(g, add->inputs[i], other)) {
+                   sdx_match_takes_residual(g, product) &&
+                   sdx_match_same_type(g, add->inputs[i], other)) {
             SDX_TRY(set_input(cx, ir, product, 3, other));
         } else {
             continue;

@@ -8,13 +8,17 @@ static const struct {
     sdx_level level;
 } passes[] = {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
+    {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED},
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},
     {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC},
+    {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED},
+    {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED},
+    {"product", sdx_pass_product, SDX_LEVEL_EXTENDED},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE},
 };

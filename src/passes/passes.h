@@ -15,6 +15,7 @@ enum { SDX_FOLD_BYTES_MAX = 64 * 1024 * 1024 };
 typedef enum sdx_status sdx_pass_fn(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 
 enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_weights(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 /* The DequantizeLinear nodes of constants, which `fold` leaves for the pass `qdq`, and all else. */
 enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
@@ -22,7 +23,10 @@ enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_batch_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_product(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_epilogue(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_dead(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 

@@ -38,7 +38,7 @@ static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v,
         if (!dims || !names) return false;
         for (int d = 0; d < type->rank; d++) {
             dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-            if (type->dims[d] < -1)
+            if (sdx_ir_symbol_has_name(m->ir, type->dims[d]))
                 names[d] = text_of(&m->arena, m->ir->symbols[-type->dims[d] - 2], &ok);
         }
         info->dims = dims;

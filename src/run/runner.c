@@ -6,6 +6,11 @@
 #include "base/thread_pool.h"
 #include "run/profile.h"
 
+enum {
+    COLD_NS = 100000, /* waking sleeping workers costs more than they bring to a shorter run */
+    GAP_NS = 20000    /* between two runs that find the workers still awake */
+};
+
 /* ---- set up ---- */
 
 static void note_use(struct sdx_slot *slots, int32_t value, int32_t node)
@@ -131,6 +136,13 @@ struct sdx_body *sdx_runner_body(struct sdx_runner *parent, struct sdx_segment *
 
 /* ---- choosing segments ---- */
 
+static bool is_wide(const struct sdx_segment *s)
+{
+    for (int32_t i = 0; i < s->list.count; i++)
+        if (s->list.steps[i].parts > 1) return true;
+    return false;
+}
+
 static bool holds(const struct sdx_segment *s)
 {
     for (int32_t i = 0; i < s->count_watches; i++) {
@@ -168,7 +180,9 @@ static enum sdx_status choose(struct sdx_runner *r, struct sdx_segment **variant
         *last = NULL;
     }
     struct sdx_segment *s = NULL;
+    r->settled = NULL; /* planning sets slots */
     SDX_TRY(sdx_segment_create(r, depth, node_begin, &s));
+    s->is_wide = is_wide(s);
     s->next = *variants;
     *variants = s;
     *out = s;
@@ -242,8 +256,8 @@ static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *
         }
         if (!to) {
             if (!made[o])
-                SDX_TRY(told(
-                    r, sdx_tensor_new(r->shared->results, t->dtype, t->rank, t->dims, &made[o])));
+                SDX_TRY(told(r, sdx_tensor_new_raw(r->shared->results, t->dtype, t->rank, t->dims,
+                                                   &made[o])));
             to = made[o];
         }
         t->data = to->data;
@@ -285,11 +299,12 @@ static void run_part(void *arg, int64_t part, int worker)
     if (status != SDX_OK) atomic_store_explicit(&job->status, (int)status, memory_order_relaxed);
 }
 
-static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step)
+static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)
 {
     if (step->parts == 1) return step->run(&r->workers[0], step, 0);
     struct job job = {.r = r, .step = step};
-    sdx_parallel_for(r->shared->pool, r->shared->threads, step->parts, 1, run_part, &job);
+    sdx_parallel_for(use_pool ? r->shared->pool : NULL, r->shared->threads, step->parts, 1,
+                     run_part, &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 
@@ -319,7 +334,7 @@ static enum sdx_status say_where(const struct sdx_runner *r, const struct sdx_st
     return status;
 }
 
-static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s)
+static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s, bool use_pool)
 {
     struct sdx_run_shared *shared = r->shared;
     for (int32_t i = 0; i < s->list.count; i++) {
@@ -327,7 +342,7 @@ static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s)
         if (atomic_load_explicit(&shared->cancel, memory_order_relaxed))
             return say_where(r, step, SDX_CANCELLED);
         int64_t begin = shared->profile ? sdx_clock_ns() : 0;
-        enum sdx_status status = run_step(r, step);
+        enum sdx_status status = run_step(r, step, use_pool);
         if (status != SDX_OK) return say_where(r, step, status);
         if (shared->profile)
             sdx_profile_record(shared->profile, s->profile_rows[i], begin, sdx_clock_ns(),
@@ -397,8 +412,29 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
     return SDX_OK;
 }
 
+/* The workers are told of a run when it is long enough, as far as the last one tells, or follows
+ * another so closely that they are awake. Parts, and so results, are the same either way. */
+static bool begin_wide(struct sdx_runner *r)
+{
+    struct sdx_run_shared *shared = r->shared;
+    if (shared->threads == 1) return false;
+    int64_t now = sdx_clock_ns(), gap = now - r->last_begin_ns - r->last_ns;
+    bool use_pool = r->last_ns == 0 || r->last_ns >= COLD_NS || gap < GAP_NS;
+    if (use_pool) sdx_pool_run_begin(shared->pool, shared->threads);
+    r->last_begin_ns = now;
+    return use_pool;
+}
+
+static void end_wide(struct sdx_runner *r, bool use_pool)
+{
+    if (r->shared->threads == 1) return;
+    r->last_ns = sdx_clock_ns() - r->last_begin_ns;
+    if (use_pool) sdx_pool_run_end(r->shared->pool, r->shared->threads);
+}
+
+/* *wide, *use_pool: of the path so far. */
 static enum sdx_status run_path(struct sdx_runner *r, struct sdx_tensor **results,
-                                struct sdx_tensor **made)
+                                struct sdx_tensor **made, bool *wide, bool *use_pool)
 {
     struct sdx_segment **variants = &r->plans;
     int32_t node_begin = 0;
@@ -411,12 +447,28 @@ static enum sdx_status run_path(struct sdx_runner *r, struct sdx_tensor **result
         SDX_TRY(bind_slab(r, s));
         if (results) SDX_TRY(bind_externals(r, s, results, made));
         bind_aliases(s);
-        restore_slots(r, s);
-        SDX_TRY(run_segment(r, s));
+        if (r->settled != s) {
+            restore_slots(r, s);
+            r->settled = depth == 0 && s->is_last ? s : NULL;
+        }
+        if (s->is_wide && !*wide) {
+            *wide = true;
+            *use_pool = begin_wide(r);
+        }
+        SDX_TRY(run_segment(r, s, *use_pool));
         if (s->is_last) return SDX_OK;
         variants = &s->children;
         node_begin = s->node_end;
     }
+}
+
+static enum sdx_status run(struct sdx_runner *r, struct sdx_tensor **results,
+                           struct sdx_tensor **made)
+{
+    bool wide = false, use_pool = false;
+    enum sdx_status status = run_path(r, results, made, &wide, &use_pool);
+    if (wide) end_wide(r, use_pool);
+    return status;
 }
 
 enum sdx_status sdx_runner_run(struct sdx_runner *r, const struct sdx_tensor *const *feeds,
@@ -431,18 +483,20 @@ enum sdx_status sdx_runner_run(struct sdx_runner *r, const struct sdx_tensor *co
         bind_input(&r->inputs[i], feed);
     }
     if (r->is_body) {
-        SDX_TRY(run_path(r, NULL, NULL));
+        SDX_TRY(run(r, NULL, NULL));
         for (int32_t o = 0; o < g->count_outputs; o++)
             r->outputs[o] = r->slots[g->outputs[o]].tensor;
         return SDX_OK;
     }
-    struct sdx_tensor *small[16] = {0}, **made = small;
+    struct sdx_tensor *small[16], **made = small;
     if (g->count_outputs > 16) {
-        made = sdx_mem_calloc(r->shared->cx->mem, SDX_MEM_OTHER, (size_t)g->count_outputs,
-                              sizeof *made);
+        made = sdx_mem_alloc(r->shared->cx->mem, SDX_MEM_OTHER,
+                             (size_t)g->count_outputs * sizeof *made);
         if (!made) return SDX_FAIL_MEMORY(r->shared->cx);
     }
-    enum sdx_status status = run_path(r, results, made);
+    for (int32_t o = 0; o < g->count_outputs; o++)
+        made[o] = NULL;
+    enum sdx_status status = run(r, results, made);
     if (status == SDX_OK) status = give_results(r, results, made, wanted);
     for (int32_t o = 0; o < g->count_outputs; o++)
         sdx_tensor_release(made[o]);

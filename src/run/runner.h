@@ -79,6 +79,7 @@ struct sdx_segment {
     struct sdx_body_runner *bodies;
     size_t slab_size, scratch;
     const void *bound; /* slab the headers point into */
+    bool is_wide;      /* a step has several parts */
 };
 
 /* State of a value on the current path. */
@@ -109,6 +110,8 @@ struct sdx_runner {
     int count_slabs;
     struct sdx_exec *workers; /* threads of them */
     size_t scratch;
+    struct sdx_segment *settled;    /* the only one of its path; the slots say what it makes */
+    int64_t last_ns, last_begin_ns; /* time the last run with wide segments took, and its begin */
 };
 
 struct sdx_body_runner {

@@ -22,8 +22,14 @@ static enum sdx_status init_maps(struct sdx_session *s)
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->results);
     s->wanted =
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->wanted);
-    return ok && s->feeds && s->scalars && s->results && s->wanted ? SDX_OK
-                                                                   : SDX_FAIL_MEMORY(&s->cx);
+    s->feed_order =
+        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feed_order);
+    s->output_order = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1,
+                                     sizeof *s->output_order);
+    if (!ok || !s->feeds || !s->scalars || !s->results || !s->wanted || !s->feed_order ||
+        !s->output_order)
+        return SDX_FAIL_MEMORY(&s->cx);
+    return SDX_OK;
 }
 
 static enum sdx_status open_session(struct sdx_session *s,
@@ -95,6 +101,8 @@ void sdx_session_close(struct sdx_session *s)
     sdx_mem_free(&s->mem, s->scalars);
     sdx_mem_free(&s->mem, s->results);
     sdx_mem_free(&s->mem, s->wanted);
+    sdx_mem_free(&s->mem, s->feed_order);
+    sdx_mem_free(&s->mem, s->output_order);
     sdx_mem_free(s->user->mem, s);
 }
 
@@ -124,6 +132,28 @@ static enum sdx_status check_feed(struct sdx_session *s, const struct sdx_value_
                     sdx_tensor_describe(t, text, sizeof text), info->type);
 }
 
+/* Index of the input that feed `f` names, -1: none. Most callers name the same in every run. */
+static int32_t find_input(struct sdx_session *s, int f, const char *name)
+{
+    bool has_guess = f < s->model->count_inputs;
+    if (has_guess && strcmp(name, s->model->inputs[s->feed_order[f]].name) == 0)
+        return s->feed_order[f];
+    int32_t i = sdx_map_get(&s->input_index, sdx_str(name));
+    if (i >= s->model->count_inputs) return -1;
+    if (has_guess && i >= 0) s->feed_order[f] = i;
+    return i;
+}
+
+static int32_t find_output(struct sdx_session *s, int k, const char *name)
+{
+    bool has_guess = k < s->model->count_outputs;
+    if (has_guess && strcmp(name, s->model->outputs[s->output_order[k]].name) == 0)
+        return s->output_order[k];
+    int32_t o = sdx_map_get(&s->output_index, sdx_str(name));
+    if (has_guess && o >= 0) s->output_order[k] = o;
+    return o;
+}
+
 static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
                                   const struct sdx_feed *feeds)
 {
@@ -132,8 +162,8 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
     for (int32_t i = 0; i < g->count_inputs; i++)
         s->feeds[i] = NULL;
     for (int f = 0; f < count_feeds; f++) {
-        int32_t i = feeds[f].name ? sdx_map_get(&s->input_index, sdx_str(feeds[f].name)) : -1;
-        if (i < 0 || i >= s->model->count_inputs)
+        int32_t i = feeds[f].name ? find_input(s, f, feeds[f].name) : -1;
+        if (i < 0)
             return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no input is named \"%s\"",
                             feeds[f].name ? feeds[f].name : "");
         if (!feeds[f].value)
@@ -162,7 +192,7 @@ static enum sdx_status take_outputs(struct sdx_session *s, int count, const char
         s->wanted[o] = !names;
     }
     for (int k = 0; names && k < count; k++) {
-        int32_t o = names[k] ? sdx_map_get(&s->output_index, sdx_str(names[k])) : -1;
+        int32_t o = names[k] ? find_output(s, k, names[k]) : -1;
         if (o < 0)
             return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no output is named \"%s\"",
                             names[k] ? names[k] : "");
@@ -181,7 +211,8 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
 {
     sdx_context_clear(&s->cx);
     sdx_context_clear(&s->results_cx);
-    atomic_store(&s->shared.cancel, 0);
+    if (atomic_load_explicit(&s->shared.cancel, memory_order_relaxed))
+        atomic_store_explicit(&s->shared.cancel, 0, memory_order_relaxed);
     enum sdx_status status = take_feeds(s, count_feeds, feeds);
     if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);
     if (status == SDX_OK) {
@@ -190,6 +221,6 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
     }
     if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
     for (int k = 0; k < count_outputs; k++)
-        outputs[k] = s->results[names ? sdx_map_get(&s->output_index, sdx_str(names[k])) : k];
+        outputs[k] = s->results[names ? s->output_order[k] : k];
     return SDX_OK;
 }

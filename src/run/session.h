@@ -22,6 +22,7 @@ struct sdx_session {
     struct sdx_tensor **scalars;     /* of feeds: views of arrays of one element as scalars */
     struct sdx_tensor **results;
     bool *wanted;
+    int32_t *feed_order, *output_order; /* index of the feed and output named there last */
     struct sdx_map input_index, output_index;
 };
 

@@ -21,14 +21,25 @@ static enum sdx_status check_shape(struct sdx_context *cx, int dtype, int rank, 
     return SDX_OK;
 }
 
-/* A handle with its dims; the caller fills the rest. */
+enum { DATA_ALIGNMENT = 64, SMALL_MOST = 1024 };
+
+/* Bytes from the start of a handle to the elements that lie behind it in the same block. */
+static size_t data_offset(int rank)
+{
+    size_t dims = rank > SDX_RANK_INLINE ? (size_t)rank * sizeof(int64_t) : 0;
+    return (sizeof(struct sdx_tensor) + dims + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT *
+           DATA_ALIGNMENT;
+}
+
+/* A handle with its dims, and room behind it; the caller fills the rest. */
 static enum sdx_status handle_create(struct sdx_context *cx, int kind, int dtype, int rank,
-                                     const int64_t *dims, struct sdx_tensor **out)
+                                     const int64_t *dims, size_t room, struct sdx_tensor **out)
 {
     size_t extra = rank > SDX_RANK_INLINE ? (size_t)rank * sizeof *dims : 0;
     struct sdx_tensor *t =
-        sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, 1, sizeof(struct sdx_tensor) + extra);
+        sdx_mem_alloc(cx->mem, SDX_MEM_TENSOR, room ? data_offset(rank) + room : sizeof *t + extra);
     if (!t) return SDX_FAIL_MEMORY(cx);
+    memset(t, 0, sizeof *t);
     int64_t *own = extra ? (int64_t *)(void *)(t + 1) : t->dims_inline;
     if (rank > 0) memcpy(own, dims, (size_t)rank * sizeof *dims);
     t->dims = own;
@@ -49,7 +60,7 @@ enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank,
     *out = NULL;
     SDX_TRY(check_shape(cx, dtype, rank, dims, &count, &bytes));
     struct sdx_tensor *t = NULL;
-    SDX_TRY(handle_create(cx, SDX_KIND_TENSOR, dtype, rank, dims, &t));
+    SDX_TRY(handle_create(cx, SDX_KIND_TENSOR, dtype, rank, dims, 0, &t));
     t->data = data;
     t->count = count;
     t->bytes = bytes;
@@ -57,19 +68,36 @@ enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank,
     return SDX_OK;
 }
 
-enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank, const int64_t *dims,
-                               struct sdx_tensor **out)
+/* Few elements lie in the handle's block: one allocation instead of two. */
+enum sdx_status sdx_tensor_new_raw(struct sdx_context *cx, int dtype, int rank, const int64_t *dims,
+                                   struct sdx_tensor **out)
 {
+    int64_t count = 0;
+    size_t bytes = 0;
     struct sdx_tensor *t = NULL;
     *out = NULL;
-    SDX_TRY(sdx_tensor_new_view(cx, dtype, rank, dims, NULL, &t));
-    t->data = sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, 1, t->bytes);
-    t->owns_data = true;
+    SDX_TRY(check_shape(cx, dtype, rank, dims, &count, &bytes));
+    bool is_small = bytes > 0 && bytes <= SMALL_MOST;
+    SDX_TRY(handle_create(cx, SDX_KIND_TENSOR, dtype, rank, dims, is_small ? bytes : 0, &t));
+    t->count = count;
+    t->bytes = bytes;
+    t->owns_data = !is_small;
+    t->data =
+        is_small ? (char *)t + data_offset(rank) : sdx_mem_alloc(cx->mem, SDX_MEM_TENSOR, bytes);
     if (!t->data) {
         sdx_tensor_release(t);
         return SDX_FAIL_MEMORY(cx);
     }
+    if (dtype == SDX_STRING && bytes) memset(t->data, 0, bytes);
     *out = t;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank, const int64_t *dims,
+                               struct sdx_tensor **out)
+{
+    SDX_TRY(sdx_tensor_new_raw(cx, dtype, rank, dims, out));
+    if ((*out)->bytes) memset((*out)->data, 0, (*out)->bytes);
     return SDX_OK;
 }
 
@@ -120,7 +148,7 @@ static enum sdx_status items_create(struct sdx_context *cx, int kind, int dtype,
     if (rank < 0 || rank > SDX_RANK_MAX)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "value: rank %d, expected 0 to %d", rank,
                         SDX_RANK_MAX);
-    SDX_TRY(handle_create(cx, kind, dtype, rank, dims, &t));
+    SDX_TRY(handle_create(cx, kind, dtype, rank, dims, 0, &t));
     t->items = sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count, sizeof(struct sdx_tensor *));
     t->owns_data = true;
     if (!t->items) {
@@ -149,16 +177,8 @@ enum sdx_status sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor
     if (from->kind == SDX_KIND_TENSOR) {
         if (from->dtype == SDX_STRING)
             return sdx_tensor_new_strings(cx, from->rank, from->dims, from->data, out);
-        struct sdx_tensor *t = NULL;
-        SDX_TRY(sdx_tensor_new_view(cx, from->dtype, from->rank, from->dims, NULL, &t));
-        t->data = sdx_mem_alloc(cx->mem, SDX_MEM_TENSOR, t->bytes);
-        t->owns_data = true;
-        if (!t->data) {
-            sdx_tensor_release(t);
-            return SDX_FAIL_MEMORY(cx);
-        }
-        if (t->bytes > 0) memcpy(t->data, from->data, t->bytes);
-        *out = t;
+        SDX_TRY(sdx_tensor_new_raw(cx, from->dtype, from->rank, from->dims, out));
+        if (from->bytes > 0) memcpy((*out)->data, from->data, from->bytes);
         return SDX_OK;
     }
     struct sdx_tensor *t = NULL;
@@ -255,11 +275,16 @@ enum sdx_status sdx_tensor_reshape(struct sdx_context *cx, struct sdx_tensor **t
                                    const int64_t *dims)
 {
     struct sdx_tensor *from = *tensor, *t = NULL;
-    SDX_TRY(sdx_tensor_new_view(cx, from->dtype, rank, dims, from->data, &t));
-    SDX_ASSERT(t->bytes == from->bytes && atomic_load(&from->refs) == 1);
-    t->mem = from->mem;
-    t->owns_data = from->owns_data;
-    from->owns_data = false;
+    SDX_ASSERT(atomic_load(&from->refs) == 1);
+    if (rank <= SDX_RANK_INLINE) {
+        if (rank > 0) memmove(from->dims_inline, dims, (size_t)rank * sizeof *dims);
+        from->dims = from->dims_inline;
+        from->rank = rank;
+        return SDX_OK;
+    }
+    SDX_TRY(sdx_tensor_new_raw(cx, from->dtype, rank, dims, &t));
+    SDX_ASSERT(t->bytes == from->bytes && from->dtype != SDX_STRING);
+    if (t->bytes) memcpy(t->data, from->data, t->bytes);
     sdx_tensor_release(from);
     *tensor = t;
     return SDX_OK;

@@ -81,6 +81,9 @@ bool sdx_dims_equal(const int64_t *a, int rank_a, const int64_t *b, int rank_b);
  */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_new(struct sdx_context *cx, int dtype, int rank,
                                               const int64_t *dims, struct sdx_tensor **out);
+/* The same, its content undefined (strings are "" here too). */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_raw(struct sdx_context *cx, int dtype, int rank,
+                                                  const int64_t *dims, struct sdx_tensor **out);
 /* New handle over memory that is not ours. */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_new_view(struct sdx_context *cx, int dtype, int rank,
                                                    const int64_t *dims, void *data,
@@ -98,7 +101,8 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
 /* Deep copy as a handle of its own. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
-/* Another shape for the same number of elements; *tensor, the only handle, may be replaced. */
+/* Another shape for the same number of elements, not of strings; *tensor, the only handle, may be
+ * replaced. */
 SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx,
                                                   struct sdx_tensor **tensor, int rank,
                                                   const int64_t *dims);

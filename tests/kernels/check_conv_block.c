@@ -248,7 +248,7 @@ static void check_small_shapes(void)
                     check_shape(square(1, 1, ic, oc, size, size + 2, kernel, stride, 1, pad));
                     check_shape(square(2, 1, ic, lanes, size + 1, size, kernel, stride, 2, pad));
                     check_shape(square(1, 1, 1 + size / 4, oc, size + 8, size, kernel, stride,
-                                       1 + pad % 2, pad));
+                                       1 + (pad & 1), pad));
                     check_shape(
                         square(2, 2, 2 * lanes, 4 * lanes, size, size, kernel, stride, 1, pad));
                 }

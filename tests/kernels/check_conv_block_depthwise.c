@@ -32,16 +32,6 @@ struct operands {
     void *scratch;
     struct sdx_epilogue epilogue;
 };
-static float *blocked(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes)
-{
-    const int64_t blocks = (channels + lanes - 1) / lanes;
-    float *t = guarded((size_t)(batch * blocks * pixels * lanes) * 4, 4);
-    for (int64_t i = 0; i < batch * blocks * pixels * lanes; i++) {
-        const int64_t c = i / (pixels * lanes) % blocks * lanes + i % lanes;
-        t[i] = c < channels ? random_float(-1, 1) : random_float(-1e38f, 1e38f);
-    }
-    return t;
-}
 static struct operands make(const struct sdx_conv_shape *s)
 {
     struct operands o;
@@ -51,8 +41,8 @@ static struct operands make(const struct sdx_conv_shape *s)
     o.size_x = o.blocks * s->in[1] * s->in[2] * o.lanes;
     o.size_y = o.blocks * s->out[1] * s->out[2] * o.lanes;
     const int64_t size_w = s->oc * s->kernel[1] * s->kernel[2];
-    o.x = blocked(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
-    o.residual = blocked(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
+    o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
+    o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
     o.w = guarded((size_t)size_w * 4, 4);
     o.bias = guarded((size_t)s->oc * 4, 4);
     o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
@@ -87,24 +77,6 @@ static double exact_at(const struct sdx_conv_shape *s, const struct operands *o,
         }
     return sum;
 }
-static double activated(double x, const struct sdx_epilogue *e)
-{
-    switch (e->act) {
-    case SDX_ACT_NONE: return x;
-    case SDX_ACT_RELU: return fmax(0, x);
-    case SDX_ACT_CLIP: return fmin(e->b, fmax(e->a, x));
-    case SDX_ACT_LEAKY_RELU: return x < 0 ? x * e->a : x;
-    case SDX_ACT_SIGMOID: return 1 / (1 + exp(-x));
-    case SDX_ACT_TANH: return tanh(x);
-    case SDX_ACT_SILU: return x / (1 + exp(-x));
-    case SDX_ACT_HARD_SWISH: return x * fmin(1, fmax(0, x / 6 + 0.5));
-    case SDX_ACT_HARD_SIGMOID: return fmin(1, fmax(0, x * e->a + e->b));
-    case SDX_ACT_GELU_ERF: return x / 2 * (1 + erf(x / sqrt(2.0)));
-    case SDX_ACT_GELU_TANH:
-        return x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    }
-    return x;
-}
 static bool check_values(const struct sdx_conv_shape *s, const struct operands *o)
 {
     const double bound = (double)(s->kernel[1] * s->kernel[2] + 8) * 4e-7;
@@ -118,7 +90,7 @@ static bool check_values(const struct sdx_conv_shape *s, const struct operands *
                 double sum = exact_at(s, o, n, c, h, w);
                 if (o->epilogue.bias_row) sum += o->bias[c];
                 if (o->epilogue.residual) sum += o->residual[at];
-                sum = activated(sum, &o->epilogue);
+                sum = exact_activation(sum, &o->epilogue);
                 if (!expect(fabs(o->y[at] - sum) <= bound,
                             "%lldx%lldx%lld kernel %lldx%lld stride %lld act %d: at %lld,%lld,%lld "
                             "%.9g, expected %.9g",
@@ -145,7 +117,9 @@ static void check_shape(struct sdx_conv_shape s)
     run(&s, &o, o.x, o.y, &o.epilogue);
     if (check_values(&s, &o)) {
         for (int64_t i = 0; i < s.batch * o.size_y; i++)
-            if (!expect(isfinite(o.y[i]), "lane %lld is %g, act %d", (long long)i, o.y[i], (int)o.epilogue.act)) break;
+            if (!expect(isfinite(o.y[i]), "lane %lld is %g, act %d", (long long)i, o.y[i],
+                        (int)o.epilogue.act))
+                break;
         struct sdx_conv_shape last = s;
         struct sdx_epilogue e = o.epilogue;
         last.batch = 1;

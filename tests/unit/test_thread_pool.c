@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pool: each part once, worker numbers, sharing, nesting, sleeping, forks. */
+ * The pool: each part once, worker numbers, sharing, nesting, runs, sleeping, forks. */
 #include "unit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -183,7 +184,9 @@ static int run_child(struct sdx_pool *pool)
         int bad = 0, highest = 0;
         for (int round = 0; round < 20; round++) {
             struct job *job = new_job(pool, 3);
+            if (round % 2 != 0) sdx_pool_run_begin(pool, 0);
             sdx_parallel_for(pool, 0, 6, 1, nap_part, job);
+            if (round % 2 != 0) sdx_pool_run_end(pool, 0);
             bad += !ran_once(job, 6);
             if (atomic_load(&job->worker_highest) > highest)
                 highest = atomic_load(&job->worker_highest);
@@ -220,6 +223,15 @@ static void *hold_pool(void *arg)
     return NULL;
 }
 
+static void *run_and_hold_pool(void *arg)
+{
+    struct holder *holder = arg;
+    sdx_pool_run_begin(holder->pool, 0);
+    hold_pool(arg);
+    sdx_pool_run_end(holder->pool, 0);
+    return NULL;
+}
+
 static void children_make_their_own_workers(void **state)
 {
     (void)state;
@@ -238,7 +250,7 @@ static void children_make_their_own_workers(void **state)
 
     struct holder holder = {.pool = pool};
     pthread_t thread;
-    pthread_create(&thread, NULL, hold_pool, &holder);
+    pthread_create(&thread, NULL, run_and_hold_pool, &holder);
     while (!atomic_load(&holder.inside))
         sched_yield();
     assert_int_equal(run_child(pool), 0); /* while another thread is in a job */
@@ -249,6 +261,92 @@ static void children_make_their_own_workers(void **state)
     sdx_parallel_for(pool, 0, 100, 1, count_part, job);
     assert_true(ran_once(job, 100));
     free(job);
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+/* CPU time of this process in ns. */
+static int64_t cpu_ns(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * INT64_C(1000000000) +
+           (use.ru_utime.tv_usec + use.ru_stime.tv_usec) * INT64_C(1000);
+}
+
+static void short_loops_in_runs(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2, 7};
+    struct unit unit;
+    unit_init(&unit);
+    for (int t = 0; t < SDX_COUNT_OF(threads); t++) {
+        struct sdx_pool *pool = sdx_pool_create(&unit.mem, threads[t]);
+        for (int run = 0; run < 30; run++) {
+            const struct timespec nap = {0, run % 3 * 50000}; /* workers awake, or asleep */
+            struct job *job = new_job(pool, threads[t]);
+            nanosleep(&nap, NULL);
+            sdx_pool_run_begin(pool, 0);
+            for (int round = 0; round < 100; round++)
+                sdx_parallel_for(pool, 0, 5, 1, count_part, job);
+            sdx_pool_run_end(pool, 0);
+            assert_int_equal(atomic_load(&job->workers_bad), 0);
+            for (int64_t i = 0; i < 5; i++)
+                assert_int_equal(atomic_load(&job->runs[i]), 100);
+            free(job);
+        }
+        sdx_pool_destroy(pool);
+    }
+    sdx_pool_run_begin(NULL, 0);
+    sdx_pool_run_end(NULL, 0);
+    unit_deinit(&unit);
+}
+
+static void idle_workers_sleep(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 2);
+    struct job *job = new_job(pool, 2);
+    sdx_pool_run_begin(pool, 0);
+    sdx_parallel_for(pool, 0, PARTS, 1, count_part, job);
+    sdx_pool_run_end(pool, 0);
+    free(job);
+    const struct timespec settle = {0, 2000000}, pause = {0, 300000000};
+    nanosleep(&settle, NULL);
+    int64_t before = cpu_ns();
+    nanosleep(&pause, NULL);
+    assert_true(cpu_ns() - before < 3000000); /* 1 % of the pause */
+    sdx_pool_run_begin(pool, 0);              /* a run that never has a job */
+    nanosleep(&settle, NULL);
+    before = cpu_ns();
+    nanosleep(&pause, NULL);
+    assert_true(cpu_ns() - before < 3000000);
+    sdx_pool_run_end(pool, 0);
+    sdx_pool_destroy(pool);
+    unit_deinit(&unit);
+}
+
+static void paced_runs_cost_their_work(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pool *pool = sdx_pool_create(&unit.mem, 2);
+    const struct timespec pause = {0, 10000000};
+    int64_t before = cpu_ns();
+    for (int run = 0; run < 30; run++) {
+        struct job *job = new_job(pool, 2);
+        sdx_pool_run_begin(pool, 0);
+        for (int round = 0; round < 5; round++)
+            sdx_parallel_for(pool, 0, 10, 1, count_part, job);
+        sdx_pool_run_end(pool, 0);
+        free(job);
+        nanosleep(&pause, NULL);
+    }
+    /* 300 ms, nearly all of it pause; a pool that spun through would take 300 ms */
+    assert_true(cpu_ns() - before < 30000000);
     sdx_pool_destroy(pool);
     unit_deinit(&unit);
 }
@@ -271,6 +369,9 @@ int main(void)
         cmocka_unit_test(nested_jobs_run_alone),
         cmocka_unit_test(callers_share_a_pool),
         cmocka_unit_test(sleepers_wake_and_are_waited_for),
+        cmocka_unit_test(short_loops_in_runs),
+        cmocka_unit_test(idle_workers_sleep),
+        cmocka_unit_test(paced_runs_cost_their_work),
         cmocka_unit_test(children_make_their_own_workers),
         cmocka_unit_test(no_memory_no_pool),
     };

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One peer, one model, one number of threads, in a process of its own.
+
+    peer_worker.py PEER MODEL_DIR THREADS
+
+Speaks the lines of bench/worker.h. PEER is ort, ort-exact (integer products without saturation),
+openvino, ncnn, mnn or opencv. MODEL_DIR holds model.onnx (ncnn: model.param and model.bin; mnn:
+model.mnn) and input_i.npy, output_i.npy; all of it is made by bench/peers. `peer_worker.py PEER`
+prints the peer's version, or fails when it is not installed.
+"""
+import importlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+MODULES = {"ort": "onnxruntime", "ort-exact": "onnxruntime", "openvino": "openvino", "ncnn": "ncnn",
+           "mnn": "MNN", "opencv": "cv2"}
+
+
+def version(peer):
+    module = importlib.import_module(MODULES[peer])
+    known = getattr(module, "__version__", None)
+    if known:
+        return str(known)
+    from importlib.metadata import version as installed
+    return installed(MODULES[peer])
+
+
+def arrays(folder, kind):
+    import numpy
+    found = []
+    while (folder / f"{kind}_{len(found)}.npy").is_file():
+        found.append(numpy.load(folder / f"{kind}_{len(found)}.npy"))
+    return found
+
+
+def start_ort(folder, threads, feeds, exact):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options,
+                                           providers=["CPUExecutionProvider"])
+    named = dict(zip([value.name for value in session.get_inputs()], feeds))
+    return lambda: session.run(None, named)
+
+
+def start_openvino(folder, threads, feeds):
+    import openvino
+    core = openvino.Core()
+    model = core.read_model(str(folder / "model.onnx"))
+    names = [port.get_any_name() for port in model.inputs]
+    model.reshape({name: list(x.shape) for name, x in zip(names, feeds)})
+    compiled = core.compile_model(model, "CPU", {
+        "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False})
+    request = compiled.create_infer_request()
+    for name, x in zip(names, feeds):
+        request.set_tensor(name, openvino.Tensor(x))
+
+    def run():
+        request.infer()
+        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
+    return run
+
+
+def start_ncnn(folder, threads, feeds):
+    import ncnn
+    import numpy
+    net = ncnn.Net()
+    net.opt.num_threads = threads
+    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+    net.opt.use_bf16_storage = False
+    if net.load_param(str(folder / "model.param")) or net.load_model(str(folder / "model.bin")):
+        raise RuntimeError("ncnn cannot load the converted model")
+    mats = [ncnn.Mat(numpy.ascontiguousarray(x[0])) for x in feeds]  # it has no batch
+
+    def run():
+        extractor = net.create_extractor()
+        extractor.set_light_mode(True)
+        for name, mat in zip(net.input_names(), mats):
+            extractor.input(name, mat)
+        return [numpy.array(extractor.extract(name)[1])[None] for name in net.output_names()]
+    return run
+
+
+def start_mnn(folder, threads, feeds):
+    import MNN
+    import numpy
+    interpreter = MNN.Interpreter(str(folder / "model.mnn"))
+    session = interpreter.createSession({"backend": "CPU", "numThread": threads,
+                                         "precision": "high"})
+    inputs = list(interpreter.getSessionInputAll(session).values())
+    for tensor, x in zip(inputs, feeds):
+        interpreter.resizeTensor(tensor, tuple(x.shape))
+    interpreter.resizeSession(session)
+    for tensor, x in zip(inputs, feeds):
+        tensor.copyFrom(MNN.Tensor(tuple(x.shape), tensor.getDataType(), x,
+                                   MNN.Tensor_DimensionType_Caffe))
+
+    def run():
+        interpreter.runSession(session)
+        return [numpy.array(tensor.getData()).reshape(tensor.getShape())
+                for tensor in interpreter.getSessionOutputAll(session).values()]
+    return run
+
+
+def start_opencv(folder, threads, feeds):
+    import cv2
+    cv2.setNumThreads(threads)
+    net = cv2.dnn.readNetFromONNX(str(folder / "model.onnx"))
+    names = net.getUnconnectedOutLayersNames()
+
+    def run():
+        for x in feeds:
+            net.setInput(x)
+        return list(net.forward(names))
+    if len(feeds) != 1:
+        raise RuntimeError("more than one input")
+    return run
+
+
+def start(peer, folder, threads):
+    feeds = arrays(folder, "input")
+    if peer in ("ort", "ort-exact"):
+        return start_ort(folder, threads, feeds, peer == "ort-exact")
+    return {"openvino": start_openvino, "ncnn": start_ncnn, "mnn": start_mnn,
+            "opencv": start_opencv}[peer](folder, threads, feeds)
+
+
+def largest_error(found, expected):
+    """Largest difference over the largest number, of the f32 outputs of equal size; -1: none."""
+    import numpy
+    worst = -1.0
+    for ours, theirs in zip(found, expected):
+        ours = numpy.asarray(ours)
+        if theirs.dtype != numpy.float32 or ours.size != theirs.size or not theirs.size:
+            continue
+        peak = float(numpy.abs(theirs).max())
+        difference = float(numpy.abs(ours.reshape(-1) - theirs.reshape(-1)).max())
+        worst = max(worst, difference / peak if peak else 0.0)
+    return worst
+
+
+def answer(run, out):
+    """A budget in ms a line; the times in us. Short calls are timed in groups, as worker.h does."""
+    for line in sys.stdin:
+        budget = float(line) / 1e3
+        at = time.perf_counter()
+        run()
+        group = 50 if time.perf_counter() - at < 2e-5 else 1
+        times, begin = [], time.perf_counter()
+        while len(times) < 3 or time.perf_counter() - begin < budget:
+            at = time.perf_counter()
+            for _ in range(group):
+                run()
+            times.append(round((time.perf_counter() - at) / group * 1e6, 4))
+        print(json.dumps(times), file=out, flush=True)
+
+
+def main():
+    if len(sys.argv) == 2:
+        print(version(sys.argv[1]))
+        return
+    peer, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    out = os.fdopen(os.dup(1), "w")  # engines print on stdout
+    os.dup2(2, 1)
+    name = version(peer)
+    begin = time.perf_counter()
+    run = start(peer, folder, threads)
+    loaded = time.perf_counter()
+    found = run()
+    first = time.perf_counter()
+    status = Path("/proc/self/status").read_text()  # getrusage begins at the size of the parent
+    peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    print(json.dumps({"version": name, "load_ms": round((loaded - begin) * 1e3, 3),
+                      "first_ms": round((first - loaded) * 1e3, 3), "peak_mb": round(peak, 1),
+                      "error": largest_error(found, arrays(folder, "output"))}),
+          file=out, flush=True)
+    answer(run, out)
+
+
+if __name__ == "__main__":
+    main()

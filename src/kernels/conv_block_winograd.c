@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Winograd's convolution on blocked channels: a block of tiles is transformed to V, (step + 2)^2
+ * matrices [tiles, channels]; their products with the transformed weights U give M, chunk by chunk
+ * of output channels, and each chunk's inverse transform is the output. Sizes of blocks and chunks
+ * are those that keep V and M in the second cache while U is read in order. */
+#include "kernels/conv_block_winograd.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+#include "kernels/tuning.h"
+
+enum {
+    GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
+    MOST_PANEL = 32
+};
+
+struct winograd_cut {
+    int64_t lanes, step, planes;
+    int64_t high, wide, tiles; /* of an image, and of all */
+    int64_t block, blocks;     /* tiles of a block */
+    int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
+    int64_t vectors;           /* of all output channels */
+    int64_t splits;            /* parts of a block, of whole chunks */
+    int64_t plane_v, plane_m;
+};
+
+/* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
+static int64_t chunk_of(const struct sdx_conv_shape *s)
+{
+    return (s->ic < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
+}
+static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    struct winograd_cut c = {
+        .lanes = table->lanes, .step = sdx_winograd_block_fits(s), .chunk = chunk_of(s)};
+    c.planes = (c.step + 2) * (c.step + 2);
+    c.high = conv_divide_up(s->out[1], c.step);
+    c.wide = conv_divide_up(s->out[2], c.step);
+    c.tiles = s->batch * c.high * c.wide;
+    const int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
+    c.blocks = conv_divide_up(c.tiles, want);
+    if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
+    c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
+    c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
+    c.vectors = conv_divide_up(s->oc, c.lanes);
+    c.chunks = conv_divide_up(c.vectors, c.chunk);
+    /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. */
+    c.splits = 1;
+    while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts && 256 * c.splits <= s->oc &&
+           2 * c.splits <= c.chunks)
+        c.splits *= 2;
+    const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
+    c.plane_v = groups * table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;
+    c.plane_m = conv_divide_up(conv_least(c.chunk, c.vectors), 2) * 2 * c.lanes * c.block + GAP;
+    return c;
+}
+
+/* Cycles of a processor with 16 multiplications in one, from measurements on Zen 3: products at 92
+ * % of that; the transforms of a tile and 8 channels; weights from memory at 5.6 bytes a cycle. */
+static double cost_of(const struct sdx_conv_shape *s, int64_t step)
+{
+    const double tiles =
+        (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
+    const double side = (double)step + 2, ic = (double)s->ic, oc = (double)s->oc;
+    const double transform = (step == 4 ? 165 : 60) * tiles * (ceil(ic / 8) + ceil(oc / 8));
+    const double products = side * side * fmax(tiles, 4) * ic * oc / 14.8;
+    return fmax(products, side * side * 4 * ic * oc / 5.6) + transform;
+}
+int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
+{
+    if (s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0) return 0;
+    for (int i = 0; i < 3; i++)
+        if (s->kernel[i] != (i ? 3 : 1) || s->stride[i] != 1 || s->dilation[i] != 1) return 0;
+    const double ic = (double)s->ic, oc = (double)s->oc;
+    const double pixels = (double)s->out[1] * (double)s->out[2];
+    const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6);
+    const double four = cost_of(s, 4), two = cost_of(s, 2);
+    if (fmin(four, two) >= 0.97 * direct) return 0;
+    return four <= two ? 4 : 2;
+}
+
+/* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel] */
+size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
+{
+    const struct winograd_cut c = cut_of(s);
+    return (size_t)(c.planes * c.vectors * c.lanes * s->ic) * sizeof(float);
+}
+/* One row or column of three weights to its four or six sums. */
+static void spread(int64_t step, const double *g, int64_t from_step, double *to, int64_t to_step)
+{
+    const double a = step == 4 ? 2.0 / 3 : 1, b = 3.0 / 2;
+    const double by_a = step == 4 ? 1 / (2 * a * a * (a * a - b * b)) : 0.5;
+    const double even_a = (g[0] + a * a * g[2 * from_step]) * by_a, odd_a = a * g[from_step] * by_a;
+    to[0] = g[0];
+    to[to_step] = even_a + odd_a;
+    to[2 * to_step] = even_a - odd_a;
+    to[(step + 1) * to_step] = g[2 * from_step];
+    if (step == 2) return;
+    const double by_b = 1 / (2 * b * b * (b * b - a * a));
+    const double even_b = (g[0] + b * b * g[2 * from_step]) * by_b, odd_b = b * g[from_step] * by_b;
+    to[3 * to_step] = even_b + odd_b;
+    to[4 * to_step] = even_b - odd_b;
+}
+static void spread_filter(int64_t step, const float *weights, double *u)
+{
+    const int64_t side = step + 2;
+    double g[9], half[6 * 3];
+    for (int i = 0; i < 9; i++)
+        g[i] = (double)weights[i];
+    for (int i = 0; i < 3; i++)
+        spread(step, g + i, 3, half + i, 3);
+    for (int64_t i = 0; i < side; i++)
+        spread(step, half + 3 * i, 1, u + side * i, 1);
+}
+/* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
+ */
+static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float *weights,
+                       int64_t k, int64_t width, float *to, int64_t plane)
+{
+    const int64_t planes = (step + 2) * (step + 2);
+    const int64_t filters = conv_least(width, s->oc - k);
+    for (int64_t i = 0; i < s->ic; i++, to += width) {
+        float rows[36][MOST_PANEL];
+        for (int64_t j = 0; j < filters; j++) {
+            double u[36];
+            spread_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
+            for (int64_t p = 0; p < planes; p++)
+                rows[p][j] = (float)u[p];
+        }
+        for (int64_t p = 0; p < planes; p++) {
+            memcpy(to + p * plane, rows[p], (size_t)filters * sizeof(float));
+            memset(to + p * plane + filters, 0, (size_t)(width - filters) * sizeof(float));
+        }
+    }
+}
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+{
+    const struct winograd_cut c = cut_of(s);
+    for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
+        const int64_t count = conv_least(c.chunk, c.vectors - v0);
+        const int64_t plane = count * c.lanes * s->ic;
+        for (int64_t v = 0; v < count; v += 2) {
+            const int64_t width = conv_least(2, count - v) * c.lanes;
+            pack_panel(s, c.step, weights, (v0 + v) * c.lanes, width, packed + v * c.lanes * s->ic,
+                       plane);
+        }
+        packed += c.planes * plane;
+    }
+}
+
+int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s)
+{
+    const struct winograd_cut c = cut_of(s);
+    return c.blocks * c.splits;
+}
+size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
+{
+    const struct winograd_cut c = cut_of(s);
+    return (size_t)(c.planes * (c.plane_v + c.plane_m)) * sizeof(float);
+}
+void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                             void *scratch)
+{
+    const struct winograd_cut c = cut_of(s);
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int64_t block = part / c.splits, split = part % c.splits;
+    float *v = scratch, *m = v + c.planes * c.plane_v;
+    struct sdx_winograd_block w = {.shape = s,
+                                   .step = (int)c.step,
+                                   .high = c.high,
+                                   .wide = c.wide,
+                                   .first = block * c.block,
+                                   .room = c.block,
+                                   .plane_v = c.plane_v,
+                                   .plane_m = c.plane_m};
+    w.tiles = conv_least(c.block, c.tiles - w.first);
+    table->f32_winograd_in(&w, x, v);
+    const int64_t end = c.chunks * (split + 1) / c.splits;
+    for (int64_t i = c.chunks * split / c.splits; i < end; i++) {
+        const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
+        table->f32_winograd_multiply(&w, v, packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
+        table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 convolution of 3 x 3, stride 1, on blocked channels ([N][ceil(C / b)][H][W][b], b the lanes
+ * of a vector) by Winograd's transforms: F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and
+ * infinity, a quarter of the multiplications, or F(2 x 2, 3 x 3), four ninths, for few pixels and
+ * many channels. Errors with random operands: below 5e-6 and 2e-6 of the output's largest magnitude
+ * up to 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every
+ * tile that reads it. Lanes beyond the channels hold any finite values and are given finite ones.
+ */
+#ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
+#define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
+
+#include "kernels/conv.h"
+
+/* 4 or 2: F(4 x 4) or F(2 x 2) is the fastest way; 0: it is not served, or direct is faster. By the
+ * shape of one image, so that a batch changes no bit of it. */
+int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
+/* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
+ * the residual is laid out as y. The packed form depends on the channels and on the form (what
+ * ..._fits gives). */
+size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s);
+size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);
+void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                             void *scratch);
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Winograd's transforms and products on blocked channels: a vector holds one pixel, or one element
+ * of a tile, of all channels of a block. Once an instruction set. Points of F(4 x 4): 0, +-a, +-b,
+ * infinity with a b = 1; of F(2 x 2): 0, +-1, infinity. */
+#include "kernels/conv_block_curve.h"
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+
+#define A  (2.0f / 3)
+#define B  1.5f
+#define A2 (4.0f / 9)
+#define B2 2.25f
+#define S2 (97.0f / 36) /* a^2 + b^2 */
+#define A3 (8.0f / 27)
+#define B3 3.375f
+
+enum {
+#if SDX_SIMD_LANES == 16
+    ROWS = 12, /* tiles of a register tile, by two vectors of output channels */
+#else
+    ROWS = 6,
+#endif
+    WIDE = 2,
+    MOST = 6,  /* side of an input tile */
+    LINE = 16, /* floats of a line of the cache */
+    PASS = 128 /* input channels in one chain of sums, for accuracy */
+};
+
+/* ---- transforms of one row or column ---- */
+SIMD vf times(float c, vf a, vf b)
+{
+    return v_fma(a, v_set1(c), b);
+}
+SIMD void line_out(const int step, const vf *m, vf *to)
+{
+    if (step == 2) {
+        to[0] = m[0] + (m[1] + m[2]);
+        to[1] = (m[1] - m[2]) + m[3];
+        return;
+    }
+    const vf sum_a = m[1] + m[2], less_a = m[1] - m[2];
+    const vf sum_b = m[3] + m[4], less_b = m[3] - m[4];
+    to[0] = m[0] + (sum_a + sum_b);
+    to[1] = times(A, less_a, v_set1(B) * less_b);
+    to[2] = times(A2, sum_a, v_set1(B2) * sum_b);
+    to[3] = times(A3, less_a, times(B3, less_b, m[5]));
+}
+
+/* ---- tiles ---- */
+struct tile_at {
+    int64_t image, row, column;
+};
+SIMD struct tile_at tile_at(const struct sdx_winograd_block *w, int64_t tile)
+{
+    const int64_t line = tile / w->wide, image = line / w->high;
+    return (struct tile_at){image, line - image * w->high, tile - line * w->wide};
+}
+SIMD void tile_next(const struct sdx_winograd_block *w, struct tile_at *t)
+{
+    if (++t->column < w->wide) return;
+    t->column = 0;
+    if (++t->row < w->high) return;
+    t->row = 0;
+    t->image++;
+}
+/* A block's tiles in groups of at most ROWS, as equal as can be: the first `more` of size + 1. */
+struct groups {
+    int64_t count, size, more;
+};
+SIMD struct groups groups_of(int64_t tiles)
+{
+    const int64_t count = conv_divide_up(tiles, ROWS), size = tiles / conv_most(count, 1);
+    return (struct groups){count, size, tiles - count * size};
+}
+
+/* The constants of F(4 x 4) in registers. */
+struct points {
+    vf a, b, a2, b2, s2;
+};
+SIMD struct points points(void)
+{
+    struct points p = {v_set1(A), v_set1(B), v_set1(A2), v_set1(B2), v_set1(S2)};
+    V_KEEP(p.a);
+    V_KEEP(p.b);
+    V_KEEP(p.a2);
+    V_KEEP(p.b2);
+    V_KEEP(p.s2);
+    return p;
+}
+/* Element j of the transform of d, of which only what it needs is loaded. */
+SIMD vf element_in(const int step, const int j, const struct points *p, const float *d)
+{
+#define D(i) v_load(d + (i)*LANES)
+    if (step == 2)
+        return j == 1 ? D(2) + D(1) : j == 0 ? D(0) - D(2) : j == 2 ? D(2) - D(1) : D(3) - D(1);
+    if (j == 0 || j == 5) {
+        const int from = j == 5;
+        return v_fma(-D(from + 2), p->s2, D(from) + D(from + 4));
+    }
+    const vf other = j < 3 ? p->b2 : p->a2, own = j < 3 ? p->a : p->b;
+    const vf even = v_fma(-D(2), other, D(4)), odd = v_fma(-D(1), other, D(3));
+    return v_fma(j % 2 ? odd : -odd, own, even);
+#undef D
+}
+SIMD void line_in(const int step, const struct points *p, const vf *d, vf *to)
+{
+    if (step == 2) {
+        to[0] = d[0] - d[2];
+        to[1] = d[2] + d[1];
+        to[2] = d[2] - d[1];
+        to[3] = d[3] - d[1];
+        return;
+    }
+    const vf even_a = v_fma(-d[2], p->b2, d[4]), odd_a = v_fma(-d[1], p->b2, d[3]);
+    const vf even_b = v_fma(-d[2], p->a2, d[4]), odd_b = v_fma(-d[1], p->a2, d[3]);
+    to[0] = v_fma(-d[2], p->s2, d[0] + d[4]);
+    to[1] = v_fma(odd_a, p->a, even_a);
+    to[2] = v_fma(-odd_a, p->a, even_a);
+    to[3] = v_fma(odd_b, p->b, even_b);
+    to[4] = v_fma(-odd_b, p->b, even_b);
+    to[5] = v_fma(-d[3], p->s2, d[1] + d[5]);
+}
+/* Column by column: an element of a row's transform is computed where it is used. That costs a
+ * sixth more operations than keeping all rows, but those would not fit into the registers. */
+SIMD void tile_in(const int step, const struct points *p, const float *from, int64_t pitch,
+                  float *to, int64_t plane)
+{
+    const int side = step + 2;
+    SDX_UNROLL(6) for (int j = 0; j < side; j++, to += plane)
+    {
+        vf d[MOST], t[MOST];
+        const float *row = from;
+        float *column = to;
+        SDX_UNROLL(6) for (int i = 0; i < side; i++, row += pitch)
+        {
+            P_KEEP(row);
+            d[i] = element_in(step, j, p, row);
+        }
+        line_in(step, p, d, t);
+        SDX_UNROLL(6) for (int i = 0; i < side; i++, column += side * plane)
+        {
+            P_KEEP(column);
+            v_store(column, t[i]);
+        }
+    }
+}
+/* A tile that reaches beyond the image: its pixels between zeros. */
+static void edge_in(const struct sdx_conv_shape *s, int64_t side, const float *x, int64_t h,
+                    int64_t w, float *to)
+{
+    int64_t top, bottom, left, right;
+    conv_valid(h, 1, s->in[1], side, &top, &bottom);
+    conv_valid(w, 1, s->in[2], side, &left, &right);
+    for (int64_t i = 0; i < side * side; i++)
+        v_store(to + i * LANES, v_set1(0.0f));
+    for (int64_t i = top; i < bottom; i++)
+        for (int64_t j = left; j < right; j++)
+            v_store(to + (i * side + j) * LANES, v_load(x + ((h + i) * s->in[2] + w + j) * LANES));
+}
+SIMD void block_in(const int step, const struct sdx_winograd_block *w, const float *x, float *v)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    const int side = step + 2;
+    const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
+    const struct groups groups = groups_of(w->tiles);
+    const struct points p = points();
+    struct tile_at begin = tile_at(w, w->first);
+    for (int64_t g = 0; g < groups.count; g++) {
+        const int64_t count = groups.size + (g < groups.more);
+        struct tile_at at = begin;
+        for (int64_t b = 0; b < blocks; b++, v += ROWS * LANES) {
+            at = begin;
+            for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
+                const int64_t h = at.row * step - s->pad_begin[1];
+                const int64_t c = at.column * step - s->pad_begin[2];
+                const float *image = x + (at.image * blocks + b) * s->in[1] * pitch;
+                float edge[MOST * MOST * LANES];
+                if (h >= 0 && c >= 0 && h + side <= s->in[1] && c + side <= s->in[2]) {
+                    tile_in(step, &p, image + h * pitch + c * LANES, pitch, v + i * LANES,
+                            w->plane_v);
+                } else {
+                    edge_in(s, side, image, h, c, edge);
+                    tile_in(step, &p, edge, side * LANES, v + i * LANES, w->plane_v);
+                }
+            }
+        }
+        begin = at;
+    }
+}
+static void winograd_in(const struct sdx_winograd_block *w, const float *x, float *v)
+{
+    if (w->step == 4)
+        block_in(4, w, x, v);
+    else
+        block_in(2, w, x, v);
+}
+
+/* ---- products ---- */
+SIMD void product_step(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
+                       const float *u)
+{
+    vf weight[WIDE];
+    SDX_UNROLL(2) for (int j = 0; j < wide; j++)
+    {
+        weight[j] = v_load(u + j * LANES);
+        V_KEEP(weight[j]);
+    }
+    SDX_UNROLL(12) for (int i = 0; i < rows; i++)
+    {
+        const vf pixel = v_set1(v[i * LANES]);
+        SDX_UNROLL(2)
+        for (int j = 0; j < wide; j++)
+            sums[i][j] = v_fma(pixel, weight[j], sums[i][j]);
+    }
+}
+/* `count` groups of `rows` tiles. ahead: distance of weights to be fetched into the second cache,
+ * or 0. */
+SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, const float *v,
+                  int64_t step, const float *u, int64_t ahead, float *m)
+{
+    for (; count > 0; count--, v += step, m += rows * WIDE * LANES) {
+        const float *tiles = v, *weights = u;
+        for (int64_t done = 0; done < ic; done += PASS) {
+            const int64_t channels = conv_least(PASS, ic - done);
+            vf sums[ROWS][WIDE];
+            SDX_UNROLL(12)
+            for (int i = 0; i < rows; i++)
+                SDX_UNROLL(2) for (int j = 0; j < wide; j++) sums[i][j] = v_set1(0.0f);
+            for (int64_t n = channels / LANES; n > 0; n--) {
+                P_KEEP(tiles);
+                P_KEEP(weights);
+                for (int k = 0; ahead && k < wide * LANES * LANES / LINE; k++)
+                    V_PREFETCH(weights + ahead + k * LINE);
+                SDX_UNROLL(16)
+                for (int k = 0; k < LANES; k++)
+                    product_step(rows, wide, sums, tiles + k, weights + k * wide * LANES);
+                tiles += ROWS * LANES;
+                weights += wide * LANES * LANES;
+            }
+            for (int64_t k = 0; k < channels % LANES; k++)
+                product_step(rows, wide, sums, tiles + k, weights + k * wide * LANES);
+            float *to = m;
+            P_KEEP(to);
+            if (done > 0) {
+                SDX_UNROLL(12)
+                for (int i = 0; i < rows; i++)
+                    SDX_UNROLL(2)
+                for (int j = 0; j < wide; j++)
+                    sums[i][j] += v_load(to + (i * WIDE + j) * LANES);
+            }
+            SDX_UNROLL(12)
+            for (int i = 0; i < rows; i++)
+                SDX_UNROLL(2)
+            for (int j = 0; j < wide; j++)
+                v_store(to + (i * WIDE + j) * LANES, sums[i][j]);
+        }
+    }
+}
+#define PRODUCT(rows)                                                                              \
+    case rows: product(rows, wide, ic, count, v, step, u, ahead, m); break;
+SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, const float *v,
+                   int64_t step, const float *u, int64_t ahead, float *m)
+{
+    switch (rows) {
+#if SDX_SIMD_LANES == 16
+        PRODUCT(12)
+        PRODUCT(11)
+        PRODUCT(10)
+        PRODUCT(9)
+        PRODUCT(8)
+        PRODUCT(7)
+#endif
+        PRODUCT(6)
+        PRODUCT(5)
+        PRODUCT(4)
+        PRODUCT(3)
+        PRODUCT(2)
+    default: product(1, wide, ic, count, v, step, u, ahead, m); break;
+    }
+}
+SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float *v, const float *u,
+                float *m)
+{
+    const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
+    /* Few tiles for many weights: those of the next panel would come too late. */
+    const int64_t ahead = ic >= 256 && g->count <= 4 ? ic * wide * LANES : 0;
+    if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, ahead, m);
+    if (g->count > g->more)
+        products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, ahead,
+                 m + g->more * (g->size + 1) * WIDE * LANES);
+}
+static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,
+                              int64_t vectors, float *m)
+{
+    const int planes = (w->step + 2) * (w->step + 2);
+    const int64_t ic = w->shape->ic;
+    const struct groups g = groups_of(w->tiles);
+    for (int p = 0; p < planes; p++, v += w->plane_v, m += w->plane_m) {
+        float *to = m;
+        int64_t left = vectors;
+        for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
+            panel(WIDE, &g, ic, v, u, to);
+            u += ic * WIDE * LANES;
+        }
+        if (left) {
+            panel(1, &g, ic, v, u, to);
+            u += ic * LANES;
+        }
+    }
+}
+
+/* ---- output ---- */
+struct output {
+    const struct sdx_epilogue *epilogue;
+    vf bias;
+    float lo, hi;
+    int64_t pitch; /* floats of a row of y */
+};
+/* A tile, without what its epilogue adds, to rows of y or of a copy. */
+SIMD void tile_out(const int step, const float *m, int64_t plane, const struct output *o,
+                   const float *residual, float *y, int64_t pitch)
+{
+    const int side = step + 2;
+    const vf lo = v_set1(o->lo), hi = v_set1(o->hi);
+    vf half[MOST][MOST], d[MOST], t[MOST];
+    for (int j = 0; j < side; j++, m += plane) {
+        const float *column = m;
+        SDX_UNROLL(6) for (int i = 0; i < side; i++, column += side * plane) d[i] = v_load(column);
+        line_out(step, d, t);
+        SDX_UNROLL(4) for (int i = 0; i < step; i++) half[i][j] = t[i];
+    }
+    for (int i = 0; i < step; i++, y += pitch) {
+        SDX_UNROLL(6) for (int j = 0; j < side; j++) d[j] = half[i][j];
+        line_out(step, d, t);
+        SDX_UNROLL(4) for (int j = 0; j < step; j++) t[j] += o->bias;
+        if (residual) {
+            SDX_UNROLL(4) for (int j = 0; j < step; j++) t[j] += v_load(residual + j * LANES);
+            residual += pitch;
+        }
+        SDX_UNROLL(4)
+        for (int j = 0; j < step; j++)
+            v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
+    }
+}
+/* A tile that is cut off at the edge, or that has a curved activation. */
+static void copied_out(const int step, const float *m, int64_t plane, const struct output *o,
+                       const float *residual, float *y, int64_t rows, int64_t columns)
+{
+    float copy[4 * 4 * LANES], more[4 * 4 * LANES];
+    const int64_t pitch = step * LANES;
+    for (int64_t i = 0; residual && i < step; i++)
+        for (int64_t j = 0; j < step; j++)
+            v_store(more + i * pitch + j * LANES, i < rows && j < columns
+                                                      ? v_load(residual + i * o->pitch + j * LANES)
+                                                      : v_set1(0.0f));
+    if (step == 4)
+        tile_out(4, m, plane, o, residual ? more : NULL, copy, pitch);
+    else
+        tile_out(2, m, plane, o, residual ? more : NULL, copy, pitch);
+    const struct sdx_epilogue *e = o->epilogue;
+    if (block_is_curved(e->act)) block_curve(copy, step * step, e->act, e->a, e->b);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            v_store(y + i * o->pitch + j * LANES, v_load(copy + i * pitch + j * LANES));
+}
+/* Both vectors of a panel, tile by tile, as they share the lines of M. */
+SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const float *m, int64_t k,
+                    const struct output *o, int count, float *y)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    const int64_t blocks = conv_divide_up(s->oc, LANES), size = s->out[1] * o->pitch;
+    const bool curved = block_is_curved(o->epilogue->act);
+    struct tile_at at = tile_at(w, w->first);
+    for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
+        const int64_t h = at.row * step, c = at.column * step;
+        const int64_t rows = conv_least(step, s->out[1] - h);
+        const int64_t columns = conv_least(step, s->out[2] - c);
+        int64_t to = (at.image * blocks + k) * size + h * o->pitch + c * LANES;
+        for (int j = 0; j < count; j++, to += size) {
+            const float *residual = o->epilogue->residual ? o->epilogue->residual + to : NULL;
+            if (!curved && rows == step && columns == step)
+                tile_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
+            else
+                copied_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, rows, columns);
+        }
+    }
+}
+static void winograd_out(const struct sdx_winograd_block *w, const float *m, int64_t k0, int64_t k1,
+                         const struct sdx_epilogue *epilogue, float *y)
+{
+    struct output o[WIDE] = {{.epilogue = epilogue, .pitch = w->shape->out[2] * LANES}};
+    block_limits(epilogue->act, epilogue->a, epilogue->b, &o[0].lo, &o[0].hi);
+    o[1] = o[0];
+    for (int64_t k = k0; k < k1; k += WIDE, m += w->room * WIDE * LANES) {
+        const int count = (int)conv_least(WIDE, k1 - k);
+        for (int j = 0; j < count; j++) {
+            float bias[LANES];
+            for (int64_t i = 0, at = (k + j) * LANES; i < LANES; i++, at++)
+                bias[i] = epilogue->bias_row && at < w->shape->oc ? epilogue->bias_row[at] : 0.0f;
+            o[j].bias = v_load(bias);
+        }
+        if (w->step == 4)
+            panel_out(4, w, m, k, o, count, y);
+        else
+            panel_out(2, w, m, k, o, count, y);
+    }
+}
+
+void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
+{
+    block->winograd_rows = ROWS;
+    block->f32_winograd_in = winograd_in;
+    block->f32_winograd_multiply = winograd_multiply;
+    block->f32_winograd_out = winograd_out;
+}

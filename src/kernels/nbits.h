@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of floats with weights of 2, 4 or 8 bits in blocks along K, each with a scale and a zero
+ * point: B(k, n) = q(k, n) * scale + shift with shift = -zero * scale, in one FMA where there is
+ * one. The weights stay as they are in memory: with up to 4 rows they are decoded in registers,
+ * with more a panel at a time in scratch. The sum over K is one chain in rising k, whatever the
+ * number of rows and the range. One thread, a range of columns, as in gemm.h. */
+#ifndef SDX_KERNELS_NBITS_H
+#define SDX_KERNELS_NBITS_H
+
+#include "kernels/gemm.h"
+
+/* block: a multiple of 32 / bits; has_zeros: otherwise all zero points are the middle. */
+struct sdx_nbits {
+    int64_t n, k, block;
+    int bits;
+    bool has_zeros;
+};
+
+/* Weight (k, n) is element n * row + k * column of `weights`, `bits` wide from the low end of each
+ * byte, with its top bit turned when is_signed. scales, zeros: [n][blocks of k]; zeros (of the
+ * unsigned weight) may be NULL. */
+struct sdx_nbits_source {
+    const uint8_t *weights;
+    int64_t row, column;
+    bool is_signed;
+    const float *scales, *zeros;
+};
+
+size_t sdx_nbits_packed_size(const struct sdx_nbits *w);
+void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *source, void *packed);
+
+/* C(i, j) for i in 0..m, j in n0..n1; n0 and n1 as in sdx_gemm_f32_run, the panel's width too.
+ * a: [m, k] with rows row_a apart. Epilogue without residual. */
+size_t sdx_nbits_scratch(const struct sdx_nbits *w, int64_t m);
+void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const float *a,
+                   int64_t row_a, float *c, int64_t row_c, const struct sdx_epilogue *epilogue,
+                   int64_t n0, int64_t n1, void *scratch);
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention of f32 operands as one step: what the operator Attention, MultiHeadAttention and the
+ * form that the pass `attention` recognises share. Operands are read where they are, whatever their
+ * strides; the scores of a block of queries stay in scratch. */
+#ifndef SDX_OPS_ATTENTION_CORE_H
+#define SDX_OPS_ATTENTION_CORE_H
+
+#include "ops/op.h"
+
+/* y = softmax(scale * q k^T, changed and masked) v for each of batch x heads. Steps, in elements,
+ * of [batch, head, row, column]; 0 where an operand is shared. y's columns are side by side. */
+struct sdx_attention {
+    struct sdx_tensor *q, *k, *v, *y;
+    struct sdx_tensor *choice; /* bool: where it is false the score becomes `fill`; NULL: none */
+    struct sdx_tensor *mask;   /* f32: added to the scores then; bool: false is -inf; NULL: none */
+    struct sdx_tensor *factor; /* one number: the scale times it, or divided by it; NULL: 1 */
+    int64_t batch, heads, queries, keys, size, value_size;
+    int64_t q_at[4], k_at[4], v_at[4], y_at[4], choice_at[4], mask_at[4];
+    int64_t heads_per_key; /* so many heads share one of k and v; 0: as k_at says */
+    int64_t mask_keys;     /* keys from here on are not seen; without a mask: keys */
+    int64_t offset;        /* causal: query i sees keys 0 .. i + offset */
+    float scale, fill;
+    bool choice_is_false; /* the score becomes `fill` where choice is true instead */
+    bool factor_divides;
+    bool is_causal;
+    bool empty_is_zero; /* a query that sees no key gives 0 instead of NaN */
+};
+SDX_MUST_CHECK enum sdx_status sdx_attention_prepare(struct sdx_prepare *px,
+                                                     const struct sdx_attention *attention);
+#endif

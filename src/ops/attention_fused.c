@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The operator that the pass `attention` makes of MatMul - Softmax - MatMul and what stands between
+ * and around them (passes/pass_attention.c). Inputs: q, k, v, choice (bool), mask (f32), factor
+ * (one number that multiplies or, with factor_divides, divides the scale), the last three
+ * optional; the first of one rank, 3 or 4, but for the masks, which broadcast to the scores. The
+ * attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of [batch, head, row,
+ * column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the output, the column
+ * the last; scale, and fill and choice_is_false for the choice. Leading axes broadcast. */
+#include "ops/attention_core.h"
+
+enum { MASKS = 3 /* the first of the two */, FACTOR = 5, Y = 3 /* of axes_of */ };
+static const char *const axes_of[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
+
+/* A permutation of `rank` axes. */
+static enum sdx_status read_axes(struct sdx_context *cx, const struct sdx_ir_node *node, int i,
+                                 int rank, const int64_t **axes)
+{
+    int64_t count = 0;
+    unsigned seen = 0;
+    *axes = sdx_ir_attr_ints(node, axes_of[i], &count);
+    for (int64_t d = 0; *axes && d < count; d++)
+        if ((*axes)[d] >= 0 && (*axes)[d] < rank) seen |= 1u << (*axes)[d];
+    if ((rank != 3 && rank != 4) || count != rank || seen != (1u << rank) - 1 ||
+        (i == Y && (*axes)[rank - 1] != rank - 1))
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Attention: %s does not fit rank %d", axes_of[i], rank);
+    return SDX_OK;
+}
+
+/* Lengths of an input's axes in the order of the scores, with a head axis for rank 3; axes[d]: of
+ * the input, -1 for that head axis. */
+static enum sdx_status read_dims(struct sdx_context *cx, const struct sdx_ir_node *node, int i,
+                                 int rank, const int64_t *dims, int64_t out[4], int axes[4])
+{
+    const int64_t *order = NULL;
+    SDX_TRY(read_axes(cx, node, i, rank, &order));
+    for (int d = 0, to = 0; d < rank; d++, to++) {
+        out[to] = dims[order[d]];
+        axes[to] = (int)order[d];
+        if (rank == 3 && d == 0) {
+            out[++to] = 1;
+            axes[to] = -1;
+        }
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_fused(struct sdx_infer *ix)
+{
+    const int64_t *order = NULL;
+    int64_t dims[3][4], y[4], unused;
+    int axes[4], rank = sdx_infer_rank(ix, 0);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    for (int i = 0; i < 3; i++) {
+        if (sdx_infer_rank(ix, i) < 0) return SDX_OK;
+        if (sdx_infer_rank(ix, i) != rank)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: q, k and v differ in rank");
+        SDX_TRY(read_dims(ix->cx, ix->node, i, rank, sdx_infer_dims(ix, i), dims[i], axes));
+    }
+    for (int d = 0; d < 2; d++) {
+        SDX_TRY(sdx_infer_broadcast_dim(ix, dims[0][d], dims[1][d], &y[d]));
+        SDX_TRY(sdx_infer_broadcast_dim(ix, y[d], dims[2][d], &y[d]));
+        for (int i = MASKS; i < MASKS + 2; i++) {
+            int at = sdx_infer_rank(ix, i) - (d == 0 || rank == 3 ? rank : 3);
+            if (sdx_infer_has(ix, i) && at >= 0 && !(rank == 3 && d == 1))
+                SDX_TRY(sdx_infer_broadcast_dim(ix, y[d], sdx_infer_dims(ix, i)[at], &y[d]));
+        }
+    }
+    SDX_TRY(sdx_infer_merge_dim(ix, dims[0][3], dims[1][3], "head size", &unused));
+    SDX_TRY(sdx_infer_merge_dim(ix, dims[1][2], dims[2][2], "keys", &unused));
+    y[2] = dims[0][2];
+    y[3] = dims[2][3];
+    SDX_TRY(read_axes(ix->cx, ix->node, Y, rank, &order));
+    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
+    if (!out) return SDX_FAIL_MEMORY(ix->cx);
+    for (int d = 0; d < rank; d++)
+        out[d] = y[rank == 3 && order[d] > 0 ? order[d] + 1 : order[d]];
+    return SDX_OK;
+}
+
+static void cost_fused(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    int64_t count = 0;
+    const int64_t *q = sdx_infer_dims(ix, 0), *k = sdx_infer_dims(ix, 1);
+    const int64_t *q_axes = sdx_ir_attr_ints(ix->node, "q_axes", &count);
+    const int64_t *k_axes = sdx_ir_attr_ints(ix->node, "k_axes", &count);
+    cost->macs = (double)k[k_axes[count - 2]];
+    for (int64_t d = 0; d < count; d++)
+        cost->macs *= (double)ix->out[0].dims[d] + (d + 1 == count) * (double)q[q_axes[d]];
+    cost->flops = 2 * cost->macs;
+}
+
+/* Steps over [batch, head, row, column] of a tensor with these axes; 0 for lengths of 1. */
+static void steps_of(const struct sdx_tensor *t, const int axes[4], int64_t at[4])
+{
+    for (int d = 0; d < 4; d++) {
+        at[d] = axes[d] < 0 ? 0 : 1;
+        for (int i = axes[d] + 1; axes[d] >= 0 && i < t->rank; i++)
+            at[d] *= t->dims[i];
+        if (axes[d] >= 0 && t->dims[axes[d]] == 1 && d < 2) at[d] = 0;
+    }
+}
+
+/* A mask's axes are the scores' from the right. */
+static enum sdx_status mask_steps(struct sdx_prepare *px, const struct sdx_attention *a,
+                                  const struct sdx_tensor *mask, int rank, int64_t at[4])
+{
+    const int64_t want[] = {a->batch, a->heads, a->queries, a->keys};
+    if (mask->rank > rank)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: mask of rank %d", mask->rank);
+    int64_t step = 1;
+    for (int d = mask->rank - 1, to = 3; d >= 0; d--, to--) {
+        if (rank == 3 && to == 1) to = 0;
+        if (mask->dims[d] != 1 && mask->dims[d] != want[to])
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED,
+                            "Attention: mask has length %lld where scores have %lld",
+                            (long long)mask->dims[d], (long long)want[to]);
+        at[to] = mask->dims[d] == 1 ? 0 : step;
+        step *= mask->dims[d];
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_fused(struct sdx_prepare *px)
+{
+    struct sdx_tensor *y = px->out[0];
+    struct sdx_attention a = {.q = px->in[0], .k = px->in[1], .v = px->in[2], .y = y};
+    const int64_t *order = NULL;
+    int64_t dims[3][4];
+    int axes[3][4], y_axes[4] = {-1, -1, -1, -1};
+    const int rank = px->in[0]->rank;
+    for (int i = 0; i < 3; i++) {
+        SDX_TRY(read_dims(px->cx, px->node, i, px->in[i]->rank, px->in[i]->dims, dims[i], axes[i]));
+        if (px->in[i]->dtype != SDX_F32)
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type %s",
+                            sdx_dtype_short_name(px->in[i]->dtype));
+    }
+    SDX_TRY(read_axes(px->cx, px->node, Y, rank, &order));
+    for (int d = 0; d < rank; d++)
+        y_axes[rank == 3 && order[d] > 0 ? order[d] + 1 : order[d]] = d;
+    int64_t y_dims[4];
+    for (int d = 0; d < 4; d++)
+        y_dims[d] = y_axes[d] < 0 ? 1 : y->dims[y_axes[d]];
+    a.batch = y_dims[0];
+    a.heads = y_dims[1];
+    a.queries = dims[0][2];
+    a.size = dims[0][3];
+    a.keys = a.mask_keys = dims[1][2];
+    a.value_size = dims[2][3];
+    a.scale = sdx_ir_attr_float(px->node, "scale", 1);
+    a.fill = sdx_ir_attr_float(px->node, "fill", 0);
+    a.choice_is_false = sdx_ir_attr_int(px->node, "choice_is_false", 0) != 0;
+    if (y->count == 0) return SDX_OK;
+    steps_of(a.q, axes[0], a.q_at);
+    steps_of(a.k, axes[1], a.k_at);
+    steps_of(a.v, axes[2], a.v_at);
+    steps_of(y, y_axes, a.y_at);
+    a.choice = sdx_prepare_has(px, MASKS) ? px->in[MASKS] : NULL;
+    a.mask = sdx_prepare_has(px, MASKS + 1) ? px->in[MASKS + 1] : NULL;
+    if ((a.choice && a.choice->dtype != SDX_BOOL) || (a.mask && a.mask->dtype != SDX_F32))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type of a mask");
+    if (a.choice) SDX_TRY(mask_steps(px, &a, a.choice, rank, a.choice_at));
+    if (a.mask) SDX_TRY(mask_steps(px, &a, a.mask, rank, a.mask_at));
+    a.factor = sdx_prepare_has(px, FACTOR) ? px->in[FACTOR] : NULL;
+    a.factor_divides = sdx_ir_attr_int(px->node, "factor_divides", 0) != 0;
+    if (a.factor && (a.factor->dtype != SDX_F32 || a.factor->count != 1))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: the factor is not one number");
+    return sdx_attention_prepare(px, &a);
+}
+
+static const struct sdx_op ops[] = {
+    {"Attention", 1, 0, infer_fused, KERNEL(prepare_fused), .cost = cost_fused},
+};
+
+const struct sdx_op_family sdx_ops_attention_fused = FAMILY("sardonyx", ops);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Steps of the pools over blocked channels: parts are blocks of channels of an image. */
+#include "ops/pool_blocked.h"
+
+#include "kernels/conv_block.h"
+#include "kernels/pool_block.h"
+#include "ops/layout.h"
+#include "ops/window.h"
+
+enum { GRAIN = 16384 }; /* reads a part */
+
+struct pool {
+    struct sdx_pool_block shape;
+    bool is_average, count_pads;
+    int64_t planes; /* blocks of channels of all images */
+    int64_t channels, blocks;
+};
+
+static int64_t pixels_of(const int64_t *lengths)
+{
+    return lengths[0] * lengths[1];
+}
+
+void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *x = px->in[0];
+    if (x->layout != SDX_LAYOUT_BLOCKED || x->rank > 4 || (px->count_out > 1 && px->out[1])) return;
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct pool *p = step->params;
+    const int64_t lanes = sdx_block_lanes(), rows = p->shape.out[0];
+    const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->planes, step->parts, part, 1);
+         i < end && !sdx_exec_cancelled(x); i++) {
+        const float *from = (const float *)step->in[0]->data + i * pixels_of(p->shape.in) * lanes;
+        float *to = (float *)step->out[0]->data + i * pixels_of(p->shape.out) * lanes;
+        if (p->is_average)
+            sdx_pool_block_average(&p->shape, p->count_pads, from, to, 0, rows);
+        else
+            sdx_pool_block_max(&p->shape, from, to, 0, rows);
+    }
+    return SDX_OK;
+}
+
+static struct pool *pool_create(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *x = px->in[0];
+    struct pool *p = SDX_PREPARE_NEW(px, struct pool);
+    if (!p) return NULL;
+    const int64_t lanes = sdx_block_lanes();
+    p->channels = x->dims[1];
+    p->blocks = (p->channels + lanes - 1) / lanes;
+    p->planes = x->dims[0] * p->blocks;
+    return p;
+}
+
+enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average)
+{
+    const struct sdx_tensor *x = px->in[0];
+    struct pool *p = pool_create(px);
+    struct sdx_window w;
+    if (!p) return px->cx->error.status;
+    p->is_average = is_average;
+    p->count_pads = sdx_ir_attr_int(px->node, "count_include_pad", 0) != 0;
+    SDX_TRY(sdx_window_read(px->cx, px->node, x->rank - 2, NULL, &w));
+    double taps = 1;
+    for (int i = 0; i < 2; i++) { /* one axis: rows of length 1 */
+        const int axis = i - (2 - w.rank);
+        struct sdx_pool_block *s = &p->shape;
+        s->in[i] = s->out[i] = s->kernel[i] = s->stride[i] = s->dilation[i] = 1;
+        if (axis < 0) continue;
+        s->in[i] = x->dims[axis + 2];
+        SDX_TRY(sdx_window_length(px->cx, px->node, &w, axis, s->in[i], &s->out[i]));
+        s->kernel[i] = w.kernel[axis];
+        s->stride[i] = w.stride[axis];
+        s->dilation[i] = w.dilation[axis];
+        s->pad_begin[i] = w.pad_begin[axis];
+        s->pad_end[i] = w.pad_end[axis];
+        taps *= (double)w.kernel[axis];
+    }
+    if (px->out[0]->count == 0) return SDX_OK;
+    return sdx_prepare_step(
+        px, is_average ? "average_pool_blocked" : "max_pool_blocked", run_pool, p,
+        sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), 0);
+}
+
+static enum sdx_status run_mean(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct pool *p = step->params;
+    const int64_t lanes = sdx_block_lanes(), pixels = pixels_of(p->shape.in);
+    const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
+    float *mean = x->scratch;
+    for (int64_t i = sdx_part_begin(p->planes, step->parts, part, 1); i < end; i++) {
+        const int64_t first = i % p->blocks * lanes, left = p->channels - first;
+        sdx_pool_block_mean(pixels, (const float *)step->in[0]->data + i * pixels * lanes, mean);
+        memcpy((float *)step->out[0]->data + i / p->blocks * p->channels + first, mean,
+               (size_t)(left < lanes ? left : lanes) * sizeof *mean);
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_mean_blocked_prepare(struct sdx_prepare *px)
+{
+    struct pool *p = pool_create(px);
+    struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    if (!p) return px->cx->error.status;
+    p->shape.in[0] = p->shape.in[1] = 1;
+    for (int d = 2; d < x->rank; d++)
+        p->shape.in[1] *= x->dims[d];
+    if (y->count == 0) return SDX_OK;
+    return sdx_prepare_step_on(px, "mean_blocked", run_mean, p,
+                               sdx_prepare_parts((double)x->count, GRAIN, p->planes),
+                               (size_t)sdx_block_lanes() * sizeof(float), 1, &x, 1, &y);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 pools over blocked channels. */
+#ifndef SDX_OPS_POOL_BLOCKED_H
+#define SDX_OPS_POOL_BLOCKED_H
+
+#include "ops/op.h"
+
+/* Max and average pools of one or two spatial axes without indices, where the input is blocked. */
+void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want);
+SDX_MUST_CHECK enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average);
+/* The mean over all spatial axes: a blocked input, a plain output of one number a channel. */
+SDX_MUST_CHECK enum sdx_status sdx_mean_blocked_prepare(struct sdx_prepare *px);
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention as exporters spell it, softmax(q k^T * scale [chosen by a Where] [+ mask]) v, becomes
+ * one operator (ops/attention_fused.c). Transposes around it become the axes of its operands, and
+ * constant factors of q, k or the scores its scale: PyTorch writes them as a division of the
+ * scores, a multiplication of q, or the root of the scale on both sides. Re-associates. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { RANK_MAX = 4 };
+
+struct found {
+    int32_t q, k, v, y, choice, mask, factor;
+    int32_t split_mask[2], split_add, split_back; /* find_split_mask; nodes; -1: none */
+    int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
+    int rank;
+    double scale, fill;
+    bool choice_is_false, factor_divides;
+    int32_t softmax, weigh, turn; /* nodes that die; turn -1: none */
+};
+
+struct search {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *g;
+    int32_t *uses;
+};
+
+static int rank_of(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_type *t = &g->values[value].type;
+    return value >= 0 && t->kind == SDX_KIND_TENSOR && t->has_shape ? t->rank : -1;
+}
+
+static bool is_f32(const struct sdx_ir_graph *g, int32_t value)
+{
+    return value >= 0 && g->values[value].type.dtype == SDX_F32;
+}
+
+/* A MatMul that nothing was fused into. */
+static struct sdx_ir_node *plain_product(const struct sdx_ir_graph *g, int32_t value)
+{
+    struct sdx_ir_node *node = sdx_match_maker(g, value, "MatMul");
+    return node && node->count_inputs == 2 && node->count_attrs == 0 ? node : NULL;
+}
+
+/* value = rest * factor, where the factor is a constant of one element that does not add axes. */
+static bool scaled(const struct sdx_ir_graph *g, int32_t value, int32_t *rest, double *factor)
+{
+    double c = 0;
+    if (sdx_match_with_scalar(g, value, "Mul", rest, &c))
+        *factor = c;
+    else if (sdx_match_with_scalar(g, value, "Div", rest, &c) && c != 0)
+        *factor = 1 / c;
+    else
+        return false;
+    return rank_of(g, *rest) == rank_of(g, value);
+}
+
+/* The same where the factor is known only when shapes are, as GPT-2's root of the head size. */
+static bool scaled_by_value(const struct sdx_ir_graph *g, int32_t value, int32_t *rest,
+                            struct found *f)
+{
+    const struct sdx_ir_node *node = sdx_match_maker(g, value, "Div");
+    f->factor_divides = node != NULL;
+    if (!node) node = sdx_match_maker(g, value, "Mul");
+    if (!node || node->count_inputs != 2 || f->factor >= 0) return false;
+    const int32_t factor = node->inputs[1];
+    const int rank = factor < 0 ? -1 : rank_of(g, factor);
+    if (rank < 0 || !is_f32(g, factor) || rank_of(g, node->inputs[0]) != rank_of(g, value))
+        return false;
+    for (int d = 0; d < rank; d++)
+        if (g->values[factor].type.dims[d] != 1) return false;
+    f->factor = factor;
+    *rest = node->inputs[0];
+    return true;
+}
+
+/* ---- between the scores and the softmax ---- */
+
+enum stage { AT_MASK, AT_CHOICE, AT_SCALE };
+
+static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f);
+
+static bool find_under_mask(const struct search *s, const struct sdx_ir_node *add, struct found *f)
+{
+    for (int i = 0; i < 2; i++) {
+        struct found tried = *f;
+        int32_t other = add->inputs[1 - i];
+        if (other < 0 || other == add->inputs[i] || !is_f32(s->g, other)) continue;
+        if (rank_of(s->g, other) < 0 || rank_of(s->g, other) > f->rank) continue;
+        tried.mask = other;
+        if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) continue;
+        *f = tried;
+        return true;
+    }
+    return false;
+}
+
+static bool find_under_choice(const struct search *s, const struct sdx_ir_node *where,
+                              struct found *f)
+{
+    int rank = rank_of(s->g, where->inputs[0]);
+    for (int i = 1; i <= 2 && rank >= 0 && rank <= f->rank; i++) {
+        if (!sdx_match_scalar(s->g, where->inputs[3 - i], &f->fill)) continue;
+        f->choice = where->inputs[0];
+        f->choice_is_false = i == 2;
+        return find_scores(s, where->inputs[i], AT_SCALE, f);
+    }
+    return false;
+}
+
+/* Do the lengths of a and b broadcast to those of `to`, all known? */
+static bool broadcasts_to(const struct sdx_ir_graph *g, int32_t a, int32_t b, int32_t to)
+{
+    const struct sdx_type *x = &g->values[a].type, *y = &g->values[b].type;
+    const struct sdx_type *t = &g->values[to].type;
+    if (!x->has_shape || !y->has_shape || !t->has_shape || x->rank != t->rank || y->rank != t->rank)
+        return false;
+    for (int d = 0; d < t->rank; d++)
+        if (x->dims[d] < 0 || y->dims[d] < 0 || t->dims[d] < 0 ||
+            (x->dims[d] == 1 ? y->dims[d] : x->dims[d]) != t->dims[d])
+            return false;
+    return true;
+}
+
+/* SAM adds its mask in two parts, for rows and for columns of the image, to scores reshaped to
+ * [..., height, width] and back: then the mask is the sum of the parts, reshaped. */
+static bool find_split_mask(const struct search *s, int32_t value, struct found *f)
+{
+    const struct sdx_ir_node *back = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *second = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
+    for (int i = 0; second && s->uses[back->inputs[0]] == 1 && i < 2; i++) {
+        const struct sdx_ir_node *first = sdx_match_maker(s->g, second->inputs[i], "Add");
+        for (int j = 0; first && s->uses[second->inputs[i]] == 1 && j < 2; j++) {
+            const struct sdx_ir_node *split = sdx_match_maker(s->g, first->inputs[j], "Reshape");
+            const int32_t a = first->inputs[1 - j], b = second->inputs[1 - i];
+            if (!split || s->uses[first->inputs[j]] != 1 || !is_f32(s->g, a) || !is_f32(s->g, b))
+                continue;
+            if (!sdx_match_same_type(s->g, split->inputs[0], value) ||
+                !broadcasts_to(s->g, a, b, first->inputs[j]))
+                continue;
+            f->split_mask[0] = a;
+            f->split_mask[1] = b;
+            f->split_add = (int32_t)(second - s->g->nodes);
+            f->split_back = (int32_t)(back - s->g->nodes);
+            return find_scores(s, split->inputs[0], AT_CHOICE, f);
+        }
+    }
+    return false;
+}
+
+/* Walks up from the softmax: an addition, a choice, factors, and the product of q and k. */
+static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f)
+{
+    if (value < 0 || s->uses[value] != 1 || rank_of(s->g, value) != f->rank) return false;
+    const struct sdx_ir_node *product = plain_product(s->g, value);
+    if (product) {
+        f->q = product->inputs[0];
+        f->k = product->inputs[1];
+        return true;
+    }
+    int32_t rest = -1;
+    double factor = 1;
+    if (scaled(s->g, value, &rest, &factor)) {
+        f->scale *= factor;
+        return find_scores(s, rest, AT_SCALE, f);
+    }
+    if (scaled_by_value(s->g, value, &rest, f)) return find_scores(s, rest, AT_SCALE, f);
+    const struct sdx_ir_node *add = sdx_match_maker(s->g, value, "Add");
+    if (add && stage == AT_MASK && add->count_inputs == 2) return find_under_mask(s, add, f);
+    if (stage == AT_MASK && find_split_mask(s, value, f)) return true;
+    const struct sdx_ir_node *where = sdx_match_maker(s->g, value, "Where");
+    return where && stage <= AT_CHOICE && where->count_inputs == 3 &&
+           find_under_choice(s, where, f);
+}
+
+/* ---- around the operands ---- */
+
+/* Shapes asked of `from` are asked of `to`, which has the same. */
+static void move_shapes(const struct search *s, int32_t from, int32_t to)
+{
+    for (int32_t n = 0; n < s->g->count_nodes; n++) {
+        struct sdx_ir_node *node = &s->g->nodes[n];
+        if (!node->is_dead && !node->domain.len && sdx_str_is(node->op_type, "Shape") &&
+            node->inputs[0] == from)
+            node->inputs[0] = to;
+    }
+}
+
+/* Goes up through transpositions and, when scale is given, constant factors; axes[i] stays the axis
+ * of *value that is axis i of the product's operand. */
+static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank, double *scale)
+{
+    for (;;) {
+        const struct sdx_ir_node *turn = sdx_match_maker(s->g, *value, "Transpose");
+        int64_t count = 0;
+        const int64_t *perm = turn ? sdx_ir_attr_ints(turn, "perm", &count) : NULL;
+        int32_t rest = -1;
+        double factor = 1;
+        if (perm && count == rank && rank_of(s->g, turn->inputs[0]) == rank) {
+            for (int d = 0; d < rank; d++)
+                axes[d] = perm[axes[d]];
+            *value = turn->inputs[0];
+        } else if (scale && scaled(s->g, *value, &rest, &factor)) {
+            *scale *= factor;
+            *value = rest;
+        } else {
+            break;
+        }
+    }
+    struct sdx_ir_node *reshape = sdx_match_maker(s->g, *value, "Reshape");
+    int32_t rest = -1;
+    double factor = 1;
+    if (!scale || !reshape || s->uses[*value] != 1) return;
+    if (!scaled(s->g, reshape->inputs[0], &rest, &factor)) return;
+    *scale *= factor;
+    move_shapes(s, reshape->inputs[0], rest);
+    reshape->inputs[0] = rest;
+}
+
+static void straight(int64_t *axes, int rank)
+{
+    for (int d = 0; d < rank; d++)
+        axes[d] = d;
+}
+
+/* The output goes to memory as the Transpose behind it wants, when columns stay the last axis. */
+static void find_turn(const struct search *s, struct found *f)
+{
+    straight(f->axes[3], f->rank);
+    f->turn = -1;
+    if (s->uses[f->y] != 1) return;
+    for (int32_t n = f->weigh + 1; n < s->g->count_nodes; n++) {
+        const struct sdx_ir_node *node = &s->g->nodes[n];
+        if (node->is_dead || node->count_inputs != 1 || node->inputs[0] != f->y) continue;
+        int64_t count = 0;
+        const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
+        if (node->domain.len || !sdx_str_is(node->op_type, "Transpose") || !perm ||
+            count != f->rank || perm[count - 1] != count - 1)
+            return;
+        memcpy(f->axes[3], perm, (size_t)count * sizeof *perm);
+        f->turn = n;
+        f->y = node->outputs[0];
+        return;
+    }
+}
+
+static bool is_last_axis(const struct sdx_ir_node *softmax, int rank)
+{
+    int64_t axis = sdx_ir_attr_int(softmax, "axis", softmax->opset < 13 ? 1 : -1);
+    return axis == -1 || axis == rank - 1;
+}
+
+/* The product that alone reads the softmax as its left operand; -1: none. */
+static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weights)
+{
+    if (s->uses[weights] != 1) return -1;
+    for (int32_t n = softmax + 1; n < s->g->count_nodes; n++) {
+        const struct sdx_ir_node *node = &s->g->nodes[n];
+        if (node->is_dead || node->domain.len || node->count_inputs != 2) continue;
+        if (node->inputs[0] == weights)
+            return plain_product(s->g, node->outputs[0]) == node ? n : -1;
+    }
+    return -1;
+}
+
+static bool match(const struct search *s, int32_t n, struct found *f)
+{
+    const struct sdx_ir_node *softmax = &s->g->nodes[n];
+    *f = (struct found){
+        .choice = -1, .mask = -1, .factor = -1, .split_add = -1, .scale = 1, .softmax = n};
+    f->rank = rank_of(s->g, softmax->outputs[0]);
+    if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
+    if (!is_last_axis(softmax, f->rank)) return false;
+    f->weigh = find_weigh(s, n, softmax->outputs[0]);
+    if (f->weigh < 0 || !find_scores(s, softmax->inputs[0], AT_MASK, f)) return false;
+    f->v = s->g->nodes[f->weigh].inputs[1];
+    f->y = s->g->nodes[f->weigh].outputs[0];
+    return rank_of(s->g, f->q) == f->rank && rank_of(s->g, f->k) == f->rank &&
+           rank_of(s->g, f->v) == f->rank && rank_of(s->g, f->y) == f->rank;
+}
+
+/* ---- the node ---- */
+
+/* A node of the standard's like `model`, which makes a value of the type of `typed`; -1: no memory.
+ */
+static int32_t add_node(const struct search *s, int32_t model, int32_t typed, int32_t a, int32_t b)
+{
+    const struct sdx_ir_node like = s->g->nodes[model];
+    struct sdx_ir_node *node = sdx_ir_node_create(s->ir, s->g, like.domain, like.op_type, 2, 1, 0);
+    if (!node) return -1;
+    node->name = like.name;
+    node->opset = like.opset;
+    node->op = like.op;
+    node->attrs = like.attrs;
+    node->count_attrs = like.count_attrs;
+    node->inputs[0] = a;
+    node->inputs[1] = b;
+    s->g->values[node->outputs[0]].type = s->g->values[typed].type;
+    return node->outputs[0];
+}
+
+/* The two parts of a split mask as one. */
+static enum sdx_status join_mask(const struct search *s, struct found *f)
+{
+    if (f->split_add < 0) return SDX_OK;
+    const struct sdx_ir_node back = s->g->nodes[f->split_back];
+    int32_t sum = add_node(s, f->split_add, back.inputs[0], f->split_mask[0], f->split_mask[1]);
+    if (sum >= 0) f->mask = add_node(s, f->split_back, back.outputs[0], sum, back.inputs[1]);
+    return sum >= 0 && f->mask >= 0 ? SDX_OK : SDX_FAIL_MEMORY(s->cx);
+}
+
+static enum sdx_status build(const struct search *s, struct found *f)
+{
+    static const char *const names[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
+    struct sdx_ir *ir = s->ir;
+    int64_t *axes = sdx_arena_copy(ir->arena, f->axes, sizeof f->axes);
+    struct sdx_str name = s->g->nodes[f->weigh].name;
+    SDX_TRY(join_mask(s, f));
+    if (!axes) return SDX_FAIL_MEMORY(s->cx);
+    struct sdx_ir_node *node =
+        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 6, 1, 8);
+    if (!node) return SDX_FAIL_MEMORY(s->cx);
+    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor};
+    memcpy(node->inputs, inputs, sizeof inputs);
+    node->name = name;
+    node->opset = 1;
+    node->op = sdx_op_find(node->domain, node->op_type, 1);
+    SDX_ASSERT(node->op);
+    for (int i = 0; i < 4; i++)
+        node->attrs[i] = (struct sdx_ir_attr){.name = sdx_str(names[i]),
+                                              .type = SDX_ATTR_INTS,
+                                              .count = f->rank,
+                                              .ints = axes + (size_t)i * RANK_MAX};
+    node->attrs[4] = (struct sdx_ir_attr){
+        .name = SDX_STR("scale"), .type = SDX_ATTR_FLOAT, .f = (float)f->scale};
+    node->attrs[5] =
+        (struct sdx_ir_attr){.name = SDX_STR("fill"), .type = SDX_ATTR_FLOAT, .f = (float)f->fill};
+    node->attrs[6] = (struct sdx_ir_attr){
+        .name = SDX_STR("choice_is_false"), .type = SDX_ATTR_INT, .i = f->choice_is_false};
+    node->attrs[7] = (struct sdx_ir_attr){
+        .name = SDX_STR("factor_divides"), .type = SDX_ATTR_INT, .i = f->factor_divides};
+    const int32_t dead[] = {f->softmax, f->weigh, f->turn};
+    for (int i = 0; i < 3; i++) {
+        if (dead[i] < 0) continue;
+        struct sdx_ir_node *old = &s->g->nodes[dead[i]];
+        old->is_dead = true;
+        s->g->values[old->outputs[0]].producer = -1;
+    }
+    s->g->values[node->outputs[0]].producer = -1; /* the value that came with the node */
+    sdx_ir_node_set_output(s->g, node, s->g->count_nodes - 1, 0, f->y);
+    return SDX_OK;
+}
+
+/* What other passes uncovered around an attention made before. */
+static enum sdx_status peel_again(const struct search *s, struct sdx_ir_node *node, bool *did)
+{
+    double scale = (double)node->attrs[4].f;
+    for (int i = 0; i < 3; i++) {
+        int32_t before = node->inputs[i];
+        int rank = (int)node->attrs[i].count;
+        int64_t *axes =
+            sdx_arena_copy(s->ir->arena, node->attrs[i].ints, (size_t)rank * sizeof *axes);
+        if (!axes) return SDX_FAIL_MEMORY(s->cx);
+        peel(s, &node->inputs[i], axes, rank, i < 2 ? &scale : NULL);
+        node->attrs[i].ints = axes;
+        *did = *did || node->inputs[i] != before;
+    }
+    node->attrs[4].f = (float)scale;
+    return SDX_OK;
+}
+
+static enum sdx_status fuse_graph(struct search *s, bool *changed)
+{
+    bool did = false;
+    for (int32_t n = 0, count = s->g->count_nodes; n < count; n++) {
+        struct sdx_ir_node *node = &s->g->nodes[n];
+        struct found f;
+        const bool is_ours = sdx_str_is(node->domain, "sardonyx");
+        if (node->is_dead || (node->domain.len && !is_ours)) continue;
+        if (!sdx_str_is(node->op_type, is_ours ? "Attention" : "Softmax")) continue;
+        s->uses = sdx_arena_array(s->ir->arena, (size_t)s->g->count_values + 1, sizeof *s->uses);
+        if (!s->uses) return SDX_FAIL_MEMORY(s->cx);
+        sdx_ir_count_uses(s->g, s->uses);
+        if (is_ours) {
+            SDX_TRY(peel_again(s, node, &did));
+            continue;
+        }
+        if (!match(s, n, &f)) continue;
+        for (int i = 0; i < 3; i++)
+            straight(f.axes[i], f.rank);
+        f.axes[1][f.rank - 2] = f.rank - 1; /* the product reads k transposed */
+        f.axes[1][f.rank - 1] = f.rank - 2;
+        peel(s, &f.q, f.axes[0], f.rank, &f.scale);
+        peel(s, &f.k, f.axes[1], f.rank, &f.scale);
+        peel(s, &f.v, f.axes[2], f.rank, NULL);
+        find_turn(s, &f);
+        SDX_TRY(build(s, &f));
+        did = true;
+    }
+    if (did) SDX_TRY(sdx_ir_sort(s->cx, s->ir, s->g));
+    *changed = *changed || did;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n = 0; n < ir->count_graphs; n++) {
+        struct search s = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
+        SDX_TRY(fuse_graph(&s, changed));
+    }
+    return SDX_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Normalisation over the last axis as exporters spell it becomes the operator that the standard has
+ * by now: (x - mean) / sqrt(mean of squares + epsilon) * scale + bias is LayerNormalization,
+ * x / sqrt(mean(x^2) + epsilon) * scale is RMSNormalization. Results differ in the last bits. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { OPSET_LAYER = 17, OPSET_RMS = 23 };
+
+static int rank_of(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_type *t = value < 0 ? NULL : &g->values[value].type;
+    return t && t->kind == SDX_KIND_TENSOR && t->has_shape && t->dtype == SDX_F32 ? t->rank : -1;
+}
+
+/* x of the mean of x over the last axis, which stays; -1: it is not one. */
+static int32_t mean_of(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_ir_node *node = sdx_match_maker(g, value, "ReduceMean");
+    if (!node || sdx_ir_attr_int(node, "keepdims", 1) != 1) return -1;
+    const int rank = rank_of(g, node->inputs[0]);
+    int64_t count = 0;
+    const int64_t *axes = sdx_ir_attr_ints(node, "axes", &count);
+    if (!axes && node->count_inputs > 1) {
+        const struct sdx_tensor *t = sdx_match_constant(g, node->inputs[1]);
+        if (!t || t->dtype != SDX_I64) return -1;
+        axes = t->data;
+        count = t->count;
+    }
+    if (!axes || count != 1 || rank < 1) return -1;
+    return axes[0] == -1 || axes[0] == rank - 1 ? node->inputs[0] : -1;
+}
+
+/* x of x * x or x to the power of 2 */
+static int32_t square_of(const struct sdx_ir_graph *g, int32_t value)
+{
+    int32_t x = -1;
+    double two = 0;
+    if (sdx_match_with_scalar(g, value, "Pow", &x, &two)) return two == 2 ? x : -1;
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    return mul && mul->inputs[0] == mul->inputs[1] ? mul->inputs[0] : -1;
+}
+
+/* x of sqrt(mean(x^2) + epsilon) */
+static int32_t root_of(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+{
+    const struct sdx_ir_node *root = sdx_match_maker(g, value, "Sqrt");
+    int32_t mean = -1;
+    if (!root || !sdx_match_with_scalar(g, root->inputs[0], "Add", &mean, epsilon)) return -1;
+    int32_t square = mean_of(g, mean);
+    return square < 0 ? -1 : square_of(g, square);
+}
+
+/* x of x / sqrt(mean(x^2) + epsilon), also as a product with the reciprocal. */
+static int32_t scaled_by_root(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+{
+    const struct sdx_ir_node *div = sdx_match_maker(g, value, "Div");
+    if (div) {
+        int32_t x = root_of(g, div->inputs[1], epsilon);
+        return x >= 0 && x == div->inputs[0] ? x : -1;
+    }
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    for (int i = 0; mul && i < 2; i++) {
+        const struct sdx_ir_node *over = sdx_match_maker(g, mul->inputs[i], "Reciprocal");
+        int32_t root = over ? over->inputs[0] : -1;
+        double one = 0;
+        if (!over && (over = sdx_match_maker(g, mul->inputs[i], "Div")) != NULL)
+            root = sdx_match_scalar(g, over->inputs[0], &one) && one == 1 ? over->inputs[1] : -1;
+        int32_t x = root_of(g, root, epsilon);
+        if (x >= 0 && x == mul->inputs[1 - i]) return x;
+    }
+    return -1;
+}
+
+/* x of x - mean(x) */
+static int32_t centred(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_ir_node *sub = sdx_match_maker(g, value, "Sub");
+    if (!sub || mean_of(g, sub->inputs[1]) != sub->inputs[0]) return -1;
+    return sub->inputs[0];
+}
+
+/* The same deviations? They are one value, or two that exporters made twice. */
+static bool same_deviations(const struct sdx_ir_graph *g, int32_t a, int32_t b)
+{
+    return a == b || (centred(g, a) >= 0 && centred(g, a) == centred(g, b));
+}
+
+/* x of (x - mean) / sqrt(mean((x - mean)^2) + epsilon) */
+static int32_t normalised(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+{
+    const struct sdx_ir_node *div = sdx_match_maker(g, value, "Div");
+    if (!div) {
+        int32_t deviations = scaled_by_root(g, value, epsilon);
+        return centred(g, deviations);
+    }
+    int32_t below = root_of(g, div->inputs[1], epsilon);
+    if (below < 0 || !same_deviations(g, div->inputs[0], below)) return -1;
+    return centred(g, div->inputs[0]);
+}
+
+/* value = rest op row, where the row is a constant of the length of x's last axis. */
+static bool with_row(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int32_t *rest,
+                     int32_t *row)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct sdx_tensor *t = sdx_match_constant(g, node->inputs[i]);
+        *rest = node->inputs[1 - i];
+        *row = node->inputs[i];
+        const int rank = rank_of(g, *rest);
+        if (t && t->rank == 1 && t->dtype == SDX_F32 && rank > 0 &&
+            g->values[*rest].type.dims[rank - 1] == t->dims[0])
+            return true;
+    }
+    return false;
+}
+
+static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_node *node,
+                              const char *op, int64_t opset, const int32_t *inputs, int count,
+                              double epsilon)
+{
+    SDX_TRY(sdx_match_become(cx, ir, node, op, opset, inputs[0], 2));
+    node->inputs = sdx_arena_copy(ir->arena, inputs, (size_t)count * sizeof *inputs);
+    if (!node->inputs) return SDX_FAIL_MEMORY(cx);
+    node->count_inputs = count;
+    node->attrs[node->count_attrs++] =
+        (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .graph = -1, .i = -1};
+    node->attrs[node->count_attrs++] = (struct sdx_ir_attr){
+        .name = SDX_STR("epsilon"), .type = SDX_ATTR_FLOAT, .graph = -1, .f = (float)epsilon};
+    return SDX_OK;
+}
+
+static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
+                               const struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                               bool *changed)
+{
+    int32_t rest = -1, scale = -1, bias = -1;
+    double epsilon = 0;
+    if (!with_row(g, node, &rest, &scale)) return SDX_OK;
+    if (sdx_str_is(node->op_type, "Add")) {
+        const struct sdx_ir_node *mul = sdx_match_maker(g, rest, "Mul");
+        bias = scale;
+        if (!mul || mul->count_inputs != 2 || !with_row(g, mul, &rest, &scale)) return SDX_OK;
+        int32_t x = normalised(g, rest, &epsilon);
+        const int32_t inputs[] = {x, scale, bias};
+        *changed = x >= 0;
+        return x < 0 ? SDX_OK
+                     : become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
+    }
+    int32_t x = scaled_by_root(g, rest, &epsilon);
+    if (x < 0 || centred(g, x) >= 0) return SDX_OK; /* the bias may follow */
+    const int32_t inputs[] = {x, scale};
+    *changed = true;
+    return become(cx, ir, node, "RMSNormalization", OPSET_RMS, inputs, 2, epsilon);
+}
+
+enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            bool did = false;
+            if (node->is_dead || node->domain.len || node->count_inputs != 2) continue;
+            if (!sdx_str_is(node->op_type, "Add") && !sdx_str_is(node->op_type, "Mul")) continue;
+            if (node->inputs[0] < 0 || node->inputs[1] < 0) continue;
+            SDX_TRY(rewrite(cx, ir, g, node, &did));
+            *changed = *changed || did;
+        }
+    }
+    return SDX_OK;
+}

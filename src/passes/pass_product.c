@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Clears the way from a matrix product to what its store can do: an activation or addition behind a
+ * Reshape of the product comes before it; a multiplication by a constant row (layer scale) becomes
+ * input 4 of the product, which scales the packed columns and the bias; a Transpose that only moves
+ * axes of length 1 becomes a Reshape. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+struct work {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *g;
+    int32_t *uses;
+    bool did;
+};
+
+static const struct sdx_type *type_of(const struct work *w, int32_t value)
+{
+    return &w->g->values[value].type;
+}
+
+/* The f32 MatMul or Gemm that makes `value` for one reader, without an activation. */
+static struct sdx_ir_node *product_of(const struct work *w, int32_t value)
+{
+    if (value < 0 || w->uses[value] != 1 || type_of(w, value)->dtype != SDX_F32) return NULL;
+    struct sdx_ir_node *node = sdx_match_maker(w->g, value, "MatMul");
+    if (!node) node = sdx_match_maker(w->g, value, "Gemm");
+    return node && !sdx_ir_attr(node, "activation") ? node : NULL;
+}
+
+/* Swaps a Reshape of a product with the operator of one operand behind it. */
+static void sink(struct work *w, struct sdx_ir_node *node)
+{
+    static const char *const ops[] = {"Relu", "LeakyRelu", "Sigmoid",     "Tanh", "HardSwish",
+                                      "Clip", "Swish",     "HardSigmoid", "Gelu"};
+    bool fits = false;
+    for (int i = 0; i < SDX_COUNT_OF(ops); i++)
+        fits = fits || sdx_str_is(node->op_type, ops[i]);
+    struct sdx_ir_node *reshape = fits ? sdx_match_maker(w->g, node->inputs[0], "Reshape") : NULL;
+    if (!reshape || w->uses[node->inputs[0]] != 1 || !product_of(w, reshape->inputs[0])) return;
+    const int32_t product = reshape->inputs[0], between = node->inputs[0], last = node->outputs[0];
+    node->inputs[0] = product;
+    reshape->inputs[0] = between;
+    sdx_ir_node_set_output(w->g, node, (int32_t)(node - w->g->nodes), 0, between);
+    sdx_ir_node_set_output(w->g, reshape, (int32_t)(reshape - w->g->nodes), 0, last);
+    w->g->values[between].type = *type_of(w, product);
+    w->did = true;
+}
+
+/* Inputs up to number i exist. */
+static enum sdx_status set_input(const struct work *w, struct sdx_ir_node *node, int i,
+                                 int32_t value)
+{
+    if (i >= node->count_inputs) {
+        int32_t *inputs = sdx_arena_array(w->ir->arena, (size_t)i + 1, sizeof *inputs);
+        if (!inputs) return SDX_FAIL_MEMORY(w->cx);
+        for (int k = 0; k <= i; k++)
+            inputs[k] = k < node->count_inputs ? node->inputs[k] : -1;
+        node->inputs = inputs;
+        node->count_inputs = i + 1;
+    }
+    node->inputs[i] = value;
+    return SDX_OK;
+}
+
+static bool has_input(const struct sdx_ir_node *node, int i)
+{
+    return i < node->count_inputs && node->inputs[i] >= 0;
+}
+
+/* Reshape(product) + other, where other is as long: the product adds it. */
+static enum sdx_status sink_addition(struct work *w, struct sdx_ir_node *add)
+{
+    for (int i = 0; i < 2; i++) {
+        const int32_t between = add->inputs[i], other = add->inputs[1 - i];
+        struct sdx_ir_node *reshape = sdx_match_maker(w->g, between, "Reshape");
+        if (!reshape || w->uses[between] != 1 || other < 0 || other == between) continue;
+        struct sdx_ir_node *product = product_of(w, reshape->inputs[0]);
+        if (!product || sdx_match_constant(w->g, other)) continue;
+        if (!sdx_match_same_type(w->g, between, other) || !sdx_match_takes_residual(w->g, product))
+            continue;
+        SDX_TRY(set_input(w, product, 3, other));
+        w->g->values[between].producer = -1;
+        sdx_ir_node_set_output(w->g, reshape, (int32_t)(reshape - w->g->nodes), 0, add->outputs[0]);
+        add->is_dead = true;
+        w->did = true;
+        return SDX_OK;
+    }
+    return SDX_OK;
+}
+
+/* product * row, before anything but a bias of constants was added. */
+static enum sdx_status fold_scale(struct work *w, struct sdx_ir_node *mul)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct sdx_tensor *t = sdx_match_constant(w->g, mul->inputs[i]);
+        struct sdx_ir_node *product = t ? product_of(w, mul->inputs[1 - i]) : NULL;
+        if (!product || t->rank != 1 || t->dtype != SDX_F32 || has_input(product, 3) ||
+            has_input(product, 4) || !sdx_match_constant(w->g, product->inputs[1]))
+            continue;
+        const struct sdx_tensor *bias =
+            has_input(product, 2) ? sdx_match_constant(w->g, product->inputs[2]) : NULL;
+        if (has_input(product, 2) && (!bias || bias->rank != 1)) continue;
+        const struct sdx_type *type = type_of(w, product->outputs[0]);
+        if (!type->has_shape || type->rank < 2 || type->dims[type->rank - 1] != t->dims[0])
+            continue;
+        if (bias && bias->count != t->count) continue;
+        SDX_TRY(set_input(w, product, 4, mul->inputs[i]));
+        w->g->values[product->outputs[0]].producer = -1;
+        sdx_ir_node_set_output(w->g, product, (int32_t)(product - w->g->nodes), 0, mul->outputs[0]);
+        mul->is_dead = true;
+        w->did = true;
+        return SDX_OK;
+    }
+    return SDX_OK;
+}
+
+/* A constant list of lengths as a new value; -1: no memory. */
+static int32_t shape_value(const struct work *w, const int64_t *dims, int rank)
+{
+    int32_t value = sdx_ir_value_create(w->ir, w->g, SDX_STR("shape"));
+    struct sdx_tensor *t = sdx_arena_alloc(w->ir->arena, sizeof *t);
+    if (value < 0 || !t) return -1;
+    *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR,
+                             .dtype = SDX_I64,
+                             .rank = 1,
+                             .count = rank,
+                             .bytes = (size_t)rank * sizeof *dims,
+                             .is_constant = true,
+                             .in_model = true,
+                             .dims_inline = {rank}};
+    t->dims = t->dims_inline;
+    t->data = sdx_arena_copy(w->ir->arena, dims, t->bytes);
+    if (!t->data) return -1;
+    w->g->values[value].constant = t;
+    w->g->values[value].type = (struct sdx_type){
+        .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = t->dims};
+    return value;
+}
+
+/* All lengths known, and those over 1 in their old order. */
+static enum sdx_status turn_to_view(struct work *w, int32_t n)
+{
+    struct sdx_ir_node *node = &w->g->nodes[n];
+    const struct sdx_type *in = type_of(w, node->inputs[0]);
+    int64_t count = 0, last = -1, dims[SDX_RANK_MAX];
+    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
+    if (!perm || !in->has_shape || in->rank != count || count == 0 || count > SDX_RANK_MAX)
+        return SDX_OK;
+    for (int64_t d = 0; d < count; d++) {
+        if (perm[d] < 0 || perm[d] >= count || in->dims[d] < 1) return SDX_OK;
+        dims[d] = in->dims[perm[d]];
+        if (dims[d] == 1) continue;
+        if (perm[d] < last) return SDX_OK;
+        last = perm[d];
+    }
+    const int64_t opset = node->opset < 14 ? 13 : node->opset;
+    int32_t shape = shape_value(w, dims, (int)count);
+    if (shape < 0) return SDX_FAIL_MEMORY(w->cx);
+    node = &w->g->nodes[n];
+    SDX_TRY(sdx_match_become(w->cx, w->ir, node, "Reshape", opset, node->inputs[0], 0));
+    SDX_TRY(set_input(w, node, 1, shape));
+    w->did = true;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_product(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n_graph]};
+        w.uses = sdx_arena_array(ir->arena, (size_t)w.g->count_values + 1, sizeof *w.uses);
+        if (!w.uses) return SDX_FAIL_MEMORY(cx);
+        sdx_ir_count_uses(w.g, w.uses);
+        for (int32_t n = 0; n < w.g->count_nodes; n++) {
+            struct sdx_ir_node *node = &w.g->nodes[n];
+            if (node->is_dead || node->domain.len || node->count_inputs < 1) continue;
+            if (node->inputs[0] < 0 || node->count_outputs != 1) continue;
+            if (sdx_str_is(node->op_type, "Transpose"))
+                SDX_TRY(turn_to_view(&w, n));
+            else if (sdx_str_is(node->op_type, "Add") && node->count_inputs == 2)
+                SDX_TRY(sink_addition(&w, node));
+            else if (sdx_str_is(node->op_type, "Mul") && node->count_inputs == 2)
+                SDX_TRY(fold_scale(&w, node));
+            else
+                sink(&w, node);
+        }
+        if (w.did) SDX_TRY(sdx_ir_sort(cx, ir, w.g));
+        *changed = *changed || w.did;
+    }
+    return SDX_OK;
+}

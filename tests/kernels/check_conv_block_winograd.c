@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of conv_block_winograd.h against f64 sums over the definition; the lanes beyond the
+ * channels hold large values. */
+#include "kernelcheck.h"
+#include "kernels/conv_block_winograd.h"
+
+static struct sdx_conv_shape shape_of(int64_t batch, int64_t ic, int64_t oc, int64_t h, int64_t w,
+                                      int64_t pad_h, int64_t pad_w)
+{
+    return (struct sdx_conv_shape){.batch = batch,
+                                   .groups = 1,
+                                   .ic = ic,
+                                   .oc = oc,
+                                   .in = {1, h, w},
+                                   .out = {1, h + 2 * pad_h - 2, w + 2 * pad_w - 2},
+                                   .kernel = {1, 3, 3},
+                                   .stride = {1, 1, 1},
+                                   .dilation = {1, 1, 1},
+                                   .pad_begin = {0, pad_h, pad_w}};
+}
+
+struct operands {
+    int64_t lanes, size_x, size_y; /* floats of an image, blocked */
+    float *x, *w, *y, *residual, *bias, *packed;
+    void *scratch;
+    struct sdx_epilogue epilogue;
+};
+static struct operands make(const struct sdx_conv_shape *s)
+{
+    struct operands o;
+    memset(&o, 0, sizeof o);
+    o.lanes = sdx_kernel_tables()->block.lanes;
+    o.size_x = (s->ic + o.lanes - 1) / o.lanes * s->in[1] * s->in[2] * o.lanes;
+    o.size_y = (s->oc + o.lanes - 1) / o.lanes * s->out[1] * s->out[2] * o.lanes;
+    o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
+    o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
+    o.w = guarded((size_t)(s->oc * s->ic * 9) * 4, 4);
+    o.bias = guarded((size_t)s->oc * 4, 4);
+    o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
+    o.packed = guarded(sdx_winograd_block_packed_size(s), 0);
+    o.scratch = guarded(sdx_winograd_block_scratch(s), 0);
+    for (int64_t i = 0; i < s->oc * s->ic * 9; i++)
+        o.w[i] = random_float(-1, 1);
+    for (int64_t i = 0; i < s->oc; i++)
+        o.bias[i] = random_float(-1, 1);
+    sdx_winograd_block_pack(s, o.w, o.packed);
+    return o;
+}
+static void run(const struct sdx_conv_shape *s, const struct operands *o, const float *x, float *y,
+                const struct sdx_epilogue *epilogue)
+{
+    for (int64_t part = sdx_winograd_block_parts(s); part-- > 0;)
+        sdx_winograd_block_part(s, x, o->packed, y, epilogue, part, o->scratch);
+}
+
+/* Sums of one image and output channel, added into `sums`. */
+static void exact_plane(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
+                        int64_t c, double *sums)
+{
+    memset(sums, 0, (size_t)(s->out[1] * s->out[2]) * sizeof *sums);
+    for (int64_t i = 0; i < s->ic; i++) {
+        const float *x =
+            o->x + n * o->size_x + i % o->lanes + i / o->lanes * s->in[1] * s->in[2] * o->lanes;
+        const float *weights = o->w + (c * s->ic + i) * 9;
+        for (int64_t h = 0; h < s->out[1]; h++)
+            for (int64_t w = 0; w < s->out[2]; w++)
+                for (int64_t t = 0; t < 9; t++) {
+                    const int64_t ih = h + t / 3 - s->pad_begin[1];
+                    const int64_t iw = w + t % 3 - s->pad_begin[2];
+                    if (ih >= 0 && ih < s->in[1] && iw >= 0 && iw < s->in[2])
+                        sums[h * s->out[2] + w] +=
+                            (double)weights[t] * x[(ih * s->in[2] + iw) * o->lanes];
+                }
+    }
+}
+static void check_values(const struct sdx_conv_shape *s, const struct operands *o)
+{
+    const int form = sdx_winograd_block_fits(s);
+    const int64_t pixels = s->out[1] * s->out[2];
+    double *sums = guarded((size_t)pixels * sizeof *sums, 0), peak = 0, worst = 0;
+    for (int64_t n = 0; n < s->batch; n++)
+        for (int64_t c = 0; c < s->oc; c++) {
+            exact_plane(s, o, n, c, sums);
+            for (int64_t i = 0; i < pixels; i++) {
+                const int64_t at =
+                    n * o->size_y + (c / o->lanes * pixels + i) * o->lanes + c % o->lanes;
+                double sum = sums[i];
+                peak = fmax(peak, fabs(sum));
+                if (o->epilogue.bias_row) sum += o->bias[c];
+                if (o->epilogue.residual) sum += o->residual[at];
+                worst = fmax(worst, fabs(o->y[at] - exact_activation(sum, &o->epilogue)));
+            }
+        }
+    /* A curved activation's slope reaches 1.13, and its own error comes on top. */
+    const double bound = (form == 4 ? 5e-6 : 2e-6) * fmax(peak, 1);
+    expect(worst <= (o->epilogue.act == SDX_ACT_NONE ? bound : 1.2 * bound + 4e-7),
+           "%lld to %lld of %lldx%lld pads %lld,%lld act %d: F(%d) errs by %g of the peak",
+           (long long)s->ic, (long long)s->oc, (long long)s->in[1], (long long)s->in[2],
+           (long long)s->pad_begin[1], (long long)s->pad_begin[2], (int)o->epilogue.act, form,
+           worst / peak);
+}
+/* Against the definition; finite in all lanes; the last image alone has the same bits. Returns the
+ * form. */
+static int check_shape(struct sdx_conv_shape s, bool plain)
+{
+    static unsigned turn;
+    const int form = sdx_winograd_block_fits(&s);
+    if (!form) return 0;
+    struct operands o = make(&s);
+    const unsigned how = plain ? 0 : turn++;
+    o.epilogue.act = (enum sdx_act)(how % (SDX_ACT_GELU_TANH + 1));
+    o.epilogue.a = o.epilogue.act == SDX_ACT_CLIP ? -0.5f : 0.2f;
+    o.epilogue.b = 0.5f;
+    if (how / 11 % 2) o.epilogue.bias_row = o.bias;
+    if (how / 22 % 2) o.epilogue.residual = o.residual;
+    run(&s, &o, o.x, o.y, &o.epilogue);
+    check_values(&s, &o);
+    for (int64_t i = 0; i < s.batch * o.size_y; i++)
+        if (!expect(isfinite(o.y[i]), "lane %lld is %g", (long long)i, o.y[i])) break;
+    struct sdx_conv_shape last = s;
+    struct sdx_epilogue e = o.epilogue;
+    last.batch = 1;
+    if (e.residual) e.residual += o.size_y * (s.batch - 1);
+    float *y = guarded((size_t)o.size_y * 4, 0);
+    o.scratch = guarded(sdx_winograd_block_scratch(&last), 0);
+    run(&last, &o, o.x + o.size_x * (s.batch - 1), y, &e);
+    expect(memcmp(y, o.y + o.size_y * (s.batch - 1), (size_t)o.size_y * 4) == 0,
+           "other bits in a batch");
+    guards_intact();
+    guards_release();
+    return form;
+}
+void check_winograd_block(void)
+{
+    int taken[5] = {0};
+    for (int64_t pad = -1; pad <= 3; pad++)
+        for (int64_t size = 5; size <= 24; size++)
+            for (int64_t wide = 0; wide < 2; wide++)
+                taken[check_shape(shape_of(1 + size % 3, 7 + 5 * (size % 7), 20 + 7 * (size % 5),
+                                           size, 13 + wide * size, pad, 3 - pad),
+                                  false)]++;
+    for (int64_t size = 3; size <= 9; size++)
+        taken[check_shape(shape_of(1 + size % 2, 130 + size, 72 + 8 * (size % 3), size, size, 1, 1),
+                          false)]++;
+    expect(taken[4] >= 100 && taken[2] >= 3, "only %d and %d shapes taken", taken[4], taken[2]);
+    /* the stated bounds, and the forms for these */
+    const int64_t sizes[][5] = {{1, 64, 64, 20, 4},   {3, 40, 101, 13, 4}, {1, 256, 40, 14, 4},
+                                {2, 200, 200, 10, 4}, {1, 512, 24, 14, 4}, {1, 512, 512, 7, 2},
+                                {1, 16, 16, 40, 4}};
+    for (int i = 0; i < 7; i++) {
+        const int64_t *z = sizes[i];
+        const int form = check_shape(shape_of(z[0], z[1], z[2], z[3], z[3], 1, 1), true);
+        expect(form == (int)z[4], "%lld to %lld of %lldx%lld takes form %d", (long long)z[1],
+               (long long)z[2], (long long)z[3], (long long)z[3], form);
+    }
+    check_shape(shape_of(1, 8, 16, 9, 300, 1, 1), true); /* rows cut into blocks */
+    expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
+    const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
+    expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
+}
+
+struct timed {
+    struct sdx_conv_shape shape;
+    struct operands o;
+};
+static void timed_run(void *arg)
+{
+    struct timed *t = arg;
+    run(&t->shape, &t->o, t->o.x, t->o.y, &t->o.epilogue);
+}
+double bench_winograd_block(void)
+{
+    const int64_t sizes[][4] = {{64, 64, 56, 56},   {128, 128, 28, 28}, {256, 256, 14, 14},
+                                {512, 512, 7, 7},   {16, 16, 160, 160}, {32, 32, 80, 80},
+                                {64, 64, 288, 512}, {64, 64, 40, 40},   {128, 128, 20, 20}};
+    double total = 0, macs = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int64_t *z = sizes[i];
+        struct timed t = {.shape = shape_of(1, z[0], z[1], z[2], z[3], 1, 1)};
+        t.o = make(&t.shape);
+        t.o.epilogue.bias_row = t.o.bias;
+        t.o.epilogue.act = SDX_ACT_RELU;
+        const double ns = best_ns(timed_run, &t), work = sdx_conv_macs(&t.shape);
+        fprintf(stderr, "  %lldx%lldx%lld to %lld F(%d): %.1f us, %.1f GFLOP/s\n", (long long)z[0],
+                (long long)z[2], (long long)z[3], (long long)z[1],
+                sdx_winograd_block_fits(&t.shape), ns / 1000, 2 * work / ns);
+        total += ns;
+        macs += work;
+        guards_release();
+    }
+    return total / macs;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of nbits.h: all widths, blocks, zero points, thin and decoded products against f64. The
+ * bound is that of a chain of K additions of weights that are rounded once. */
+#include "kernelcheck.h"
+
+#include "kernels/nbits.h"
+
+struct weights {
+    struct sdx_nbits w;
+    uint8_t *bytes;
+    float *scales, *zeros;
+    void *packed;
+};
+static unsigned value_at(const struct weights *s, int64_t n, int64_t k, bool is_signed)
+{
+    const int64_t bit = (n * s->w.k + k) * s->w.bits;
+    const unsigned q = s->bytes[bit / 8] >> (bit % 8) & ((1u << s->w.bits) - 1);
+    return is_signed ? q ^ 1u << (s->w.bits - 1) : q;
+}
+static struct weights make(struct sdx_nbits w, bool is_signed)
+{
+    struct weights s = {.w = w};
+    const int64_t blocks = (w.k + w.block - 1) / w.block, bytes = (w.n * w.k * w.bits + 7) / 8;
+    s.bytes = guarded((size_t)bytes, 1);
+    s.scales = guarded((size_t)(w.n * blocks) * 4, 4);
+    s.zeros = guarded((size_t)(w.n * blocks) * 4, 4);
+    for (int64_t i = 0; i < bytes; i++)
+        s.bytes[i] = (uint8_t)random_bits();
+    for (int64_t i = 0; i < w.n * blocks; i++) {
+        s.scales[i] = random_float(0.01f, 0.1f);
+        s.zeros[i] = (float)(w.has_zeros ? random_int(0, (1 << w.bits) - 1) : 1 << (w.bits - 1));
+    }
+    s.packed = guarded(sdx_nbits_packed_size(&w), 0);
+    const struct sdx_nbits_source source = {s.bytes, w.k, 1, is_signed, s.scales, s.zeros};
+    sdx_nbits_pack(&w, &source, s.packed);
+    return s;
+}
+static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_act act)
+{
+    const struct weights s = make(w, is_signed);
+    const int64_t row_a = w.k + 3, row_c = w.n + 1, blocks = (w.k + w.block - 1) / w.block;
+    float *a = guarded((size_t)(m * row_a) * 4, 4), *bias = guarded((size_t)w.n * 4, 4);
+    float *c = guarded((size_t)(m * row_c) * 4, 4), *one = guarded((size_t)w.n * 4, 4);
+    void *scratch = guarded(sdx_nbits_scratch(&w, m), 0);
+    const struct sdx_epilogue e = {.bias_col = bias, .act = act};
+    for (int64_t i = 0; i < m * row_a; i++)
+        a[i] = random_float(-1, 1);
+    for (int64_t j = 0; j < w.n; j++)
+        bias[j] = random_float(-1, 1);
+    const int64_t cut = w.n / 2 / sdx_gemm_f32_panel() * sdx_gemm_f32_panel();
+    sdx_nbits_run(&w, s.packed, m, a, row_a, c, row_c, &e, 0, cut, scratch);
+    sdx_nbits_run(&w, s.packed, m, a, row_a, c, row_c, &e, cut, w.n, scratch);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < w.n; j++) {
+            double sum = bias[j], size = 1;
+            for (int64_t k = 0; k < w.k; k++) {
+                const int64_t g = j * blocks + k / w.block;
+                const double q = value_at(&s, j, k, is_signed), z = (double)s.zeros[g];
+                sum += (double)a[i * row_a + k] * (q - z) * (double)s.scales[g];
+                size += fabs((double)a[i * row_a + k] * (double)s.scales[g]) * (q + z);
+            }
+            if (act == SDX_ACT_RELU && sum < 0) sum = 0;
+            if (!expect(fabs((double)c[i * row_c + j] - sum) <=
+                            2.0 * (double)(w.k + 4) * size * 6e-8,
+                        "%d bits, %lldx%lldx%lld at %lld,%lld: %.9g, expected %.9g", w.bits,
+                        (long long)m, (long long)w.n, (long long)w.k, (long long)i, (long long)j,
+                        (double)c[i * row_c + j], sum))
+                return;
+        }
+    sdx_nbits_run(&w, s.packed, 1, a + (m - 1) * row_a, row_a, one, row_c, &e, 0, w.n, scratch);
+    expect(memcmp(one, c + (m - 1) * row_c, (size_t)w.n * 4) == 0, "a row alone has other bits");
+    guards_intact();
+    guards_release();
+}
+void check_nbits(void)
+{
+    const int64_t panel = sdx_gemm_f32_panel();
+    static const int all_bits[] = {2, 4, 8};
+    for (int b = 0; b < 3; b++)
+        for (int64_t m = 1; m <= 7; m++)
+            for (int64_t block = 16; block <= 128; block *= 2)
+                for (int64_t k = 1; k <= 700; k = k * 5 + 4)
+                    check_case((struct sdx_nbits){.n = panel * random_int(0, 4) + random_int(1, 9),
+                                                  .k = k,
+                                                  .block = block,
+                                                  .bits = all_bits[b],
+                                                  .has_zeros = random_bits() & 1},
+                               m, random_bits() & 1,
+                               random_bits() & 1 ? SDX_ACT_RELU : SDX_ACT_NONE);
+    check_case((struct sdx_nbits){.n = 133, .k = 1100, .block = 1104, .bits = 4}, 100, true,
+               SDX_ACT_NONE);
+}
+
+struct timed {
+    struct weights s;
+    float *a, *c;
+};
+static void timed_run(void *arg)
+{
+    const struct timed *t = arg;
+    const struct sdx_epilogue e = {.act = SDX_ACT_NONE};
+    sdx_nbits_run(&t->s.w, t->s.packed, 1, t->a, t->s.w.k, t->c, t->s.w.n, &e, 0, t->s.w.n, NULL);
+}
+double bench_nbits(void)
+{
+    const struct sdx_nbits w = {.n = 2048, .k = 2048, .block = 32, .bits = 4};
+    struct timed t = {.s = make(w, false)};
+    t.a = guarded((size_t)w.k * 4, 0);
+    t.c = guarded((size_t)w.n * 4, 0);
+    for (int64_t k = 0; k < w.k; k++)
+        t.a[k] = random_float(-1, 1);
+    const double ns = best_ns(timed_run, &t) / (double)(w.n * w.k);
+    guards_release();
+    return ns;
+}

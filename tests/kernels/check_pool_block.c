@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks of pool_block.h against the definition. */
+#include "kernelcheck.h"
+#include "kernels/pool_block.h"
+
+static struct sdx_pool_block shape_of(int64_t h, int64_t w, int64_t kh, int64_t kw, int64_t stride,
+                                      int64_t dilation, int64_t pad, bool ceil)
+{
+    struct sdx_pool_block p = {.in = {h, w},
+                               .kernel = {kh, kw},
+                               .stride = {stride, stride},
+                               .dilation = {dilation, dilation},
+                               .pad_begin = {pad, pad},
+                               .pad_end = {pad / 2, pad / 2}};
+    for (int i = 0; i < 2; i++) {
+        const int64_t room =
+            p.in[i] + p.pad_begin[i] + p.pad_end[i] - (p.kernel[i] - 1) * dilation - 1;
+        p.out[i] = room < 0 ? 0 : (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    }
+    return p;
+}
+
+struct found {
+    double max, sum, pixels, places;
+};
+static struct found window(const struct sdx_pool_block *p, const float *x, int64_t lanes, int64_t h,
+                           int64_t w)
+{
+    struct found f = {.max = -INFINITY};
+    for (int64_t i = 0; i < p->kernel[0]; i++)
+        for (int64_t j = 0; j < p->kernel[1]; j++) {
+            const int64_t y = h * p->stride[0] + i * p->dilation[0] - p->pad_begin[0];
+            const int64_t z = w * p->stride[1] + j * p->dilation[1] - p->pad_begin[1];
+            f.places += y < p->in[0] + p->pad_end[0] && z < p->in[1] + p->pad_end[1];
+            if (y < 0 || y >= p->in[0] || z < 0 || z >= p->in[1]) continue;
+            const double v = x[(y * p->in[1] + z) * lanes];
+            f.max = v != v || f.max != f.max ? NAN : fmax(v, f.max);
+            f.sum += v;
+            f.pixels++;
+        }
+    return f;
+}
+static bool near(float a, double b, double bound)
+{
+    return (a != a && b != b) || a == b || fabs(a - b) <= bound;
+}
+static void check_shape(struct sdx_pool_block p, bool with_nan)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, half = p.out[0] / 2;
+    float *x = blocked_tensor(1, lanes, p.in[0] * p.in[1], lanes), *y[3];
+    if (with_nan) x[random_int(0, p.in[0] * p.in[1] - 1) * lanes] = NAN;
+    for (int i = 0; i < 3; i++)
+        y[i] = guarded((size_t)(p.out[0] * p.out[1] * lanes) * 4, 4);
+    sdx_pool_block_max(&p, x, y[0], half, p.out[0]);
+    sdx_pool_block_max(&p, x, y[0], 0, half);
+    sdx_pool_block_average(&p, false, x, y[1], 0, p.out[0]);
+    sdx_pool_block_average(&p, true, x, y[2], 0, p.out[0]);
+    const double bound = 1e-6 * (double)(p.kernel[0] * p.kernel[1]);
+    for (int64_t h = 0; h < p.out[0]; h++)
+        for (int64_t w = 0; w < p.out[1]; w++)
+            for (int64_t l = 0; l < lanes; l++) {
+                const int64_t at = (h * p.out[1] + w) * lanes + l;
+                const struct found f = window(&p, x + l, lanes, h, w);
+                if (!expect(near(y[0][at], f.max, 0) &&
+                                near(y[1][at], f.sum / fmax(1, f.pixels), bound) &&
+                                near(y[2][at], f.sum / fmax(1, f.places), bound),
+                            "%lldx%lld kernel %lldx%lld stride %lld: at %lld,%lld %g %g %g, "
+                            "expected %g, %g / %g or %g",
+                            (long long)p.in[0], (long long)p.in[1], (long long)p.kernel[0],
+                            (long long)p.kernel[1], (long long)p.stride[1], (long long)h,
+                            (long long)w, y[0][at], y[1][at], y[2][at], f.max, f.sum, f.pixels,
+                            f.places)) {
+                    guards_release();
+                    return;
+                }
+            }
+    guards_intact();
+    guards_release();
+}
+static void check_mean(int64_t pixels)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    float *x = blocked_tensor(1, lanes, pixels, lanes);
+    float *y = guarded((size_t)lanes * 4, 4);
+    sdx_pool_block_mean(pixels, x, y);
+    for (int64_t l = 0; l < lanes; l++) {
+        double sum = 0;
+        for (int64_t i = 0; i < pixels; i++)
+            sum += x[i * lanes + l];
+        expect(fabs(y[l] - sum / (double)pixels) <= 1e-6, "mean of %lld: %g, expected %g",
+               (long long)pixels, y[l], sum / (double)pixels);
+    }
+    guards_intact();
+    guards_release();
+}
+void check_pool_block(void)
+{
+    for (int64_t kernel = 1; kernel <= 5; kernel++)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t pad = -1; pad <= 4; pad++)
+                for (int64_t size = 3; size <= 30; size += 3)
+                    check_shape(shape_of(size, size + kernel % 3, kernel, kernel + size % 2, stride,
+                                         1 + (size + pad + 1) % 2, pad, size % 5 == 0),
+                                size % 2);
+    check_shape(shape_of(1, 50, 1, 7, 2, 1, 0, false), true);
+    check_shape(shape_of(2, 2, 2, 2, 5, 1, 4, true), false); /* windows with no pixel */
+    const int64_t counts[] = {1, 3, 49, 255, 256, 257, 12544};
+    for (int i = 0; i < 7; i++)
+        check_mean(counts[i]);
+}
+
+struct timed {
+    struct sdx_pool_block shape;
+    float *x, *y;
+    int form;
+};
+static void timed_run(void *arg)
+{
+    struct timed *t = arg;
+    if (t->form == 0) sdx_pool_block_max(&t->shape, t->x, t->y, 0, t->shape.out[0]);
+    if (t->form == 1) sdx_pool_block_average(&t->shape, true, t->x, t->y, 0, t->shape.out[0]);
+    if (t->form == 2) sdx_pool_block_mean(t->shape.in[0] * t->shape.in[1], t->x, t->y);
+}
+double bench_pool_block(void)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    double total = 0, pixels = 0;
+    for (int form = 0; form < 3; form++) {
+        struct timed t = {.shape = shape_of(56, 56, 3, 3, 2, 1, 1, false), .form = form};
+        t.x = blocked_tensor(1, lanes, 56 * 56, lanes);
+        t.y = guarded((size_t)(56 * 56 * lanes) * 4, 0);
+        const double ns = best_ns(timed_run, &t);
+        fprintf(stderr, "  %s: %.1f us, %.1f GB/s read\n",
+                form == 0   ? "max 3x3 s2"
+                : form == 1 ? "average 3x3 s2"
+                            : "mean",
+                ns / 1000, 56.0 * 56 * 4 * (double)lanes / ns);
+        total += ns;
+        pixels += 56 * 56 * (double)lanes;
+        guards_release();
+    }
+    return total / pixels;
+}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weight-only quantisation against onnxruntime: MatMulNBits, and products of a DequantizeLinear of
+constants, which must give what the two operators give one after the other."""
+import itertools
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+BITS = {2: (TensorProto.UINT2, TensorProto.INT2), 4: (TensorProto.UINT4, TensorProto.INT4),
+        8: (TensorProto.UINT8, TensorProto.INT8)}
+
+
+def ort_run(model, feeds):
+    """onnxruntime's outputs without its optimisations; skips where it has no kernel."""
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        return session.run(None, feeds)
+    except Exception as e:  # its exceptions have no common type
+        if "NOT_IMPLEMENTED" in str(e) or "not implemented" in str(e).lower():
+            pytest.skip("onnxruntime cannot run it")
+        raise
+
+
+def save_case(folder, model, feeds, outputs):
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+    for kind, arrays in (("input", feeds.values()), ("output", outputs)):
+        for i, array in enumerate(arrays):
+            (data / f"{kind}_{i}.pb").write_bytes(
+                numpy_helper.from_array(array, f"{kind}_{i}").SerializeToString())
+
+
+def model_of(nodes, inputs, outputs, initializers, opset=21):
+    def info(name, shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, "g", [info(n, s) for n, s in inputs],
+                              [info(n, s) for n, s in outputs], initializers)
+    return helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+
+
+def pack(q, bits):
+    """[..., count] to bytes, low bits first, each row padded to whole bytes."""
+    each = 8 // bits
+    pad = -q.shape[-1] % each
+    q = np.pad(q, [(0, 0)] * (q.ndim - 1) + [(0, pad)]).reshape(*q.shape[:-1], -1, each)
+    return (q.astype(np.uint32) << (np.arange(each) * bits)).sum(-1).astype(np.uint8)
+
+
+NBITS = [(bits, block, zeros, m, n, k, bias)
+         for (bits, block, zeros), (m, n, k, bias) in itertools.product(
+             [(4, 16, True), (4, 32, False), (4, 128, True), (8, 32, True), (8, 256, False),
+              (2, 32, True), (2, 64, False)],
+             [(1, 70, 256, True), (3, 33, 96, False), (9, 70, 300, True), (130, 40, 1100, False)])]
+
+
+@pytest.mark.parametrize("bits,block,zeros,m,n,k,bias", NBITS)
+def test_matmul_nbits(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
+    rng = np.random.default_rng(bits * 1000 + block + m)
+    blocks = -(-k // block)
+    q = rng.integers(0, 1 << bits, (n, blocks, block))
+    scale = rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)
+    zero = rng.integers(0, 1 << bits, (n, blocks)) if zeros else np.full((n, blocks), 1 << (bits - 1))
+    a = rng.standard_normal((2, m, k)).astype(np.float32)
+    added = rng.standard_normal(n).astype(np.float32)
+    constants = [numpy_helper.from_array(pack(q, bits), "B"), numpy_helper.from_array(scale, "s")]
+    if zeros:
+        constants.append(numpy_helper.from_array(pack(zero, bits), "z"))
+    if bias:
+        constants.append(numpy_helper.from_array(added, "bias"))
+    node = helper.make_node("MatMulNBits", ["A", "B", "s", "z" if zeros else "", "",
+                                            "bias" if bias else ""], ["Y"], domain="com.microsoft",
+                            K=k, N=n, bits=bits, block_size=block)
+    model = model_of([node], [("A", [2, m, k])], [("Y", [2, m, n])], constants)
+    w = ((q - zero[..., None]) * scale[..., None].astype(np.float64)).reshape(n, -1)[:, :k]
+    exact = a @ w.T + (added if bias else 0)
+    golden = ort_run(model, {"A": a})[0]
+    assert np.abs(golden - exact).max() <= 1e-4 * np.abs(exact).max()
+    save_case(tmp_path / "case", model, {"A": a}, [golden])
+    for threads in (1, 2):
+        sardonyx("test", tmp_path / "case", "--threads", threads, "--rtol", "1e-4", "--atol", "1e-6",
+                 "--peak", "1e-5")
+
+
+QDQ = [(bits, signed, layout, block, op)
+       for bits, signed, (layout, block, op) in itertools.product(
+           (4, 8), (False, True),
+           [("kn", 32, "MatMul"), ("kn", 0, "MatMul"), ("nk", 16, "Gemm"), ("nk", 0, "Gemm"),
+            ("turned", 64, "MatMul"), ("one", 0, "MatMul")])]
+
+
+@pytest.mark.parametrize("bits,signed,layout,block,op", QDQ)
+def test_dequantised_weights(sardonyx, tmp_path, bits, signed, layout, block, op):
+    rng = np.random.default_rng(bits + block + signed)
+    m, n, k = 5, 520, 1024  # too large to be folded to floats
+    lo = -(1 << (bits - 1)) if signed else 0
+    q = rng.integers(lo, lo + (1 << bits), (k, n))
+    k_axis = 0 if layout in ("kn", "one") else 1
+    dims = (k, n) if k_axis == 0 else (n, k)
+    if block:
+        facts = (k // block, n) if k_axis == 0 else (n, k // block)
+    else:
+        facts = () if layout == "one" else (n,)
+    scale = np.asarray(rng.uniform(0.01, 0.1, facts), np.float32)
+    zero = rng.integers(lo, lo + (1 << bits), facts)
+    dtype = BITS[bits][signed]
+
+    def low(name, values, shape):
+        raw = pack(np.asarray(values).reshape(-1) & ((1 << bits) - 1), bits).tobytes()
+        return helper.make_tensor(name, dtype, shape, raw, raw=True)
+    attributes = {"axis": k_axis if block else 1 - k_axis}
+    if block:
+        attributes["block_size"] = block
+    nodes = [helper.make_node("DequantizeLinear", ["W", "s", "z"], ["w"], **attributes)]
+    if layout == "turned":
+        nodes.append(helper.make_node("Transpose", ["w"], ["wt"], perm=[1, 0]))
+    right = "wt" if layout == "turned" else "w"
+    added = rng.standard_normal(n).astype(np.float32)
+    nodes.append(helper.make_node("Gemm", ["A", right, "bias"], ["Y"], transB=k_axis)
+                 if op == "Gemm" else helper.make_node("MatMul", ["A", right], ["Y"]))
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    constants = [low("W", q if k_axis == 0 else q.T, dims), numpy_helper.from_array(scale, "s"),
+                 low("z", zero, facts), numpy_helper.from_array(added, "bias")]
+    model = model_of(nodes, [("A", [m, k])], [("Y", [m, n])], constants)
+    golden = ort_run(model, {"A": a})[0]
+    save_case(tmp_path / "case", model, {"A": a}, [golden])
+    sardonyx("test", tmp_path / "case", "--rtol", "1e-4", "--atol", "1e-6", "--peak", "1e-5")
+    shown = sardonyx("profile", tmp_path / "case" / "model.onnx", "--runs", "1")
+    assert "MatMulBlocks" in shown.out and "DequantizeLinear" not in shown.out
