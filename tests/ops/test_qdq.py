@@ -130,11 +130,11 @@ def pool(g):
 
 def chain(g):
     """Several layers that stay channels last."""
-    x = g.dq(g.q(g.op("Conv", g.value(1, 3, 17, 15), g.weights(20, 3, 3, 3), pads=[1, 1, 1, 1]), 0.3), 0.3)
-    y = g.dq(g.q(g.op("Conv", x, g.weights(20, 20, 1, 1)), 0.5), 0.5)
-    y = g.dq(g.q(g.op("Add", x, y), 0.6), 0.6)
-    y = g.dq(g.q(g.op("Concat", y, x, axis=1), 0.6), 0.6)
-    y = g.dq(g.q(g.op("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2]), 0.6), 0.6)
+    x = g.dq(g.q(g.op("Conv", g.value(1, 3, 17, 15), g.weights(20, 3, 3, 3), pads=[1, 1, 1, 1]), 0.31), 0.31)
+    y = g.dq(g.q(g.op("Conv", x, g.weights(20, 20, 1, 1)), 0.47), 0.47)
+    y = g.dq(g.q(g.op("Add", x, y), 0.63), 0.63)
+    y = g.dq(g.q(g.op("Concat", y, x, axis=1), 0.63), 0.63)
+    y = g.dq(g.q(g.op("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2]), 0.63), 0.63)
     return g.q(g.op("Conv", y, g.weights(6, 40, 3, 3)), 2.0), {"QLinearConv", "QLinearAdd", "ByteTable",
                                                              "Concat", "MaxPool"}
 
