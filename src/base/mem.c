@@ -107,7 +107,8 @@ static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limi
     return NULL;
 }
 
-/* Large blocks lie in large pages where the system gives them: fewer faults and table walks. */
+/* Large pages where the system gives them: fewer faults and table walks. For what is used again and
+ * again as a whole; clearing them costs more than constants, read once a run, give back. */
 static void ask_for_huge_pages(char *base, size_t size)
 {
 #ifdef MADV_HUGEPAGE
@@ -138,7 +139,8 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
         count_out(mem, NULL, tag, size);
         return refuse(mem, size, NULL);
     }
-    if (server->alloc == NULL) ask_for_huge_pages(base, total);
+    if (server->alloc == NULL && (tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH))
+        ask_for_huge_pages(base, total);
     size_t past = (uintptr_t)base % ALIGNMENT;
     char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
     struct head *head = (struct head *)(void *)(block - ALIGNMENT);
