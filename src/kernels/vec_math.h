@@ -191,16 +191,16 @@ SIMD struct vx x_erf(struct vx x)
     struct vx big = x_sub(one, x_exp(x_neg(x_mul(u, x_poly(u, r, 8)))));
     return x_select(x_less(t, one), small, x_or(big, x_sign(x)));
 }
+static const float gelu_erf_terms[] = {
+    2.069525351e-08f,  -6.204675742e-07f, 7.911011380e-06f, -5.478780804e-05f, 1.992042817e-04f,
+    -8.223939403e-06f, -4.809415899e-03f, 3.634849191e-02f, 3.183071315e-01f,  7.978847623e-01f};
 /* x (1 - E / 2) or x E / 2 with E = erfc(|x| / sqrt 2) = e^-(z Q(z)): error below 2e-7 of
  * max(1, |x|). E is below 1e-10 from 6.5 on and taken as 0. */
 SIMD struct vx x_gelu_erf(struct vx x)
 {
-    static const float q[] = {2.069525351e-08f,  -6.204675742e-07f, 7.911011380e-06f,
-                              -5.478780804e-05f, 1.992042817e-04f,  -8.223939403e-06f,
-                              -4.809415899e-03f, 3.634849191e-02f,  3.183071315e-01f,
-                              7.978847623e-01f};
     struct vx z = x_abs(x), limit = x_set1(6.5f), u = x_min(limit, z);
-    struct vx e = x_scale(x_exp(x_neg(x_mul(u, x_poly(u, q, 10)))), 0.5f), zero = x_set1(0.0f);
+    struct vx e = x_scale(x_exp(x_neg(x_mul(u, x_poly(u, gelu_erf_terms, 10)))), 0.5f),
+              zero = x_set1(0.0f);
     e = x_select(x_less(limit, z), zero, e);
     return x_mul(x, x_select(x_less(x, zero), e, x_sub(x_set1(1.0f), e)));
 }
@@ -313,6 +313,59 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
     return y;
 }
 
+/* ---- for stores and softmax: FMA where the set has it, so the last bits differ between sets ----
+ */
+
+/* e^x for x <= 0, with FMA where there is one; 0 below -87 and for -inf: what is lost there is
+ * below 1e-37 beside a 1. NaN gives garbage. The sum over k of 2^n is put in as bits of the
+ * exponent. */
+SIMD struct vx x_exp_negative(struct vx x)
+{
+    static const float c[] = {1.395063126e-03f,
+                              8.368969895e-03f,
+                              4.166620225e-02f,
+                              1.666651815e-01f,
+                              5.000000000e-01f,
+                              1.0f,
+                              1.0f};
+    const vf magic = v_set1(12582912.0f);
+    struct vx m, r, p = x_set1(c[0]);
+    EACH m.r[i] = v_fma(x.r[i], v_set1(1.44269504f), magic);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(-0.693359375f), x.r[i]);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(2.12194440e-4f), r.r[i]);
+    SDX_UNROLL(8) for (int k = 1; k < 7; k++) EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(c[k]));
+    EACH p.r[i] =
+        v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23) & (x.r[i] >= v_set1(-87.0f)));
+    return p;
+}
+SIMD struct vx x_fma_poly(struct vx x, const float *c, const int count)
+{
+    struct vx y = x_set1(c[0]);
+    SDX_UNROLL(12)
+    for (int k = 1; k < count; k++)
+        EACH y.r[i] = v_fma(y.r[i], x.r[i], v_set1(c[k]));
+    return y;
+}
+SIMD struct vx x_fma_sigmoid(struct vx x)
+{
+    struct vx e = x_exp_negative(x_neg(x_abs(x))), one = x_set1(1.0f);
+    struct vx y = x_div(x_select(x_less(x, x_set1(0.0f)), e, one), x_add(one, e));
+    EACH y.r[i] = v_select(x.r[i] == x.r[i], y.r[i], x.r[i]); /* NaN */
+    return y;
+}
+SIMD struct vx x_fma_gelu_tanh(struct vx x)
+{
+    struct vx u = x_mul(x_scale(x, 1.59576912f), x_mad(x_mul(x, x), x_set1(0.044715f), 1.0f));
+    return x_mul(x, x_fma_sigmoid(u));
+}
+SIMD struct vx x_fma_gelu_erf(struct vx x) /* as x_gelu_erf */
+{
+    struct vx z = x_abs(x), limit = x_set1(6.5f), u = x_min(limit, z), zero = x_set1(0.0f);
+    struct vx e = x_exp_negative(x_neg(x_mul(u, x_fma_poly(u, gelu_erf_terms, 10))));
+    e = x_select(x_less(limit, z), zero, x_scale(e, 0.5f));
+    return x_mul(x, x_select(x_less(x, zero), e, x_sub(x_set1(1.0f), e)));
+}
+
 /* The activations of a store that are more than a minimum and a maximum. */
 SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
 {
@@ -321,13 +374,13 @@ SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
     case SDX_ACT_RELU: return x_relu(x);
     case SDX_ACT_CLIP: return x_clip(x, a, b);
     case SDX_ACT_LEAKY_RELU: return x_leaky_relu(x, a);
-    case SDX_ACT_SIGMOID: return x_sigmoid(x);
+    case SDX_ACT_SIGMOID: return x_fma_sigmoid(x);
     case SDX_ACT_TANH: return x_tanh(x);
-    case SDX_ACT_SILU: return x_silu(x);
+    case SDX_ACT_SILU: return x_mul(x, x_fma_sigmoid(x));
     case SDX_ACT_HARD_SWISH: return x_hard_swish(x);
     case SDX_ACT_HARD_SIGMOID: return x_hard_sigmoid(x, a, b);
-    case SDX_ACT_GELU_ERF: return x_gelu_erf(x);
-    case SDX_ACT_GELU_TANH: return x_gelu_tanh(x);
+    case SDX_ACT_GELU_ERF: return x_fma_gelu_erf(x);
+    case SDX_ACT_GELU_TANH: return x_fma_gelu_tanh(x);
     }
     return x;
 }

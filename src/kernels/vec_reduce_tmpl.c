@@ -165,28 +165,6 @@ ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
 ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
 
-/* e^x for x <= 0, with FMA where there is one; 0 below -87 and for -inf: what is lost there is
- * below 1e-37 beside a 1. NaN gives garbage. The sum over k of 2^n is put in as bits of the
- * exponent. */
-SIMD struct vx x_exp_negative(struct vx x)
-{
-    static const float c[] = {1.395063126e-03f,
-                              8.368969895e-03f,
-                              4.166620225e-02f,
-                              1.666651815e-01f,
-                              5.000000000e-01f,
-                              1.0f,
-                              1.0f};
-    const vf magic = v_set1(12582912.0f);
-    struct vx m, r, p = x_set1(c[0]);
-    EACH m.r[i] = v_fma(x.r[i], v_set1(1.44269504f), magic);
-    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(-0.693359375f), x.r[i]);
-    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(2.12194440e-4f), r.r[i]);
-    SDX_UNROLL(8) for (int k = 1; k < 7; k++) EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(c[k]));
-    EACH p.r[i] =
-        v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23) & (x.r[i] >= v_set1(-87.0f)));
-    return p;
-}
 /* y = e^(x - max); returns the sum, four lanes' vectors apart, then joined as other sums are. */
 static float exp_sum(const float *x, float *y, size_t n, float max)
 {
