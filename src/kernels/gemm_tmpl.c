@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Register tiles of the f32 matrix product and its packing. Once an instruction set. Every element
  * of C is one chain of additions in rising k, whatever the tile, so results do not depend on how M
- * and N are cut. With FMA (avx2, avx512) a step rounds once, in generic twice: sets differ by at
+ * and N are cut. With FMA (avx2, avx512, NEON) a step rounds once, else twice: sets differ by at
  * most 2 k 2^-24 * sum |a| |b|. */
 #include "kernels/act_blocks.h"
 #include "kernels/tables.h"
