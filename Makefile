@@ -27,8 +27,9 @@ test: ## the tests that every commit passes
 	@scripts/setup test
 	@scripts/test $(TEST_FLAGS)
 
-test-all: ## those, every CPU mask, sanitizers, thread counts, all models at hand
+test-all: ## those, every CPU mask, sanitizers, thread counts, all models at hand, aarch64 under qemu
 	@scripts/setup test
+	@scripts/setup cross || echo "the stage aarch64 will be skipped"
 	@scripts/test --all $(TEST_FLAGS)
 
 check: build ## the rules: layers, sizes, bans, symbols, headers, format

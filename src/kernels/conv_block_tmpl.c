@@ -8,7 +8,13 @@
 
 /* Heights of the tiles by their vectors: the accumulators, the weights of one k and a broadcast
  * value fill the registers, the pointers of the pixels the other ones. */
-#if defined(SDX_SET_AVX512) || defined(__aarch64__)
+#if defined(SDX_SIMD_NEON) /* and a vector of four values of each pixel */
+#define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 10) X(v, 11) X(v, 12)
+#define HEIGHTS_2(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4) X(v, 5) X(v, 6) X(v, 7) X(v, 8) X(v, 9)
+#define VECTORS(X)      X(1) X(2)
+enum { MOST_VECTORS = 2, MOST_ROWS = 12 };
+static const int most_rows[] = {12, 9};
+#elif defined(SDX_SET_AVX512)
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v)
 #define HEIGHTS_2(X, v) HEIGHTS_3(X, v) X(v, 10) X(v, 11) X(v, 12)
 #define HEIGHTS_3(X, v) HEIGHTS_4(X, v) X(v, 7) X(v, 8) X(v, 9)
@@ -53,6 +59,45 @@ SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOS
     }
     COLS(nv) V_USE(v[j]);
 }
+#ifdef SDX_SIMD_NEON
+/* A chunk of all lanes: every value is a lane of its pixel's vector. */
+SIMD void tile_lanes(const int mr, const int nv, sums s, const float *const p[MOST_ROWS],
+                     int64_t at, const float *w)
+{
+    vf x[MOST_ROWS];
+    ROWS(mr)
+    {
+        x[i] = v_load(p[i] + at);
+        V_KEEP(x[i]);
+    }
+    SDX_UNROLL(4) for (int u = 0; u < LANES; u++)
+    {
+        vf v[MOST_VECTORS];
+        COLS(nv)
+        {
+            v[j] = v_load(w + (u * nv + j) * LANES);
+            V_KEEP(v[j]);
+        }
+        ROWS(mr) COLS(nv) s[i][j] = v_fma_lane(v[j], x[i], u, s[i][j]);
+        COLS(nv) V_USE(v[j]);
+    }
+    ROWS(mr) V_USE(x[i]);
+}
+#endif
+SIMD void tile_chunk(const int mr, const int nv, const int length, sums s,
+                     const float *const p[MOST_ROWS], int64_t at, const float *w)
+{
+#ifdef SDX_SIMD_NEON
+    if (length == LANES) {
+        tile_lanes(mr, nv, s, p, at, w);
+        return;
+    }
+#endif
+    SDX_UNROLL(16) for (int u = 0; u < length; u++)
+    {
+        tile_step(mr, nv, s, p, at, u, w);
+    }
+}
 /* Runs of chunks of a number of values known when compiling. */
 SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
                     const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
@@ -68,10 +113,7 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
                 __builtin_prefetch(w + ahead, 0, 2);
                 __builtin_prefetch(w + ahead + length * nv * LANES / 2, 0, 2);
             }
-            SDX_UNROLL(16) for (int u = 0; u < length; u++)
-            {
-                tile_step(mr, nv, s, p, at, u, w);
-            }
+            tile_chunk(mr, nv, length, s, p, at, w);
             w += length * nv * LANES;
             at += g->step;
         }

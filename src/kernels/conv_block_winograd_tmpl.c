@@ -17,6 +17,8 @@
 enum {
 #if SDX_SIMD_LANES == 16
     ROWS = 12, /* tiles of a register tile, by two vectors of output channels */
+#elif defined(SDX_SIMD_NEON)
+    ROWS = 8, /* and a vector of four channels of each tile */
 #else
     ROWS = 6,
 #endif
@@ -213,6 +215,43 @@ SIMD void product_step(const int rows, const int wide, vf sums[ROWS][WIDE], cons
             sums[i][j] = v_fma(pixel, weight[j], sums[i][j]);
     }
 }
+/* All lanes of a block of channels. */
+#ifdef SDX_SIMD_NEON
+SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
+                        const float *u)
+{
+    vf pixel[ROWS];
+    SDX_UNROLL(12) for (int i = 0; i < rows; i++)
+    {
+        pixel[i] = v_load(v + i * LANES);
+        V_KEEP(pixel[i]);
+    }
+    SDX_UNROLL(4) for (int k = 0; k < LANES; k++, u += wide * LANES)
+    {
+        vf weight[WIDE];
+        SDX_UNROLL(2) for (int j = 0; j < wide; j++)
+        {
+            weight[j] = v_load(u + j * LANES);
+            V_KEEP(weight[j]);
+        }
+        SDX_UNROLL(12)
+        for (int i = 0; i < rows; i++)
+            SDX_UNROLL(2)
+        for (int j = 0; j < wide; j++)
+            sums[i][j] = v_fma_lane(weight[j], pixel[i], k, sums[i][j]);
+        SDX_UNROLL(2) for (int j = 0; j < wide; j++) V_USE(weight[j]);
+    }
+    SDX_UNROLL(12) for (int i = 0; i < rows; i++) V_USE(pixel[i]);
+}
+#else
+SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
+                        const float *u)
+{
+    SDX_UNROLL(16)
+    for (int k = 0; k < LANES; k++)
+        product_step(rows, wide, sums, v + k, u + k * wide * LANES);
+}
+#endif
 /* `count` groups of `rows` tiles. ahead: distance of weights to be fetched into the second cache,
  * or 0. */
 SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, const float *v,
@@ -231,9 +270,7 @@ SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, con
                 P_KEEP(weights);
                 for (int k = 0; ahead && k < wide * LANES * LANES / LINE; k++)
                     V_PREFETCH(weights + ahead + k * LINE);
-                SDX_UNROLL(16)
-                for (int k = 0; k < LANES; k++)
-                    product_step(rows, wide, sums, tiles + k, weights + k * wide * LANES);
+                product_block(rows, wide, sums, tiles, weights);
                 tiles += ROWS * LANES;
                 weights += wide * LANES * LANES;
             }
@@ -267,6 +304,8 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
         PRODUCT(11)
         PRODUCT(10)
         PRODUCT(9)
+#endif
+#if SDX_SIMD_LANES == 16 || defined(SDX_SIMD_NEON)
         PRODUCT(8)
         PRODUCT(7)
 #endif

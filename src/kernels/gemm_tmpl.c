@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Register tiles of the f32 matrix product and its packing. Once an instruction set. Every element
  * of C is one chain of additions in rising k, whatever the tile, so results do not depend on how M
- * and N are cut. With FMA (avx2, avx512) a step rounds once, in generic twice: sets differ by at
+ * and N are cut. With FMA (avx2, avx512, NEON) a step rounds once, else twice: sets differ by at
  * most 2 k 2^-24 * sum |a| |b|. */
 #include "kernels/act_blocks.h"
 #include "kernels/tables.h"
@@ -12,9 +12,12 @@
 enum { ROWS = 12, STEP = 4 };
 #elif SDX_SIMD_LANES == 8
 enum { ROWS = 6, STEP = 8 };
+#elif defined(SDX_SIMD_NEON)
+enum { ROWS = 8, STEP = 4 }; /* and a vector of four k of each row of A */
 #else
 enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
 #endif
+enum { FETCHES = LANES > 4 };
 enum { COLS = 2 * LANES, TILE = ROWS * COLS, LINE = 64 };
 enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS }; /* with few tiles the next panel comes faster */
 #define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
@@ -72,8 +75,13 @@ SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sd
 }
 
 /* Row i of A begins at group[i / 3] + i % 3 * row_a: three rows to a pointer are what x86
- * addressing can reach, and one pointer a row would be too many. */
-enum { GROUPS = (ROWS + 2) / 3 };
+ * addressing can reach, and one pointer a row would be too many. NEON has the registers. */
+#ifdef SDX_SIMD_NEON
+enum { GROUP = 1 };
+#else
+enum { GROUP = 3 };
+#endif
+enum { GROUPS = (ROWS + GROUP - 1) / GROUP };
 SIMD void tile_step(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
                     const int u, int64_t row_a, const float *b)
 {
@@ -86,10 +94,44 @@ SIMD void tile_step(const int mr, const int nv, vf s[ROWS][2], const float *cons
     }
     TIMES(mr)
     {
-        vf x = v_set1(group[i / 3][i % 3 * row_a + u]);
+        vf x = v_set1(group[i / GROUP][i % GROUP * row_a + u]);
         SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_fma(x, w[j], s[i][j]);
     }
 }
+#ifdef SDX_SIMD_NEON
+SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
+                     int64_t row_a, const float *b, int64_t row_b)
+{
+    vf x[ROWS];
+    (void)row_a;
+    TIMES(mr)
+    {
+        x[i] = v_load(group[i]);
+        V_KEEP(x[i]);
+    }
+    SDX_UNROLL(4) for (int u = 0; u < STEP; u++, b += row_b)
+    {
+        vf w[2];
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++)
+        {
+            w[j] = v_load(b + j * LANES);
+            V_KEEP(w[j]);
+        }
+        TIMES(mr)
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_fma_lane(w[j], x[i], u, s[i][j]);
+        SDX_UNROLL(2) for (int j = 0; j < nv; j++) V_USE(w[j]);
+    }
+    TIMES(mr) V_USE(x[i]);
+}
+#else
+SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
+                     int64_t row_a, const float *b, int64_t row_b)
+{
+    SDX_UNROLL(8)
+    for (int u = 0; u < STEP; u++)
+        tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
+}
+#endif
 /* A tile fetches a line of the panel behind its own for STEP steps: eight tiles all of it. */
 SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gemm_job *g,
                const struct place *p, const int64_t row_b)
@@ -101,15 +143,13 @@ SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gem
     SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(p->c + i * g->row_c + j * LANES);
     else TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_set1(0.0f);
     const float *group[GROUPS], *b = p->b;
-    TIMES((mr + 2) / 3) group[i] = p->a + 3 * i * row_a;
+    TIMES((mr + GROUP - 1) / GROUP) group[i] = p->a + GROUP * i * row_a;
     int64_t k = g->k;
     for (; k >= STEP; k -= STEP, b += STEP * row_b) {
         SDX_UNROLL(8) for (int i = 0; i < lines; i++) __builtin_prefetch(ahead + i * LINE, 0, 2);
         ahead += lines * LINE;
-        SDX_UNROLL(8)
-        for (int u = 0; u < STEP; u++)
-            tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
-        TIMES((mr + 2) / 3)
+        tile_steps(mr, nv, s, group, row_a, b, row_b);
+        TIMES((mr + GROUP - 1) / GROUP)
         {
             group[i] += STEP;
             P_KEEP(group[i]);
@@ -117,7 +157,7 @@ SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gem
     }
     for (; k > 0; k--, b += row_b) {
         tile_step(mr, nv, s, group, 0, row_a, b);
-        TIMES((mr + 2) / 3) group[i]++;
+        TIMES((mr + GROUP - 1) / GROUP) group[i]++;
     }
     finish_tile(mr, nv, s, g, p);
 }
@@ -140,11 +180,11 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
 #define STRIP(mr)                                                                                  \
     static void strip_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)            \
     {                                                                                              \
-        strip(mr, 2, STEP > 1, g, p, count, COLS);                                                 \
+        strip(mr, 2, FETCHES, g, p, count, COLS);                                                  \
     }                                                                                              \
     static void strip_few_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)        \
     {                                                                                              \
-        strip(mr, 2, STEP > 1 ? FEW_LINES : 0, g, p, count, COLS);                                 \
+        strip(mr, 2, FETCHES ? FEW_LINES : 0, g, p, count, COLS);                                  \
     }                                                                                              \
     static void strip_half_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)       \
     {                                                                                              \
@@ -159,6 +199,8 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #elif SDX_SIMD_LANES == 8
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif defined(SDX_SIMD_NEON)
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #else
 #define HEIGHTS(X) X(1) X(2) X(3) X(4)
 #endif

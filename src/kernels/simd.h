@@ -17,6 +17,8 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #ifndef SDX_SIMD_LANES
@@ -62,6 +64,12 @@
 #define V_PREFETCH(p) __builtin_prefetch(p, 0, 2)
 #else
 #define V_PREFETCH(p) (void)(p)
+#endif
+
+/* NEON: 32 registers, and products that take one lane of an operand, so a vector of broadcast
+ * values is loaded once for four steps. */
+#if defined(__aarch64__) && SDX_SIMD_LANES == 4
+#define SDX_SIMD_NEON 1
 #endif
 
 enum { LANES = SDX_SIMD_LANES };
@@ -247,6 +255,20 @@ SIMD vd vd_set1(double x)
     return v;
 }
 #endif
+#ifdef SDX_SIMD_NEON
+SIMD vf v_fma(vf a, vf b, vf c)
+{
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+SIMD vd vd_fma(vd a, vd b, vd c)
+{
+    return (vd)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+}
+SIMD vf v_fma_lane(vf a, vf b, const int lane, vf c) /* a * b[lane] + c */
+{
+    return v_fma(a, v_set1(b[lane]), c);
+}
+#else
 SIMD vf v_fma(vf a, vf b, vf c) /* without the instruction: two roundings */
 {
     return a * b + c;
@@ -255,6 +277,7 @@ SIMD vd vd_fma(vd a, vd b, vd c)
 {
     return a * b + c;
 }
+#endif
 SIMD vf v_select(vi mask, vf yes, vf no)
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
@@ -285,6 +308,18 @@ SIMD vf v_max(vf a, vf b)
 {
     return v_select(a > b, a, b);
 }
+#ifdef SDX_SIMD_NEON
+SIMD vf v_sqrt(vf a)
+{
+    return (vf)vsqrtq_f32((float32x4_t)a);
+}
+SIMD vi vi_dot16(vi acc, vi a, vi b)
+{
+    const int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return vi_add(acc, (vi)vpaddq_s32(low, high));
+}
+#else
 SIMD vf v_sqrt(vf a)
 {
     for (int i = 0; i < LANES; i++)
@@ -295,6 +330,7 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
     return vi_add(acc, vi_add(((a << 16) >> 16) * ((b << 16) >> 16), (a >> 16) * (b >> 16)));
 }
+#endif
 #endif
 #endif
 

@@ -37,6 +37,8 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
 #undef FILL
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qdot_init_avx512vnni(&t->qdot);
+#elif defined(__aarch64__) && !defined(SDX_ONE_SET)
+    if (SDX_CPU_DOTPROD <= most && has(SDX_CPU_DOTPROD)) sdx_qdot_init_dotprod(&t->qdot);
 #endif
 }
 

@@ -232,6 +232,8 @@ SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
+#elif defined(__aarch64__) && !defined(SDX_ONE_SET)
+void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot);
 #endif
 
 /* sdx_vec_map_init_<the set this file is compiled for> */

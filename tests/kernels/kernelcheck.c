@@ -27,7 +27,7 @@ static const struct kernel {
     SDX_VEC_MAPS(MAP) SDX_VEC_BINARIES(BINARY) SDX_VEC_REDUCTIONS(REDUCE) CHECK_VEC_OTHERS(ROW)
         CHECK_SUBJECTS(ROW)};
 
-/* x86 sets beyond those of the templates count too: qdot has one of its own. */
+/* Sets beyond those of the templates count too: qdot has one of its own. */
 static const struct {
     enum sdx_cpu_set id;
     const char *name;
@@ -36,6 +36,8 @@ static const struct {
             {SDX_CPU_AVX2, "avx2"},
             {SDX_CPU_AVX512, "avx512"},
             {SDX_CPU_AVX512VNNI, "avx512vnni"}
+#elif defined(__aarch64__)
+            {SDX_CPU_DOTPROD, "dotprod"}
 #endif
 };
 
@@ -229,8 +231,8 @@ static bool check_one(const struct kernel *kernel)
 /* Only qdot and qconv differ in the sets that the templates are not compiled for. */
 static bool has_kernel(const char *set, const char *kernel)
 {
-    return strcmp(set, "avx512vnni") != 0 || strcmp(kernel, "qdot") == 0 ||
-           strcmp(kernel, "qconv") == 0;
+    return (strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
+           strcmp(kernel, "qdot") == 0 || strcmp(kernel, "qconv") == 0;
 }
 static bool named(const char *kernel, char **names, int count)
 {
