@@ -93,10 +93,13 @@ SIMD void tile_chunk(const int mr, const int nv, const int length, sums s,
         return;
     }
 #endif
-    SDX_UNROLL(16) for (int u = 0; u < length; u++)
-    {
+#if SDX_SIMD_LANES == 16 /* large tiles: less code */
+    SDX_UNROLL(4)
+#else
+    SDX_UNROLL(8)
+#endif
+    for (int u = 0; u < length; u++)
         tile_step(mr, nv, s, p, at, u, w);
-    }
 }
 /* Runs of chunks of a number of values known when compiling. */
 SIMD void tile_runs(const int mr, const int nv, const int length, sums s,

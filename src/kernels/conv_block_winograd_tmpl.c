@@ -247,7 +247,11 @@ SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], con
 SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
                         const float *u)
 {
-    SDX_UNROLL(16)
+#if SDX_SIMD_LANES == 16 /* large tiles: less code */
+    SDX_UNROLL(4)
+#else
+    SDX_UNROLL(8)
+#endif
     for (int k = 0; k < LANES; k++)
         product_step(rows, wide, sums, v + k, u + k * wide * LANES);
 }

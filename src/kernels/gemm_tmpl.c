@@ -96,7 +96,9 @@ SIMD void tile_step(const int mr, const int nv, vf s[ROWS][2], const float *cons
     {
         vf x = v_set1(group[i / GROUP][i % GROUP * row_a + u]);
         SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_fma(x, w[j], s[i][j]);
+        V_USE(x);
     }
+    SDX_UNROLL(2) for (int j = 0; j < nv; j++) V_USE(w[j]);
 }
 #ifdef SDX_SIMD_NEON
 SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
@@ -127,7 +129,11 @@ SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *con
 SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *const group[GROUPS],
                      int64_t row_a, const float *b, int64_t row_b)
 {
+#if SDX_SIMD_LANES == 16 /* large tiles: less code */
+    SDX_UNROLL(4)
+#else
     SDX_UNROLL(8)
+#endif
     for (int u = 0; u < STEP; u++)
         tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
 }

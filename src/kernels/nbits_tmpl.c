@@ -14,13 +14,14 @@ struct block {
 };
 SIMD void block_load(struct block *b, const int bits, bool has_zeros, const uint32_t *from)
 {
+    const int below = 32 / bits - 1;
     PAIR
     {
         vf s = v_load((const float *)(const void *)from + j * LANES);
         b->shift[j] = has_zeros ? v_load((const float *)(const void *)from + COLS + j * LANES)
                                 : s * v_set1(-(float)(1 << (bits - 1)));
-        b->scale[32 / bits - 1][j] = s;
-        SDX_UNROLL(16) for (int i = 0; i < 32 / bits - 1; i++)
+        b->scale[below][j] = s;
+        SDX_UNROLL(16) for (int i = 0; i < below; i++)
         {
             b->scale[i][j] = s;
             s *= v_set1(1.0f / (float)(1 << bits));
@@ -83,11 +84,12 @@ SIMD void thin_words(const int bits, const int mr, const int streams, const stru
                      const float *a, int64_t row_a, const uint32_t *word, int64_t apart,
                      int64_t count, const int each, sums s)
 {
-    for (; count > 0; count--, word += COLS, a += 32 / bits) {
+    const int whole = 32 / bits;
+    for (; count > 0; count--, word += COLS, a += whole) {
         vi x[STREAMS][2];
         STREAM PAIR x[q][j] = vi_load(word + q * apart + j * LANES);
         SDX_UNROLL(16)
-        for (int i = 0; i < 32 / bits; i++) {
+        for (int i = 0; i < whole; i++) {
             if (i >= each) break;
             STREAM PAIR
             {
