@@ -105,7 +105,7 @@ static void spread(int64_t step, const double *g, int64_t from_step, double *to,
     to[3 * to_step] = even_b + odd_b;
     to[4 * to_step] = even_b - odd_b;
 }
-static void spread_filter(int64_t step, const float *weights, double *u)
+void sdx_winograd_filter(int64_t step, const float *weights, double *u)
 {
     const int64_t side = step + 2;
     double g[9], half[6 * 3];
@@ -127,7 +127,7 @@ static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float
         float rows[36][MOST_PANEL];
         for (int64_t j = 0; j < filters; j++) {
             double u[36];
-            spread_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
+            sdx_winograd_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
             for (int64_t p = 0; p < planes; p++)
                 rows[p][j] = (float)u[p];
         }

@@ -14,6 +14,9 @@
 /* 4 or 2: F(4 x 4) or F(2 x 2) is the fastest way; 0: it is not served, or direct is faster. By the
  * shape of one image, so that a batch changes no bit of it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
+/* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
+ * row; step is 2 or 4. */
+void sdx_winograd_filter(int64_t step, const float *weights, double *u);
 /* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
  * the residual is laid out as y. The packed form depends on the channels and on the form (what
  * ..._fits gives). */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
@@ -77,33 +78,14 @@ size_t sdx_winograd_f32_packed_size(const struct sdx_conv_shape *s)
 {
     return (size_t)(PLANES * s->oc * s->ic) * sizeof(float);
 }
-/* One row or column of three weights to its six sums. */
-static void spread(const double *g, int64_t step, double *to, int64_t to_step)
-{
-    const double a = 2.0 / 3, b = 3.0 / 2;
-    const double by_a = 1 / (2 * a * a * (a * a - b * b)), by_b = 1 / (2 * b * b * (b * b - a * a));
-    const double even_a = (g[0] + a * a * g[2 * step]) * by_a, odd_a = a * g[step] * by_a;
-    const double even_b = (g[0] + b * b * g[2 * step]) * by_b, odd_b = b * g[step] * by_b;
-    to[0] = g[0];
-    to[to_step] = even_a + odd_a;
-    to[2 * to_step] = even_a - odd_a;
-    to[3 * to_step] = even_b + odd_b;
-    to[4 * to_step] = even_b - odd_b;
-    to[5 * to_step] = g[2 * step];
-}
 void sdx_winograd_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
 {
     const int64_t chunk = chunk_of(s);
     for (int64_t i0 = 0; i0 < s->oc; i0 += chunk) {
         const int64_t rows = conv_least(chunk, s->oc - i0);
         for (int64_t i = 0; i < rows * s->ic; i++, weights += 9) {
-            double g[9], half[SIDE * 3], u[PLANES];
-            for (int e = 0; e < 9; e++)
-                g[e] = (double)weights[e];
-            for (int e = 0; e < 3; e++)
-                spread(g + e, 3, half + e, 3);
-            for (int e = 0; e < SIDE; e++)
-                spread(half + 3 * e, 1, u + SIDE * e, 1);
+            double u[PLANES];
+            sdx_winograd_filter(STEP, weights, u);
             for (int e = 0; e < PLANES; e++)
                 packed[e * rows * s->ic + i] = (float)u[e];
         }

@@ -3,14 +3,7 @@
  * planes of tiles. Once an instruction set. Points 0, +-a, +-b, infinity with a b = 1. */
 #include "kernels/simd.h"
 #include "kernels/tables.h"
-
-#define A  (2.0f / 3)
-#define B  1.5f
-#define A2 (4.0f / 9)
-#define B2 2.25f
-#define S2 (97.0f / 36) /* a^2 + b^2 */
-#define A3 (8.0f / 27)
-#define B3 3.375f
+#include "kernels/winograd_points.h"
 
 /* Four pixels a tile; a vector holds those of every fourth tile, so that a turn within quarters
  * suffices. */

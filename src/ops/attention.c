@@ -340,13 +340,7 @@ static void weigh_f64(const struct params *p, int64_t rows, int64_t keys, const 
 static void softmax_f64(const struct params *p, double *x, int64_t n)
 {
     (void)p;
-    double top = x[0], sum = 0;
-    for (int64_t i = 1; i < n; i++)
-        top = x[i] > top || x[i] != x[i] ? x[i] : top;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] = exp(x[i] - top);
-    for (int64_t i = 0; i < n; i++)
-        x[i] /= sum;
+    sdx_softmax_f64(x, n);
 }
 
 static void tanh_f64(double *x, int64_t n)

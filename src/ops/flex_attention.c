@@ -143,17 +143,6 @@ static enum sdx_status run_mod(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
-static void softmax_f64(double *x, int64_t n)
-{
-    double top = x[0], sum = 0;
-    for (int64_t i = 1; i < n; i++)
-        top = x[i] > top || x[i] != x[i] ? x[i] : top;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] = exp(x[i] - top);
-    for (int64_t i = 0; i < n; i++)
-        x[i] /= sum;
-}
-
 /* Rows of the last axis, in place. */
 static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -163,7 +152,7 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
     for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end; r++) {
         if (sdx_exec_cancelled(x)) return SDX_OK;
         if (t->dtype == SDX_F64)
-            softmax_f64((double *)t->data + r * n, n);
+            sdx_softmax_f64((double *)t->data + r * n, n);
         else
             sdx_vec()->f32_softmax((float *)t->data + r * n, (float *)t->data + r * n, (size_t)n);
     }

@@ -12,8 +12,7 @@ enum { REORDER_GRAIN = 32768 }; /* elements a part */
 bool sdx_layout_serves(int layout, int dtype, int rank)
 {
     if (rank < 3 || rank > 5) return false;
-    return layout == SDX_LAYOUT_BLOCKED ? dtype == SDX_F32
-                                        : dtype == SDX_F32 || dtype == SDX_U8 || dtype == SDX_I8;
+    return layout == SDX_LAYOUT_BLOCKED ? dtype == SDX_F32 : dtype == SDX_U8 || dtype == SDX_I8;
 }
 
 /* Returns the rank in memory. */
@@ -97,7 +96,7 @@ struct sides {
     int64_t channels, pixels;
     int64_t rows;  /* blocks of channels of all images; channels last: of pixels */
     int64_t block; /* pixels of such a row */
-    size_t size;   /* of an element */
+    bool wide;     /* elements of 4 bytes: the sums of a convolution, on their way to plain */
 };
 static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_tensor *to)
 {
@@ -109,7 +108,7 @@ static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_ten
     s.rows = from->dims[0] * ((s.channels + lanes - 1) / lanes);
     s.to_last = to->layout == SDX_LAYOUT_LAST;
     s.from_last = from->layout == SDX_LAYOUT_LAST;
-    s.size = from->count ? from->bytes / (size_t)from->count : 1;
+    s.wide = sdx_dtype_bits(from->dtype) == 32;
     if (!s.to_last && !s.from_last) return s;
     s.block = REORDER_GRAIN / 2 / (s.channels > 0 ? s.channels : 1) / 16 * 16;
     if (s.block < 16) s.block = 16;
@@ -117,7 +116,8 @@ static struct sides sides_of(const struct sdx_tensor *from, const struct sdx_ten
     return s;
 }
 
-/* Blocks of pixels between [channels][pixels] and [pixels][channels]; elements of 1 or 4 bytes. */
+/* Blocks of pixels between [channels][pixels] and [pixels][channels]. Elements of 4 bytes go to
+ * plain only. */
 static void reorder_last(const struct sides *s, int64_t begin, int64_t end, const void *from,
                          void *to)
 {
@@ -127,18 +127,15 @@ static void reorder_last(const struct sides *s, int64_t begin, int64_t end, cons
         const size_t n = (size_t)(s->pixels - p0 < s->block ? s->pixels - p0 : s->block);
         const size_t channels = (size_t)s->channels, pixels = (size_t)s->pixels;
         const int64_t plain = image + p0, last = image + p0 * s->channels;
-        if (s->size == 1 && s->to_last)
+        if (s->to_last)
             sdx_qbytes()->transpose((const uint8_t *)from + plain, pixels, (uint8_t *)to + last,
                                     channels, channels, n);
-        else if (s->size == 1)
-            sdx_qbytes()->transpose((const uint8_t *)from + last, channels, (uint8_t *)to + plain,
-                                    pixels, n, channels);
-        else if (s->to_last)
-            sdx_vec()->b32_transpose((const uint32_t *)from + plain, pixels, (uint32_t *)to + last,
-                                     channels, channels, n);
-        else
+        else if (s->wide)
             sdx_vec()->b32_transpose((const uint32_t *)from + last, channels,
                                      (uint32_t *)to + plain, pixels, n, channels);
+        else
+            sdx_qbytes()->transpose((const uint8_t *)from + last, channels, (uint8_t *)to + plain,
+                                    pixels, n, channels);
     }
 }
 
@@ -240,14 +237,4 @@ void sdx_layout_channels(struct sdx_prepare *px, int axis, struct sdx_layouts *w
     memset(want->in, 0, (size_t)px->count_in);
     memset(want->in, layout, joining ? (size_t)px->count_in : 1);
     memset(want->out, layout, (size_t)px->count_out);
-}
-
-void sdx_layout_follow(struct sdx_prepare *px, struct sdx_layouts *want)
-{
-    const struct sdx_tensor *in = px->in[0];
-    if (!in || in->layout == SDX_LAYOUT_PLAIN) return;
-    for (int k = 0; k < px->count_out; k++)
-        if (!px->out[k] || px->out[k]->rank != in->rank || px->out[k]->dtype != in->dtype) return;
-    want->in[0] = in->layout;
-    memset(want->out, in->layout, (size_t)px->count_out);
 }

@@ -6,7 +6,8 @@
 
 #include "ops/op.h"
 
-/* Can a value of this type and shape be laid out so? Rank 3 to 5; blocked: f32. */
+/* Can a value of this type and shape be laid out so? Rank 3 to 5; blocked: f32; last:
+ * 8-bit integers. */
 bool sdx_layout_serves(int layout, int dtype, int rank);
 /* Header without data of the logical shape in `layout`. NULL: error is set. */
 struct sdx_tensor *sdx_layout_tensor(struct sdx_context *cx, struct sdx_arena *arena, int dtype,
@@ -33,6 +34,4 @@ void sdx_layout_copy(const struct sdx_tensor *from, struct sdx_tensor *to);
 void sdx_layout_elementwise(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Of Concat and Split along the channels (`axis`, from the front). */
 void sdx_layout_channels(struct sdx_prepare *px, int axis, struct sdx_layouts *want);
-/* The layout that input 0 has, for it and all outputs, when these have its rank and type. */
-void sdx_layout_follow(struct sdx_prepare *px, struct sdx_layouts *want);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounding of f32 values to f16 and bf16, and the row softmax with such roundings. */
+ * Rounding of f32 values to f16 and bf16, the row softmax with such roundings, and that of f64. */
 #include "ops/narrow.h"
 
 #include <math.h>
@@ -58,6 +58,17 @@ void sdx_narrow_softmax(int dtype, const float *x, float *y, size_t n)
     sdx_narrow_round(dtype, &rounded, 1);
     if (isinf(rounded)) rounded = sum; /* more than f16 can hold */
     vec->f32_div(y, 1, &rounded, 0, y, n);
+}
+
+void sdx_softmax_f64(double *x, int64_t n)
+{
+    double top = x[0], sum = 0;
+    for (int64_t i = 1; i < n; i++)
+        top = x[i] > top || x[i] != x[i] ? x[i] : top;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] = exp(x[i] - top);
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= sum;
 }
 
 struct scaled {

@@ -11,6 +11,8 @@ void sdx_narrow_round(int dtype, float *x, size_t n);
 /* Softmax of one row with differences, powers and their sum rounded; the quotients are not. x holds
  * values of `dtype`, one of the two; y may be x. All -inf gives NaN. */
 void sdx_narrow_softmax(int dtype, const float *x, float *y, size_t n);
+/* Softmax of n > 0 values in place. */
+void sdx_softmax_f64(double *x, int64_t n);
 /* Adds a step that writes the f32 tensor `from` times factor, rounded to px->narrow, to `to` (may
  * be `from`; NULL: a temporary). Returns `to`; NULL: error is set. */
 struct sdx_tensor *sdx_narrow_scaled(struct sdx_prepare *px, float factor, struct sdx_tensor *from,

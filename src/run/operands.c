@@ -107,12 +107,6 @@ struct sdx_tensor *sdx_operand(struct sdx_planning *p, int32_t value, int layout
 
 /* ---- results ---- */
 
-/* What the caller, a body or a later plan reads is plain. */
-static bool must_be_plain(const struct sdx_planning *p, int32_t value)
-{
-    return sdx_planning_slot(p, value)->last_use == SDX_TIME_FOREVER || p->taken[value];
-}
-
 static enum sdx_status note_dynamic(struct sdx_planning *p, struct sdx_tensor *t)
 {
     struct sdx_segment *s = p->s;
@@ -176,7 +170,7 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
     SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
-    if (layout == SDX_LAYOUT_PLAIN || !must_be_plain(p, value))
+    if (layout == SDX_LAYOUT_PLAIN || !sdx_planning_must_be_plain(p, value))
         return sdx_place_value(p, value, *out, *spot, false);
     struct sdx_spot there;
     struct sdx_tensor *plain =
@@ -350,16 +344,18 @@ static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_i
     return p->cx->error.status;
 }
 
-/* Shows the operands as plain tensors of their shapes in memory. */
+/* Shows the operands as plain tensors of their shapes in memory. at: where to place these; NULL:
+ * only shapes are wanted. */
 static enum sdx_status show_physical(struct sdx_planning *p, struct sdx_tensor **tensors,
                                      const struct sdx_spot *at, int count, int layout)
 {
     for (int i = 0; i < count; i++) {
         if (!tensors[i] || (tensors[i]->layout == SDX_LAYOUT_PLAIN && tensors[i]->count == 1))
             continue;
-        struct sdx_tensor *t = sdx_layout_physical(p->cx, &p->s->arena, tensors[i], layout);
+        struct sdx_arena *arena = at ? &p->s->arena : &p->work;
+        struct sdx_tensor *t = sdx_layout_physical(p->cx, arena, tensors[i], layout);
         if (!t) return p->cx->error.status;
-        if (!t->is_constant) SDX_TRY(sdx_place_at(p, t, at[i]));
+        if (at && !t->is_constant) SDX_TRY(sdx_place_at(p, t, at[i]));
         tensors[i] = t;
     }
     return SDX_OK;
@@ -384,14 +380,9 @@ static size_t *places(struct sdx_planning *p, const struct sdx_ir_node *node, st
         (void)SDX_FAIL_MEMORY(p->cx);
         return NULL;
     }
-    for (size_t i = 0; o->layout && i < in; i++)
-        if (seen.in[i] &&
-            !(seen.in[i] = sdx_layout_physical(p->cx, &p->work, seen.in[i], o->layout)))
-            return NULL;
-    for (size_t k = 0; o->layout && k < out; k++)
-        if (seen.out[k] &&
-            !(seen.out[k] = sdx_layout_physical(p->cx, &p->work, seen.out[k], o->layout)))
-            return NULL;
+    if (o->layout && (show_physical(p, seen.in, NULL, node->count_inputs, o->layout) != SDX_OK ||
+                      show_physical(p, seen.out, NULL, node->count_outputs, o->layout) != SDX_OK))
+        return NULL;
     struct sdx_prepare px = prepare_of(p, node, &seen, &host);
     const unsigned bits = sdx_dtype_bits(o->in[0]->dtype);
     if (bits < 8 || o->in[0]->dtype == SDX_STRING || !node->op->place(&px, at)) return NULL;
@@ -413,7 +404,8 @@ static enum sdx_status give_pieces(struct sdx_planning *p, const struct sdx_ir_n
         const struct sdx_type *t = &types[k];
         if (node->outputs[k] < 0) continue;
         if (sdx_planning_slot(p, node->outputs[k])->claim >= 0) return SDX_OK;
-        if (o->want.out[k] != SDX_LAYOUT_PLAIN && must_be_plain(p, node->outputs[k])) return SDX_OK;
+        if (o->want.out[k] != SDX_LAYOUT_PLAIN && sdx_planning_must_be_plain(p, node->outputs[k]))
+            return SDX_OK;
         o->out[k] =
             sdx_layout_tensor(p->cx, &p->s->arena, t->dtype, t->rank, t->dims, o->want.out[k]);
         if (!o->out[k]) return p->cx->error.status;

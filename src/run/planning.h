@@ -35,7 +35,6 @@ struct sdx_planning {
     int32_t count_pending, capacity_pending;
     int32_t temps_placed;
     struct sdx_twin **twins; /* one list a value */
-    bool *taken;             /* values that bodies take: always plain */
     char *aligned;           /* copies of unaligned constants while their node is prepared */
     size_t aligned_size;
     struct sdx_aligned_copy {
@@ -56,6 +55,13 @@ bool sdx_planning_reserve(struct sdx_planning *p, struct sdx_arena *arena, void 
 static inline struct sdx_slot *sdx_planning_slot(const struct sdx_planning *p, int32_t value)
 {
     return &p->r->slots[value];
+}
+
+/* What the caller, a body or a later plan reads is plain. */
+static inline bool sdx_planning_must_be_plain(const struct sdx_planning *p, int32_t value)
+{
+    const struct sdx_slot *slot = sdx_planning_slot(p, value);
+    return slot->last_use == SDX_TIME_FOREVER || slot->is_taken;
 }
 
 /* segment.c: the content of input i of a node when it is there; it becomes a fact of the plan.

@@ -74,8 +74,10 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
         if (node->is_dead) continue;
         for (int i = 0; i < node->count_inputs; i++)
             note_use(r->slots, node->inputs[i], n);
-        for (int i = 0; i < node->count_captures; i++)
+        for (int i = 0; i < node->count_captures; i++) {
             note_use(r->slots, node->captures[i], n);
+            r->slots[node->captures[i]].is_taken = true;
+        }
     }
     for (int32_t o = 0; o < g->count_outputs; o++)
         r->slots[g->outputs[o]].last_use = SDX_TIME_FOREVER;

@@ -90,6 +90,7 @@ struct sdx_slot {
     size_t shift;              /* bytes into the block */
     int16_t depth;             /* segment that makes it; -1: input, capture, constant */
     bool is_dynamic;           /* shape known only after its step has run */
+    bool is_taken;             /* by a body */
     int32_t claim;             /* graph output whose memory it is made in, -1: none */
 };
 

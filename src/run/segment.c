@@ -216,12 +216,10 @@ static int view_layout(const struct sdx_planning *p, const struct sdx_ir_node *n
                        const struct sdx_type *type)
 {
     const struct sdx_tensor *in = sdx_planning_slot(p, node->inputs[0])->tensor;
-    const int32_t value = node->outputs[0];
     const bool keeps = in->layout != SDX_LAYOUT_PLAIN && type->has_shape &&
                        sdx_layout_serves(in->layout, in->dtype, type->rank) &&
                        sdx_dims_equal(in->dims, 2, type->dims, 2) &&
-                       sdx_planning_slot(p, value)->last_use != SDX_TIME_FOREVER &&
-                       !p->taken[value];
+                       !sdx_planning_must_be_plain(p, node->outputs[0]);
     return keeps ? in->layout : SDX_LAYOUT_PLAIN;
 }
 
@@ -350,19 +348,6 @@ static enum sdx_status plan_nodes(struct sdx_planning *p)
                                  : SDX_OK;
 }
 
-static enum sdx_status start(struct sdx_planning *p)
-{
-    const struct sdx_ir_graph *g = p->r->g;
-    const size_t values = (size_t)g->count_values + 1;
-    p->twins = sdx_arena_array(&p->work, values, sizeof *p->twins);
-    p->taken = sdx_arena_array(&p->work, values, sizeof *p->taken);
-    if (!p->twins || !p->taken) return SDX_FAIL_MEMORY(p->cx);
-    for (int32_t n = 0; n < g->count_nodes; n++)
-        for (int i = 0; !g->nodes[n].is_dead && i < g->nodes[n].count_captures; i++)
-            p->taken[g->nodes[n].captures[i]] = true;
-    return SDX_OK;
-}
-
 enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth, int32_t node_begin,
                                    struct sdx_segment **out)
 {
@@ -376,7 +361,8 @@ enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth, int32_t node
     s->list.arena = &s->arena;
     struct sdx_planning p = {.r = r, .s = s, .cx = cx};
     sdx_arena_init(&p.work, cx->mem, SDX_MEM_PLAN);
-    enum sdx_status status = start(&p);
+    p.twins = sdx_arena_array(&p.work, (size_t)r->g->count_values + 1, sizeof *p.twins);
+    enum sdx_status status = p.twins ? SDX_OK : SDX_FAIL_MEMORY(cx);
     if (status == SDX_OK &&
         depth == 0) { /* everything from outside is a fact of the first segment */
         for (int i = 0; i < r->g->count_inputs && status == SDX_OK; i++)
