@@ -3,7 +3,8 @@
  * that compute in f32 anyway (SDX_OP_VIA_F32) take and give f32 values; those that only move data
  * let such values through; a value is rounded only where something else reads it: a graph output, a
  * body, an operator of whole numbers or one whose result jumps (Floor, Equal, ArgMax). The
- * roundings between operators are dropped, which is more accurate and what other engines do. Large
+ * roundings between operators are dropped, which is more accurate and what other engines do; only
+ * graphs without weights keep them, as they gain nothing. Large
  * constants, and weights of products whatever their size, stay as narrow as they are in the file.
  * Re-associates; see docs/adr/0012-narrow-floats.md. */
 #include "passes/match.h"
@@ -74,6 +75,25 @@ static bool stays(const struct work *w, const struct sdx_ir_node *node, int i)
 {
     const struct sdx_tensor *t = sdx_ir_constant(w->ir, w->graph, node->inputs[i]);
     return t && (t->count > SMALL || is_weight(node, i));
+}
+
+/* Is the model worth it: does a product have constant narrow weights, or low-bit ones? */
+static bool has_weights(struct work *w)
+{
+    for (w->graph = 0; w->graph < w->ir->count_graphs; w->graph++) {
+        const struct sdx_ir_graph *g = graph_of(w);
+        w->count = g->count_values;
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            const struct sdx_ir_node *node = &g->nodes[n];
+            if (node->is_dead || node->count_inputs < 2) continue;
+            if (sdx_str_is(node->op_type, "MatMulNBits") && is_narrow(w, node->inputs[0]))
+                return true;
+            if (is_weight(node, 1) && is_narrow(w, node->inputs[1]) &&
+                sdx_ir_constant(w->ir, w->graph, node->inputs[1]))
+                return true;
+        }
+    }
+    return false;
 }
 
 static bool must_widen(const struct work *w, const struct sdx_ir_node *node)
@@ -255,6 +275,7 @@ static enum sdx_status widen_graph(struct work *w)
 enum sdx_status sdx_pass_narrow(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     struct work w = {.cx = cx, .ir = ir};
+    if (!has_weights(&w)) return SDX_OK;
     for (w.graph = 0; w.graph < ir->count_graphs; w.graph++) {
         SDX_TRY(widen_graph(&w));
         *changed = *changed || w.did;
