@@ -25,10 +25,10 @@ static const struct form {
     enum sdx_conv_block_form form;
     bool (*fits)(const struct sdx_conv_shape *s);
     size_t (*packed_size)(const struct sdx_conv_shape *s);
-    void (*pack)(const struct sdx_conv_shape *s, const float *weights, float *packed);
+    void (*pack)(const struct sdx_conv_shape *s, const float *weights, void *packed);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
-    void (*part)(const struct sdx_conv_shape *s, const float *x, const float *packed, float *y,
+    void (*part)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
                  const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
 } forms[] = {
     {SDX_CONV_BLOCK_FIRST, is_first, sdx_direct_block_packed_size, sdx_direct_block_pack,
@@ -64,7 +64,7 @@ size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
 {
     return form_of(s)->packed_size(s);
 }
-void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
 {
     form_of(s)->pack(s, weights, packed);
 }
@@ -76,7 +76,7 @@ size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s)
 {
     return form_of(s)->scratch(s);
 }
-void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                          float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
 {
     form_of(s)->part(s, x, packed, y, epilogue, part, scratch);

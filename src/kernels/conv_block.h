@@ -31,12 +31,12 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);
  * the form and the packing depend on the shape. Sizes in bytes; packed and scratch are aligned to
  * 64 bytes. */
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s);
 /* Epilogue: bias_row has oc values; residual is blocked as y. */
-void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                          float *y, const struct sdx_epilogue *epilogue, int64_t part,
                          void *scratch);
 #endif

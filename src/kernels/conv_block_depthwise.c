@@ -85,14 +85,15 @@ size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s)
     const int64_t taps = s->kernel[1] * s->kernel[2];
     return (size_t)(conv_divide_up(s->oc, lanes) * lanes * taps) * sizeof(float);
 }
-void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
 {
+    float *to = packed;
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
     const int64_t taps = s->kernel[1] * s->kernel[2];
     for (int64_t c0 = 0; c0 < s->oc; c0 += lanes)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = c0; c < c0 + lanes; c++)
-                *packed++ = c < s->oc ? weights[c * taps + t] : 0.0f;
+                *to++ = c < s->oc ? weights[c * taps + t] : 0.0f;
 }
 
 int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s)
@@ -105,7 +106,7 @@ size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s)
     return (size_t)cut_of(s).floats * sizeof(float);
 }
 
-void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                               float *y, const struct sdx_epilogue *epilogue, int64_t part,
                               void *scratch)
 {
@@ -129,7 +130,7 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
         strip.x = x + plane * pixels_in;
         strip.y = y + plane * pixels;
         strip.residual = epilogue->residual ? epilogue->residual + plane * pixels : NULL;
-        strip.w = packed + b * s->kernel[1] * s->kernel[2] * c.lanes;
+        strip.w = (const float *)packed + b * s->kernel[1] * s->kernel[2] * c.lanes;
         for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++)
             bias[i] = epilogue->bias_row && at < s->oc ? epilogue->bias_row[at] : 0.0f;
         for (int i = 0; i < c.count; i++) {

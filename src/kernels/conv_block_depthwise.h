@@ -13,10 +13,10 @@ bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s);
 /* As in conv.h: weights are plain [oc, 1, kh, kw], bias_row has oc elements, the residual is laid
  * out as y. The packed form depends on the channels and the kernel only. */
 size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
 int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s);
-void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                               float *y, const struct sdx_epilogue *epilogue, int64_t part,
                               void *scratch);
 #endif

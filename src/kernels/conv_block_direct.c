@@ -15,7 +15,8 @@
 enum {
     FIRST_CHANNELS = 4, /* so many are read from plain layout */
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
-    STRIP_LEAST = 96    /* pixels that make reading the weights worth while */
+    STRIP_LEAST = 96,   /* pixels that make reading the weights worth while */
+    MOST_PANEL = 64     /* channels */
 };
 
 /* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
@@ -150,25 +151,43 @@ bool sdx_direct_block_is_first(const struct sdx_conv_shape *s)
     return s->groups == 1 && s->ic <= FIRST_CHANNELS;
 }
 
+/* The first layer's few weights stay f32. */
+static bool is_half(const struct plan *p)
+{
+    return p->s.half != SDX_HALF_NONE && !p->first;
+}
+static int64_t widest_panel(const struct plan *p)
+{
+    return conv_divide_up(p->out_blocks, conv_most(p->panels, 1));
+}
+
 size_t sdx_direct_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct plan p = plan_of(s);
-    return (size_t)(s->groups * p.out_blocks * p.lanes * p.icg * p.taps) * sizeof(float);
+    const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);
+    return (size_t)(s->groups * p.out_blocks * p.lanes * p.icg * p.taps) * one;
 }
 /* [group][panel][block][kernel position][channel of the block][channel of the panel]: a pass reads
  * a range of blocks of a panel, so passes may differ from one image size to the next. */
-void sdx_direct_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+void sdx_direct_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
 {
     const struct plan p = plan_of(s);
+    float *to = packed;
+    uint16_t *to_half = packed;
     for (int64_t g = 0; g < s->groups; g++, weights += p.ocg * p.icg * p.taps)
         for (int64_t panel = 0; panel < p.panels; panel++) {
             const int64_t o0 = panel_begin(&p, panel) * p.lanes;
             const int64_t o1 = panel_begin(&p, panel + 1) * p.lanes;
             for (int64_t b = 0; b < p.in_blocks; b++)
                 for (int64_t tap = 0; tap < p.taps; tap++)
-                    for (int64_t c = channels_before(&p, b); c < channels_before(&p, b + 1); c++)
+                    for (int64_t c = channels_before(&p, b); c < channels_before(&p, b + 1); c++) {
+                        float row[MOST_PANEL] = {0}, *at = is_half(&p) ? row : to;
                         for (int64_t o = o0; o < o1; o++)
-                            *packed++ = o < p.ocg ? weights[(o * p.icg + c) * p.taps + tap] : 0.0f;
+                            at[o - o0] = o < p.ocg ? weights[(o * p.icg + c) * p.taps + tap] : 0.0f;
+                        if (is_half(&p)) sdx_half_encode(s->half, row, to_half, o1 - o0);
+                        to += o1 - o0;
+                        to_half += o1 - o0;
+                    }
         }
 }
 int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)
@@ -209,6 +228,7 @@ struct room {
     struct sdx_conv_block_run *runs;
     int64_t run_step; /* from one stretch of rows to the next */
     struct stretch *rows, *cols;
+    float *panel; /* decoded weights of a pass */
     size_t size;
 };
 static size_t whole_lines(int64_t count, size_t size)
@@ -229,7 +249,12 @@ static struct room room_of(const struct plan *p, void *scratch)
     r.runs = (void *)(at + 2 * pixels);
     r.rows = (void *)(at + 2 * pixels + runs);
     r.cols = r.rows + rows;
-    r.size = 2 * pixels + runs + whole_lines(rows + cols, sizeof *r.rows);
+    const size_t stretches = whole_lines(rows + cols, sizeof *r.rows);
+    r.panel = (void *)(at + 2 * pixels + runs + stretches);
+    r.size = 2 * pixels + runs + stretches;
+    if (is_half(p))
+        r.size += whole_lines(widest_panel(p) * p->lanes * p->pass_blocks * p->unit * p->taps,
+                              sizeof *r.panel);
     return r;
 }
 size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
@@ -351,12 +376,12 @@ static void finish_of(const struct sdx_epilogue *e, bool last, struct sdx_conv_b
     job->b = e->b;
 }
 
-/* Packed weights of a panel, from block b0 on. */
-static const float *weights_at(const struct plan *p, const float *packed, int64_t panel, int64_t b0)
+/* Where the packed weights of a panel begin, from block b0 on. */
+static int64_t weights_at(const struct plan *p, int64_t panel, int64_t b0)
 {
     const int64_t o0 = panel_begin(p, panel) * p->lanes;
     const int64_t width = panel_begin(p, panel + 1) * p->lanes - o0;
-    return packed + (o0 * p->icg + channels_before(p, b0) * width) * p->taps;
+    return (o0 * p->icg + channels_before(p, b0) * width) * p->taps;
 }
 
 /* One part while it runs. */
@@ -369,6 +394,32 @@ struct work {
     int64_t b0, b1;               /* the pass */
     struct sdx_conv_block_job job;
 };
+
+/* The weights of a panel for the pass in hand, and where those of the next ones are. 16-bit numbers
+ * are decoded; what is fetched ahead of them is as many bytes, so two panels of theirs. */
+static void place_weights(struct work *w, const void *packed, int64_t panel)
+{
+    const struct plan *p = &w->p;
+    const struct strip *t = &w->t;
+    const bool streams = p->icg * p->taps * p->ocg > sdx_kernel_tuning()->block_bytes / 2;
+    const int64_t here = weights_at(p, panel, w->b0);
+    int64_t next = here;
+    if (streams && panel + 1 < t->panel1)
+        next = weights_at(p, panel + 1, w->b0);
+    else if (streams && w->b1 < p->in_blocks)
+        next = weights_at(p, t->panel0, w->b1);
+    w->job.ahead = next - here;
+    w->job.weights = (const float *)packed + here;
+    if (!is_half(p)) return;
+    const uint16_t *from = packed;
+    const int64_t width = (panel_begin(p, panel + 1) - panel_begin(p, panel)) * p->lanes;
+    const int64_t k = (channels_before(p, w->b1) - channels_before(p, w->b0)) * p->taps;
+    sdx_half_decode(p->s.half, from + here, w->room.panel, k * width);
+    w->job.weights = w->room.panel;
+    if (next != here)
+        w->job.ahead =
+            ((intptr_t)(from + next) - (intptr_t)w->room.panel) / (intptr_t)sizeof(float);
+}
 
 static void place_work(struct work *w)
 {
@@ -413,15 +464,12 @@ static void run_panel(const struct work *w, int64_t vectors)
         }
 }
 
-enum { MOST_PANEL = 64 }; /* channels */
-
 /* One pass. y and the residual: of the first channel of the group. */
-static void run_pass(struct work *w, const float *packed, const struct sdx_epilogue *e, float *y,
+static void run_pass(struct work *w, const void *packed, const struct sdx_epilogue *e, float *y,
                      const float *residual)
 {
     const struct plan *p = &w->p;
     const struct strip *t = &w->t;
-    const bool streams = p->icg * p->taps * p->ocg > sdx_kernel_tuning()->block_bytes / 2;
     for (int64_t r = 0; r < w->row_count; r++)
         place_runs(p, &w->planes, w->room.rows + r, w->b0, w->b1,
                    w->room.runs + r * w->room.run_step);
@@ -433,19 +481,14 @@ static void run_pass(struct work *w, const float *packed, const struct sdx_epilo
             memcpy(bias, e->bias_row + t->group * p->ocg + o0,
                    (size_t)conv_least(vectors * p->lanes, p->ocg - o0) * sizeof(float));
         w->job.bias = w->b0 == 0 ? bias : NULL;
-        w->job.weights = weights_at(p, packed, panel, w->b0);
-        w->job.ahead = 0;
-        if (streams && panel + 1 < t->panel1)
-            w->job.ahead = weights_at(p, packed, panel + 1, w->b0) - w->job.weights;
-        else if (streams && w->b1 < p->in_blocks)
-            w->job.ahead = weights_at(p, packed, t->panel0, w->b1) - w->job.weights;
+        place_weights(w, packed, panel);
         w->job.y = y + block * w->job.y_step;
         w->job.residual = residual ? residual + block * w->job.y_step : NULL;
         run_panel(w, vectors);
     }
 }
 
-void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const float *packed,
+void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const void *packed,
                            float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
     struct work w = {.p = plan_of(shape)};
@@ -458,7 +501,11 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
     const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p->lanes;
     const int64_t to = group * p->out_blocks * pixels_out;
     x += group * p->in_blocks * pixels_in;
-    packed += w.t.group * p->out_blocks * p->lanes * p->icg * p->taps;
+    const int64_t group_at = w.t.group * p->out_blocks * p->lanes * p->icg * p->taps;
+    if (is_half(p))
+        packed = (const uint16_t *)packed + group_at;
+    else
+        packed = (const float *)packed + group_at;
     place_work(&w);
     w.job.y_step = pixels_out;
     for (w.b0 = 0; w.b0 < p->in_blocks; w.b0 = w.b1) {

@@ -83,11 +83,15 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     return four <= two ? 4 : 2;
 }
 
-/* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel] */
+/* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel];
+ * 16-bit ones come after the scales [chunk][plane][output channel]. */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
-    return (size_t)(c.planes * c.vectors * c.lanes * s->ic) * sizeof(float);
+    const size_t filters = (size_t)(c.planes * c.vectors * c.lanes);
+    if (s->half != SDX_HALF_NONE)
+        return filters * (sizeof(float) + (size_t)s->ic * sizeof(int16_t));
+    return filters * (size_t)s->ic * sizeof(float);
 }
 /* One row or column of three weights to its four or six sums. */
 static void spread(int64_t step, const double *g, int64_t from_step, double *to, int64_t to_step)
@@ -137,9 +141,56 @@ static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float
         }
     }
 }
-void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
+/* The same as integers: an output channel's numbers of a plane are rounded to 1/32767 of the
+ * largest of them. scales: plane p at scales + p * plane_scales. */
+static void pack_panel_half(const struct sdx_conv_shape *s, int64_t step, const float *weights,
+                            int64_t k, int64_t width, int16_t *to, int64_t plane, float *scales,
+                            int64_t plane_scales)
+{
+    const int64_t planes = (step + 2) * (step + 2);
+    for (int64_t j = 0; j < width; j++) {
+        const float *filters = weights + (k + j) * s->ic * 9;
+        const bool beyond = k + j >= s->oc;
+        double u[36], most[36] = {0};
+        for (int64_t i = 0; i < s->ic && !beyond; i++) {
+            sdx_winograd_filter(step, filters + 9 * i, u);
+            for (int64_t p = 0; p < planes; p++)
+                most[p] = fabs(u[p]) <= most[p] ? most[p] : fabs(u[p]);
+        }
+        for (int64_t p = 0; p < planes; p++)
+            scales[p * plane_scales + j] = (float)(most[p] / INT16_MAX);
+        for (int64_t i = 0; i < s->ic; i++) {
+            if (!beyond) sdx_winograd_filter(step, filters + 9 * i, u);
+            for (int64_t p = 0; p < planes; p++) {
+                const double scaled = beyond ? 0 : u[p] / most[p] * INT16_MAX;
+                to[p * plane + i * width + j] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
+            }
+        }
+    }
+}
+static void pack_half(const struct sdx_conv_shape *s, const float *weights, void *packed)
 {
     const struct winograd_cut c = cut_of(s);
+    float *scales = packed;
+    int16_t *to = (int16_t *)(scales + c.planes * c.vectors * c.lanes);
+    for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
+        const int64_t count = conv_least(c.chunk, c.vectors - v0), filters = count * c.lanes;
+        for (int64_t v = 0; v < count; v += 2)
+            pack_panel_half(s, c.step, weights, (v0 + v) * c.lanes,
+                            conv_least(2, count - v) * c.lanes, to + v * c.lanes * s->ic,
+                            filters * s->ic, scales + v * c.lanes, filters);
+        scales += c.planes * filters;
+        to += c.planes * filters * s->ic;
+    }
+}
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed_)
+{
+    const struct winograd_cut c = cut_of(s);
+    float *packed = packed_;
+    if (s->half != SDX_HALF_NONE) {
+        pack_half(s, weights, packed);
+        return;
+    }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
         const int64_t count = conv_least(c.chunk, c.vectors - v0);
         const int64_t plane = count * c.lanes * s->ic;
@@ -160,22 +211,47 @@ int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s)
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
-    return (size_t)(c.planes * (c.plane_v + c.plane_m)) * sizeof(float);
+    int64_t floats = c.planes * (c.plane_v + c.plane_m);
+    if (s->half != SDX_HALF_NONE) floats += conv_least(c.chunk, c.vectors) * c.lanes * s->ic;
+    return (size_t)floats * sizeof(float);
 }
-void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+/* M of a chunk of `vectors` from vector k0 on, whose U is decoded plane by plane into u. */
+static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cut *c,
+                          const void *packed, int64_t k0, int64_t vectors, const float *v, float *m,
+                          float *u)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int64_t ic = w->shape->ic, filters = vectors * c->lanes;
+    const float *scales = (const float *)packed + c->planes * k0 * c->lanes;
+    const int16_t *from =
+        (const int16_t *)((const float *)packed + c->planes * c->vectors * c->lanes);
+    from += c->planes * k0 * c->lanes * ic;
+    w->planes = 1;
+    for (int64_t p = 0; p < c->planes; p++, scales += filters, from += filters * ic) {
+        for (int64_t i = 0; i < vectors; i += 2) {
+            const int64_t at = i * c->lanes;
+            table->i16_decode(from + at * ic, scales + at, ic,
+                              conv_least(2, vectors - i) * c->lanes, u + at * ic);
+        }
+        w->next = from + filters * ic;
+        table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
+    }
+}
+void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
                              void *scratch)
 {
     const struct winograd_cut c = cut_of(s);
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const int64_t block = part / c.splits, split = part % c.splits;
-    float *v = scratch, *m = v + c.planes * c.plane_v;
+    float *v = scratch, *m = v + c.planes * c.plane_v, *u = m + c.planes * c.plane_m;
     struct sdx_winograd_block w = {.shape = s,
                                    .step = (int)c.step,
                                    .high = c.high,
                                    .wide = c.wide,
                                    .first = block * c.block,
                                    .room = c.block,
+                                   .planes = (int)c.planes,
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m};
     w.tiles = conv_least(c.block, c.tiles - w.first);
@@ -183,7 +259,11 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
     const int64_t end = c.chunks * (split + 1) / c.splits;
     for (int64_t i = c.chunks * split / c.splits; i < end; i++) {
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
-        table->f32_winograd_multiply(&w, v, packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
+        if (s->half != SDX_HALF_NONE)
+            multiply_half(&w, &c, packed, k0, k1 - k0, v, m, u);
+        else
+            table->f32_winograd_multiply(
+                &w, v, (const float *)packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
         table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
     }
 }

@@ -21,10 +21,10 @@ void sdx_winograd_filter(int64_t step, const float *weights, double *u);
  * the residual is laid out as y. The packed form depends on the channels and on the form (what
  * ..._fits gives). */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);
-void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
                              void *scratch);
 #endif

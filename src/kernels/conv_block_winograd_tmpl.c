@@ -315,11 +315,12 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
     }
 }
 SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float *v, const float *u,
-                float *m)
+                int64_t next, float *m)
 {
     const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
     /* Few tiles for many weights: those of the next panel would come too late. */
-    const int64_t ahead = ic >= 256 && g->count <= 4 ? ic * wide * LANES : 0;
+    const int64_t distance = next ? next : ic * wide * LANES;
+    const int64_t ahead = ic >= 256 && g->count <= 4 ? distance : 0;
     if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, ahead, m);
     if (g->count > g->more)
         products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, ahead,
@@ -328,21 +329,39 @@ SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float 
 static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,
                               int64_t vectors, float *m)
 {
-    const int planes = (w->step + 2) * (w->step + 2);
     const int64_t ic = w->shape->ic;
     const struct groups g = groups_of(w->tiles);
-    for (int p = 0; p < planes; p++, v += w->plane_v, m += w->plane_m) {
+    for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m) {
         float *to = m;
+        const intptr_t apart = w->next ? (intptr_t)w->next - (intptr_t)u : 0;
+        const int64_t next = apart / (intptr_t)sizeof(float);
         int64_t left = vectors;
         for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
-            panel(WIDE, &g, ic, v, u, to);
+            panel(WIDE, &g, ic, v, u, next, to);
             u += ic * WIDE * LANES;
         }
         if (left) {
-            panel(1, &g, ic, v, u, to);
+            panel(1, &g, ic, v, u, next, to);
             u += ic * LANES;
         }
     }
+}
+
+SIMD void decode(const int wide, const int16_t *x, const float *scale, int64_t rows, float *y)
+{
+    vf s[WIDE];
+    SDX_UNROLL(2) for (int j = 0; j < wide; j++) s[j] = v_load(scale + j * LANES);
+    for (; rows > 0; rows--, x += wide * LANES, y += wide * LANES)
+        SDX_UNROLL(2)
+    for (int j = 0; j < wide; j++)
+        v_store(y + j * LANES, v_load_i16(x + j * LANES) * s[j]);
+}
+static void i16_decode(const int16_t *x, const float *scale, int64_t rows, int64_t width, float *y)
+{
+    if (width == WIDE * LANES)
+        decode(WIDE, x, scale, rows, y);
+    else
+        decode(1, x, scale, rows, y);
 }
 
 /* ---- output ---- */
@@ -448,4 +467,5 @@ void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;
     block->f32_winograd_out = winograd_out;
+    block->i16_decode = i16_decode;
 }

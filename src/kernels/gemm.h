@@ -32,6 +32,12 @@ struct sdx_epilogue {
     float a, b;
 };
 
+/* How 16 bits hold a weight. */
+enum sdx_half { SDX_HALF_NONE, SDX_HALF_F16, SDX_HALF_BF16 };
+/* n of them; src and dst do not overlap. To 16 bits: exact for values that came from there. */
+void sdx_half_decode(enum sdx_half half, const uint16_t *src, float *dst, int64_t n);
+void sdx_half_encode(enum sdx_half half, const float *src, uint16_t *dst, int64_t n);
+
 /* B [K, N] with strides (in elements) row_b, col_b: B(k, n) = b[k * row_b + n * col_b]; so a
  * transposed operand costs nothing. Packed: panels of a width that the CPU's tile wants. Sizes in
  * bytes, 64-byte aligned. */
@@ -40,6 +46,11 @@ void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, 
                        float *packed);
 /* Column j of a packed B becomes scale[j] times itself. */
 void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed);
+/* The same order, and half the size, for a B of 16-bit numbers, which are decoded where they are
+ * used: results have the bits that a decoded B gives. */
+size_t sdx_gemm_half_packed_size(int64_t k, int64_t n);
+void sdx_gemm_half_pack(const uint16_t *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                        uint16_t *packed);
 /* Columns a panel holds: ranges n0..n1 begin at multiples of it. */
 int64_t sdx_gemm_f32_panel(void);
 
@@ -52,7 +63,8 @@ struct sdx_gemm_f32 {
     int64_t m, n, k;
     const float *a;
     int64_t row_a, col_a;
-    const float *packed; /* of B */
+    const void *packed; /* of B: float, or uint16_t when half says so */
+    enum sdx_half half;
     float *c;
     int64_t row_c;
     float alpha;
@@ -64,8 +76,9 @@ struct sdx_gemm_f32 {
  * floats, 64-byte aligned) is worth it. block_a writes its rows m0..m1. */
 bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a);
 void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, float *blocks);
-size_t sdx_gemm_f32_scratch(int64_t m, int64_t n,
-                            int64_t k); /* bytes for one part, any range of it */
+/* Bytes for one part, any range of it. */
+size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k);
+size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k);
 void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                       void *scratch);
 

@@ -70,6 +70,35 @@ void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *pa
                     packed[j] *= scale[j0 + j];
 }
 
+void sdx_half_decode(enum sdx_half half, const uint16_t *src, float *dst, int64_t n)
+{
+    const struct sdx_vec *vec = &sdx_kernel_tables()->vec;
+    SDX_ASSERT(half != SDX_HALF_NONE);
+    (half == SDX_HALF_F16 ? vec->f16_to_f32 : vec->bf16_to_f32)(src, dst, (size_t)n);
+}
+void sdx_half_encode(enum sdx_half half, const float *src, uint16_t *dst, int64_t n)
+{
+    const struct sdx_vec *vec = &sdx_kernel_tables()->vec;
+    SDX_ASSERT(half != SDX_HALF_NONE);
+    (half == SDX_HALF_F16 ? vec->f32_to_f16 : vec->f32_to_bf16)(src, dst, (size_t)n);
+}
+size_t sdx_gemm_half_packed_size(int64_t k, int64_t n)
+{
+    return sdx_gemm_f32_packed_size(k, n) / 2;
+}
+void sdx_gemm_half_pack(const uint16_t *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                        uint16_t *packed)
+{
+    const int64_t cols = sdx_gemm_f32_panel(), depth = block_depth(k);
+    for (int64_t k0 = 0; k0 < k; k0 += depth)
+        for (int64_t j0 = 0; j0 < n; j0 += cols) {
+            const int64_t some = least(cols, n - j0);
+            for (int64_t i = k0; i < least(k, k0 + depth); i++, packed += cols)
+                for (int64_t j = 0; j < cols; j++)
+                    packed[j] = j < some ? b[i * row_b + (j0 + j) * col_b] : 0;
+        }
+}
+
 static size_t scratch_of_a(int64_t m, int64_t depth)
 {
     return (size_t)round_up(most_rows(most(m, 1), depth) * depth, 16) * sizeof(float);
@@ -121,6 +150,12 @@ static void copy_a(const float *a, int64_t row_a, int64_t col_a, int64_t m, int6
                 .rows = m, .width = k, .pitch_from = row_a, .step = col_a, .pitch_to = k});
     }
 }
+static void take_copy(struct sdx_gemm_job *job, int64_t col_a, float *scratch)
+{
+    copy_a(job->a, job->row_a, col_a, job->m, job->k, scratch);
+    job->a = scratch;
+    job->row_a = job->k;
+}
 bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a)
 {
     return m > sdx_kernel_tables()->gemm.rows && (col_a != 1 || block_depth(k) < k);
@@ -149,13 +184,53 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
         job.b = b;
         job.row_b = row_b;
         job.panel_step = panel_step;
-        if (copied) {
-            copy_a(job.a, job.row_a, g->col_a, job.m, kc, scratch);
-            job.a = scratch;
-            job.row_a = kc;
-        }
+        if (copied) take_copy(&job, g->col_a, scratch);
         table->f32_block(&job);
     }
+}
+
+/* Columns of B in scratch at a time. */
+static int64_t block_cols(int64_t n, int64_t depth)
+{
+    const int64_t cols = sdx_gemm_f32_panel();
+    int64_t fit = sdx_kernel_tuning()->b_bytes / (depth * (int64_t)sizeof(float)) / cols * cols;
+    return least(round_up(n, cols), most(fit, cols));
+}
+/* Few rows times whole panels of 16-bit numbers as they are. */
+static void run_thin(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                     int64_t k0, int64_t kc, const uint16_t *panels, float *scratch)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    struct sdx_gemm_job job = job_at(g, m0, n0, k0, kc);
+    job.m = m1 - m0;
+    job.n = n1 - n0;
+    job.b_half = panels;
+    job.half = g->half;
+    job.row_b = table->cols;
+    job.panel_step = kc * table->cols;
+    if (g->col_a != 1 && !g->a_in_blocks) take_copy(&job, g->col_a, scratch);
+    table->f32_thin_half(&job);
+}
+/* A packed B of 16-bit numbers: block of K and columns by block decoded into scratch. */
+static void run_half(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                     void *scratch)
+{
+    const int64_t cols = sdx_gemm_f32_panel(), width = round_up(g->n, cols);
+    const int64_t depth = block_depth(g->k), some = block_cols(n1 - n0, depth);
+    const int64_t whole = m1 - m0 <= SDX_GEMM_THIN ? n0 + (n1 - n0) / cols * cols : n0;
+    float *panels = (float *)((char *)scratch + scratch_of_a(g->m, depth));
+    int64_t k0 = 0;
+    do {
+        const int64_t kc = least(depth, g->k - k0);
+        const uint16_t *packed = (const uint16_t *)g->packed + k0 * width;
+        if (whole > n0) run_thin(g, m0, m1, n0, whole, k0, kc, packed + n0 * kc, scratch);
+        for (int64_t j0 = whole; j0 < n1; j0 += some) {
+            const int64_t j1 = least(n1, j0 + some);
+            sdx_half_decode(g->half, packed + j0 * kc, panels, round_up(j1 - j0, cols) * kc);
+            run_rows(g, m0, m1, j0, j1, k0, kc, panels, cols, kc * cols, scratch);
+        }
+        k0 += depth;
+    } while (k0 < g->k);
 }
 
 void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
@@ -165,26 +240,29 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
     const int64_t cols = sdx_gemm_f32_panel(), width = round_up(g->n, cols);
     const int64_t depth = block_depth(g->k);
     SDX_ASSERT(n0 % cols == 0);
+    if (g->half != SDX_HALF_NONE) {
+        run_half(g, m0, m1, n0, n1, scratch);
+        return;
+    }
+    const float *packed = g->packed;
     int64_t k0 = 0;
     do {
         const int64_t kc = least(depth, g->k - k0);
-        run_rows(g, m0, m1, n0, n1, k0, kc, g->packed + k0 * width + n0 * kc, cols, kc * cols,
+        run_rows(g, m0, m1, n0, n1, k0, kc, packed + k0 * width + n0 * kc, cols, kc * cols,
                  scratch);
         k0 += depth;
     } while (k0 < g->k);
 }
 
-/* Columns of B packed at a time. */
-static int64_t block_cols(int64_t n, int64_t depth)
-{
-    const int64_t cols = sdx_gemm_f32_panel();
-    int64_t fit = sdx_kernel_tuning()->b_bytes / (depth * (int64_t)sizeof(float)) / cols * cols;
-    return least(round_up(n, cols), most(fit, cols));
-}
 size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k)
 {
     const int64_t depth = block_depth(k);
     return scratch_of_a(m, depth) + (size_t)(depth * block_cols(most(n, 1), depth)) * sizeof(float);
+}
+
+size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k)
+{
+    return sdx_gemm_f32_plain_scratch(m, n, k);
 }
 
 /* Few rows and B's columns side by side: whole panels are read where they are. */

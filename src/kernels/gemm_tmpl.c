@@ -27,6 +27,7 @@ struct place {
     float *c;
     const float *bias_col, *bias_row, *residual;
     const char *ahead; /* what to fetch into the second cache meanwhile */
+    const uint16_t *half;
 };
 
 SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sdx_gemm_job *g,
@@ -271,28 +272,36 @@ static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
 
 /* Few rows times packed panels: `streams` panels a distance apart at once, as one stream of loads
  * does not use the memory's bandwidth. */
-SIMD void thin_streams(const int mr, const int streams, const struct sdx_gemm_job *g,
-                       const struct place *p, int64_t apart)
+SIMD vf thin_load(const enum sdx_half half, const float *b, const uint16_t *b_half, int64_t at)
+{
+    return half == SDX_HALF_F16    ? v_load_f16(b_half + at)
+           : half == SDX_HALF_BF16 ? v_load_bf16(b_half + at)
+                                   : v_load(b + at);
+}
+SIMD void thin_streams(const int mr, const int streams, const enum sdx_half half,
+                       const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
 {
     vf s[ROWS][2];
     vf sums[4][4][2];
     const float *a = p->a, *b = p->b;
+    const uint16_t *b_half = p->half;
     const int64_t step = apart * g->panel_step, row_a = g->row_a;
+    int64_t at_b = 0;
 #define STREAMS SDX_UNROLL(4) for (int q = 0; q < streams; q++)
 #define EACH_SUM                                                                                   \
     STREAMS SDX_UNROLL(4) for (int i = 0; i < mr; i++) SDX_UNROLL(2) for (int j = 0; j < 2; j++)
     EACH_SUM sums[q][i][j] =
         g->from_c ? v_load(p->c + i * g->row_c + q * apart * COLS + j * LANES) : v_set1(0.0f);
-    for (int64_t k = 0; k < g->k; k++, b += COLS) {
+    for (int64_t k = 0; k < g->k; k++, at_b += COLS) {
         vf x[4];
         SDX_UNROLL(4) for (int i = 0; i < mr; i++) x[i] = v_set1(a[k + i * row_a]);
         STREAMS
         {
             vf w[2];
-            if (streams == 1) __builtin_prefetch(b + g->panel_step, 0, 2);
+            if (streams == 1 && !half) __builtin_prefetch(b + at_b + g->panel_step, 0, 2);
             SDX_UNROLL(2) for (int j = 0; j < 2; j++)
             {
-                w[j] = v_load(b + q * step + j * LANES);
+                w[j] = thin_load(half, b, b_half, at_b + q * step + j * LANES);
                 V_KEEP(w[j]);
             }
             SDX_UNROLL(4)
@@ -316,34 +325,94 @@ SIMD void thin_streams(const int mr, const int streams, const struct sdx_gemm_jo
 #undef EACH_SUM
 #undef STREAMS
 }
-static void thin_1(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
-{
-    thin_streams(1, 4, g, p, apart);
-}
-static void thin_2(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
-{
-    thin_streams(2, 3, g, p, apart);
-}
-static void thin_3(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
-{
-    thin_streams(3, 2, g, p, apart);
-}
-static void thin_4(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)
-{
-    thin_streams(4, 1, g, p, apart);
-}
+#define THIN(mr, streams)                                                                          \
+    static void thin_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,         \
+                                      int64_t apart)                                               \
+    {                                                                                              \
+        thin_streams(mr, streams, SDX_HALF_NONE, g, p, apart);                                     \
+    }                                                                                              \
+    static void thin_f16_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,     \
+                                          int64_t apart)                                           \
+    {                                                                                              \
+        thin_streams(mr, streams, SDX_HALF_F16, g, p, apart);                                      \
+    }                                                                                              \
+    static void thin_bf16_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,    \
+                                           int64_t apart)                                          \
+    {                                                                                              \
+        thin_streams(mr, streams, SDX_HALF_BF16, g, p, apart);                                     \
+    }
+#define THIN_NAMES(mr, streams)                                                                    \
+    {                                                                                              \
+        {thin_##mr##_##streams, thin_f16_##mr##_##streams, thin_bf16_##mr##_##streams}, streams    \
+    }
+THIN(1, 4)
+THIN(2, 3)
+THIN(3, 2)
+THIN(4, 1)
 static const struct {
-    void (*run)(const struct sdx_gemm_job *g, const struct place *p, int64_t apart);
+    void (*run[3])(const struct sdx_gemm_job *g, const struct place *p, int64_t apart);
     int streams;
-} thin[] = {{thin_1, 4}, {thin_2, 3}, {thin_3, 2}, {thin_4, 1}};
+} thin[SDX_GEMM_THIN] = {THIN_NAMES(1, 4), THIN_NAMES(2, 3), THIN_NAMES(3, 2), THIN_NAMES(4, 1)};
+
+/* One panel of 16-bit numbers. */
+#define THIN_LAST(mr)                                                                              \
+    static void last_f16_##mr(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)  \
+    {                                                                                              \
+        thin_streams(mr, 1, SDX_HALF_F16, g, p, apart);                                            \
+    }                                                                                              \
+    static void last_bf16_##mr(const struct sdx_gemm_job *g, const struct place *p, int64_t apart) \
+    {                                                                                              \
+        thin_streams(mr, 1, SDX_HALF_BF16, g, p, apart);                                           \
+    }
+THIN_LAST(1)
+THIN_LAST(2)
+THIN_LAST(3)
+static void (*const thin_last[2][SDX_GEMM_THIN])(const struct sdx_gemm_job *g,
+                                                 const struct place *p, int64_t apart) = {
+    {last_f16_1, last_f16_2, last_f16_3, thin_f16_4_1},
+    {last_bf16_1, last_bf16_2, last_bf16_3, thin_bf16_4_1}};
 
 static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t panels)
 {
-    p->b += panels * g->panel_step;
-    p->ahead = (const char *)(p->b + g->panel_step);
+    if (p->half) {
+        p->half += panels * g->panel_step;
+    } else {
+        p->b += panels * g->panel_step;
+        p->ahead = (const char *)(p->b + g->panel_step);
+    }
     p->c += panels * COLS;
     if (p->bias_col) p->bias_col += panels * COLS;
     if (p->residual) p->residual += panels * COLS;
+}
+
+/* Few rows times `panels` panels; what is left over by the streams stays. Returns the panels done.
+ */
+static int64_t thin_panels(const struct sdx_gemm_job *g, struct place *p, int64_t panels)
+{
+    const int64_t streams = thin[g->m - 1].streams, apart = panels / streams;
+    for (int64_t i = 0; i < apart; i++) {
+        thin[g->m - 1].run[g->half](g, p, apart);
+        place_right(p, g, 1);
+    }
+    place_right(p, g, (streams - 1) * apart);
+    return streams * apart;
+}
+static void thin_half(const struct sdx_gemm_job *g)
+{
+    const struct sdx_epilogue *e = &g->epilogue;
+    struct place p = {.a = g->a,
+                      .c = g->c,
+                      .bias_col = e->bias_col,
+                      .bias_row = e->bias_row,
+                      .residual = e->residual,
+                      .half = g->b_half};
+    if (g->m <= 0 || g->n <= 0) return;
+    int64_t panels = g->n / COLS;
+    panels -= thin_panels(g, &p, panels);
+    for (; panels > 0; panels--) {
+        thin_last[g->half == SDX_HALF_BF16][g->m - 1](g, &p, 0);
+        place_right(&p, g, 1);
+    }
 }
 
 static void block(const struct sdx_gemm_job *g)
@@ -356,18 +425,11 @@ static void block(const struct sdx_gemm_job *g)
                       e->bias_col,
                       e->bias_row,
                       e->residual,
-                      (const char *)(g->b + g->panel_step)};
+                      (const char *)(g->b + g->panel_step),
+                      NULL};
     const int kind = g->row_b != COLS ? PLAIN : g->m <= FEW_ROWS ? FEW : FULL;
     int64_t panels = g->n / COLS;
-    if (g->m <= SDX_COUNT_OF(thin) && g->row_b == COLS) {
-        const int64_t streams = thin[g->m - 1].streams, apart = panels / streams;
-        for (int64_t i = 0; i < apart; i++) {
-            thin[g->m - 1].run(g, &p, apart);
-            place_right(&p, g, 1);
-        }
-        place_right(&p, g, (streams - 1) * apart);
-        panels -= streams * apart;
-    }
+    if (g->m <= SDX_GEMM_THIN && g->row_b == COLS) panels -= thin_panels(g, &p, panels);
     for (int64_t i = 0; i < panels; i++) {
         panel_rows(g, p, strips[kind]);
         place_right(&p, g, 1);
@@ -408,5 +470,6 @@ void SDX_INIT(sdx_gemm_init_)(struct sdx_gemm_table *gemm)
     gemm->rows = ROWS;
     gemm->cols = COLS;
     gemm->f32_block = block;
+    gemm->f32_thin_half = thin_half;
     gemm->f32_pack = pack;
 }

@@ -334,6 +334,44 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
 #endif
 #endif
 
+/* LANES numbers of 16 bits: f16, exact, with NaNs made quiet; bf16; integers. */
+typedef uint16_t vh __attribute__((vector_size(2 * SDX_SIMD_LANES)));
+SIMD vu vu_load_16(const uint16_t *p)
+{
+    vh v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, vu);
+}
+SIMD vf v_load_f16(const uint16_t *p)
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#elif defined(SDX_SIMD_NEON)
+    return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+#else
+    const vi bits = (vi)vu_load_16(p), rest = (bits & vi_set1(0x7fff)) << 13;
+    const vi sign = (bits & vi_set1(0x8000)) << 16;
+    const vi least = vi_set1(0x00800000), most = vi_set1(0x0f800000);
+    const vi top = (rest >= most) & vi_set1(0x38000000); /* infinity, NaN */
+    const vi quiet = (rest > most) & vi_set1(0x00400000);
+    const vf tiny = v_from_int(bits & vi_set1(0x7fff)) * v_set1(5.9604644775390625e-8f);
+    const vf normal = v_bits(vi_add(vi_add(rest, vi_set1(0x38000000)), top) | quiet);
+    return v_bits(vi_bits(v_select(rest < least, tiny, normal)) | sign);
+#endif
+}
+SIMD vf v_load_bf16(const uint16_t *p)
+{
+    return (vf)(vu_load_16(p) << 16);
+}
+SIMD vf v_load_i16(const int16_t *p)
+{
+    int16_t v __attribute__((vector_size(2 * SDX_SIMD_LANES)));
+    memcpy(&v, p, sizeof v);
+    return v_from_int(__builtin_convertvector(v, vi));
+}
+
 SIMD vf v_sign(vf a) /* the sign bit alone */
 {
     return v_bits(vi_bits(a) & vi_set1(INT32_MIN));

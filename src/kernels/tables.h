@@ -36,6 +36,8 @@ struct sdx_gemm_job {
     int64_t row_a;
     const float *b;
     int64_t row_b, panel_step;
+    const uint16_t *b_half; /* in place of b when half says so; see f32_thin_half */
+    enum sdx_half half;
     float *c;
     int64_t row_c;
     bool from_c, accumulate, last;
@@ -62,9 +64,12 @@ struct sdx_nbits_job {
     const struct sdx_epilogue *epilogue;
 };
 
+enum { SDX_GEMM_THIN = 4 };
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
+    /* the same for up to SDX_GEMM_THIN rows and whole panels of 16-bit numbers in b_half */
+    void (*f32_thin_half)(const struct sdx_gemm_job *job);
     /* rows 0..k of b(k, j), columns 0..n, to panels of [k][cols], panel_step apart; zeros beyond n
      */
     void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
@@ -127,6 +132,8 @@ struct sdx_winograd_block {
     int64_t high, wide;   /* tiles of an image */
     int64_t tiles, first; /* of the block in hand */
     int64_t room;         /* tiles of a panel of M */
+    int planes;           /* of V, U and M to be multiplied */
+    const void *next;     /* what to fetch into the second cache meanwhile; NULL: the next panel */
     int64_t plane_v, plane_m;
 };
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
@@ -174,6 +181,8 @@ struct sdx_conv_block_table {
      * [panel][channel][2][lanes], an odd last panel of one vector */
     void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
                                   const float *u, int64_t vectors, float *m);
+    /* rows of `width` (one or two vectors) 16-bit numbers times a scale a column */
+    void (*i16_decode)(const int16_t *x, const float *scale, int64_t rows, int64_t width, float *y);
     /* to the vectors k0 .. k1 of output channels */
     void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);

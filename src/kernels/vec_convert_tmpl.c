@@ -43,10 +43,8 @@ static inline uint16_t one_f32_to_f16(float x)
 static void f16_to_f32(const uint16_t *x, float *y, size_t n)
 {
     size_t i = 0;
-#if defined(SDX_SET_AVX2) || defined(SDX_SET_AVX512)
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
-#endif
+    for (; i + LANES <= n; i += LANES)
+        v_store(y + i, v_load_f16(x + i));
     for (; i < n; i++)
         y[i] = one_f16_to_f32(x[i]);
 }
@@ -62,7 +60,10 @@ static void f32_to_f16(const float *x, uint16_t *y, size_t n)
 }
 static void bf16_to_f32(const uint16_t *x, float *y, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        v_store(y + i, v_load_bf16(x + i));
+    for (; i < n; i++)
         y[i] = float_of((uint32_t)x[i] << 16);
 }
 static void f32_to_bf16(const float *x, uint16_t *y, size_t n)

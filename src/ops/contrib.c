@@ -317,11 +317,12 @@ static enum sdx_status prepare_embed(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"FusedConv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .note = "1 to 3 spatial axes"},
     {"FusedMatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
-     .flags = SDX_OP_VIA_F32, .note = "no transBatchA, transBatchB"},
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS, .note = "no transBatchA, transBatchB"},
     {"FusedGemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
-     .flags = SDX_OP_VIA_F32},
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Gelu", 1, 0, sdx_infer_same, KERNEL(prepare_gelu),
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "float types but double"},
     {"BiasGelu", 1, 0, sdx_infer_same, KERNEL(prepare_bias_gelu),

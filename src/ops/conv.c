@@ -89,7 +89,7 @@ void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 struct conv_f32 {
     struct sdx_conv_shape shape;
-    const float *packed; /* NULL: input 1 of the step */
+    const void *packed; /* NULL: input 1 of the step */
     struct sdx_epilogue epilogue;
 };
 
@@ -110,19 +110,16 @@ enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tenso
     s->groups = sdx_ir_attr_int(px->node, "group", 1);
     s->ic = x->dims[1];
     s->oc = y->dims[1];
+    s->half = w->is_constant ? sdx_half_of(w) : SDX_HALF_NONE;
     return SDX_OK;
 }
 
 /* What the packed forms of kernels/conv.h depend on. */
 static int64_t variant_of(const struct sdx_conv_shape *s)
 {
-    const int64_t form[] = {s->groups,
-                            s->ic,
-                            s->oc,
-                            s->kernel[0],
-                            s->kernel[1],
-                            s->kernel[2],
-                            s->out[0] * s->out[1] * s->out[2] > 1};
+    const int64_t form[] = {
+        s->groups,    s->ic,        s->oc,   s->kernel[0],
+        s->kernel[1], s->kernel[2], s->half, s->out[0] * s->out[1] * s->out[2] > 1};
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
@@ -133,22 +130,24 @@ static enum sdx_status run_conv_f32(struct sdx_exec *x, const struct sdx_step *s
     if (sdx_exec_cancelled(x)) return SDX_OK;
     if (step->in[2]) e.bias_row = step->in[2]->data;
     if (step->in[3]) e.residual = step->in[3]->data;
-    sdx_conv_f32_part(&p->shape, step->in[0]->data,
-                      p->packed ? p->packed : (const float *)step->in[1]->data, step->out[0]->data,
-                      &e, part, x->scratch);
+    sdx_conv_f32_part(&p->shape, step->in[0]->data, p->packed ? p->packed : step->in[1]->data,
+                      step->out[0]->data, &e, part, x->scratch);
     return SDX_OK;
 }
 
 struct pack_conv {
     const struct sdx_conv_shape *shape;
-    const float *weights;
+    const struct sdx_tensor *weights;
 };
 
 static enum sdx_status pack_conv_f32(struct sdx_context *cx, void *dst, void *arg_)
 {
-    (void)cx;
     const struct pack_conv *arg = arg_;
-    sdx_conv_f32_pack(arg->shape, arg->weights, dst);
+    float *temp;
+    const float *weights = sdx_weights_f32(cx, arg->weights, &temp);
+    if (!weights) return cx->error.status;
+    sdx_conv_f32_pack(arg->shape, weights, dst);
+    sdx_mem_free(cx->mem, temp);
     return SDX_OK;
 }
 
@@ -183,9 +182,12 @@ static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step 
 
 static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *arg_)
 {
-    (void)cx;
     const struct pack_conv *arg = arg_;
-    sdx_conv_block_pack(arg->shape, arg->weights, dst);
+    float *temp;
+    const float *weights = sdx_weights_f32(cx, arg->weights, &temp);
+    if (!weights) return cx->error.status;
+    sdx_conv_block_pack(arg->shape, weights, dst);
+    sdx_mem_free(cx->mem, temp);
     return SDX_OK;
 }
 
@@ -201,7 +203,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     p->shape = *shape;
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
-    struct pack_conv arg = {&p->shape, px->in[1]->data};
+    struct pack_conv arg = {&p->shape, px->in[1]};
     p->packed = sdx_prepare_pack(px, 1, names[form], variant_of(shape),
                                  sdx_conv_block_packed_size(shape), pack_conv_block, &arg);
     if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
@@ -245,7 +247,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     size_t size = sdx_conv_f32_packed_size(shape);
     if (px->in[1]->is_constant) {
-        struct pack_conv arg = {&p->shape, px->in[1]->data};
+        struct pack_conv arg = {&p->shape, px->in[1]};
         p->packed =
             sdx_prepare_pack(px, 1, "conv_f32", variant_of(shape), size, pack_conv_f32, &arg);
         if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
@@ -337,7 +339,8 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
 };

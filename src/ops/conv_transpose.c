@@ -288,18 +288,22 @@ static size_t gathered_size(const struct batch_conv *c)
 struct pack_arg {
     const struct params *p;
     const struct batch_conv *c;
-    const float *w;
+    const struct sdx_tensor *w;
 };
 
 static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
 {
     const struct pack_arg *arg = arg_;
-    float *gathered = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, gathered_size(arg->c));
+    float *temp, *gathered = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, gathered_size(arg->c));
     if (!gathered) return SDX_FAIL_MEMORY(cx);
-    gather_weights(arg->p, arg->c, arg->w, gathered);
-    sdx_conv_f32_pack(&arg->c->s, gathered, dst);
+    const float *weights = sdx_weights_f32(cx, arg->w, &temp);
+    if (weights) {
+        gather_weights(arg->p, arg->c, weights, gathered);
+        sdx_conv_f32_pack(&arg->c->s, gathered, dst);
+    }
+    sdx_mem_free(cx->mem, temp);
     sdx_mem_free(cx->mem, gathered);
-    return SDX_OK;
+    return weights ? SDX_OK : cx->error.status;
 }
 
 static enum sdx_status run_pack(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -367,7 +371,7 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
     *params = (struct conv_step){p, c};
     size_t size = sdx_conv_f32_packed_size(&c->s);
     if (px->in[1]->is_constant) {
-        struct pack_arg arg = {p, c, px->in[1]->data};
+        struct pack_arg arg = {p, c, px->in[1]};
         /* What the packed form and the choice of phases depend on. */
         int64_t form[3 + 3 * 6] = {g, c->slots, c->s.out[0] * c->s.out[1] * c->s.out[2] > 1};
         for (int i = 0; i < 3; i++) {
@@ -485,7 +489,8 @@ static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"ConvTranspose", 1, 0, infer_conv_transpose, KERNEL(prepare_conv_transpose),
-     .cost = cost_conv_transpose, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},
+     .cost = cost_conv_transpose, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .note = "1 to 3 spatial axes"},
 };
 
 const struct sdx_op_family sdx_ops_conv_transpose = FAMILY("", ops);

@@ -83,7 +83,9 @@ enum {
     /* Output 0 may be written over input k (k = 0..7) when that dies here and has the same size in
      * bytes: the kernel reads element i of input k before it writes element i of the output, in
      * each part. */
-    SDX_OP_INPLACE_SHIFT = 8
+    SDX_OP_INPLACE_SHIFT = 8,
+    /* SDX_OP_VIA_F32 rows: a constant input 1 of f16 or bf16 comes to `prepare` as it is. */
+    SDX_OP_NARROW_WEIGHTS = 1u << 16
 };
 #define SDX_OP_INPLACE(k) (1u << (SDX_OP_INPLACE_SHIFT + (k)))
 

@@ -154,6 +154,12 @@ static bool is_narrow(const struct sdx_tensor *t)
     }
 }
 
+static bool stays_narrow(const struct sdx_op *op, const struct sdx_tensor *t, int i)
+{
+    return i == 1 && op->flags & SDX_OP_NARROW_WEIGHTS && t && t->is_constant &&
+           (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
+}
+
 static void convert(int to, void *dst, int from, const void *src, int64_t at, int64_t n)
 {
     const struct sdx_vec *vec = sdx_vec();
@@ -217,7 +223,7 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
 {
     bool narrow = false;
     for (int i = 0; i < px->count_in; i++)
-        narrow = narrow || is_narrow(px->in[i]);
+        narrow = narrow || (is_narrow(px->in[i]) && !stays_narrow(op, px->in[i], i));
     for (int k = 0; k < px->count_out; k++)
         narrow = narrow || is_narrow(px->out[k]);
     if (!narrow || !(op->flags & SDX_OP_VIA_F32)) return op->prepare(px);
@@ -227,7 +233,8 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
     struct sdx_prepare inner = *px;
     if (px->count_out > 0 && is_narrow(px->out[0])) inner.narrow = px->out[0]->dtype;
     for (int i = 0; i < px->count_in; i++) {
-        in[i] = is_narrow(px->in[i]) ? widen_input(px, px->in[i]) : px->in[i];
+        in[i] = px->in[i];
+        if (is_narrow(in[i]) && !stays_narrow(op, in[i], i)) in[i] = widen_input(px, in[i]);
         if (px->in[i] && !in[i]) return px->cx->error.status;
     }
     for (int k = 0; k < px->count_out; k++) {

@@ -21,6 +21,7 @@ struct params {
     struct sdx_product p;
     const char *packed;
     size_t packed_size;     /* of one matrix of B */
+    enum sdx_half half;     /* what packed is made of */
     const int32_t *index_b; /* which packed matrix product i takes; NULL: the first */
     struct sdx_split split;
     int64_t block_n; /* columns packed at a time */
@@ -66,6 +67,19 @@ enum sdx_status sdx_fused_act(struct sdx_context *cx, const struct sdx_ir_node *
     }
     return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%.*s: activation \"%.*s\" is not known",
                     SDX_STR_ARG(node->op_type), SDX_STR_ARG(name));
+}
+
+const float *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights, float **temp)
+{
+    const enum sdx_half half = sdx_half_of(weights);
+    *temp = NULL;
+    if (half == SDX_HALF_NONE) return weights->data;
+    *temp = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, (size_t)weights->count * sizeof **temp);
+    if (*temp)
+        sdx_half_decode(half, weights->data, *temp, weights->count);
+    else
+        (void)SDX_FAIL_MEMORY(cx);
+    return *temp;
 }
 
 enum sdx_status sdx_product_places(struct sdx_prepare *px, int rank_batch, const int64_t *dims_c,
@@ -180,8 +194,8 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     if (step->in[3]) g.epilogue.bias_row = step->in[3]->data;
     if (step->in[4]) g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
     if (s->packed) {
-        g.packed =
-            (const float *)(s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size);
+        g.packed = s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size;
+        g.half = s->half;
         sdx_gemm_f32_run(&g, r->m0, r->m1, r->n0, r->n1, scratch);
         return;
     }
@@ -193,7 +207,7 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     for (int64_t n = r->n0; n < r->n1; n += s->block_n) {
         g = whole;
         g.n = r->n1 - n < s->block_n ? r->n1 - n : s->block_n;
-        g.packed = (const float *)scratch;
+        g.packed = scratch;
         sdx_gemm_f32_pack(b + n * p->col_b, p->row_b, p->col_b, p->k, g.n, (float *)scratch);
         g.c += n;
         if (g.epilogue.bias_col) g.epilogue.bias_col += n;
@@ -263,19 +277,26 @@ struct pack_arg {
     const struct params *s;
     const int64_t *places;
     int64_t count;
-    const float *b;
 };
 
 static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
 {
-    (void)cx;
     const struct pack_arg *arg = arg_;
     const struct sdx_product *p = &arg->s->p;
+    float *temp = NULL;
+    const float *b = arg->s->half ? NULL : sdx_weights_f32(cx, p->b, &temp);
+    if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
-        float *to = (float *)((char *)dst + (size_t)i * arg->s->packed_size);
-        sdx_gemm_f32_pack(arg->b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);
+        void *to = (char *)dst + (size_t)i * arg->s->packed_size;
+        if (arg->s->half) {
+            sdx_gemm_half_pack((const uint16_t *)p->b->data + arg->places[i], p->row_b, p->col_b,
+                               p->k, p->n, to);
+            continue;
+        }
+        sdx_gemm_f32_pack(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);
         if (p->scale_col) sdx_gemm_f32_pack_scale(p->scale_col->data, p->k, p->n, to);
     }
+    sdx_mem_free(cx->mem, temp);
     return SDX_OK;
 }
 
@@ -303,7 +324,7 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
 {
     const struct sdx_product *p = &s->p;
     static const int64_t zero = 0;
-    struct pack_arg arg = {s, &zero, 1, p->b->data};
+    struct pack_arg arg = {s, &zero, 1};
     if (p->at_b) {
         int32_t *index = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *index);
         int64_t *places = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *places);
@@ -320,7 +341,10 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         arg.places = places;
         s->index_b = index;
     }
-    s->packed_size = sdx_gemm_f32_packed_size(p->k, p->n);
+    s->half =
+        p->scale_col ? SDX_HALF_NONE : sdx_half_of(p->b); /* scaled ones are no f16 any more */
+    s->packed_size =
+        s->half ? sdx_gemm_half_packed_size(p->k, p->n) : sdx_gemm_f32_packed_size(p->k, p->n);
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
@@ -333,8 +357,8 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         sdx_pack_variant(arg.places, (int)arg.count),
         p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
                      : 0};
-    s->packed = sdx_prepare_pack(px, p->input_b, "gemm_f32", sdx_pack_variant(form, 7), size,
-                                 pack_all, &arg);
+    s->packed = sdx_prepare_pack(px, p->input_b, s->half ? "gemm_half" : "gemm_f32",
+                                 sdx_pack_variant(form, 7), size, pack_all, &arg);
     return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
 }
 
@@ -384,7 +408,9 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
     if (is_packed) {
         SDX_TRY(pack_constant(px, s));
         SDX_TRY(block_a(px, s));
-        scratch = sdx_gemm_f32_scratch(p->m, p->n, p->k);
+        scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
+                          : sdx_gemm_f32_scratch(p->m, p->n, p->k);
+        if (s->half) name = "gemm_half";
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;
         scratch = sdx_gemm_f32_plain_scratch(p->m, p->n, p->k);

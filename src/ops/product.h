@@ -8,9 +8,9 @@
 #include "ops/op.h"
 
 /* C[i] = act((alpha * A[i] * B[i] + bias) * scale + residual) for i in 0..batch-1, of any element
- * type that MatMul or Einsum allow but the 16-bit floats. Strides and places are in elements.
- * Integers wrap. Only f32 has bias, scale (of columns; it, B and the bias are constant), residual
- * and activation; alpha is for floats. */
+ * type that MatMul or Einsum allow but the 16-bit floats, which only a constant b beside an f32 a
+ * may have. Strides and places are in elements. Integers wrap. Only f32 has bias, scale (of
+ * columns; it, B and the bias are constant), residual and activation; alpha is for floats. */
 struct sdx_product {
     struct sdx_tensor *a, *b, *c;
     int input_b; /* the node's input that b is; -1: none of them */
@@ -51,6 +51,18 @@ struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part);
  * "activation_params" (or activation_alpha, activation_beta). */
 SDX_MUST_CHECK enum sdx_status sdx_fused_act(struct sdx_context *cx, const struct sdx_ir_node *node,
                                              enum sdx_act *act, float *a, float *b);
+
+/* How 16 bits hold the elements of `weights`; NONE for other types. */
+static inline enum sdx_half sdx_half_of(const struct sdx_tensor *weights)
+{
+    return weights->dtype == SDX_F16    ? SDX_HALF_F16
+           : weights->dtype == SDX_BF16 ? SDX_HALF_BF16
+                                        : SDX_HALF_NONE;
+}
+/* Constant weights as f32, for packing: where they are, or decoded into *temp, which the caller
+ * frees. NULL: no memory (error is set). */
+const float *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights,
+                             float **temp);
 
 /* A number that names a packed form: a mixture of `count` values. */
 int64_t sdx_pack_variant(const int64_t *values, int count);

@@ -10,6 +10,7 @@ static const struct {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
     {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
+    {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED},
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED},
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},

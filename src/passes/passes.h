@@ -17,6 +17,7 @@ typedef enum sdx_status sdx_pass_fn(struct sdx_context *cx, struct sdx_ir *ir, b
 enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_weights(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_narrow(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 /* The DequantizeLinear nodes of constants, which `fold` leaves for the pass `qdq`, and all else. */
 enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);

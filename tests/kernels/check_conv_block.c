@@ -236,6 +236,57 @@ static void check_shape(struct sdx_conv_shape s)
     guards_release();
 }
 
+/* 16-bit weights give the bits that the same weights as f32 give; Winograd's within its bound. */
+static void check_half(struct sdx_conv_shape s, enum sdx_half half)
+{
+    struct operands o = make(&s);
+    const enum sdx_conv_block_form form = sdx_conv_block_form(&s);
+    float *wanted = guarded((size_t)o.size_y * 4, 0);
+    double worst = 0, peak = 0;
+    random_half(half, o.w, NULL, o.size_w);
+    sdx_conv_block_pack(&s, o.w, o.packed);
+    convolve(&s, &o);
+    memcpy(wanted, o.y, (size_t)o.size_y * 4);
+    s.half = half;
+    expect(sdx_conv_block_form(&s) == form, "%lld to %lld: another form", (long long)s.ic,
+           (long long)s.oc);
+    o.packed = guarded(sdx_conv_block_packed_size(&s), 0);
+    o.scratch = guarded(sdx_conv_block_scratch(&s), 0);
+    sdx_conv_block_pack(&s, o.w, o.packed);
+    convolve(&s, &o);
+    for (int64_t i = 0; i < o.size_y; i++) {
+        worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));
+        peak = fmax(peak, fabs((double)wanted[i]));
+    }
+    const bool winograd = form == SDX_CONV_BLOCK_WINOGRAD_2 || form == SDX_CONV_BLOCK_WINOGRAD_4;
+    expect(worst <= (winograd ? 3e-4 * fmax(peak, 1) : 0),
+           "%lld to %lld of %lldx%lld kernel %lld, form %d of 16 bits: %g off, peak %g",
+           (long long)s.ic, (long long)s.oc, (long long)s.in[1], (long long)s.in[2],
+           (long long)s.kernel[2], (int)form, worst, peak);
+    repeat(&s, &o);
+    guards_intact();
+    guards_release();
+}
+void check_conv_block_half(void)
+{
+    const int64_t lanes = sdx_block_lanes();
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const enum sdx_half half = bf16 ? SDX_HALF_BF16 : SDX_HALF_F16;
+        for (int64_t kernel = 1; kernel <= 5; kernel += 2)
+            for (int64_t size = 5; size <= 13; size += 4)
+                for (int64_t turn = 0; turn < 4; turn++) {
+                    const int64_t ic = random_int(5, 4 * lanes), oc = random_int(1, 7 * lanes);
+                    check_half(square(2, 1, ic, oc, size, size + 2, kernel, 1 + turn % 2, 1, 1),
+                               half);
+                }
+        check_half(square(2, 2, 2 * lanes, 4 * lanes, 9, 9, 3, 1, 1, 1), half);
+        check_half(square(1, 1, 600, 13, 9, 9, 3, 1, 12, 12), half); /* several passes */
+        check_half(square(1, 1, 1700, 200, 4, 3, 1, 1, 1, 0), half);
+        check_half(square(1, 1, 3, 16, 64, 61, 7, 2, 1, 3), half);
+        check_half(square(2, 24, 24, 24, 9, 9, 3, 1, 1, 1), half);
+    }
+}
+
 /* Kernels, strides, pads and channels around the width of a block and of a panel. */
 static void check_small_shapes(void)
 {
@@ -333,7 +384,7 @@ static void timed_run(void *arg)
         sdx_conv_block_part(&t->shape, plain ? t->o.x : t->o.bx, t->o.packed, t->o.by,
                             &t->o.epilogue, part, t->o.scratch);
 }
-double bench_conv_block(void)
+static double bench_shapes(enum sdx_half half)
 {
     static const int64_t shapes[][6] = {
         /* channels, to, size, kernel, stride, pad */
@@ -348,6 +399,7 @@ double bench_conv_block(void)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t *n = shapes[i];
         struct timed t = {.shape = square(1, 1, n[0], n[1], n[2], n[2], n[3], n[4], 1, n[5])};
+        t.shape.half = half;
         t.o = make(&t.shape);
         t.o.epilogue.bias_row = t.o.bias;
         t.o.epilogue.act = SDX_ACT_RELU;
@@ -360,6 +412,14 @@ double bench_conv_block(void)
         guards_release();
     }
     return total / macs;
+}
+double bench_conv_block(void)
+{
+    return bench_shapes(SDX_HALF_NONE);
+}
+double bench_conv_block_half(void)
+{
+    return bench_shapes(SDX_HALF_F16);
 }
 struct reorder {
     float *plain, *blocked;

@@ -159,6 +159,41 @@ void check_winograd_block(void)
     expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
 }
 
+/* 16-bit filters: the error that they add. */
+static void check_half_shape(struct sdx_conv_shape s)
+{
+    const int form = sdx_winograd_block_fits(&s);
+    if (!form) return;
+    struct operands o = make(&s);
+    float *wanted = guarded((size_t)(s.batch * o.size_y) * 4, 0);
+    double worst = 0, peak = 0;
+    random_half(SDX_HALF_F16, o.w, NULL, s.oc * s.ic * 9);
+    sdx_winograd_block_pack(&s, o.w, o.packed);
+    run(&s, &o, o.x, wanted, &o.epilogue);
+    s.half = SDX_HALF_F16;
+    o.packed = guarded(sdx_winograd_block_packed_size(&s), 0);
+    o.scratch = guarded(sdx_winograd_block_scratch(&s), 0);
+    sdx_winograd_block_pack(&s, o.w, o.packed);
+    run(&s, &o, o.x, o.y, &o.epilogue);
+    for (int64_t i = 0; i < s.batch * o.size_y; i++) {
+        worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));
+        peak = fmax(peak, fabs((double)wanted[i]));
+    }
+    expect(worst <= (form == 4 ? 3e-4 : 1.5e-4) * peak,
+           "%lld to %lld of %lldx%lld: F(%d) in 16 bits is %g of the peak off", (long long)s.ic,
+           (long long)s.oc, (long long)s.in[1], (long long)s.in[2], form, worst / peak);
+    guards_intact();
+    guards_release();
+}
+void check_winograd_half(void)
+{
+    for (int64_t size = 5; size <= 24; size++)
+        check_half_shape(shape_of(1 + size % 3, 7 + 5 * (size % 7), 20 + 7 * (size % 5), size,
+                                  13 + size, 1, size % 2));
+    check_half_shape(shape_of(1, 256, 200, 14, 14, 1, 1));
+    check_half_shape(shape_of(2, 512, 512, 7, 7, 1, 1));
+}
+
 struct timed {
     struct sdx_conv_shape shape;
     struct operands o;
@@ -168,7 +203,7 @@ static void timed_run(void *arg)
     struct timed *t = arg;
     run(&t->shape, &t->o, t->o.x, t->o.y, &t->o.epilogue);
 }
-double bench_winograd_block(void)
+static double bench_shapes(enum sdx_half half)
 {
     const int64_t sizes[][4] = {{64, 64, 56, 56},   {128, 128, 28, 28}, {256, 256, 14, 14},
                                 {512, 512, 7, 7},   {16, 16, 160, 160}, {32, 32, 80, 80},
@@ -177,6 +212,7 @@ double bench_winograd_block(void)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const int64_t *z = sizes[i];
         struct timed t = {.shape = shape_of(1, z[0], z[1], z[2], z[3], 1, 1)};
+        t.shape.half = half;
         t.o = make(&t.shape);
         t.o.epilogue.bias_row = t.o.bias;
         t.o.epilogue.act = SDX_ACT_RELU;
@@ -189,4 +225,12 @@ double bench_winograd_block(void)
         guards_release();
     }
     return total / macs;
+}
+double bench_winograd_block(void)
+{
+    return bench_shapes(SDX_HALF_NONE);
+}
+double bench_winograd_half(void)
+{
+    return bench_shapes(SDX_HALF_F16);
 }

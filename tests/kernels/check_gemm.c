@@ -105,8 +105,9 @@ static void compare(const struct product *p)
 static void run(const struct product *p, bool plain, int64_t step_m, int64_t step_n)
 {
     const struct sdx_gemm_f32 *g = &p->g;
-    void *scratch = guarded(plain ? sdx_gemm_f32_plain_scratch(g->m, g->n, g->k)
-                                  : sdx_gemm_f32_scratch(g->m, g->n, g->k),
+    void *scratch = guarded(plain     ? sdx_gemm_f32_plain_scratch(g->m, g->n, g->k)
+                            : g->half ? sdx_gemm_half_scratch(g->m, g->n, g->k)
+                                      : sdx_gemm_f32_scratch(g->m, g->n, g->k),
                             0);
     for (int64_t i = 0; i < g->m; i += step_m)
         for (int64_t j = 0; j < g->n; j += step_n) {
@@ -203,6 +204,51 @@ void check_gemm_f32_plain(void)
     check_product(true);
 }
 
+/* 16-bit weights give the bits that the same weights as f32 give, however it is split. */
+static void check_half_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_half half)
+{
+    struct product p = make(m, n, k, how);
+    const int64_t count = (n + 1) * (k + 1);
+    const size_t bytes = (size_t)p.size_c * sizeof(float);
+    uint16_t *b = guarded((size_t)count * sizeof *b, how & 1 ? 2 : 0);
+    uint16_t *packed = guarded(sdx_gemm_half_packed_size(k, n), 0);
+    float *wanted = guarded(bytes, 0);
+    random_half(half, p.b, b, count);
+    give_epilogue(&p, how, SDX_ACT_RELU);
+    pack(&p);
+    run(&p, false, m + 1, n + 1);
+    memcpy(wanted, p.c, bytes);
+    sdx_gemm_half_pack(b, p.row_b, p.col_b, k, n, packed);
+    p.g.packed = packed;
+    p.g.half = half;
+    for (int split = 0; split < 2; split++) {
+        memcpy(p.c, p.before, bytes);
+        if (split)
+            run(&p, false, m > 3 ? m / 3 : 1, sdx_gemm_f32_panel());
+        else
+            run(&p, false, m + 1, n + 1);
+        expect(memcmp(wanted, p.c, bytes) == 0, "%lldx%lldx%lld, form %d: other bits than f32",
+               (long long)m, (long long)n, (long long)k, (int)half);
+    }
+    guards_intact();
+    guards_release();
+}
+void check_gemm_half(void)
+{
+    const int64_t panel = sdx_gemm_f32_panel(), deep = sdx_kernel_tuning()->whole_k + 37;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        const enum sdx_half half = bf16 ? SDX_HALF_BF16 : SDX_HALF_F16;
+        for (int64_t m = 0; m <= 15; m++)
+            for (int64_t n = 1; n <= 9 * panel; n += panel / 2 + 3)
+                check_half_case(m, n, random_int(0, 40), random_bits() & 255, half);
+        for (unsigned how = 0; how < 256; how += 51) {
+            check_half_case(2, 7 * panel + 1, deep, how, half);
+            check_half_case(29, 5 * panel + 3, deep, how, half);
+            check_half_case(200, 300, 300, how, half);
+        }
+    }
+}
+
 void check_gemm_f64(void)
 {
     for (int64_t m = 0; m < 10; m++)
@@ -251,7 +297,7 @@ static void timed_run(void *arg)
     else
         sdx_gemm_f32_run(g, 0, g->m, 0, g->n, t->scratch);
 }
-static double bench_product(bool plain)
+static double bench_product(bool plain, enum sdx_half half)
 {
     static const int64_t shapes[][3] = {{128, 384, 384},  {128, 1536, 384}, {128, 384, 1536},
                                         {256, 768, 768},  {128, 768, 3072}, {64, 3136, 576},
@@ -261,7 +307,15 @@ static double bench_product(bool plain)
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
         struct timed t = {.p = make(m, n, k, 0), .plain = plain};
-        if (!plain) pack(&t.p);
+        if (!plain && !half) pack(&t.p);
+        if (half) {
+            uint16_t *b = guarded((size_t)(n * k) * 2, 0);
+            uint16_t *packed = guarded(sdx_gemm_half_packed_size(k, n), 0);
+            sdx_half_encode(half, t.p.b, b, n * k);
+            sdx_gemm_half_pack(b, n, 1, k, n, packed);
+            t.p.g.packed = packed;
+            t.p.g.half = half;
+        }
         t.scratch = guarded(sdx_gemm_f32_plain_scratch(m, n, k), 0);
         const double ns = best_ns(timed_run, &t);
         fprintf(stderr, "  %lldx%lldx%lld: %.1f us, %.1f GFLOP/s\n", (long long)m, (long long)n,
@@ -274,11 +328,15 @@ static double bench_product(bool plain)
 }
 double bench_gemm_f32(void)
 {
-    return bench_product(false);
+    return bench_product(false, SDX_HALF_NONE);
+}
+double bench_gemm_half(void)
+{
+    return bench_product(false, SDX_HALF_F16);
 }
 double bench_gemm_f32_plain(void)
 {
-    return bench_product(true);
+    return bench_product(true, SDX_HALF_NONE);
 }
 static void timed_f64(void *arg)
 {

@@ -125,6 +125,17 @@ void guards_release(void)
 }
 
 /* ---- operands of convolutions ---- */
+void random_half(enum sdx_half half, float *x, uint16_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t bits;
+        const float value = random_float(-1, 1);
+        sdx_half_encode(half, &value, &bits, 1);
+        sdx_half_decode(half, &bits, x + i, 1);
+        if (y) y[i] = bits;
+    }
+}
+
 float *blocked_tensor(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes)
 {
     const int64_t blocks = (channels + lanes - 1) / lanes, size = batch * blocks * pixels * lanes;

@@ -21,8 +21,9 @@
     X(f32_affine) X(f16_to_f32) X(f32_to_f16) X(bf16_to_f32) X(f32_to_bf16) \
     X(u8_to_f32) X(s8_to_f32) X(b32_transpose)
 #define CHECK_SUBJECTS(X) \
-    X(gemm_f32) X(gemm_f32_plain) X(gemm_f64) X(nbits) X(conv_f32) X(conv_f32_depthwise) X(qconv) \
-    X(conv_block) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
+    X(gemm_f32) X(gemm_f32_plain) X(gemm_half) X(gemm_f64) X(nbits) X(conv_f32) X(conv_f32_depthwise) X(qconv) \
+    X(conv_block) X(conv_block_half) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
+    X(winograd_half) \
     X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step)
 /* clang-format on */
 
@@ -50,6 +51,8 @@ uint32_t random_bits(void);
 float random_float(float lo, float hi);
 int64_t random_int(int64_t lo, int64_t hi); /* both included */
 
+/* n random numbers that 16 bits hold, to x and, as they are, to the 16-bit y (NULL: not wanted). */
+void random_half(enum sdx_half half, float *x, uint16_t *y, int64_t n);
 /* A random tensor [batch][ceil(channels / lanes)][pixels][lanes] in a guarded buffer, with large
  * values in the lanes beyond the channels. */
 float *blocked_tensor(int64_t batch, int64_t channels, int64_t pixels, int64_t lanes);
