@@ -15,6 +15,10 @@ static bool fits_winograd_4(const struct sdx_conv_shape *s)
 {
     return sdx_winograd_block_fits(s) == 4;
 }
+static bool fits_winograd_6(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_block_fits(s) == 6;
+}
 static bool is_first(const struct sdx_conv_shape *s)
 {
     return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
@@ -40,6 +44,9 @@ static const struct form {
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
      sdx_winograd_block_part},
     {SDX_CONV_BLOCK_WINOGRAD_4, fits_winograd_4, sdx_winograd_block_packed_size,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_part},
+    {SDX_CONV_BLOCK_WINOGRAD_6, fits_winograd_6, sdx_winograd_block_packed_size,
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
      sdx_winograd_block_part},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,

@@ -23,6 +23,7 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_DEPTHWISE,
     SDX_CONV_BLOCK_WINOGRAD_2, /* F(2 x 2, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_4, /* F(4 x 4, 3 x 3) */
+    SDX_CONV_BLOCK_WINOGRAD_6, /* F(6 x 6, 3 x 3) */
     SDX_CONV_BLOCK_DIRECT
 };
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);

@@ -14,7 +14,8 @@
 
 enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
-    MOST_PANEL = 32
+    MOST_PANEL = 32,
+    MOST_SIDE = 8 /* of an input tile */
 };
 
 struct winograd_cut {
@@ -66,7 +67,8 @@ static double cost_of(const struct sdx_conv_shape *s, int64_t step)
     const double tiles =
         (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
     const double side = (double)step + 2, ic = (double)s->ic, oc = (double)s->oc;
-    const double transform = (step == 4 ? 165 : 60) * tiles * (ceil(ic / 8) + ceil(oc / 8));
+    const double each = step == 6 ? 390 : step == 4 ? 165 : 60;
+    const double transform = each * tiles * (ceil(ic / 8) + ceil(oc / 8));
     const double products = side * side * fmax(tiles, 4) * ic * oc / 14.8;
     return fmax(products, side * side * 4 * ic * oc / 5.6) + transform;
 }
@@ -78,8 +80,10 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     const double ic = (double)s->ic, oc = (double)s->oc;
     const double pixels = (double)s->out[1] * (double)s->out[2];
     const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6);
-    const double four = cost_of(s, 4), two = cost_of(s, 2);
+    const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
     if (fmin(four, two) >= 0.97 * direct) return 0;
+    /* less exact, so only for a clear gain and whole numbers */
+    if (s->half == SDX_HALF_NONE && six < 0.9 * fmin(four, two)) return 6;
     return four <= two ? 4 : 2;
 }
 
@@ -93,26 +97,28 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
         return filters * (sizeof(float) + (size_t)s->ic * sizeof(int16_t));
     return filters * (size_t)s->ic * sizeof(float);
 }
-/* One row or column of three weights to its four or six sums. */
+/* One row or column of three weights to its step + 2 sums: at 0, at +-p for each p, at infinity. */
 static void spread(int64_t step, const double *g, int64_t from_step, double *to, int64_t to_step)
 {
-    const double a = step == 4 ? 2.0 / 3 : 1, b = 3.0 / 2;
-    const double by_a = step == 4 ? 1 / (2 * a * a * (a * a - b * b)) : 0.5;
-    const double even_a = (g[0] + a * a * g[2 * from_step]) * by_a, odd_a = a * g[from_step] * by_a;
+    static const struct {
+        double p, factor; /* 1 / product of the distances to the other points */
+    } pairs[][3] = {{{1, 0.5}},
+                    {{2.0 / 3, -729.0 / 1170}, {3.0 / 2, 16.0 / 130}},
+                    {{1, -2.0 / 9}, {2, 1.0 / 90}, {0.5, 32.0 / 45}}};
     to[0] = g[0];
-    to[to_step] = even_a + odd_a;
-    to[2 * to_step] = even_a - odd_a;
+    for (int64_t i = 0; i < step / 2; i++) {
+        const double p = pairs[step / 2 - 1][i].p, factor = pairs[step / 2 - 1][i].factor;
+        const double even = (g[0] + p * p * g[2 * from_step]) * factor;
+        const double odd = p * g[from_step] * factor;
+        to[(2 * i + 1) * to_step] = even + odd;
+        to[(2 * i + 2) * to_step] = even - odd;
+    }
     to[(step + 1) * to_step] = g[2 * from_step];
-    if (step == 2) return;
-    const double by_b = 1 / (2 * b * b * (b * b - a * a));
-    const double even_b = (g[0] + b * b * g[2 * from_step]) * by_b, odd_b = b * g[from_step] * by_b;
-    to[3 * to_step] = even_b + odd_b;
-    to[4 * to_step] = even_b - odd_b;
 }
 void sdx_winograd_filter(int64_t step, const float *weights, double *u)
 {
     const int64_t side = step + 2;
-    double g[9], half[6 * 3];
+    double g[9], half[MOST_SIDE * 3];
     for (int i = 0; i < 9; i++)
         g[i] = (double)weights[i];
     for (int i = 0; i < 3; i++)
@@ -128,9 +134,9 @@ static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float
     const int64_t planes = (step + 2) * (step + 2);
     const int64_t filters = conv_least(width, s->oc - k);
     for (int64_t i = 0; i < s->ic; i++, to += width) {
-        float rows[36][MOST_PANEL];
+        float rows[MOST_SIDE * MOST_SIDE][MOST_PANEL];
         for (int64_t j = 0; j < filters; j++) {
-            double u[36];
+            double u[MOST_SIDE * MOST_SIDE];
             sdx_winograd_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
             for (int64_t p = 0; p < planes; p++)
                 rows[p][j] = (float)u[p];
@@ -151,7 +157,7 @@ static void pack_panel_half(const struct sdx_conv_shape *s, int64_t step, const 
     for (int64_t j = 0; j < width; j++) {
         const float *filters = weights + (k + j) * s->ic * 9;
         const bool beyond = k + j >= s->oc;
-        double u[36], most[36] = {0};
+        double u[MOST_SIDE * MOST_SIDE], most[MOST_SIDE * MOST_SIDE] = {0};
         for (int64_t i = 0; i < s->ic && !beyond; i++) {
             sdx_winograd_filter(step, filters + 9 * i, u);
             for (int64_t p = 0; p < planes; p++)

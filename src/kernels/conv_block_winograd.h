@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution of 3 x 3, stride 1, on blocked channels ([N][ceil(C / b)][H][W][b], b the lanes
  * of a vector) by Winograd's transforms: F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and
- * infinity, a quarter of the multiplications, or F(2 x 2, 3 x 3), four ninths, for few pixels and
- * many channels. Errors with random operands: below 5e-6 and 2e-6 of the output's largest magnitude
- * up to 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every
+ * infinity, a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few pixels and many
+ * channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images.
+ * Errors with random operands: below 5e-6, 2e-6 and 3e-5 of the output's largest magnitude up to
+ * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every
  * tile that reads it. Lanes beyond the channels hold any finite values and are given finite ones.
  */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
@@ -11,11 +12,11 @@
 
 #include "kernels/conv.h"
 
-/* 4 or 2: F(4 x 4) or F(2 x 2) is the fastest way; 0: it is not served, or direct is faster. By the
- * shape of one image, so that a batch changes no bit of it. */
+/* 6, 4 or 2: F(6 x 6), F(4 x 4) or F(2 x 2) is the best way; 0: it is not served, or direct is
+ * faster. By the shape of one image, so that a batch changes no bit of it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
 /* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
- * row; step is 2 or 4. */
+ * row; step is 2, 4 or 6. */
 void sdx_winograd_filter(int64_t step, const float *weights, double *u);
 /* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
  * the residual is laid out as y. The packed form depends on the channels and on the form (what

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Winograd's transforms and products on blocked channels: a vector holds one pixel, or one element
  * of a tile, of all channels of a block. Once an instruction set. Points of F(4 x 4): 0, +-a, +-b,
- * infinity with a b = 1; of F(2 x 2): 0, +-1, infinity. */
+ * infinity with a b = 1; of F(2 x 2): 0, +-1, infinity; of F(6 x 6): 0, +-1, +-2, +-1/2, infinity.
+ */
 #include "kernels/conv_block_curve.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
@@ -16,7 +17,7 @@ enum {
     ROWS = 6,
 #endif
     WIDE = 2,
-    MOST = 6,  /* side of an input tile */
+    MOST = 8,  /* side of an input tile */
     LINE = 16, /* floats of a line of the cache */
     PASS = 128 /* input channels in one chain of sums, for accuracy */
 };
@@ -31,6 +32,18 @@ SIMD void line_out(const int step, const vf *m, vf *to)
     if (step == 2) {
         to[0] = m[0] + (m[1] + m[2]);
         to[1] = (m[1] - m[2]) + m[3];
+        return;
+    }
+    if (step == 6) {
+        const vf sum_1 = m[1] + m[2], less_1 = m[1] - m[2];
+        const vf sum_2 = m[3] + m[4], less_2 = m[3] - m[4];
+        const vf sum_half = m[5] + m[6], less_half = m[5] - m[6];
+        to[0] = (m[0] + sum_1) + (sum_2 + sum_half);
+        to[1] = times(2, less_2, times(0.5f, less_half, less_1));
+        to[2] = times(4, sum_2, times(0.25f, sum_half, sum_1));
+        to[3] = times(8, less_2, times(0.125f, less_half, less_1));
+        to[4] = times(16, sum_2, times(0.0625f, sum_half, sum_1));
+        to[5] = times(32, less_2, times(0.03125f, less_half, less_1)) + m[7];
         return;
     }
     const vf sum_a = m[1] + m[2], less_a = m[1] - m[2];
@@ -115,12 +128,50 @@ SIMD void line_in(const int step, const struct points *p, const vf *d, vf *to)
     to[4] = v_fma(-odd_b, p->b, even_b);
     to[5] = v_fma(-d[3], p->s2, d[1] + d[5]);
 }
+SIMD void line_in_6(const vf *d, vf *to)
+{
+    const vf even_1 = times(-4.25f, d[4], d[2] + d[6]), odd_1 = times(-4.25f, d[3], d[1] + d[5]);
+    const vf even_2 = times(0.25f, d[2], times(-1.25f, d[4], d[6]));
+    const vf even_half = times(4, d[2], times(-5, d[4], d[6]));
+    const vf middle = v_set1(-2.5f) * d[3];
+    const vf odd_2 = times(0.5f, d[1], times(2, d[5], middle));
+    const vf odd_half = times(2, d[1], times(0.5f, d[5], middle));
+    to[0] = times(5.25f, d[4] - d[2], d[0] - d[6]);
+    to[1] = even_1 + odd_1;
+    to[2] = even_1 - odd_1;
+    to[3] = even_2 + odd_2;
+    to[4] = even_2 - odd_2;
+    to[5] = even_half + odd_half;
+    to[6] = even_half - odd_half;
+    to[7] = times(5.25f, d[3] - d[5], d[7] - d[1]);
+}
+/* Rows, then columns of what they give. */
+SIMD void tile_in_6(const float *from, int64_t pitch, float *to, int64_t plane)
+{
+    vf half[MOST][MOST];
+    for (int i = 0; i < MOST; i++, from += pitch) {
+        vf d[MOST];
+        SDX_UNROLL(8) for (int j = 0; j < MOST; j++) d[j] = v_load(from + j * LANES);
+        line_in_6(d, half[i]);
+    }
+    for (int j = 0; j < MOST; j++, to += plane) {
+        vf d[MOST], t[MOST];
+        float *column = to;
+        SDX_UNROLL(8) for (int i = 0; i < MOST; i++) d[i] = half[i][j];
+        line_in_6(d, t);
+        SDX_UNROLL(8) for (int i = 0; i < MOST; i++, column += MOST * plane) v_store(column, t[i]);
+    }
+}
 /* Column by column: an element of a row's transform is computed where it is used. That costs a
  * sixth more operations than keeping all rows, but those would not fit into the registers. */
 SIMD void tile_in(const int step, const struct points *p, const float *from, int64_t pitch,
                   float *to, int64_t plane)
 {
     const int side = step + 2;
+    if (step == 6) {
+        tile_in_6(from, pitch, to, plane);
+        return;
+    }
     SDX_UNROLL(6) for (int j = 0; j < side; j++, to += plane)
     {
         vf d[MOST], t[MOST];
@@ -184,7 +235,9 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
 }
 static void winograd_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
-    if (w->step == 4)
+    if (w->step == 6)
+        block_in(6, w, x, v);
+    else if (w->step == 4)
         block_in(4, w, x, v);
     else
         block_in(2, w, x, v);
@@ -380,19 +433,19 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
     vf half[MOST][MOST], d[MOST], t[MOST];
     for (int j = 0; j < side; j++, m += plane) {
         const float *column = m;
-        SDX_UNROLL(6) for (int i = 0; i < side; i++, column += side * plane) d[i] = v_load(column);
+        SDX_UNROLL(8) for (int i = 0; i < side; i++, column += side * plane) d[i] = v_load(column);
         line_out(step, d, t);
-        SDX_UNROLL(4) for (int i = 0; i < step; i++) half[i][j] = t[i];
+        SDX_UNROLL(6) for (int i = 0; i < step; i++) half[i][j] = t[i];
     }
     for (int i = 0; i < step; i++, y += pitch) {
-        SDX_UNROLL(6) for (int j = 0; j < side; j++) d[j] = half[i][j];
+        SDX_UNROLL(8) for (int j = 0; j < side; j++) d[j] = half[i][j];
         line_out(step, d, t);
-        SDX_UNROLL(4) for (int j = 0; j < step; j++) t[j] += o->bias;
+        SDX_UNROLL(6) for (int j = 0; j < step; j++) t[j] += o->bias;
         if (residual) {
-            SDX_UNROLL(4) for (int j = 0; j < step; j++) t[j] += v_load(residual + j * LANES);
+            SDX_UNROLL(6) for (int j = 0; j < step; j++) t[j] += v_load(residual + j * LANES);
             residual += pitch;
         }
-        SDX_UNROLL(4)
+        SDX_UNROLL(6)
         for (int j = 0; j < step; j++)
             v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
     }
@@ -401,14 +454,16 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
 static void copied_out(const int step, const float *m, int64_t plane, const struct output *o,
                        const float *residual, float *y, int64_t rows, int64_t columns)
 {
-    float copy[4 * 4 * LANES], more[4 * 4 * LANES];
+    float copy[6 * 6 * LANES], more[6 * 6 * LANES];
     const int64_t pitch = step * LANES;
     for (int64_t i = 0; residual && i < step; i++)
         for (int64_t j = 0; j < step; j++)
             v_store(more + i * pitch + j * LANES, i < rows && j < columns
                                                       ? v_load(residual + i * o->pitch + j * LANES)
                                                       : v_set1(0.0f));
-    if (step == 4)
+    if (step == 6)
+        tile_out(6, m, plane, o, residual ? more : NULL, copy, pitch);
+    else if (step == 4)
         tile_out(4, m, plane, o, residual ? more : NULL, copy, pitch);
     else
         tile_out(2, m, plane, o, residual ? more : NULL, copy, pitch);
@@ -454,7 +509,9 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
                 bias[i] = epilogue->bias_row && at < w->shape->oc ? epilogue->bias_row[at] : 0.0f;
             o[j].bias = v_load(bias);
         }
-        if (w->step == 4)
+        if (w->step == 6)
+            panel_out(6, w, m, k, o, count, y);
+        else if (w->step == 4)
             panel_out(4, w, m, k, o, count, y);
         else
             panel_out(2, w, m, k, o, count, y);

@@ -128,7 +128,7 @@ struct sdx_depthwise_strip {
  * order over the whole batch. */
 struct sdx_winograd_block {
     const struct sdx_conv_shape *shape;
-    int step;             /* outputs of a tile down and across: 2 or 4 */
+    int step;             /* outputs of a tile down and across: 2, 4 or 6 */
     int64_t high, wide;   /* tiles of an image */
     int64_t tiles, first; /* of the block in hand */
     int64_t room;         /* tiles of a panel of M */
