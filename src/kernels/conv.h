@@ -14,6 +14,7 @@ struct sdx_conv_shape {
     int64_t ic, oc; /* channels in all groups */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
     int64_t pad_begin[3]; /* may be negative: cropped */
+    int winograd; /* on blocks: tiles of 2 or 4, -1: none; 0: what the shape says is fastest */
 };
 
 /* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, on
