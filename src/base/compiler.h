@@ -5,23 +5,33 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define SDX_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
-#define SDX_INLINE              static inline __attribute__((always_inline))
+#define SDX_ALWAYS_INLINE       __attribute__((always_inline))
+#define SDX_NOINLINE            __attribute__((noinline))
 #define SDX_LIKELY(x)           __builtin_expect(!!(x), 1)
 #define SDX_UNLIKELY(x)         __builtin_expect(!!(x), 0)
 #define SDX_UNUSED              __attribute__((unused))
 #define SDX_NO_RETURN           __attribute__((noreturn))
 #else
 #define SDX_PRINTF(text, first)
-#define SDX_INLINE      static inline
+#define SDX_ALWAYS_INLINE
+#define SDX_NOINLINE
 #define SDX_LIKELY(x)   (x)
 #define SDX_UNLIKELY(x) (x)
 #define SDX_UNUSED
 #define SDX_NO_RETURN
 #endif
 
-/* Before a loop over registers: without complete unrolling gcc keeps the arrays in memory. */
+/* SDX_UNROLL stands before a loop over registers: without complete unrolling gcc keeps the arrays
+ * in memory. With SDX_SMALL_CODE, in the build of the fuzzers, kernels are what they read as:
+ * minutes of compiling under sanitizers are saved. */
 #define SDX_PRAGMA(text) _Pragma(#text)
-#define SDX_UNROLL(n)    SDX_PRAGMA(GCC unroll n)
+#ifdef SDX_SMALL_CODE
+#define SDX_INLINE static inline
+#define SDX_UNROLL(n)
+#else
+#define SDX_INLINE    static inline SDX_ALWAYS_INLINE
+#define SDX_UNROLL(n) SDX_PRAGMA(GCC unroll n)
+#endif
 
 /* Tells the processor that this is a spinning wait. */
 #if defined(__x86_64__) || defined(__i386__)

@@ -12,8 +12,7 @@
             x_store(y + at, x_act(x_load(y + at), id, a, b));                                      \
         break;
 /* n is a multiple of BLOCK. */
-static __attribute__((noinline)) void act_blocks(float *y, int n, enum sdx_act act, float a,
-                                                 float b)
+static SDX_NOINLINE void act_blocks(float *y, int n, enum sdx_act act, float a, float b)
 {
     switch (act) {
     case SDX_ACT_NONE:

@@ -6,36 +6,34 @@
 #include "kernels/tables.h"
 #include "kernels/transpose.h"
 
-/* Heights of the tiles by their vectors: the accumulators, the weights of one k and a broadcast
- * value fill the registers, the pointers of the pixels the other ones. */
+/* Heights of the tiles by their vectors, and the largest one: the accumulators, the weights of one
+ * k and a broadcast value fill the registers, the pointers of the pixels the other ones. */
 #if defined(SDX_SIMD_NEON) /* and a vector of four values of each pixel */
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 10) X(v, 11) X(v, 12)
 #define HEIGHTS_2(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4) X(v, 5) X(v, 6) X(v, 7) X(v, 8) X(v, 9)
-#define VECTORS(X)      X(1) X(2)
+#define VECTORS(X)      X(1, 12) X(2, 9)
 enum { MOST_VECTORS = 2, MOST_ROWS = 12 };
-static const int most_rows[] = {12, 9};
 #elif defined(SDX_SET_AVX512)
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v)
 #define HEIGHTS_2(X, v) HEIGHTS_3(X, v) X(v, 10) X(v, 11) X(v, 12)
 #define HEIGHTS_3(X, v) HEIGHTS_4(X, v) X(v, 7) X(v, 8) X(v, 9)
 #define HEIGHTS_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4) X(v, 5) X(v, 6)
-#define VECTORS(X)      X(1) X(2) X(3) X(4)
+#define VECTORS(X)      X(1, 12) X(2, 12) X(3, 9) X(4, 6)
 enum { MOST_VECTORS = 4, MOST_ROWS = 12 };
-static const int most_rows[] = {12, 12, 9, 6};
 #elif defined(SDX_SET_AVX2)
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 7) X(v, 8)
 #define HEIGHTS_2(X, v) HEIGHTS_3(X, v) X(v, 5) X(v, 6)
 #define HEIGHTS_3(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
-#define VECTORS(X)      X(1) X(2) X(3)
+#define VECTORS(X)      X(1, 8) X(2, 6) X(3, 4)
 enum { MOST_VECTORS = 3, MOST_ROWS = 8 };
-static const int most_rows[] = {8, 6, 4};
 #else
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 5) X(v, 6)
 #define HEIGHTS_2(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
-#define VECTORS(X)      X(1) X(2)
+#define VECTORS(X)      X(1, 6) X(2, 4)
 enum { MOST_VECTORS = 2, MOST_ROWS = 6 };
-static const int most_rows[] = {6, 4};
 #endif
+#define MOST_OF(v, most) most,
+static const int most_rows[] = {VECTORS(MOST_OF)};
 enum { LINE = 16, TILE = MOST_ROWS * MOST_VECTORS * LANES };
 #define ROWS(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 #define COLS(n) SDX_UNROLL(4) for (int j = 0; j < (n); j++)
@@ -174,7 +172,7 @@ SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_blo
         COLS(nv) v_store(at + j * step, v_min(hi, v_max(lo, s[i][j])));
     }
 }
-/* `count` tiles of pixels in turn. few: chunks of the whole lanes do not occur. */
+/* `count` tiles of pixels in turn. few: no run but those of chunks of 3 or 7 values. */
 SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_conv_block_job *g,
                 int64_t pixel, int64_t count)
 {
@@ -191,42 +189,48 @@ SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_con
             tile_tail(mr, nv, s, p, g);
         } else if (g->tail == 3)
             tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
-        else if (g->tail == 7)
-            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
         else
-            tile_tail(mr, nv, s, p, g);
+            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
         tile_end(mr, nv, s, g, g->to + pixel);
     }
 }
 
-/* One function a tile, so that it is inlined in its loop. */
+/* One function a tile, so that it is inlined in its loop. Few values have the largest tile only. */
 typedef void (*strip_fn)(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count);
 #define STRIP(v, mr)                                                                               \
     static void strip_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count) \
     {                                                                                              \
         strip(mr, v, false, g, pixel, count);                                                      \
-    }                                                                                              \
-    static void few_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)   \
-    {                                                                                              \
-        strip(mr, v, true, g, pixel, count);                                                       \
     }
-#define STRIPS(v) HEIGHTS_##v(STRIP, v)
+#define STRIPS(v, most) HEIGHTS_##v(STRIP, v)
+#define FEW(v, most)                                                                               \
+    static void few_##v(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)          \
+    {                                                                                              \
+        strip(most, v, true, g, pixel, count);                                                     \
+    }
 VECTORS(STRIPS)
-#define NAME(v, mr)     strip_##v##_##mr,
-#define NAMES(v)        {HEIGHTS_##v(NAME, v)},
-#define FEW_NAME(v, mr) few_##v##_##mr,
-#define FEW_NAMES(v)    {HEIGHTS_##v(FEW_NAME, v)},
-static const strip_fn strips[2][MOST_VECTORS][MOST_ROWS] = {{VECTORS(NAMES)}, {VECTORS(FEW_NAMES)}};
+VECTORS(FEW)
+#define NAME(v, mr)       strip_##v##_##mr,
+#define NAMES(v, most)    {HEIGHTS_##v(NAME, v)},
+#define FEW_NAME(v, most) few_##v,
+static const strip_fn strips[MOST_VECTORS][MOST_ROWS] = {VECTORS(NAMES)};
+static const strip_fn fews[MOST_VECTORS] = {VECTORS(FEW_NAME)};
 
 /* All pixels, in tiles whose heights differ by at most one, so that none is thin. */
 static void panel(int vectors, const struct sdx_conv_block_job *g)
 {
-    const int64_t most = most_rows[vectors - 1], tiles = (g->pixels + most - 1) / most;
+    const int64_t most = most_rows[vectors - 1];
+    int64_t done = 0;
+    if (g->runs == 0 && (g->tail == 3 || g->tail == 7)) {
+        fews[vectors - 1](g, 0, g->pixels / most);
+        done = g->pixels / most * most;
+    }
+    const int64_t left = g->pixels - done, tiles = (left + most - 1) / most;
     if (tiles <= 0) return;
-    const int64_t height = g->pixels / tiles, taller = g->pixels % tiles;
-    const strip_fn *fns = strips[g->runs == 0][vectors - 1];
-    if (taller) fns[height](g, 0, taller);
-    fns[height - 1](g, taller * (height + 1), tiles - taller);
+    const int64_t height = left / tiles, taller = left % tiles;
+    const strip_fn *fns = strips[vectors - 1];
+    if (taller) fns[height](g, done, taller);
+    fns[height - 1](g, done + taller * (height + 1), tiles - taller);
 }
 
 SIMD void turn_floats(const float *src, int64_t stride, float *dst, int64_t stride_dst)

@@ -77,9 +77,12 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     if (s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0) return 0;
     for (int i = 0; i < 3; i++)
         if (s->kernel[i] != (i ? 3 : 1) || s->stride[i] != 1 || s->dilation[i] != 1) return 0;
+    if (s->winograd) return s->winograd < 0 ? 0 : s->winograd;
     const double ic = (double)s->ic, oc = (double)s->oc;
     const double pixels = (double)s->out[1] * (double)s->out[2];
-    const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6);
+    /* Pixels at a padded border are classes of their own, in tiles of few pixels. */
+    const double border = s->pad_begin[1] > 0 || s->pad_begin[2] > 0 ? 9 * ic * oc : 0;
+    const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6) + border;
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
     if (fmin(four, two) >= 0.97 * direct) return 0;
     /* less exact, so only for a clear gain and whole numbers */

@@ -30,50 +30,53 @@ struct place {
     const uint16_t *half;
 };
 
+/* What is rarer or costs more than its way through memory: one function, as in every tile it would
+ * take too much code. The sums stand in t, row after row of `nv` vectors. */
+static SDX_NOINLINE void finish_slowly(float *t, int mr, int nv, const struct sdx_gemm_job *g,
+                                       const struct place *p)
+{
+    const struct sdx_epilogue *e = &g->epilogue;
+    const vf alpha = v_set1(g->alpha);
+    const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
+    float *at = t;
+    for (int i = 0; i < mr; i++)
+        for (int j = 0; j < nv; j++, at += LANES) {
+            vf s = v_load(at) * alpha;
+            if (g->accumulate) s += v_load(p->c + i * g->row_c + j * LANES);
+            if (g->last && p->bias_row) s += v_set1(p->bias_row[i]);
+            if (g->last && p->bias_col) s += v_load(p->bias_col + j * LANES);
+            if (g->last && p->residual) s += v_load(p->residual + i * g->row_c + j * LANES);
+            v_store(at, s);
+        }
+    if (!g->last || e->act == SDX_ACT_NONE) return;
+    for (int i = count; i < whole; i++)
+        t[i] = 0.0f;
+    act_blocks(t, whole, e->act, e->a, e->b);
+}
+#define CELLS TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++)
 SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sdx_gemm_job *g,
                       const struct place *p)
 {
     const struct sdx_epilogue *e = &g->epilogue;
-    if (g->alpha != 1.0f) {
-        const vf alpha = v_set1(g->alpha);
-        TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] *= alpha;
-    }
-    if (g->accumulate) TIMES(mr)
-    SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_load(p->c + i * g->row_c + j * LANES);
-    if (!g->last) {
-        TIMES(mr)
-        SDX_UNROLL(2)
-        for (int j = 0; j < nv; j++)
-            v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
-        return;
-    }
-    if (p->bias_row)
-        TIMES(mr) SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_set1(p->bias_row[i]);
-    if (p->bias_col) TIMES(mr)
-    SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] += v_load(p->bias_col + j * LANES);
-    if (p->residual) TIMES(mr)
-    SDX_UNROLL(2)
-    for (int j = 0; j < nv; j++)
-        s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
-    if (e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP) {
-        const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
-        const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
-        TIMES(mr)
-        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_min(hi, v_max(lo, s[i][j]));
-    } else if (e->act != SDX_ACT_NONE) {
+    const bool clips = e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP;
+    if (g->accumulate || (g->last && !clips && e->act != SDX_ACT_NONE) || g->alpha != 1.0f) {
         float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
-        const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
-        TIMES(mr)
-        SDX_UNROLL(2) for (int j = 0; j < nv; j++) v_store(t + (i * nv + j) * LANES, s[i][j]);
-        for (int at = count; at < whole; at += LANES)
-            v_store(t + at, v_set1(0.0f));
-        act_blocks(t, whole, e->act, e->a, e->b);
-        TIMES(mr)
-        SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(t + (i * nv + j) * LANES);
+        CELLS v_store(t + (i * nv + j) * LANES, s[i][j]);
+        finish_slowly(t, mr, nv, g, p);
+        CELLS s[i][j] = v_load(t + (i * nv + j) * LANES);
+    } else if (g->last) {
+        if (p->bias_row) CELLS s[i][j] += v_set1(p->bias_row[i]);
+        if (p->bias_col) CELLS s[i][j] += v_load(p->bias_col + j * LANES);
+        if (p->residual) CELLS s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
+        if (clips) {
+            const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
+            const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
+            CELLS s[i][j] = v_min(hi, v_max(lo, s[i][j]));
+        }
     }
-    TIMES(mr)
-    SDX_UNROLL(2) for (int j = 0; j < nv; j++) v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
+    CELLS v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
 }
+#undef CELLS
 
 /* Row i of A begins at group[i / 3] + i % 3 * row_a: three rows to a pointer are what x86
  * addressing can reach, and one pointer a row would be too many. NEON has the registers. */

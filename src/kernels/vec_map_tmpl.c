@@ -4,6 +4,15 @@
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
+typedef void map_fn(const float *from, float *to, size_t n, float a, float b);
+static SDX_NOINLINE void map_rest(map_fn *map, const float *from, float *to, size_t n, float a,
+                                  float b)
+{
+    float rest[BLOCK] = {0};
+    memcpy(rest, from, n * sizeof(float));
+    map(rest, rest, BLOCK, a, b);
+    memcpy(to, rest, n * sizeof(float));
+}
 #define MAP(name, expression)                                                                      \
     static void map_##name(const float *from, float *to, size_t n, float a, float b)               \
     {                                                                                              \
@@ -14,13 +23,7 @@
             struct vx x = x_load(from + at);                                                       \
             x_store(to + at, expression);                                                          \
         }                                                                                          \
-        if (at < n) {                                                                              \
-            float rest[BLOCK] = {0};                                                               \
-            memcpy(rest, from + at, (n - at) * sizeof(float));                                     \
-            struct vx x = x_load(rest);                                                            \
-            x_store(rest, expression);                                                             \
-            memcpy(to + at, rest, (n - at) * sizeof(float));                                       \
-        }                                                                                          \
+        if (at < n) map_rest(map_##name, from + at, to + at, n - at, a, b);                        \
     }
 
 static inline struct vx elu(struct vx x, float a)
