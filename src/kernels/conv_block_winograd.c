@@ -231,9 +231,9 @@ static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cu
         for (int64_t i = 0; i < vectors; i += 2) {
             const int64_t at = i * c->lanes;
             table->i16_decode(from + at * ic, scales + at, ic,
-                              conv_least(2, vectors - i) * c->lanes, u + at * ic);
+                              conv_least(2, vectors - i) * c->lanes, from + (filters + at) * ic,
+                              u + at * ic);
         }
-        w->next = from + filters * ic;
         table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
     }
 }
@@ -252,6 +252,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
+                                   .streams = s->half == SDX_HALF_NONE,
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m};
     w.tiles = conv_least(c.block, c.tiles - w.first);
