@@ -109,7 +109,9 @@ static void spread(int64_t step, const double *g, int64_t from_step, double *to,
     to[3 * to_step] = even_b + odd_b;
     to[4 * to_step] = even_b - odd_b;
 }
-void sdx_winograd_filter(int64_t step, const float *weights, double *u)
+/* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
+ * row; step is 2 or 4. */
+static void transform_filter(int64_t step, const float *weights, double *u)
 {
     const int64_t side = step + 2;
     double g[9], half[6 * 3];
@@ -131,7 +133,7 @@ static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float
         float rows[36][MOST_PANEL];
         for (int64_t j = 0; j < filters; j++) {
             double u[36];
-            sdx_winograd_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
+            transform_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
             for (int64_t p = 0; p < planes; p++)
                 rows[p][j] = (float)u[p];
         }
@@ -153,14 +155,14 @@ static void pack_panel_half(const struct sdx_conv_shape *s, int64_t step, const 
         const bool beyond = k + j >= s->oc;
         double u[36], most[36] = {0};
         for (int64_t i = 0; i < s->ic && !beyond; i++) {
-            sdx_winograd_filter(step, filters + 9 * i, u);
+            transform_filter(step, filters + 9 * i, u);
             for (int64_t p = 0; p < planes; p++)
-                most[p] = fabs(u[p]) <= most[p] ? most[p] : fabs(u[p]);
+                most[p] = isnan(u[p]) ? INFINITY : fmax(most[p], fabs(u[p]));
         }
         for (int64_t p = 0; p < planes; p++)
             scales[p * plane_scales + j] = (float)(most[p] / INT16_MAX);
         for (int64_t i = 0; i < s->ic; i++) {
-            if (!beyond) sdx_winograd_filter(step, filters + 9 * i, u);
+            if (!beyond) transform_filter(step, filters + 9 * i, u);
             for (int64_t p = 0; p < planes; p++) {
                 const double scaled = beyond ? 0 : u[p] / most[p] * INT16_MAX;
                 to[p * plane + i * width + j] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
