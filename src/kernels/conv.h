@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution of 1 to 3 spatial dimensions in plain NC[D]HW layout: by implicit GEMM (the image
- * is gathered straight into the packed operand, block of pixels by block), depthwise direct, and by
- * Winograd's transform (conv_winograd.h) where that is faster. One thread a call. */
+ * is gathered straight into the packed operand, block of pixels by block) and depthwise direct. One
+ * thread a call. */
 #ifndef SDX_KERNELS_CONV_H
 #define SDX_KERNELS_CONV_H
 
@@ -18,9 +18,8 @@ struct sdx_conv_shape {
     int winograd; /* on blocks: tiles of 2, 4 or 6, -1: none; 0: what the shape says is fastest */
 };
 
-/* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, on
- * whether the output has more than one pixel, and on the choice of Winograd's transform, which
- * shows in the packed size; on nothing else of the shape. */
+/* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, and
+ * on whether the output has more than one pixel; on nothing else of the shape. */
 size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s);
 void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */

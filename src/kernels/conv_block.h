@@ -29,8 +29,9 @@ enum sdx_conv_block_form {
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);
 
 /* The rest is for shapes whose form is not NONE. Weights [oc, ic / groups, kernel...] packed once:
- * the form and the packing depend on the shape. Sizes in bytes; packed and scratch are aligned to
- * 64 bytes. */
+ * the form and the packing depend on the shape; where shape->half says that they are such numbers,
+ * the packed ones take 16 bits, but in FIRST and DEPTHWISE. Sizes in bytes; packed and scratch are
+ * aligned to 64 bytes. */
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */

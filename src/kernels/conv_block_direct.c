@@ -86,7 +86,9 @@ static void cut_parts(struct plan *p)
     const int64_t wanted = worth < (double)most ? 1 + (int64_t)worth : most;
     const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
     int64_t strips = p->row_strips * p->col_strips;
-    while (planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
+    /* Each strip decodes its weights. */
+    const bool by_panels = p->s.half && planes * strips * p->panels >= wanted;
+    while (!by_panels && planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
         if (p->rows > 1) {
             p->rows = conv_divide_up(p->s.out[1], ++p->row_strips);
             p->row_strips = conv_divide_up(p->s.out[1], p->rows);

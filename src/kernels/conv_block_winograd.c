@@ -118,7 +118,9 @@ static void spread(int64_t step, const double *g, int64_t from_step, double *to,
     }
     to[(step + 1) * to_step] = g[2 * from_step];
 }
-void sdx_winograd_filter(int64_t step, const float *weights, double *u)
+/* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
+ * row; step is 2, 4 or 6. */
+static void transform_filter(int64_t step, const float *weights, double *u)
 {
     const int64_t side = step + 2;
     double g[9], half[MOST_SIDE * 3];
@@ -140,7 +142,7 @@ static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float
         float rows[MOST_SIDE * MOST_SIDE][MOST_PANEL];
         for (int64_t j = 0; j < filters; j++) {
             double u[MOST_SIDE * MOST_SIDE];
-            sdx_winograd_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
+            transform_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
             for (int64_t p = 0; p < planes; p++)
                 rows[p][j] = (float)u[p];
         }
@@ -162,14 +164,14 @@ static void pack_panel_half(const struct sdx_conv_shape *s, int64_t step, const 
         const bool beyond = k + j >= s->oc;
         double u[MOST_SIDE * MOST_SIDE], most[MOST_SIDE * MOST_SIDE] = {0};
         for (int64_t i = 0; i < s->ic && !beyond; i++) {
-            sdx_winograd_filter(step, filters + 9 * i, u);
+            transform_filter(step, filters + 9 * i, u);
             for (int64_t p = 0; p < planes; p++)
-                most[p] = fabs(u[p]) <= most[p] ? most[p] : fabs(u[p]);
+                most[p] = isnan(u[p]) ? INFINITY : fmax(most[p], fabs(u[p]));
         }
         for (int64_t p = 0; p < planes; p++)
             scales[p * plane_scales + j] = (float)(most[p] / INT16_MAX);
         for (int64_t i = 0; i < s->ic; i++) {
-            if (!beyond) sdx_winograd_filter(step, filters + 9 * i, u);
+            if (!beyond) transform_filter(step, filters + 9 * i, u);
             for (int64_t p = 0; p < planes; p++) {
                 const double scaled = beyond ? 0 : u[p] / most[p] * INT16_MAX;
                 to[p * plane + i * width + j] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
@@ -240,9 +242,9 @@ static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cu
         for (int64_t i = 0; i < vectors; i += 2) {
             const int64_t at = i * c->lanes;
             table->i16_decode(from + at * ic, scales + at, ic,
-                              conv_least(2, vectors - i) * c->lanes, u + at * ic);
+                              conv_least(2, vectors - i) * c->lanes, from + (filters + at) * ic,
+                              u + at * ic);
         }
-        w->next = from + filters * ic;
         table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
     }
 }
@@ -261,6 +263,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
+                                   .streams = s->half == SDX_HALF_NONE,
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m};
     w.tiles = conv_least(c.block, c.tiles - w.first);

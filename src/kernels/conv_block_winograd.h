@@ -5,7 +5,12 @@
  * channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images.
  * Errors with random operands: below 5e-6, 2e-6 and 3e-5 of the output's largest magnitude up to
  * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every
- * tile that reads it. Lanes beyond the channels hold any finite values and are given finite ones.
+ * tile that reads it. Lanes beyond the channels hold any finite values and are given finite ones. *
+ * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile
+ * that reads it. Filters of 16-bit weights are packed as 16-bit integers with a scale for each
+ * plane and output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4 of the peak with
+ * F(2 x 2); a weight that is not finite makes what its output channel gives NaN. Lanes beyond the
+ * channels hold any finite values and are given finite ones.
  */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
@@ -15,9 +20,6 @@
 /* 6, 4 or 2: F(6 x 6), F(4 x 4) or F(2 x 2) is the best way; 0: it is not served, or direct is
  * faster. By the shape of one image, so that a batch changes no bit of it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
-/* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
- * row; step is 2, 4 or 6. */
-void sdx_winograd_filter(int64_t step, const float *weights, double *u);
 /* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
  * the residual is laid out as y. The packed form depends on the channels and on the form (what
  * ..._fits gives). */

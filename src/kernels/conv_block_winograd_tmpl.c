@@ -368,12 +368,11 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
     }
 }
 SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float *v, const float *u,
-                int64_t next, float *m)
+                bool streams, float *m)
 {
     const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
     /* Few tiles for many weights: those of the next panel would come too late. */
-    const int64_t distance = next ? next : ic * wide * LANES;
-    const int64_t ahead = ic >= 256 && g->count <= 4 ? distance : 0;
+    const int64_t ahead = streams && ic >= 256 && g->count <= 4 ? ic * wide * LANES : 0;
     const int64_t counts[] = {g->more, g->count - g->more};
     for (int part = 0; part < 2; part++) { /* one place that calls: half of the code */
         const int64_t size = g->size + 1 - part;
@@ -389,35 +388,40 @@ static void winograd_multiply(const struct sdx_winograd_block *w, const float *v
     const struct groups g = groups_of(w->tiles);
     for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m) {
         float *to = m;
-        const intptr_t apart = w->next ? (intptr_t)w->next - (intptr_t)u : 0;
-        const int64_t next = apart / (intptr_t)sizeof(float);
         int64_t left = vectors;
         for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
-            panel(WIDE, &g, ic, v, u, next, to);
+            panel(WIDE, &g, ic, v, u, w->streams, to);
             u += ic * WIDE * LANES;
         }
         if (left) {
-            panel(1, &g, ic, v, u, next, to);
+            panel(1, &g, ic, v, u, w->streams, to);
             u += ic * LANES;
         }
     }
 }
 
-SIMD void decode(const int wide, const int16_t *x, const float *scale, int64_t rows, float *y)
+/* What the next call reads is fetched meanwhile: it comes while these rows are multiplied. */
+SIMD void decode(const int wide, const int16_t *x, const float *scale, int64_t rows,
+                 const int16_t *next, float *y)
 {
     vf s[WIDE];
     SDX_UNROLL(2) for (int j = 0; j < wide; j++) s[j] = v_load(scale + j * LANES);
-    for (; rows > 0; rows--, x += wide * LANES, y += wide * LANES)
-        SDX_UNROLL(2)
-    for (int j = 0; j < wide; j++)
-        v_store(y + j * LANES, v_load_i16(x + j * LANES) * s[j]);
+    for (; rows > 0; rows -= 2) {
+        V_PREFETCH(next);
+        next += 2 * wide * LANES;
+        for (int i = 0; i < 2 && i < rows; i++, x += wide * LANES, y += wide * LANES)
+            SDX_UNROLL(2)
+        for (int j = 0; j < wide; j++)
+            v_store(y + j * LANES, v_load_i16(x + j * LANES) * s[j]);
+    }
 }
-static void i16_decode(const int16_t *x, const float *scale, int64_t rows, int64_t width, float *y)
+static void i16_decode(const int16_t *x, const float *scale, int64_t rows, int64_t width,
+                       const int16_t *next, float *y)
 {
     if (width == WIDE * LANES)
-        decode(WIDE, x, scale, rows, y);
+        decode(WIDE, x, scale, rows, next, y);
     else
-        decode(1, x, scale, rows, y);
+        decode(1, x, scale, rows, next, y);
 }
 
 /* ---- output ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution as a matrix product: the weights are A [channels, K], the image is gathered into
  * panels of B [K, pixels] block by block. Grouped convolutions of one input channel go to
- * conv_depthwise.c, 3 x 3 over large maps to conv_winograd.c. Outputs of one pixel (after a global
- * pooling) are dot products. */
+ * conv_depthwise.c. Outputs of one pixel (after a global pooling) are dot products. */
 #include "kernels/conv.h"
 
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "base/compiler.h"
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_gather.h"
-#include "kernels/conv_winograd.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -41,16 +39,11 @@ static struct conv_cut cut_of(const struct sdx_conv_shape *s)
 
 size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s)
 {
-    if (sdx_winograd_f32_fits(s)) return sdx_winograd_f32_packed_size(s);
     return (size_t)(s->oc * conv_sizes(s).k) * sizeof(float);
 }
 /* [group][block of K][channel of the group][k of the block] */
 void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
 {
-    if (sdx_winograd_f32_fits(s)) {
-        sdx_winograd_f32_pack(s, weights, packed);
-        return;
-    }
     const struct conv_sizes z = conv_sizes(s);
     const int64_t depth = cut_of(s).depth;
     for (int64_t g = 0; g < s->groups; g++, weights += z.ocg * z.k)
@@ -63,14 +56,12 @@ void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, flo
 int64_t sdx_conv_f32_parts(const struct sdx_conv_shape *s)
 {
     if (conv_is_direct(s)) return sdx_depthwise_f32_parts(s);
-    if (sdx_winograd_f32_fits(s)) return sdx_winograd_f32_parts(s);
     const struct conv_cut c = cut_of(s);
     return s->batch * s->groups * c.blocks * c.splits;
 }
 size_t sdx_conv_f32_scratch(const struct sdx_conv_shape *s)
 {
     if (conv_is_direct(s)) return sdx_depthwise_f32_scratch(s);
-    if (sdx_winograd_f32_fits(s)) return sdx_winograd_f32_scratch(s);
     const struct conv_cut c = cut_of(s);
     return (size_t)((c.depth + LINES) * c.block_pixels) * sizeof(float);
 }
@@ -133,10 +124,6 @@ void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const flo
 {
     if (conv_is_direct(s)) {
         sdx_depthwise_f32_part(s, x, packed, y, epilogue, part, scratch);
-        return;
-    }
-    if (sdx_winograd_f32_fits(s)) {
-        sdx_winograd_f32_part(s, x, packed, y, epilogue, part, scratch);
         return;
     }
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;

@@ -338,9 +338,15 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
 typedef uint16_t vh __attribute__((vector_size(2 * SDX_SIMD_LANES)));
 SIMD vu vu_load_16(const uint16_t *p)
 {
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16 /* gcc 12 converts in halves */
+    return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+#else
     vh v;
     memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, vu);
+#endif
 }
 SIMD vf v_load_f16(const uint16_t *p)
 {
@@ -367,9 +373,15 @@ SIMD vf v_load_bf16(const uint16_t *p)
 }
 SIMD vf v_load_i16(const int16_t *p)
 {
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return v_from_int((vi)_mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)p)));
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return v_from_int((vi)_mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)));
+#else
     int16_t v __attribute__((vector_size(2 * SDX_SIMD_LANES)));
     memcpy(&v, p, sizeof v);
     return v_from_int(__builtin_convertvector(v, vi));
+#endif
 }
 
 SIMD vf v_sign(vf a) /* the sign bit alone */

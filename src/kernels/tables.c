@@ -22,7 +22,6 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_gemm_f64_init_##set(&t->gemm);                                                         \
         sdx_nbits_init_##set(&t->gemm);                                                            \
         sdx_conv_init_##set(&t->gemm);                                                             \
-        sdx_conv_winograd_init_##set(&t->gemm);                                                    \
         sdx_conv_block_depthwise_init_##set(&t->block);                                            \
         sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_conv_block_init_##set(&t->block);                                                      \

@@ -92,20 +92,6 @@ struct sdx_gemm_table {
     /* to = from, to += w * from, over a rectangle */
     void (*f32_copy_rows)(const float *from, float *to, struct sdx_rectangle r);
     void (*f32_axpy_rows)(float w, const float *from, float *to, struct sdx_rectangle r);
-    /* Winograd's transforms, conv_winograd.c. columns: six lines of pixels, pitch apart, to `count`
-     * tiles of 36 planes, step apart, transformed down the columns; reads lines up to the next
-     * multiple of a panel beyond 4 * count + 2, writes as far beyond count, keeps to[-1]. rows:
-     * these planes to the finished ones in panels. output: 36 planes to four lines of 4 * tiles,
-     * whole vectors of tiles. */
-    void (*f32_winograd_columns)(const float *lines, int64_t pitch, int64_t count, float *to,
-                                 int64_t step);
-    void (*f32_winograd_rows)(const float *from, int64_t step, int64_t tiles, float *to,
-                              int64_t plane, int64_t panel_step);
-    void (*f32_winograd_output)(const float *m, int64_t plane, int64_t tiles, float bias, float *to,
-                                int64_t pitch);
-    /* to = from + residual between lo and hi; residual may be NULL, else its pitch is that of to */
-    void (*f32_clamp_rows)(const float *from, const float *residual, float *to,
-                           struct sdx_rectangle r, float lo, float hi);
     void (*f64_gemm)(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                      int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                      double *c, int64_t row_c);
@@ -133,7 +119,7 @@ struct sdx_winograd_block {
     int64_t tiles, first; /* of the block in hand */
     int64_t room;         /* tiles of a panel of M */
     int planes;           /* of V, U and M to be multiplied */
-    const void *next;     /* what to fetch into the second cache meanwhile; NULL: the next panel */
+    bool streams;         /* U comes from memory */
     int64_t plane_v, plane_m;
 };
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
@@ -181,8 +167,10 @@ struct sdx_conv_block_table {
      * [panel][channel][2][lanes], an odd last panel of one vector */
     void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
                                   const float *u, int64_t vectors, float *m);
-    /* rows of `width` (one or two vectors) 16-bit numbers times a scale a column */
-    void (*i16_decode)(const int16_t *x, const float *scale, int64_t rows, int64_t width, float *y);
+    /* rows of `width` (one or two vectors) 16-bit numbers times a scale a column; next: those of
+     * the next call */
+    void (*i16_decode)(const int16_t *x, const float *scale, int64_t rows, int64_t width,
+                       const int16_t *next, float *y);
     /* to the vectors k0 .. k1 of output channels */
     void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);
@@ -227,7 +215,6 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
-    void sdx_conv_winograd_init_##set(struct sdx_gemm_table *gemm);                                \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of conv.h against f64 sums over the definition. */
 #include "kernelcheck.h"
-#include "kernels/conv_winograd.h"
+#include "kernels/conv.h"
 
 static struct sdx_conv_shape shape_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg,
                                       int64_t h, int64_t w, int64_t kh, int64_t kw, int64_t stride,
@@ -120,63 +120,8 @@ static void check_shape(struct sdx_conv_shape s)
     guards_intact();
     guards_release();
 }
-/* Winograd's error against the largest magnitude, and the same bits for an image of any batch. */
-static void check_winograd(struct sdx_conv_shape s)
-{
-    if (!expect(sdx_winograd_f32_fits(&s), "%lld to %lld of %lldx%lld: not taken by Winograd",
-                (long long)s.ic, (long long)s.oc, (long long)s.out[1], (long long)s.out[2]))
-        return;
-    struct operands o = make(&s);
-    for (int64_t part = sdx_conv_f32_parts(&s); part-- > 0;)
-        sdx_conv_f32_part(&s, o.x, o.packed, o.y, &o.epilogue, part, o.scratch);
-    double peak = 0, worst = 0, size;
-    int64_t at = 0;
-    for (int64_t n = 0; n < s.batch; n++)
-        for (int64_t c = 0; c < s.oc; c++)
-            for (int64_t h = 0; h < s.out[1]; h++)
-                for (int64_t w = 0; w < s.out[2]; w++, at++) {
-                    const double sum = exact_at(&s, o.x, o.w, n, c, 0, h, w, &size);
-                    peak = fmax(peak, fabs(sum));
-                    worst = fmax(worst, fabs(o.y[at] - sum));
-                }
-    expect(worst <= 5e-6 * peak, "%lld to %lld of %lldx%lld: error %g of the peak", (long long)s.ic,
-           (long long)s.oc, (long long)s.out[1], (long long)s.out[2], worst / peak);
-    struct sdx_conv_shape last = s;
-    last.batch = 1;
-    float *y = guarded((size_t)(o.size_y / s.batch) * 4, 4);
-    void *scratch = guarded(sdx_conv_f32_scratch(&last), 0);
-    for (int64_t part = 0; part < sdx_conv_f32_parts(&last); part++)
-        sdx_conv_f32_part(&last, o.x + o.size_x / s.batch * (s.batch - 1), o.packed, y, &o.epilogue,
-                          part, scratch);
-    for (int64_t i = 0, skip = o.size_y / s.batch * (s.batch - 1); i < o.size_y / s.batch; i++)
-        if (!expect(same_bits(y[i], o.y[skip + i]), "batch %lld: element %lld is %.9g, alone %.9g",
-                    (long long)s.batch, (long long)i, o.y[skip + i], y[i]))
-            break;
-    guards_intact();
-    guards_release();
-}
-static void check_winograd_shapes(void)
-{
-    for (int64_t pad = -1; pad <= 2; pad++)
-        for (int64_t size = 24; size <= 33; size++) {
-            const struct sdx_conv_shape s =
-                shape_2d(1 + size % 3, 1, 9 + size % 5, 17 + pad, size, 57 - size, 3, 3, 1, 1, pad);
-            check_shape(s);
-            check_winograd(s);
-        }
-    const int64_t sizes[][4] = {
-        {1, 64, 64, 20}, {3, 40, 101, 13}, {1, 256, 40, 14}, {1, 200, 200, 10}, {2, 512, 12, 14}};
-    for (int i = 0; i < 5; i++) {
-        const int64_t *z = sizes[i];
-        const struct sdx_conv_shape s = shape_2d(z[0], 1, z[1], z[2], z[3], z[3], 3, 3, 1, 1, 1);
-        check_shape(s);
-        check_winograd(s);
-    }
-    check_winograd(shape_2d(1, 1, 8, 16, 9, 300, 3, 3, 1, 1, 1)); /* rows cut into blocks */
-}
 void check_conv_f32(void)
 {
-    check_winograd_shapes();
     for (int64_t kernel = 1; kernel <= 5; kernel++)
         for (int64_t stride = 1; stride <= 3; stride++)
             for (int64_t pad = -1; pad <= 2; pad++)
