@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/conv_gather.h"
+#include "kernels/qconv_winograd.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -95,8 +96,14 @@ static int64_t block_shorts(const struct geometry *g)
     return (g->z.taps + 1) / 2 * 2 * SDX_QDOT_COLS;
 }
 
+void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
+{
+    q->winograd = sdx_qwinograd_serves(q, weights);
+}
+
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
 {
+    if (q->winograd) return sdx_qwinograd_packed_size(q);
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     if (g.depthwise) /* sums of the channels, weights */
@@ -105,8 +112,9 @@ size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
 }
 
-static void pack_depthwise(const struct sdx_qconv *q, const uint8_t *weights, void *packed)
+static void pack_depthwise(const struct sdx_qconv *q, const void *from, void *packed)
 {
+    const uint8_t *weights = from;
     const struct geometry g = geometry_of(q);
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + blocks_of(q) * SDX_QDOT_COLS);
@@ -127,8 +135,8 @@ void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed
     const struct sdx_conv_shape *s = &q->shape;
     const struct sdx_qdot_shape p = product_of(q);
     const int64_t icg = s->ic / s->groups, taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
-    if (sdx_qconv_is_depthwise(q)) {
-        pack_depthwise(q, weights, packed);
+    if (q->winograd || sdx_qconv_is_depthwise(q)) {
+        (q->winograd ? sdx_qwinograd_pack : pack_depthwise)(q, weights, packed);
         return;
     }
     for (int64_t g = 0; g < s->groups; g++) {
@@ -164,7 +172,7 @@ void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero
 {
     const struct sdx_qdot_shape p = product_of(q);
     const int32_t zero = zero_x + (q->x_signed ? 128 : 0);
-    if (sdx_qconv_is_depthwise(q)) {
+    if (q->winograd || sdx_qconv_is_depthwise(q)) {
         const int32_t *sums = packed;
         for (int64_t c = 0; c < sdx_qconv_width(q); c++) {
             const uint32_t from = bias && c < q->shape.oc ? (uint32_t)bias[c] : 0;
@@ -183,6 +191,7 @@ size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
+    if (q->winograd) return 0;
     if (g.depthwise) return (size_t)g.z.taps * sizeof(int64_t);
     return (size_t)g.runs * sizeof(int64_t) +
            (size_t)(q->shape.groups * sdx_qdot_steps(&p)) * sizeof(struct sdx_qdot_step);
@@ -193,6 +202,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     const bool by_tap = g.depthwise || !is_dense(s);
+    if (q->winograd) return;
     int64_t *starts = steps, r = 0;
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
@@ -215,6 +225,7 @@ static int64_t chunk_of(const struct geometry *g)
 }
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 {
+    if (q->winograd) return sdx_qwinograd_parts(q);
     const struct geometry g = geometry_of(q);
     return q->shape.batch * q->shape.out[0] * g.bands * g.groups * g.splits;
 }
@@ -224,6 +235,7 @@ static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 }
 size_t sdx_qconv_scratch(const struct sdx_qconv *q)
 {
+    if (q->winograd) return sdx_qwinograd_scratch(q);
     const struct geometry g = geometry_of(q);
     const size_t chunk = (size_t)chunk_of(&g);
     return strip_size(q, &g) + chunk * (sizeof(uint8_t *) + sizeof(int32_t));
@@ -331,6 +343,10 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
                     void *scratch)
 {
     const struct sdx_conv_shape *s = &q->shape;
+    if (q->winograd) {
+        sdx_qwinograd_part(q, x, zero_x + (q->x_signed ? 128 : 0), packed, store, part, scratch);
+        return;
+    }
     struct part p = {.q = q, .g = geometry_of(q), .steps = steps};
     const struct geometry *g = &p.g;
     const int64_t split = part % g->splits, group = part / g->splits % g->groups;

@@ -14,7 +14,10 @@ struct sdx_qconv {
     bool x_signed, w_signed;
     bool quickly;          /* packed for one use */
     const int32_t *zero_w; /* [oc], for packing and to know whether there are any; NULL: all 0 */
+    bool winograd;         /* as sdx_qconv_choose finds it; then store->zero_w is of no use */
 };
+/* Chooses the form for constant weights. */
+void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
  * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q);
