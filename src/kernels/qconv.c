@@ -9,7 +9,7 @@
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-enum { SLACK = 32, ROWS = 6 };
+enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10 };
 
 struct geometry {
     struct conv_sizes z;
@@ -217,10 +217,16 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
 
 /* ---- parts ---- */
 
-/* Pixels at a time: their bytes of A stay in the second cache. */
+/* Pixels at a time: their bytes of A stay in the second cache; where there are few weights, they
+ * and the bytes that are stored, panel by panel, in the first. */
 static int64_t chunk_of(const struct geometry *g)
 {
-    int64_t pixels = sdx_kernel_tuning()->a_bytes / conv_most(1, g->z.k) / ROWS * ROWS;
+    const int64_t k = conv_most(1, g->z.k);
+    if (k * g->z.ocg <= FEW_WEIGHTS) {
+        const int64_t pixels = FIRST_CACHE / (k + g->z.ocg) / ROWS * ROWS;
+        if (pixels >= 4 * ROWS) return conv_least(pixels, 256 * ROWS);
+    }
+    int64_t pixels = sdx_kernel_tuning()->a_bytes / k / ROWS * ROWS;
     return conv_least(conv_most(pixels, 8 * ROWS), 256 * ROWS);
 }
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)

@@ -160,7 +160,8 @@ SIMD void out_line(const wide t[SIDE], wide y[TILE])
     y[3] = add32(add32(m, t[5]), add32(n, n));
 }
 /* 8 columns of a tile: exact sums. */
-SIMD void out_columns(const int32_t *m, int64_t plane, wide start, wide y[TILE][TILE])
+SIMD void out_columns(const int32_t *m, int64_t plane, wide start, const int half,
+                      wide y[TILE][TILE][2])
 {
     static const int shifts[TILE] = {3, 2, 1, 1};
     const wide inverse = _mm256_set1_epi32(INVERSE);
@@ -178,8 +179,8 @@ SIMD void out_columns(const int32_t *m, int64_t plane, wide start, wide y[TILE][
         out_line(lines[i], sums);
         SDX_UNROLL(4)
         for (int j = 0; j < TILE; j++)
-            y[i][j] = add32(start, _mm256_srai_epi32(_mm256_mullo_epi32(sums[j], inverse),
-                                                     shifts[i] + shifts[j]));
+            y[i][j][half] = add32(start, _mm256_srai_epi32(_mm256_mullo_epi32(sums[j], inverse),
+                                                           shifts[i] + shifts[j]));
     }
 }
 static void transform_out(const struct sdx_qwinograd *w, int64_t p)
@@ -193,13 +194,17 @@ static void transform_out(const struct sdx_qwinograd *w, int64_t p)
         const int64_t w0 = (w->first + t) % w->wide * TILE;
         const int64_t high = s->out[1] - h0 < TILE ? s->out[1] - h0 : TILE;
         const int64_t across = s->out[2] - w0 < TILE ? s->out[2] - w0 : TILE;
-        wide y[2][TILE][TILE];
-        out_columns(w->m + t * COLS, w->plane_m, start[0], y[0]);
-        out_columns(w->m + t * COLS + 8, w->plane_m, start[1], y[1]);
-        for (int64_t i = 0; i < high; i++)
-            for (int64_t j = 0; j < across; j++)
-                qdot_store_row(&w->store, y[0][i][j], y[1][i][j], (h0 + i) * s->out[2] + w0 + j,
-                               column, n);
+        wide y[TILE][TILE][2];
+        out_columns(w->m + t * COLS, w->plane_m, start[0], 0, y);
+        out_columns(w->m + t * COLS + 8, w->plane_m, start[1], 1, y);
+        for (int64_t i = 0; i < high; i++) {
+            const int64_t row = (h0 + i) * s->out[2] + w0;
+            if (across == TILE)
+                qdot_store_rows(TILE, &w->store, y[i], row, column, n);
+            else
+                for (int64_t j = 0; j < across; j++)
+                    qdot_store_rows(1, &w->store, y[i] + j, row + j, column, n);
+        }
     }
 }
 
