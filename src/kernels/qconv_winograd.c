@@ -76,6 +76,7 @@ bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
     for (int64_t c = 0; c < q->shape.oc; c++) {
         int64_t positive = 0, negative = 0;
         if (q->zero_w && q->zero_w[c] != (q->w_signed ? 0 : 128)) return false;
+        if (128 * k <= most) continue; /* whatever they are */
         for (int64_t i = 0; i < k; i++) {
             const int w = weight_at(q, weights, c * k + i);
             *(w < 0 ? &negative : &positive) += w < 0 ? -w : w;
@@ -91,39 +92,50 @@ size_t sdx_qwinograd_packed_size(const struct sdx_qconv *q)
     return (size_t)columns * (sizeof(int32_t) + (size_t)(PLANES * q->shape.ic) * sizeof(int16_t));
 }
 
-/* u = G w G^T with the rows of G times 24, 6, 6, 24, 24, 6. */
-static void transform(const int w[TAPS], int16_t u[PLANES])
+/* Three weights to six: the rows of G times 24, 6, 6, 24, 24, 6. */
+static void line(int a, int b, int c, int *u, int step)
 {
-    static const int rows[SIDE][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1},
-                                      {1, 2, 4}, {1, -2, 4},   {0, 0, 6}};
-    for (int i = 0; i < SIDE; i++) {
-        int line[3];
-        for (int b = 0; b < 3; b++)
-            line[b] = rows[i][0] * w[b] + rows[i][1] * w[3 + b] + rows[i][2] * w[6 + b];
-        for (int j = 0; j < SIDE; j++)
-            u[i * SIDE + j] =
-                (int16_t)(rows[j][0] * line[0] + rows[j][1] * line[1] + rows[j][2] * line[2]);
-    }
+    const int ends = a + c, more = a + 4 * c;
+    u[0] = 6 * a;
+    u[step] = -(ends + b);
+    u[2 * step] = b - ends;
+    u[3 * step] = more + 2 * b;
+    u[4 * step] = more - 2 * b;
+    u[5 * step] = 6 * c;
+}
+/* u = G w G^T, to the places of a column and one of a pair of channels. */
+static void transform(const int w[TAPS], int16_t u[PLANES][2 * COLS], int64_t place)
+{
+    int lines[SIDE * 3], all[PLANES];
+    for (int j = 0; j < 3; j++)
+        line(w[j], w[3 + j], w[6 + j], lines + j, 3);
+    for (int i = 0; i < SIDE; i++)
+        line(lines[3 * i], lines[3 * i + 1], lines[3 * i + 2], all + SIDE * i, 1);
+    for (int i = 0; i < PLANES; i++)
+        u[i][place] = (int16_t)all[i];
 }
 
 void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *packed)
 {
-    const int64_t ic = q->shape.ic, plane = ic * COLS;
+    const int64_t ic = q->shape.ic, panels = conv_divide_up(q->shape.oc, COLS);
     int32_t *sums = packed;
-    int16_t *to = (int16_t *)(sums + conv_divide_up(q->shape.oc, COLS) * COLS);
-    memset(packed, 0, sdx_qwinograd_packed_size(q));
-    for (int64_t c = 0; c < q->shape.oc; c++)
-        for (int64_t k = 0; k < ic; k++) {
-            int w[TAPS];
-            int16_t u[PLANES];
-            for (int t = 0; t < TAPS; t++) {
-                w[t] = weight_at(q, weights, (c * ic + k) * TAPS + t);
-                sums[c] += w[t];
-            }
-            transform(w, u);
-            int16_t *at = to + c / COLS * PLANES * plane + (k / 2 * COLS + c % COLS) * 2 + k % 2;
-            for (int p = 0; p < PLANES; p++)
-                at[p * plane] = u[p];
+    int16_t *to = (int16_t *)(sums + panels * COLS);
+    memset(sums, 0, (size_t)(panels * COLS) * sizeof *sums);
+    for (int64_t p = 0; p < panels; p++, to += PLANES * ic * COLS)
+        for (int64_t k = 0; k < ic; k += 2) {
+            int16_t u[PLANES][2 * COLS] = {{0}};
+            for (int64_t j = 0; j < COLS && p * COLS + j < q->shape.oc; j++)
+                for (int64_t b = 0; b < 2; b++) {
+                    const int64_t c = p * COLS + j;
+                    int w[TAPS];
+                    for (int t = 0; t < TAPS; t++) {
+                        w[t] = weight_at(q, weights, (c * ic + k + b) * TAPS + t);
+                        sums[c] += w[t];
+                    }
+                    transform(w, u, 2 * j + b);
+                }
+            for (int i = 0; i < PLANES; i++)
+                memcpy(to + (i * ic + k) * COLS, u[i], sizeof u[i]);
         }
 }
 

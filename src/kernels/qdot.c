@@ -293,6 +293,19 @@ void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t 
     }
 }
 
+void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
+{
+    const struct sdx_qbytes *t = sdx_qbytes();
+    if (store->to != SDX_QDOT_BYTES || !store->table) return;
+    uint8_t *y = (uint8_t *)store->y + n0;
+    if (n1 - n0 == store->pitch) {
+        t->lookup(store->table, y, y, (size_t)(m * (n1 - n0)));
+        return;
+    }
+    for (int64_t i = 0; i < m; i++, y += store->pitch)
+        t->lookup(store->table, y, y, (size_t)(n1 - n0));
+}
+
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
 {
     const struct sdx_kernel_tables *t = sdx_kernel_tables();
@@ -307,14 +320,6 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         t->qdot.panel(q, panel, steps + panel->first, column,
                       left < SDX_QDOT_COLS ? left : SDX_QDOT_COLS);
     }
-    if (q->store.to != SDX_QDOT_BYTES || !q->store.table) return;
-    const int64_t n0 = p0 * SDX_QDOT_COLS;
-    const int64_t n1 = p1 * SDX_QDOT_COLS < q->shape.n ? p1 * SDX_QDOT_COLS : q->shape.n;
-    uint8_t *y = (uint8_t *)q->store.y + n0;
-    if (n1 - n0 == q->store.pitch) {
-        t->qbytes.lookup(q->store.table, y, y, (size_t)(q->m * (n1 - n0)));
-        return;
-    }
-    for (int64_t i = 0; i < q->m; i++, y += q->store.pitch)
-        t->qbytes.lookup(q->store.table, y, y, (size_t)(n1 - n0));
+    const int64_t n1 = p1 * SDX_QDOT_COLS;
+    sdx_qdot_look_up(&q->store, q->m, p0 * SDX_QDOT_COLS, n1 < q->shape.n ? n1 : q->shape.n);
 }

@@ -183,7 +183,7 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
         s->groups,           s->kernel[0],
         s->kernel[1],        s->kernel[2],
         s->dilation[2] == 1, p->q.w_signed,
-        p->q.winograd,       (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
+        p->q.form,           (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
     p->packed = sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                  sdx_qconv_packed_size(&p->q), pack_conv_q, &arg);
     if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
@@ -285,7 +285,8 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
     if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
     struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], table};
-    const char *kernel = p->q.winograd                   ? "conv_q_winograd"
+    const char *kernel = p->q.form == SDX_QCONV_WINOGRAD ? "conv_q_winograd"
+                         : p->q.form == SDX_QCONV_SHORTS ? "conv_q_shorts"
                          : sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise"
                                                          : "conv_q";
     SDX_TRY(sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
