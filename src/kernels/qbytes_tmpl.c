@@ -33,30 +33,52 @@ SIMD void store_bytes(uint8_t *y, wide low, wide high, wide zero, __m128i flip)
         _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storeu_si128((__m128i *)y, _mm_xor_si128(bytes, flip));
 }
-SIMD void pair_step(const int multiply, const struct sdx_qpair *p, const uint8_t *a,
-                    const uint8_t *b, uint8_t *y)
+/* The facts of a pair in registers: bytes that are stored may lie anywhere, so that the compiler
+ * would read them anew for each step. */
+struct facts {
+    __m256 lo, hi, scale_a, scale_b;
+    wide zero_a, zero_b, zero_y;
+    __m128i flip;
+};
+SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
-    const __m128i flip = _mm_set1_epi8((char)p->flip);
-    const __m256 lo = _mm256_set1_ps((float)-p->zero_y),
-                 hi = _mm256_set1_ps((float)(255 - p->zero_y));
-    const __m256 sa = _mm256_set1_ps(p->scale_a), sb = _mm256_set1_ps(p->scale_b);
-    const wide x = shorts_from(a, flip, _mm256_set1_epi16((short)p->zero_a));
-    const wide z = shorts_from(b, flip, _mm256_set1_epi16((short)p->zero_b));
+    return (struct facts){.lo = _mm256_set1_ps((float)-p->zero_y),
+                          .hi = _mm256_set1_ps((float)(255 - p->zero_y)),
+                          .scale_a = _mm256_set1_ps(p->scale_a),
+                          .scale_b = _mm256_set1_ps(p->scale_b),
+                          .zero_a = _mm256_set1_epi16((short)p->zero_a),
+                          .zero_b = _mm256_set1_epi16((short)p->zero_b),
+                          .zero_y = _mm256_set1_epi16((short)p->zero_y),
+                          .flip = _mm_set1_epi8((char)p->flip)};
+}
+SIMD void pair_step(const int multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                    uint8_t *y)
+{
+    const wide x = shorts_from(a, f->flip, f->zero_a), z = shorts_from(b, f->flip, f->zero_b);
     __m256 u[2];
     if (multiply) { /* products of integers below 2^16 are exact as floats */
-        u[0] = _mm256_mul_ps(_mm256_mul_ps(low_floats(x), low_floats(z)), sa);
-        u[1] = _mm256_mul_ps(_mm256_mul_ps(high_floats(x), high_floats(z)), sa);
+        u[0] = _mm256_mul_ps(_mm256_mul_ps(low_floats(x), low_floats(z)), f->scale_a);
+        u[1] = _mm256_mul_ps(_mm256_mul_ps(high_floats(x), high_floats(z)), f->scale_a);
     } else {
-        u[0] = _mm256_add_ps(_mm256_mul_ps(low_floats(x), sa), _mm256_mul_ps(low_floats(z), sb));
-        u[1] = _mm256_add_ps(_mm256_mul_ps(high_floats(x), sa), _mm256_mul_ps(high_floats(z), sb));
+        u[0] = _mm256_add_ps(_mm256_mul_ps(low_floats(x), f->scale_a),
+                             _mm256_mul_ps(low_floats(z), f->scale_b));
+        u[1] = _mm256_add_ps(_mm256_mul_ps(high_floats(x), f->scale_a),
+                             _mm256_mul_ps(high_floats(z), f->scale_b));
     }
-    store_bytes(y, rounded(u[0], lo, hi), rounded(u[1], lo, hi),
-                _mm256_set1_epi16((short)p->zero_y), flip);
+    store_bytes(y, rounded(u[0], f->lo, f->hi), rounded(u[1], f->lo, f->hi), f->zero_y, f->flip);
 }
 #else
-SIMD void pair_step(const int multiply, const struct sdx_qpair *p, const uint8_t *a,
-                    const uint8_t *b, uint8_t *y)
+struct facts {
+    struct sdx_qpair pair;
+};
+SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
+    return (struct facts){*p};
+}
+SIMD void pair_step(const int multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                    uint8_t *y)
+{
+    const struct sdx_qpair *p = &f->pair;
     const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
     for (int i = 0; i < WIDTH; i++) {
         const float x = (float)((a[i] ^ p->flip) - p->zero_a);
@@ -72,14 +94,15 @@ SIMD void pair_step(const int multiply, const struct sdx_qpair *p, const uint8_t
 SIMD void pair(const int multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
                uint8_t *y, size_t n)
 {
+    const struct facts f = facts_of(p);
     size_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH)
-        pair_step(multiply, p, a + i, b + i, y + i);
+        pair_step(multiply, &f, a + i, b + i, y + i);
     if (i == n) return;
     uint8_t left[3][WIDTH] = {{0}};
     memcpy(left[0], a + i, n - i);
     memcpy(left[1], b + i, n - i);
-    pair_step(multiply, p, left[0], left[1], left[2]);
+    pair_step(multiply, &f, left[0], left[1], left[2]);
     memcpy(y + i, left[2], n - i);
 }
 SIMD void pair_steps(const int multiply, const struct sdx_qpair *p, const uint8_t *a, size_t step_a,

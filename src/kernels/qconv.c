@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "kernels/conv_gather.h"
+#include "kernels/qconv_winograd.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-enum { SLACK = 32, ROWS = 6 };
+enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10 };
 
 struct geometry {
     struct conv_sizes z;
@@ -30,6 +31,14 @@ bool sdx_qconv_is_depthwise(const struct sdx_qconv *q)
 static bool is_dense(const struct sdx_conv_shape *s)
 {
     return s->groups == 1 && (s->dilation[2] == 1 || s->kernel[2] == 1);
+}
+static bool is_winograd(const struct sdx_qconv *q)
+{
+    return q->form == SDX_QCONV_WINOGRAD;
+}
+static bool is_shorts(const struct sdx_qconv *q)
+{
+    return q->form == SDX_QCONV_SHORTS;
 }
 static struct sdx_qdot_shape product_of(const struct sdx_qconv *q)
 {
@@ -53,12 +62,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     const struct sdx_qdot_shape p = product_of(q);
     struct geometry g = {.z = conv_sizes(s), .run = p.run, .runs = p.runs};
     g.depthwise = sdx_qconv_is_depthwise(q);
-    g.in_place = conv_is_unpadded(s) && !q->x_signed &&
+    g.in_place = conv_is_unpadded(s) && !q->x_signed && !is_shorts(q) &&
                  (g.depthwise ? s->ic % SDX_QDOT_COLS == 0 : g.run >= 4);
     g.wide = g.in_place ? s->in[2] : window(s, 2, s->out[2]);
     g.pitch = g.wide * s->ic;
     /* bands whose image rows stay in the second cache */
-    const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes;
+    const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes / (is_shorts(q) ? 2 : 1);
     int64_t rows = (bytes / conv_most(1, g.pitch * s->kernel[0]) - window(s, 1, 1)) / s->stride[1];
     g.bands = conv_divide_up(most, conv_least(conv_most(rows + 1, 1), most));
     g.panels = sdx_qdot_panels(&p);
@@ -95,18 +104,54 @@ static int64_t block_shorts(const struct geometry *g)
     return (g->z.taps + 1) / 2 * 2 * SDX_QDOT_COLS;
 }
 
+/* Do so many pairs of weights not fit that sorting and pairing them anew helps little? Trained
+ * weights have 0 to 5 % of such pairs, uniform ones 25 %: some channels are enough to tell. */
+enum { CHANNELS_ASKED = 16 };
+static bool are_unsafe(const struct sdx_qconv *q, const void *weights)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2], ic = s->ic;
+    const int8_t *w = weights;
+    const int flip = q->w_signed ? 0 : 0x80;
+    int64_t unsafe = 0, pairs = 0;
+    const int64_t stride = 1 + s->oc / CHANNELS_ASKED;
+    for (int64_t c = 0; c < s->oc; c += stride)
+        for (int64_t i = 0; i + 1 < ic; i += 2)
+            for (int64_t t = 0; t < taps; t++, pairs++) {
+                const int64_t at = (c * ic + i) * taps + t;
+                const int sum = (int8_t)(w[at] ^ flip) + (int8_t)(w[at + taps] ^ flip);
+                unsafe += sum > 128 || sum < -128;
+            }
+    return unsafe * 7 > pairs;
+}
+void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
+{
+    const struct sdx_qdot_shape p = product_of(q);
+    q->form = SDX_QCONV_BYTES;
+    if (sdx_qwinograd_serves(q, weights))
+        q->form = SDX_QCONV_WINOGRAD;
+    else if (sdx_kernel_tables()->qshorts.panels && is_dense(&q->shape) && p.run % 2 == 0 &&
+             !q->quickly && are_unsafe(q, weights))
+        q->form = SDX_QCONV_SHORTS;
+}
+
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
 {
+    if (is_winograd(q)) return sdx_qwinograd_packed_size(q);
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
+    if (is_shorts(q)) /* sums of the columns, weights */
+        return (size_t)(sdx_qdot_panels(&p) * SDX_QDOT_COLS) *
+               (sizeof(int32_t) + (size_t)(p.runs * p.run) * sizeof(int16_t));
     if (g.depthwise) /* sums of the channels, weights */
         return (size_t)blocks_of(q) *
                (SDX_QDOT_COLS * sizeof(int32_t) + (size_t)block_shorts(&g) * sizeof(int16_t));
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
 }
 
-static void pack_depthwise(const struct sdx_qconv *q, const uint8_t *weights, void *packed)
+static void pack_depthwise(const struct sdx_qconv *q, const void *from, void *packed)
 {
+    const uint8_t *weights = from;
     const struct geometry g = geometry_of(q);
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + blocks_of(q) * SDX_QDOT_COLS);
@@ -122,13 +167,33 @@ static void pack_depthwise(const struct sdx_qconv *q, const uint8_t *weights, vo
         }
     }
 }
+/* K in the order of the runs: taps of a run with their channels. */
+static void pack_shorts(const struct sdx_qconv *q, const void *weights, void *packed)
+{
+    const struct sdx_qdot_shape p = product_of(q);
+    const int64_t k = p.runs * p.run, ic = q->shape.ic, taps = k / ic;
+    const int flip = q->w_signed ? 0 : 0x80;
+    int32_t *sums = packed;
+    int16_t *to = (int16_t *)(sums + sdx_qdot_panels(&p) * SDX_QDOT_COLS);
+    memset(packed, 0, sdx_qconv_packed_size(q));
+    for (int64_t c = 0; c < p.n; c++)
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t from = (c * ic + i % ic) * taps + i / ic;
+            const int8_t w = (int8_t)(((const int8_t *)weights)[from] ^ flip);
+            to[c / SDX_QDOT_COLS * k * SDX_QDOT_COLS +
+               (i / 2 * SDX_QDOT_COLS + c % SDX_QDOT_COLS) * 2 + i % 2] = w;
+            sums[c] += w;
+        }
+}
 void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const struct sdx_qdot_shape p = product_of(q);
     const int64_t icg = s->ic / s->groups, taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
-    if (sdx_qconv_is_depthwise(q)) {
-        pack_depthwise(q, weights, packed);
+    if (q->form != SDX_QCONV_BYTES || sdx_qconv_is_depthwise(q)) {
+        (is_winograd(q) ? sdx_qwinograd_pack
+         : is_shorts(q) ? pack_shorts
+                        : pack_depthwise)(q, weights, packed);
         return;
     }
     for (int64_t g = 0; g < s->groups; g++) {
@@ -164,7 +229,7 @@ void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero
 {
     const struct sdx_qdot_shape p = product_of(q);
     const int32_t zero = zero_x + (q->x_signed ? 128 : 0);
-    if (sdx_qconv_is_depthwise(q)) {
+    if (q->form != SDX_QCONV_BYTES || sdx_qconv_is_depthwise(q)) {
         const int32_t *sums = packed;
         for (int64_t c = 0; c < sdx_qconv_width(q); c++) {
             const uint32_t from = bias && c < q->shape.oc ? (uint32_t)bias[c] : 0;
@@ -183,7 +248,9 @@ size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
+    if (is_winograd(q)) return 0;
     if (g.depthwise) return (size_t)g.z.taps * sizeof(int64_t);
+    if (is_shorts(q)) return (size_t)g.runs * sizeof(int64_t);
     return (size_t)g.runs * sizeof(int64_t) +
            (size_t)(q->shape.groups * sdx_qdot_steps(&p)) * sizeof(struct sdx_qdot_step);
 }
@@ -193,6 +260,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     const bool by_tap = g.depthwise || !is_dense(s);
+    if (is_winograd(q)) return;
     int64_t *starts = steps, r = 0;
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
@@ -200,47 +268,69 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
                 starts[r++] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
-    for (int64_t i = 0; !g.depthwise && i < s->groups; i++)
+    for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
                        starts, to + i * sdx_qdot_steps(&p));
 }
 
 /* ---- parts ---- */
 
-/* Pixels at a time: their bytes of A stay in the second cache. */
+/* Pixels at a time: their bytes of A stay in the second cache; where there are few weights, they
+ * and the bytes that are stored, panel by panel, in the first. */
 static int64_t chunk_of(const struct geometry *g)
 {
-    int64_t pixels = sdx_kernel_tuning()->a_bytes / conv_most(1, g->z.k) / ROWS * ROWS;
+    const int64_t k = conv_most(1, g->z.k);
+    if (k * g->z.ocg <= FEW_WEIGHTS) {
+        const int64_t pixels = FIRST_CACHE / (k + g->z.ocg) / ROWS * ROWS;
+        if (pixels >= 4 * ROWS) return conv_least(pixels, 256 * ROWS);
+    }
+    int64_t pixels = sdx_kernel_tuning()->a_bytes / k / ROWS * ROWS;
     return conv_least(conv_most(pixels, 8 * ROWS), 256 * ROWS);
 }
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 {
+    if (is_winograd(q)) return sdx_qwinograd_parts(q);
     const struct geometry g = geometry_of(q);
     return q->shape.batch * q->shape.out[0] * g.bands * g.groups * g.splits;
 }
 static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 {
-    return g->in_place ? 0 : round_64((size_t)(q->shape.kernel[0] * g->plane) + SLACK);
+    const size_t elements = (size_t)(q->shape.kernel[0] * g->plane) + SLACK;
+    return g->in_place ? 0 : round_64(is_shorts(q) ? elements * sizeof(int16_t) : elements);
 }
 size_t sdx_qconv_scratch(const struct sdx_qconv *q)
 {
+    if (is_winograd(q)) return sdx_qwinograd_scratch(q);
     const struct geometry g = geometry_of(q);
     const size_t chunk = (size_t)chunk_of(&g);
     return strip_size(q, &g) + chunk * (sizeof(uint8_t *) + sizeof(int32_t));
 }
 
-static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, bool flip)
+/* Elements at .. of a strip: the zero point, or bytes made unsigned. */
+static void set_elements(const struct sdx_qconv *q, void *strip, int64_t at, int zero, int64_t n)
 {
-    if (!flip) {
-        memcpy(to, from, (size_t)n);
+    if (!is_shorts(q)) {
+        memset((uint8_t *)strip + at, zero, (size_t)n);
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        to[i] = from[i] ^ 0x80;
+        ((int16_t *)strip)[at + i] = (int16_t)zero;
+}
+static void copy_elements(const struct sdx_qconv *q, void *strip, int64_t at, const uint8_t *from,
+                          int64_t n)
+{
+    uint8_t *to = (uint8_t *)strip + at;
+    if (is_shorts(q))
+        sdx_kernel_tables()->qshorts.widen(from, q->x_signed ? 0x80 : 0, (int16_t *)strip + at, n);
+    else if (!q->x_signed)
+        memcpy(to, from, (size_t)n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i] ^ 0x80;
 }
 /* Image rows that output rows r0 .. of slice od see, with their padding. */
 static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, const uint8_t *image,
-                       int zero, int64_t od, int64_t r0, int64_t rows, uint8_t *strip)
+                       int zero, int64_t od, int64_t r0, int64_t rows, void *strip)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const int64_t row = s->in[2] * s->ic, lines = window(s, 1, rows);
@@ -251,16 +341,16 @@ static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, cons
         for (int64_t i = 0; i < lines; i++) {
             const int64_t d = od * s->stride[0] - s->pad_begin[0] + kd * s->dilation[0];
             const int64_t h = r0 * s->stride[1] - s->pad_begin[1] + i;
-            uint8_t *to = strip + kd * g->plane + i * g->pitch;
+            const int64_t to = kd * g->plane + i * g->pitch;
             if (d < 0 || d >= s->in[0] || h < 0 || h >= s->in[1] || columns == 0) {
-                memset(to, zero, (size_t)g->pitch);
+                set_elements(q, strip, to, zero, g->pitch);
                 continue;
             }
-            memset(to, zero, (size_t)(left * s->ic));
-            copy_bytes(to + left * s->ic, image + (d * s->in[1] + h) * row + c0 * s->ic,
-                       columns * s->ic, q->x_signed);
-            memset(to + (left + columns) * s->ic, zero,
-                   (size_t)((g->wide - left - columns) * s->ic));
+            set_elements(q, strip, to, zero, left * s->ic);
+            copy_elements(q, strip, to + left * s->ic,
+                          image + (d * s->in[1] + h) * row + c0 * s->ic, columns * s->ic);
+            set_elements(q, strip, to + (left + columns) * s->ic, zero,
+                         (g->wide - left - columns) * s->ic);
         }
 }
 
@@ -302,6 +392,36 @@ static void sum_rows(const struct part *p, const uint8_t *const *rows, int64_t n
         sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
     }
 }
+/* Rows of the strip, chunk by chunk, with its panels p0 .. p1 - 1. */
+static void run_shorts(const struct part *p, const int16_t *strip, const void *packed,
+                       const struct sdx_qdot_store *store, uint8_t *y, int64_t p0, int64_t p1,
+                       const int16_t **rows)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
+    const int64_t size = store->to == SDX_QDOT_BYTES ? 1 : 4, width = p->g.panels * SDX_QDOT_COLS;
+    int32_t *sums = (int32_t *)(rows + chunk);
+    struct sdx_qshorts j = {.n = s->oc, .runs = p->g.runs, .run = p->g.run, .rows = rows};
+    j.starts = p->steps;
+    j.w = (const int16_t *)((const int32_t *)packed + width);
+    j.store = *store;
+    j.store.pitch = s->oc;
+    j.store.row_sums = sums;
+    for (int64_t at = 0; at < count; at += j.m) {
+        j.m = conv_least(chunk, count - at);
+        for (int64_t i = 0; i < j.m; i++) {
+            const int64_t r = (at + i) / s->out[2], c = (at + i) % s->out[2];
+            rows[i] = strip + r * s->stride[1] * p->g.pitch + c * s->stride[2] * s->ic;
+            uint32_t sum = 0;
+            for (int64_t k = 0; store->zero_w && k < p->g.z.k; k++)
+                sum += (uint32_t)rows[i][j.starts[k / p->g.run] + k % p->g.run];
+            sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
+        }
+        j.store.y = y + at * s->oc * size;
+        sdx_kernel_tables()->qshorts.panels(&j, p0, p1);
+        sdx_qdot_look_up(&j.store, j.m, p0 * SDX_QDOT_COLS, conv_least(s->oc, p1 * SDX_QDOT_COLS));
+    }
+}
 static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t group, uint8_t *y,
                         int64_t size, int64_t p0, int64_t p1, const uint8_t **rows)
 {
@@ -331,6 +451,10 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
                     void *scratch)
 {
     const struct sdx_conv_shape *s = &q->shape;
+    if (is_winograd(q)) {
+        sdx_qwinograd_part(q, x, zero_x + (q->x_signed ? 128 : 0), packed, store, part, scratch);
+        return;
+    }
     struct part p = {.q = q, .g = geometry_of(q), .steps = steps};
     const struct geometry *g = &p.g;
     const int64_t split = part % g->splits, group = part / g->splits % g->groups;
@@ -358,6 +482,12 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         run_depthwise(&p, packed, &own, y, size);
         return;
     }
+    const int64_t p0 = split * g->cut, p1 = conv_least(g->panels, (split + 1) * g->cut);
+    void *rest_of_scratch = (char *)scratch + strip_size(q, g);
+    if (is_shorts(q)) {
+        run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);
+        return;
+    }
     struct sdx_qdot dot = {.shape = product_of(q), .store = *store};
     const int64_t column = group * group_width(q);
     dot.packed = (const char *)packed + (size_t)group * round_64(sdx_qdot_packed_size(&dot.shape));
@@ -368,7 +498,5 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
     if (dot.store.factor) dot.store.factor += column;
     if (dot.store.bias) dot.store.bias += column;
     if (dot.store.zero_w) dot.store.zero_w += column;
-    run_product(&p, &dot, group, y, size, split * g->cut,
-                conv_least(g->panels, (split + 1) * g->cut),
-                (const uint8_t **)((char *)scratch + strip_size(q, g)));
+    run_product(&p, &dot, group, y, size, p0, p1, rest_of_scratch);
 }

@@ -9,12 +9,20 @@
 #include "kernels/conv.h"
 #include "kernels/qdot.h"
 
+enum sdx_qconv_form {
+    SDX_QCONV_BYTES,
+    SDX_QCONV_SHORTS,  /* bytes and weights widened before the product: qconv_shorts.h */
+    SDX_QCONV_WINOGRAD /* qconv_winograd.h; store->zero_w is of no use */
+};
 struct sdx_qconv {
     struct sdx_conv_shape shape;
     bool x_signed, w_signed;
     bool quickly;          /* packed for one use */
     const int32_t *zero_w; /* [oc], for packing and to know whether there are any; NULL: all 0 */
+    enum sdx_qconv_form form;
 };
+/* Chooses the form for constant weights with their zero points; others have the first. */
+void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
  * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q);

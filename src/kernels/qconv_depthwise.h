@@ -16,10 +16,9 @@ struct sdx_qdw {
     const int16_t *weights;
     struct sdx_qdot_store store; /* row i is pixel i */
 };
-/* Where tap `odd` (0, 1) of channel c of 16 stands: in the order that widening and interleaving
- * halves of 256 bits gives. */
+/* Where tap `odd` (0, 1) of channel c of 16 stands. */
 static inline int64_t qdw_place(int64_t c, int64_t odd)
 {
-    return c % 8 / 4 * 16 + c / 8 * 8 + c % 4 * 2 + odd;
+    return 2 * c + odd;
 }
 #endif

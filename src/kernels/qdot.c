@@ -162,6 +162,44 @@ static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
     }
 }
 
+/* Weights for one use of which the columns of a row lie together, all 16 of them: in one go. */
+static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
+                         const struct sdx_qdot_weights *w, int64_t column, struct qdot_panel *panel,
+                         int32_t *sums, struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
+{
+    const uint8_t *base = (const uint8_t *)w->w + column;
+    const int64_t count = s->run / QDOT_STEP,
+                  size = t->natural == QDOT_WIDE ? QDOT_WIDE_BYTES : QDOT_BYTES;
+    const uint8_t flip = w->is_signed ? 0 : 0x80;
+    for (int64_t u = 0; u < count; u++, weights += size) {
+        int8_t rows[QDOT_STEP][SDX_QDOT_COLS];
+        for (int b = 0; b < QDOT_STEP; b++) {
+            const uint8_t *from = base + (u * QDOT_STEP + b) * w->step_inner;
+            for (int j = 0; j < SDX_QDOT_COLS; j++)
+                rows[b][j] = (int8_t)(from[j] ^ flip);
+        }
+        for (int j = 0; j < SDX_QDOT_COLS; j++)
+            sums[j] += rows[0][j] + rows[1][j] + rows[2][j] + rows[3][j];
+        steps[u] = (struct sdx_qdot_step){(uint32_t)(u * QDOT_STEP), 0x03020100};
+        int16_t *wide = (int16_t *)weights;
+        if (size == QDOT_WIDE_BYTES)
+            for (int j = 0; j < SDX_QDOT_COLS; j++) {
+                wide[2 * j] = rows[0][j];
+                wide[2 * j + 1] = rows[2][j];
+                wide[2 * SDX_QDOT_COLS + 2 * j] = rows[1][j];
+                wide[2 * SDX_QDOT_COLS + 2 * j + 1] = rows[3][j];
+            }
+        else
+            for (int j = 0; j < SDX_QDOT_COLS; j++)
+                for (int b = 0; b < QDOT_STEP; b++)
+                    weights[j * QDOT_STEP + b] = rows[b][j];
+    }
+    memset(panel->count, 0, sizeof panel->count);
+    panel->count[t->natural] = (int32_t)count;
+    panel->windows = 0;
+    *used += count * size;
+}
+
 static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
                        const struct sdx_qdot_weights *w, const struct work *work, int64_t p,
                        struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
@@ -169,6 +207,11 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
 {
     const int64_t column = p * SDX_QDOT_COLS;
     const int64_t n = s->n - column < SDX_QDOT_COLS ? s->n - column : SDX_QDOT_COLS;
+    if (w->quickly && w->step_n == 1 && n == SDX_QDOT_COLS && s->runs == 1 && w->inner >= s->run &&
+        s->run % QDOT_STEP == 0) {
+        pack_quickly(t, s, w, column, panel, sums, steps, weights, used);
+        return;
+    }
     struct qdot_loose loose[2] = {{0, work->bytes[0], work->steps[0]},
                                   {0, work->bytes[1], work->steps[1]}};
     int32_t count[2][QDOT_LISTS] = {{0}};
@@ -250,6 +293,19 @@ void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t 
     }
 }
 
+void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
+{
+    const struct sdx_qbytes *t = sdx_qbytes();
+    if (store->to != SDX_QDOT_BYTES || !store->table) return;
+    uint8_t *y = (uint8_t *)store->y + n0;
+    if (n1 - n0 == store->pitch) {
+        t->lookup(store->table, y, y, (size_t)(m * (n1 - n0)));
+        return;
+    }
+    for (int64_t i = 0; i < m; i++, y += store->pitch)
+        t->lookup(store->table, y, y, (size_t)(n1 - n0));
+}
+
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
 {
     const struct sdx_kernel_tables *t = sdx_kernel_tables();
@@ -264,14 +320,6 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         t->qdot.panel(q, panel, steps + panel->first, column,
                       left < SDX_QDOT_COLS ? left : SDX_QDOT_COLS);
     }
-    if (q->store.to != SDX_QDOT_BYTES || !q->store.table) return;
-    const int64_t n0 = p0 * SDX_QDOT_COLS;
-    const int64_t n1 = p1 * SDX_QDOT_COLS < q->shape.n ? p1 * SDX_QDOT_COLS : q->shape.n;
-    uint8_t *y = (uint8_t *)q->store.y + n0;
-    if (n1 - n0 == q->store.pitch) {
-        t->qbytes.lookup(q->store.table, y, y, (size_t)(q->m * (n1 - n0)));
-        return;
-    }
-    for (int64_t i = 0; i < q->m; i++, y += q->store.pitch)
-        t->qbytes.lookup(q->store.table, y, y, (size_t)(n1 - n0));
+    const int64_t n1 = p1 * SDX_QDOT_COLS;
+    sdx_qdot_look_up(&q->store, q->m, p0 * SDX_QDOT_COLS, n1 < q->shape.n ? n1 : q->shape.n);
 }

@@ -80,4 +80,7 @@ struct sdx_qdot {
 };
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1);
+/* The last of it: columns n0 .. n1 - 1 of m rows of stored bytes through the table, where there is
+ * one. */
+void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
 #endif

@@ -13,16 +13,11 @@ SIMD wide wide_load(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
 }
-/* 16 sums of one row to where they belong. */
-SIMD void qdot_store_row(const struct sdx_qdot_store *st, wide x, wide y, int64_t row,
-                         int64_t column, int64_t n)
+/* 16 sums of one row as integers or floats. */
+SIMD void qdot_store_words(const struct sdx_qdot_store *st, wide x, wide y, int64_t row,
+                           int64_t column, int64_t n)
 {
     const int64_t at = row * st->pitch + column;
-    if (st->zero_w) {
-        const wide sum = _mm256_set1_epi32(st->row_sums[row]);
-        x = _mm256_sub_epi32(x, _mm256_mullo_epi32(sum, wide_load(st->zero_w + column)));
-        y = _mm256_sub_epi32(y, _mm256_mullo_epi32(sum, wide_load(st->zero_w + column + 8)));
-    }
     if (st->to == SDX_QDOT_SUMS) {
         int32_t all[SDX_QDOT_COLS];
         int32_t *to = n == SDX_QDOT_COLS ? (int32_t *)st->y + at : all;
@@ -33,30 +28,88 @@ SIMD void qdot_store_row(const struct sdx_qdot_store *st, wide x, wide y, int64_
     }
     __m256 u = _mm256_mul_ps(_mm256_cvtepi32_ps(x), _mm256_loadu_ps(st->factor + column));
     __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(y), _mm256_loadu_ps(st->factor + column + 8));
-    if (st->to == SDX_QDOT_FLOATS) {
-        float all[SDX_QDOT_COLS];
-        float *to = n == SDX_QDOT_COLS ? (float *)st->y + at : all;
-        if (st->bias) {
-            u = _mm256_add_ps(u, _mm256_loadu_ps(st->bias + column));
-            v = _mm256_add_ps(v, _mm256_loadu_ps(st->bias + column + 8));
-        }
-        _mm256_storeu_ps(to, u);
-        _mm256_storeu_ps(to + 8, v);
-        if (n < SDX_QDOT_COLS) memcpy((float *)st->y + at, all, (size_t)n * sizeof *all);
+    float all[SDX_QDOT_COLS];
+    float *to = n == SDX_QDOT_COLS ? (float *)st->y + at : all;
+    if (st->bias) {
+        u = _mm256_add_ps(u, _mm256_loadu_ps(st->bias + column));
+        v = _mm256_add_ps(v, _mm256_loadu_ps(st->bias + column + 8));
+    }
+    _mm256_storeu_ps(to, u);
+    _mm256_storeu_ps(to + 8, v);
+    if (n < SDX_QDOT_COLS) memcpy((float *)st->y + at, all, (size_t)n * sizeof *all);
+}
+
+/* What rounding 16 columns needs, in registers: bytes that are stored may lie anywhere, so that the
+ * compiler would read it anew for each row. */
+struct qdot_rounding {
+    __m256 u, v; /* factors */
+    wide zero, lo, hi, flip;
+};
+SIMD struct qdot_rounding qdot_rounding(const struct sdx_qdot_store *st, int64_t column)
+{
+    return (struct qdot_rounding){.u = _mm256_loadu_ps(st->factor + column),
+                                  .v = _mm256_loadu_ps(st->factor + column + 8),
+                                  .zero = _mm256_set1_epi16((short)st->zero),
+                                  .lo = _mm256_set1_epi8((char)st->lo),
+                                  .hi = _mm256_set1_epi8((char)st->hi),
+                                  .flip = _mm256_set1_epi8((char)st->flip)};
+}
+/* Rounded to shorts: columns 0-3, 8-11, 4-7, 12-15. What does not fit saturates; only above 2^31
+ * the conversion would change the sign, and NaN becomes the least. */
+SIMD wide qdot_shorts(const struct qdot_rounding *r, wide x, wide y)
+{
+    const __m256 most = _mm256_set1_ps(32767.0f);
+    const __m256 u = _mm256_min_ps(most, _mm256_mul_ps(_mm256_cvtepi32_ps(x), r->u));
+    const __m256 v = _mm256_min_ps(most, _mm256_mul_ps(_mm256_cvtepi32_ps(y), r->v));
+    return _mm256_adds_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(u), _mm256_cvtps_epi32(v)),
+                             r->zero);
+}
+/* The bytes of two rows. */
+SIMD wide qdot_bytes(const struct qdot_rounding *r, wide a, wide b)
+{
+    const wide order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    wide bytes = _mm256_packus_epi16(a, b);
+    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, r->lo), r->hi);
+    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, r->flip), order);
+}
+SIMD void qdot_put(uint8_t *y, __m128i bytes, int64_t n)
+{
+    uint8_t all[SDX_QDOT_COLS];
+    _mm_storeu_si128((__m128i *)(n == SDX_QDOT_COLS ? y : all), bytes);
+    if (n < SDX_QDOT_COLS) memcpy(y, all, (size_t)n);
+}
+SIMD wide qdot_less_zeros(const struct sdx_qdot_store *st, wide sums, int64_t row, int64_t column)
+{
+    const wide sum = _mm256_set1_epi32(st->row_sums[row]);
+    return _mm256_sub_epi32(sums, _mm256_mullo_epi32(sum, wide_load(st->zero_w + column)));
+}
+/* 16 sums of each of the rows row, row + 1, .. to where they belong. */
+SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
+                          int64_t row, int64_t column, int64_t n)
+{
+    if (st->zero_w) SDX_UNROLL(8)
+    for (int i = 0; i < count; i++) {
+        sums[i][0] = qdot_less_zeros(st, sums[i][0], row + i, column);
+        sums[i][1] = qdot_less_zeros(st, sums[i][1], row + i, column + 8);
+    }
+    if (st->to != SDX_QDOT_BYTES) {
+        SDX_UNROLL(8)
+        for (int i = 0; i < count; i++)
+            qdot_store_words(st, sums[i][0], sums[i][1], row + i, column, n);
         return;
     }
-    const __m256 lo = _mm256_set1_ps((float)(st->lo - st->zero)),
-                 hi = _mm256_set1_ps((float)(st->hi - st->zero));
-    x = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(u, lo), hi));
-    y = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
-    x = _mm256_permute4x64_epi64(_mm256_packs_epi32(x, y), 0xd8);
-    x = _mm256_add_epi16(x, _mm256_set1_epi16((short)st->zero));
-    __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    bytes = _mm_xor_si128(bytes, _mm_set1_epi8((char)st->flip));
-    uint8_t all[SDX_QDOT_COLS];
-    uint8_t *to = n == SDX_QDOT_COLS ? (uint8_t *)st->y + at : all;
-    _mm_storeu_si128((__m128i *)to, bytes);
-    if (n < SDX_QDOT_COLS) memcpy((uint8_t *)st->y + at, all, (size_t)n);
+    const struct qdot_rounding r = qdot_rounding(st, column);
+    const int64_t pitch = st->pitch;
+    uint8_t *y = (uint8_t *)st->y + row * pitch + column;
+    SDX_UNROLL(4) for (int i = 0; i < count; i += 2)
+    {
+        const int j = i + 1 < count ? i + 1 : i;
+        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1]);
+        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1]);
+        const wide bytes = qdot_bytes(&r, a, b);
+        qdot_put(y + i * pitch, _mm256_castsi256_si128(bytes), n);
+        if (i != j) qdot_put(y + j * pitch, _mm256_extracti128_si256(bytes, 1), n);
+    }
 }
 
 #else

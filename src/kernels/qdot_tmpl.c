@@ -151,7 +151,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     s += steps;
     w += steps * QDOT_BYTES;
     run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w);
-    TIMES(count) qdot_store_row(&q->store, acc[i][0], acc[i][1], row + i, column, n);
+    qdot_store_rows(count, &q->store, acc, row, column, n);
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,

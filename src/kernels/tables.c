@@ -31,11 +31,17 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qdw_init_##set(&t->qdw);                                                               \
+        sdx_qshorts_init_##set(&t->qshorts);                                                       \
+        sdx_qwinograd_init_##set(&t->qwinograd);                                                   \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) sdx_qdot_init_avx512vnni(&t->qdot);
+    if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
+        sdx_qdot_init_avx512vnni(&t->qdot);
+        t->qwinograd = NULL;
+        t->qshorts.panels = NULL;
+    }
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_DOTPROD <= most && has(SDX_CPU_DOTPROD)) sdx_qdot_init_dotprod(&t->qdot);
 #endif

@@ -11,6 +11,8 @@
 #include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
 #include "kernels/qconv_depthwise.h"
+#include "kernels/qconv_shorts.h"
+#include "kernels/qconv_winograd.h"
 #include "kernels/qdot_panel.h"
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
@@ -200,6 +202,8 @@ struct sdx_kernel_tables {
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
     void (*qdw)(const struct sdx_qdw *job);
+    struct sdx_qshorts_table qshorts;
+    void (*qwinograd)(const struct sdx_qwinograd *job); /* NULL: sums over K are faster */
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -223,7 +227,9 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
-    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));                               \
+    void sdx_qwinograd_init_##set(void (**fn)(const struct sdx_qwinograd *job));                   \
+    void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)

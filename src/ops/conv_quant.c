@@ -171,19 +171,19 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
 {
     const struct sdx_conv_shape *s = &p->q.shape;
     int32_t *zeros = sdx_prepare_alloc(px, (size_t)(s->oc ? s->oc : 1) * sizeof *zeros);
-    void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
-    if (!zeros || !steps) return SDX_FAIL_MEMORY(px->cx);
+    if (!zeros) return SDX_FAIL_MEMORY(px->cx);
     for (int64_t c = 0; c < s->oc; c++)
         zeros[c] = zero_at(zero, c);
     p->q.zero_w = zeros;
+    sdx_qconv_choose(&p->q, px->in[w]->data);
+    void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
+    if (!steps) return SDX_FAIL_MEMORY(px->cx);
     struct pack_q arg = {&p->q, px->in[w]->data};
-    const int64_t form[] = {s->groups,
-                            s->kernel[0],
-                            s->kernel[1],
-                            s->kernel[2],
-                            s->dilation[2] == 1,
-                            p->q.w_signed,
-                            (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
+    const int64_t form[] = {
+        s->groups,           s->kernel[0],
+        s->kernel[1],        s->kernel[2],
+        s->dilation[2] == 1, p->q.w_signed,
+        p->q.form,           (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
     p->packed = sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                  sdx_qconv_packed_size(&p->q), pack_conv_q, &arg);
     if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
@@ -285,9 +285,12 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
     if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
     struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], table};
-    SDX_TRY(sdx_prepare_step_on(px, sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise" : "conv_q",
-                                run_conv_q, p, sdx_qconv_parts(&p->q), sdx_qconv_scratch(&p->q), 5,
-                                operands, 1, &to));
+    const char *kernel = p->q.form == SDX_QCONV_WINOGRAD ? "conv_q_winograd"
+                         : p->q.form == SDX_QCONV_SHORTS ? "conv_q_shorts"
+                         : sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise"
+                                                         : "conv_q";
+    SDX_TRY(sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
+                                sdx_qconv_scratch(&p->q), 5, operands, 1, &to));
     return to != y ? sdx_layout_reorder(px, to, y) : SDX_OK;
 }
 

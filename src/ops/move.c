@@ -217,6 +217,19 @@ static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64
     }
 }
 
+/* `count` runs of `bytes`, steps apart: short ones without a call for each. */
+static void copy_runs(char *dst, int64_t step_dst, const char *src, int64_t step_src, size_t bytes,
+                      int64_t count)
+{
+    const bool is_short = bytes % sizeof(struct pair16) == 0 && bytes <= 8 * sizeof(struct pair16);
+    for (; count > 0; count--, dst += step_dst, src += step_src)
+        if (is_short)
+            for (size_t i = 0; i < bytes; i += sizeof(struct pair16))
+                memcpy(dst + i, src + i, sizeof(struct pair16));
+        else
+            copy_run(dst, src, bytes);
+}
+
 void sdx_move_run(const struct sdx_move *m, const void *src_data, void *dst_data, int64_t begin,
                   int64_t end)
 {
@@ -232,10 +245,22 @@ void sdx_move_run(const struct sdx_move *m, const void *src_data, void *dst_data
     const char *src = src_data;
     char *dst = dst_data;
     int64_t size = (int64_t)m->size;
+    const bool runs = m->kernel == MOVE_RUN && m->blocks == 1 && m->outer > 0;
     for (int64_t u = begin; u < end; u++) {
-        run_unit(m, src + s * size, dst + d * size, b);
-        if (++b < m->blocks) continue;
-        b = 0;
+        if (runs) {
+            const int last = m->outer - 1;
+            const int64_t left = m->dims[last] - at[last], n = left < end - u ? left : end - u;
+            copy_runs(dst + d * size, m->dst[last] * size, src + s * size, m->src[last] * size,
+                      (size_t)(m->dims[m->rank - 1] * size), n);
+            at[last] += n - 1; /* the last of them is stepped over below */
+            s += (n - 1) * m->src[last];
+            d += (n - 1) * m->dst[last];
+            u += n - 1;
+        } else {
+            run_unit(m, src + s * size, dst + d * size, b);
+            if (++b < m->blocks) continue;
+            b = 0;
+        }
         for (int i = m->outer - 1; i >= 0; i--) {
             s += m->src[i];
             d += m->dst[i];

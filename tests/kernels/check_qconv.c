@@ -77,11 +77,12 @@ static bool compare(const struct sdx_qconv *q, const struct image *im, const int
     return true;
 }
 
-static void check_shape(const struct sdx_conv_shape *shape)
+/* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights.
+ */
+static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
 {
     struct sdx_qconv q = {.shape = *shape};
     struct sdx_conv_shape *s = &q.shape;
-    const unsigned how = random_bits();
     int64_t pixels = 1, pixels_in = 1, taps = 1;
     for (int i = 0; i < 3; i++) {
         const int64_t room =
@@ -93,7 +94,7 @@ static void check_shape(const struct sdx_conv_shape *shape)
     }
     q.x_signed = how & 1;
     q.w_signed = how & 2;
-    q.quickly = how % 5 == 0;
+    q.quickly = !(how & 8) && how % 5 == 0;
     int32_t *zero_w = guarded((size_t)s->oc * 4, 0);
     for (int64_t i = 0; i < s->oc; i++)
         zero_w[i] = how & 4 ? zero_point(q.w_signed) : q.w_signed ? 0 : 128;
@@ -101,6 +102,7 @@ static void check_shape(const struct sdx_conv_shape *shape)
     const struct image im = {.x = bytes(s->batch * s->ic * pixels_in, 1),
                              .w = bytes(s->oc * (s->ic / s->groups) * taps, 5),
                              .zero_x = zero_point(q.x_signed)};
+    if (how & 8) sdx_qconv_choose(&q, im.w);
     const int64_t width = sdx_qconv_width(&q);
     int32_t *start = guarded((size_t)width * 4, 4), *zeros = guarded((size_t)width * 4, 4);
     memset(zeros, 0, (size_t)width * 4);
@@ -120,6 +122,27 @@ static void check_shape(const struct sdx_conv_shape *shape)
         sdx_qconv_part(&q, im.x, im.zero_x, packed, steps, &store, part, scratch);
     if (compare(&q, &im, store.y)) guards_intact();
     guards_release();
+}
+
+static void check_shape(const struct sdx_conv_shape *shape)
+{
+    check_shape_how(shape, random_bits());
+}
+
+/* Winograd's form: whatever tiles overhang, signs, channels beyond whole vectors. */
+static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int64_t w, int64_t pad)
+{
+    const struct sdx_conv_shape s = {.batch = batch,
+                                     .groups = 1,
+                                     .ic = ic,
+                                     .oc = oc,
+                                     .in = {1, h, w},
+                                     .kernel = {1, 3, 3},
+                                     .stride = {1, 1, 1},
+                                     .dilation = {1, 1, 1},
+                                     .pad_begin = {0, pad, pad}};
+    for (unsigned how = 8; how < 12; how++)
+        check_shape_how(&s, how);
 }
 
 static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
@@ -169,6 +192,11 @@ void check_qconv(void)
     check_2d(2, 1, 100, 60, 1, 1, 1, 1, 0, 1);
     check_2d(1, 1, 16, 20, 64, 200, 3, 1, 1, 1);
     check_2d(1, 96, 1, 1, 60, 100, 5, 1, 2, 1);
+    for (int64_t pad = -1; pad <= 2; pad++) {
+        check_winograd(2, 16, 8, 14, 11, pad);
+        check_winograd(1, 42, 37, 15, 20, pad);
+    }
+    check_winograd(1, 130, 20, 14, 14, 1);
 }
 
 struct timed {

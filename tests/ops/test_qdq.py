@@ -70,6 +70,19 @@ def conv_clip(g):
     return g.q(y, 0.03), {"QLinearConv"}
 
 
+def conv_winograd(g):
+    """Large enough for Winograd's form where the instruction set has it, with a table at its end."""
+    y = g.op("Conv", g.value(2, 18, 14, 13), g.weights(21, 18, 3, 3), g.bias(21), pads=[1, 1, 1, 1])
+    return g.q(g.op("LeakyRelu", g.dq(g.q(y, 0.9, 7), 0.9, 7), alpha=0.2), 0.8), {"QLinearConv"}
+
+
+def conv_shorts(g):
+    """Weights of which many pairs are too large for 16 bits."""
+    y = g.op("Conv", g.value(2, 34, 9, 8), g.weights(40, 34, 3, 3), g.bias(40), strides=[2, 2],
+             pads=[1, 1, 1, 1])
+    return g.q(y, 0.7, 5), {"QLinearConv"}
+
+
 def conv_float(g):
     return g.op("Conv", g.value(1, 6, 7, 7), g.weights(4, 6, 1, 1), g.bias(4)), {"QLinearConv"}
 
@@ -139,8 +152,8 @@ def chain(g):
                                                              "Concat", "MaxPool"}
 
 
-GRAPHS = [conv, conv_clip, conv_float, silu, table, add, mul, concat, move, split, matmul,
-          matmul_values, gemm, pool, chain]
+GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_float, silu, table, add, mul, concat, move,
+          split, matmul, matmul_values, gemm, pool, chain]
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "GlobalAveragePool"}
 

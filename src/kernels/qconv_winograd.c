@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Winograd's integer convolution: which shapes and weights it serves, packing, parts. */
+#include "kernels/qconv_winograd.h"
+
+#include <string.h>
+
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+#include "kernels/tuning.h"
+
+enum {
+    TILE = SDX_QWINOGRAD_TILE,
+    SIDE = SDX_QWINOGRAD_SIDE,
+    PLANES = SDX_QWINOGRAD_PLANES,
+    COLS = SDX_QDOT_COLS,
+    TAPS = 9,
+    TILES_LEAST = 8, /* below, the transformed weights are read for too little work */
+    TILES_MOST = 60
+};
+
+struct geometry {
+    int64_t wide, high, tiles; /* of an image */
+    int64_t block, blocks;     /* tiles of a part */
+    int64_t panels, cut, splits;
+    int64_t plane_v, plane_m;
+};
+
+/* Elements of a plane: an odd number of lines of the cache, so that planes do not collide in it. */
+static int64_t plane_of(int64_t elements, int64_t a_line)
+{
+    return (conv_divide_up(elements, a_line) | 1) * a_line;
+}
+static struct geometry geometry_of(const struct sdx_conv_shape *s)
+{
+    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
+    struct geometry g = {.wide = conv_divide_up(s->out[2], TILE),
+                         .high = conv_divide_up(s->out[1], TILE),
+                         .panels = conv_divide_up(s->oc, COLS)};
+    g.tiles = g.wide * g.high;
+    const int64_t room = t->a_bytes * 5 / 4 / (PLANES * (int64_t)sizeof(int16_t) * s->ic);
+    g.blocks = conv_divide_up(g.tiles, conv_least(conv_most(room, TILES_LEAST), TILES_MOST));
+    g.block = conv_divide_up(g.tiles, g.blocks);
+    g.blocks = conv_divide_up(g.tiles, g.block);
+    const int64_t wanted = conv_divide_up(t->conv_parts, g.blocks * s->batch);
+    g.cut = conv_divide_up(g.panels, conv_least(g.panels, wanted));
+    g.splits = conv_divide_up(g.panels, g.cut);
+    g.plane_v = plane_of(g.block * s->ic, 32);
+    g.plane_m = plane_of(g.block * COLS, 16);
+    return g;
+}
+
+static int weight_at(const struct sdx_qconv *q, const void *weights, int64_t i)
+{
+    const int8_t byte = ((const int8_t *)weights)[i];
+    return q->w_signed ? byte : (int8_t)(byte ^ 0x80);
+}
+
+static bool shape_fits(const struct sdx_qconv *q)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    if (s->groups != 1 || s->ic < 16 || s->ic % 2 || s->oc < 8 || q->quickly || s->out[2] < 1)
+        return false;
+    if (s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->pad_begin[0]) return false;
+    for (int i = 1; i < 3; i++)
+        if (s->kernel[i] != 3 || s->stride[i] != 1 || s->dilation[i] != 1 || s->out[i] < 1)
+            return false;
+    const struct geometry g = geometry_of(s);
+    /* tiles may overhang the image, but not by half */
+    return g.tiles >= TILES_LEAST && g.tiles * TILE * TILE * 2 <= s->out[1] * s->out[2] * 3;
+}
+
+bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
+{
+    const int64_t k = q->shape.ic * TAPS, most = (1 << 25) / 255 - 1;
+    if (!sdx_kernel_tables()->qwinograd || !shape_fits(q)) return false;
+    for (int64_t c = 0; c < q->shape.oc; c++) {
+        int64_t positive = 0, negative = 0;
+        if (q->zero_w && q->zero_w[c] != (q->w_signed ? 0 : 128)) return false;
+        if (128 * k <= most) continue; /* whatever they are */
+        for (int64_t i = 0; i < k; i++) {
+            const int w = weight_at(q, weights, c * k + i);
+            *(w < 0 ? &negative : &positive) += w < 0 ? -w : w;
+        }
+        if (positive > most || negative > most) return false;
+    }
+    return q->zero_w || q->w_signed;
+}
+
+size_t sdx_qwinograd_packed_size(const struct sdx_qconv *q)
+{
+    const int64_t columns = conv_divide_up(q->shape.oc, COLS) * COLS;
+    return (size_t)columns * (sizeof(int32_t) + (size_t)(PLANES * q->shape.ic) * sizeof(int16_t));
+}
+
+/* Three weights to six: the rows of G times 24, 6, 6, 24, 24, 6. */
+static void line(int a, int b, int c, int *u, int step)
+{
+    const int ends = a + c, more = a + 4 * c;
+    u[0] = 6 * a;
+    u[step] = -(ends + b);
+    u[2 * step] = b - ends;
+    u[3 * step] = more + 2 * b;
+    u[4 * step] = more - 2 * b;
+    u[5 * step] = 6 * c;
+}
+/* u = G w G^T, to the places of a column and one of a pair of channels. */
+static void transform(const int w[TAPS], int16_t u[PLANES][2 * COLS], int64_t place)
+{
+    int lines[SIDE * 3], all[PLANES];
+    for (int j = 0; j < 3; j++)
+        line(w[j], w[3 + j], w[6 + j], lines + j, 3);
+    for (int i = 0; i < SIDE; i++)
+        line(lines[3 * i], lines[3 * i + 1], lines[3 * i + 2], all + SIDE * i, 1);
+    for (int i = 0; i < PLANES; i++)
+        u[i][place] = (int16_t)all[i];
+}
+
+void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *packed)
+{
+    const int64_t ic = q->shape.ic, panels = conv_divide_up(q->shape.oc, COLS);
+    int32_t *sums = packed;
+    int16_t *to = (int16_t *)(sums + panels * COLS);
+    memset(sums, 0, (size_t)(panels * COLS) * sizeof *sums);
+    for (int64_t p = 0; p < panels; p++, to += PLANES * ic * COLS)
+        for (int64_t k = 0; k < ic; k += 2) {
+            int16_t u[PLANES][2 * COLS] = {{0}};
+            for (int64_t j = 0; j < COLS && p * COLS + j < q->shape.oc; j++)
+                for (int64_t b = 0; b < 2; b++) {
+                    const int64_t c = p * COLS + j;
+                    int w[TAPS];
+                    for (int t = 0; t < TAPS; t++) {
+                        w[t] = weight_at(q, weights, (c * ic + k + b) * TAPS + t);
+                        sums[c] += w[t];
+                    }
+                    transform(w, u, 2 * j + b);
+                }
+            for (int i = 0; i < PLANES; i++)
+                memcpy(to + (i * ic + k) * COLS, u[i], sizeof u[i]);
+        }
+}
+
+int64_t sdx_qwinograd_parts(const struct sdx_qconv *q)
+{
+    const struct geometry g = geometry_of(&q->shape);
+    return q->shape.batch * g.blocks * g.splits;
+}
+static size_t round_64(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+size_t sdx_qwinograd_scratch(const struct sdx_qconv *q)
+{
+    const struct geometry g = geometry_of(&q->shape);
+    return (size_t)(PLANES * g.plane_v) * sizeof(int16_t) +
+           (size_t)(PLANES * g.plane_m) * sizeof(int32_t) + round_64((size_t)q->shape.ic);
+}
+
+/* The finished pixels of the part through the table, in as long stretches as lie together. */
+static void look_up(const struct sdx_qwinograd *j)
+{
+    const struct sdx_conv_shape *s = j->shape;
+    const int64_t n0 = j->p0 * COLS, n = conv_least(s->oc, j->p1 * COLS) - n0;
+    for (int64_t t = j->first, end = j->first + j->tiles, count; t < end; t += count) {
+        const int64_t across = t % j->wide;
+        count = conv_least(j->wide - across, end - t);
+        const int64_t w0 = across * TILE, w1 = conv_least(s->out[2], (across + count) * TILE);
+        const int64_t h0 = t / j->wide * TILE, h1 = conv_least(s->out[1], h0 + TILE);
+        for (int64_t h = h0; h < h1; h++) {
+            uint8_t *y = (uint8_t *)j->store.y + (h * s->out[2] + w0) * s->oc + n0;
+            if (n == s->oc) {
+                sdx_qbytes()->lookup(j->store.table, y, y, (size_t)((w1 - w0) * n));
+                continue;
+            }
+            for (int64_t w = w0; w < w1; w++, y += s->oc)
+                sdx_qbytes()->lookup(j->store.table, y, y, (size_t)n);
+        }
+    }
+}
+
+void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, const void *packed,
+                        const struct sdx_qdot_store *store, int64_t part, void *scratch)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const struct geometry g = geometry_of(s);
+    const int64_t split = part % g.splits, block = part / g.splits % g.blocks;
+    const int64_t n = part / g.splits / g.blocks, size = store->to == SDX_QDOT_BYTES ? 1 : 4;
+    struct sdx_qwinograd j = {.shape = s,
+                              .x = (const uint8_t *)x + n * s->ic * s->in[1] * s->in[2],
+                              .flip = q->x_signed ? 0x80 : 0,
+                              .wide = g.wide,
+                              .first = block * g.block,
+                              .u = (const int16_t *)((const int32_t *)packed + g.panels * COLS),
+                              .p0 = split * g.cut,
+                              .p1 = conv_least(g.panels, (split + 1) * g.cut),
+                              .m = scratch,
+                              .plane_v = g.plane_v,
+                              .plane_m = g.plane_m,
+                              .store = *store};
+    j.tiles = conv_least(g.block, g.tiles - j.first);
+    j.v = (int16_t *)(j.m + PLANES * g.plane_m);
+    uint8_t *pad = (uint8_t *)(j.v + PLANES * g.plane_v);
+    memset(pad, (uint8_t)zero ^ j.flip, (size_t)s->ic);
+    j.pad = pad;
+    j.store.zero_w = NULL;
+    j.store.pitch = s->oc;
+    j.store.y = (uint8_t *)store->y + n * s->out[1] * s->out[2] * s->oc * size;
+    sdx_kernel_tables()->qwinograd(&j);
+    if (store->to == SDX_QDOT_BYTES && store->table) look_up(&j);
+}

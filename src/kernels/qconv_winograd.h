@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Integer convolutions with 3x3 kernels by Winograd's F(4x4, 3x3), exact: bytes are transformed to
+ * 16 bits, weights (times 24, 6, 6, 24, 24, 6 for the six points) as well, their products summed
+ * modulo 2^32. The outputs come out times 9 * 2^e; 9 has an inverse modulo 2^32 and the power of
+ * two is shifted away, so that nothing is lost while sums stay below 2^25, which is known from the
+ * weights. 36 products of 16 bits stand for 144 of bytes. Private to qconv.c. */
+#ifndef SDX_KERNELS_QCONV_WINOGRAD_H
+#define SDX_KERNELS_QCONV_WINOGRAD_H
+
+#include "kernels/qconv.h"
+
+enum { SDX_QWINOGRAD_TILE = 4, SDX_QWINOGRAD_SIDE = 6, SDX_QWINOGRAD_PLANES = 36 };
+
+/* Tiles first .. first + tiles - 1 of one image, in reading order, for panels p0 .. p1 - 1. Row i
+ * of the store is pixel i of the image. */
+struct sdx_qwinograd {
+    const struct sdx_conv_shape *shape;
+    const uint8_t *x;   /* the image */
+    uint8_t flip;       /* makes its bytes unsigned */
+    const uint8_t *pad; /* what a pixel outside looks like, as those of the image */
+    int64_t wide;       /* tiles across */
+    int64_t first, tiles;
+    const int16_t *u; /* [panel][plane][ic / 2][16][2] */
+    int64_t p0, p1;
+    int16_t *v;               /* planes of [tile][ic] */
+    int32_t *m;               /* planes of [tile][16] */
+    int64_t plane_v, plane_m; /* elements */
+    struct sdx_qdot_store store;
+};
+
+/* Can and should these weights [oc, ic, 3, 3] be convolved so, by the kernels of this CPU? */
+bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights);
+/* Packed: sums of the columns of all panels as in sdx_qdot_start, then u. */
+size_t sdx_qwinograd_packed_size(const struct sdx_qconv *q);
+void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *packed);
+int64_t sdx_qwinograd_parts(const struct sdx_qconv *q);
+size_t sdx_qwinograd_scratch(const struct sdx_qconv *q);
+/* zero: of the unsigned bytes */
+void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, const void *packed,
+                        const struct sdx_qdot_store *store, int64_t part, void *scratch);
+#endif
