@@ -39,6 +39,7 @@ struct unit {
     float *y;
     const uint8_t *choice;
     const void *mask;
+    const float *outer, *inner; /* of row 0 of the head */
     float scale;
     int64_t begin, end; /* rows */
     float *scores, *k_packed, *v_packed;
@@ -80,6 +81,11 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
     if (step->in[4])
         u.mask = (const char *)step->in[4]->data +
                  (size_t)at_head(a->mask_at, batch, head) * (a->mask->dtype == SDX_BOOL ? 1 : 4);
+    if (step->in[6]) {
+        const int64_t first = (batch * a->heads + head) * a->queries;
+        u.outer = (const float *)step->in[6]->data + first * (a->keys / a->width);
+        u.inner = (const float *)step->in[7]->data + first * a->width;
+    }
     u.scale = a->scale;
     if (step->in[5]) {
         const float factor = *(const float *)step->in[5]->data;
@@ -139,6 +145,9 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
     if (u->choice)
         choose(a, u->choice + row * a->choice_at[2] + key * a->choice_at[3], seen, scores);
     if (u->mask) add_mask(a, u->mask, row, key, seen, scores);
+    if (u->outer)
+        sdx_vec()->f32_add_outer(u->outer + row * (a->keys / a->width), u->inner + row * a->width,
+                                 (size_t)a->width, (size_t)key, scores, (size_t)seen);
     for (int64_t j = seen; j < whole; j++)
         scores[j] = -INFINITY;
     const float last = *top, most = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
@@ -338,7 +347,7 @@ enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_a
     if (a->keys == 0) a->empty_is_zero = true; /* a product over nothing */
     SDX_ASSERT(a->y_at[3] == 1 && a->queries > 0 && a->mask_keys <= a->keys);
     const size_t scratch = plan(p);
-    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor};
+    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor, a->outer, a->inner};
     return sdx_prepare_step_on(px, p->is_few ? "attention_few" : "attention_f32", run_attention, p,
-                               p->parts, scratch, 6, in, 1, &a->y);
+                               p->parts, scratch, 8, in, 1, &a->y);
 }
