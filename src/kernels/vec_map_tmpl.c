@@ -140,6 +140,34 @@ BINARY(max, larger(a, b))
 BINARY(min, smaller(a, b))
 BINARY(prelu, prelu(a, b))
 
+/* A run of columns of one row; the last vector overlaps the one before, so it is read before all
+ * are written. */
+SIMD void add_outer_run(float outer, const float *inner, float *y, size_t n)
+{
+    const vf add = v_set1(outer);
+    if (n < LANES) {
+        for (size_t i = 0; i < n; i++)
+            y[i] += outer + inner[i];
+        return;
+    }
+    const vf last = v_load(y + n - LANES) + (add + v_load(inner + n - LANES));
+    for (size_t at = 0; at + LANES < n; at += LANES)
+        v_store(y + at, v_load(y + at) + (add + v_load(inner + at)));
+    v_store(y + n - LANES, last);
+}
+static void add_outer(const float *outer, const float *inner, size_t width, size_t begin, float *y,
+                      size_t n)
+{
+    if (!n) return;
+    size_t row = begin / width, column = begin % width;
+    while (n) {
+        const size_t count = width - column < n ? width - column : n;
+        add_outer_run(outer[row++], inner + column, y, count);
+        y += count;
+        n -= count;
+        column = 0;
+    }
+}
 static void axpy(float a, const float *x, float *y, size_t n)
 {
     size_t at = 0;
@@ -168,5 +196,6 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
     SDX_VEC_BINARIES(FIELD)
 #undef FIELD
     vec->f32_axpy = axpy;
+    vec->f32_add_outer = add_outer;
     vec->f32_affine = affine;
 }

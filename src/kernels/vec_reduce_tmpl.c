@@ -165,28 +165,49 @@ ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
 ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
 
+/* e^x = 2^n 2^r for x <= 0, 0 below -87 and for -inf: an own fit of 2^r, in pairs of terms. One
+ * vector, of few operations and a short chain of them: the processor overlaps the vectors of a row,
+ * as far as those that wait fit its queues. */
+SIMD vf exp_one(vf x)
+{
+    const vf log2e = v_set1(1.44269504f), magic = v_set1(12582912.0f);
+    const vf m = v_fma(x, log2e, magic), r = v_fma(x, log2e, magic - m), r2 = r * r;
+    const vf low = v_fma(r, v_set1(6.931470037e-01f), v_set1(1.0f));
+    const vf mid = v_fma(r, v_set1(5.550733581e-02f), v_set1(2.402224243e-01f));
+    const vf high = v_fma(r, v_set1(1.326472731e-03f), v_set1(9.671512991e-03f));
+    const vf p = v_fma(v_fma(high, r2, mid), r2, low);
+    return v_bits(vi_add(vi_bits(p), vi_bits(m) << 23) & (x >= v_set1(-87.0f)));
+}
 /* y = e^(x - max); returns the sum, four lanes' vectors apart, then joined as other sums are. */
 static float exp_sum(const float *x, float *y, size_t n, float max)
 {
-    struct vx sum = x_set1(0.0f);
+    vf sum[4];
+    const vf top = v_set1(max);
+    EACH sum[i] = v_set1(0.0f);
     size_t at = 0;
     for (; at + BLOCK <= n; at += BLOCK) {
-        struct vx e = x_exp_negative(x_sub(x_load(x + at), x_set1(max)));
-        x_store(y + at, e);
-        sum = x_add(sum, e);
+        EACH
+        {
+            const vf e = exp_one(v_load(x + at + i * LANES) - top);
+            v_store(y + at + i * LANES, e);
+            sum[i] += e;
+        }
     }
     if (at < n) {
         float rest[BLOCK];
         for (int i = 0; i < BLOCK; i++)
             rest[i] = -INFINITY;
         memcpy(rest, x + at, (n - at) * sizeof(float));
-        struct vx e = x_exp_negative(x_sub(x_load(rest), x_set1(max)));
-        x_store(rest, e);
+        EACH
+        {
+            const vf e = exp_one(v_load(rest + i * LANES) - top);
+            v_store(rest + i * LANES, e);
+            sum[i] += e;
+        }
         memcpy(y + at, rest, (n - at) * sizeof(float));
-        sum = x_add(sum, e);
     }
     float lanes[LANES], total = 0.0f;
-    v_store(lanes, (sum.r[0] + sum.r[2]) + (sum.r[1] + sum.r[3]));
+    v_store(lanes, (sum[0] + sum[2]) + (sum[1] + sum[3]));
     for (int i = 0; i < LANES; i++)
         total += lanes[i];
     return total;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The attention step: a unit of work is a run of query rows of one head. Its keys and values are
- * packed into panels once, then for each block of rows: scores, softmax without the division,
- * product with the values, division of what comes out. Rows of scores are padded with -inf to whole
- * vectors. With few queries (a decoder's step) nothing is packed. */
+ * The attention step. A unit of work is a run of query rows of one head. It goes through the keys
+ * in blocks that are packed into panels once and stay in the second cache: for each few rows the
+ * scores (in the first cache), their exponentials against the greatest score so far, and the
+ * product with the block's values, which is added to the output; what was there is scaled first
+ * when a greater score has come. The division by the sum comes last. The blocks depend on the
+ * number of keys only, so a row has the same bits in any unit. With few queries (a decoder's step)
+ * nothing is packed. */
 #include "ops/attention_core.h"
 
 #include <math.h>
@@ -11,21 +14,23 @@
 #include "kernels/vec.h"
 
 enum {
-    PAD = 32,                 /* floats of a row of scores are a multiple of it */
-    SCORE_BYTES = 160 * 1024, /* of a block: they share the second cache with a panel stream */
-    ROWS_MAX = 96,
-    ROWS_MIN = 12,
+    PAD = 32, /* floats of a row of scores are a multiple of it */
+    KEYS_MAX = 384,
+    ROWS_MAX = 144,
+    TILE_ROWS = 12, /* blocks of rows are multiples of it */
     FEW_ROWS = 4,
-    UNITS_WANTED = 16, /* so many at least, so that threads have something to share */
+    UNITS_WANTED = 12, /* so many at least, so that threads have something to share, */
+    UNIT_ROWS = 240,   /* but not of fewer rows than it pays to pack keys for */
     PART_MACS = 1 << 17
 };
 
 struct params {
     struct sdx_attention a;
-    int64_t block_rows, chunk_rows, chunks; /* chunks of a head, each of whole blocks */
-    int64_t pitch;                          /* of a row of scores */
+    int64_t block_rows, block_keys;
+    int64_t chunk_rows, chunks; /* chunks of a head, each of whole blocks */
+    int64_t pitch;              /* of a row of scores */
     int64_t units, parts;
-    size_t scores_size, sums_size, k_size, v_size; /* of the areas of scratch */
+    size_t scores_size, state_size, k_size, v_size; /* of the areas of scratch */
     bool is_few;
 };
 
@@ -34,11 +39,18 @@ struct unit {
     float *y;
     const uint8_t *choice;
     const void *mask;
+    const float *outer, *inner; /* of row 0 of the head */
     float scale;
     int64_t begin, end; /* rows */
-    float *scores, *sums, *k_packed, *v_packed;
+    float *scores, *k_packed, *v_packed;
+    float *tops, *sums; /* of each row so far: greatest score, sum of exponentials */
     char *scratch;
 };
+
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
 
 static int64_t at_head(const int64_t at[4], int64_t batch, int64_t head)
 {
@@ -69,13 +81,19 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
     if (step->in[4])
         u.mask = (const char *)step->in[4]->data +
                  (size_t)at_head(a->mask_at, batch, head) * (a->mask->dtype == SDX_BOOL ? 1 : 4);
+    if (step->in[6]) {
+        const int64_t first = (batch * a->heads + head) * a->queries;
+        u.outer = (const float *)step->in[6]->data + first * (a->keys / a->width);
+        u.inner = (const float *)step->in[7]->data + first * a->width;
+    }
     u.scale = a->scale;
     if (step->in[5]) {
         const float factor = *(const float *)step->in[5]->data;
         u.scale = a->factor_divides ? a->scale / factor : a->scale * factor;
     }
     u.scores = advance(&scratch, p->scores_size);
-    u.sums = advance(&scratch, p->sums_size);
+    u.tops = advance(&scratch, p->state_size);
+    u.sums = advance(&scratch, p->state_size);
     u.k_packed = advance(&scratch, p->k_size);
     u.v_packed = advance(&scratch, p->v_size);
     u.scratch = scratch;
@@ -93,10 +111,10 @@ static void choose(const struct sdx_attention *a, const uint8_t *choice, int64_t
         scores[j] = (choice[j * step] != 0) == keep ? scores[j] : a->fill;
 }
 
-static void add_mask(const struct sdx_attention *a, const void *mask, int64_t row, int64_t keys,
-                     float *scores)
+static void add_mask(const struct sdx_attention *a, const void *mask, int64_t row, int64_t key,
+                     int64_t keys, float *scores)
 {
-    const int64_t at = row * a->mask_at[2], step = a->mask_at[3];
+    const int64_t step = a->mask_at[3], at = row * a->mask_at[2] + key * step;
     if (a->mask->dtype == SDX_F32) {
         sdx_vec()->f32_add(scores, 1, (const float *)mask + at, (size_t)step, scores, (size_t)keys);
         return;
@@ -106,44 +124,68 @@ static void add_mask(const struct sdx_attention *a, const void *mask, int64_t ro
         scores[j] = seen[j * step] ? scores[j] : -INFINITY;
 }
 
-/* Row `row` of the head: scores to e^(score - top), the rest of the pitch to 0. Returns what the
- * weighted sum of values is to be multiplied by. */
-static float weights_of(const struct params *p, const struct unit *u, int64_t row, int64_t keys,
-                        float *scores)
-{
-    const struct sdx_attention *a = &p->a;
-    int64_t seen = keys < a->mask_keys ? keys : a->mask_keys;
-    if (a->is_causal && row + a->offset + 1 < seen)
-        seen = row + a->offset + 1 < 0 ? 0 : row + a->offset + 1;
-    if (u->choice) choose(a, u->choice + row * a->choice_at[2], seen, scores);
-    if (u->mask) add_mask(a, u->mask, row, seen, scores);
-    int64_t whole = (keys + PAD - 1) / PAD * PAD;
-    for (int64_t j = seen; j < whole; j++)
-        scores[j] = -INFINITY;
-    const float top = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
-    if (isfinite(top)) return 1.0f / sdx_vec()->f32_exp_sum(scores, scores, (size_t)whole, top);
-    memset(scores, 0, (size_t)whole * sizeof *scores);
-    return a->empty_is_zero && top == -INFINITY ? 0.0f : NAN;
-}
-
-static void scale_rows(const struct params *p, const struct unit *u, int64_t row, int64_t rows)
-{
-    const struct sdx_attention *a = &p->a;
-    for (int64_t r = 0; r < rows; r++) {
-        float *y = u->y + (row + r) * a->y_at[2];
-        if (u->sums[r] == 0.0f) /* not 0 * infinity */
-            memset(y, 0, (size_t)a->value_size * sizeof *y);
-        else
-            sdx_vec()->f32_mul(y, 1, &u->sums[r], 0, y, (size_t)a->value_size);
-    }
-}
-
-/* Keys that some row before `end` may see. */
+/* Keys that rows before `end` may see. */
 static int64_t keys_before(const struct sdx_attention *a, int64_t end)
 {
     int64_t keys = a->mask_keys;
     if (a->is_causal && end + a->offset < keys) keys = end + a->offset;
     return keys < 0 ? 0 : keys;
+}
+
+/* Scores of `row` against keys key .. key + keys become e^(score - top), where top is the greatest
+ * of the row up to here; those up to `whole` become 0. Returns what the sums of earlier keys are to
+ * be multiplied by. */
+static float weights_of(const struct params *p, const struct unit *u, int64_t row, int64_t key,
+                        int64_t keys, int64_t whole, float *scores)
+{
+    const struct sdx_attention *a = &p->a;
+    float *top = &u->tops[row - u->begin], *sum = &u->sums[row - u->begin];
+    int64_t seen = keys_before(a, row + 1) - key;
+    seen = seen < 0 ? 0 : seen > keys ? keys : seen;
+    if (u->choice)
+        choose(a, u->choice + row * a->choice_at[2] + key * a->choice_at[3], seen, scores);
+    if (u->mask) add_mask(a, u->mask, row, key, seen, scores);
+    if (u->outer)
+        sdx_vec()->f32_add_outer(u->outer + row * (a->keys / a->width), u->inner + row * a->width,
+                                 (size_t)a->width, (size_t)key, scores, (size_t)seen);
+    for (int64_t j = seen; j < whole; j++)
+        scores[j] = -INFINITY;
+    const float last = *top, most = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
+    *top = most > last || isnan(most) ? most : last; /* NaN stays */
+    if (!isfinite(*top) || most == -INFINITY) {
+        memset(scores, 0, (size_t)whole * sizeof *scores);
+        return 1.0f;
+    }
+    const float here = sdx_vec()->f32_exp_sum(scores, scores, (size_t)whole, *top);
+    if (*top == last || last == -INFINITY) {
+        *sum += here;
+        return 1.0f;
+    }
+    float shrink = last - *top;
+    sdx_vec()->f32_exp(&shrink, &shrink, 1, 0, 0);
+    *sum = *sum * shrink + here;
+    return shrink;
+}
+
+static void scale_row(const struct params *p, const struct unit *u, int64_t row, float factor)
+{
+    float *y = u->y + row * p->a.y_at[2];
+    sdx_vec()->f32_mul(y, 1, &factor, 0, y, (size_t)p->a.value_size);
+}
+
+/* Divides by the sums. */
+static void finish_rows(const struct params *p, const struct unit *u)
+{
+    for (int64_t row = u->begin; row < u->end; row++) {
+        const float top = u->tops[row - u->begin];
+        if (isfinite(top)) {
+            scale_row(p, u, row, 1.0f / u->sums[row - u->begin]);
+            continue;
+        }
+        const float nothing = p->a.empty_is_zero && top == -INFINITY ? 0.0f : NAN;
+        for (int64_t j = 0; j < p->a.value_size; j++)
+            u->y[row * p->a.y_at[2] + j] = nothing;
+    }
 }
 
 /* ---- a unit ---- */
@@ -162,39 +204,60 @@ static struct sdx_gemm_f32 product_of(const float *a, int64_t row_a, int64_t col
                                  .alpha = 1.0f};
 }
 
+static void start_rows(const struct unit *u)
+{
+    for (int64_t r = 0; r < u->end - u->begin; r++) {
+        u->tops[r] = -INFINITY;
+        u->sums[r] = 0.0f;
+    }
+}
+
+/* Rows row .. row + rows against the packed keys key .. key + keys. */
 static void run_block(const struct params *p, const struct unit *u, int64_t row, int64_t rows,
-                      int64_t keys_packed)
+                      int64_t key, int64_t keys)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t keys = keys_before(a, row + rows), panel = sdx_gemm_f32_panel();
-    int64_t n = (keys + panel / 2 - 1) / (panel / 2) * (panel / 2); /* half a panel is zeros */
+    const int64_t half = sdx_gemm_f32_panel() / 2;
+    int64_t seen = keys_before(a, row + rows) - key;
+    if (seen <= 0 && key > 0) return;
+    seen = seen < 0 ? 0 : seen > keys ? keys : seen;
+    const int64_t n = up(seen, half); /* what is beyond the keys is zeros, and there */
     struct sdx_gemm_f32 g = product_of(u->q + row * a->q_at[2], a->q_at[2], a->q_at[3], u->scores,
                                        p->pitch, rows, n, a->size);
     g.alpha = u->scale;
     g.packed = u->k_packed;
     if (n) sdx_gemm_f32_run(&g, 0, rows, 0, n, u->scratch);
-    for (int64_t r = 0; r < rows; r++)
-        u->sums[r] = weights_of(p, u, row + r, keys, u->scores + r * p->pitch);
+    const int64_t whole = up(keys, PAD);
+    for (int64_t r = 0; r < rows; r++) {
+        const float factor = weights_of(p, u, row + r, key, seen, whole, u->scores + r * p->pitch);
+        if (key > 0 && factor != 1.0f) scale_row(p, u, row + r, factor);
+    }
     g = product_of(u->scores, p->pitch, 1, u->y + row * a->y_at[2], a->y_at[2], rows, a->value_size,
-                   keys_packed);
+                   keys);
     g.packed = u->v_packed;
-    /* The values are packed for keys_packed rows: later weights are 0. */
-    for (int64_t r = 0; r < rows && keys < keys_packed; r++)
-        memset(u->scores + r * p->pitch + keys, 0, (size_t)(keys_packed - keys) * sizeof(float));
+    g.accumulate = key > 0;
     sdx_gemm_f32_run(&g, 0, rows, 0, a->value_size, u->scratch);
-    scale_rows(p, u, row, rows);
 }
 
 static void run_unit(const struct params *p, const struct unit *u)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t keys = keys_before(a, u->end);
-    sdx_gemm_f32_pack(u->k, a->k_at[3], a->k_at[2], a->size, keys, u->k_packed);
-    sdx_gemm_f32_pack(u->v, a->v_at[2], a->v_at[3], keys, a->value_size, u->v_packed);
-    for (int64_t row = u->begin; row < u->end; row += p->block_rows) {
-        const int64_t rows = u->end - row < p->block_rows ? u->end - row : p->block_rows;
-        run_block(p, u, row, rows, keys);
-    }
+    const int64_t all = keys_before(a, u->end);
+    int64_t key = 0;
+    start_rows(u);
+    do {
+        const int64_t keys = all - key < p->block_keys ? all - key : p->block_keys;
+        sdx_gemm_f32_pack(u->k + key * a->k_at[2], a->k_at[3], a->k_at[2], a->size, keys,
+                          u->k_packed);
+        sdx_gemm_f32_pack(u->v + key * a->v_at[2], a->v_at[2], a->v_at[3], keys, a->value_size,
+                          u->v_packed);
+        for (int64_t row = u->begin; row < u->end; row += p->block_rows) {
+            const int64_t rows = u->end - row < p->block_rows ? u->end - row : p->block_rows;
+            run_block(p, u, row, rows, key, keys);
+        }
+        key += keys;
+    } while (key < all);
+    finish_rows(p, u);
 }
 
 /* Few queries: keys and values are read once, where they are. */
@@ -202,18 +265,19 @@ static void run_unit_few(const struct params *p, const struct unit *u)
 {
     const struct sdx_attention *a = &p->a;
     const int64_t keys = keys_before(a, u->end), rows = u->end - u->begin;
+    start_rows(u);
     for (int64_t r = 0; r < rows; r++) {
         float *scores = u->scores + r * p->pitch;
         const float *q = u->q + (u->begin + r) * a->q_at[2];
         for (int64_t i = 0; i < a->size; i++)
             u->k_packed[i] = u->scale * q[i * a->q_at[3]];
         sdx_gemm_f32_rows_dot(u->k, a->k_at[2], u->k_packed, keys, a->size, scores);
-        u->sums[r] = weights_of(p, u, u->begin + r, keys, scores);
+        weights_of(p, u, u->begin + r, 0, keys, up(keys, PAD), scores);
     }
     struct sdx_gemm_f32 g = product_of(u->scores, p->pitch, 1, u->y + u->begin * a->y_at[2],
                                        a->y_at[2], rows, a->value_size, keys);
     sdx_gemm_f32_plain(&g, u->v, a->v_at[2], a->v_at[3], 0, rows, 0, a->value_size, u->scratch);
-    scale_rows(p, u, u->begin, rows);
+    finish_rows(p, u);
 }
 
 static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -237,44 +301,40 @@ static size_t area(int64_t floats)
     return ((size_t)floats * sizeof(float) + 63) / 64 * 64;
 }
 
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 /* Blocks, chunks and scratch, from shapes only. Returns the scratch's bytes. */
 static size_t plan(struct params *p)
 {
     const struct sdx_attention *a = &p->a;
     p->is_few = a->queries <= FEW_ROWS && a->k_at[3] == 1 && a->v_at[3] == 1;
-    p->pitch = up(a->keys, PAD);
+    /* blocks of about one size */
+    const int64_t key_blocks = a->keys > KEYS_MAX ? (a->keys + KEYS_MAX - 1) / KEYS_MAX : 1;
+    p->block_keys = p->is_few ? a->keys : up((a->keys + key_blocks - 1) / key_blocks, PAD);
+    p->pitch = up(p->block_keys, PAD);
     if (p->pitch % 512 == 0) p->pitch += PAD; /* or all rows share a few sets of the cache */
-    int64_t rows = SCORE_BYTES / ((p->pitch ? p->pitch : 1) * 4) / 6 * 6;
-    rows = rows > ROWS_MAX ? ROWS_MAX : rows < ROWS_MIN ? ROWS_MIN : rows;
-    const int64_t blocks = (a->queries + rows - 1) / rows, per_block = a->queries / blocks;
-    rows = per_block + (a->queries % blocks != 0); /* blocks of about one height */
-    p->block_rows = rows;
-    const int64_t all = a->batch * a->heads, wanted = (UNITS_WANTED + all - 1) / all;
-    const int64_t chunks = wanted < blocks ? wanted : blocks;
-    p->chunk_rows = (blocks + chunks - 1) / chunks * rows;
+    const int64_t all = a->batch * a->heads, fit = a->queries / UNIT_ROWS;
+    int64_t chunks = (UNITS_WANTED + all - 1) / all;
+    chunks = chunks < fit ? chunks : fit > 0 ? fit : 1;
+    p->chunk_rows = p->is_few ? a->queries : up((a->queries + chunks - 1) / chunks, TILE_ROWS);
     p->chunks = (a->queries + p->chunk_rows - 1) / p->chunk_rows;
+    const int64_t blocks = (p->chunk_rows + ROWS_MAX - 1) / ROWS_MAX;
+    p->block_rows = up((p->chunk_rows + blocks - 1) / blocks, p->is_few ? 1 : TILE_ROWS);
+    const int64_t rows = p->block_rows;
     p->units = all * p->chunks;
     const double macs =
         (double)all * (double)a->queries * (double)a->keys * (double)(a->size + a->value_size);
     p->parts = sdx_prepare_parts(macs, PART_MACS, p->units);
     p->scores_size = area(rows * p->pitch);
-    p->sums_size = area(rows);
+    p->state_size = area(p->chunk_rows);
+    const size_t rest = p->scores_size + 2 * p->state_size;
     if (p->is_few) {
         p->k_size = area(a->size);
-        return p->scores_size + p->sums_size + p->k_size +
-               sdx_gemm_f32_plain_scratch(rows, a->value_size, a->keys);
+        return rest + p->k_size + sdx_gemm_f32_plain_scratch(rows, a->value_size, a->keys);
     }
-    p->k_size = (sdx_gemm_f32_packed_size(a->size, a->keys) + 63) / 64 * 64;
-    p->v_size = (sdx_gemm_f32_packed_size(a->keys, a->value_size) + 63) / 64 * 64;
-    const size_t first = sdx_gemm_f32_scratch(rows, a->keys + sdx_gemm_f32_panel(), a->size);
-    const size_t second = sdx_gemm_f32_scratch(rows, a->value_size, a->keys);
-    return p->scores_size + p->sums_size + p->k_size + p->v_size +
-           (first > second ? first : second);
+    p->k_size = (sdx_gemm_f32_packed_size(a->size, p->block_keys) + 63) / 64 * 64;
+    p->v_size = (sdx_gemm_f32_packed_size(p->block_keys, a->value_size) + 63) / 64 * 64;
+    const size_t first = sdx_gemm_f32_scratch(rows, p->block_keys, a->size);
+    const size_t second = sdx_gemm_f32_scratch(rows, a->value_size, p->block_keys);
+    return rest + p->k_size + p->v_size + (first > second ? first : second);
 }
 
 enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_attention *attention)
@@ -287,7 +347,7 @@ enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_a
     if (a->keys == 0) a->empty_is_zero = true; /* a product over nothing */
     SDX_ASSERT(a->y_at[3] == 1 && a->queries > 0 && a->mask_keys <= a->keys);
     const size_t scratch = plan(p);
-    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor};
+    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor, a->outer, a->inner};
     return sdx_prepare_step_on(px, p->is_few ? "attention_few" : "attention_f32", run_attention, p,
-                               p->parts, scratch, 6, in, 1, &a->y);
+                               p->parts, scratch, 8, in, 1, &a->y);
 }

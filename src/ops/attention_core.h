@@ -13,6 +13,10 @@ struct sdx_attention {
     struct sdx_tensor *q, *k, *v, *y;
     struct sdx_tensor *choice; /* bool: where it is false the score becomes `fill`; NULL: none */
     struct sdx_tensor *mask;   /* f32: added to the scores then; bool: false is -inf; NULL: none */
+    /* A mask in two parts that are added to the scores, plain [batch, head, row, key / width] and
+     * [batch, head, row, key % width]; NULL: none */
+    struct sdx_tensor *outer, *inner;
+    int64_t width;
     struct sdx_tensor *factor; /* one number: the scale times it, or divided by it; NULL: 1 */
     int64_t batch, heads, queries, keys, size, value_size;
     int64_t q_at[4], k_at[4], v_at[4], y_at[4], choice_at[4], mask_at[4];

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The operator that the pass `attention` makes of MatMul - Softmax - MatMul and what stands between
  * and around them (passes/pass_attention.c). Inputs: q, k, v, choice (bool), mask (f32), factor
- * (one number that multiplies or, with factor_divides, divides the scale), the last three
- * optional; the first of one rank, 3 or 4, but for the masks, which broadcast to the scores. The
- * attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of [batch, head, row,
- * column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the output, the column
- * the last; scale, and fill and choice_is_false for the choice. Leading axes broadcast. */
+ * (one number that multiplies or, with factor_divides, divides the scale), outer and inner (a mask
+ * as the sum of one for key / width and one for key % width, where width is the last axis of
+ * inner), the last five optional; the first of one rank, 3 or 4, but for the masks, which broadcast
+ * to the scores. The attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of
+ * [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the
+ * output, the column the last; scale, and fill and choice_is_false for the choice. Leading axes
+ * broadcast. */
 #include "ops/attention_core.h"
 
-enum { MASKS = 3 /* the first of the two */, FACTOR = 5, Y = 3 /* of axes_of */ };
+enum {
+    MASKS = 3 /* the first of the two */,
+    FACTOR = 5,
+    OUTER = 6,
+    INNER = 7,
+    Y = 3 /* of axes_of */
+};
 static const char *const axes_of[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
 
 /* A permutation of `rank` axes. */
@@ -120,6 +128,22 @@ static enum sdx_status mask_steps(struct sdx_prepare *px, const struct sdx_atten
     return SDX_OK;
 }
 
+static enum sdx_status read_outer(struct sdx_prepare *px, struct sdx_attention *a)
+{
+    if (!sdx_prepare_has(px, OUTER)) return SDX_OK;
+    a->outer = px->in[OUTER];
+    a->inner = px->in[INNER];
+    const int64_t rows = a->batch * a->heads * a->queries;
+    if (a->inner->rank > 0) a->width = a->inner->dims[a->inner->rank - 1];
+    if (a->outer->dtype != SDX_F32 || a->inner->dtype != SDX_F32 || a->width < 1 ||
+        a->keys % a->width || a->inner->count != rows * a->width ||
+        a->outer->count != rows * (a->keys / a->width))
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED,
+                        "Attention: the parts of the mask do not fit %lld x %lld scores",
+                        (long long)rows, (long long)a->keys);
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_fused(struct sdx_prepare *px)
 {
     struct sdx_tensor *y = px->out[0];
@@ -160,6 +184,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type of a mask");
     if (a.choice) SDX_TRY(mask_steps(px, &a, a.choice, rank, a.choice_at));
     if (a.mask) SDX_TRY(mask_steps(px, &a, a.mask, rank, a.mask_at));
+    SDX_TRY(read_outer(px, &a));
     a.factor = sdx_prepare_has(px, FACTOR) ? px->in[FACTOR] : NULL;
     a.factor_divides = sdx_ir_attr_int(px->node, "factor_divides", 0) != 0;
     if (a.factor && (a.factor->dtype != SDX_F32 || a.factor->count != 1))

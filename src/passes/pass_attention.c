@@ -10,6 +10,7 @@ enum { RANK_MAX = 4 };
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
+    int32_t outer, inner;                         /* parts of a mask that stay apart; -1: none */
     int32_t split_mask[2], split_add, split_back; /* find_split_mask; nodes; -1: none */
     int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
     int rank;
@@ -123,6 +124,23 @@ static bool broadcasts_to(const struct sdx_ir_graph *g, int32_t a, int32_t b, in
     return true;
 }
 
+/* Are `outer` and `inner` [..., height, 1] and [..., 1, width] where the scores, of the shape of
+ * `scores`, were reshaped to [..., height, width]? Then the attention adds them key by key. */
+static bool is_outer_sum(const struct sdx_ir_graph *g, int32_t outer, int32_t inner, int32_t wide,
+                         int32_t scores)
+{
+    const struct sdx_type *o = &g->values[outer].type, *i = &g->values[inner].type;
+    const struct sdx_type *w = &g->values[wide].type, *s = &g->values[scores].type;
+    const int last = w->rank - 1;
+    if (last < 2 || !s->has_shape || s->rank < 1 || o->dims[last] != 1 || i->dims[last - 1] != 1)
+        return false;
+    if (s->dims[s->rank - 1] != w->dims[last - 1] * w->dims[last]) return false;
+    if (o->dims[last - 1] != w->dims[last - 1] || i->dims[last] != w->dims[last]) return false;
+    for (int d = 0; d < last - 1; d++)
+        if (o->dims[d] != w->dims[d] || i->dims[d] != w->dims[d]) return false;
+    return w->dims[last] > 0;
+}
+
 /* SAM adds its mask in two parts, for rows and for columns of the image, to scores reshaped to
  * [..., height, width] and back: then the mask is the sum of the parts, reshaped. */
 static bool find_split_mask(const struct search *s, int32_t value, struct found *f)
@@ -139,6 +157,13 @@ static bool find_split_mask(const struct search *s, int32_t value, struct found 
             if (!sdx_match_same_type(s->g, split->inputs[0], value) ||
                 !broadcasts_to(s->g, a, b, first->inputs[j]))
                 continue;
+            if (is_outer_sum(s->g, a, b, first->inputs[j], value)) {
+                f->outer = a;
+                f->inner = b;
+            } else if (is_outer_sum(s->g, b, a, first->inputs[j], value)) {
+                f->outer = b;
+                f->inner = a;
+            }
             f->split_mask[0] = a;
             f->split_mask[1] = b;
             f->split_add = (int32_t)(second - s->g->nodes);
@@ -267,8 +292,14 @@ static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weigh
 static bool match(const struct search *s, int32_t n, struct found *f)
 {
     const struct sdx_ir_node *softmax = &s->g->nodes[n];
-    *f = (struct found){
-        .choice = -1, .mask = -1, .factor = -1, .split_add = -1, .scale = 1, .softmax = n};
+    *f = (struct found){.choice = -1,
+                        .mask = -1,
+                        .factor = -1,
+                        .outer = -1,
+                        .inner = -1,
+                        .split_add = -1,
+                        .scale = 1,
+                        .softmax = n};
     f->rank = rank_of(s->g, softmax->outputs[0]);
     if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
     if (!is_last_axis(softmax, f->rank)) return false;
@@ -303,7 +334,7 @@ static int32_t add_node(const struct search *s, int32_t model, int32_t typed, in
 /* The two parts of a split mask as one. */
 static enum sdx_status join_mask(const struct search *s, struct found *f)
 {
-    if (f->split_add < 0) return SDX_OK;
+    if (f->split_add < 0 || f->outer >= 0) return SDX_OK;
     const struct sdx_ir_node back = s->g->nodes[f->split_back];
     int32_t sum = add_node(s, f->split_add, back.inputs[0], f->split_mask[0], f->split_mask[1]);
     if (sum >= 0) f->mask = add_node(s, f->split_back, back.outputs[0], sum, back.inputs[1]);
@@ -319,9 +350,9 @@ static enum sdx_status build(const struct search *s, struct found *f)
     SDX_TRY(join_mask(s, f));
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
-        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 6, 1, 8);
+        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 8, 1, 8);
     if (!node) return SDX_FAIL_MEMORY(s->cx);
-    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor};
+    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor, f->outer, f->inner};
     memcpy(node->inputs, inputs, sizeof inputs);
     node->name = name;
     node->opset = 1;

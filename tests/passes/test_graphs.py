@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small graphs that the passes and the planner change: fused epilogues, joined and split memory,
-blocked channels. The expected outputs come from the ONNX reference evaluator."""
+blocked channels, attention. The expected outputs come from the ONNX reference evaluator."""
 import itertools
 
 import numpy as np
@@ -195,10 +195,45 @@ def blocked(folder):
         g.save(folder, [y, g.conv(y, channels, channels, kernel=2, pad=0, stride=2)])
 
 
+def scores(g, q, k, scale):
+    return g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])),
+                g.constant(np.float32(scale)))
+
+
+def attentions(folder):
+    """Keys that fill less than a block and several, masks that hide whole blocks, rising scores."""
+    for rows, keys, mask in ((5, 40, None), (30, 384, None), (150, 790, "hidden"), (301, 900, "rising"),
+                             (3, 790, "hidden"), (31, 790, "nothing")):
+        g = Graph(f"attention_{rows}_{keys}_{mask}")
+        q, k, v = g.input(2, 3, rows, 24), g.input(2, 3, keys, 24), g.input(2, 3, keys, 20)
+        s = scores(g, q, k, 0.2)
+        if mask:
+            m = g.input(2, 1, rows, keys)
+            if mask == "rising":
+                g.inputs[m] += np.linspace(-40, 40, keys, dtype=np.float32)
+            else:
+                g.inputs[m][:, :, ::2, :400] = -np.inf
+                g.inputs[m][0, :, 1::2, 300:] = -np.inf
+            if mask == "nothing":
+                g.inputs[m][1, :, 7] = -np.inf
+            s = g.op("Add", s, m)
+        g.save(folder, [g.op("MatMul", g.op("Softmax", s, axis=-1), v)])
+    for batch, high, wide, key_high, key_wide in ((2, 4, 5, 14, 14), (3, 6, 7, 20, 32), (1, 1, 2, 3, 5)):
+        g = Graph(f"attention_parts_{batch}_{key_high}_{key_wide}")
+        rows, keys = high * wide, key_high * key_wide
+        q, k, v = g.input(batch, rows, 16), g.input(batch, keys, 16), g.input(batch, keys, 16)
+        outer, inner = g.input(batch, high, wide, key_high, 1), g.input(batch, high, wide, 1, key_wide)
+        s = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1]))
+        s = g.op("Reshape", s, g.constant(np.array([batch, high, wide, key_high, key_wide])))
+        s = g.op("Add", g.op("Add", s, outer), inner)
+        s = g.op("Reshape", s, g.constant(np.array([batch, rows, keys])))
+        g.save(folder, [g.op("MatMul", g.op("Softmax", s, axis=-1), v)])
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked):
+    for family in (epilogues, memory, blocked, attentions):
         family(folder)
     return folder
 
