@@ -29,6 +29,7 @@ struct sdx_cli_verb {
     X(test)                                                                                        \
     X(bench)                                                                                       \
     X(profile)                                                                                     \
+    X(compile)                                                                                     \
     X(ops)
 #define SDX_CLI_VISION_VERBS(X)                                                                    \
     X(classify)                                                                                    \
