@@ -20,6 +20,7 @@ struct exporter {
     struct sdx_onnx_opsets opsets;
     int32_t capacity_opsets;
     int count_made; /* names */
+    bool in_body;
 };
 
 static enum sdx_status export_graph(struct exporter *x, int32_t graph, struct sdx_onnx_graph *to);
@@ -147,6 +148,15 @@ static enum sdx_status set_version(struct exporter *x, struct sdx_str domain, in
 
 /* ---- types ---- */
 
+/* The import puts the place behind the symbols of bodies: it comes off again. */
+static struct sdx_str symbol_name(const struct exporter *x, int64_t dim)
+{
+    struct sdx_str name = x->ir->symbols[-(dim + 2)];
+    for (size_t i = name.len; x->in_body && i > 0; i--)
+        if (name.ptr[i - 1] == '@') return (struct sdx_str){name.ptr, i - 1};
+    return name;
+}
+
 static enum sdx_status export_type(struct exporter *x, const struct sdx_type *from,
                                    struct sdx_onnx_type **out)
 {
@@ -179,7 +189,7 @@ static enum sdx_status export_type(struct exporter *x, const struct sdx_type *fr
             to->dims[d].value = from->dims[d];
         } else if (sdx_ir_symbol_has_name(x->ir, from->dims[d])) {
             to->dims[d].which = SDX_DIM_PARAM;
-            to->dims[d].param = x->ir->symbols[-(from->dims[d] + 2)];
+            to->dims[d].param = symbol_name(x, from->dims[d]);
         }
     }
     return SDX_OK;
@@ -232,8 +242,11 @@ static enum sdx_status export_bodies(struct exporter *x, const struct sdx_ir_att
     const int32_t *graphs = sdx_ir_attr_graphs(from, &count);
     struct sdx_onnx_graph *bodies = sdx_arena_array(x->arena, (size_t)count + 1, sizeof *bodies);
     if (!bodies) return SDX_FAIL_MEMORY(x->cx);
+    const bool in_body = x->in_body;
+    x->in_body = true;
     for (int64_t i = 0; i < count; i++)
         SDX_TRY(export_graph(x, graphs[i], &bodies[i]));
+    x->in_body = in_body;
     if (from->type == SDX_ATTR_GRAPH) {
         to->g = bodies;
     } else {
