@@ -95,10 +95,11 @@ static int run_compile(const struct sdx_cli_verb *verb, int argc, char **argv)
 
 const struct sdx_cli_verb sdx_cli_verb_compile = {
     "compile", "MODEL -o MODEL.sdx [options]",
-    "Write a plan file: the model optimised, with its weights as this CPU wants them. Every verb "
-    "that runs models takes it in place of the model. It is for this version and kind of CPU only; "
-    "other shapes than those given run too, a little later.",
+    "Write a plan file, which loads at once: the model optimised, weights as this CPU wants them.",
     "  sardonyx compile model.onnx -o model.sdx\n"
     "  sardonyx compile bert.onnx -o bert.sdx --shape input_ids=1x128\n"
-    "  sardonyx run model.sdx --input x=picture.npy\n",
+    "  sardonyx run model.sdx --input x=picture.npy\n"
+    "\nEvery verb that runs models takes a plan file in place of the model. It is for this "
+    "version\n"
+    "and kind of CPU only, and for any shapes: what they need beyond those given is made then.\n",
     run_compile};
