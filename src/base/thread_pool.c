@@ -35,7 +35,14 @@ enum {
 #define GATE_WANTED 17
 #define GATE_JOB    32
 
+/* Parts `next` .. `end` - 1 of the job, which one thread takes first. */
+struct range {
+    _Alignas(64) atomic_llong next;
+    int64_t end;
+};
+
 struct worker {
+    struct range range;
     pthread_t thread;
     struct sdx_pool *pool;
     int index;  /* 1 .. threads-1 */
@@ -61,10 +68,11 @@ struct sdx_pool {
     /* The job; written by the caller while the gate is closed and nobody is inside. */
     sdx_part_fn fn;
     void *arg;
-    int64_t count, grain;
+    int64_t grain;
+    int team; /* threads that have a range of it */
     _Alignas(64) atomic_uint_least64_t gate;
-    _Alignas(64) atomic_llong next;
-    _Alignas(64) struct worker workers[];
+    struct range range; /* the caller's */
+    struct worker workers[];
 };
 
 /* Forks that led to this process. A child has none of its parent's threads. */
@@ -113,7 +121,6 @@ struct sdx_pool *sdx_pool_create(struct sdx_mem *mem, int threads)
     atomic_init(&pool->quit, false);
     atomic_init(&pool->caller_asleep, false);
     atomic_init(&pool->gate, 0);
-    atomic_init(&pool->next, 0);
     init_sync(pool);
     return pool;
 }
@@ -123,15 +130,36 @@ int sdx_pool_threads(const struct sdx_pool *pool)
     return pool != NULL ? pool->threads : 1;
 }
 
+static struct range *range_of(struct sdx_pool *pool, int index)
+{
+    return index ? &pool->workers[index - 1].range : &pool->range;
+}
+
+/* The thread's own range, then what is left of the others'. */
 static void run_parts(struct sdx_pool *pool, int index)
 {
-    int64_t count = pool->count, grain = pool->grain;
-    for (;;) {
-        int64_t from = atomic_fetch_add_explicit(&pool->next, grain, memory_order_relaxed);
-        if (from >= count) return;
-        int64_t to = count - from < grain ? count : from + grain;
-        for (int64_t part = from; part < to; part++)
-            pool->fn(pool->arg, part, index);
+    const int64_t grain = pool->grain;
+    for (int i = 0; i < pool->team; i++) {
+        struct range *range = range_of(pool, (index + i) % pool->team);
+        for (;;) {
+            int64_t from = atomic_fetch_add_explicit(&range->next, grain, memory_order_relaxed);
+            if (from >= range->end) break;
+            int64_t to = range->end - from < grain ? range->end : from + grain;
+            for (int64_t part = from; part < to; part++)
+                pool->fn(pool->arg, part, index);
+        }
+    }
+}
+
+/* Ranges of about as many chunks of `grain` parts. */
+static void share_parts(struct sdx_pool *pool, int64_t count, int64_t chunks)
+{
+    for (int i = 0; i < pool->team; i++) {
+        struct range *range = range_of(pool, i);
+        const int64_t end = chunks * (i + 1) / pool->team * pool->grain;
+        atomic_store_explicit(&range->next, chunks * i / pool->team * pool->grain,
+                              memory_order_relaxed);
+        range->end = end < count ? end : count;
     }
 }
 
@@ -376,9 +404,9 @@ void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t
     int helpers = (int)wanted - 1 < pool->started ? (int)wanted - 1 : pool->started;
     pool->fn = fn;
     pool->arg = arg;
-    pool->count = count;
     pool->grain = grain;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    pool->team = helpers + 1;
+    share_parts(pool, count, chunks);
     uint32_t job = (uint32_t)(atomic_load(&pool->gate) >> GATE_JOB) + 1;
     if (job == 0) job = 1; /* 0 is what a new worker has seen last */
     atomic_store(&pool->gate,

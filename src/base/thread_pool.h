@@ -22,8 +22,10 @@ int sdx_pool_threads(const struct sdx_pool *pool); /* NULL: 1 */
  * indexes scratch memory, never work. */
 typedef void (*sdx_part_fn)(void *arg, int64_t part, int worker);
 /* Calls fn(arg, part, worker) once for each part 0 .. count-1, in any order and place; returns when
- * all are done. `grain` parts are taken at a time. At most `threads` threads take part (0: all).
- * pool NULL: serial. */
+ * all are done. Each thread begins with a range of its own, the same share of every job, so that
+ * neighbouring parts of one step find in its cache what they made in the step before, and then
+ * helps the others; `grain` parts are taken at a time. At most `threads` threads take part (0:
+ * all). pool NULL: serial. */
 void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
                       sdx_part_fn fn, void *arg);
 

@@ -12,8 +12,11 @@
 #include "kernels/tuning.h"
 
 enum {
-    EDGE = 8, /* outputs at either end of a long line */
-    LONG = 48 /* outputs that make a line long */
+    EDGE = 8,  /* outputs at either end of a long line */
+    LONG = 48, /* outputs that make a line long */
+    BANDS = 4, /* of an image: threads keep their rows from step to step */
+    BAND_LEAST = 7,
+    PARTS = 32 /* of an image, as far as these go */
 };
 
 struct depthwise_cut {
@@ -43,15 +46,15 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     struct depthwise_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
     const double row = (double)(s->kernel[1] * s->kernel[2] * s->out[2] * c.lanes);
-    const double macs = fmax(1, row * (double)s->out[1]);
     c.blocks = conv_divide_up(s->oc, c.lanes);
-    c.per_part = conv_most(1, conv_least(c.blocks, (int64_t)((double)t->part_macs / macs)));
-    c.groups = conv_divide_up(c.blocks, c.per_part);
-    c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
-    const int64_t bands = conv_least(conv_divide_up(t->block_parts, conv_most(c.groups, 1)),
-                                     (int64_t)(2 * macs / (double)t->part_macs));
+    const int64_t bands = conv_least(BANDS, s->out[1] / BAND_LEAST);
     c.band = conv_most(1, conv_divide_up(s->out[1], conv_most(bands, 1)));
     c.bands = conv_divide_up(s->out[1], c.band);
+    const int64_t few = (int64_t)((double)(4 * t->part_macs) / fmax(1, row * (double)c.band));
+    const int64_t some = conv_divide_up(c.blocks * c.bands, PARTS);
+    c.per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
+    c.groups = conv_divide_up(c.blocks, c.per_part);
+    c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
     int64_t lo, hi; /* outputs that read no column beside the image */
     const int64_t reach = (s->kernel[2] - 1) * s->dilation[2];
     conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - reach, s->out[2], &lo, &hi);
@@ -110,8 +113,8 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const int64_t pixels_in = s->in[1] * s->in[2] * c.lanes;
     const int64_t pixels = s->out[1] * s->out[2] * c.lanes;
-    const int64_t band = part % c.bands, group = part / c.bands % c.groups;
-    const int64_t image = part / c.bands / c.groups;
+    const int64_t group = part % c.groups, band = part / c.groups % c.bands;
+    const int64_t image = part / c.groups / c.bands;
     const int64_t b1 = conv_least(c.blocks, (group + 1) * c.per_part);
     float bias[16], *rings = scratch;
     struct sdx_depthwise_strip strip = {.h0 = band * c.band,

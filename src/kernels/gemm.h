@@ -57,8 +57,13 @@ struct sdx_gemm_f32 {
     int64_t row_c;
     float alpha;
     bool accumulate;
+    bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };
+/* Ranges of columns copy A into their scratch, each again: true where one copy of A before (m * k
+ * floats, 64-byte aligned) is worth it. block_a writes its rows m0..m1. */
+bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a);
+void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, float *blocks);
 size_t sdx_gemm_f32_scratch(int64_t m, int64_t n,
                             int64_t k); /* bytes for one part, any range of it */
 void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,

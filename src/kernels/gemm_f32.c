@@ -94,32 +94,45 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
                                .last = k0 + kc >= g->k,
                                .alpha = 1.0f,
                                .epilogue = g->epilogue};
+    if (g->a_in_blocks) {
+        job.a = g->a + k0 * g->m + i0 * kc;
+        job.row_a = kc;
+    }
     if (job.last || job.accumulate) job.alpha = g->alpha;
     if (job.epilogue.bias_col) job.epilogue.bias_col += j0;
     if (job.epilogue.bias_row) job.epilogue.bias_row += i0;
     if (job.epilogue.residual) job.epilogue.residual += i0 * g->row_c + j0;
     return job;
 }
-/* Puts the job's block of A, m x kc, into scratch, one row after the other. */
-static void copy_a(struct sdx_gemm_job *job, int64_t col_a, int64_t m, float *scratch)
+/* A block of A, m x k, one row after the other. */
+static void copy_a(const float *a, int64_t row_a, int64_t col_a, int64_t m, int64_t k, float *to)
 {
     const struct sdx_kernel_tables *tables = sdx_kernel_tables();
     if (col_a == 1) {
         for (int64_t i = 0; i < m; i++)
-            memcpy(scratch + i * job->k, job->a + i * job->row_a, (size_t)job->k * sizeof(float));
-    } else if (job->row_a == 1) {
-        tables->vec.b32_transpose((const uint32_t *)job->a, (size_t)col_a, (uint32_t *)scratch,
-                                  (size_t)job->k, (size_t)job->k, (size_t)m);
+            memcpy(to + i * k, a + i * row_a, (size_t)k * sizeof(float));
+    } else if (row_a == 1) {
+        tables->vec.b32_transpose((const uint32_t *)a, (size_t)col_a, (uint32_t *)to, (size_t)k,
+                                  (size_t)k, (size_t)m);
     } else {
-        tables->gemm.f32_copy_rows(job->a, scratch,
-                                   (struct sdx_rectangle){.rows = m,
-                                                          .width = job->k,
-                                                          .pitch_from = job->row_a,
-                                                          .step = col_a,
-                                                          .pitch_to = job->k});
+        tables->gemm.f32_copy_rows(
+            a, to,
+            (struct sdx_rectangle){
+                .rows = m, .width = k, .pitch_from = row_a, .step = col_a, .pitch_to = k});
     }
-    job->a = scratch;
-    job->row_a = job->k;
+}
+bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a)
+{
+    return m > sdx_kernel_tables()->gemm.rows && (col_a != 1 || block_depth(k) < k);
+}
+void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, float *blocks)
+{
+    const int64_t depth = block_depth(g->k);
+    for (int64_t k0 = 0; k0 < g->k; k0 += depth) {
+        const int64_t kc = least(depth, g->k - k0);
+        copy_a(g->a + m0 * g->row_a + k0 * g->col_a, g->row_a, g->col_a, m1 - m0, kc,
+               blocks + k0 * g->m + m0 * kc);
+    }
 }
 /* All rows m0..m1 over columns j0..j1, one block of K; b, row_b and panel_step as in the job. */
 static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
@@ -127,7 +140,7 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
                      float *scratch)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const bool copied = g->col_a != 1 || (kc < g->k && m1 - m0 > table->rows);
+    const bool copied = !g->a_in_blocks && (g->col_a != 1 || (kc < g->k && m1 - m0 > table->rows));
     const int64_t rows = block_rows(m1 - m0, block_depth(g->k));
     for (int64_t i0 = m0; i0 < m1; i0 += rows) {
         struct sdx_gemm_job job = job_at(g, i0, j0, k0, kc);
@@ -136,7 +149,11 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
         job.b = b;
         job.row_b = row_b;
         job.panel_step = panel_step;
-        if (copied) copy_a(&job, g->col_a, job.m, scratch);
+        if (copied) {
+            copy_a(job.a, job.row_a, g->col_a, job.m, kc, scratch);
+            job.a = scratch;
+            job.row_a = kc;
+        }
         table->f32_block(&job);
     }
 }

@@ -18,7 +18,7 @@ struct sdx_kernel_tuning {
     int64_t conv_parts;   /* output channels are split as well when there are fewer parts */
     int64_t conv_rows;    /* but not below so many rows */
     int64_t depthwise_floats; /* padded band of the input, in L1 */
-    int64_t part_macs;        /* channels of a depthwise part make at least so much work */
+    int64_t part_macs;        /* parts are worth some such multiply-adds */
     int64_t block_bytes;      /* strip of a blocked image that stays in L2 */
     int64_t block_pixels;     /* and its most pixels */
     int64_t block_parts;      /* at least so many parts of a blocked convolution */

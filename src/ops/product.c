@@ -13,7 +13,8 @@ enum {
     PARTS_MAX = 128,
     PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
     BLOCK_BYTES = 512 * 1024, /* of B packed in scratch */
-    BIG_ROWS = 512
+    BIG_ROWS = 512,
+    BLOCK_A_GRAIN = 1 << 16 /* elements a part copies */
 };
 
 struct params {
@@ -23,7 +24,7 @@ struct params {
     const int32_t *index_b; /* which packed matrix product i takes; NULL: the first */
     struct sdx_split split;
     int64_t block_n; /* columns packed at a time */
-    bool is_plain;
+    bool is_plain, a_in_blocks;
 };
 
 int64_t sdx_pack_variant(const int64_t *values, int count)
@@ -140,17 +141,38 @@ struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, 
     return s;
 }
 
+static struct sdx_gemm_f32 shape_of(const struct params *s)
+{
+    const struct sdx_product *p = &s->p;
+    return (struct sdx_gemm_f32){.m = p->m,
+                                 .n = p->n,
+                                 .k = p->k,
+                                 .row_a = p->row_a,
+                                 .col_a = p->col_a,
+                                 .row_c = p->n,
+                                 .alpha = (float)p->alpha,
+                                 .a_in_blocks = s->a_in_blocks};
+}
+
+static enum sdx_status run_block_a(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *s = step->params;
+    struct sdx_gemm_f32 g = shape_of(s);
+    (void)x;
+    g.a = (const float *)step->in[0]->data + place(s->p.at_a, 0);
+    sdx_gemm_f32_block_a(&g, sdx_part_begin(g.m, step->parts, part, 1),
+                         sdx_part_begin(g.m, step->parts, part + 1, 1), step->out[0]->data);
+    return SDX_OK;
+}
+
 static void run_f32_one(const struct params *s, const struct sdx_step *step, int64_t i,
                         const struct sdx_split_range *r, char *scratch)
 {
     const struct sdx_product *p = &s->p;
     const float *b = step->in[1] ? (const float *)step->in[1]->data + place(p->at_b, i) : NULL;
-    struct sdx_gemm_f32 g = {.m = p->m, .n = p->n, .k = p->k, .alpha = (float)p->alpha};
-    g.a = (const float *)step->in[0]->data + place(p->at_a, i);
-    g.row_a = p->row_a;
-    g.col_a = p->col_a;
+    struct sdx_gemm_f32 g = shape_of(s);
+    g.a = (const float *)step->in[0]->data + (s->a_in_blocks ? 0 : place(p->at_a, i));
     g.c = (float *)step->out[0]->data + i * p->m * p->n;
-    g.row_c = p->n;
     g.epilogue.act = p->act;
     g.epilogue.a = p->act_a;
     g.epilogue.b = p->act_b;
@@ -334,6 +356,24 @@ static void merge_batch(struct sdx_product *p)
     p->at_a = p->at_b = NULL;
 }
 
+/* One product by a packed B that is cut along its columns: A is brought into the form that the
+ * parts read, once for all of them. */
+static enum sdx_status block_a(struct sdx_prepare *px, struct params *s)
+{
+    struct sdx_product *p = &s->p;
+    if (p->batch != 1 || s->split.split_n == 1 || !sdx_gemm_f32_wants_blocks(p->m, p->k, p->col_a))
+        return SDX_OK;
+    const int64_t dims[] = {p->m, p->k};
+    struct sdx_tensor *blocks = sdx_prepare_temp(px, SDX_F32, 2, dims);
+    if (!blocks) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(sdx_prepare_step_on(px, "gemm_f32_block_a", run_block_a, s,
+                                sdx_prepare_parts((double)p->m * (double)p->k, BLOCK_A_GRAIN, p->m),
+                                0, 1, &p->a, 1, &blocks));
+    s->a_in_blocks = true;
+    p->a = blocks;
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int64_t parts)
 {
     struct sdx_product *p = &s->p;
@@ -347,6 +387,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
     SDX_TRY(scale_bias(px, p));
     if (is_packed) {
         SDX_TRY(pack_constant(px, s));
+        SDX_TRY(block_a(px, s));
         scratch = sdx_gemm_f32_scratch(p->m, p->n, p->k);
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;

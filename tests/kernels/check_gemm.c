@@ -124,6 +124,21 @@ static void pack(struct product *p)
     sdx_gemm_f32_pack(p->b, p->row_b, p->col_b, p->g.k, p->g.n, packed);
     p->g.packed = packed;
 }
+/* The same bits from a copy of A in blocks. */
+static void check_blocks(const struct product *p, const float *whole)
+{
+    struct product q = *p;
+    float *blocks = guarded((size_t)(q.g.m * q.g.k) * sizeof(float), 0);
+    for (int64_t i = 0; i < q.g.m; i += 3)
+        sdx_gemm_f32_block_a(&p->g, i, i + 3 < q.g.m ? i + 3 : q.g.m, blocks);
+    q.g.a = blocks;
+    q.g.a_in_blocks = true;
+    memcpy(q.c, q.before, (size_t)q.size_c * sizeof(float));
+    run(&q, false, q.g.m > 3 ? q.g.m / 3 : 1, sdx_gemm_f32_panel());
+    expect(memcmp(whole, q.c, (size_t)q.size_c * sizeof(float)) == 0,
+           "%lldx%lldx%lld: other bits from blocks of A", (long long)q.g.m, (long long)q.g.n,
+           (long long)q.g.k);
+}
 static void check_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_act act, bool plain)
 {
     struct product p = make(m, n, k, how);
@@ -138,6 +153,7 @@ static void check_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_a
     run(&p, plain, m > 3 ? m / 3 : 1, sdx_gemm_f32_panel());
     expect(memcmp(whole, p.c, (size_t)p.size_c * sizeof(float)) == 0,
            "%lldx%lldx%lld: other bits when split", (long long)m, (long long)n, (long long)k);
+    if (!plain) check_blocks(&p, whole);
     guards_intact();
     guards_release();
 }
