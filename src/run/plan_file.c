@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "kernels/conv_block.h"
+#include "kernels/gemm.h"
 #include "kernels/tuning.h"
 
 static const unsigned char magic[8] = {0x8f, 'S', 'D', 'X', '\r', '\n', 0x1a, '\n'};
@@ -33,7 +34,8 @@ void sdx_plan_header_init(struct sdx_plan_header *h)
     snprintf(h->version, sizeof h->version, "%s", SDX_VERSION_STRING);
     snprintf(h->cpu, sizeof h->cpu, "%s %s", ARCHITECTURE, sdx_cpu_set_name(sdx_cpu_best()));
     h->lanes = (uint32_t)sdx_block_lanes();
-    h->tuning = sdx_hash_bytes(sdx_kernel_tuning(), sizeof *sdx_kernel_tuning(), 1);
+    h->tuning = sdx_hash_bytes(sdx_kernel_tuning(), sizeof *sdx_kernel_tuning(),
+                               (uint64_t)sdx_gemm_f32_panel());
 }
 
 uint64_t sdx_plan_checksum(const struct sdx_plan_header *h, const void *rest, size_t rest_size)

@@ -64,7 +64,7 @@ struct sdx_plan_header {
     uint32_t format, header_size;
     char version[24], cpu[32]; /* texts that end with NUL */
     uint32_t lanes, level;
-    uint64_t tuning; /* hash of the block sizes */
+    uint64_t tuning; /* hash of block sizes and the panel of products */
     uint64_t file_size, lead_size, checksum;
     uint64_t packs, count_packs, keys, keys_size, facts, facts_size, graph, graph_size;
     uint64_t constants, constants_size;
