@@ -11,15 +11,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SUMMARY(name, summary) const char sdx_cli_summary_##name[] = summary;
+SDX_CLI_VISION_VERBS(SUMMARY)
+#undef SUMMARY
+
 static const struct sdx_cli_verb *const verbs[] = {
+#ifdef SDX_CLI_VISION_PROGRAM
+#define VERB(name, summary) &sdx_cli_verb_##name,
+    SDX_CLI_VISION_VERBS(VERB)
+#else
 #define VERB(name) &sdx_cli_verb_##name,
     SDX_CLI_VERBS(VERB)
-#ifdef SDX_CLI_VISION
-        SDX_CLI_VISION_VERBS(VERB)
 #endif
 #undef VERB
 };
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+/* Verbs of the other program; empty in that itself and where it is not built. */
+static const struct other_verb {
+    const char *name, *summary;
+} others[] = {
+#ifdef SDX_CLI_VISION
+#define OTHER(name, summary) {#name, sdx_cli_summary_##name},
+    SDX_CLI_VISION_VERBS(OTHER)
+#undef OTHER
+#endif
+        {NULL, NULL}};
 
 char *sdx_cli_clean(const char *text)
 {
@@ -190,6 +207,8 @@ static void print_help(FILE *to)
                 "Load, check, run and measure ONNX models.\n\nVerbs:\n");
     for (int i = 0; i < VERB_COUNT; i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    for (int i = 0; others[i].name != NULL; i++)
+        fprintf(to, "  %-10s %s\n", others[i].name, others[i].summary);
     fprintf(to, "\n  sardonyx VERB --help     options and examples of a verb\n"
                 "  sardonyx --version       version, instruction set\n\n"
                 "Examples:\n"
@@ -221,6 +240,23 @@ static int close_stdout(int code)
     return code;
 }
 
+/* Becomes sardonyx-vision, which stands beside this program; argv[1] is one of its verbs. Returns
+ * only when it is not there. */
+static int run_other(char **argv)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    while (length > 0 && length < (ssize_t)sizeof path && path[length - 1] != '/')
+        length--;
+    static const char name[] = "sardonyx-vision";
+    if (length <= 0 || (size_t)length + sizeof name > sizeof path) length = 0;
+    memcpy(path + length, name, sizeof name);
+    execvp(path, argv); /* without a folder: wherever programs are */
+    fprintf(stderr, "sardonyx: cannot start %s, which has the verb %s: %s\n", path, argv[1],
+            strerror(errno));
+    return SDX_CLI_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -243,6 +279,9 @@ int main(int argc, char **argv)
             return close_stdout(topic ? verbs[i]->run(verbs[i], 1, ask)
                                       : verbs[i]->run(verbs[i], argc - 2, argv + 2));
         }
+    char ask[] = "--help", *help[] = {argv[0], argv[argc > 2 ? 2 : 1], ask, NULL};
+    for (int i = 0; others[i].name != NULL; i++)
+        if (strcmp(word, others[i].name) == 0) return run_other(topic ? help : argv);
     char *clean = sdx_cli_clean(word);
     fprintf(stderr, "sardonyx: unknown verb '%.100s' (see sardonyx --help)\n", clean);
     free(clean);

@@ -90,8 +90,7 @@ static int run_classify(const struct sdx_cli_verb *verb, int argc, char **argv)
 }
 
 const struct sdx_cli_verb sdx_cli_verb_classify = {
-    "classify", "MODEL IMAGE... [options]",
-    "Say what is in a picture. Preprocessing is ImageNet's unless the model's metadata tells.",
+    "classify", "MODEL IMAGE... [options]", sdx_cli_summary_classify,
     "  sardonyx classify digits.onnx scan.png\n"
     "  sardonyx classify resnet50.onnx cat.jpg --labels imagenet.txt --top 3\n",
     run_classify};

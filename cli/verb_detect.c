@@ -233,8 +233,7 @@ static int run_detect(const struct sdx_cli_verb *verb, int argc, char **argv)
 }
 
 const struct sdx_cli_verb sdx_cli_verb_detect = {
-    "detect", "MODEL IMAGE... [options]",
-    "Find objects: YOLOv5, v8, v9, v10, 11 and YOLOX models. Boxes are x0,y0,x1,y1 in pixels.",
+    "detect", "MODEL IMAGE... [options]", sdx_cli_summary_detect,
     "  sardonyx detect yolov8n.onnx street.jpg --out annotated\n"
     "  sardonyx detect yolox_nano.onnx *.jpg --conf 0.4 --json\n",
     run_detect};

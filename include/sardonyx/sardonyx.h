@@ -298,14 +298,15 @@ typedef struct sdx_model_options {
 
 SDX_API void sdx_model_options_init(sdx_model_options *options);
 /* Maps the file (it must not change while the model lives) and reads external data from the model's
- * own folder only. The caller owns *out. */
+ * own folder only. The caller owns *out. Takes plan files (sdx_session_save_plan) as well. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_open(sdx_context *cx, const char *path,
                                                  const sdx_model_options *options, sdx_model **out);
-/* The same from memory; the bytes must outlive the model. External data: refused. */
+/* The same from memory; the bytes must outlive the model. External data: refused. A plan file's
+ * bytes must begin at a multiple of 64. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_load(sdx_context *cx, const void *bytes, size_t size,
                                                  const sdx_model_options *options, sdx_model **out);
 SDX_API void sdx_model_destroy(sdx_model *model);
-/* Writes the model as it was read: every field, unknown ones included. */
+/* Writes the model as it was read: every field, unknown ones included. Not of a plan file. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model,
                                                  const char *path);
 
@@ -405,6 +406,12 @@ SDX_API void sdx_session_destroy(sdx_session *session);
 SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds,
                                           const sdx_feed *feeds, int count_outputs,
                                           const char *const *names, sdx_tensor **outputs);
+/* Writes the session's model, ready for this version of the library on this kind of CPU: rewritten
+ * at SDX_LEVEL_ALL, with its weights as the kernels want them for the shapes run so far (others are
+ * made when they are needed). sdx_model_open takes such a plan file like a model, refuses it on
+ * another CPU or with another version, and checks it, but not that the numbers are the model's:
+ * like a program, it should be from a source you trust. The file is replaced as a whole. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_session_save_plan(sdx_session *session, const char *path);
 /* Makes a run under way in another thread return SDX_CANCELLED soon (within 50 ms). Any thread may
  * call it. */
 SDX_API void sdx_cancel(sdx_session *session);

@@ -45,6 +45,9 @@ void sdx_model_destroy(sdx_model *model)
 sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model, const char *path)
 {
     sdx_context_clear(cx);
+    if (model->plan.bytes)
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                        "the model is from a plan file, which holds no ONNX model to save");
     struct sdx_file_writer writer;
     SDX_TRY(sdx_file_writer_open(cx, path, &writer));
     sdx_status status = sdx_onnx_write_model(cx, model->message, &writer);

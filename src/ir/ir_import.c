@@ -2,6 +2,7 @@
  * From the message to the IR: names become indices. A graph is imported in four steps: everything
  * that has a name is declared, types are noted, nodes are made (which imports bodies and inlines
  * calls), and the result is sorted; so the order of nodes in the file does not matter. */
+#include "ir/ir_export.h"
 #include "ir/ir_import.h"
 
 #include <inttypes.h>
@@ -228,6 +229,18 @@ enum sdx_status sdx_import_set_output(struct sdx_import *im, const struct sdx_im
     return SDX_OK;
 }
 
+/* In a plan file a node may be of another version than the one imported; 0: not so. */
+static int64_t kept_version(const struct sdx_import *im, const struct sdx_onnx_node *from)
+{
+    int64_t version = 0;
+    if (!im->ex || !im->ex->section) return 0;
+    for (int32_t i = 0; i < from->metadata.count; i++)
+        if (sdx_str_is(from->metadata.at[i].key, SDX_IR_VERSION_KEY) &&
+            sdx_parse_i64(from->metadata.at[i].value, &version))
+            return version;
+    return 0;
+}
+
 static enum sdx_status import_operator(struct sdx_import *im, struct sdx_import_scope *scope,
                                        const struct sdx_onnx_node *from)
 {
@@ -240,7 +253,8 @@ static enum sdx_status import_operator(struct sdx_import *im, struct sdx_import_
                                    from->outputs.count, from->attrs.count, &index));
     struct sdx_ir_node *node = &im->ir->graphs[scope->graph].nodes[index];
     node->name = sdx_import_name(im, scope, from->name);
-    node->opset = find_opset(im, scope, domain);
+    node->opset = kept_version(im, from);
+    if (!node->opset) node->opset = find_opset(im, scope, domain);
     for (int32_t i = 0; i < from->inputs.count; i++)
         SDX_TRY(sdx_import_resolve(im, scope, from->inputs.at[i], &node->inputs[i]));
     for (int32_t i = 0; i < from->outputs.count; i++) {

@@ -4,8 +4,6 @@
  * infinity, a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few pixels and many
  * channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images.
  * Errors with random operands: below 5e-6, 2e-6 and 3e-5 of the output's largest magnitude up to
- * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every
- * tile that reads it. Lanes beyond the channels hold any finite values and are given finite ones. *
  * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile
  * that reads it. Filters of 16-bit weights are packed as 16-bit integers with a scale for each
  * plane and output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4 of the peak with

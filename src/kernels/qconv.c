@@ -209,6 +209,17 @@ void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed
     }
 }
 
+bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed)
+{
+    const struct sdx_qdot_shape p = product_of(q);
+    if (q->form != SDX_QCONV_BYTES || sdx_qconv_is_depthwise(q)) return true;
+    for (int64_t g = 0; g < q->shape.groups; g++)
+        if (!sdx_qdot_check(&p,
+                            (const char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p))))
+            return false;
+    return true;
+}
+
 static int64_t group_width(const struct sdx_qconv *q)
 {
     const struct sdx_qdot_shape p = product_of(q);

@@ -248,9 +248,9 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
     const struct qdot_header h = header_of(s);
     const int64_t panels = sdx_qdot_panels(s), each = most_steps(s);
     char *base = packed;
+    memset(base, 0, (size_t)h.weights); /* also what no panel uses */
     memcpy(base, &h, sizeof h);
     int32_t *sums = (int32_t *)(base + h.sums);
-    memset(sums, 0, (size_t)(panels * SDX_QDOT_COLS) * sizeof *sums);
     int64_t used = h.weights;
     for (int64_t p = 0; p < panels; p++) {
         const struct work work = work_in(s, base + h.weights + panels * each * QDOT_WIDE_BYTES);
@@ -261,6 +261,52 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
                    (struct sdx_qdot_step *)(base + h.steps) + p * each, (int8_t *)base + used,
                    &used);
     }
+    memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
+}
+
+/* Do the bytes of a step lie in its run? */
+static bool is_step(const struct sdx_qdot_shape *s, const struct sdx_qdot_step *step, bool windows)
+{
+    const int64_t size = windows ? QDOT_WINDOW : QDOT_STEP;
+    if (step->at >= s->runs * s->run) return false;
+    const int64_t at = step->at % s->run;
+    if (s->run < size ? at != 0 : at + size > s->run) return false;
+    uint8_t order[QDOT_STEP];
+    memcpy(order, &step->pick, sizeof order);
+    for (int b = 0; b < QDOT_STEP; b++)
+        if (order[b] >= QDOT_WINDOW) return false;
+    return true;
+}
+
+bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
+{
+    const struct qdot_header wanted = header_of(s);
+    const int64_t panels = sdx_qdot_panels(s), each = most_steps(s);
+    const char *base = packed;
+    struct qdot_header h;
+    memcpy(&h, base, sizeof h);
+    if (h.sums != wanted.sums || h.panels != wanted.panels || h.steps != wanted.steps ||
+        h.weights != wanted.weights)
+        return false;
+    int64_t used = h.weights;
+    for (int64_t p = 0; p < panels; p++) {
+        const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
+        int64_t count = 0;
+        for (int l = 0; l < QDOT_LISTS; l++) {
+            if (panel->count[l] < 0 || panel->count[l] > each - count) return false;
+            count += panel->count[l];
+        }
+        if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
+        if (panel->first != p * each || panel->weights != used || (panel->windows & ~1) ||
+            (panel->windows && s->run < QDOT_WINDOW))
+            return false;
+        const struct sdx_qdot_step *steps =
+            (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
+        for (int64_t i = 0; i < count; i++)
+            if (!is_step(s, &steps[i], panel->windows)) return false;
+        used += count * QDOT_BYTES + panel->count[QDOT_WIDE] * (QDOT_WIDE_BYTES - QDOT_BYTES);
+    }
+    return true;
 }
 
 void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const int64_t *starts,

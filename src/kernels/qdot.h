@@ -34,6 +34,8 @@ struct sdx_qdot_weights {
 };
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s);
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed);
+/* Can a packed form that comes from a file be used without reading outside of it or of A? */
+bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed);
 
 /* Where the bytes of each step lie, relative to a row: `at` beyond the row, four bytes in order or,
  * in panels with windows, the ones of 16 that `pick` names. */

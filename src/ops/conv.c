@@ -205,9 +205,13 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     p->shape = *shape;
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     struct pack_conv arg = {&p->shape, px->in[1]};
-    p->packed = sdx_prepare_pack(px, 1, names[form], variant_of(shape),
-                                 sdx_conv_block_packed_size(shape), pack_conv_block, &arg);
-    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_pack wanted = {.key = names[form],
+                                    .variant = variant_of(shape),
+                                    .size = sdx_conv_block_packed_size(shape),
+                                    .pack = pack_conv_block,
+                                    .arg = &arg};
+    p->packed = sdx_prepare_pack(px, 1, &wanted);
+    if (!p->packed) return px->cx->error.status;
     struct sdx_tensor *in[] = {px->in[0], sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};
     return sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
@@ -249,9 +253,13 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
     size_t size = sdx_conv_f32_packed_size(shape);
     if (px->in[1]->is_constant) {
         struct pack_conv arg = {&p->shape, px->in[1]};
-        p->packed =
-            sdx_prepare_pack(px, 1, "conv_f32", variant_of(shape), size, pack_conv_f32, &arg);
-        if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+        const struct sdx_pack wanted = {.key = "conv_f32",
+                                        .variant = variant_of(shape),
+                                        .size = size,
+                                        .pack = pack_conv_f32,
+                                        .arg = &arg};
+        p->packed = sdx_prepare_pack(px, 1, &wanted);
+        if (!p->packed) return px->cx->error.status;
     } else {
         packed = byte_temp(px, size);
         if (!packed) return SDX_FAIL_MEMORY(px->cx);

@@ -150,6 +150,12 @@ static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_
     return SDX_OK;
 }
 
+static bool check_conv_q(const void *packed, void *arg_)
+{
+    const struct pack_q *arg = arg_;
+    return sdx_qconv_check(arg->q, packed);
+}
+
 /* Weights that are computed: packed for this run. */
 static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -184,9 +190,14 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
         s->kernel[1],        s->kernel[2],
         s->dilation[2] == 1, p->q.w_signed,
         p->q.form,           (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
-    p->packed = sdx_prepare_pack(px, w, "conv_q", sdx_pack_variant(form, SDX_COUNT_OF(form)),
-                                 sdx_qconv_packed_size(&p->q), pack_conv_q, &arg);
-    if (!p->packed) return SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_pack wanted = {.key = "conv_q",
+                                    .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
+                                    .size = sdx_qconv_packed_size(&p->q),
+                                    .pack = pack_conv_q,
+                                    .check = check_conv_q,
+                                    .arg = &arg};
+    p->packed = sdx_prepare_pack(px, w, &wanted);
+    if (!p->packed) return px->cx->error.status;
     sdx_qconv_steps(&p->q, p->packed, steps);
     p->steps = steps;
     return SDX_OK;

@@ -382,9 +382,13 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
             memcpy(form + 3 + 6 * i, axis, sizeof axis);
         }
         int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups};
-        c->packed = sdx_prepare_pack(px, 1, "conv_transpose_f32", sdx_pack_variant(name, 2), size,
-                                     pack, &arg);
-        if (!c->packed) return SDX_FAIL_MEMORY(px->cx);
+        const struct sdx_pack wanted = {.key = "conv_transpose_f32",
+                                        .variant = sdx_pack_variant(name, 2),
+                                        .size = size,
+                                        .pack = pack,
+                                        .arg = &arg};
+        c->packed = sdx_prepare_pack(px, 1, &wanted);
+        if (!c->packed) return px->cx->error.status;
     } else {
         int64_t bytes = (int64_t)size;
         packed = sdx_prepare_temp(px, SDX_U8, 1, &bytes);

@@ -27,12 +27,11 @@ static const struct sdx_tensor *prepare_value(struct sdx_prepare *px, int i)
 }
 
 static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor *constant,
-                                const char *key, int64_t variant, size_t size, sdx_pack_fn *pack,
-                                void *arg)
+                                const struct sdx_pack *pack)
 {
-    (void)constant, (void)key, (void)variant;
-    void *packed = sdx_prepare_alloc(px, size);
-    return packed && pack(px->cx, packed, arg) == SDX_OK ? packed : NULL;
+    (void)constant;
+    void *packed = sdx_prepare_alloc(px, pack->size);
+    return packed && pack->pack(px->cx, packed, pack->arg) == SDX_OK ? packed : NULL;
 }
 
 static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)

@@ -76,8 +76,12 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
         w->n,        w->k,
         w->bits,     w->block,
         source->row, (int64_t)(sdx_hash_bytes(scales, 2 * (size_t)count * sizeof *scales, 3) >> 1)};
-    p->packed = sdx_prepare_pack(px, 1, "nbits", sdx_pack_variant(form, 6),
-                                 sdx_nbits_packed_size(w), pack, &arg);
+    const struct sdx_pack wanted = {.key = "nbits",
+                                    .variant = sdx_pack_variant(form, 6),
+                                    .size = sdx_nbits_packed_size(w),
+                                    .pack = pack,
+                                    .arg = &arg};
+    p->packed = sdx_prepare_pack(px, 1, &wanted);
     sdx_mem_free(px->cx->mem, scales);
     if (!p->packed) return px->cx->error.status;
     /* columns only: every part decodes what it reads */

@@ -112,11 +112,10 @@ struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,
     return t;
 }
 
-const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const char *key, int64_t variant,
-                             size_t size, sdx_pack_fn *pack, void *arg)
+const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pack *pack)
 {
     SDX_ASSERT(px->in[i]->is_constant);
-    return host_of(px)->pack(px, px->in[i], key, variant, size, pack, arg);
+    return host_of(px)->pack(px, px->in[i], pack);
 }
 
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name)
@@ -214,8 +213,9 @@ static struct sdx_tensor *widen_input(struct sdx_prepare *px, struct sdx_tensor 
     if (!wide) return NULL;
     wide->is_constant = true;
     wide->in_model = in->in_model;
-    wide->data =
-        (void *)(uintptr_t)host_of(px)->pack(px, in, "f32", 0, wide->bytes, pack_convert, in);
+    const struct sdx_pack pack = {
+        .key = "f32", .size = wide->bytes, .pack = pack_convert, .arg = in};
+    wide->data = (void *)(uintptr_t)host_of(px)->pack(px, in, &pack);
     return wide->data ? wide : NULL;
 }
 

@@ -357,9 +357,13 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         sdx_pack_variant(arg.places, (int)arg.count),
         p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
                      : 0};
-    s->packed = sdx_prepare_pack(px, p->input_b, s->half ? "gemm_half" : "gemm_f32",
-                                 sdx_pack_variant(form, 7), size, pack_all, &arg);
-    return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_pack wanted = {.key = s->half ? "gemm_half" : "gemm_f32",
+                                    .variant = sdx_pack_variant(form, 7),
+                                    .size = size,
+                                    .pack = pack_all,
+                                    .arg = &arg};
+    s->packed = sdx_prepare_pack(px, p->input_b, &wanted);
+    return s->packed ? SDX_OK : px->cx->error.status;
 }
 
 /* Products that share one B and follow each other in A and C are one product. */

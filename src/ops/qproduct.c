@@ -269,6 +269,16 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     return SDX_OK;
 }
 
+static bool check(const void *packed, void *arg_)
+{
+    const struct pack_arg *arg = arg_;
+    const struct sdx_qdot_shape shape = shape_of(arg->s->p.n, arg->s->p.k);
+    for (int64_t i = 0; i < arg->count; i++)
+        if (!sdx_qdot_check(&shape, (const char *)packed + (size_t)i * arg->s->packed_size))
+            return false;
+    return true;
+}
+
 static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_qproduct *p = &s->p;
@@ -279,9 +289,14 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
-    s->packed =
-        sdx_prepare_pack(px, p->input_b, "gemm_q", sdx_pack_variant(form, 6), size, pack, &arg);
-    return s->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+    const struct sdx_pack wanted = {.key = "gemm_q",
+                                    .variant = sdx_pack_variant(form, 6),
+                                    .size = size,
+                                    .pack = pack,
+                                    .check = check,
+                                    .arg = &arg};
+    s->packed = sdx_prepare_pack(px, p->input_b, &wanted);
+    return s->packed ? SDX_OK : px->cx->error.status;
 }
 
 enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qproduct *product)

@@ -388,8 +388,10 @@ static enum sdx_status pack_recurrent(struct sdx_prepare *px, struct params *p,
     int64_t size = (int64_t)p->packed_a_direction * p->directions;
     if (px->in[2]->is_constant) {
         struct pack_arg arg = {p, px->in[2]->data};
-        p->packed = sdx_prepare_pack(px, 2, "rnn_f32", p->kind, (size_t)size, pack, &arg);
-        return p->packed ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
+        const struct sdx_pack wanted = {
+            .key = "rnn_f32", .variant = p->kind, .size = (size_t)size, .pack = pack, .arg = &arg};
+        p->packed = sdx_prepare_pack(px, 2, &wanted);
+        return p->packed ? SDX_OK : px->cx->error.status;
     }
     *packed = sdx_prepare_temp(px, SDX_U8, 1, &size);
     if (!*packed) return SDX_FAIL_MEMORY(px->cx);
@@ -618,12 +620,20 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
     struct fused_arg arg = {p, px->in[1]->data};
     SDX_TRY(read_bias(px, p));
     f->hidden_size = (sdx_rnn_packed_size(f->kind, p->hidden) + 63) / 64 * 64;
-    f->input = sdx_prepare_pack(px, 1, "rnn_input", variant,
-                                sdx_gemm_f32_packed_size(p->input, dims[2]), pack_input, &arg);
+    const struct sdx_pack wanted_input = {.key = "rnn_input",
+                                          .variant = variant,
+                                          .size = sdx_gemm_f32_packed_size(p->input, dims[2]),
+                                          .pack = pack_input,
+                                          .arg = &arg};
+    f->input = sdx_prepare_pack(px, 1, &wanted_input);
     if (!f->input) return px->cx->error.status;
     arg.weights = px->in[2]->data;
-    f->hidden = sdx_prepare_pack(px, 2, "rnn_hidden", variant,
-                                 f->hidden_size * (size_t)p->directions, pack_hidden, &arg);
+    const struct sdx_pack wanted_hidden = {.key = "rnn_hidden",
+                                           .variant = variant,
+                                           .size = f->hidden_size * (size_t)p->directions,
+                                           .pack = pack_hidden,
+                                           .arg = &arg};
+    f->hidden = sdx_prepare_pack(px, 2, &wanted_hidden);
     if (!f->hidden) return px->cx->error.status;
     in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
     if (!in[IN_XW]) return px->cx->error.status;

@@ -107,13 +107,23 @@ SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const
  * memory. */
 struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,
                                     const int64_t *dims);
-/* Packed form of constant input i, shared by all plans and sessions of the model: `size` bytes
- * (64-byte aligned) filled once by pack(dst, arg). `key` (a static string) and `variant` name the
- * form. NULL: no memory, or pack failed (error is set). Fails an assertion when the input is not
- * constant. */
 typedef enum sdx_status sdx_pack_fn(struct sdx_context *cx, void *dst, void *arg);
-const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const char *key, int64_t variant,
-                             size_t size, sdx_pack_fn *pack, void *arg);
+typedef bool sdx_pack_check_fn(const void *packed, void *arg);
+/* Which form of a constant, and how it is made. */
+struct sdx_pack {
+    const char *key; /* with `variant`: the name of the form; a static string */
+    int64_t variant;
+    size_t size;
+    sdx_pack_fn *pack; /* fills `size` bytes, once */
+    /* A form from a plan file that holds more than plain numbers is checked before it is used;
+     * NULL: no content of its `size` bytes does harm. */
+    sdx_pack_check_fn *check;
+    void *arg; /* of both */
+};
+/* Packed form of constant input i, 64-byte aligned, shared by all plans and sessions of the model.
+ * NULL: no memory, or packing failed (error is set). Fails an assertion when the input is not
+ * constant. */
+const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pack *pack);
 /* The body in graph attribute `name`. NULL: absent or no memory (error is set). */
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name);
 /* How many parts for `work` units when a part should be at least `grain` units; at most `most`.

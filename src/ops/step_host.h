@@ -29,8 +29,8 @@ struct sdx_prepare_host {
     struct sdx_step_list *list;
     const struct sdx_tensor *(*value)(struct sdx_prepare *px, int i);
     /* The packed form of a constant; `in_model` ones are shared and kept by the model. */
-    const void *(*pack)(struct sdx_prepare *px, const struct sdx_tensor *constant, const char *key,
-                        int64_t variant, size_t size, sdx_pack_fn *pack, void *arg);
+    const void *(*pack)(struct sdx_prepare *px, const struct sdx_tensor *constant,
+                        const struct sdx_pack *pack);
     struct sdx_body *(*body)(struct sdx_prepare *px, int32_t graph); /* NULL: error is set */
     void *user;
 };

@@ -3,6 +3,8 @@
  * from the file. */
 #include "ops/window.h"
 
+#include <string.h>
+
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 /* Bound of every attribute and length: sums and differences of a few of them cannot overflow. */
@@ -142,6 +144,7 @@ enum sdx_status sdx_window_length(struct sdx_context *cx, const struct sdx_ir_no
 void sdx_window_shape(const struct sdx_window *w, const int64_t *in, const int64_t *out,
                       struct sdx_conv_shape *shape)
 {
+    memset(shape, 0, sizeof *shape);
     for (int i = 0; i < 3; i++) {
         int k = i - (3 - w->rank);
         shape->in[i] = k < 0 ? 1 : in[k];

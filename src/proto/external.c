@@ -97,7 +97,7 @@ enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex
     uint64_t offset = 0, length = bytes;
     *data = NULL;
     SDX_TRY(read_entries(cx, from, &entries));
-    if (!ex || !ex->folder)
+    if (!ex || (!ex->folder && !ex->section))
         return SDX_FAIL(cx, SDX_BAD_MODEL,
                         "tensor \"%.*s\": data is in file \"%.*s\", but a model from memory has "
                         "no folder",
@@ -114,8 +114,9 @@ enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex
         return SDX_FAIL(cx, SDX_BAD_MODEL,
                         "tensor \"%.*s\": external data has %llu bytes, expected %zu",
                         TENSOR_NAME(from), (unsigned long long)length, bytes);
-    const struct sdx_file_map *map = NULL;
-    if (open_file(cx, ex, *entries.location, &map) != SDX_OK)
+    const struct sdx_file_map section = {.data = ex->section, .size = ex->section_size};
+    const struct sdx_file_map *map = &section;
+    if (!ex->section && open_file(cx, ex, *entries.location, &map) != SDX_OK)
         return sdx_fail_where(cx, "tensor \"%.*s\"", TENSOR_NAME(from));
     if (offset > map->size || bytes > map->size - offset)
         return SDX_FAIL(cx, SDX_BAD_MODEL,

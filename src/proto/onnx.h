@@ -240,4 +240,8 @@ SDX_MUST_CHECK enum sdx_status sdx_onnx_read_tensor(struct sdx_context *cx, stru
 SDX_MUST_CHECK enum sdx_status sdx_onnx_write_model(struct sdx_context *cx,
                                                     const struct sdx_onnx_model *model,
                                                     struct sdx_file_writer *to);
+/* The same bytes at the end of `to`. */
+SDX_MUST_CHECK enum sdx_status sdx_onnx_write_model_text(struct sdx_context *cx,
+                                                         const struct sdx_onnx_model *model,
+                                                         struct sdx_text *to);
 #endif

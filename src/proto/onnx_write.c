@@ -6,8 +6,10 @@
 
 struct writer {
     struct sdx_context *cx;
-    struct sdx_file_writer *to; /* NULL: the measuring walk */
-    uint64_t total;             /* bytes of this walk so far */
+    bool measures; /* the first walk */
+    struct sdx_file_writer *to;
+    struct sdx_text *text; /* instead of a file */
+    uint64_t total;        /* bytes of this walk so far */
     uint64_t *lengths;
     size_t capacity, next; /* slots */
     size_t used;
@@ -18,19 +20,26 @@ struct writer {
 
 static enum sdx_status emit(struct writer *w, const struct sdx_message *message, const void *base);
 
+static enum sdx_status hand_on(struct writer *w, const void *bytes, size_t size)
+{
+    if (w->to) return sdx_file_writer_put(w->to, bytes, size);
+    sdx_text_add_bytes(w->text, bytes, size);
+    return w->text->ok ? SDX_OK : SDX_FAIL_MEMORY(w->cx);
+}
+
 static enum sdx_status flush(struct writer *w)
 {
     size_t used = w->used;
     w->used = 0;
-    return used > 0 ? sdx_file_writer_put(w->to, w->buffer, used) : SDX_OK;
+    return used > 0 ? hand_on(w, w->buffer, used) : SDX_OK;
 }
 
 static enum sdx_status put_bytes(struct writer *w, const void *bytes, size_t size)
 {
     w->total += size;
-    if (!w->to || size == 0) return SDX_OK;
+    if (w->measures || size == 0) return SDX_OK;
     if (size > sizeof w->buffer - w->used) SDX_TRY(flush(w));
-    if (size > sizeof w->buffer) return sdx_file_writer_put(w->to, bytes, size);
+    if (size > sizeof w->buffer) return hand_on(w, bytes, size);
     memcpy(w->buffer + w->used, bytes, size);
     w->used += size;
     return SDX_OK;
@@ -68,7 +77,7 @@ static enum sdx_status begin_part(struct writer *w, int number, size_t *slot, ui
 {
     SDX_TRY(put_tag(w, number, SDX_WIRE_BYTES));
     *slot = w->next++;
-    if (w->to) return put_varint(w, w->lengths[*slot]);
+    if (!w->measures) return put_varint(w, w->lengths[*slot]);
     if (*slot == w->capacity) {
         size_t capacity = w->capacity ? 2 * w->capacity : 256, bytes = 0;
         if (!sdx_mul_size(capacity, sizeof *w->lengths, &bytes)) return SDX_FAIL_MEMORY(w->cx);
@@ -83,7 +92,7 @@ static enum sdx_status begin_part(struct writer *w, int number, size_t *slot, ui
 
 static enum sdx_status end_part(struct writer *w, size_t slot, uint64_t begin)
 {
-    if (w->to) return SDX_OK;
+    if (!w->measures) return SDX_OK;
     w->lengths[slot] = w->total - begin;
     return put_varint(w, w->lengths[slot]);
 }
@@ -222,21 +231,35 @@ static enum sdx_status emit(struct writer *w, const struct sdx_message *message,
     return SDX_OK;
 }
 
+static enum sdx_status write_message(struct writer *w, const struct sdx_message *message,
+                                     const void *from)
+{
+    w->measures = true;
+    enum sdx_status status = emit(w, message, from);
+    w->measures = false;
+    w->next = 0;
+    if (status == SDX_OK) status = emit(w, message, from);
+    if (status == SDX_OK) status = flush(w);
+    sdx_mem_free(w->cx->mem, w->lengths);
+    return status;
+}
+
 enum sdx_status sdx_message_write(struct sdx_context *cx, const struct sdx_message *message,
                                   const void *from, struct sdx_file_writer *to)
 {
-    struct writer w = {.cx = cx};
-    enum sdx_status status = emit(&w, message, from);
-    w.to = to;
-    w.next = 0;
-    if (status == SDX_OK) status = emit(&w, message, from);
-    if (status == SDX_OK) status = flush(&w);
-    sdx_mem_free(cx->mem, w.lengths);
-    return status;
+    struct writer w = {.cx = cx, .to = to};
+    return write_message(&w, message, from);
 }
 
 enum sdx_status sdx_onnx_write_model(struct sdx_context *cx, const struct sdx_onnx_model *model,
                                      struct sdx_file_writer *to)
 {
     return sdx_message_write(cx, &sdx_message_model, model, to);
+}
+
+enum sdx_status sdx_onnx_write_model_text(struct sdx_context *cx,
+                                          const struct sdx_onnx_model *model, struct sdx_text *to)
+{
+    struct writer w = {.cx = cx, .text = to};
+    return write_message(&w, &sdx_message_model, model);
 }

@@ -9,7 +9,9 @@
 /* Files with external data, opened once a model and kept mapped. */
 struct sdx_external {
     struct sdx_arena *arena;
-    const char *folder;         /* NULL: external data is refused (models from memory) */
+    const char *folder;           /* NULL: external data is refused (models from memory) */
+    const unsigned char *section; /* not NULL: holds all external data, whatever the location */
+    size_t section_size;
     struct sdx_file_map *files; /* in the arena */
     int32_t count, capacity;
     struct sdx_map index; /* location to place in `files` */

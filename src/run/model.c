@@ -19,19 +19,20 @@ static void keep_first(const char *text, void *user)
     if (!first->text[0]) snprintf(first->text, sizeof first->text, "%s", text);
 }
 
-static enum sdx_status read_message(struct sdx_context *cx, struct sdx_model *m, const char *path,
-                                    const void *bytes, size_t size)
+/* *bytes: of the file, mapped, when there is a path. */
+static enum sdx_status open_bytes(struct sdx_context *cx, struct sdx_model *m, const char *path,
+                                  const void **bytes, size_t *size)
 {
     const char *folder = NULL;
     if (path) {
         SDX_TRY(sdx_file_map_open(cx, path, &m->map));
-        bytes = m->map.data;
-        size = m->map.size;
+        *bytes = m->map.data;
+        *size = m->map.size;
         folder = sdx_path_folder(&m->arena, path);
         if (!folder) return SDX_FAIL_MEMORY(cx);
     }
     sdx_external_init(&m->external, &m->arena, folder);
-    return sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message);
+    return SDX_OK;
 }
 
 /* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the
@@ -49,10 +50,42 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
     return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, NULL, NULL);
 }
 
+static enum sdx_status keep_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
+                                  struct sdx_ir *ir)
+{
+    struct sdx_model_graph *g = sdx_arena_alloc(&m->arena, sizeof *g);
+    if (!g) return SDX_FAIL_MEMORY(cx);
+    *g = (struct sdx_model_graph){.next = m->graphs, .level = level, .ir = ir};
+    m->graphs = g;
+    return SDX_OK;
+}
+
+/* The graph of a plan file has been checked, rewritten and folded before it was written. It is
+ * still imported and inferred as any graph is: the file may be broken. */
+static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, const void *bytes,
+                                 size_t size)
+{
+    struct sdx_plan_file *plan = &m->plan;
+    SDX_TRY(sdx_plan_read(cx, bytes, size, plan));
+    m->external.section = plan->constants;
+    m->external.section_size = plan->constants_size;
+    SDX_TRY(sdx_onnx_read_model(cx, &m->arena, plan->graph.ptr, plan->graph.len, &m->message));
+    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(sdx_ops_bind(cx, m->ir, true));
+    SDX_TRY(sdx_infer_model(cx, m->ir, NULL, NULL));
+    m->store = sdx_store_create(&m->mem, &m->map);
+    if (!m->store) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(sdx_store_adopt(m->store, cx, plan));
+    SDX_TRY(keep_graph(cx, m, (sdx_level)plan->level, m->ir));
+    return sdx_plan_get_facts(cx, plan->facts, m);
+}
+
 static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const char *path,
                             const void *bytes, size_t size, bool check)
 {
-    SDX_TRY(read_message(cx, m, path, bytes, size));
+    SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
+    if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
+    SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
     struct first_fault first = {{0}};
     struct sdx_faults faults = {.fault = keep_first, .user = &first};
     enum sdx_status status = build_ir(cx, m, check, &faults);
@@ -112,7 +145,7 @@ void sdx_model_free(struct sdx_model *m)
     if (!m) return;
     struct sdx_mem *mem = m->mem.parent;
     for (struct sdx_model_graph *g = m->graphs; g; g = g->next)
-        sdx_ir_deinit(g->ir);
+        if (g->ir != m->ir) sdx_ir_deinit(g->ir);
     if (m->ir) sdx_ir_deinit(m->ir);
     sdx_store_destroy(m->store);
     if (m->external.arena) sdx_external_deinit(&m->external);
@@ -171,16 +204,19 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
     pthread_mutex_lock(&m->lock);
     for (struct sdx_model_graph *g = m->graphs; g && !*out; g = g->next)
         if (g->level == level) *out = g->ir;
-    if (!*out) {
-        struct sdx_model_graph *g = sdx_arena_alloc(&m->arena, sizeof *g);
+    if (!*out && m->plan.bytes) {
+        status = SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                          "plan file: made at optimisation level %d, expected level %d",
+                          m->plan.level, (int)level);
+    } else if (!*out) {
+        struct sdx_ir *ir = NULL;
         sdx_context_clear(&m->cx);
-        status = g ? make_graph(&m->cx, m, level, &g->ir) : SDX_FAIL_MEMORY(&m->cx);
-        if (status == SDX_OK) {
-            g->level = level;
-            g->next = m->graphs;
-            m->graphs = g;
-            *out = g->ir;
-        }
+        status = make_graph(&m->cx, m, level, &ir);
+        if (status == SDX_OK) status = keep_graph(&m->cx, m, level, ir);
+        if (status == SDX_OK)
+            *out = ir;
+        else if (ir)
+            sdx_ir_deinit(ir);
         status = tell(cx, m, NULL, status);
     }
     pthread_mutex_unlock(&m->lock);
@@ -193,7 +229,10 @@ enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const 
     struct sdx_model *m = new_model(cx, 0);
     if (!m) return SDX_FAIL_MEMORY(cx);
     struct sdx_faults faults = {.fault = fault, .user = user};
-    enum sdx_status status = read_message(&m->cx, m, path, bytes, size);
+    enum sdx_status status = open_bytes(&m->cx, m, path, &bytes, &size);
+    if (status == SDX_OK && sdx_plan_is(bytes, size))
+        status = SDX_FAIL(&m->cx, SDX_BAD_DATA, "is a plan file, expected an ONNX model");
+    if (status == SDX_OK) status = sdx_onnx_read_model(&m->cx, &m->arena, bytes, size, &m->message);
     if (status == SDX_OK) status = build_ir(&m->cx, m, true, &faults);
     if (status == SDX_BAD_MODEL && faults.count == 0 && fault) {
         faults.count = 1;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "proto/tensor_data.h"
+#include "run/plan_file.h"
 #include "run/store.h"
 
 /* A graph rewritten for one level. */
@@ -26,7 +27,8 @@ struct sdx_model {
     struct sdx_onnx_model *message;
     struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
     struct sdx_store *store;
-    pthread_mutex_t lock; /* of `graphs` and the arena */
+    struct sdx_plan_file plan; /* the plan file that it is from; bytes NULL: none */
+    pthread_mutex_t lock;      /* of `graphs` and the arena */
     struct sdx_model_graph *graphs;
     struct sdx_value_info *inputs, *outputs;
     int32_t count_inputs, count_outputs;

@@ -34,10 +34,13 @@ static struct sdx_tensor *constant_in(struct sdx_planning *p, struct sdx_tensor 
     to->is_constant = true;
     to->in_model = from->in_model;
     struct sdx_tensor *pair[] = {as, to};
+    const struct sdx_pack pack = {.key = "layout",
+                                  .variant = layout + 4 * to->dims[1],
+                                  .size = to->bytes,
+                                  .pack = pack_layout,
+                                  .arg = pair};
     if (from->in_model)
-        to->data = (void *)(uintptr_t)sdx_store_get(p->r->shared->store, p->cx, from, "layout",
-                                                    layout + 4 * to->dims[1], to->bytes,
-                                                    pack_layout, pair);
+        to->data = (void *)(uintptr_t)sdx_store_get(p->r->shared->store, p->cx, from, &pack);
     else if (!(to->data = sdx_arena_alloc(&p->s->arena, to->bytes + 64)))
         (void)SDX_FAIL_MEMORY(p->cx);
     else
@@ -235,9 +238,10 @@ static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
                 read = p->s->list.steps[s].in[i] == copy;
         if (!read) continue;
         const void *kept = NULL;
+        const struct sdx_pack pack = {
+            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = copy};
         if (copy->in_model)
-            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, "aligned", 0,
-                                 copy->bytes, pack_aligned, copy);
+            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, &pack);
         else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
             return SDX_FAIL_MEMORY(p->cx);
         if (!kept) return p->cx->error.status;
@@ -256,16 +260,14 @@ static const struct sdx_tensor *prepare_value(struct sdx_prepare *px, int i)
 }
 
 static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor *constant,
-                                const char *key, int64_t variant, size_t size, sdx_pack_fn *pack,
-                                void *arg)
+                                const struct sdx_pack *pack)
 {
     struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     for (int c = 0; c < p->count_copies; c++)
         if (p->copies[c].copy == constant) constant = p->copies[c].original;
-    if (constant->in_model)
-        return sdx_store_get(p->r->shared->store, px->cx, constant, key, variant, size, pack, arg);
-    void *packed = sdx_prepare_alloc(px, size + 64);
-    return packed && pack(px->cx, packed, arg) == SDX_OK ? packed : NULL;
+    if (constant->in_model) return sdx_store_get(p->r->shared->store, px->cx, constant, pack);
+    void *packed = sdx_prepare_alloc(px, pack->size + 64);
+    return packed && pack->pack(px->cx, packed, pack->arg) == SDX_OK ? packed : NULL;
 }
 
 static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)

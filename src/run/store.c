@@ -8,12 +8,11 @@
 enum { BUCKETS = 1024 };
 
 struct entry {
-    struct entry *next;
-    const void *constant;
-    const char *key;
-    int64_t variant;
-    size_t size;
-    void *packed;
+    struct entry *next;  /* of the bucket */
+    struct entry *later; /* made after this one */
+    struct sdx_packed form;
+    void *owned;     /* its memory; NULL: lies in a file */
+    bool is_checked; /* may be used */
 };
 
 struct sdx_store {
@@ -21,6 +20,8 @@ struct sdx_store {
     const struct sdx_file_map *map;
     pthread_mutex_t lock;
     struct entry *buckets[BUCKETS];
+    struct entry *first, *last;
+    struct entry *adopted; /* one block */
 };
 
 struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map)
@@ -36,52 +37,112 @@ struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_ma
 void sdx_store_destroy(struct sdx_store *store)
 {
     if (!store) return;
-    for (int b = 0; b < BUCKETS; b++)
-        for (struct entry *e = store->buckets[b], *next; e; e = next) {
-            next = e->next;
-            sdx_mem_free(store->mem, e->packed);
-            sdx_mem_free(store->mem, e);
-        }
+    for (struct entry *e = store->first, *later; e; e = later) {
+        later = e->later;
+        if (!e->owned) continue;
+        sdx_mem_free(store->mem, e->owned);
+        sdx_mem_free(store->mem, e);
+    }
+    sdx_mem_free(store->mem, store->adopted);
     pthread_mutex_destroy(&store->lock);
     sdx_mem_free(store->mem, store);
 }
 
-static void *pack_new(struct sdx_store *store, struct sdx_context *cx, struct entry **bucket,
-                      struct entry wanted, sdx_pack_fn *pack, void *arg)
+static struct entry **bucket_of(struct sdx_store *store, const void *constant, int64_t variant)
+{
+    uint64_t h = sdx_hash_bytes(&constant, sizeof constant, (uint64_t)variant);
+    return &store->buckets[h % BUCKETS];
+}
+
+static void add(struct sdx_store *store, struct entry *e)
+{
+    struct entry **bucket = bucket_of(store, e->form.constant, e->form.variant);
+    e->next = *bucket;
+    *bucket = e;
+    *(store->last ? &store->last->later : &store->first) = e;
+    store->last = e;
+}
+
+enum sdx_status sdx_store_adopt(struct sdx_store *store, struct sdx_context *cx,
+                                const struct sdx_plan_file *file)
+{
+    store->adopted = sdx_mem_calloc(store->mem, SDX_MEM_WEIGHTS, (size_t)file->count_packs + 1,
+                                    sizeof *store->adopted);
+    if (!store->adopted) return SDX_FAIL_MEMORY(cx);
+    for (uint64_t i = 0; i < file->count_packs; i++) {
+        const struct sdx_plan_pack *p = &file->packs[i];
+        struct entry *e = &store->adopted[i];
+        e->form = (struct sdx_packed){.constant = file->constants + p->constant,
+                                      .key = file->keys + p->key,
+                                      .variant = p->variant,
+                                      .size = (size_t)p->size,
+                                      .packed = file->bytes + p->at};
+        add(store, e);
+    }
+    return SDX_OK;
+}
+
+static struct entry *find(struct sdx_store *store, const void *constant,
+                          const struct sdx_pack *pack)
+{
+    for (struct entry *e = *bucket_of(store, constant, pack->variant); e; e = e->next)
+        if (e->form.constant == constant && e->form.variant == pack->variant &&
+            e->form.size == pack->size && strcmp(e->form.key, pack->key) == 0)
+            return e;
+    return NULL;
+}
+
+static struct entry *pack_new(struct sdx_store *store, struct sdx_context *cx, const void *constant,
+                              const struct sdx_pack *pack)
 {
     struct entry *e = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, sizeof *e);
-    wanted.packed = e ? sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, wanted.size) : NULL;
-    if (!wanted.packed) {
+    void *packed = e ? sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, pack->size) : NULL;
+    if (!packed) {
         (void)SDX_FAIL_MEMORY(cx);
-    } else if (pack(cx, wanted.packed, arg) == SDX_OK) {
-        wanted.next = *bucket;
-        *e = wanted;
-        *bucket = e;
-        return e->packed;
+    } else if (pack->pack(cx, packed, pack->arg) == SDX_OK) {
+        *e = (struct entry){.form = {constant, pack->key, pack->variant, pack->size, packed},
+                            .owned = packed,
+                            .is_checked = true};
+        add(store, e);
+        return e;
     }
-    sdx_mem_free(store->mem, wanted.packed);
+    sdx_mem_free(store->mem, packed);
     sdx_mem_free(store->mem, e);
     return NULL;
 }
 
-const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
-                          const struct sdx_tensor *constant, const char *key, int64_t variant,
-                          size_t size, sdx_pack_fn *pack, void *arg)
+/* What lies in a file is used when it can do no harm. */
+static bool is_usable(struct sdx_context *cx, struct entry *e, const struct sdx_pack *pack)
 {
-    struct entry wanted = {
-        .constant = constant->data, .key = key, .variant = variant, .size = size};
-    uint64_t h = sdx_hash_bytes(&wanted.constant, sizeof wanted.constant, (uint64_t)variant);
-    struct entry **bucket = &store->buckets[h % BUCKETS];
+    if (!e->is_checked && pack->check && !pack->check(e->form.packed, pack->arg)) {
+        (void)SDX_FAIL(cx, SDX_BAD_DATA, "plan file: a packed form \"%s\" of %zu bytes is broken",
+                       pack->key, pack->size);
+        return false;
+    }
+    e->is_checked = true;
+    return true;
+}
+
+const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
+                          const struct sdx_tensor *constant, const struct sdx_pack *pack)
+{
     pthread_mutex_lock(&store->lock);
-    void *packed = NULL;
-    for (struct entry *e = *bucket; e && !packed; e = e->next)
-        if (e->constant == wanted.constant && e->variant == variant && e->size == size &&
-            strcmp(e->key, key) == 0)
-            packed = e->packed;
-    if (!packed) {
-        packed = pack_new(store, cx, bucket, wanted, pack, arg);
+    struct entry *e = find(store, constant->data, pack);
+    if (!e) {
+        e = pack_new(store, cx, constant->data, pack);
         sdx_file_map_drop(store->map, constant->data, constant->bytes);
     }
+    const void *packed = e && is_usable(cx, e, pack) ? e->form.packed : NULL;
     pthread_mutex_unlock(&store->lock);
     return packed;
+}
+
+enum sdx_status sdx_store_each(struct sdx_store *store, sdx_packed_fn *fn, void *user)
+{
+    enum sdx_status status = SDX_OK;
+    pthread_mutex_lock(&store->lock);
+    for (const struct entry *e = store->first; e && status == SDX_OK; e = e->later)
+        status = fn(user, &e->form);
+    pthread_mutex_unlock(&store->lock);
+    return status;
 }

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seeds of the fuzzers: OUT/fuzz_wire, OUT/fuzz_npy and, from the standard's cases, OUT/fuzz_model.
+"""Write the seeds of the fuzzers: OUT/fuzz_wire, OUT/fuzz_npy; from the standard's cases, OUT/fuzz_model; with the
+program, OUT/fuzz_plan.
 
-    python tests/fuzz/make_corpus.py tests/fuzz/corpus [--suite build/suite]
+    python tests/fuzz/make_corpus.py tests/fuzz/corpus [--suite build/suite] [--program build/sardonyx]
 """
 import argparse
 import glob
 import os
 import shutil
+import subprocess
+import tempfile
 
 import numpy as np
 import onnx
@@ -43,6 +46,45 @@ def models():
     yield "graph", helper.make_model(helper.make_graph([helper.make_node("Add", ["x", "b"], ["y"])], "g", [x], [y], [b]))
 
 
+def plan_models():
+    """Small models whose weights have packed forms of each kind."""
+    rng = np.random.default_rng(1)
+
+    def constant(name, shape, dtype=np.float32):
+        array = rng.standard_normal(shape) if dtype == np.float32 else rng.integers(0, 127, shape)
+        return numpy_helper.from_array(array.astype(dtype), name)
+
+    def model(nodes, x, constants, x_type=TensorProto.FLOAT, y_type=TensorProto.FLOAT):
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", x_type, x)],
+                                  [helper.make_tensor_value_info("y", y_type, None)], constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    node = helper.make_node
+    yield "gemm", model([node("MatMul", ["x", "w"], ["h"]), node("Relu", ["h"], ["y"])], ["N", 8], [constant("w", (8, 9))])
+    yield "conv", model([node("Conv", ["x", "w", "b"], ["y"], pads=[1, 1, 1, 1])], [1, 4, 5, 5],
+                        [constant("w", (8, 4, 3, 3)), constant("b", (8,))])
+    yield "gemm_q", model([node("MatMulInteger", ["x", "w"], ["y"])], [2, 20], [constant("w", (20, 18), np.uint8)],
+                          TensorProto.UINT8, TensorProto.INT32)
+    yield "conv_q", model([node("ConvInteger", ["x", "w"], ["y"])], [1, 17, 3, 3], [constant("w", (4, 17, 2, 2), np.uint8)],
+                          TensorProto.UINT8, TensorProto.INT32)
+    body = helper.make_graph([node("MatMul", ["x", "w"], ["t"])], "b", [], [helper.make_tensor_value_info("t", 1, None)])
+    other = helper.make_graph([node("Identity", ["x"], ["e"])], "o", [], [helper.make_tensor_value_info("e", 1, None)])
+    yield "if", model([node("ReduceSum", ["x"], ["s"], keepdims=0), node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+                       node("If", ["c"], ["y"], then_branch=body, else_branch=other)], [5, 5], [constant("w", (5, 5))])
+    yield "lstm", model([node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4)], [2, 1, 3],
+                        [constant("w", (1, 16, 3)), constant("r", (1, 16, 4))])
+
+
+def write_plans(program, folder):
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        for name, model in plan_models():
+            path = os.path.join(work, "model.onnx")
+            onnx.save(model, path)
+            subprocess.run([program, "compile", path, "-o", os.path.join(folder, name + ".sdx")], check=True,
+                           env={**os.environ, "SDX_CPU": "generic"})  # the only set of the fuzzers' build
+
+
 def smallest_models(suite):
     """{operator: path} of the smallest node case of every operator, each at most 800 bytes."""
     found = {}
@@ -59,12 +101,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
     parser.add_argument("--suite", help="the folder that scripts/gen_suite.py wrote")
+    parser.add_argument("--program", help="sardonyx, to compile plan files")
     args = parser.parse_args()
     out = args.out
     if args.suite:
         os.makedirs(os.path.join(out, "fuzz_model"), exist_ok=True)
         for op, path in smallest_models(args.suite).items():
             shutil.copy(path, os.path.join(out, "fuzz_model", op.lower() + ".onnx"))
+    if args.program:
+        write_plans(os.path.abspath(args.program), os.path.join(out, "fuzz_plan"))
     for name in ("fuzz_wire", "fuzz_npy"):
         os.makedirs(os.path.join(out, name), exist_ok=True)
     for name, model in models():
