@@ -373,13 +373,10 @@ SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float 
     const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
     /* Few tiles for many weights: those of the next panel would come too late. */
     const int64_t ahead = streams && ic >= 256 && g->count <= 4 ? ic * wide * LANES : 0;
-    const int64_t counts[] = {g->more, g->count - g->more};
-    for (int part = 0; part < 2; part++) { /* one place that calls: half of the code */
-        const int64_t size = g->size + 1 - part;
-        if (counts[part]) products(wide, size, ic, counts[part], v, step, u, ahead, m);
-        v += counts[part] * step;
-        m += counts[part] * size * WIDE * LANES;
-    }
+    if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, ahead, m);
+    if (g->count > g->more)
+        products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, ahead,
+                 m + g->more * (g->size + 1) * WIDE * LANES);
 }
 static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,
                               int64_t vectors, float *m)
