@@ -169,27 +169,44 @@ size_t sdx_direct_block_packed_size(const struct sdx_conv_shape *s)
     const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);
     return (size_t)(s->groups * p.out_blocks * p.lanes * p.icg * p.taps) * one;
 }
+/* The panel of output channels o0 .. o0 + width - 1 of a group. */
+static void pack_panel(const struct plan *p, const float *weights, int64_t o0, int64_t width,
+                       void *packed)
+{
+    const bool half = is_half(p);
+    int64_t at = 0;
+    if (p->taps == 1 && !half && o0 + width <= p->ocg) {
+        sdx_kernel_tables()->vec.b32_transpose((const uint32_t *)(weights + o0 * p->icg),
+                                               (size_t)p->icg, packed, (size_t)width, (size_t)width,
+                                               (size_t)p->icg);
+        return;
+    }
+    for (int64_t b = 0; b < p->in_blocks; b++)
+        for (int64_t tap = 0; tap < p->taps; tap++)
+            for (int64_t c = channels_before(p, b); c < channels_before(p, b + 1); c++) {
+                float row[MOST_PANEL] = {0};
+                for (int64_t o = o0; o < conv_least(o0 + width, p->ocg); o++)
+                    row[o - o0] = weights[(o * p->icg + c) * p->taps + tap];
+                if (half)
+                    sdx_half_encode(p->s.half, row, (uint16_t *)packed + at, width);
+                else
+                    memcpy((float *)packed + at, row, (size_t)width * sizeof(float));
+                at += width;
+            }
+}
 /* [group][panel][block][kernel position][channel of the block][channel of the panel]: a pass reads
  * a range of blocks of a panel, so passes may differ from one image size to the next. */
 void sdx_direct_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
 {
     const struct plan p = plan_of(s);
-    float *to = packed;
-    uint16_t *to_half = packed;
+    const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);
+    char *to = packed;
     for (int64_t g = 0; g < s->groups; g++, weights += p.ocg * p.icg * p.taps)
         for (int64_t panel = 0; panel < p.panels; panel++) {
             const int64_t o0 = panel_begin(&p, panel) * p.lanes;
-            const int64_t o1 = panel_begin(&p, panel + 1) * p.lanes;
-            for (int64_t b = 0; b < p.in_blocks; b++)
-                for (int64_t tap = 0; tap < p.taps; tap++)
-                    for (int64_t c = channels_before(&p, b); c < channels_before(&p, b + 1); c++) {
-                        float row[MOST_PANEL] = {0}, *at = is_half(&p) ? row : to;
-                        for (int64_t o = o0; o < o1; o++)
-                            at[o - o0] = o < p.ocg ? weights[(o * p.icg + c) * p.taps + tap] : 0.0f;
-                        if (is_half(&p)) sdx_half_encode(s->half, row, to_half, o1 - o0);
-                        to += o1 - o0;
-                        to_half += o1 - o0;
-                    }
+            const int64_t width = panel_begin(&p, panel + 1) * p.lanes - o0;
+            pack_panel(&p, weights, o0, width, to);
+            to += (size_t)(width * p.icg * p.taps) * one;
         }
 }
 int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)

@@ -15,7 +15,7 @@
 enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PANEL = 32,
-    MOST_SIDE = 8 /* of an input tile */
+    MOST_PLANES = 64
 };
 
 struct winograd_cut {
@@ -100,83 +100,50 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
         return filters * (sizeof(float) + (size_t)s->ic * sizeof(int16_t));
     return filters * (size_t)s->ic * sizeof(float);
 }
-/* One row or column of three weights to its step + 2 sums: at 0, at +-p for each p, at infinity. */
-static void spread(int64_t step, const double *g, int64_t from_step, double *to, int64_t to_step)
+/* The transformed filters of input channel i and the output channels k .. k + width - 1: rows of
+ * 2 * lanes, one a plane, zeros beyond the channels. */
+static void transform_filters(const struct sdx_conv_shape *s, int64_t step, const float *weights,
+                              int64_t k, int64_t width, int64_t i, float *u)
 {
-    static const struct {
-        double p, factor; /* 1 / product of the distances to the other points */
-    } pairs[][3] = {{{1, 0.5}},
-                    {{2.0 / 3, -729.0 / 1170}, {3.0 / 2, 16.0 / 130}},
-                    {{1, -2.0 / 9}, {2, 1.0 / 90}, {0.5, 32.0 / 45}}};
-    to[0] = g[0];
-    for (int64_t i = 0; i < step / 2; i++) {
-        const double p = pairs[step / 2 - 1][i].p, factor = pairs[step / 2 - 1][i].factor;
-        const double even = (g[0] + p * p * g[2 * from_step]) * factor;
-        const double odd = p * g[from_step] * factor;
-        to[(2 * i + 1) * to_step] = even + odd;
-        to[(2 * i + 2) * to_step] = even - odd;
-    }
-    to[(step + 1) * to_step] = g[2 * from_step];
-}
-/* The transform of one 3 x 3 filter for tiles of step x step outputs: (step + 2)^2 numbers, row by
- * row; step is 2, 4 or 6. */
-static void transform_filter(int64_t step, const float *weights, double *u)
-{
-    const int64_t side = step + 2;
-    double g[9], half[MOST_SIDE * 3];
-    for (int i = 0; i < 9; i++)
-        g[i] = (double)weights[i];
-    for (int i = 0; i < 3; i++)
-        spread(step, g + i, 3, half + i, 3);
-    for (int64_t i = 0; i < side; i++)
-        spread(step, half + 3 * i, 1, u + side * i, 1);
+    sdx_kernel_tables()->block.f32_winograd_filters((int)step, weights + (k * s->ic + i) * 9,
+                                                    s->ic * 9, conv_least(width, s->oc - k), u);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
-static void pack_panel(const struct sdx_conv_shape *s, int64_t step, const float *weights,
-                       int64_t k, int64_t width, float *to, int64_t plane)
+static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut *c,
+                       const float *weights, int64_t k, int64_t width, float *to, int64_t plane)
 {
-    const int64_t planes = (step + 2) * (step + 2);
-    const int64_t filters = conv_least(width, s->oc - k);
+    float u[MOST_PLANES * MOST_PANEL];
     for (int64_t i = 0; i < s->ic; i++, to += width) {
-        float rows[MOST_SIDE * MOST_SIDE][MOST_PANEL];
-        for (int64_t j = 0; j < filters; j++) {
-            double u[MOST_SIDE * MOST_SIDE];
-            transform_filter(step, weights + ((k + j) * s->ic + i) * 9, u);
-            for (int64_t p = 0; p < planes; p++)
-                rows[p][j] = (float)u[p];
-        }
-        for (int64_t p = 0; p < planes; p++) {
-            memcpy(to + p * plane, rows[p], (size_t)filters * sizeof(float));
-            memset(to + p * plane + filters, 0, (size_t)(width - filters) * sizeof(float));
-        }
+        transform_filters(s, c->step, weights, k, width, i, u);
+        for (int64_t p = 0; p < c->planes; p++)
+            memcpy(to + p * plane, u + p * 2 * c->lanes, (size_t)width * sizeof(float));
     }
 }
 /* The same as integers: an output channel's numbers of a plane are rounded to 1/32767 of the
  * largest of them. scales: plane p at scales + p * plane_scales. */
-static void pack_panel_half(const struct sdx_conv_shape *s, int64_t step, const float *weights,
-                            int64_t k, int64_t width, int16_t *to, int64_t plane, float *scales,
-                            int64_t plane_scales)
+static void pack_panel_half(const struct sdx_conv_shape *s, const struct winograd_cut *c,
+                            const float *weights, int64_t k, int64_t width, int16_t *to,
+                            int64_t plane, float *scales, int64_t plane_scales)
 {
-    const int64_t planes = (step + 2) * (step + 2);
-    for (int64_t j = 0; j < width; j++) {
-        const float *filters = weights + (k + j) * s->ic * 9;
-        const bool beyond = k + j >= s->oc;
-        double u[MOST_SIDE * MOST_SIDE], most[MOST_SIDE * MOST_SIDE] = {0};
-        for (int64_t i = 0; i < s->ic && !beyond; i++) {
-            transform_filter(step, filters + 9 * i, u);
-            for (int64_t p = 0; p < planes; p++)
-                most[p] = isnan(u[p]) ? INFINITY : fmax(most[p], fabs(u[p]));
-        }
-        for (int64_t p = 0; p < planes; p++)
-            scales[p * plane_scales + j] = (float)(most[p] / INT16_MAX);
-        for (int64_t i = 0; i < s->ic; i++) {
-            if (!beyond) transform_filter(step, filters + 9 * i, u);
-            for (int64_t p = 0; p < planes; p++) {
-                const double scaled = beyond ? 0 : u[p] / most[p] * INT16_MAX;
+    const int64_t pitch = 2 * c->lanes;
+    float u[MOST_PLANES * MOST_PANEL], most[MOST_PLANES * MOST_PANEL] = {0};
+    for (int64_t i = 0; i < s->ic; i++) {
+        transform_filters(s, c->step, weights, k, width, i, u);
+        for (int64_t at = 0; at < c->planes * pitch; at++)
+            most[at] = isnan(u[at]) ? INFINITY : fmaxf(most[at], fabsf(u[at]));
+    }
+    for (int64_t p = 0; p < c->planes; p++)
+        for (int64_t j = 0; j < width; j++)
+            scales[p * plane_scales + j] = most[p * pitch + j] / INT16_MAX;
+    for (int64_t i = 0; i < s->ic; i++) {
+        transform_filters(s, c->step, weights, k, width, i, u);
+        for (int64_t p = 0; p < c->planes; p++)
+            for (int64_t j = 0; j < width; j++) {
+                const int64_t at = p * pitch + j;
+                const double scaled = (double)u[at] / most[at] * INT16_MAX;
                 to[p * plane + i * width + j] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
             }
-        }
     }
 }
 static void pack_half(const struct sdx_conv_shape *s, const float *weights, void *packed)
@@ -187,9 +154,9 @@ static void pack_half(const struct sdx_conv_shape *s, const float *weights, void
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
         const int64_t count = conv_least(c.chunk, c.vectors - v0), filters = count * c.lanes;
         for (int64_t v = 0; v < count; v += 2)
-            pack_panel_half(s, c.step, weights, (v0 + v) * c.lanes,
-                            conv_least(2, count - v) * c.lanes, to + v * c.lanes * s->ic,
-                            filters * s->ic, scales + v * c.lanes, filters);
+            pack_panel_half(s, &c, weights, (v0 + v) * c.lanes, conv_least(2, count - v) * c.lanes,
+                            to + v * c.lanes * s->ic, filters * s->ic, scales + v * c.lanes,
+                            filters);
         scales += c.planes * filters;
         to += c.planes * filters * s->ic;
     }
@@ -207,7 +174,7 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weight
         const int64_t plane = count * c.lanes * s->ic;
         for (int64_t v = 0; v < count; v += 2) {
             const int64_t width = conv_least(2, count - v) * c.lanes;
-            pack_panel(s, c.step, weights, (v0 + v) * c.lanes, width, packed + v * c.lanes * s->ic,
+            pack_panel(s, &c, weights, (v0 + v) * c.lanes, width, packed + v * c.lanes * s->ic,
                        plane);
         }
         packed += c.planes * plane;

@@ -243,6 +243,64 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
         block_in(2, w, x, v);
 }
 
+/* ---- filters ---- */
+typedef double vd __attribute__((vector_size(LANES * 4)));
+typedef float half_vf __attribute__((vector_size(LANES * 2)));
+enum { DOUBLES = LANES / 2, FILTERS = WIDE * LANES };
+
+/* One row or column of three weights to its step + 2 sums: at 0, at +-p for each p, at infinity. */
+SIMD void spread(const int step, const vd *g, vd *to)
+{
+    static const struct {
+        double p, factor; /* 1 / product of the distances to the other points */
+    } pairs[][3] = {{{1, 0.5}},
+                    {{2.0 / 3, -729.0 / 1170}, {3.0 / 2, 16.0 / 130}},
+                    {{1, -2.0 / 9}, {2, 1.0 / 90}, {0.5, 32.0 / 45}}};
+    to[0] = g[0];
+    for (int i = 0; i < step / 2; i++) {
+        const double p = pairs[step / 2 - 1][i].p, factor = pairs[step / 2 - 1][i].factor;
+        const vd even = (g[0] + p * p * g[2]) * factor, odd = p * factor * g[1];
+        to[2 * i + 1] = even + odd;
+        to[2 * i + 2] = even - odd;
+    }
+    to[step + 1] = g[2];
+}
+SIMD void filters_of(const int step, double g[9][FILTERS], float *u)
+{
+    const int side = step + 2;
+    for (int at = 0; at < FILTERS; at += DOUBLES) {
+        vd half[3][MOST];
+        for (int j = 0; j < 3; j++) {
+            vd column[3];
+            for (int i = 0; i < 3; i++)
+                memcpy(&column[i], &g[3 * i + j][at], sizeof column[i]);
+            spread(step, column, half[j]);
+        }
+        for (int i = 0; i < side; i++) {
+            const vd row[3] = {half[0][i], half[1][i], half[2][i]};
+            vd t[MOST];
+            spread(step, row, t);
+            for (int j = 0; j < side; j++) {
+                const half_vf rounded = __builtin_convertvector(t[j], half_vf);
+                memcpy(u + (i * side + j) * FILTERS + at, &rounded, sizeof rounded);
+            }
+        }
+    }
+}
+static void winograd_filters(int step, const float *weights, int64_t next, int64_t count, float *u)
+{
+    double g[9][FILTERS] = {{0}};
+    for (int64_t j = 0; j < count; j++)
+        for (int e = 0; e < 9; e++)
+            g[e][j] = (double)weights[j * next + e];
+    if (step == 6)
+        filters_of(6, g, u);
+    else if (step == 4)
+        filters_of(4, g, u);
+    else
+        filters_of(2, g, u);
+}
+
 /* ---- products ---- */
 SIMD void product_step(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
                        const float *u)
@@ -525,6 +583,7 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
 void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
 {
     block->winograd_rows = ROWS;
+    block->f32_winograd_filters = winograd_filters;
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;
     block->f32_winograd_out = winograd_out;

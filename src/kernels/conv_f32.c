@@ -103,7 +103,7 @@ static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, i
     }
 }
 
-/* Output of one pixel: rows of weights times the gathered column. */
+/* Output of one pixel: rows of weights times the gathered column, or the pixel that there is. */
 static void one_pixel(const struct sdx_conv_shape *s, const float *x, const float *weights,
                       int64_t channels, float *y, const struct sdx_epilogue *e, float *column)
 {
@@ -112,9 +112,10 @@ static void one_pixel(const struct sdx_conv_shape *s, const float *x, const floa
     const bool padded = !conv_is_unpadded(s);
     const struct conv_line line = conv_line(s, 0, 1);
     struct conv_tap tap = conv_tap(s, 0);
-    for (int64_t k = 0; k < z.k; k++, conv_tap_next(s, &tap))
+    const bool is_there = z.taps == 1 && z.pixels_in == 1 && !padded;
+    for (int64_t k = 0; !is_there && k < z.k; k++, conv_tap_next(s, &tap))
         gather_line(s, padded, &line, &tap, x + tap.channel * z.pixels_in, column + k);
-    tables->gemm.f32_rows_dot(weights, z.k, column, channels, z.k, y);
+    tables->gemm.f32_rows_dot(weights, z.k, is_there ? x : column, channels, z.k, y);
     if (e->bias_row) tables->vec.f32_add(y, 1, e->bias_row, 1, y, (size_t)channels);
     tables->gemm.f32_finish(y, y, channels, 0.0f, e->residual, e);
 }

@@ -4,26 +4,41 @@
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
+/* `rows` rows at once: as many streams of memory, and x is read once. A row's sum is the same in
+ * any company: two chains of lanes, their sum, the lanes by halves, then what no vector holds. */
+enum { DOT_ROWS = 4, CHAINS = 2 };
+SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, int64_t k, float *y)
+{
+    vf s[DOT_ROWS][CHAINS];
+    float lanes[DOT_ROWS][LANES], rest[DOT_ROWS] = {0};
+#define EACH_ROW SDX_UNROLL(4) for (int r = 0; r < rows; r++)
+    EACH_ROW SDX_UNROLL(2) for (int c = 0; c < CHAINS; c++) s[r][c] = v_set1(0.0f);
+    int64_t at = 0;
+    for (; at + CHAINS * LANES <= k; at += CHAINS * LANES) {
+        SDX_UNROLL(2) for (int c = 0; c < CHAINS; c++)
+        {
+            const vf v = v_load(x + at + c * LANES);
+            EACH_ROW s[r][c] = v_fma(v_load(a + r * row_a + at + c * LANES), v, s[r][c]);
+        }
+    }
+    for (; at + LANES <= k; at += LANES)
+        EACH_ROW s[r][0] = v_fma(v_load(a + r * row_a + at), v_load(x + at), s[r][0]);
+    EACH_ROW v_store(lanes[r], s[r][0] + s[r][1]);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int e = 0; e < half; e++)
+            EACH_ROW lanes[r][e] += lanes[r][e + half];
+    for (; at < k; at++)
+        EACH_ROW rest[r] += a[r * row_a + at] * x[at];
+    EACH_ROW y[r] = lanes[r][0] + rest[r];
+#undef EACH_ROW
+}
 static void rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k, float *y)
 {
-    for (int64_t row = 0; row < m; row++, a += row_a) {
-        vf s[4];
-        EACH s[i] = v_set1(0.0f);
-        int64_t at = 0;
-        for (; at + BLOCK <= k; at += BLOCK)
-            EACH s[i] = v_fma(v_load(a + at + i * LANES), v_load(x + at + i * LANES), s[i]);
-        for (; at + LANES <= k; at += LANES)
-            s[0] = v_fma(v_load(a + at), v_load(x + at), s[0]);
-        vf v = (s[0] + s[1]) + (s[2] + s[3]);
-        float lanes[LANES], rest = 0.0f;
-        v_store(lanes, v);
-        for (int half = LANES / 2; half; half /= 2)
-            for (int e = 0; e < half; e++)
-                lanes[e] += lanes[e + half];
-        for (; at < k; at++)
-            rest += a[at] * x[at];
-        y[row] = lanes[0] + rest;
-    }
+    int64_t row = 0;
+    for (; row + DOT_ROWS <= m; row += DOT_ROWS)
+        dots(DOT_ROWS, a + row * row_a, row_a, x, k, y + row);
+    for (; row < m; row++)
+        dots(1, a + row * row_a, row_a, x, k, y + row);
 }
 
 SIMD void finish_loop(const float *from, float *to, int64_t n, const float bias,

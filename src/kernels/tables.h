@@ -162,6 +162,10 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
+    /* 3 x 3 filters of `count` <= 2 * lanes output channels, `next` floats apart, to (step + 2)^2
+     * rows of 2 * lanes, zeros beyond count; computed in f64 */
+    void (*f32_winograd_filters)(int step, const float *weights, int64_t next, int64_t count,
+                                 float *u);
     /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
      * block][winograd_rows][lanes] */
     void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
