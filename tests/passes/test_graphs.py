@@ -4,67 +4,9 @@ blocked channels, attention. The expected outputs come from the ONNX reference e
 import itertools
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
-OPSET = 17
-
-
-class Graph:
-    """A graph in the making: values have names, weights are drawn from one generator."""
-
-    def __init__(self, name):
-        self.name, self.nodes, self.weights, self.inputs = name, [], [], {}
-        self.random = np.random.default_rng(sum(name.encode()))
-
-    def input(self, *shape):
-        name = f"x{len(self.inputs)}"
-        self.inputs[name] = self.random.standard_normal(shape).astype(np.float32)
-        return name
-
-    def constant(self, array):
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def weight(self, *shape, scale=0.3):
-        return self.constant((self.random.standard_normal(shape) * scale).astype(np.float32))
-
-    def op(self, kind, *inputs, outputs=1, **attributes):
-        names = [f"v{len(self.nodes)}_{k}" for k in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def conv(self, x, channels, out, kernel=3, stride=1, group=1, bias=True, pad=None):
-        pad = kernel // 2 if pad is None else pad
-        operands = [x, self.weight(out, channels // group, kernel, kernel)]
-        if bias:
-            operands.append(self.weight(out))
-        return self.op("Conv", *operands, kernel_shape=[kernel] * 2, strides=[stride] * 2,
-                       pads=[pad] * 4, group=group)
-
-    def save(self, folder, outputs):
-        """As an ONNX test folder."""
-        infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape)
-                 for n, a in self.inputs.items()]
-        graph = helper.make_graph(self.nodes, self.name, infos,
-                                  [onnx.ValueInfoProto(name=name) for name in outputs], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-        model.ir_version = 8
-        expected = ReferenceEvaluator(model).run(list(outputs), self.inputs)
-        for info, array in zip(graph.output, expected):
-            info.CopyFrom(helper.make_tensor_value_info(info.name, TensorProto.FLOAT, array.shape))
-        data = folder / self.name / "test_data_set_0"
-        data.mkdir(parents=True)
-        model.graph.CopyFrom(graph)
-        onnx.save(model, folder / self.name / "model.onnx")
-        for stem, arrays in (("input", self.inputs.values()), ("output", expected)):
-            for i, array in enumerate(arrays):
-                tensor = numpy_helper.from_array(np.asarray(array))
-                (data / f"{stem}_{i}.pb").write_bytes(tensor.SerializeToString())
-
+from graphs import Graph
 
 ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Silu", "Clip")
 

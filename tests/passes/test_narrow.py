@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from test_graphs import Graph
+from graphs import Graph
 
 OPSET = 22  # the first with a bf16 Conv
 
