@@ -9,7 +9,7 @@
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10 };
+enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10, BAND_PIXELS = 32 };
 
 struct geometry {
     struct conv_sizes z;
@@ -74,8 +74,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     const int64_t work = g.z.k * g.z.ocg * s->out[2] * most / t->part_macs;
     const int64_t wanted = conv_least(t->conv_parts, conv_most(1, work));
     const int64_t outer = conv_most(1, s->batch * s->out[0]);
-    if (g.depthwise && outer * g.bands < wanted)
-        g.bands = conv_least(most, conv_divide_up(wanted, outer));
+    /* Rows before channels: a thread's pixels are then its own from step to step, while channels of
+     * one pixel share lines of the cache. */
+    const int64_t least = g.depthwise ? s->out[2] : BAND_PIXELS;
+    const int64_t bands = conv_least(most, g.z.pixels / conv_most(1, s->out[0] * least));
+    if (outer * g.bands < wanted)
+        g.bands = conv_most(g.bands, conv_least(bands, conv_divide_up(wanted, outer)));
     g.band = conv_divide_up(most, g.bands);
     g.bands = conv_divide_up(most, g.band);
     g.lines = window(s, 1, g.band);
