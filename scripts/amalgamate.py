@@ -13,6 +13,7 @@ compiler (CC, default cc) expands each source first, so that names made by macro
 """
 import collections
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -25,6 +26,11 @@ LAYERS = ("base", "tensor", "proto", "kernels", "ir", "ops", "passes", "run", "a
 CC = os.environ.get("CC", "cc")
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-DSDX_ONE_SET=1", "-DSDX_SET=generic", f"-I{SRC}",
          f"-I{ROOT / 'include'}"]
+# Instruction sets whose kernels may have names that the others lack.
+TARGETS = [["-DSDX_SET_GENERIC=1"]]
+if platform.machine() == "x86_64":
+    TARGETS += [["-DSDX_SET_AVX2=1", "-mavx2", "-mfma", "-mf16c"],
+                ["-DSDX_SET_AVX512=1", "-march=skylake-avx512"]]
 
 HEAD = """\
 /* SPDX-License-Identifier: Apache-2.0
@@ -86,9 +92,9 @@ def sources():
 
 # ---- names ----
 
-def expand(path):
+def expand(path, target):
     """The source after the preprocessor, without what its system headers and ours bring."""
-    done = subprocess.run([CC, *FLAGS, "-E", str(path)], capture_output=True, text=True)
+    done = subprocess.run([CC, *FLAGS, *target, "-E", str(path)], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{path}: {done.stderr[-2000:]}")
     lines, ours = [], False
@@ -304,7 +310,8 @@ def member_names(paths):
 def clashes(paths):
     """{path: its local names that another file knows}."""
     with ThreadPoolExecutor(2) as pool:
-        local = dict(zip(paths, pool.map(lambda path: local_names(expand(path)), paths)))
+        local = dict(zip(paths, pool.map(
+            lambda path: set().union(*(local_names(expand(path, t)) for t in TARGETS)), paths)))
     count = collections.Counter(name for names in local.values() for name in names)
     known = header_names()
     macros = {name for path in paths for name in defined_macros(path.read_text(encoding="utf-8"))}
