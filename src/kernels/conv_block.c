@@ -7,17 +7,9 @@
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 
-static bool fits_winograd_2(const struct sdx_conv_shape *s)
+static bool is_winograd(const struct sdx_conv_shape *s)
 {
-    return sdx_winograd_block_fits(s) == 2;
-}
-static bool fits_winograd_4(const struct sdx_conv_shape *s)
-{
-    return sdx_winograd_block_fits(s) == 4;
-}
-static bool fits_winograd_6(const struct sdx_conv_shape *s)
-{
-    return sdx_winograd_block_fits(s) == 6;
+    return sdx_winograd_block_fits(s) != 0;
 }
 static bool is_first(const struct sdx_conv_shape *s)
 {
@@ -40,13 +32,7 @@ static const struct form {
     {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
      sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
      sdx_depthwise_block_part},
-    {SDX_CONV_BLOCK_WINOGRAD_2, fits_winograd_2, sdx_winograd_block_packed_size,
-     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
-     sdx_winograd_block_part},
-    {SDX_CONV_BLOCK_WINOGRAD_4, fits_winograd_4, sdx_winograd_block_packed_size,
-     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
-     sdx_winograd_block_part},
-    {SDX_CONV_BLOCK_WINOGRAD_6, fits_winograd_6, sdx_winograd_block_packed_size,
+    {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, is_winograd, sdx_winograd_block_packed_size,
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
      sdx_winograd_block_part},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
@@ -65,7 +51,17 @@ static const struct form *form_of(const struct sdx_conv_shape *s)
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
 {
     const struct form *form = form_of(s);
-    return form ? form->form : SDX_CONV_BLOCK_NONE;
+    if (!form) return SDX_CONV_BLOCK_NONE;
+    if (form->fits != is_winograd) return form->form;
+    const int tile = sdx_winograd_block_fits(s);
+    return tile == 6   ? SDX_CONV_BLOCK_WINOGRAD_6
+           : tile == 4 ? SDX_CONV_BLOCK_WINOGRAD_4
+                       : SDX_CONV_BLOCK_WINOGRAD_2;
+}
+int sdx_conv_block_winograd(const struct sdx_conv_shape *s)
+{
+    const int tile = sdx_winograd_block_fits(s);
+    return tile ? tile : -1;
 }
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
 {

@@ -27,6 +27,8 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_DIRECT
 };
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);
+/* What s->winograd is to be so that the parts do not choose again. */
+int sdx_conv_block_winograd(const struct sdx_conv_shape *s);
 
 /* The rest is for shapes whose form is not NONE. Weights [oc, ic / groups, kernel...] packed once:
  * the form and the packing depend on the shape; where shape->half says that they are such numbers,

@@ -115,15 +115,14 @@ static bool are_unsafe(const struct sdx_qconv *q, const void *weights)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2], ic = s->ic;
-    const int8_t *w = weights;
-    const int flip = q->w_signed ? 0 : 0x80;
     int64_t unsafe = 0, pairs = 0;
     const int64_t stride = 1 + s->oc / CHANNELS_ASKED;
     for (int64_t c = 0; c < s->oc; c += stride)
         for (int64_t i = 0; i + 1 < ic; i += 2)
             for (int64_t t = 0; t < taps; t++, pairs++) {
                 const int64_t at = (c * ic + i) * taps + t;
-                const int sum = (int8_t)(w[at] ^ flip) + (int8_t)(w[at + taps] ^ flip);
+                const int sum =
+                    sdx_qconv_weight(q, weights, at) + sdx_qconv_weight(q, weights, at + taps);
                 unsafe += sum > 128 || sum < -128;
             }
     return unsafe * 7 > pairs;
@@ -176,14 +175,13 @@ static void pack_shorts(const struct sdx_qconv *q, const void *weights, void *pa
 {
     const struct sdx_qdot_shape p = product_of(q);
     const int64_t k = p.runs * p.run, ic = q->shape.ic, taps = k / ic;
-    const int flip = q->w_signed ? 0 : 0x80;
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + sdx_qdot_panels(&p) * SDX_QDOT_COLS);
     memset(packed, 0, sdx_qconv_packed_size(q));
     for (int64_t c = 0; c < p.n; c++)
         for (int64_t i = 0; i < k; i++) {
             const int64_t from = (c * ic + i % ic) * taps + i / ic;
-            const int8_t w = (int8_t)(((const int8_t *)weights)[from] ^ flip);
+            const int8_t w = sdx_qconv_weight(q, weights, from);
             to[c / SDX_QDOT_COLS * k * SDX_QDOT_COLS +
                (i / 2 * SDX_QDOT_COLS + c % SDX_QDOT_COLS) * 2 + i % 2] = w;
             sums[c] += w;

@@ -21,6 +21,12 @@ struct sdx_qconv {
     const int32_t *zero_w; /* [oc], for packing and to know whether there are any; NULL: all 0 */
     enum sdx_qconv_form form;
 };
+/* Weight i as a signed byte: unsigned ones less 128. */
+static inline int8_t sdx_qconv_weight(const struct sdx_qconv *q, const void *weights, int64_t i)
+{
+    const int8_t byte = ((const int8_t *)weights)[i];
+    return q->w_signed ? byte : (int8_t)(byte ^ 0x80);
+}
 /* Chooses the form for constant weights with their zero points; others have the first. */
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,

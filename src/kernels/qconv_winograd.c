@@ -49,12 +49,6 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
     return g;
 }
 
-static int weight_at(const struct sdx_qconv *q, const void *weights, int64_t i)
-{
-    const int8_t byte = ((const int8_t *)weights)[i];
-    return q->w_signed ? byte : (int8_t)(byte ^ 0x80);
-}
-
 static bool shape_fits(const struct sdx_qconv *q)
 {
     const struct sdx_conv_shape *s = &q->shape;
@@ -78,7 +72,7 @@ bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
         if (q->zero_w && q->zero_w[c] != (q->w_signed ? 0 : 128)) return false;
         if (128 * k <= most) continue; /* whatever they are */
         for (int64_t i = 0; i < k; i++) {
-            const int w = weight_at(q, weights, c * k + i);
+            const int w = sdx_qconv_weight(q, weights, c * k + i);
             *(w < 0 ? &negative : &positive) += w < 0 ? -w : w;
         }
         if (positive > most || negative > most) return false;
@@ -129,7 +123,7 @@ void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *pa
                     const int64_t c = p * COLS + j;
                     int w[TAPS];
                     for (int t = 0; t < TAPS; t++) {
-                        w[t] = weight_at(q, weights, (c * ic + k + b) * TAPS + t);
+                        w[t] = sdx_qconv_weight(q, weights, (c * ic + k + b) * TAPS + t);
                         sums[c] += w[t];
                     }
                     transform(w, u, 2 * j + b);
@@ -144,15 +138,12 @@ int64_t sdx_qwinograd_parts(const struct sdx_qconv *q)
     const struct geometry g = geometry_of(&q->shape);
     return q->shape.batch * g.blocks * g.splits;
 }
-static size_t round_64(size_t n)
-{
-    return (n + 63) / 64 * 64;
-}
 size_t sdx_qwinograd_scratch(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(&q->shape);
     return (size_t)(PLANES * g.plane_v) * sizeof(int16_t) +
-           (size_t)(PLANES * g.plane_m) * sizeof(int32_t) + round_64((size_t)q->shape.ic);
+           (size_t)(PLANES * g.plane_m) * sizeof(int32_t) +
+           (size_t)(conv_divide_up(q->shape.ic, 64) * 64);
 }
 
 /* The finished pixels of the part through the table, in as long stretches as lie together. */

@@ -203,6 +203,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     p->shape = *shape;
+    p->shape.winograd = sdx_conv_block_winograd(shape);
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     struct pack_conv arg = {&p->shape, px->in[1]};
     const struct sdx_pack wanted = {.key = names[form],

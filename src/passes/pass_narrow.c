@@ -62,12 +62,11 @@ static bool moves(const struct sdx_ir_node *node)
     return !node->domain.len && is_one_of(node, names, SDX_COUNT_OF(names));
 }
 
-/* Weights, which kernels decode where they use them. */
+/* Weights, which kernels decode where they use them; DeformConv's are converted in each run. */
 static bool is_weight(const struct sdx_ir_node *node, int i)
 {
-    static const char *const names[] = {"Conv",   "ConvTranspose", "FusedConv", "FusedMatMul",
-                                        "MatMul", "Gemm",          "FusedGemm", "DeformConv"};
-    return i == 1 && is_one_of(node, names, SDX_COUNT_OF(names));
+    if (i != 1 || !node->op) return false;
+    return node->op->flags & SDX_OP_NARROW_WEIGHTS || sdx_str_is(node->op_type, "DeformConv");
 }
 
 /* A constant that stays as it is when it is input i of a node that computes. */
