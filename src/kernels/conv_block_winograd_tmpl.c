@@ -440,7 +440,7 @@ SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float 
     /* The next panel, in equal shares by all groups: memory has the time of all of them for it. */
     const int64_t all = wide * LANES * LANES / LINE;
     struct fetch fetch = {u + ic * wide * LANES, 0};
-    if (streams && ic >= 64) fetch.lines = conv_divide_up(all, g->count);
+    if (streams) fetch.lines = conv_divide_up(all, g->count);
     if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, &fetch, m);
     if (g->count > g->more)
         products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, &fetch,
