@@ -75,14 +75,17 @@ static struct sdx_tensor *make_twin(struct sdx_planning *p, int32_t value, int l
                                     struct sdx_spot *spot)
 {
     struct sdx_tensor *from = sdx_planning_slot(p, value)->tensor;
+    if (from->layout == SDX_LAYOUT_GROWING && layout != SDX_LAYOUT_PLAIN)
+        from = sdx_operand(p, value, SDX_LAYOUT_PLAIN, from->rank, spot);
     struct sdx_tensor *to =
-        sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, from->rank, from->dims, layout);
+        from ? sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, from->rank, from->dims, layout)
+             : NULL;
     if (!to) return NULL;
     const int other = layout == SDX_LAYOUT_PLAIN ? from->layout : layout;
     const bool same = (layout == SDX_LAYOUT_PLAIN || from->layout == SDX_LAYOUT_PLAIN) &&
                       sdx_layout_is_same(other, from->rank, from->dims);
     if (same) {
-        *spot = sdx_place_of_slot(p, value);
+        if (from == sdx_planning_slot(p, value)->tensor) *spot = sdx_place_of_slot(p, value);
     } else {
         spot->block = sdx_place_new_block(p, to->bytes, p->node, p->node);
         if (spot->block < 0) return NULL;
@@ -159,6 +162,68 @@ static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
     return sdx_place_at(p, out, *spot);
 }
 
+/* ---- results that grow ---- */
+
+/* Written for other types than what is in memory? Then operands are converted as a whole. */
+static bool is_converted(const struct sdx_op *op, int dtype)
+{
+    return op->flags & SDX_OP_VIA_F32 && dtype != SDX_F32 && dtype != SDX_F64;
+}
+
+/* The graph input in whose memory output k of the node is to be made, with more positions behind
+ * what that has; *grown is NULL when there is none. */
+static enum sdx_status find_grown(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
+                                  const struct sdx_type *type, int layout,
+                                  const struct sdx_tensor **grown)
+{
+    const struct sdx_runner *r = p->r;
+    const struct sdx_slot *slot = sdx_planning_slot(p, node->outputs[k]);
+    const int32_t o = slot->claim;
+    int input = -1, axis = -1;
+    *grown = NULL;
+    if (o < 0 || r->grown[o] < 0 || layout != SDX_LAYOUT_PLAIN ||
+        r->g->outputs[o] != node->outputs[k] || slot->is_taken || !node->op->grow ||
+        is_converted(node->op, type->dtype) || !node->op->grow(node, k, type->rank, &input, &axis))
+        return SDX_OK;
+    const struct sdx_tensor *past = &r->inputs[r->grown[o]];
+    if (input >= node->count_inputs || node->inputs[input] != r->g->inputs[r->grown[o]] ||
+        past->layout != SDX_LAYOUT_GROWING || past->axis != axis || past->rank != type->rank ||
+        past->dtype != type->dtype)
+        return SDX_OK;
+    for (int d = 0; d < type->rank; d++)
+        if (d != axis && past->dims[d] != type->dims[d]) return SDX_OK;
+    if (type->dims[axis] > past->capacity)
+        return SDX_FAIL(p->cx, SDX_BAD_INPUT,
+                        "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
+                        "capacity of its tensor",
+                        SDX_STR_ARG(r->g->values[r->g->outputs[o]].name),
+                        (long long)type->dims[axis], axis, (long long)past->capacity);
+    *grown = past;
+    return SDX_OK;
+}
+
+static enum sdx_status grown_output(struct sdx_planning *p, int32_t value,
+                                    const struct sdx_type *type, const struct sdx_tensor *past,
+                                    struct sdx_tensor **out, struct sdx_spot *spot)
+{
+    *out = sdx_op_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims);
+    if (!*out) return p->cx->error.status;
+    sdx_tensor_lie_as(*out, past);
+    *spot = (struct sdx_spot){.block = -1, .root = past};
+    SDX_TRY(sdx_place_at(p, *out, *spot));
+    return sdx_place_value(p, value, *out, *spot, false);
+}
+
+/* The layout in which the node takes input i: as it is when that grows and the node can. */
+static int layout_of_input(const struct sdx_planning *p, const struct sdx_ir_node *node, int i,
+                           int wanted)
+{
+    const struct sdx_tensor *t = sdx_planning_slot(p, node->inputs[i])->tensor;
+    const bool takes = t->layout == SDX_LAYOUT_GROWING && wanted == SDX_LAYOUT_PLAIN && i < 32 &&
+                       node->op->growing & 1u << i && !is_converted(node->op, t->dtype);
+    return takes ? SDX_LAYOUT_GROWING : wanted;
+}
+
 /* Header and memory for output k in `layout`. What must be plain gets a plain twin that becomes the
  * value; a step fills it later. */
 static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
@@ -170,6 +235,9 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     *spot = (struct sdx_spot){.block = -1};
     if (is_dynamic || type->dtype == SDX_STRING)
         return owning_output(p, value, is_dynamic, type, out);
+    const struct sdx_tensor *grown = NULL;
+    SDX_TRY(find_grown(p, node, k, type, layout, &grown));
+    if (grown) return grown_output(p, value, type, grown, out, spot);
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
     SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
@@ -331,6 +399,9 @@ static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_i
         if (node->inputs[i] < 0) continue;
         o->in[i] = sdx_planning_slot(p, node->inputs[i])->tensor;
         any = any || (o->in[i]->kind == SDX_KIND_TENSOR && !o->in[i]->is_constant);
+        if (o->in[i]->layout != SDX_LAYOUT_GROWING) continue;
+        o->in[i] = sdx_op_tensor(p->cx, &p->work, o->in[i]->dtype, o->in[i]->rank, o->in[i]->dims);
+        if (!o->in[i]) return p->cx->error.status;
     }
     if (!any) return SDX_OK;
     for (int k = 0; k < node->count_outputs; k++) {
@@ -457,7 +528,8 @@ enum sdx_status sdx_operand_steps(struct sdx_planning *p, const struct sdx_ir_no
     SDX_TRY(choose_layouts(p, node, types, &o));
     for (int i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] < 0) continue;
-        o.in[i] = sdx_operand(p, node->inputs[i], o.want.in[i], types[0].rank, &o.at_in[i]);
+        const int layout = o.layout ? o.want.in[i] : layout_of_input(p, node, i, o.want.in[i]);
+        o.in[i] = sdx_operand(p, node->inputs[i], layout, types[0].rank, &o.at_in[i]);
         if (!o.in[i]) return p->cx->error.status;
     }
     bool done = false;
