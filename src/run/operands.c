@@ -255,8 +255,10 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
 
 /* ---- constants ---- */
 
-/* Constants that lie at odd addresses are copied for the time of `prepare`. */
-static enum sdx_status align_inputs(struct sdx_planning *p, struct sdx_tensor **in, int count)
+/* Constants that lie at odd addresses are copied for the time of `prepare`; those that only pack
+ * functions read have a place, and are copied when one is called: for later shapes none is. */
+static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op *op,
+                                    struct sdx_tensor **in, int count)
 {
     size_t total = 0;
     p->count_copies = 0;
@@ -277,10 +279,11 @@ static enum sdx_status align_inputs(struct sdx_planning *p, struct sdx_tensor **
         struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
         if (!copy) return SDX_FAIL_MEMORY(p->cx);
         if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
+        const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
         copy->is_unaligned = false;
-        copy->data = memcpy(at, in[i]->data, in[i]->bytes);
+        copy->data = later ? at : memcpy(at, in[i]->data, in[i]->bytes);
         at += (in[i]->bytes + 127) / 64 * 64;
-        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i]};
+        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], !later};
         in[i] = copy;
     }
     return SDX_OK;
@@ -292,6 +295,35 @@ static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg
     const struct sdx_tensor *from = arg;
     memcpy(dst, from->data, from->bytes);
     return SDX_OK;
+}
+
+/* A form of a constant, of which the copies may have to be filled first. */
+struct filling {
+    struct sdx_planning *p;
+    const struct sdx_pack *pack;
+};
+
+static const struct sdx_pack *fill(void *arg)
+{
+    const struct filling *f = arg;
+    for (int c = 0; c < f->p->count_copies; c++) {
+        struct sdx_aligned_copy *copy = &f->p->copies[c];
+        if (!copy->is_filled) memcpy(copy->copy->data, copy->original->data, copy->copy->bytes);
+        copy->is_filled = true;
+    }
+    return f->pack;
+}
+
+static enum sdx_status fill_and_pack(struct sdx_context *cx, void *dst, void *arg)
+{
+    const struct sdx_pack *pack = fill(arg);
+    return pack->pack(cx, dst, pack->arg);
+}
+
+static bool fill_and_check(const void *packed, void *arg)
+{
+    const struct sdx_pack *pack = fill(arg);
+    return pack->check(packed, pack->arg);
 }
 
 /* Copies that the node's steps read while running get a place that stays: shared in the model's
@@ -306,10 +338,11 @@ static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
                 read = p->s->list.steps[s].in[i] == copy;
         if (!read) continue;
         const void *kept = NULL;
+        struct sdx_tensor original = *p->copies[c].original;
         const struct sdx_pack pack = {
-            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = copy};
+            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = &original};
         if (copy->in_model)
-            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, &pack);
+            kept = sdx_store_get(p->r->shared->store, p->cx, &original, &pack);
         else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
             return SDX_FAIL_MEMORY(p->cx);
         if (!kept) return p->cx->error.status;
@@ -333,7 +366,14 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
     struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     for (int c = 0; c < p->count_copies; c++)
         if (p->copies[c].copy == constant) constant = p->copies[c].original;
-    if (constant->in_model) return sdx_store_get(p->r->shared->store, px->cx, constant, pack);
+    if (constant->in_model) {
+        struct filling filling = {p, pack};
+        struct sdx_pack wanted = *pack;
+        wanted.pack = fill_and_pack;
+        wanted.check = pack->check ? fill_and_check : NULL;
+        wanted.arg = &filling;
+        return sdx_store_get(p->r->shared->store, px->cx, constant, &wanted);
+    }
     void *packed = sdx_prepare_alloc(px, pack->size + 64);
     return packed && pack->pack(px->cx, packed, pack->arg) == SDX_OK ? packed : NULL;
 }
@@ -506,7 +546,7 @@ static enum sdx_status run_prepare(struct sdx_planning *p, const struct sdx_ir_n
         SDX_TRY(show_physical(p, o->in, o->at_in, node->count_inputs, o->layout));
         SDX_TRY(show_physical(p, o->out, o->at_out, node->count_outputs, o->layout));
     }
-    SDX_TRY(align_inputs(p, o->in, node->count_inputs));
+    SDX_TRY(align_inputs(p, node->op, o->in, node->count_inputs));
     int32_t first_step = p->s->list.count;
     struct sdx_prepare px = prepare_of(p, node, o, &host);
     p->s->list.node = p->node;
