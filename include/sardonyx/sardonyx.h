@@ -409,6 +409,13 @@ typedef struct sdx_session_options {
     bool profile;        /* record the time of every node */
     int plans;           /* input shapes whose plans are kept; 8 */
     size_t memory_limit; /* bytes this session may hold; 0: none of its own */
+    /* Measures the ways to compute a convolution when a shape is met for the first time, on one
+     * thread, and keeps the fastest in the user's cache folder ($XDG_CACHE_HOME or ~/.cache,
+     * sardonyx/tune-*.txt, a file for each version, instruction set and CPU model), where sessions
+     * that are tuned find it. Several processes may do so at once; a file that is broken or not of
+     * this machine is told of through the log and ignored. Results of two ways differ in the last
+     * bits, so those of tuned sessions are the same only where the choices are. false */
+    bool tune;
 } sdx_session_options;
 
 typedef struct sdx_feed {

@@ -129,6 +129,11 @@ struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name)
     return host_of(px)->body(px, attr->graph);
 }
 
+int sdx_prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
+{
+    return host_of(px)->choose ? host_of(px)->choose(px, choice) : -1;
+}
+
 int64_t sdx_prepare_parts(double work, double grain, int64_t most)
 {
     double parts = work / (grain > 0 ? grain : 1);

@@ -3,6 +3,7 @@
  * the results, and what lies in one piece without a copy. */
 #include "ops/layout.h"
 #include "run/planning.h"
+#include "run/tune.h"
 
 /* ---- layouts ---- */
 
@@ -384,6 +385,13 @@ static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
     return sdx_runner_body(p->r, p->s, graph);
 }
 
+static int prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
+{
+    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    struct sdx_run_shared *shared = p->r->shared;
+    return shared->tune ? sdx_tune_choose(shared->tune, choice, &shared->cancel) : -1;
+}
+
 /* Operands of the node in hand. */
 struct operands {
     struct sdx_tensor **in, **out;
@@ -414,6 +422,7 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
                                       .value = prepare_value,
                                       .pack = prepare_pack,
                                       .body = prepare_body,
+                                      .choose = prepare_choose,
                                       .user = p};
     return (struct sdx_prepare){.cx = p->cx,
                                 .arena = &p->s->arena,

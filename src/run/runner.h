@@ -15,6 +15,7 @@
 
 struct sdx_pool;
 struct sdx_profile;
+struct sdx_tune;
 
 /* What all runners of a session share. */
 struct sdx_run_shared {
@@ -27,6 +28,7 @@ struct sdx_run_shared {
     int plans; /* variants kept of each segment */
     atomic_int cancel;
     struct sdx_profile *profile; /* NULL: not recorded */
+    struct sdx_tune *tune;       /* NULL: not tuned */
     int64_t run_begin_ns;
 };
 

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "base/thread_pool.h"
+#include "run/tune.h"
 
 static enum sdx_status init_maps(struct sdx_session *s)
 {
@@ -51,6 +52,7 @@ static enum sdx_status open_session(struct sdx_session *s,
                                         .threads = threads,
                                         .plans = options->plans > 0 ? options->plans : 8,
                                         .profile = options->profile ? &s->profile : NULL};
+    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->shared.tune));
     SDX_TRY(sdx_runner_init(&s->runner, &s->shared, 0, NULL));
     return init_maps(s);
 }
@@ -92,6 +94,7 @@ void sdx_session_close(struct sdx_session *s)
 {
     if (!s) return;
     sdx_runner_deinit(&s->runner);
+    sdx_tune_close(s->shared.tune);
     if (s->shared.profile) sdx_profile_deinit(&s->profile);
     sdx_pool_destroy(s->own_pool);
     sdx_map_deinit(&s->input_index);
@@ -234,6 +237,7 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
     if (status == SDX_OK) {
         s->shared.run_begin_ns = s->shared.profile ? sdx_clock_ns() : 0;
         status = sdx_runner_run(&s->runner, s->feeds, s->results, s->wanted);
+        if (s->shared.tune) sdx_tune_save(s->shared.tune);
     }
     if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
     for (int k = 0; k < count_outputs; k++)
