@@ -19,9 +19,9 @@ struct sdx_tune {
         struct sdx_str key, way;
     } * entries;
     int32_t count, capacity;
-    bool is_changed;
-    const char *path; /* NULL: there is no folder */
-    const char *head; /* first line, with its end */
+    bool is_changed, is_told; /* is_told: that the file is not used */
+    const char *path;         /* NULL: there is no folder */
+    const char *head;         /* first line, with its end */
 };
 
 /* ---- the table ---- */
@@ -107,10 +107,11 @@ static void read_file(struct sdx_tune *t)
     enum sdx_status status = sdx_file_map_open(&quiet, t->path, &map);
     if (status == SDX_NOT_FOUND) return;
     const char *fault = status == SDX_OK ? take(t, (const char *)map.data, map.size) : NULL;
-    if (status != SDX_OK)
+    if (status != SDX_OK && !t->is_told)
         sdx_log(t->cx, SDX_LOG_WARNING, "tune", "%s; it is ignored", quiet.error.text);
-    else if (fault)
+    else if (fault && !t->is_told)
         sdx_log(t->cx, SDX_LOG_WARNING, "tune", "\"%s\" is ignored: %s", t->path, fault);
+    t->is_told = t->is_told || fault || status != SDX_OK;
     if (status == SDX_OK) sdx_file_map_close(&map);
 }
 
