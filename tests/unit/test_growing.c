@@ -348,6 +348,71 @@ static void test_capacity(void **state)
     close_fixture(&f);
 }
 
+static void *alloc_few(size_t size, void *user)
+{
+    int *left = user;
+    return (*left)-- > 0 ? malloc(size) : NULL;
+}
+
+static void free_one(void *block, void *user)
+{
+    (void)user;
+    free(block);
+}
+
+/* Whichever allocation of the run fails, the length stays, and the next run does it. */
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    struct make m;
+    int left = 1 << 30;
+    sdx_context_options options;
+    make_start(&m);
+    make_concat(&m, "past x -> present");
+    make_attention(&m);
+    make_end(&m);
+    sdx_context_options_init(&options);
+    options.alloc = alloc_few;
+    options.free = free_one;
+    options.alloc_user = &left;
+    options.threads = 1;
+    struct fixture f = {.is_ours = true, .cx = sdx_context_create(&options)};
+    make_write(&m, f.path, sizeof f.path);
+    assert_int_equal(sdx_model_open(f.cx, f.path, NULL, &f.model), SDX_OK);
+    int64_t dims[] = {BATCH, HEADS, 3, SIZE};
+    sdx_tensor *x = create(&f, 4, dims, 1), *expected = NULL;
+    dims[2] = 0;
+    for (int allowed = 0;; allowed++) {
+        sdx_tensor *past = growing(&f, 4, dims, 2, 9), *out[2] = {NULL, past};
+        const sdx_feed feeds[] = {{"past", past}, {"x", x}, {"q", x}};
+        assert_int_equal(sdx_session_create(f.cx, f.model, NULL, &f.session), SDX_OK);
+        left = allowed;
+        const sdx_status status = sdx_run(f.session, 3, feeds, 2, NULL, out);
+        left = 1 << 30;
+        if (status != SDX_OK) {
+            assert_int_equal(status, SDX_OUT_OF_MEMORY);
+            assert_int_equal(sdx_tensor_dims(past)[2], 0);
+            assert_null(out[0]);
+            assert_int_equal(sdx_run(f.session, 3, feeds, 2, NULL, out), SDX_OK);
+        }
+        assert_int_equal(sdx_tensor_dims(past)[2], 3);
+        assert_same(past, x);
+        if (expected) assert_same(out[0], expected);
+        sdx_tensor_destroy(past);
+        sdx_session_destroy(f.session);
+        f.session = NULL;
+        sdx_tensor_destroy(expected);
+        expected = out[0];
+        if (status == SDX_OK) {
+            assert_true(allowed > 5);
+            break;
+        }
+    }
+    sdx_tensor_destroy(expected);
+    sdx_tensor_destroy(x);
+    close_fixture(&f);
+}
+
 /* Two threads, each with a session of one model and a tensor of its own. */
 static void *run_thread(void *arg)
 {
@@ -476,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_other_order),
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_gpt2),
     };
