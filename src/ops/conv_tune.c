@@ -146,7 +146,8 @@ static void put(char *key, const char *name, const int64_t *v, int count)
 
 bool sdx_conv_tune(struct sdx_prepare *px, struct sdx_conv_shape *shape)
 {
-    struct sdx_conv_shape one = *shape;
+    struct sdx_conv_shape one = *shape, tuned = *shape;
+    if (!sdx_prepare_tunes(px)) return false;
     char key[KEY_MOST] = "Conv";
     const int64_t of_weights[] = {shape->oc, shape->ic, shape->groups, (int64_t)shape->half};
     one.batch = 1;
@@ -160,7 +161,6 @@ bool sdx_conv_tune(struct sdx_prepare *px, struct sdx_conv_shape *shape)
     const struct sdx_choice choice = {
         .key = key, .count = WAYS, .ways = names, .measure = measure, .arg = &one};
     const int way = sdx_prepare_choose(px, &choice);
-    struct sdx_conv_shape tuned = *shape;
     if (way < 0 || !serves(way, &tuned)) return false;
     *shape = tuned;
     return way == PLAIN;

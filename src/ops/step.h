@@ -137,7 +137,9 @@ struct sdx_choice {
                                double *ns);
     void *arg;
 };
-/* The fastest way, as recorded or measured now. -1: the session is not tuned, or measuring failed
+/* Is the session tuned? */
+bool sdx_prepare_tunes(const struct sdx_prepare *px);
+/* The fastest way, as recorded or measured now, in a session that is tuned. -1: measuring failed
  * (an error may be set). */
 int sdx_prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice);
 /* How many parts for `work` units when a part should be at least `grain` units; at most `most`.

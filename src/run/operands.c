@@ -387,9 +387,9 @@ static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
 
 static int prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
 {
-    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    const struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     struct sdx_run_shared *shared = p->r->shared;
-    return shared->tune ? sdx_tune_choose(shared->tune, choice, &shared->cancel) : -1;
+    return sdx_tune_choose(shared->tune, choice, &shared->cancel);
 }
 
 /* Operands of the node in hand. */
@@ -422,7 +422,7 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
                                       .value = prepare_value,
                                       .pack = prepare_pack,
                                       .body = prepare_body,
-                                      .choose = prepare_choose,
+                                      .choose = p->r->shared->tune ? prepare_choose : NULL,
                                       .user = p};
     return (struct sdx_prepare){.cx = p->cx,
                                 .arena = &p->s->arena,
