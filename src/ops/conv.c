@@ -3,6 +3,7 @@
  * is a plain direct loop. The integers are in conv_quant.c. */
 #include "kernels/conv_block.h"
 #include "ops/conv_common.h"
+#include "ops/conv_tune.h"
 #include "ops/conv_deform.h"
 #include "ops/layout.h"
 #include "ops/product.h"
@@ -286,7 +287,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
         sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
         return;
-    const enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
+    enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
     /* Few channels would mostly be lanes without meaning. */
     const int64_t least = sdx_block_lanes() / 2;
@@ -296,6 +297,8 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
         return;
+    if (sdx_conv_tune(px, &shape)) return;
+    form = sdx_conv_block_form(&shape);
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
     want->out[0] = SDX_LAYOUT_BLOCKED;
@@ -394,7 +397,10 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
     struct sdx_conv_shape shape;
     if (px->out[0]->count == 0) return SDX_OK;
     SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
-    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return prepare_block(px, &shape);
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) {
+        (void)sdx_conv_tune(px, &shape);
+        return prepare_block(px, &shape);
+    }
     if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
     if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation") ||
         sdx_prepare_has(px, 3))
@@ -408,7 +414,7 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .layout = sdx_conv_layout, .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
      .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},

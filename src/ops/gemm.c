@@ -333,9 +333,9 @@ static enum sdx_status prepare_det(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"MatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Gemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Det", 11, 0, infer_det, KERNEL(prepare_det), .flags = SDX_OP_VIA_F32},
 };
 
