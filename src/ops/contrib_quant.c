@@ -177,11 +177,10 @@ enum sdx_status sdx_qlinear_leaky_relu_lower(struct sdx_lower *lx)
 
 enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx)
 {
-    const struct sdx_type *type = sdx_lower_type(lx, 0);
-    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", -1);
-    if (type->has_shape && axis < 0) axis += type->rank;
-    if (!type->has_shape || axis != type->rank - 1)
-        return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "QLinearSoftmax: an axis that is not the last");
+    /* Before version 13 Softmax went over all axes from `axis` on. */
+    const bool is_old = sdx_ir_attr_int(sdx_lower_node(lx), "opset", 13) < 13;
+    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", is_old ? 1 : -1);
+    lx->opset = is_old ? 11 : 13;
     int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "Softmax", 1, &x);
     sdx_lower_attr_int(lx, "axis", axis);
     return quantize(lx, y, 3, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalisations: of rows (LayerNormalization, RMSNormalization), of channels or groups of them
- * (InstanceNormalization, GroupNormalization), by Lp norm, by the channels around (LRN), and
+ * Normalisations: of rows (LayerNormalization, RMSNormalization, and SimplifiedLayerNormalization
+ * of ONNX Runtime, which has LayerNormalization before version 17 too), of channels or groups of
+ * them (InstanceNormalization, GroupNormalization), by Lp norm, by the channels around (LRN), and
  * MeanVarianceNormalization as a lowering. BatchNormalization is in batch_norm.c. */
 #include <math.h>
 
@@ -96,14 +97,18 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
 {
     (void)x;
     const struct row_norm *p = step->params;
+    struct sdx_tensor *inverse_out = step->count_out > 1 ? step->out[1] : NULL;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t row = begin; row < end; row++) {
         int64_t at = row * p->length;
         if (step->in[0]->dtype == SDX_F32) {
-            sdx_vec()->f32_rms_norm((const float *)step->in[0]->data + at,
-                                    p->with_scale ? step->in[1]->data : NULL, p->epsilon,
+            const float *x_f32 = (const float *)step->in[0]->data + at;
+            sdx_vec()->f32_rms_norm(x_f32, p->with_scale ? step->in[1]->data : NULL, p->epsilon,
                                     (float *)step->out[0]->data + at, (size_t)p->length);
+            if (!inverse_out) continue;
+            float squares = sdx_vec()->f32_reduce_sumsq(x_f32, (size_t)p->length);
+            store_real(inverse_out, row, 1 / sqrtf(squares / (float)p->length + p->epsilon));
             continue;
         }
         const double *from = (const double *)step->in[0]->data + at;
@@ -114,6 +119,7 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
         double inverse = 1 / sqrt(sum / (double)p->length + p->epsilon);
         for (int64_t j = 0; j < p->length; j++)
             to[j] = from[j] * inverse * (scale ? scale[j] : 1);
+        if (inverse_out) store_real(inverse_out, row, inverse);
     }
     return SDX_OK;
 }
@@ -221,6 +227,13 @@ static enum sdx_status infer_rms_norm(struct sdx_infer *ix)
     const int64_t *dims = sdx_infer_dims(ix, 0);
     sdx_infer_set_dtype(ix, 0, dtype != SDX_DTYPE_NONE ? dtype : sdx_infer_dtype(ix, 0));
     return dims ? sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), dims) : SDX_OK;
+}
+
+/* Of ONNX Runtime: the type of Y is that of the scale. */
+static enum sdx_status infer_typed_norm(struct sdx_infer *ix)
+{
+    SDX_TRY(infer_layer_norm(ix));
+    return infer_rms_norm(ix);
 }
 
 /* ---- InstanceNormalization, GroupNormalization: x: [N, groups, channels of one, inner] ---- */
@@ -513,6 +526,10 @@ static const struct sdx_op ops[] = {
      .layout = sdx_batch_norm_layout, .cost = cost_norm, .flags = SDX_OP_VIA_F32},
     {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"LayerNormalization", 1, 16, infer_typed_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
+     .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
+    {"SimplifiedLayerNormalization", 1, 0, infer_typed_norm, KERNEL(prepare_rms_norm),
+     .cost = cost_norm, .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "X and scale of the same width"},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),

@@ -12,6 +12,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 CASES = {}
+OPSETS = {"LayerNormalization": 16}  # the standard has it since 17
 
 
 def operator(name, rtol="1e-4", atol="1e-6"):
@@ -67,7 +68,7 @@ class Batch:
         graph = helper.make_graph(nodes, self.op, inputs, outputs,
                                   [t for t in self.constants if t.name in used])
         return helper.make_model(graph, ir_version=10, opset_imports=[
-            helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)])
+            helper.make_opsetid("", OPSETS.get(self.op, 21)), helper.make_opsetid("com.microsoft", 1)])
 
     def golden(self):
         """Expected values of all outputs, in order."""
@@ -392,12 +393,48 @@ def _(b):
                   transA=ta, transB=tb, alpha=b.pick(1.0, 0.5), constant=b.pick((), (1,)))
 
 
+@operator("FusedMatMul")
+def _(b):
+    for i in range(16):
+        ta, tb, ba, bb = (i >> k & 1 for k in range(4))
+        left, right = ((5, 3) if ta else (3, 5)), ((4, 5) if tb else (5, 4))
+        left = (left[0], 2, 6, left[1]) if ba else (2, 6, *left)
+        right = (right[0], 2, 6, right[1]) if bb else (2, 6, *right)
+        b.add([b.floats(*left), b.floats(*right)], transA=ta, transB=tb, transBatchA=ba, transBatchB=bb,
+              alpha=b.pick(1.0, 0.5), constant=b.pick((), (1,)))
+    b.add([b.floats(3, 1, 5), b.floats(5, 4, 2)], transBatchA=1, transBatchB=1)
+    b.add([b.floats(2, 3, 5), b.floats(5)])
+
+
 @operator("FusedMatMulActivation")
 def _(b):
     for name, f in (("Relu", lambda v: np.maximum(v, 0)), ("Tanh", np.tanh),
                     ("Sigmoid", lambda v: 1 / (1 + np.exp(-v)))):
         x, y = b.floats(2, 3, 5), b.floats(4, 5)
         b.add([x, y], [f(0.5 * x @ y.T)], activation=name, alpha=0.5, transB=1)
+
+
+def norm_cases(b, simplified):
+    for i in range(8):
+        dims, axis = ((3, 4, 8), -1) if i % 2 else ((2, 3, 4, 5), 2)
+        dtype, rows = (np.float32, np.float64)[i // 4], dims[axis:]
+        inputs = [b.floats(*dims, dtype=dtype), b.floats(*rows, dtype=dtype)]
+        if not simplified and i % 3:
+            inputs.append(b.floats(*rows, dtype=dtype))
+        b.add(inputs, outputs=b.pick(1, 2 if simplified else 3), domain="", axis=axis,
+              epsilon=b.pick(1e-5, 1e-2), constant=(1, 2) if i % 3 else ())
+
+
+@operator("LayerNormalization", rtol="1e-4", atol="1e-5")
+def _(b):
+    norm_cases(b, False)
+
+
+@operator("SimplifiedLayerNormalization", rtol="1e-4", atol="1e-5")
+def _(b):
+    norm_cases(b, True)
+    x, s = b.floats(3, 4, 64, dtype=np.float16), b.floats(64, dtype=np.float16)
+    b.add([x, s], domain="", epsilon=1e-6)
 
 
 # ---- channels last ----
@@ -501,6 +538,14 @@ def _(b):
         dtype = (np.uint8, np.int8)[i % 2]
         x = b.ints(0, 127, 2, 7, 8, b.pick(4, 300), dtype=dtype)
         b.add([x, scale(b), dtype(5), scale(b), dtype(9)], channels_last=i // 2 % 2)
+
+
+@operator("QLinearSoftmax", rtol="0", atol="1.01")
+def _(b):
+    for i in range(8):
+        dtype, opset = (np.uint8, np.int8)[i % 2], (11, 13)[i // 2 % 2]
+        b.add([b.ints(0, 127, 2, 3, 4, 5, dtype=dtype), scale(b), dtype(5), np.float32(1 / 256),
+               dtype(0)], axis=(-1, 1, 3, 2)[i // 2], opset=opset, constant=(1, 2, 3, 4))
 
 
 @operator("QLinearReduceMean", rtol="0", atol="1.01")
@@ -670,6 +715,21 @@ def _(b):
         largest = b.rng.uniform(0.5, 2, -(-n * k // block)).astype(np.float32)
         b.add([b.floats(2, m, k), codes, largest], constant=(1, 2) if i % 3 else (), K=k, N=n,
               block_size=block, quant_type=kind)
+
+
+@operator("MatMulNBits", rtol="1e-4", atol="1e-4")
+def _(b):
+    for i in range(6):
+        k, n, block, bits = 70, 9, 16, b.pick(2, 4, 8)
+        blocks = -(-k // block)
+        q, z = b.ints(0, 1 << bits, n, blocks, block), b.ints(0, 1 << bits, n, blocks)
+        order = b.rng.permutation(np.arange(blocks * block) // block)[:k].astype(np.int32)
+        s = b.rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)
+        a = b.floats(2, 3, k)
+        w = (q.reshape(n, -1)[:, :k] - (z if i % 2 else np.full_like(z, 1 << (bits - 1)))[:, order]) * s[:, order]
+        b.add([a, pack(q, bits), s.reshape(-1), pack(z, bits).reshape(-1) if i % 2 else None, order],
+              [(a @ w.T).astype(np.float32)], K=k, N=n, bits=bits, block_size=block,
+              constant=(1, 2, 3, 4) if i % 3 else ())
 
 
 @operator("GatherBlockQuantized", rtol="1e-6", atol="0")
