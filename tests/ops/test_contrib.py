@@ -88,6 +88,19 @@ class Batch:
             self.expected.update(zip(names, session.run(None, feeds)))
         return {name: self.expected[name] for node in self.nodes for name in node.output}
 
+    def narrow(self):
+        """Makes f16 of all f32: the expected values are those of f32 for what f16 can hold."""
+        def convert(dtype):
+            def to(a):
+                return a.astype(np.float16).astype(dtype) if a.dtype == np.float32 else a
+            for values in (self.feeds, self.expected):
+                values.update({name: to(a) for name, a in values.items()})
+            self.constants = [numpy_helper.from_array(to(numpy_helper.to_array(t)), t.name)
+                              if t.data_type == TensorProto.FLOAT else t for t in self.constants]
+        convert(np.float32)
+        self.golden()
+        convert(np.float16)
+
     def save(self, folder):
         data, golden = folder / "test_data_set_0", self.golden()
         data.mkdir(parents=True)
@@ -435,6 +448,167 @@ def _(b):
     norm_cases(b, True)
     x, s = b.floats(3, 4, 64, dtype=np.float16), b.floats(64, dtype=np.float16)
     b.add([x, s], domain="", epsilon=1e-6)
+
+
+# ---- activations and normalisations of transformers ----
+
+@operator("Gelu", atol="2e-6")
+def _(b):
+    b.add([b.floats(3, 700, scale=2)])
+
+
+@operator("BiasGelu", atol="2e-6")
+def _(b):
+    b.add([b.floats(2, 3, 70, scale=2), b.floats(70)], constant=(1,))
+
+
+@operator("FastGelu", atol="2e-6")
+def _(b):
+    b.add([b.floats(2, 3, 70, scale=2), b.floats(70)])
+    b.add([b.floats(2, 3, 70, scale=2)])
+
+
+@operator("QuickGelu", atol="2e-6")
+def _(b):
+    b.add([b.floats(2, 300, scale=2)])
+    b.add([b.floats(2, 300, scale=2)], alpha=0.7)
+
+
+def skip_cases(b, simplified):
+    for i in range(6):
+        inputs = [b.floats(2, 5, 24), b.floats(*((2, 5, 24), (5, 24))[i % 2]), b.floats(24)]
+        if not simplified:
+            inputs.append(b.floats(24) if i % 3 else None)
+        b.add(inputs + [b.floats(24)] * (i // 2 % 2), outputs=4 if i >= 4 and not simplified else 1,
+              epsilon=1e-5)
+
+
+@operator("SkipLayerNormalization", rtol="1e-4", atol="1e-5")
+def _(b):
+    skip_cases(b, False)
+
+
+@operator("SkipSimplifiedLayerNormalization", rtol="1e-4", atol="1e-5")
+def _(b):
+    skip_cases(b, True)
+
+
+@operator("EmbedLayerNormalization", rtol="1e-4", atol="1e-5")
+def _(b):
+    for segments, mask, places in ((True, True, False), (False, False, True), (True, False, True)):
+        ids, types = b.ints(0, 20, 3, 5, dtype=np.int32), b.ints(0, 2, 3, 5, dtype=np.int32)
+        b.add([ids, types if segments else None, b.floats(20, 16), b.floats(9, 16),
+               b.floats(2, 16) if segments else None, b.floats(16), b.floats(16),
+               (np.arange(5) < b.ints(1, 6, 3, 1)).astype(np.int32) if mask else None] +
+              ([b.ints(0, 9, 3, 5, dtype=np.int32)] if places else []), outputs=2, epsilon=1e-5,
+              constant=(2, 3))
+
+
+# ---- fused products and convolutions, products of bytes ----
+
+@operator("FusedConv", rtol="1e-4", atol="1e-5")
+def _(b):
+    for i in range(6):
+        inputs = [b.floats(2, 4, 7, 8), b.floats(6, 4, 3, 3), b.floats(6)]
+        if i % 3 == 0:
+            inputs.append(b.floats(2, 6, 7, 8))
+        name, params = (("Relu", None), ("LeakyRelu", [0.1]), ("Clip", [-0.5, 1.5]), ("Sigmoid", None),
+                        ("HardSigmoid", [0.3, 0.4]), ("Tanh", None))[i]
+        b.add(inputs, pads=[1, 1, 1, 1], activation=name, constant=(1, 2),
+              **({"activation_params": params} if params else {}))
+
+
+@operator("FusedGemm", rtol="1e-4", atol="1e-5")
+def _(b):
+    for i, name in enumerate(("Relu", "LeakyRelu", "Sigmoid", "Tanh")):
+        b.add([b.floats(5, 7), b.floats(9, 7), b.floats(9)], transB=1, alpha=0.5, beta=2.0,
+              activation=name, constant=(1,) if i % 2 else (), **({"activation_alpha": 0.2} if i == 1 else {}))
+
+
+@operator("QGemm", rtol="1e-5", atol="1.01")
+def _(b):
+    for i in range(8):
+        dtype, n = (np.uint8, np.int8)[i % 2], 9
+        inputs = [b.ints(0, 100, 5, 7, dtype=dtype), scale(b), dtype(3),
+                  b.ints(-60, 60, *((n, 7) if i // 2 % 2 else (7, n)), dtype=np.int8), scale(b), np.int8(2),
+                  b.ints(-300, 300, n, dtype=np.int32)]
+        b.add(inputs + ([np.float32(1.5), dtype(20)] if i // 4 else []), transB=i // 2 % 2, alpha=1.0,
+              constant=(3, 4, 5, 6))
+
+
+@operator("DynamicQuantizeMatMul", rtol="1e-4", atol="1e-4")
+def _(b):
+    for i in range(4):
+        w = b.ints(-60, 60, 12, 9, dtype=np.int8)
+        facts = [b.rng.uniform(0.01, 0.1, 9).astype(np.float32), np.zeros(9, np.int8)] if i % 2 else \
+            [scale(b), np.int8(0)]
+        b.add([b.floats(2, 3, 12), w, *facts] + ([b.floats(9)] if i // 2 else []), constant=(1, 2, 3, 4))
+
+
+@operator("MatMulIntegerToFloat", rtol="1e-4", atol="1e-4")
+def _(b):
+    for i in range(4):
+        dtype = (np.uint8, np.int8)[i % 2]
+        b.add([b.ints(0, 100, 2, 3, 12, dtype=dtype), b.ints(-60, 60, 12, 9, dtype=np.int8), scale(b),
+               scale(b), dtype(4), np.int8(0)] + ([b.floats(9)] if i // 2 else []), constant=(1,))
+
+
+@operator("QLinearAdd", rtol="0", atol="1.01")
+def _(b):
+    binary_cases(b)
+
+
+@operator("QLinearMul", rtol="0", atol="1.01")
+def _(b):
+    binary_cases(b)
+
+
+def binary_cases(b):
+    for i, (left, right) in enumerate((((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (5,)), ((2, 1, 5), (3, 1)))):
+        for dtype in (np.uint8, np.int8):
+            b.add([b.ints(0, 127, *left, dtype=dtype), scale(b), dtype(4), b.ints(0, 127, *right, dtype=dtype),
+                   scale(b), dtype(7), np.float32(0.1), dtype(30)], constant=range(1, 8) if i else ())
+
+
+@operator("QLinearSigmoid", rtol="0", atol="1.01")
+def _(b):
+    unary_cases(b)
+
+
+@operator("QLinearLeakyRelu", rtol="0", atol="1.01")
+def _(b):
+    unary_cases(b, alpha=0.2)
+
+
+def unary_cases(b, **attributes):
+    for dtype in (np.uint8, np.int8):
+        b.add([b.ints(0, 127, 3, 40, dtype=dtype), scale(b), dtype(50), np.float32(0.01), dtype(3)],
+              constant=(1, 2, 3, 4), **attributes)
+
+
+@operator("QLinearConcat", rtol="0", atol="1.01")
+def _(b):
+    for dtype in (np.uint8, np.int8):
+        b.add([np.float32(0.05), dtype(9), b.ints(0, 127, 2, 3, 4, dtype=dtype), scale(b), dtype(5),
+               b.ints(0, 127, 2, 1, 4, dtype=dtype), scale(b), dtype(2)], axis=1,
+              constant=(0, 1, 3, 4, 6, 7))
+
+
+@operator("QuantizeLinear", rtol="0", atol="0")
+def _(b):
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+        b.add([b.floats(3, 4, scale=5), scale(b), dtype(3)])
+        b.add([b.floats(3, 4, scale=5), b.rng.uniform(0.01, 0.1, 4).astype(np.float32),
+               b.ints(0, 9, 4, dtype=dtype)], axis=1)
+
+
+@operator("DequantizeLinear", rtol="1e-6", atol="0")
+def _(b):
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+        b.add([b.ints(0, 120, 3, 4, dtype=dtype), scale(b), dtype(3)])
+        b.add([b.ints(0, 120, 3, 4, dtype=dtype), b.rng.uniform(0.01, 0.1, 3).astype(np.float32),
+               b.ints(0, 9, 3, dtype=dtype)], axis=0)
+    b.add([b.ints(-9999, 9999, 3, 4, dtype=np.int32), scale(b)])
 
 
 # ---- channels last ----
@@ -786,3 +960,18 @@ def test_operator(name, sardonyx, tmp_path):
     digests = {sardonyx("test", tmp_path / "case", "--rtol", rtol, "--atol", atol, "--digest",
                         "--threads", threads).out.split("\n")[0] for threads in (1, 2, 7)}
     assert len(digests) == 1, digests
+
+
+HALF = """BiasAdd BiasDropout BiasGelu BiasSoftmax BiasSplitGelu ConvTransposeWithDynamicPads CropAndResize
+    EmbedLayerNormalization FastGelu FusedConv FusedGemm FusedMatMul Gelu GemmFastGelu GridSample Inverse
+    Irfft MatMulBnb4 Pad QuickGelu Rfft
+    SkipSimplifiedLayerNormalization TransposeMatMul""".split()
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_half(name, sardonyx, tmp_path):
+    batch = Batch(name)
+    CASES[name][0](batch)
+    batch.narrow()
+    batch.save(tmp_path / "case")
+    sardonyx("test", tmp_path / "case", "--rtol", "4e-3", "--atol", "4e-3", "--peak", "2e-3")
