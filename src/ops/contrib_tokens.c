@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * com.microsoft on sequences: UnfoldTensor, DynamicTimeWarping, and what the generation of text
- * needs around the model: NGramRepeatBlock, BifurcationDetector. */
+ * com.microsoft on sequences: UnfoldTensor, DynamicTimeWarping, RemovePadding and RestorePadding
+ * around packed sequences, and what the generation of text needs around the model:
+ * NGramRepeatBlock, BifurcationDetector. */
 #include <math.h>
 
 #include "ops/move.h"
@@ -254,7 +255,114 @@ static enum sdx_status prepare_bifurcation(struct sdx_prepare *px)
                                px->count_out, px->out);
 }
 
+/* ---- RemovePadding, RestorePadding: [batch, length, width] and [tokens, width] ---- */
+
+static enum sdx_status infer_remove(struct sdx_infer *ix)
+{
+    const int64_t *x = sdx_infer_dims(ix, 0);
+    if (x && sdx_infer_rank(ix, 0) != 3)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "RemovePadding: input has rank %d, expected 3",
+                        sdx_infer_rank(ix, 0));
+    const int64_t lengths[][2] = {{-1, x ? x[2] : -1},
+                                  {x ? x[0] : -1, x ? x[1] : -1},
+                                  {x && x[0] >= 0 ? x[0] + 1 : -1, 0},
+                                  {1, 0}};
+    for (int k = 0; k < ix->count_out && k < SDX_COUNT_OF(lengths); k++) {
+        sdx_infer_set_dtype(ix, k, k ? SDX_I32 : sdx_infer_dtype(ix, 0));
+        SDX_TRY(sdx_infer_set_dims(ix, k, k < 2 ? 2 : 1, lengths[k]));
+    }
+    return SDX_OK;
+}
+
+/* Offsets of the tokens, then those of the padding; the counts summed up; the largest. */
+static void list_tokens(const int32_t *counts, int64_t batch, int64_t length, int32_t *offsets,
+                        int32_t *sums, int32_t *most)
+{
+    int64_t at = 0;
+    sums[0] = *most = 0;
+    for (int64_t b = 0; b < batch; b++) {
+        for (int64_t t = 0; t < counts[b]; t++)
+            offsets[at++] = (int32_t)(b * length + t);
+        sums[b + 1] = (int32_t)at;
+        if (counts[b] > *most) *most = counts[b];
+    }
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t t = counts[b]; t < length; t++)
+            offsets[at++] = (int32_t)(b * length + t);
+}
+
+static enum sdx_status run_remove(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_tensor *in = step->in[0];
+    const int64_t batch = in->dims[0], length = in->dims[1], width = in->dims[2];
+    const int32_t *counts = step->in[1]->data;
+    int64_t total = 0;
+    (void)part;
+    if (step->in[1]->count != batch || batch * length > INT32_MAX)
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "RemovePadding: %lld counts for a batch of %lld",
+                        (long long)step->in[1]->count, (long long)batch);
+    for (int64_t b = 0; b < batch; b++) {
+        if (counts[b] < 0 || counts[b] > length)
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "RemovePadding: %d tokens of %lld", counts[b],
+                            (long long)length);
+        total += counts[b];
+    }
+    const int64_t dims[][2] = {{total, width}, {batch, length}, {batch + 1, 0}, {1, 0}};
+    SDX_TRY(sdx_exec_output(x, step, 0, in->dtype, 2, dims[0]));
+    for (int k = 1; k < 4; k++)
+        SDX_TRY(sdx_exec_output(x, step, k, SDX_I32, k < 2 ? 2 : 1, dims[k]));
+    int32_t *offsets = step->out[1]->data;
+    list_tokens(counts, batch, length, offsets, step->out[2]->data, step->out[3]->data);
+    const size_t row = (size_t)width * sdx_move_size(in->dtype);
+    for (int64_t i = 0; i < total && row; i++)
+        memcpy((char *)step->out[0]->data + (size_t)i * row,
+               (const char *)in->data + (size_t)offsets[i] * row, row);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_remove(struct sdx_prepare *px)
+{
+    for (int k = 0; k < 4; k++)
+        if (k >= px->count_out || !px->out[k])
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "RemovePadding: output %d is not used", k);
+    return sdx_prepare_step(px, "remove_padding", run_remove, NULL, 1, 0);
+}
+
+static enum sdx_status infer_restore(struct sdx_infer *ix)
+{
+    const int64_t *x = sdx_infer_dims(ix, 0), *offsets = sdx_infer_dims(ix, 1);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if ((x && sdx_infer_rank(ix, 0) != 2) || (offsets && sdx_infer_rank(ix, 1) != 2))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "RestorePadding: inputs must have rank 2");
+    const int64_t out[] = {offsets ? offsets[0] : -1, offsets ? offsets[1] : -1, x ? x[1] : -1};
+    return sdx_infer_set_dims(ix, 0, 3, out);
+}
+
+static enum sdx_status run_restore(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_tensor *in = step->in[0], *offsets = step->in[1], *out = step->out[0];
+    const size_t row = (size_t)in->dims[1] * sdx_move_size(in->dtype);
+    (void)part;
+    memset(out->data, 0, (size_t)out->count * sdx_move_size(in->dtype));
+    for (int64_t i = 0; i < in->dims[0] && row; i++) {
+        const int32_t at = i < offsets->count ? ((const int32_t *)offsets->data)[i] : -1;
+        if (at < 0 || at >= offsets->count)
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "RestorePadding: no place for token %lld",
+                            (long long)i);
+        memcpy((char *)out->data + (size_t)at * row, (const char *)in->data + (size_t)i * row, row);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_restore(struct sdx_prepare *px)
+{
+    if (px->out[0]->count == 0) return SDX_OK;
+    return sdx_prepare_step(px, "restore_padding", run_restore, NULL, 1, 0);
+}
+
 static const struct sdx_op ops[] = {
+    {"RemovePadding", 1, 0, infer_remove, KERNEL(prepare_remove), .flags = SDX_OP_DYNAMIC},
+    {"RestorePadding", 1, 0, infer_restore, KERNEL(prepare_restore)},
     {"UnfoldTensor", 1, 0, infer_unfold, KERNEL(prepare_unfold)},
     {"DynamicTimeWarping", 1, 0, infer_warp, KERNEL(prepare_warp), .flags = SDX_OP_DYNAMIC},
     {"NGramRepeatBlock", 1, 0, infer_repeat, KERNEL(prepare_repeat), .flags = SDX_OP_INPLACE(1)},

@@ -870,6 +870,26 @@ def _(b):
         b.add(inputs, outputs=2, min_ngram_size=b.pick(1, 2), max_ngram_size=b.pick(2, 3))
 
 
+@operator("RemovePadding", rtol="0", atol="0")
+def _(b):
+    for dtype, counts in ((np.float32, (3, 1, 5)), (np.float16, (0, 5)), (np.float32, (2,))):
+        x = b.floats(len(counts), 5, 4, dtype=dtype)
+        mask = np.arange(5) < np.array(counts)[:, None]
+        places = np.arange(mask.size).reshape(mask.shape)
+        b.add([x, np.array(counts, np.int32)], [
+            x[mask], np.concatenate([places[mask], places[~mask]]).reshape(mask.shape).astype(np.int32),
+            np.cumsum((0,) + counts).astype(np.int32), np.array([max(counts)], np.int32)], outputs=4)
+
+
+@operator("RestorePadding", rtol="0", atol="0")
+def _(b):
+    for dtype, tokens in ((np.float32, 7), (np.float16, 0), (np.float32, 12)):
+        x, places = b.floats(tokens, 4, dtype=dtype), b.rng.permutation(12).astype(np.int32)
+        y = np.zeros((12, 4), dtype)
+        y[places[:tokens]] = x
+        b.add([x, places.reshape(3, 4)], [y.reshape(3, 4, 4)])
+
+
 # ---- matrices and weights ----
 
 @operator("Inverse", rtol="1e-3", atol="1e-3")
