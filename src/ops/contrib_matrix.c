@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * com.microsoft: Inverse, and what reads weights of a few bits that are not plain integers or are
- * looked up by row: MatMulBnb4 and GatherBlockQuantized. */
+ * com.microsoft: Inverse, SparseToDenseMatMul, and what reads weights of a few bits that are not
+ * plain integers or are looked up by row: MatMulBnb4 and GatherBlockQuantized. */
 #include <math.h>
 
 #include "kernels/gemm.h"
@@ -75,6 +75,92 @@ static enum sdx_status prepare_inverse(struct sdx_prepare *px)
     const int64_t n = x->dims[x->rank - 1];
     return sdx_prepare_step(px, "inverse", run_inverse, NULL, x->count / (n * n),
                             (size_t)(2 * n * n) * sizeof(double));
+}
+
+/* ---- SparseToDenseMatMul: Y [m, n] = alpha * A * B, either of which may be transposed ---- */
+
+struct sparse {
+    bool trans_a, trans_b;
+    float alpha;
+};
+
+static enum sdx_status infer_sparse(struct sdx_infer *ix)
+{
+    const struct sdx_type *a = ix->in[0], *b = ix->in[1];
+    int trans_a = sdx_ir_attr_int(ix->node, "transA", 0) != 0;
+    int trans_b = sdx_ir_attr_int(ix->node, "transB", 0) != 0;
+    int64_t out[2] = {-1, -1}, unused;
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
+    if ((a->has_shape && a->rank != 2) || (b->has_shape && b->rank != 2))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SparseToDenseMatMul: inputs must have rank 2");
+    if (a->has_shape && b->has_shape)
+        SDX_TRY(sdx_infer_merge_dim(ix, a->dims[1 - trans_a], b->dims[trans_b], "inner length",
+                                    &unused));
+    if (a->has_shape) out[0] = a->dims[trans_a];
+    if (b->has_shape) out[1] = b->dims[1 - trans_b];
+    return sdx_infer_set_dims(ix, 0, 2, out);
+}
+
+/* y[j] += v * b[j * step], or y[j] *= alpha where b is NULL. Integers wrap. */
+#define SPARSE_ROW(name, T)                                                                        \
+    static void name(void *y_, const void *b_, int64_t step, const void *v_, int64_t at,           \
+                     float alpha, int64_t n)                                                       \
+    {                                                                                              \
+        T *y = y_;                                                                                 \
+        const T *b = b_, v = b ? ((const T *)v_)[at] : (T)alpha;                                   \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            y[j] = b ? y[j] + v * b[j * step] : y[j] * v;                                          \
+    }
+SPARSE_ROW(sparse_row_f32, float)
+SPARSE_ROW(sparse_row_f64, double)
+SPARSE_ROW(sparse_row_u32, uint32_t)
+SPARSE_ROW(sparse_row_u64, uint64_t)
+#undef SPARSE_ROW
+
+static enum sdx_status run_sparse(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sparse *p = step->params;
+    const struct sdx_tensor *a = step->in[0], *b = step->in[1];
+    (void)part;
+    if (a->kind != SDX_KIND_SPARSE || a->rank != 2 || b->rank != 2 ||
+        a->items[0]->dtype != b->dtype ||
+        a->dims[p->trans_a ? 0 : 1] != b->dims[p->trans_b ? 1 : 0])
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                        "SparseToDenseMatMul: A must be sparse, of B's type and inner length");
+    const struct sdx_tensor *values = a->items[0], *places = a->items[1];
+    const int64_t out[] = {a->dims[p->trans_a ? 1 : 0], b->dims[p->trans_b ? 0 : 1]}, n = out[1];
+    const size_t size = (size_t)sdx_dtype_bits(b->dtype) / 8;
+    void (*row)(void *, const void *, int64_t, const void *, int64_t, float, int64_t) =
+        b->dtype == SDX_F32   ? sparse_row_f32
+        : b->dtype == SDX_F64 ? sparse_row_f64
+        : size == 4           ? sparse_row_u32
+                              : sparse_row_u64;
+    SDX_TRY(sdx_exec_output(x, step, 0, b->dtype, 2, out));
+    char *y = step->out[0]->data;
+    memset(y, 0, (size_t)(out[0] * n) * size);
+    for (int64_t i = 0; i < values->count; i++) {
+        const int64_t *at = (const int64_t *)places->data + (places->rank == 2 ? 2 * i : i);
+        const int64_t r = places->rank == 2 ? at[0] : at[0] / (a->dims[1] ? a->dims[1] : 1);
+        const int64_t c = places->rank == 2 ? at[1] : at[0] % (a->dims[1] ? a->dims[1] : 1);
+        if (r < 0 || c < 0 || r >= a->dims[0] || c >= a->dims[1])
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                            "SparseToDenseMatMul: value %lld is outside of A", (long long)i);
+        const int64_t m = p->trans_a ? c : r, k = p->trans_a ? r : c;
+        row(y + (size_t)(m * n) * size, (char *)b->data + (size_t)(p->trans_b ? k : k * n) * size,
+            p->trans_b ? b->dims[1] : 1, values->data, i, 1, n);
+    }
+    if (p->alpha != 1) row(y, NULL, 0, NULL, 0, p->alpha, out[0] * n);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_sparse(struct sdx_prepare *px)
+{
+    struct sparse *p = SDX_PREPARE_NEW(px, struct sparse);
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    p->trans_a = sdx_ir_attr_int(px->node, "transA", 0) != 0;
+    p->trans_b = sdx_ir_attr_int(px->node, "transB", 0) != 0;
+    p->alpha = sdx_ir_attr_float(px->node, "alpha", 1);
+    return sdx_prepare_step(px, "sparse_matmul", run_sparse, p, 1, 0);
 }
 
 /* ---- MatMulBnb4 ---- */
@@ -367,6 +453,7 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Inverse", 1, 0, infer_inverse, KERNEL(prepare_inverse)},
+    {"SparseToDenseMatMul", 1, 0, infer_sparse, KERNEL(prepare_sparse), .flags = SDX_OP_DYNAMIC},
     {"MatMulBnb4", 1, 0, infer_bnb4, KERNEL(prepare_bnb4), .cost = cost_bnb4,
      .flags = SDX_OP_VIA_F32},
     {"GatherBlockQuantized", 1, 0, infer_gather, KERNEL(prepare_gather)},

@@ -995,3 +995,37 @@ def test_half(name, sardonyx, tmp_path):
     batch.narrow()
     batch.save(tmp_path / "case")
     sardonyx("test", tmp_path / "case", "--rtol", "4e-3", "--atol", "4e-3", "--peak", "2e-3")
+
+
+def sparse_proto(name, dense):
+    """A SparseTensorProto with one index of two numbers for each value."""
+    places = np.argwhere(dense)
+    return helper.make_sparse_tensor(
+        numpy_helper.from_array(dense[tuple(places.T)], name),
+        numpy_helper.from_array(places.astype(np.int64), f"{name}_indices"), dense.shape)
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float64, np.int32, np.int64, np.uint32, np.uint64))
+@pytest.mark.parametrize("trans_a,trans_b,alpha", ((0, 0, 1.0), (1, 0, 2.0), (0, 1, 3.0), (1, 1, 1.0)))
+def test_sparse_to_dense(sardonyx, tmp_path, dtype, trans_a, trans_b, alpha):
+    rng = np.random.default_rng(trans_a + 2 * trans_b)
+    a = (rng.integers(0, 9, (5, 7)) * (rng.random((5, 7)) < 0.3)).astype(dtype)
+    b = rng.integers(0, 9, (7, 4)).astype(dtype)
+    a, b = a.T.copy() if trans_a else a, b.T.copy() if trans_b else b
+    y = (alpha * ((a.T if trans_a else a) @ (b.T if trans_b else b))).astype(dtype)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    node = helper.make_node("SparseToDenseMatMul", ["A", "B"], ["Y"], domain="com.microsoft",
+                            transA=trans_a, transB=trans_b, alpha=alpha)
+    graph = helper.make_graph([node], "g", [
+        helper.make_sparse_tensor_value_info("A", kind, a.shape),
+        helper.make_tensor_value_info("B", kind, b.shape)],
+        [helper.make_tensor_value_info("Y", kind, y.shape)])
+    model = helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)])
+    data = tmp_path / "case" / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, tmp_path / "case" / "model.onnx")
+    (data / "input_0.pb").write_bytes(sparse_proto("A", a).SerializeToString())
+    for kind, array in (("input_1", b), ("output_0", y)):
+        (data / f"{kind}.pb").write_bytes(numpy_helper.from_array(array, kind).SerializeToString())
+    sardonyx("test", tmp_path / "case")
