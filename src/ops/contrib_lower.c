@@ -436,17 +436,22 @@ static enum sdx_status infer_dropout(struct sdx_infer *ix)
 }
 
 /* Bit i % 32 of word i / 32 is element i. */
-static int32_t pack_bits(struct sdx_lower *lx, int32_t mask, int64_t count)
+static int32_t pack_bits(struct sdx_lower *lx, int32_t mask)
 {
-    const int64_t all = -1, pads[] = {0, -count & 31}, shape[] = {-1, 32}, axis = 1;
+    const int64_t all = -1, one = 1, zero = 0, pads[] = {0, 31}, shape[] = {-1, 32};
     const int32_t bounds[] = {sdx_lower_scalar(lx, SDX_I32, 0), sdx_lower_scalar(lx, SDX_I32, 32),
                               sdx_lower_scalar(lx, SDX_I32, 1)};
+    int32_t width = sdx_lower_scalar(lx, SDX_I64, 32);
     int32_t bits = with_ints(lx, "Reshape", cast(lx, mask, SDX_U8), 1, &all);
-    bits = with_ints(lx, "Reshape", with_ints(lx, "Pad", bits, 2, pads), 2, shape);
+    bits = with_ints(lx, "Pad", bits, 2, pads);
+    int32_t count = sdx_lower_binary(lx, "Div", sdx_lower_unary(lx, "Size", bits), width);
+    count = with_ints(lx, "Reshape", sdx_lower_binary(lx, "Mul", count, width), 1, &one);
+    const int32_t cut[] = {bits, sdx_lower_ints(lx, 1, &zero), count};
+    bits = with_ints(lx, "Reshape", sdx_lower_op(lx, "Slice", 3, cut), 2, shape);
     int32_t places = cast(lx, sdx_lower_op(lx, "Range", 3, bounds), SDX_U32);
     int32_t words = sdx_lower_binary(lx, "BitShift", cast(lx, bits, SDX_U32), places);
     sdx_lower_attr_str(lx, "direction", "LEFT");
-    words = with_ints(lx, "ReduceSum", words, 1, &axis);
+    words = with_ints(lx, "ReduceSum", words, 1, &one);
     sdx_lower_attr_int(lx, "keepdims", 0);
     return words;
 }
@@ -456,15 +461,7 @@ static enum sdx_status lower_dropout(struct sdx_lower *lx)
     const struct sdx_ir_node *node = sdx_lower_node(lx);
     bool has_bias = !sdx_str_is(node->op_type, "BitmaskDropout");
     bool packs = !sdx_str_is(node->op_type, "BiasDropout"), wants_mask = node->count_outputs > 1;
-    const struct sdx_type *type = sdx_lower_type(lx, 0);
     int first = has_bias ? 3 : 1;
-    int64_t count = 1;
-    for (int i = 0; i < type->rank; i++)
-        if (count < 0 || type->dims[i] < 0 || !sdx_mul_i64(count, type->dims[i], &count))
-            count = -1;
-    if (packs && wants_mask && (!type->has_shape || count < 0))
-        return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: mask of an input of unknown shape",
-                        NAME(node));
     lx->opset = OPSET;
     int32_t v[] = {in(lx, 0), in(lx, first), in(lx, first + 1)}, out[2] = {-1, -1};
     if (has_bias) v[0] = sdx_lower_binary(lx, "Add", v[0], in(lx, 1));
@@ -476,7 +473,7 @@ static enum sdx_status lower_dropout(struct sdx_lower *lx)
     sdx_lower_attrs(lx, NULL);
     if (has_bias && in(lx, 2) >= 0) out[0] = sdx_lower_binary(lx, "Add", out[0], in(lx, 2));
     sdx_lower_output(lx, 0, out[0]);
-    if (wants_mask) sdx_lower_output(lx, 1, packs ? pack_bits(lx, out[1], count) : out[1]);
+    if (wants_mask) sdx_lower_output(lx, 1, packs ? pack_bits(lx, out[1]) : out[1]);
     return lx->status;
 }
 
@@ -514,6 +511,8 @@ static enum sdx_status lower_group_norm(struct sdx_lower *lx)
     int32_t v[] = {in(lx, 0), in(lx, 1), in(lx, 2)};
     lx->opset = OPSET;
     if (sdx_str_is(node->op_type, "SkipGroupNorm")) {
+        if (!sdx_lower_type(lx, 3)->has_shape)
+            return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "SkipGroupNorm: skip of unknown rank");
         v[0] = add_skip(lx, is_last);
         sdx_lower_output(lx, 1, v[0]);
     }

@@ -73,8 +73,10 @@ enum sdx_status sdx_contrib_lower_last(struct sdx_lower *lx, bool contrib, const
 {
     int32_t count = sdx_lower_node(lx)->count_inputs, in[16];
     const struct sdx_type *type = sdx_lower_type(lx, 0);
-    int rank = type->rank;
-    if (!type->has_shape || rank < 3)
+    int64_t spatial = 0;
+    (void)sdx_ir_attr_ints(sdx_lower_node(lx), "kernel_shape", &spatial);
+    int rank = type->has_shape ? type->rank : spatial < SDX_RANK_MAX - 1 ? (int)spatial + 2 : 0;
+    if (rank < 3)
         return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: input of unknown rank",
                         NAME(sdx_lower_node(lx)));
     SDX_ASSERT(count <= SDX_COUNT_OF(in));
