@@ -203,15 +203,19 @@ static enum sdx_status infer_bnb4(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-/* Columns n0 .. n0 + count of B as [count][k] floats. */
+/* Columns n0 .. n0 + count of B as [count][k] floats. Runs of a column that lie together in one
+ * block share its factor. */
 static void bnb4_columns(const struct bnb4 *p, const uint8_t *b, const float *most, int64_t n0,
                          int64_t count, float *out)
 {
-    for (int64_t n = 0; n < count; n++)
-        for (int64_t k = 0; k < p->k; k++) {
-            const int64_t at = (n0 + n) * p->row + k * p->column;
-            const int code = at & 1 ? b[at / 2] & 15 : b[at / 2] >> 4;
-            out[n * p->k + k] = p->values[code] * most[at / p->block];
+    for (int64_t n = 0; n < count; n++, out += p->k)
+        for (int64_t k = 0; k < p->k;) {
+            int64_t at = (n0 + n) * p->row + k * p->column, end = k + 1;
+            if (p->column == 1) end = k + p->block - at % p->block;
+            if (end > p->k) end = p->k;
+            const float factor = most[at / p->block];
+            for (; k < end; k++, at++)
+                out[k] = p->values[at & 1 ? b[at / 2] & 15 : b[at / 2] >> 4] * factor;
         }
 }
 
@@ -350,6 +354,13 @@ static int64_t scale_at(const struct gather *p, int64_t at)
     return place;
 }
 
+/* Elements from `at` on that share its scale where the quantised axis is the last. */
+static int64_t left_in_block(const struct gather *p, int64_t at)
+{
+    const int64_t place = at % p->depth, left = p->block - place % p->block;
+    return left < p->depth - place ? left : p->depth - place;
+}
+
 static float zero_at(const struct gather *p, const struct sdx_tensor *zeros, int64_t scale)
 {
     if (!zeros) return p->zero;
@@ -362,27 +373,27 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     const struct gather *p = step->params;
     const struct sdx_tensor *indices = step->in[1], *scales = step->in[2], *y = step->out[0];
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    const size_t size = (size_t)sdx_dtype_bits(y->dtype) / 8;
     float q[GATHER_CHUNK];
+    (void)x;
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
         int64_t index = sdx_load_i64(indices->dtype, indices->data, r % indices->count);
         if (index < 0) index += p->length;
-        if (index < 0 || index >= p->length)
-            return SDX_FAIL(x->cx, SDX_RUN_FAILED,
-                            "GatherBlockQuantized: index %lld is not in an axis of length %lld",
-                            (long long)index, (long long)p->length);
-        int64_t from = (r / indices->count * p->length + index) * p->run, last = -1;
-        float scale = 0, zero = 0;
+        if (index < 0 || index >= p->length) { /* zeros, as ONNX Runtime has it */
+            memset((char *)y->data + (size_t)(r * p->run) * size, 0, (size_t)p->run * size);
+            continue;
+        }
+        int64_t from = (r / indices->count * p->length + index) * p->run;
         for (int64_t at = 0, n; at < p->run; at += n) {
             n = p->run - at < GATHER_CHUNK ? p->run - at : GATHER_CHUNK;
             sdx_convert(SDX_F32, q, 0, p->dtype, step->in[0]->data, from + at, n, false);
-            for (int64_t i = 0; i < n; i++) {
-                int64_t k = scale_at(p, from + at + i);
-                if (k != last) {
-                    scale = (float)sdx_load_f64(scales->dtype, scales->data, k);
-                    zero = zero_at(p, step->in[3], k);
-                    last = k;
-                }
-                q[i] = (q[i] - zero) * scale;
+            for (int64_t i = 0, to; i < n;) {
+                const int64_t k = scale_at(p, from + at + i);
+                const float scale = (float)sdx_load_f64(scales->dtype, scales->data, k);
+                const float zero = zero_at(p, step->in[3], k);
+                to = p->inner == 1 ? i + left_in_block(p, from + at + i) : i + 1;
+                for (to = to < n ? to : n; i < to; i++)
+                    q[i] = (q[i] - zero) * scale;
             }
             sdx_convert(y->dtype, y->data, r * p->run + at, SDX_F32, q, 0, n, false);
         }

@@ -929,6 +929,7 @@ def _(b):
 @operator("GatherBlockQuantized", rtol="1e-6", atol="0")
 def _(b):
     indices = b.ints(-6, 6, 2, 3)
+    indices[1, 1] = 9  # zeros
     for kind, low in ((TensorProto.UINT4, 0), (TensorProto.INT4, -8)):
         for gather, along, block in ((0, 1, 16), (1, 0, 16), (0, 2, 32), (1, 1, 16), (2, 2, 16)):
             dims = [6, 6, 6]
@@ -941,6 +942,12 @@ def _(b):
                 b.add([values[0], index, b.rng.uniform(0.1, 1, blocks).astype(
                     b.pick(np.float32, np.float16))] + ([values[1]] if zeros else []), gather_axis=gather,
                     quantize_axis=along, block_size=block)
+    for kind in (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
+                 TensorProto.FLOAT8E5M2FNUZ, TensorProto.FLOAT4E2M1):
+        for block, scales in ((16, (6, 3)), (0, (6, 1)), (32, (1, 2))):
+            values = helper.make_tensor("", kind, (6, 40), b.floats(6, 40).reshape(-1).tolist())
+            b.add([values, indices, b.rng.uniform(0.1, 1, scales).astype(b.pick(np.float32, np.float16))],
+                  block_size=block, constant=(2,))
     for bits in (2, 4, 8):
         for zeros in (False, True):
             q, z = b.ints(0, 1 << bits, 6, 48), b.ints(0, 1 << bits, 6, 3)
