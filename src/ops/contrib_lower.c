@@ -6,7 +6,7 @@
 
 enum { OPSET = 22 }; /* of the standard's operators that lowerings use */
 
-static int32_t in(const struct sdx_lower *lx, int i)
+static int32_t input(const struct sdx_lower *lx, int i)
 {
     return sdx_lower_input(lx, i);
 }
@@ -59,10 +59,10 @@ static enum sdx_status infer_alias(struct sdx_infer *ix)
 static enum sdx_status lower_alias(struct sdx_lower *lx)
 {
     const struct alias *a = alias_of(sdx_lower_node(lx));
-    int32_t inputs[3] = {in(lx, 0), in(lx, 1), -1}, count = inputs[1] < 0 ? 1 : 2;
+    int32_t inputs[3] = {input(lx, 0), input(lx, 1), -1}, count = inputs[1] < 0 ? 1 : 2;
     lx->opset = a->opset;
     if (sdx_str_is(sdx_lower_node(lx)->op_type, "GatherND"))
-        inputs[1] = cast(lx, in(lx, 1), SDX_I64);
+        inputs[1] = cast(lx, input(lx, 1), SDX_I64);
     int32_t y = sdx_lower_op(lx, a->standard, count, inputs);
     sdx_lower_attrs(lx, NULL);
     return output(lx, y);
@@ -80,8 +80,8 @@ static enum sdx_status lower_range(struct sdx_lower *lx)
     int32_t v[3];
     lx->opset = OPSET;
     for (int i = 0; i < 3; i++)
-        v[i] = in(lx, i) >= 0 ? with_ints(lx, "Reshape", in(lx, i), 0, NULL)
-                              : sdx_lower_scalar_like(lx, 0, 1);
+        v[i] = input(lx, i) >= 0 ? with_ints(lx, "Reshape", input(lx, i), 0, NULL)
+                                 : sdx_lower_scalar_like(lx, 0, 1);
     return output(lx, sdx_lower_op(lx, "Range", 3, v));
 }
 
@@ -101,8 +101,8 @@ static enum sdx_status lower_pad(struct sdx_lower *lx)
 {
     const int64_t all = -1;
     lx->opset = 13;
-    int32_t v[] = {in(lx, 0), with_ints(lx, "Reshape", in(lx, 1), 1, &all), -1};
-    if (in(lx, 2) >= 0) v[2] = with_ints(lx, "Reshape", in(lx, 2), 0, NULL);
+    int32_t v[] = {input(lx, 0), with_ints(lx, "Reshape", input(lx, 1), 1, &all), -1};
+    if (input(lx, 2) >= 0) v[2] = with_ints(lx, "Reshape", input(lx, 2), 0, NULL);
     int32_t y = sdx_lower_op(lx, "Pad", v[2] < 0 ? 2 : 3, v);
     sdx_lower_attrs(lx, NULL);
     return output(lx, y);
@@ -124,7 +124,7 @@ static enum sdx_status infer_unique(struct sdx_infer *ix)
 
 static enum sdx_status lower_unique(struct sdx_lower *lx)
 {
-    int32_t x = in(lx, 0), out[4];
+    int32_t x = input(lx, 0), out[4];
     lx->opset = 11;
     sdx_lower_op_outputs(lx, "Unique", 1, &x, 4, out);
     sdx_lower_attr_int(lx, "sorted", 0);
@@ -152,8 +152,8 @@ static enum sdx_status lower_expand_dims(struct sdx_lower *lx)
 {
     const int64_t one = 1;
     lx->opset = 13;
-    int32_t axis = with_ints(lx, "Reshape", cast(lx, in(lx, 1), SDX_I64), 1, &one);
-    return output(lx, sdx_lower_binary(lx, "Unsqueeze", in(lx, 0), axis));
+    int32_t axis = with_ints(lx, "Reshape", cast(lx, input(lx, 1), SDX_I64), 1, &one);
+    return output(lx, sdx_lower_binary(lx, "Unsqueeze", input(lx, 0), axis));
 }
 
 /* ---- Fourier transforms over the last signal_ndim axes ---- */
@@ -197,7 +197,7 @@ static enum sdx_status lower_fft(struct sdx_lower *lx)
     const int64_t last = -1;
     bool inverse = sdx_str_is(sdx_lower_node(lx)->op_type, "Irfft");
     int64_t signal = sdx_ir_attr_int(sdx_lower_node(lx), "signal_ndim", 1);
-    int32_t v = in(lx, 0);
+    int32_t v = input(lx, 0);
     lx->opset = OPSET;
     if (!inverse) v = dft(lx, with_ints(lx, "Unsqueeze", v, 1, &last), -2, true, false);
     for (int64_t i = 2; i <= signal; i++)
@@ -220,9 +220,9 @@ static enum sdx_status lower_mul_integer(struct sdx_lower *lx)
     int32_t side[2];
     lx->opset = OPSET;
     for (int i = 0; i < 2; i++) {
-        side[i] = cast(lx, in(lx, 2 * i), SDX_I32);
-        if (in(lx, 2 * i + 1) >= 0)
-            side[i] = sdx_lower_binary(lx, "Sub", side[i], cast(lx, in(lx, 2 * i + 1), SDX_I32));
+        side[i] = cast(lx, input(lx, 2 * i), SDX_I32);
+        if (input(lx, 2 * i + 1) >= 0)
+            side[i] = sdx_lower_binary(lx, "Sub", side[i], cast(lx, input(lx, 2 * i + 1), SDX_I32));
     }
     return output(lx, sdx_lower_binary(lx, "Mul", side[0], side[1]));
 }
@@ -245,8 +245,8 @@ static enum sdx_status lower_matmul16(struct sdx_lower *lx)
     int to = sum_type(sdx_lower_type(lx, 0)->dtype == SDX_I16 ||
                       sdx_lower_type(lx, 1)->dtype == SDX_I16);
     lx->opset = OPSET;
-    return output(lx,
-                  sdx_lower_binary(lx, "MatMul", cast(lx, in(lx, 0), to), cast(lx, in(lx, 1), to)));
+    return output(
+        lx, sdx_lower_binary(lx, "MatMul", cast(lx, input(lx, 0), to), cast(lx, input(lx, 1), to)));
 }
 
 static enum sdx_status infer_reduce_sum(struct sdx_infer *ix)
@@ -259,7 +259,7 @@ static enum sdx_status infer_reduce_sum(struct sdx_infer *ix)
 static enum sdx_status lower_reduce_sum(struct sdx_lower *lx)
 {
     lx->opset = 11;
-    int32_t x = cast(lx, in(lx, 0), sum_type(sdx_lower_type(lx, 0)->dtype == SDX_I8));
+    int32_t x = cast(lx, input(lx, 0), sum_type(sdx_lower_type(lx, 0)->dtype == SDX_I8));
     int32_t y = sdx_lower_unary(lx, "ReduceSum", x);
     sdx_lower_attrs(lx, NULL);
     return output(lx, y);
@@ -290,9 +290,9 @@ static enum sdx_status lower_cdist(struct sdx_lower *lx)
     int32_t square[2];
     lx->opset = OPSET;
     for (int i = 0; i < 2; i++)
-        square[i] = with_ints(lx, "ReduceSumSquare", in(lx, i), 1, &last);
-    int32_t product =
-        sdx_lower_binary(lx, "MatMul", in(lx, 0), sdx_lower_unary(lx, "Transpose", in(lx, 1)));
+        square[i] = with_ints(lx, "ReduceSumSquare", input(lx, i), 1, &last);
+    int32_t product = sdx_lower_binary(lx, "MatMul", input(lx, 0),
+                                       sdx_lower_unary(lx, "Transpose", input(lx, 1)));
     int32_t y = sdx_lower_binary(lx, "Add", square[0], sdx_lower_unary(lx, "Transpose", square[1]));
     product = sdx_lower_binary(lx, "Mul", product, sdx_lower_scalar_like(lx, 0, 2));
     y = sdx_lower_unary(lx, "Relu", sdx_lower_binary(lx, "Sub", y, product));
@@ -314,7 +314,7 @@ static enum sdx_status lower_all_finite(struct sdx_lower *lx)
     lx->opset = OPSET;
     for (int i = 0; i < count; i++) {
         const char *test = only_inf ? "IsInf" : "IsNaN";
-        int32_t x = in(lx, i);
+        int32_t x = input(lx, i);
         /* x - x is NaN where x is not finite. */
         if (!only_inf && !only_nan) x = sdx_lower_binary(lx, "Sub", x, x);
         x = sdx_lower_unary(lx, "ReduceMax", sdx_lower_unary(lx, test, x));
@@ -350,8 +350,8 @@ static enum sdx_status lower_complex_mul(struct sdx_lower *lx)
     bool conjugate = sdx_str_is(sdx_lower_node(lx)->op_type, "ComplexMulConj");
     int32_t a[2], b[2], y[2];
     lx->opset = OPSET;
-    halves(lx, in(lx, 0), a);
-    halves(lx, in(lx, 1), b);
+    halves(lx, input(lx, 0), a);
+    halves(lx, input(lx, 1), b);
     y[0] = sdx_lower_binary(lx, conjugate ? "Add" : "Sub", sdx_lower_binary(lx, "Mul", a[0], b[0]),
                             sdx_lower_binary(lx, "Mul", a[1], b[1]));
     y[1] = sdx_lower_binary(lx, conjugate ? "Sub" : "Add", sdx_lower_binary(lx, "Mul", a[1], b[0]),
@@ -366,8 +366,8 @@ static enum sdx_status lower_complex_mul(struct sdx_lower *lx)
 static enum sdx_status lower_bias_add(struct sdx_lower *lx)
 {
     lx->opset = OPSET;
-    int32_t sum = sdx_lower_binary(lx, "Add", in(lx, 0), in(lx, 1));
-    return output(lx, sdx_lower_binary(lx, "Add", sum, in(lx, 2)));
+    int32_t sum = sdx_lower_binary(lx, "Add", input(lx, 0), input(lx, 1));
+    return output(lx, sdx_lower_binary(lx, "Add", sum, input(lx, 2)));
 }
 
 static enum sdx_status infer_bias_split_gelu(struct sdx_infer *ix)
@@ -389,7 +389,7 @@ static enum sdx_status lower_bias_split_gelu(struct sdx_lower *lx)
 {
     int32_t half[2];
     lx->opset = OPSET;
-    halves(lx, sdx_lower_binary(lx, "Add", in(lx, 0), in(lx, 1)), half);
+    halves(lx, sdx_lower_binary(lx, "Add", input(lx, 0), input(lx, 1)), half);
     return output(lx, sdx_lower_binary(lx, "Mul", half[0], sdx_lower_unary(lx, "Gelu", half[1])));
 }
 
@@ -401,8 +401,8 @@ static enum sdx_status infer_matmul(struct sdx_infer *ix)
 static enum sdx_status lower_gemm_fast_gelu(struct sdx_lower *lx)
 {
     lx->opset = OPSET;
-    int32_t y = sdx_lower_binary(lx, "MatMul", in(lx, 0), in(lx, 1));
-    if (in(lx, 2) >= 0) y = sdx_lower_binary(lx, "Add", y, in(lx, 2));
+    int32_t y = sdx_lower_binary(lx, "MatMul", input(lx, 0), input(lx, 1));
+    if (input(lx, 2) >= 0) y = sdx_lower_binary(lx, "Add", y, input(lx, 2));
     y = sdx_lower_unary(lx, "Gelu", y);
     sdx_lower_attr_str(lx, "approximate", "tanh");
     return output(lx, y);
@@ -413,7 +413,8 @@ static enum sdx_status lower_bias_softmax(struct sdx_lower *lx)
 {
     int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", 1);
     lx->opset = 11;
-    int32_t y = sdx_lower_unary(lx, "Softmax", sdx_lower_binary(lx, "Add", in(lx, 0), in(lx, 1)));
+    int32_t y =
+        sdx_lower_unary(lx, "Softmax", sdx_lower_binary(lx, "Add", input(lx, 0), input(lx, 1)));
     sdx_lower_attr_int(lx, "axis", axis);
     return output(lx, y);
 }
@@ -463,15 +464,15 @@ static enum sdx_status lower_dropout(struct sdx_lower *lx)
     bool packs = !sdx_str_is(node->op_type, "BiasDropout"), wants_mask = node->count_outputs > 1;
     int first = has_bias ? 3 : 1;
     lx->opset = OPSET;
-    int32_t v[] = {in(lx, 0), in(lx, first), in(lx, first + 1)}, out[2] = {-1, -1};
-    if (has_bias) v[0] = sdx_lower_binary(lx, "Add", v[0], in(lx, 1));
+    int32_t v[] = {input(lx, 0), input(lx, first), input(lx, first + 1)}, out[2] = {-1, -1};
+    if (has_bias) v[0] = sdx_lower_binary(lx, "Add", v[0], input(lx, 1));
     sdx_lower_op_outputs(lx, "Dropout",
                          v[2] >= 0   ? 3
                          : v[1] >= 0 ? 2
                                      : 1,
                          v, wants_mask ? 2 : 1, out);
     sdx_lower_attrs(lx, NULL);
-    if (has_bias && in(lx, 2) >= 0) out[0] = sdx_lower_binary(lx, "Add", out[0], in(lx, 2));
+    if (has_bias && input(lx, 2) >= 0) out[0] = sdx_lower_binary(lx, "Add", out[0], input(lx, 2));
     sdx_lower_output(lx, 0, out[0]);
     if (wants_mask) sdx_lower_output(lx, 1, packs ? pack_bits(lx, out[1]) : out[1]);
     return lx->status;
@@ -492,10 +493,10 @@ static enum sdx_status infer_group_norm(struct sdx_infer *ix)
 static int32_t add_skip(struct sdx_lower *lx, bool is_last)
 {
     const int64_t of_last[] = {1, 2}, of_first[] = {2, 3}, *spatial = is_last ? of_last : of_first;
-    int32_t skip = in(lx, 3), bias = in(lx, 4);
+    int32_t skip = input(lx, 3), bias = input(lx, 4);
     if (sdx_lower_type(lx, 3)->rank == 2) skip = with_ints(lx, "Unsqueeze", skip, 2, spatial);
     if (bias >= 0 && !is_last) bias = with_ints(lx, "Unsqueeze", bias, 2, of_last);
-    int32_t sum = sdx_lower_binary(lx, "Add", in(lx, 0), skip);
+    int32_t sum = sdx_lower_binary(lx, "Add", input(lx, 0), skip);
     return bias < 0 ? sum : sdx_lower_binary(lx, "Add", sum, bias);
 }
 
@@ -508,7 +509,7 @@ static enum sdx_status lower_group_norm(struct sdx_lower *lx)
     bool is_silu = sdx_ir_attr_int(node, "activation", 0) != 0;
     float epsilon = sdx_ir_attr_float(node, "epsilon", 1e-5f);
     int dtype = sdx_lower_type(lx, 0)->dtype, inner = sdx_lower_type(lx, 1)->dtype;
-    int32_t v[] = {in(lx, 0), in(lx, 1), in(lx, 2)};
+    int32_t v[] = {input(lx, 0), input(lx, 1), input(lx, 2)};
     lx->opset = OPSET;
     if (sdx_str_is(node->op_type, "SkipGroupNorm")) {
         if (!sdx_lower_type(lx, 3)->has_shape)
