@@ -168,10 +168,10 @@ static enum sdx_status prepare_rows(struct sdx_prepare *px, sdx_step_fn *run, co
     if (!p) return px->cx->error.status;
     if (x->dtype != SDX_F32 && x->dtype != SDX_F64) return type_fault(px);
     int64_t axis = sdx_ir_attr_int(px->node, "axis", -1);
-    int at = (int)(axis < 0 ? axis + x->rank : axis);
-    if (at < 0 || at > x->rank)
+    if (axis < -x->rank || axis > x->rank)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%s: axis %lld of rank %d", kernel, (long long)axis,
                         x->rank);
+    int at = (int)(axis < 0 ? axis + x->rank : axis);
     bool has_bias = sdx_prepare_has(px, 2);
     for (int i = 1; i < 2 + has_bias; i++)
         if (px->in[i]->dtype != x->dtype)
@@ -388,10 +388,10 @@ static enum sdx_status prepare_lp_norm(struct sdx_prepare *px)
     if (!p) return px->cx->error.status;
     if (x->dtype != SDX_F32 && x->dtype != SDX_F64) return type_fault(px);
     int64_t axis = sdx_ir_attr_int(px->node, "axis", -1), power = sdx_ir_attr_int(px->node, "p", 2);
-    int at = (int)(axis < 0 ? axis + x->rank : axis);
-    if (at < 0 || at >= x->rank || power < 1 || power > 2)
+    if (axis < -x->rank || axis >= x->rank || power < 1 || power > 2)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "LpNormalization: axis %lld of rank %d, p = %lld",
                         (long long)axis, x->rank, (long long)power);
+    int at = (int)(axis < 0 ? axis + x->rank : axis);
     p->outer = product(x->dims, 0, at);
     p->length = x->dims[at];
     p->inner = product(x->dims, at + 1, x->rank);

@@ -1036,3 +1036,13 @@ def test_sparse_to_dense(sardonyx, tmp_path, dtype, trans_a, trans_b, alpha):
     for kind, array in (("input_1", b), ("output_0", y)):
         (data / f"{kind}.pb").write_bytes(numpy_helper.from_array(array, kind).SerializeToString())
     sardonyx("test", tmp_path / "case")
+
+
+@pytest.mark.parametrize("name", ("LayerNormalization", "SimplifiedLayerNormalization"))
+def test_axis_far_out_of_range(name, sardonyx, tmp_path):
+    batch = Batch(name)
+    batch.add([batch.floats(3, 4, 8), batch.floats(8)], [np.zeros((3, 4, 8), np.float32)], domain="",
+              axis=-(1 << 63))
+    batch.save(tmp_path / "case")
+    failed = sardonyx("run", tmp_path / "case" / "model.onnx", code=1)
+    assert "axis -9223372036854775808 of rank 3" in failed.err
