@@ -68,27 +68,40 @@ enum sdx_status sdx_prepare_tiles(struct sdx_prepare *px, const char *kernel,
 
 /* ---- chains ---- */
 
+static void run_member(const struct sdx_chain_member *m, char *tiles, void *scratch, int64_t begin,
+                       int64_t end)
+{
+    const struct sdx_step *s = &m->step;
+    const void *in[SDX_TILE_IN];
+    for (int i = 0; i < s->count_in; i++) {
+        if (m->from[i] != SDX_TILE_MEMORY)
+            in[i] = tiles + m->at[i];
+        else
+            in[i] = s->in[i] ? (char *)s->in[i]->data + (size_t)begin * m->bits[i] / 8 : NULL;
+    }
+    void *out = m->to != SDX_TILE_MEMORY
+                    ? tiles + m->at_out
+                    : (char *)s->out[0]->data + (size_t)begin * m->bits_out / 8;
+    s->tiles->run(s, in, out, begin, end, scratch);
+}
+
+/* A part is cut into tiles of about the same length. */
 enum sdx_status sdx_chain_run(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct sdx_chain *chain = step->params;
     const int64_t count = chain->members[0].step.tiles->count;
+    const int64_t begin = sdx_part_begin(count, step->parts, part, 64);
     const int64_t last = sdx_part_begin(count, step->parts, part + 1, 64);
     char *tiles = x->scratch, *scratch = tiles + (size_t)chain->count_tiles * chain->tile_bytes;
-    for (int64_t end = 0, at = sdx_part_begin(count, step->parts, part, 64); at < last; at = end) {
-        end = last - at < chain->tile ? last : at + chain->tile;
-        for (int32_t m = 0; m < chain->count; m++) {
-            const struct sdx_chain_member *member = &chain->members[m];
-            const struct sdx_step *s = &member->step;
-            const void *in[SDX_TILE_IN];
-            for (int i = 0; i < s->count_in; i++)
-                in[i] = member->from[i] == SDX_TILE_MEMORY
-                            ? operand(s, i, at)
-                            : tiles + (size_t)member->from[i] * chain->tile_bytes;
-            void *out = member->to == SDX_TILE_MEMORY
-                            ? element(s->out[0], at)
-                            : tiles + (size_t)member->to * chain->tile_bytes;
-            s->tiles->run(s, in, out, at, end, scratch);
-        }
+    int64_t tile = last - begin;
+    if (tile > chain->tile) {
+        const int64_t pieces = (tile + chain->tile - 1) / chain->tile;
+        tile = ((tile + pieces - 1) / pieces + 63) / 64 * 64;
+    }
+    for (int64_t at = begin, end = 0; at < last; at = end) {
+        end = last - at < tile ? last : at + tile;
+        for (int32_t m = 0; m < chain->count; m++)
+            run_member(&chain->members[m], tiles, scratch, at, end);
     }
     return SDX_OK;
 }
@@ -116,6 +129,16 @@ void sdx_chain_size(struct sdx_chain *chain)
     tile = tile < TILE_MIN ? TILE_MIN : tile > TILE_MAX ? TILE_MAX : tile;
     chain->tile = tile;
     chain->tile_bytes = (size_t)tile * widest / 8 + SKEW;
+    for (int32_t n = 0; n < chain->count; n++) {
+        struct sdx_chain_member *m = &chain->members[n];
+        for (int i = 0; i < m->step.count_in; i++)
+            if (m->from[i] != SDX_TILE_MEMORY)
+                m->at[i] = (size_t)m->from[i] * chain->tile_bytes;
+            else if (m->step.tiles->full >> i & 1)
+                m->bits[i] = bits_of(m->step.in[i]);
+        if (m->to != SDX_TILE_MEMORY) m->at_out = (size_t)m->to * chain->tile_bytes;
+        m->bits_out = bits_of(m->step.out[0]);
+    }
 }
 
 size_t sdx_chain_scratch(const struct sdx_chain *chain)

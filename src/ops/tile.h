@@ -11,9 +11,11 @@ enum { SDX_TILE_MEMORY = -1 };
 
 struct sdx_chain_member {
     struct sdx_step step;
-    int32_t
-        from[SDX_TILE_IN]; /* number of a tile in scratch memory; SDX_TILE_MEMORY: the operand */
-    int32_t to;
+    /* Number of a tile in scratch memory; SDX_TILE_MEMORY: the step's operand. */
+    int32_t from[SDX_TILE_IN], to;
+    /* What the run needs of that: where the tile begins; bits by which an operand moves. */
+    size_t at[SDX_TILE_IN], at_out;
+    unsigned bits[SDX_TILE_IN], bits_out;
 };
 
 struct sdx_chain {
@@ -25,7 +27,7 @@ struct sdx_chain {
 
 /* Step of a chain; params: the struct sdx_chain. Its scratch: sdx_chain_scratch bytes. */
 enum sdx_status sdx_chain_run(struct sdx_exec *x, const struct sdx_step *step, int64_t part);
-/* Sets the size of a tile, for members whose tiles are numbered. */
+/* Sets the size of a tile and what depends on it, for members whose tiles are numbered. */
 void sdx_chain_size(struct sdx_chain *chain);
 size_t sdx_chain_scratch(const struct sdx_chain *chain);
 /* The chain that a step runs; NULL: it is a single step. */
