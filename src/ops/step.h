@@ -34,7 +34,8 @@ struct sdx_tiles {
 
 struct sdx_step {
     sdx_step_fn *run;
-    void *params;                  /* of the plan; constant while running */
+    void *params; /* of the plan; constant while running */
+    /* All that the step reads and writes but constants: run/chain.c relies on it. */
     struct sdx_tensor *const *in;  /* NULL entries: left out */
     struct sdx_tensor *const *out; /* NULL entries: not wanted */
     int32_t count_in, count_out;

@@ -60,7 +60,7 @@ static void place_add(struct chains *c, const struct sdx_tensor *t, struct sdx_s
     *place = (struct place){t, spot, -1};
 }
 
-/* Room for every tensor that a step may name: each is looked up once at most. */
+/* Room for every tensor that a step may name. */
 static enum sdx_status places_init(struct chains *c)
 {
     const struct sdx_planning *p = c->p;
@@ -235,7 +235,7 @@ static bool is_inner(const struct chains *c, const struct access *a, int32_t las
         const struct access *b = &c->accesses[n];
         if (!overlaps(a, b)) continue;
         if (!is_same(a, b)) return false;
-        if (b->write) return true;
+        if (b->write) return c->steps[b->step].tiles; /* another step might add to it */
         if (!c->nodes[b->step].inside) return false;
     }
     return a->memory < c->p->count_blocks && c->p->blocks[a->memory].last <= last_node;
@@ -373,6 +373,11 @@ static enum sdx_status make_chain(struct chains *c, int32_t group)
     return SDX_OK;
 }
 
+static void note_used(const struct chains *c, bool *used, int32_t memory)
+{
+    if (memory >= 0 && memory < c->p->count_blocks) used[memory] = true;
+}
+
 /* Blocks that only members of chains used take no memory. */
 static enum sdx_status drop_blocks(struct chains *c)
 {
@@ -381,13 +386,16 @@ static enum sdx_status drop_blocks(struct chains *c)
     if (!used) return SDX_FAIL_MEMORY(p->cx);
     for (int32_t s = 0; s < c->count; s++) {
         const struct sdx_step *step = &c->steps[s];
-        for (int32_t i = 0; step->run && i < step->count_in + step->count_out; i++) {
+        const bool is_chain = step->run && sdx_chain_of(step);
+        for (int32_t i = 0; is_chain && i < step->count_in + step->count_out; i++) {
+            size_t shift = 0;
             const struct sdx_tensor *t =
                 i < step->count_in ? step->in[i] : step->out[i - step->count_in];
-            size_t shift = 0;
-            const int32_t memory = !t || t->is_constant ? -1 : memory_of(c, t, &shift);
-            if (memory >= 0 && memory < p->count_blocks) used[memory] = true;
+            note_used(c, used, t->is_constant ? -1 : memory_of(c, t, &shift));
         }
+        for (int32_t a = c->nodes[s].first; step->run && !is_chain && a < c->nodes[s + 1].first;
+             a++)
+            note_used(c, used, c->accesses[a].memory);
     }
     for (int32_t a = 0; a < c->count_accesses; a++) {
         const int32_t memory = c->accesses[a].memory;
