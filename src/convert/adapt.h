@@ -33,6 +33,8 @@ struct sdx_adapt_default {
     const char *text;
 };
 
+/* All rows of a domain, by rising version. */
+const struct sdx_adapter *sdx_adapt_rows(struct sdx_str domain, int *count);
 /* NULL: no row. */
 const struct sdx_adapter *sdx_adapt_find(struct sdx_str domain, struct sdx_str op, int64_t version);
 const struct sdx_adapt_default *sdx_adapt_defaults(int *count);

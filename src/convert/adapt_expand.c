@@ -133,7 +133,7 @@ static enum sdx_status mean_from(struct sdx_rewrite *rx, struct sdx_str x, struc
     if (axis >= 0 || axis < -SDX_RANK_MAX || (rank < 0 && axis != -1))
         return sdx_rewrite_refuse(rx, "normalises from an axis of an unknown rank");
     for (int64_t i = 0; i < -axis; i++)
-        axes[i] = axis + i;
+        axes[i] = axis + i + (rank < 0 ? 0 : rank);
     struct sdx_str list = rx->to >= 18 ? sdx_rewrite_const_ints(rx, -axis, axes) : SDX_NONE;
     struct sdx_onnx_node *node = sdx_rewrite_before(rx, "ReduceMean", SDX_NONE, x, list, SDX_NONE);
     if (rx->to < 18) sdx_rewrite_set_ints(rx, node, "axes", -axis, axes);

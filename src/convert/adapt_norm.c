@@ -158,20 +158,20 @@ enum sdx_status sdx_adapt_group_norm_21_up(struct sdx_rewrite *rx)
     return SDX_OK;
 }
 
-/* The normalisation alone, then scale and bias as nodes. */
+/* Version 18 is deprecated: the groups by InstanceNormalization of [N, groups, the rest], then
+ * scale and bias as nodes. */
 enum sdx_status sdx_adapt_group_norm_21_down(struct sdx_rewrite *rx)
 {
     struct sdx_str x = sdx_rewrite_input(rx, 0);
     const int rank = sdx_rewrite_rank(rx, x), dtype = sdx_rewrite_dtype(rx, x);
     const int64_t groups = sdx_rewrite_attr_int(rx->node, "num_groups", 0);
+    const struct sdx_onnx_attr *epsilon = sdx_rewrite_attr(rx->node, "epsilon");
     int64_t axes[SDX_RANK_MAX];
-    struct sdx_str operand[2];
+    struct sdx_str operand[2], plain[2];
     if (rank < 2 || !dtype) return sdx_rewrite_refuse(rx, "the type of input X is not known");
     if (sdx_rewrite_attr_int(rx->node, "stash_type", 1) != 1 && dtype != SDX_F32)
         return sdx_rewrite_refuse(rx, "stash_type is not 1");
-    if (groups < 1 || groups > 1 << 20)
-        return sdx_rewrite_refuse(rx, "num_groups is %lld", (long long)groups);
-    sdx_rewrite_remove(rx->node, "stash_type");
+    if (groups < 1) return sdx_rewrite_refuse(rx, "num_groups is %lld", (long long)groups);
     for (int i = 0; i < rank - 2; i++)
         axes[i] = i + 1;
     for (int i = 0; i < 2; i++) {
@@ -181,14 +181,24 @@ enum sdx_status sdx_adapt_group_norm_21_down(struct sdx_rewrite *rx)
                 sdx_rewrite_squeeze(rx, "Unsqueeze", false, SDX_NONE, operand[i], rank - 2, axes));
         struct sdx_str one = sdx_rewrite_const_number(rx, dtype, 1, i == 0);
         struct sdx_str count = sdx_rewrite_const_ints(rx, 1, &groups);
-        sdx_rewrite_set_input(
-            rx, i + 1,
-            sdx_rewrite_out(sdx_rewrite_before(rx, "Expand", SDX_NONE, one, count, SDX_NONE)));
+        plain[i] =
+            sdx_rewrite_out(sdx_rewrite_before(rx, "Expand", SDX_NONE, one, count, SDX_NONE));
     }
-    struct sdx_str y = sdx_rewrite_take_output(rx, 0);
+    struct sdx_str grouped = sdx_rewrite_reshape(rx, x, 3, (const int64_t[]){0, groups, -1});
+    struct sdx_onnx_node *norm =
+        sdx_rewrite_before(rx, "InstanceNormalization", SDX_NONE, grouped, plain[0], plain[1]);
+    struct sdx_str normed = sdx_rewrite_out(norm);
+    sdx_rewrite_set_float(rx, norm, "epsilon", epsilon ? epsilon->f : 1e-5f);
+    struct sdx_onnx_node *shape = sdx_rewrite_before(rx, "Shape", SDX_NONE, x, SDX_NONE, SDX_NONE);
+    struct sdx_str list = sdx_rewrite_out(shape);
+    struct sdx_onnx_node *back =
+        sdx_rewrite_before(rx, "Reshape", SDX_NONE, normed, list, SDX_NONE);
+    struct sdx_str same = sdx_rewrite_out(back);
     struct sdx_onnx_node *scaled =
-        sdx_rewrite_after(rx, "Mul", SDX_NONE, sdx_rewrite_output(rx, 0), operand[0], SDX_NONE);
-    sdx_rewrite_after(rx, "Add", y, sdx_rewrite_out(scaled), operand[1], SDX_NONE);
+        sdx_rewrite_before(rx, "Mul", SDX_NONE, same, operand[0], SDX_NONE);
+    struct sdx_str product = sdx_rewrite_out(scaled);
+    sdx_rewrite_before(rx, "Add", sdx_rewrite_output(rx, 0), product, operand[1], SDX_NONE);
+    rx->drop = true;
     return SDX_OK;
 }
 

@@ -200,12 +200,17 @@ static const struct sdx_adapt_default defaults[] = {
     TEXT("SpaceToDepth", 28, "mode", "DCR"),
 };
 
-const struct sdx_adapter *sdx_adapt_find(struct sdx_str domain, struct sdx_str op, int64_t version)
+const struct sdx_adapter *sdx_adapt_rows(struct sdx_str domain, int *count)
 {
     const bool ml = sdx_str_is(domain, "ai.onnx.ml");
-    if (domain.len && !ml) return NULL;
-    const struct sdx_adapter *rows = ml ? adapters_ml : adapters;
-    const int count = ml ? SDX_COUNT_OF(adapters_ml) : SDX_COUNT_OF(adapters);
+    *count = ml ? SDX_COUNT_OF(adapters_ml) : domain.len ? 0 : SDX_COUNT_OF(adapters);
+    return ml ? adapters_ml : adapters;
+}
+
+const struct sdx_adapter *sdx_adapt_find(struct sdx_str domain, struct sdx_str op, int64_t version)
+{
+    int count = 0;
+    const struct sdx_adapter *rows = sdx_adapt_rows(domain, &count);
     for (int i = 0; i < count; i++)
         if (rows[i].version == version && sdx_str_is(op, rows[i].op)) return &rows[i];
     return NULL;
