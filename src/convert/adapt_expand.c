@@ -3,16 +3,22 @@
  * operators that are older. */
 #include "convert/adapt.h"
 
-/* The operands of a formula: one status, names that may be nested. */
+/* Steps of a formula. Shapes that are plain to see are noted, for steps to older versions still. */
 static struct sdx_str op1(struct sdx_rewrite *rx, const char *op, struct sdx_str a)
 {
-    return sdx_rewrite_out(sdx_rewrite_before(rx, op, SDX_NONE, a, SDX_NONE, SDX_NONE));
+    struct sdx_str y = sdx_rewrite_out(sdx_rewrite_before(rx, op, SDX_NONE, a, SDX_NONE, SDX_NONE));
+    if (strcmp(op, "Shape") != 0) sdx_rewrite_set_like(rx, y, a, sdx_rewrite_dtype(rx, a));
+    return y;
 }
 
+/* a, and b of the same shape or one number. */
 static struct sdx_str op2(struct sdx_rewrite *rx, const char *op, struct sdx_str a,
                           struct sdx_str b)
 {
-    return sdx_rewrite_out(sdx_rewrite_before(rx, op, SDX_NONE, a, b, SDX_NONE));
+    struct sdx_str y = sdx_rewrite_out(sdx_rewrite_before(rx, op, SDX_NONE, a, b, SDX_NONE));
+    if (sdx_str_equal(a, b) || sdx_rewrite_rank(rx, b) == 0)
+        sdx_rewrite_set_like(rx, y, a, sdx_rewrite_dtype(rx, a));
+    return y;
 }
 
 /* The node's output 0, and the end of the node. */

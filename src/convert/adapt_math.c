@@ -23,8 +23,8 @@ enum sdx_status sdx_adapt_broadcast_up(struct sdx_rewrite *rx)
         return sdx_rewrite_refuse(rx, "broadcasts from axis %lld, and the ranks are not known",
                                   (long long)axis);
     if (axis < 0) axis += a;
-    const int64_t behind = a - axis - b;
-    if (axis < 0 || behind < 0)
+    const int64_t behind = axis >= 0 && axis <= a ? a - axis - b : -1;
+    if (behind < 0)
         return sdx_rewrite_refuse(rx, "axis %lld and ranks %d and %d do not fit", (long long)axis,
                                   a, b);
     if (behind == 0) return SDX_OK;
@@ -246,6 +246,9 @@ enum sdx_status sdx_adapt_softmax_down(struct sdx_rewrite *rx)
     }
     if (rank < 1) return sdx_rewrite_refuse(rx, "axis %lld of an unknown rank", (long long)axis);
     if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank)
+        return sdx_rewrite_refuse(rx, "axis %lld is out of range for rank %d", (long long)axis,
+                                  rank);
     sdx_rewrite_set_int(rx, rx->node, "axis", rank - 1);
     if (axis == rank - 1) return SDX_OK;
     for (int i = 0; i < rank; i++)
@@ -327,11 +330,11 @@ enum sdx_status sdx_adapt_flatten_9_down(struct sdx_rewrite *rx)
     const int64_t *dims = sdx_rewrite_dims(rx, x);
     int64_t shape[2] = {1, -1};
     if (!dtype || dtype == SDX_F16 || dtype == SDX_F32 || dtype == SDX_F64) return SDX_OK;
+    if (axis < 0) return sdx_rewrite_refuse(rx, "axis is below 0");
     if (axis == 1) shape[0] = 0;
     for (int i = 0; axis > 1 && i < axis; i++) {
-        if (axis > rank || dims[i] < 0)
+        if (axis > rank || dims[i] < 0 || !sdx_mul_i64(shape[0], dims[i], &shape[0]))
             return sdx_rewrite_refuse(rx, "the shape of the input is not known");
-        shape[0] *= dims[i];
     }
     sdx_rewrite_before(rx, "Reshape", sdx_rewrite_output(rx, 0), x,
                        sdx_rewrite_const_ints(rx, 2, shape), SDX_NONE);

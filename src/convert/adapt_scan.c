@@ -53,7 +53,8 @@ enum sdx_status sdx_adapt_scan_up(struct sdx_rewrite *rx)
     static const int64_t first[] = {0};
     struct sdx_onnx_node *node = rx->node;
     const int32_t count = node->inputs.count - 1;
-    bool single = count > 0;
+    bool single = true;
+    if (count < 1) return sdx_rewrite_refuse(rx, "has no inputs, expected some");
     if (sdx_rewrite_input(rx, 0).len)
         return sdx_rewrite_refuse(rx, "has sequence_lens, which version 9 has not");
     for (int32_t i = 1; i <= count; i++) {
@@ -61,10 +62,10 @@ enum sdx_status sdx_adapt_scan_up(struct sdx_rewrite *rx)
         if (!node->inputs.at[i].len) return sdx_rewrite_refuse(rx, "input %d is missing", i);
         single &= dims && sdx_rewrite_rank(rx, node->inputs.at[i]) > 0 && dims[0] == 1;
     }
-    struct sdx_str *names = sdx_arena_copy(rx->arena, node->inputs.at + 1,
-                                           (size_t)(count > 0 ? count : 0) * sizeof *names);
+    struct sdx_str *names =
+        sdx_arena_copy(rx->arena, node->inputs.at + 1, (size_t)count * sizeof *names);
     if (!names) return SDX_FAIL_MEMORY(rx->cx);
-    node->inputs = (struct sdx_onnx_strings){names, count > 0 ? count : 0};
+    node->inputs = (struct sdx_onnx_strings){names, count};
     struct sdx_onnx_attr *directions = sdx_rewrite_attr(node, "directions");
     if (directions) directions->name = SDX_STR("scan_input_directions");
     if (!single) return around_batch(rx);

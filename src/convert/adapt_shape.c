@@ -20,8 +20,10 @@ enum sdx_status sdx_adapt_split_2_up(struct sdx_rewrite *rx)
     if (!sdx_rewrite_floats(rx, split, &v, &count) || count > SDX_RANK_MAX)
         return sdx_rewrite_refuse(rx, "input 1 is not a constant, expected one to become attribute "
                                       "split");
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (!(v[i] >= 0 && v[i] < 1e9f)) return sdx_rewrite_refuse(rx, "a piece has no length");
         sizes[i] = (int64_t)v[i];
+    }
     sdx_rewrite_set_ints(rx, rx->node, "split", count, sizes);
     sdx_rewrite_moved(rx, split);
     sdx_rewrite_trim_inputs(rx, 1);
@@ -45,7 +47,7 @@ enum sdx_status sdx_adapt_split_18_down(struct sdx_rewrite *rx)
     sdx_rewrite_remove(rx->node, "num_outputs");
     if (sdx_rewrite_input(rx, 1).len) return SDX_OK;
     if (axis < 0) axis += rank;
-    if (rank < 1 || axis < 0 || axis >= rank || dims[axis] < 0)
+    if (count < 1 || rank < 1 || axis < 0 || axis >= rank || dims[axis] < 0)
         return sdx_rewrite_refuse(rx, "the length of the split axis is not known");
     if (dims[axis] % count == 0) return SDX_OK;
     int64_t *sizes = sdx_arena_array(rx->arena, (size_t)count, sizeof *sizes);
@@ -136,7 +138,8 @@ enum sdx_status sdx_adapt_tile_up(struct sdx_rewrite *rx)
     const float *tiles = NULL, *axis = NULL;
     int64_t one = 0, other = 0, repeats[SDX_RANK_MAX];
     if (rank < 0 || !sdx_rewrite_floats(rx, sdx_rewrite_input(rx, 1), &tiles, &one) ||
-        !sdx_rewrite_floats(rx, sdx_rewrite_input(rx, 2), &axis, &other) || one != 1 || other != 1)
+        !sdx_rewrite_floats(rx, sdx_rewrite_input(rx, 2), &axis, &other) || one != 1 ||
+        other != 1 || !(tiles[0] >= 0 && tiles[0] < 1e9f))
         return sdx_rewrite_refuse(rx, "tiles, axis and the rank are not all constant");
     for (int i = 0; i < rank; i++)
         repeats[i] = (float)i == axis[0] ? (int64_t)tiles[0] : 1;

@@ -84,6 +84,10 @@ bool sdx_rewrite_floats(struct sdx_rewrite *rx, struct sdx_str name, const float
 void sdx_rewrite_moved(struct sdx_rewrite *rx, struct sdx_str name);
 void sdx_rewrite_set_type(struct sdx_rewrite *rx, struct sdx_str name, const struct sdx_type *type);
 
+/* The type of `like`, with another element type. */
+void sdx_rewrite_set_like(struct sdx_rewrite *rx, struct sdx_str name, struct sdx_str like,
+                          int dtype);
+
 /* ---- attributes ---- */
 struct sdx_onnx_attr *sdx_rewrite_attr(const struct sdx_onnx_node *node, const char *name);
 int64_t sdx_rewrite_attr_int(const struct sdx_onnx_node *node, const char *name, int64_t fallback);

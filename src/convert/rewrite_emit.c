@@ -16,7 +16,7 @@ struct sdx_str sdx_rewrite_fresh(struct sdx_rewrite *rx, const char *what)
 {
     for (;;) {
         char *text = sdx_arena_printf(rx->arena, "%s_%" PRId64, what, rx->count_fresh++);
-        if (!text || !rx->scope) break;
+        if (!text) break;
         struct sdx_str name = sdx_str(text);
         if (sdx_map_get(&rx->taken, name) >= 0) continue;
         if (!sdx_map_put(&rx->taken, name, 1)) break;
@@ -255,6 +255,20 @@ struct sdx_onnx_node *sdx_rewrite_squeeze(struct sdx_rewrite *rx, const char *op
     return node;
 }
 
+void sdx_rewrite_set_like(struct sdx_rewrite *rx, struct sdx_str name, struct sdx_str like,
+                          int dtype)
+{
+    const struct sdx_type *type = sdx_rewrite_type(rx, like);
+    if (!type || type->kind != SDX_KIND_TENSOR) return;
+    struct sdx_type *copy = sdx_arena_copy(rx->arena, type, sizeof *copy);
+    if (!copy) {
+        fail_memory(rx);
+        return;
+    }
+    copy->dtype = (uint8_t)dtype;
+    sdx_rewrite_set_type(rx, name, copy);
+}
+
 struct sdx_onnx_node *sdx_rewrite_cast(struct sdx_rewrite *rx, bool after, struct sdx_str output,
                                        struct sdx_str x, int dtype)
 {
@@ -268,5 +282,6 @@ struct sdx_onnx_node *sdx_rewrite_cast(struct sdx_rewrite *rx, bool after, struc
         sdx_rewrite_set_int(rx, node, "to", dtype);
     else
         sdx_rewrite_set_str(rx, node, "to", names[dtype < SDX_COUNT_OF(names) ? dtype : 0]);
+    if (!after) sdx_rewrite_set_like(rx, sdx_rewrite_out(node), x, dtype);
     return node;
 }

@@ -36,8 +36,9 @@ def convert_all(sardonyx, chosen, opset, folder):
         to.mkdir(parents=True)
         result = sardonyx("convert", case / "model.onnx", "--opset", opset, "-o", to / "model.onnx", code=None)
         if result.code:
-            assert result.code == 1 and result.err.count("\n") == 1, result.err
-            refused[case.name] = result.err.strip()
+            lines = result.err.strip().split("\n")  # warnings, then why not
+            assert result.code == 1 and all("warning:" in line for line in lines[:-1]), result.err
+            refused[case.name] = lines[-1]
             to.rmdir()
             continue
         for data in case.glob("test_data_set_*"):
