@@ -63,6 +63,7 @@ enum sdx_status sdx_adapt_inputs_down(struct sdx_rewrite *rx);
     X(cast_6_down)                                                                                 \
     X(through_double_down)                                                                         \
     X(flatten_9_down)                                                                              \
+    X(one_hot)                                                                                     \
     X(axes_11_down)                                                                                \
     X(selu)                                                                                        \
     X(p_up)                                                                                        \

@@ -365,6 +365,41 @@ enum sdx_status sdx_adapt_axes_11_down(struct sdx_rewrite *rx)
     return SDX_OK;
 }
 
+/* ---- OneHot: an index below 0 counts from the end since version 11; before, nothing is hot ----
+ */
+
+enum sdx_status sdx_adapt_one_hot(struct sdx_rewrite *rx)
+{
+    struct sdx_str indices = sdx_rewrite_input(rx, 0), depth = sdx_rewrite_input(rx, 1);
+    const int dtype = sdx_rewrite_dtype(rx, indices);
+    const float *v = NULL;
+    int64_t count = 0;
+    bool harmless = dtype && !sdx_dtype_is_signed(dtype);
+    if (!harmless && sdx_rewrite_floats(rx, indices, &v, &count)) {
+        harmless = true;
+        for (int64_t i = 0; i < count; i++)
+            harmless = harmless && v[i] >= 0;
+    }
+    if (harmless) return SDX_OK;
+    if (!dtype) return sdx_rewrite_refuse(rx, "the type of the indices is not known");
+    /* Where it is below 0: going down, plus the depth; going up, beyond the depth. */
+    struct sdx_str zero = sdx_rewrite_const_number(rx, dtype, 0, 0);
+    struct sdx_str like = sdx_rewrite_out(sdx_rewrite_cast(rx, false, SDX_NONE, depth, dtype));
+    struct sdx_str below =
+        sdx_rewrite_out(sdx_rewrite_before(rx, "Less", SDX_NONE, indices, zero, SDX_NONE));
+    struct sdx_str other;
+    if (rx->to < rx->from) {
+        other = sdx_rewrite_out(sdx_rewrite_before(rx, "Add", SDX_NONE, indices, like, SDX_NONE));
+    } else {
+        struct sdx_str size =
+            sdx_rewrite_out(sdx_rewrite_before(rx, "Abs", SDX_NONE, indices, SDX_NONE, SDX_NONE));
+        other = sdx_rewrite_out(sdx_rewrite_before(rx, "Add", SDX_NONE, size, like, SDX_NONE));
+    }
+    struct sdx_onnx_node *pick = sdx_rewrite_before(rx, "Where", SDX_NONE, below, other, indices);
+    sdx_rewrite_set_input(rx, 0, sdx_rewrite_out(pick));
+    return SDX_OK;
+}
+
 /* ---- small ones ---- */
 
 /* Version 6 changed what no attribute means: both are written out. */

@@ -74,6 +74,7 @@ static const struct sdx_adapter adapters[] = {
     DOWN("Gemm", 11, gemm_11_down),
     DOWN("Hardmax", 11, axes_11_down),
     DOWN("LogSoftmax", 11, axes_11_down),
+    {"OneHot", 11, sdx_adapt_one_hot, sdx_adapt_one_hot},
     BOTH("Pad", 11, inputs),
     DOWN("ReduceL1", 11, axes_11_down),
     DOWN("ReduceL2", 11, axes_11_down),

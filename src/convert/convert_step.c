@@ -82,6 +82,12 @@ static enum sdx_status fit_counts(struct sdx_rewrite *rx, const struct sdx_schem
     if (in->count > schema->inputs_max || in->count < schema->inputs_min)
         return sdx_rewrite_refuse(rx, "has %d inputs, and version %lld takes %d to %d", in->count,
                                   (long long)rx->to, schema->inputs_min, schema->inputs_max);
+    for (int i = 0; i < in->count; i++) {
+        const struct sdx_schema_param *param = sdx_schema_input(schema, i);
+        if (!in->at[i].len && param && param->option == SDX_PARAM_SINGLE)
+            return sdx_rewrite_refuse(rx, "input %d is left out, and version %lld wants it", i,
+                                      (long long)rx->to);
+    }
     if (out->count > schema->outputs_max)
         return sdx_rewrite_refuse(rx, "has %d outputs, and version %lld makes at most %d",
                                   out->count, (long long)rx->to, schema->outputs_max);

@@ -114,6 +114,10 @@ FORMS = {
     "matmul_ints": (9, [8], [N("MatMul", ["x", "z"], ["y:i"])],
                     {"x": np.arange(6, dtype=np.int64).reshape(2, 3), "z": np.arange(6, dtype=np.int64).reshape(3, 2)},
                     [], ["y:i"]),
+    "one_hot": (11, [10, 9, 28], [N("OneHot", ["i", "d", "v"], ["y"])],
+                {"i": np.array([1, -1, -4, 4, 7, -9], np.int64)},
+                [numpy_helper.from_array(np.array([5], np.int64), "d"),
+                 numpy_helper.from_array(np.array([0, 3], np.float32), "v")], ["y"]),
     "dropout": (13, [11, 6, 28], [N("Dropout", ["x", "r"], ["y"])], {"x": X},
                 [numpy_helper.from_array(np.float32(0.3), "r")], ["y"]),
     "batch_norm": (15, [13, 8, 6, 28], [N("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"])],
@@ -193,6 +197,20 @@ def test_functions(sardonyx, tmp_path):
     assert [(o.domain, o.version) for o in found.functions[0].opset_import] == [("", 18)]
     assert ours(sardonyx, to, {"x": random_of(3, 4)}, tmp_path / "run")[0].shape == (1, 3, 1, 4)
     assert "function" in sardonyx("convert", to, "--opset", 11, "-o", tmp_path / "no.onnx", code=1).err
+
+
+def test_one_hot_9(sardonyx, tmp_path):
+    """Before version 11 an index below 0 makes nothing hot."""
+    path, to = tmp_path / "m.onnx", tmp_path / "to.onnx"
+    given = [numpy_helper.from_array(np.array([5], np.int64), "d"),
+             numpy_helper.from_array(np.array([0, 3], np.float32), "v")]
+    models.save(path, [N("OneHot", ["i", "d", "v"], ["y"])], [V("i", [4], T.INT64)], [V("y", [4, 5])], given, opset=9)
+    feeds = {"i": np.array([1, -1, -5, 4], np.int64)}
+    expected = np.zeros((4, 5), np.float32)
+    expected[0, 1] = expected[3, 4] = 3
+    for opset in (11, 28):
+        convert(sardonyx, path, opset, to)
+        assert (ours(sardonyx, to, feeds, tmp_path / str(opset))[0] == expected).all()
 
 
 def test_group_norm_18(sardonyx, tmp_path):
