@@ -384,7 +384,8 @@ enum sdx_status sdx_adapt_one_hot(struct sdx_rewrite *rx)
     if (!dtype) return sdx_rewrite_refuse(rx, "the type of the indices is not known");
     /* Where it is below 0: going down, plus the depth; going up, beyond the depth. */
     struct sdx_str zero = sdx_rewrite_const_number(rx, dtype, 0, 0);
-    struct sdx_str like = sdx_rewrite_out(sdx_rewrite_cast(rx, false, SDX_NONE, depth, dtype));
+    struct sdx_str one = sdx_rewrite_reshape(rx, depth, 0, NULL); /* it may be a list of one */
+    struct sdx_str like = sdx_rewrite_out(sdx_rewrite_cast(rx, false, SDX_NONE, one, dtype));
     struct sdx_str below =
         sdx_rewrite_out(sdx_rewrite_before(rx, "Less", SDX_NONE, indices, zero, SDX_NONE));
     struct sdx_str other;
