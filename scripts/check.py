@@ -26,7 +26,8 @@ LAYERS = {
     "ops": ["ir", "kernels"],
     "passes": ["ops"],
     "run": ["passes"],
-    "api": ["run"],
+    "convert": ["ops"],
+    "api": ["run", "convert"],
 }
 CLIENTS = ("cli", "vision", "serve", "abi", "bench", "examples")  # the public headers only
 INSIDERS = ("tests/unit", "tests/kernels", "tests/fuzz")  # tests that may look inside
