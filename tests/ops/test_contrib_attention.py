@@ -7,7 +7,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
-from contrib_cases import Cases  # noqa: E402
+from contrib_cases import Cases, one_node, ort_run  # noqa: E402
 
 F32 = np.float32
 
@@ -49,7 +49,9 @@ def key_mask(rng, form, b, s, t):
         mask[:, 0] = 1
         return mask.astype(np.int32)
     if form == "rows":
-        return rng.integers(0, 2, (b, s, t)).astype(np.int32)
+        mask = rng.integers(0, 2, (b, s, t))
+        mask[:, :, 0] = 1  # a row of nothing is a row of scores less 10000, rounded
+        return mask.astype(np.int32)
     return None
 
 
@@ -216,3 +218,237 @@ def test_decoder_masked_beams(sardonyx, tmp_path):
         cases.node("DecoderMaskedMultiHeadAttention", list(x.items()), 3,
                    {"num_heads": n, "past_present_share_buffer": 1}, golden)
     cases.run(sardonyx)
+
+
+# ---- Attention ----
+
+def project(x, weights, bias, heads, widths=None):
+    """q, k, v as [B, N, S, H]."""
+    rows = x.astype(np.float64) @ weights + (0 if bias is None else bias)
+    at = np.cumsum(widths or [weights.shape[1] // 3] * 3)[:2]
+    return [heads_of(part.astype(F32), heads) for part in np.split(rows, at, axis=-1)]
+
+
+def attention_mask(rng, form, b, s, t):
+    if form == "ends":
+        begins = rng.integers(0, t // 2 + 1, b)
+        return np.concatenate([np.maximum(rng.integers(1, t + 1, b), begins + 1), begins]).astype(np.int32)
+    return key_mask(rng, form, b, s, t)
+
+
+ATTENTION = [dict(b=2, s=5, d=12, n=3, h=8), dict(b=1, s=1, d=16, n=2, h=16, past=6),
+             dict(b=2, s=4, d=10, n=2, h=8, hv=12), dict(b=2, s=3, d=8, n=2, h=4, past=5),
+             dict(b=1, s=50, d=16, n=2, h=32)]
+
+
+def test_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(11)
+    cases = Cases(tmp_path)
+    for c, bias, mask, added, causal in itertools.product(
+            ATTENTION, (False, True), (None, "lengths", "keys", "rows", "ends"), (False, True), (0, 1)):
+        if rng.random() > 0.5 or (causal and mask == "ends"):  # such a row may see nothing
+            continue
+        c = dict(dict(past=0, hv=0), **c)
+        if c["past"] and added:
+            continue  # onnxruntime refuses it
+        b, s, d, n, h, hv = c["b"], c["s"], c["d"], c["n"], c["h"], c["hv"] or c["h"]
+        width, t = n * (2 * h + hv), s + c["past"]
+        inputs = [("input", normal(rng, b, s, d)), ("weights", normal(rng, d, width) * 0.3),
+                  ("bias", normal(rng, width) if bias else None),
+                  ("mask", attention_mask(rng, mask, b, s, t)),
+                  ("past", normal(rng, 2, b, n, c["past"], h) if c["past"] else None),
+                  ("attention_bias", normal(rng, b, n, s, t) if added else None)]
+        attributes = {"num_heads": n, "unidirectional": causal}
+        if c["hv"]:
+            attributes["qkv_hidden_sizes"] = [n * h, n * h, n * hv]
+        if rng.random() > 0.7:
+            attributes["scale"] = 0.2
+        outs = 2 if c["past"] or (not c["hv"] and rng.random() > 0.7) else 1
+        constants = ("weights", "bias") if rng.random() > 0.3 else ()
+        golden = None
+        if not bias:  # onnxruntime wants one
+            zeros = [(n, np.zeros(width, F32) if n == "bias" else a) for n, a in inputs]
+            golden = ort_run(one_node("Attention", zeros, outs, attributes),
+                             {n: a for n, a in zeros if a is not None})
+        cases.node("Attention", inputs, outs, attributes, golden, constants=constants)
+    cases.run(sardonyx, 2e-4, 2e-5)
+
+
+def test_attention_gpu_forms(sardonyx, tmp_path):
+    """A shared cache, a mask of 4 axes, rotary positions: what onnxruntime does on GPUs only."""
+    rng = np.random.default_rng(12)
+    cases = Cases(tmp_path)
+    for b, s, d, n, h, most, past in [(2, 3, 8, 2, 8, 12, 5), (1, 1, 16, 2, 4, 7, 6)]:
+        x, w = normal(rng, b, s, d), normal(rng, d, 3 * n * h) * 0.3
+        bias, cache = normal(rng, 3 * n * h), normal(rng, 2, b, n, most, h)
+        q, k, v = project(x, w, bias, n)
+        present = np.zeros_like(cache)
+        present[:, :, :, :past] = cache[:, :, :, :past]
+        present[:, :, :, past:past + s] = np.stack([k, v])
+        keys, values = present[:, :, :, :past + s]
+        y = rows_of(attend(q, keys, values))
+        cases.node("Attention", [("x", x), ("w", w), ("bias", bias), ("mask", None), ("past", cache),
+                                 ("added", None), ("length", np.array([past], np.int32))], 2,
+                   {"num_heads": n, "past_present_share_buffer": 1}, [y, present])
+    b, s, d, n, h = 2, 4, 8, 2, 8
+    x, w = normal(rng, b, s, d), normal(rng, d, 3 * n * h) * 0.3
+    mask = np.tril(rng.integers(0, 2, (b, 1, 9, 9))).astype(np.int32)
+    mask[:, :, :, 0] = 1
+    q, k, v = project(x, w, None, n)
+    golden = rows_of(attend(q, k, v, np.where(mask[:, :, :s, :s] > 0, 0, -10000.0)))
+    cases.node("Attention", [("x", x), ("w", w), ("bias", None), ("mask", mask)], 1,
+               {"num_heads": n}, [golden])
+    for turned, past in [(8, 0), (4, 3)]:
+        bias = normal(rng, 3 * n * h)
+        q, k, v = project(x, w, bias, n)
+        angles = (np.arange(s) + past)[:, None] / 10000.0 ** (np.arange(0, turned, 2) / turned)
+        q, k = (rotate(t, np.cos(angles), np.sin(angles)).astype(F32) for t in (q, k))
+        cache = normal(rng, 2, b, n, past, h)
+        present = np.concatenate([cache, np.stack([k, v])], axis=3)
+        cases.node("Attention", [("x", x), ("w", w), ("bias", bias), ("mask", None),
+                                 ("past", cache if past else None)], 2,
+                   {"num_heads": n, "do_rotary": 1, "rotary_embedding_dim": turned},
+                   [rows_of(attend(q, present[0], present[1])), present])
+    cases.run(sardonyx, 2e-4, 2e-5)
+
+
+def rotate(x, cosine, sine, interleaved=False):
+    """x: [..., S, H]; cosine, sine: [..., S, turned / 2]."""
+    turned = 2 * cosine.shape[-1]
+    if interleaved:
+        a, b = x[..., 0:turned:2], x[..., 1:turned:2]
+    else:
+        a, b = x[..., :turned // 2], x[..., turned // 2:turned]
+    y = x.astype(np.float64).copy()
+    pair = (a * cosine - b * sine, a * sine + b * cosine)
+    if interleaved:
+        y[..., 0:turned:2], y[..., 1:turned:2] = pair
+    else:
+        y[..., :turned // 2], y[..., turned // 2:turned] = pair
+    return y
+
+
+def test_decoder_masked_self(sardonyx, tmp_path):
+    """Cached keys lie in runs of four columns."""
+    rng = np.random.default_rng(13)
+    cases = Cases(tmp_path)
+    for b, d, n, h, most, past, mask in [(2, 8, 2, 8, 10, 4, False), (1, 16, 3, 16, 20, 19, True)]:
+        x, w, bias = normal(rng, b, 1, d), normal(rng, d, 3 * n * h) * 0.3, normal(rng, 3 * n * h)
+        cache = normal(rng, 2, b, n, most, h)
+        cache[:, :, :, past:] = 0
+        q, k, v = project(x, w, bias, n)
+        present = cache.copy()
+        present[:, :, :, past:past + 1] = np.stack([k, v])
+        keys, values = present[:, :, :, :past + 1]
+        rows = key_mask(rng, "keys", b, 1, past + 1) if mask else None
+        added = np.where(rows > 0, 0, -10000.0)[:, None, None] if mask else None
+
+        def turn(t):
+            k = t[0].reshape(b, n, most, h // 4, 4).transpose(0, 1, 3, 2, 4).reshape(t[0].shape)
+            return np.stack([k, t[1]])
+        cases.node("DecoderMaskedSelfAttention",
+                   [("x", x), ("w", w), ("bias", bias), ("mask", rows), ("past", turn(cache)),
+                    ("added", None), ("length", np.array([past], np.int32))], 2,
+                   {"num_heads": n, "past_present_share_buffer": 1},
+                   [rows_of(attend(q, keys, values, added)), turn(present)])
+    cases.run(sardonyx, 2e-4, 2e-5)
+
+
+def test_quantised_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(14)
+    cases = Cases(tmp_path)
+    for signed, columns, mask, past, causal in itertools.product(
+            (False, True), (False, True), (None, "lengths", "keys"), (0, 4), (0, 1)):
+        b, s, d, n, h = 2, 5, 16, 2, 8
+        if rng.random() > 0.5:
+            continue
+        # onnxruntime's product of u8 and s8 saturates on CPUs without VNNI: 7 bits do not
+        lo, span, dtype = (-64, 128, np.int8) if signed else (0, 256, np.uint8)
+        facts = (3 * n * h,) if columns else ()
+        inputs = [("input", rng.integers(0, 256, (b, s, d)).astype(np.uint8)),
+                  ("weight", rng.integers(lo, lo + span, (d, 3 * n * h)).astype(dtype)),
+                  ("bias", normal(rng, 3 * n * h)), ("input_scale", np.array(0.02, F32)),
+                  ("weight_scale", np.asarray(rng.uniform(0.002, 0.01, facts), F32)),
+                  ("mask", key_mask(rng, mask, b, s, s + past)),
+                  ("input_zero", np.array(120, np.uint8)),
+                  ("weight_zero", np.asarray(rng.integers(lo + 50, lo + 90, facts)).astype(dtype)),
+                  ("past", normal(rng, 2, b, n, past, h) if past else None)]
+        cases.node("QAttention", inputs, 2 if past else 1, {"num_heads": n, "unidirectional": causal},
+                   types_out=[F32, F32],
+                   constants=("weight", "bias", "weight_scale", "weight_zero", "input_scale", "input_zero"))
+    cases.run(sardonyx, 2e-4, 2e-5)
+
+
+# ---- rows without padding ----
+
+def packing(rng, b, s):
+    lengths = rng.integers(1, s + 1, b)
+    places = np.arange(b * s).reshape(b, s)
+    real = np.concatenate([places[i, :n] for i, n in enumerate(lengths)])
+    rest = np.concatenate([places[i, n:] for i, n in enumerate(lengths)])
+    offsets = np.concatenate([real, rest]).reshape(b, s).astype(np.int32)
+    return lengths, real, offsets, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+def padded(tokens, real, b, s):
+    rows = np.zeros((b * s, *tokens.shape[1:]), tokens.dtype)
+    rows[real] = tokens
+    return rows.reshape(b, s, *tokens.shape[1:])
+
+
+def test_packed_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(15)
+    cases = Cases(tmp_path)
+    for b, s, d, n, h, hv, extra in [(3, 4, 8, 2, 8, 8, False), (2, 7, 12, 3, 8, 12, True), (1, 5, 4, 1, 4, 4, True)]:
+        lengths, real, offsets, sums = packing(rng, b, s)
+        added = normal(rng, 1, n, s, s) if extra else None
+        hidden = (np.arange(s)[None] >= lengths[:, None])[:, None, None] * -1e30
+        total = hidden + (0 if added is None else added)
+        x, w = normal(rng, len(real), d), normal(rng, d, n * (2 * h + hv)) * 0.3
+        bias = normal(rng, n * (2 * h + hv))
+        q, k, v = project(padded(x, real, b, s), w, bias, n, [n * h, n * h, n * hv])
+        y = rows_of(attend(q, k, v, total)).reshape(b * s, -1)[real]
+        cases.node("PackedAttention", [("x", x), ("w", w), ("bias", bias), ("offsets", offsets),
+                                       ("sums", sums), ("added", added)], 1,
+                   {"num_heads": n, "qkv_hidden_sizes": [n * h, n * h, n * hv]}, [y])
+        parts = [normal(rng, len(real), n * size) for size in (h, h, hv)]
+        bias = normal(rng, n * (2 * h + hv))
+        at = np.cumsum([n * h, n * h])
+        q, k, v = (heads_of(padded(t, real, b, s) + c, n) for t, c in zip(parts, np.split(bias, at)))
+        y = rows_of(attend(q, k, v, total)).reshape(b * s, -1)[real]
+        cases.node("PackedMultiHeadAttention",
+                   [("q", parts[0]), ("k", parts[1]), ("v", parts[2]), ("bias", bias),
+                    ("offsets", offsets), ("sums", sums), ("added", added)], 1, {"num_heads": n}, [y])
+        qkv = normal(rng, len(real), n, 3, h)
+        q, k, v = (heads_of(padded(qkv[:, :, i].reshape(len(real), -1), real, b, s), n) for i in range(3))
+        y = rows_of(attend(q, k, v, total)).reshape(b * s, -1)[real]
+        cases.node("PackedMultiHeadAttention",
+                   [("q", qkv), ("k", None), ("v", None), ("bias", None), ("offsets", offsets),
+                    ("sums", sums), ("added", added)], 1, {"num_heads": n}, [y])
+    cases.run(sardonyx, 2e-4, 2e-5)
+
+
+def test_decoder_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(16)
+    cases = Cases(tmp_path)
+    for cross, past, masked in itertools.product((False, True), repeat=3):
+        s, t, b, n, h, cached = 3, 6, 2, 2, 8, 5
+        d = n * h
+        q, key = normal(rng, s, b, d), normal(rng, t, b, d)
+        wq, wkv, bias = normal(rng, d, d) * 0.3, normal(rng, d, 2 * d) * 0.3, normal(rng, 3 * d)
+        caches = [normal(rng, b, n, cached, h) for _ in range(2)]
+        heads = [heads_of(x.transpose(1, 0, 2), n) for x in
+                 (q @ wq + bias[:d], *np.split((key if cross else q) @ wkv + bias[d:], 2, -1))]
+        k, v = heads[1:]
+        if past:
+            k, v = caches if cross else [np.concatenate(p, 2) for p in zip(caches, (k, v))]
+        hidden = rng.random((b, k.shape[2])) > 0.6
+        hidden[:, 0] = False
+        y = attend(heads[0], k, v, hidden[:, None, None] * -1e30 if masked else None)
+        flags = [("static_kv", cross), ("use_past", past), ("state", past), ("masked", masked)]
+        inputs = [("q", q), ("key", key), ("wq", wq), ("wkv", wkv), ("bias", bias),
+                  ("hidden", hidden if masked else None), ("k", caches[0] if past else None),
+                  ("v", caches[1] if past else None)] + [(f, np.array([on])) for f, on in flags]
+        cases.node("DecoderAttention", inputs, 3, {"num_heads": n},
+                   [rows_of(y).transpose(1, 0, 2), k, v], constants=[f for f, _ in flags])
+    cases.run(sardonyx, 2e-4, 2e-5)
