@@ -176,11 +176,13 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
     if (u->outer)
         sdx_vec()->f32_add_outer(u->outer + row * (a->keys / a->width), u->inner + row * a->width,
                                  (size_t)a->width, (size_t)key, scores, (size_t)seen);
-    if (u->kept && seen > 0)
-        memcpy(u->kept + row * a->keys + key, scores, (size_t)seen * sizeof *scores);
+    passed = passed < 0 ? 0 : passed > seen ? seen : passed;
+    if (u->kept && passed < seen)
+        memcpy(u->kept + row * a->keys + key + passed, scores + passed,
+               (size_t)(seen - passed) * sizeof *scores);
     for (int64_t j = seen; j < whole; j++)
         scores[j] = -INFINITY;
-    for (int64_t j = 0; j < passed && j < seen; j++)
+    for (int64_t j = 0; j < passed; j++)
         scores[j] = -INFINITY;
     const float last = *top, most = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
     *top = most > last || isnan(most) ? most : last; /* NaN stays */

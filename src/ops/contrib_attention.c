@@ -305,7 +305,9 @@ static enum sdx_status prepare_mha(struct sdx_prepare *px)
         if (in[MASK] && in[MASK]->rank == 2 && in[MASK]->dims[1] < limit) limit = in[MASK]->dims[1];
         if (in[ADDED] && in[ADDED]->rank == 4 && in[ADDED]->dims[3] < limit)
             limit = in[ADDED]->dims[3];
-        a.places = sdx_heads_places(px, in[PAST_LENGTH], SDX_PLACES_PAST, z.batch, z.fresh, limit);
+        const struct sdx_places last = {
+            .kind = SDX_PLACES_PAST, .batch = z.batch, .fresh = z.fresh, .limit = limit};
+        a.places = sdx_heads_places(px, in[PAST_LENGTH], &last);
         if (!a.places) return px->cx->error.status;
     }
     SDX_TRY(sdx_heads_mask(px, in[MASK], filter, z.past, &a));

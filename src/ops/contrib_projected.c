@@ -247,8 +247,9 @@ static enum sdx_status attend(struct sdx_prepare *px, const struct sizes *z,
         if (in[MASK] && in[MASK]->rank == 2 && in[MASK]->dims[1] < limit) limit = in[MASK]->dims[1];
         if (in[ADDED] && in[ADDED]->rank == 4 && in[ADDED]->dims[3] < limit)
             limit = in[ADDED]->dims[3];
-        a.places =
-            sdx_heads_places(px, in[PAST_LENGTH], SDX_PLACES_PAST, z->batch, z->length, limit);
+        const struct sdx_places last = {
+            .kind = SDX_PLACES_PAST, .batch = z->batch, .fresh = z->length, .limit = limit};
+        a.places = sdx_heads_places(px, in[PAST_LENGTH], &last);
         if (!a.places) return px->cx->error.status;
         c.places = a.places;
     }
@@ -355,7 +356,9 @@ static enum sdx_status attend_packed(struct sdx_prepare *px, struct sdx_heads h[
                               .scale = sdx_ir_attr_float(px->node, "scale", 0),
                               .empty_is_zero = true};
     if (a.scale == 0) a.scale = 1 / sqrtf((float)size);
-    a.places = sdx_heads_places(px, px->in[first + 1], SDX_PLACES_SUMS, batch, length, length);
+    const struct sdx_places sums = {
+        .kind = SDX_PLACES_SUMS, .batch = batch, .fresh = length, .limit = length};
+    a.places = sdx_heads_places(px, px->in[first + 1], &sums);
     if (!a.places) return px->cx->error.status;
     SDX_TRY(sdx_heads_bias(px, sdx_heads_input(px, first + 2), &a));
     SDX_TRY(sdx_heads_attention(px, &a, &h[0], &h[1], &h[2]));

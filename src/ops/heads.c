@@ -317,52 +317,67 @@ enum sdx_status sdx_heads_bias(struct sdx_prepare *px, struct sdx_tensor *bias,
 
 /* ---- places ---- */
 
-struct places {
-    enum sdx_places_kind kind;
-    int64_t fresh, limit;
-};
+int64_t sdx_heads_resident(int64_t all, int64_t rows, int64_t window)
+{
+    const int64_t group = rows - window + 1;
+    return all <= rows ? all : all - group * ((all - rows + group - 1) / group);
+}
+
+/* Keys of a batch entry and how many of them were there before; both as `kind` has them. */
+static void place_of(const struct sdx_places *p, const int32_t *lengths, int64_t b, int64_t *keys,
+                     int64_t *past)
+{
+    *past = 0;
+    switch (p->kind) {
+    case SDX_PLACES_PAST: *keys = lengths[0] + p->fresh; break;
+    case SDX_PLACES_SUMS: *keys = (int64_t)lengths[b + 1] - lengths[b]; return;
+    case SDX_PLACES_PROMPT:
+    case SDX_PLACES_WINDOW_PROMPT: *keys = lengths[b] + p->lacks; return;
+    case SDX_PLACES_LAST: *keys = lengths[b] + p->lacks; break;
+    case SDX_PLACES_WINDOW:
+        *past = lengths[b] + p->lacks - p->fresh;
+        if (*past >= 0) *past = sdx_heads_resident(*past, p->rows, p->window);
+        *keys = *past + p->fresh;
+        return;
+    }
+    *past = *keys - p->fresh;
+}
 
 static enum sdx_status run_places(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)part;
-    const struct places *p = step->params;
-    const int32_t *lengths = step->in[0]->data;
+    const struct sdx_places *p = step->params;
     int32_t *to = step->out[0]->data;
-    for (int64_t b = 0; b < step->out[0]->dims[0]; b++) {
-        int64_t keys = 0, offset = 0;
-        switch (p->kind) {
-        case SDX_PLACES_PAST: keys = lengths[0] + p->fresh; break;
-        case SDX_PLACES_LAST:
-        case SDX_PLACES_PROMPT: keys = (int64_t)lengths[b] + 1; break;
-        case SDX_PLACES_TOTAL: keys = lengths[b]; break;
-        case SDX_PLACES_SUMS: keys = (int64_t)lengths[b + 1] - lengths[b]; break;
-        }
-        if (p->kind != SDX_PLACES_PROMPT && p->kind != SDX_PLACES_SUMS) offset = keys - p->fresh;
-        if (keys < 0 || offset < 0 || keys > p->limit)
+    for (int64_t b = 0; b < p->batch; b++) {
+        int64_t keys = 0, past = 0;
+        place_of(p, step->in[0]->data, b, &keys, &past);
+        if (keys < 0 || past < 0 || keys > p->limit)
             return SDX_FAIL(x->cx, SDX_RUN_FAILED,
                             "%lld keys of batch entry %lld, expected %lld to %lld", (long long)keys,
-                            (long long)b, (long long)(keys - offset), (long long)p->limit);
+                            (long long)b, (long long)(past < 0 ? keys - past : 0),
+                            (long long)p->limit);
         to[2 * b] = (int32_t)keys;
-        to[2 * b + 1] = (int32_t)offset;
+        to[2 * b + 1] = (int32_t)past;
     }
     return SDX_OK;
 }
 
 struct sdx_tensor *sdx_heads_places(struct sdx_prepare *px, struct sdx_tensor *lengths,
-                                    enum sdx_places_kind kind, int64_t batch, int64_t fresh,
-                                    int64_t limit)
+                                    const struct sdx_places *places)
 {
-    const int64_t dims[] = {batch, 2};
-    const int64_t want = kind == SDX_PLACES_PAST ? 1 : kind == SDX_PLACES_SUMS ? batch + 1 : batch;
+    const int64_t dims[] = {places->batch, 2};
+    int64_t want = places->batch;
+    if (places->kind == SDX_PLACES_PAST) want = 1;
+    if (places->kind == SDX_PLACES_SUMS) want = places->batch + 1;
     if (lengths->dtype != SDX_I32 || lengths->count != want) {
         (void)SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %lld sequence lengths, expected %lld",
                        SDX_HEADS_OP(px), (long long)lengths->count, (long long)want);
         return NULL;
     }
-    struct places *p = SDX_PREPARE_NEW(px, struct places);
+    struct sdx_places *p = SDX_PREPARE_NEW(px, struct sdx_places);
     struct sdx_tensor *to = p ? sdx_prepare_temp(px, SDX_I32, 2, dims) : NULL;
     if (!to) return NULL;
-    *p = (struct places){kind, fresh, limit};
+    *p = *places;
     return sdx_prepare_step_on(px, "attention_places", run_places, p, 1, 0, 1, &lengths, 1, &to) ==
                    SDX_OK
                ? to

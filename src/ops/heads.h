@@ -69,15 +69,24 @@ SDX_MUST_CHECK enum sdx_status sdx_heads_bias(struct sdx_prepare *px, struct sdx
 /* Places of each batch entry from lengths that are known at run time only. */
 enum sdx_places_kind {
     SDX_PLACES_PAST,   /* one number: rows in the cache */
-    SDX_PLACES_LAST,   /* [batch]: rows in the cache and new ones, less 1; `fresh` new ones */
+    SDX_PLACES_LAST,   /* [batch]: rows in the cache and `fresh` new ones, less `lacks` */
     SDX_PLACES_PROMPT, /* the same with an empty cache */
-    SDX_PLACES_TOTAL,  /* [batch]: rows in the cache and new ones */
-    SDX_PLACES_SUMS    /* [batch + 1]: sums of lengths */
+    SDX_PLACES_SUMS,   /* [batch + 1]: sums of lengths */
+    /* As LAST and PROMPT, of a cache that keeps the newest positions only: sdx_heads_resident. */
+    SDX_PLACES_WINDOW,
+    SDX_PLACES_WINDOW_PROMPT
 };
-/* NULL: error is set. `limit`: the most keys there can be. */
+struct sdx_places {
+    enum sdx_places_kind kind;
+    int64_t batch, fresh, limit; /* the most keys there can be */
+    int64_t lacks;
+    int64_t rows, window; /* SDX_PLACES_WINDOW: of the cache; of the attention */
+};
+/* NULL: error is set. */
 struct sdx_tensor *sdx_heads_places(struct sdx_prepare *px, struct sdx_tensor *lengths,
-                                    enum sdx_places_kind kind, int64_t batch, int64_t fresh,
-                                    int64_t limit);
+                                    const struct sdx_places *places);
+/* How many of `all` positions a cache of `rows` rows keeps for a window. */
+int64_t sdx_heads_resident(int64_t all, int64_t rows, int64_t window);
 /* Runs sdx_attention_prepare with these operands: fills q, k, v, their steps and y of
  * [batch, queries, heads * value_size]. */
 SDX_MUST_CHECK enum sdx_status sdx_heads_attention(struct sdx_prepare *px, struct sdx_attention *a,

@@ -452,3 +452,175 @@ def test_decoder_attention(sardonyx, tmp_path):
         cases.node("DecoderAttention", inputs, 3, {"num_heads": n},
                    [rows_of(y).transpose(1, 0, 2), k, v], constants=[f for f, _ in flags])
     cases.run(sardonyx, 2e-4, 2e-5)
+
+
+# ---- GroupQueryAttention ----
+
+def gqa_inputs(rng, b, s, n, kv, h, past, cap, packed=False, lengths=None, turned=0, **more):
+    """In the operator's order. cap 0: no cache; lengths: keys of each batch entry."""
+    q, k, v = normal(rng, b, s, n * h), normal(rng, b, s, kv * h), normal(rng, b, s, kv * h)
+    angles = rng.uniform(0, 6, (past + s + 5, max(turned, 2) // 2))
+    total = past + s
+    x = {"query": np.concatenate([q, k, v], -1) if packed else q, "key": None if packed else k,
+         "value": None if packed else v,
+         "past_key": normal(rng, b, kv, cap, h) if cap else None,
+         "past_value": normal(rng, b, kv, cap, h) if cap else None,
+         "seqlens_k": np.array([t - 1 for t in lengths or [total] * b], np.int32),
+         "total": np.array([total], np.int32),
+         "cos": np.cos(angles).astype(F32) if turned else None,
+         "sin": np.sin(angles).astype(F32) if turned else None}
+    x.update({name: more.get(name) for name in (
+        "position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm", "k_norm")})
+    return x
+
+
+GQA = [dict(b=2, s=5, n=4, kv=2, h=16, past=0, cap=0), dict(b=1, s=3, n=4, kv=1, h=16, past=4, cap=4),
+       dict(b=2, s=1, n=4, kv=4, h=32, past=4, cap=12, lengths=[5, 3]), dict(b=1, s=1, n=2, kv=2, h=16, past=6, cap=6),
+       dict(b=1, s=70, n=2, kv=1, h=16, past=0, cap=80), dict(b=1, s=6, n=3, kv=3, h=48, past=20, cap=40)]
+GQA_FORMS = [{}, dict(softcap=1.5), dict(smooth_softmax=1), dict(local_window_size=3), dict(causal=0),
+             dict(scale=0.4), dict(softcap=0.7, local_window_size=5), dict(qk_output=1), dict(qk_output=2)]
+
+
+def test_group_query_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(21)
+    cases = Cases(tmp_path)
+    for c, attributes, packed, rotary in itertools.product(GQA, GQA_FORMS, (0, 1), (0, 1, 2)):
+        if rng.random() > 0.5:
+            continue
+        more = {}
+        s, n, total = c["s"], c["n"], c["past"] + c["s"]
+        if rng.random() > 0.6:
+            more["attention_bias"] = normal(rng, *[(1, 1), (c["b"], n), (1, n)][rng.integers(3)], s, total)
+        if rng.random() > 0.7:
+            more["head_sink"] = normal(rng, n)
+        if rotary and rng.random() > 0.6:
+            more["position_ids"] = rng.integers(0, total + 1, (c["b"], s)) if c["past"] else np.full((c["b"], s), 2)
+        x = gqa_inputs(rng, packed=bool(packed), turned=16 if rotary else 0, **c, **more)
+        attributes = dict(attributes, num_heads=n, kv_num_heads=c["kv"], do_rotary=int(rotary > 0),
+                          rotary_interleaved=int(rotary == 2))
+        outs = 4 if "qk_output" in attributes else 3
+        model = one_node("GroupQueryAttention", list(x.items()), outs, attributes)
+        golden = ort_run(model, {k: a for k, a in x.items() if a is not None})
+        for b, keys in enumerate(c.get("lengths", []) if outs == 4 else []):
+            golden[3][b, :, :, keys:] = 0  # onnxruntime leaves it as it was
+        cases.node("GroupQueryAttention", list(x.items()), outs, attributes, golden,
+                   constants=("cos", "sin"))
+    assert cases.count > 120
+    cases.run(sardonyx)
+
+
+def test_group_query_attention_narrow(sardonyx, tmp_path):
+    rng = np.random.default_rng(22)
+    cases = Cases(tmp_path)
+    for c, attributes in itertools.product(GQA, GQA_FORMS[:5]):
+        x = gqa_inputs(rng, turned=16, **c)
+        x = {k: a.astype(np.float16) if a is not None and a.dtype == F32 else a for k, a in x.items()}
+        cases.node("GroupQueryAttention", list(x.items()), 3,
+                   dict(attributes, num_heads=c["n"], kv_num_heads=c["kv"], do_rotary=1))
+    cases.run(sardonyx, 4e-3, 4e-3)
+
+
+def test_group_query_attention_coded(sardonyx, tmp_path):
+    """Caches of 8 and 4 bits."""
+    rng = np.random.default_rng(23)
+    cases = Cases(tmp_path)
+    for bits, form, (s, past, b), narrow in itertools.product(
+            (8, 4), ("PER_TENSOR", "PER_CHANNEL"), ((3, 0, 1), (1, 4, 2), (5, 2, 1)), (False, True)):
+        n, kv, h, cap = 4, 2, 16, 8
+        facts = (1,) if form == "PER_TENSOR" else (1, kv, 1, h)
+        scales = {name: rng.uniform(0.1, 0.3, facts).astype(F32) for name in ("k_scale", "v_scale")}
+        x = gqa_inputs(rng, b, s, n, kv, h, past, cap, **scales)
+        dtype = np.int8 if bits == 8 else np.uint8
+        if narrow:
+            for name in ("query", "key", "value"):
+                x[name] = x[name].astype(np.float16)
+        for name in ("past_key", "past_value"):
+            codes = rng.integers(0, 256, (b, kv, cap, h * bits // 8)).astype(np.uint8)
+            x[name] = codes.view(dtype)
+        cases.node("GroupQueryAttention", list(x.items()), 3,
+                   dict(num_heads=n, kv_num_heads=kv, k_quant_type=form, v_quant_type=form,
+                        kv_cache_bit_width=bits), types_out=[x["query"].dtype, dtype, dtype])
+    cases.run(sardonyx, 3e-3, 3e-3)
+
+
+def test_group_query_attention_sliding(sardonyx, tmp_path):
+    rng = np.random.default_rng(24)
+    cases = Cases(tmp_path)
+    for cap, w, past, s, turned in [(4, 4, 0, 3, 0), (4, 4, 6, 1, 16), (6, 4, 3, 5, 0), (6, 4, 9, 1, 0),
+                                    (5, 3, 0, 12, 16), (8, 3, 30, 4, 16)]:
+        x = gqa_inputs(rng, 1, s, 2, 1, 16, past, cap, turned=turned)
+        attributes = dict(num_heads=2, kv_num_heads=1, local_window_size=w, sliding_window_cache=1,
+                          do_rotary=int(turned > 0))
+        model = one_node("GroupQueryAttention", list(x.items()), 3, attributes)
+        feeds = {k: a for k, a in x.items() if a is not None}
+        golden = ort_run(model, feeds)
+        total, group = past + s, cap - w + 1
+        kept = total if total <= cap else total - group * -(-(total - cap) // group)
+        for cache in golden[1:]:
+            cache[:, :, kept:] = 0  # has no meaning
+        cases.add(model, feeds, golden)
+    cases.run(sardonyx)
+
+
+def test_group_query_attention_norms(sardonyx, tmp_path):
+    """onnxruntime has the norms of queries and keys for GPUs only."""
+    rng = np.random.default_rng(25)
+    cases = Cases(tmp_path)
+    weights = {"q_norm": normal(rng, 16), "k_norm": normal(rng, 16)}
+    x = gqa_inputs(rng, 2, 4, 4, 2, 16, 0, 0, turned=16, **weights)
+    plain = dict(x, q_norm=None, k_norm=None)
+    for name, weight in (("query", "q_norm"), ("key", "k_norm")):
+        t = x[name].reshape(2, 4, -1, 16)
+        t = t / np.sqrt((t ** 2).mean(-1, keepdims=True) + 1e-6) * weights[weight]
+        plain[name] = t.reshape(x[name].shape)
+    attributes = dict(num_heads=4, kv_num_heads=2, do_rotary=1)
+    golden = ort_run(one_node("GroupQueryAttention", list(plain.items()), 3, attributes),
+                     {k: a for k, a in plain.items() if a is not None})
+    cases.node("GroupQueryAttention", list(x.items()), 3, attributes, golden)
+    cases.run(sardonyx)
+
+
+def test_sparse_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(26)
+    cases = Cases(tmp_path)
+    for b, s, past, layouts, packed, rotary in [(1, 40, 0, 2, False, 0), (2, 1, 50, 1, False, 1),
+                                                (1, 30, 0, 1, True, 2), (2, 1, 33, 2, True, 1)]:
+        n, kv, h, size, most = 4, 2, 32, 16, 64
+        blocks = most // size
+        seen = np.tril(rng.integers(0, 2, (layouts, blocks, blocks)) | np.eye(blocks, dtype=int))
+        columns = [np.concatenate([np.flatnonzero(r) for r in layout]) for layout in seen]
+        wide = max(map(len, columns))
+        x = gqa_inputs(rng, b, s, n, kv, h, past, most, packed, turned=32 if rotary else 0)
+        x = {"query": x["query"], "key": x["key"], "value": x["value"], "past_key": x["past_key"],
+             "past_value": x["past_value"],
+             "rows": np.array([np.concatenate([[0], np.cumsum(r.sum(-1))]) for r in seen], np.int32),
+             "columns": np.array([np.pad(c, (0, wide - len(c)), constant_values=-1) for c in columns], np.int32),
+             "total": x["total"], "lengths": (x["seqlens_k"] + 1).astype(np.int32),
+             "cos": x["cos"], "sin": x["sin"]}
+        if rotary:
+            angles = rng.uniform(0, 6, (most, 16))
+            x["cos"], x["sin"] = np.cos(angles).astype(F32), np.sin(angles).astype(F32)
+        attributes = dict(num_heads=n, kv_num_heads=kv, sparse_block_size=size,
+                          do_rotary=int(rotary > 0), rotary_interleaved=int(rotary == 2))
+        golden = shared_run(one_node("SparseAttention", list(x.items()), 3, attributes), x)
+        for cache in golden[1:]:
+            cache[:, :, past + s:] = 0
+        for name in ("past_key", "past_value"):
+            x[name][:, :, past + s:] = 0
+        cases.node("SparseAttention", list(x.items()), 3, attributes, golden)
+    cases.run(sardonyx)
+
+
+def shared_run(model, x):
+    """onnxruntime with present_key and present_value in the memory of past_key and past_value."""
+    ort = pytest.importorskip("onnxruntime")
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    values = {k: ort.OrtValue.ortvalue_from_numpy(a) for k, a in x.items() if a is not None}
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    binding.bind_output("out0")
+    binding.bind_ortvalue_output("out1", values["past_key"])
+    binding.bind_ortvalue_output("out2", values["past_value"])
+    session.run_with_iobinding(binding)
+    return [o.numpy().copy() for o in binding.get_outputs()]
