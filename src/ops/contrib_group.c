@@ -361,8 +361,7 @@ static enum sdx_status turn(struct sdx_prepare *px, const struct sizes *z, bool 
                            .heads = heads,
                            .rows = z->queries,
                            .size = z->size,
-                           .ids_is_first = is_prompt,
-                           .scale = 1};
+                           .ids_is_first = is_prompt};
     if (!r.cosine || !r.sine || r.cosine->rank != 2)
         return bad(px->cx, px->node, "do_rotary wants cos_cache and sin_cache");
     if (r.ids && (r.ids->dtype != SDX_I64 || r.ids->count < 1))

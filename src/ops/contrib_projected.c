@@ -135,8 +135,7 @@ static enum sdx_status turn(struct sdx_prepare *px, const struct sizes *z,
                            .heads = z->heads,
                            .rows = z->length,
                            .size = z->size,
-                           .base = places ? 0 : z->past,
-                           .scale = 1};
+                           .base = places ? 0 : z->past};
     r.turned = sdx_ir_attr_int(px->node, "rotary_embedding_dim", 0);
     if (r.turned == 0) r.turned = z->size;
     r.turned -= r.turned % 2;

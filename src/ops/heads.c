@@ -179,14 +179,14 @@ static void turn_row(const struct sdx_rotary *p, const float *from, const float 
     }
     if (to != from)
         memcpy(to + p->turned, from + p->turned, (size_t)(p->size - p->turned) * sizeof *to);
-    if (p->scale != 1) sdx_vec()->f32_mul(to, 1, &p->scale, 0, to, (size_t)p->size);
 }
 
 /* One row of one batch entry, all heads. */
 static enum sdx_status run_rotate(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct sdx_rotary *p = step->params;
-    const int64_t batch = part / p->rows, r = part % p->rows, half = p->turned / 2;
+    const int64_t batch = part / p->rows, r = part % p->rows;
+    const int64_t half = step->in[ROTARY_COS]->dims[1];
     const struct sdx_tensor *ids = step->in[ROTARY_IDS], *places = step->in[ROTARY_PLACES];
     int64_t row = p->base + r;
     if (places) row += ((const int32_t *)places->data)[2 * batch + 1];
@@ -209,9 +209,9 @@ enum sdx_status sdx_heads_rotate(struct sdx_prepare *px, const struct sdx_rotary
     struct sdx_rotary *p = SDX_PREPARE_NEW(px, struct sdx_rotary);
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     *p = *rotary;
-    if (p->turned < 0 || p->turned > p->size || p->turned % 2 ||
-        p->cosine->count != p->sine->count || p->cosine->rank < 1 ||
-        p->cosine->dims[p->cosine->rank - 1] != p->turned / 2)
+    if (p->turned < 0 || p->turned > p->size || p->turned % 2 || p->cosine->rank != 2 ||
+        p->sine->count != p->cosine->count || p->sine->rank != 2 ||
+        p->cosine->dims[1] < p->turned / 2)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "%.*s: caches of cosines and sines do not fit %lld columns",
                         SDX_HEADS_OP(px), (long long)p->turned);
@@ -219,7 +219,7 @@ enum sdx_status sdx_heads_rotate(struct sdx_prepare *px, const struct sdx_rotary
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: position_ids has %lld values, expected %lld",
                         SDX_HEADS_OP(px), (long long)p->ids->count,
                         (long long)(p->batch * p->rows));
-    if (p->turned > 0) p->limit = p->cosine->count / (p->turned / 2);
+    p->limit = p->cosine->dims[0];
     struct sdx_tensor *in[ROTARY_IN] = {p->from.t, p->cosine, p->sine, p->ids, p->places};
     if (p->to.t->count == 0) return SDX_OK;
     return sdx_prepare_step_on(px, "rotary", run_rotate, p, p->batch * p->rows, 0, ROTARY_IN, in, 1,

@@ -42,7 +42,7 @@ SDX_MUST_CHECK enum sdx_status sdx_heads_add_bias(struct sdx_prepare *px, struct
  * sines are in a row of the caches. */
 struct sdx_rotary {
     struct sdx_heads from, to;        /* may be the same */
-    struct sdx_tensor *cosine, *sine; /* f32, turned / 2 columns */
+    struct sdx_tensor *cosine, *sine; /* f32, at least turned / 2 columns */
     struct sdx_tensor *ids;           /* i64: row of the caches; NULL: as `places` and `base` say */
     struct sdx_tensor *places;        /* i32 [batch, 2]: place [1] is added to the row; NULL: 0 */
     int64_t batch, heads, rows, size, turned;
@@ -50,7 +50,6 @@ struct sdx_rotary {
     int64_t limit;     /* rows of the caches */
     bool ids_is_first; /* ids has one value: that of row 0 */
     bool is_interleaved;
-    float scale; /* of the result */
 };
 SDX_MUST_CHECK enum sdx_status sdx_heads_rotate(struct sdx_prepare *px,
                                                 const struct sdx_rotary *rotary);

@@ -96,13 +96,18 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
 {
     (void)x;
     const struct row_norm *p = step->params;
+    struct sdx_tensor *inverse_out = step->count_out > 1 ? step->out[1] : NULL;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t row = begin; row < end; row++) {
         int64_t at = row * p->length;
         if (step->in[0]->dtype == SDX_F32) {
-            sdx_vec()->f32_rms_norm((const float *)step->in[0]->data + at,
-                                    p->with_scale ? step->in[1]->data : NULL, p->epsilon,
+            const float *row_in = (const float *)step->in[0]->data + at;
+            if (inverse_out) {
+                const float sum = sdx_vec()->f32_reduce_sumsq(row_in, (size_t)p->length);
+                store_real(inverse_out, row, 1 / sqrtf(sum / (float)p->length + p->epsilon));
+            }
+            sdx_vec()->f32_rms_norm(row_in, p->with_scale ? step->in[1]->data : NULL, p->epsilon,
                                     (float *)step->out[0]->data + at, (size_t)p->length);
             continue;
         }
@@ -112,6 +117,7 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
         for (int64_t j = 0; j < p->length; j++)
             sum += from[j] * from[j];
         double inverse = 1 / sqrt(sum / (double)p->length + p->epsilon);
+        if (inverse_out) store_real(inverse_out, row, inverse);
         for (int64_t j = 0; j < p->length; j++)
             to[j] = from[j] * inverse * (scale ? scale[j] : 1);
     }
@@ -511,10 +517,12 @@ static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
 static const struct sdx_op ops[] = {
     {"BatchNormalization", 1, 0, sdx_batch_norm_infer, KERNEL(sdx_batch_norm_prepare),
      .layout = sdx_batch_norm_layout, .cost = cost_norm, .flags = SDX_OP_VIA_F32},
-    {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
+    {"LayerNormalization", 1, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "X and scale of the same width"},
+    {"SimplifiedLayerNormalization", 1, 0, infer_layer_norm, KERNEL(prepare_rms_norm),
+     .cost = cost_norm, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),
      .cost = cost_norm, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = cost_norm,

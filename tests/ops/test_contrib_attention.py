@@ -624,3 +624,167 @@ def shared_run(model, x):
     binding.bind_ortvalue_output("out2", values["past_value"])
     session.run_with_iobinding(binding)
     return [o.numpy().copy() for o in binding.get_outputs()]
+
+
+# ---- rotary positions, biases, padding ----
+
+def test_rotary_embedding(sardonyx, tmp_path):
+    rng = np.random.default_rng(31)
+    cases = Cases(tmp_path)
+    for b, s, n, h, turned, four, form, interleaved, narrow in itertools.product(
+            (1, 2), (1, 5), (1, 3), (16, 64), (0, 8), (False, True), ("ids", "first"), (0, 1), (False, True)):
+        if rng.random() > 0.25:
+            continue
+        x = normal(rng, b, s, n * h).astype(np.float16 if narrow else F32)
+        angles = rng.uniform(0, 6, (20, (turned or h) // 2)).astype(x.dtype)
+        ids = rng.integers(0, 20, (b, s)) if form == "ids" else np.array([rng.integers(0, 15)])
+        inputs = [("x", heads_of(x, n) if four else x), ("ids", ids),
+                  ("cos", np.cos(angles)), ("sin", np.sin(angles))]
+        attributes = {"interleaved": interleaved}
+        if turned:
+            attributes.update(rotary_embedding_dim=turned, num_heads=n)
+        cases.node("RotaryEmbedding", inputs, 1, attributes)
+    cases.run(sardonyx, 2e-3, 2e-3)
+
+
+def test_gemma_rotary(sardonyx, tmp_path):
+    rng = np.random.default_rng(32)
+    cases = Cases(tmp_path)
+    half = np.float16
+    for b, n, s, d in [(2, 3, 5, 16), (1, 1, 1, 300)]:
+        angles = rng.uniform(-9, 9, (b, s, d)).astype(F32)
+        parts = [normal(rng, b, n, s, d).astype(half) for _ in range(4)]
+        cos, sin = np.cos(angles).astype(half)[:, None], np.sin(angles).astype(half)[:, None]
+        golden = [parts[0] * cos + parts[1] * sin, parts[2] * cos + parts[3] * sin]
+        cases.node("GemmaRotaryEmbedding", [("emb", angles), *zip(("q", "q_rot", "k", "k_rot"), parts)],
+                   2, None, golden, types_out=[half, half])
+    cases.run(sardonyx, 2e-3, 2e-3)
+
+
+def relative_bucket(away, buckets, most, both):
+    """The buckets of T5."""
+    first = 0
+    if both:
+        buckets //= 2
+        first = (away > 0) * buckets
+        away = abs(away)
+    else:
+        away = -min(away, 0)
+    exact = buckets // 2
+    if away < exact:
+        return first + away
+    far = exact + int(np.log(away / exact) / np.log(most / exact) * (buckets - exact))
+    return first + min(far, buckets - 1)
+
+
+def test_relative_position_bias(sardonyx, tmp_path):
+    rng = np.random.default_rng(33)
+    cases = Cases(tmp_path)
+    for n, buckets, s, most, both in [(2, 32, 20, 128, 1), (3, 32, 50, 128, 0), (1, 8, 9, 16, 1), (2, 16, 1, 40, 0)]:
+        table = normal(rng, buckets, n)
+        at = np.array([[relative_bucket(j - i, buckets, most, both) for j in range(s)] for i in range(s)])
+        golden = table.reshape(n, buckets)[:, at][None]  # a head's buckets lie side by side
+        cases.node("RelativePositionBias", [("table", table), ("q", np.array([s])), ("k", np.array([s]))],
+                   1, {"max_distance": most, "is_bidirectional": both}, [golden])
+    for b, s, n, h, d, packed in [(2, 5, 3, 8, 8, False), (3, 4, 2, 16, 6, True)]:
+        lengths, real, offsets, _ = packing(rng, b, s)
+        x = normal(rng, b, s, n * h)
+        bias, rel, weight, gate = normal(rng, n * h), normal(rng, 1, n, s, s), normal(rng, h, d), normal(rng, d)
+        factor = normal(rng, 1, n, 1, 1)
+        rows = x.reshape(b * s, -1)[real]
+        full = padded(rows, real, b, s) if packed else x
+        g = (heads_of(full + bias, n) @ weight + gate).reshape(b, n, s, 2, d // 2).sum(-1)
+        u, r = np.split(1 / (1 + np.exp(-g)), 2, -1)
+        golden = (u * (r * factor - 1) + 2) * rel
+        cases.node("GatedRelativePositionBias",
+                   [("x", rows if packed else x), ("bias", bias), ("rel", rel), ("w", weight), ("gate", gate),
+                    ("factor", factor), ("offsets", offsets if packed else None)], 1, {"num_heads": n},
+                   [golden.astype(F32)])
+    cases.run(sardonyx)
+
+
+def test_padding(sardonyx, tmp_path):
+    rng = np.random.default_rng(34)
+    cases = Cases(tmp_path)
+    for b, s, d, dtype in [(3, 4, 5, F32), (1, 7, 2, np.float16), (2, 3, 8, F32)]:
+        lengths, real, offsets, sums = packing(rng, b, s)
+        x = normal(rng, b, s, d).astype(dtype)
+        rows = x.reshape(b * s, d)[real]
+        cases.node("RemovePadding", [("x", x), ("counts", lengths.astype(np.int32))], 4, None,
+                   [rows, offsets, sums, np.array([lengths.max()], np.int32)],
+                   types_out=[dtype, np.int32, np.int32, np.int32])
+        cases.node("RestorePadding", [("x", rows), ("offsets", offsets)], 1, None,
+                   [padded(rows, real, b, s)])
+    cases.run(sardonyx)
+
+
+# ---- normalisations ----
+
+def test_skip_norms(sardonyx, tmp_path):
+    rng = np.random.default_rng(35)
+    cases = Cases(tmp_path)
+    for op, bias, beta, shape, outs, dtype in itertools.product(
+            ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), (False, True), (False, True),
+            (("b", "b"), ("b", "1"), ("b", "2d"), ("2d", "2d")), (1, 4), (F32, np.float16)):
+        simple = op != "SkipLayerNormalization"
+        if (simple and beta) or rng.random() > 0.6:
+            continue
+        dims = {"b": (2, 3, 20), "1": (1, 3, 20), "2d": (3, 20)}
+        x, skip = (normal(rng, *dims[k]).astype(dtype) for k in shape)
+        inputs = [("x", x), ("skip", skip), ("gamma", normal(rng, 20).astype(dtype))]
+        if not simple:
+            inputs.append(("beta", normal(rng, 20).astype(dtype) if beta else None))
+        inputs.append(("bias", normal(rng, 20).astype(dtype) if bias else None))
+        model = one_node(op, inputs, outs, {"epsilon": 1e-5}, types_out=[dtype, F32, F32, dtype])
+        if outs == 4:  # onnxruntime's CPU kernels leave the statistics out
+            for name in (1, 2):
+                model.graph.node[0].output[name] = ""
+            del model.graph.output[1:3]
+        cases.add(model, {k: a for k, a in inputs if a is not None})
+    cases.run(sardonyx, 4e-3, 4e-3)
+
+
+def test_embed_norms(sardonyx, tmp_path):
+    rng = np.random.default_rng(36)
+    cases = Cases(tmp_path)
+    for segments, mask, positions, outs in itertools.product((False, True), (False, True), (False, True), (2, 3)):
+        b, s, d = 2, 5, 12
+        inputs = [("ids", rng.integers(0, 9, (b, s)).astype(np.int32)),
+                  ("segment_ids", rng.integers(0, 2, (b, s)).astype(np.int32) if segments else None),
+                  ("words", normal(rng, 9, d)), ("positions", normal(rng, 7, d)),
+                  ("segments", normal(rng, 2, d) if segments else None),
+                  ("gamma", normal(rng, d)), ("beta", normal(rng, d)),
+                  ("mask", rng.integers(0, 2, (b, s)).astype(np.int32) if mask else None),
+                  ("position_ids", rng.integers(0, 7, (b, s)).astype(np.int32) if positions else None)]
+        cases.node("EmbedLayerNormalization", inputs, outs, {"epsilon": 1e-6},
+                   types_out=[F32, np.int32, F32])
+    for segments, mask, signed in itertools.product((False, True), repeat=3):
+        b, s, d = 2, 4, 20
+        dtype = np.int8 if signed else np.uint8
+
+        def coded(*shape):
+            return rng.integers(0, 256, shape).astype(np.uint8).view(dtype)
+        tables = [("words", coded(9, d)), ("positions", coded(6, d)),
+                  ("segments", coded(2, d) if segments else None), ("gamma", coded(d)), ("beta", coded(d))]
+        scales = [(f"{n}_scale", None if t is None else np.array(rng.uniform(0.01, 0.1), F32)) for n, t in tables]
+        zeros = [(f"{n}_zero", None if t is None else coded(1)[0]) for n, t in tables]
+        inputs = [("ids", rng.integers(0, 9, (b, s)).astype(np.int32)),
+                  ("segment_ids", rng.integers(0, 2, (b, s)).astype(np.int32) if segments else None), *tables,
+                  ("mask", rng.integers(0, 2, (b, s)).astype(np.int32) if mask else None), *scales,
+                  *[(n, None if z is None else np.array(z, dtype)) for n, z in zeros]]
+        cases.node("QEmbedLayerNormalization", inputs, 2, {"epsilon": 1e-6}, types_out=[F32, np.int32])
+    cases.run(sardonyx)
+
+
+def test_simplified_norm(sardonyx, tmp_path):
+    """SimplifiedLayerNormalization is in the standard's domain, as onnxruntime has it."""
+    rng = np.random.default_rng(37)
+    cases = Cases(tmp_path)
+    for shape, axis, outs, dtype in [((2, 3, 20), -1, 1, F32), ((4, 6), 1, 2, F32), ((2, 3, 4), 1, 1, F32),
+                                     ((2, 3, 20), -1, 1, np.float16), ((3, 8), -1, 1, np.float64)]:
+        x = normal(rng, *shape).astype(dtype)
+        inputs = [("x", x), ("scale", normal(rng, *shape[axis:]).astype(dtype))]
+        cases.node("SimplifiedLayerNormalization", inputs, outs,
+                   {"axis": axis, "epsilon": 1e-5, "stash_type": 11 if dtype is np.float64 else 1},
+                   types_out=[dtype, F32], domain="")
+    cases.run(sardonyx, 2e-3, 2e-3)
