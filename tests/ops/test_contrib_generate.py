@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BeamSearch, GreedySearch and Sampling of com.microsoft over tiny decoders against onnxruntime:
+the same tokens, and scores within rounding."""
+import itertools
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+from contrib_cases import Cases, ort_run  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+F32, I32 = np.float32, np.int32
+VOCAB, HEADS, SIZE = 20, 2, 8
+WIDTH = HEADS * SIZE
+FLOAT, INT = TensorProto.FLOAT, TensorProto.INT32
+
+
+def weights(rng, **shapes):
+    return [numpy_helper.from_array((rng.standard_normal(s) * k).astype(F32), n)
+            for n, (k, *s) in shapes.items()]
+
+
+def value(name, kind, *shape):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def micro(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs, outputs, domain="com.microsoft", **attributes)
+
+
+def gpt_decoder(rng, layers=1, half=False):
+    """input_ids, position_ids, attention_mask, past_i to logits, present_i."""
+    nodes, values = [helper.make_node("Gather", ["wte", "input_ids"], ["words"]),
+                     helper.make_node("Gather", ["wpe", "position_ids"], ["places"]),
+                     helper.make_node("Add", ["words", "places"], ["h0"])], weights(
+        rng, wte=(1, VOCAB, WIDTH), wpe=(1, 64, WIDTH), head=(0.7, WIDTH, VOCAB))
+    for i in range(layers):
+        values += weights(rng, **{f"w{i}": (0.4, WIDTH, 3 * WIDTH), f"b{i}": (0.3, 3 * WIDTH)})
+        nodes += [micro("Attention", [f"h{i}", f"w{i}", f"b{i}", "attention_mask", f"past_{i}"],
+                        [f"a{i}", f"present_{i}"], num_heads=HEADS, unidirectional=1),
+                  helper.make_node("Add", [f"h{i}", f"a{i}"], [f"h{i + 1}"])]
+    nodes += [helper.make_node("MatMul", [f"h{layers}", "head"], ["plain"]),
+              helper.make_node("Add", ["plain", "no_pad"], ["logits"])]
+    # padding is behind an end only
+    values.append(numpy_helper.from_array(np.where(np.arange(VOCAB) == VOCAB - 2, -50, 0).astype(F32), "no_pad"))
+    ins = [value("input_ids", INT, "b", "s"), value("position_ids", INT, "b", "s"),
+           value("attention_mask", INT, "b", "t")]
+    ins += [value(f"past_{i}", FLOAT, 2, "b", HEADS, "p", SIZE) for i in range(layers)]
+    outs = [value("logits", FLOAT, "b", "s", VOCAB)]
+    outs += [value(f"present_{i}", FLOAT, 2, "b", HEADS, "t", SIZE) for i in range(layers)]
+    return helper.make_graph(nodes, "decoder", ins, outs, values)
+
+
+def search_model(op, graphs, inputs, outs, **attributes):
+    names = [n if a is not None else "" for n, a in inputs]
+    while names and not names[-1]:
+        names.pop()
+    node = micro(op, names, [n for n, _ in outs], eos_token_id=VOCAB - 1, pad_token_id=VOCAB - 2,
+                 **graphs, **attributes)
+    ins = [value(n, FLOAT if a.dtype == F32 else INT, *a.shape) for n, a in inputs if a is not None]
+    graph = helper.make_graph([node], "g", ins, [value(n, t) for n, t in outs])
+    for out in graph.output:
+        out.type.tensor_type.ClearField("shape")
+    return helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+
+
+def one(x, dtype=I32):
+    return np.array([x], dtype)
+
+
+BEAMS = [dict(beams=1, returned=1), dict(beams=3, returned=3), dict(beams=4, returned=2, length_penalty=0.5),
+         dict(beams=2, returned=1, length_penalty=2.0, early_stopping=1), dict(beams=3, returned=1, no_repeat_ngram_size=2),
+         dict(beams=3, returned=2, repetition=1.4), dict(beams=2, returned=2, min_length=7),
+         dict(beams=3, returned=2, words=True), dict(beams=3, returned=2, first_words=True),
+         dict(beams=2, returned=2, no_repeat_ngram_size=1), dict(beams=6, returned=6, layers=2),
+         dict(beams=3, returned=2, padded=True), dict(beams=3, returned=2, padded=True, masked=True)]
+
+
+def prompt(rng, b, s, padded):
+    ids = rng.integers(0, VOCAB - 2, (b, s)).astype(I32)
+    for i in range(b if padded else 0):
+        ids[i, :i] = VOCAB - 2
+    return ids
+
+
+def masks(rng, c, b):
+    words = rng.integers(0, 4, VOCAB) > 0
+    first = rng.integers(0, 2, (b, VOCAB))
+    first[:, :3] = words[:3] = 1
+    return words.astype(I32) if c.get("words") else None, first.astype(I32) if c.get("first_words") else None
+
+
+def beam_inputs(rng, c, b, s, most):
+    words, first = masks(rng, c, b)
+    ids = prompt(rng, b, s, c.get("padded"))
+    return [("input_ids", ids), ("max_length", one(most)),
+            # onnxruntime does not run a model without this and the penalties
+            ("min_length", one(c.get("min_length", 0))),
+            ("num_beams", one(c["beams"])), ("num_return_sequences", one(c["returned"])),
+            ("length_penalty", one(c.get("length_penalty", 1), F32)),
+            ("repetition_penalty", one(c.get("repetition", 1), F32)),
+            ("vocab_mask", words), ("prefix_vocab_mask", first),
+            ("attention_mask", (ids != VOCAB - 2).astype(I32) if c.get("masked") else None)]
+
+
+def add(cases, op, graphs, inputs, outs, **attributes):
+    model = search_model(op, graphs, inputs, outs, **attributes)
+    feeds = {n: a for n, a in inputs if a is not None}
+    golden = ort_run(model, feeds)
+    if op != "BeamSearch":  # behind the last end onnxruntime leaves memory as it was
+        prefix = feeds["input_ids"].shape[1]
+        pads = golden[0][:, prefix:] == VOCAB - 2
+        if pads.any(-1).all():
+            golden[0][:, prefix + pads.argmax(-1).max():] = VOCAB - 2
+    return cases.add(model, feeds, golden)
+
+
+def only(c, *names):
+    return {n: c[n] for n in names if n in c}
+
+
+def test_beam_search(sardonyx, tmp_path):
+    cases = Cases(tmp_path)
+    outs = [("sequences", INT), ("sequences_scores", FLOAT)]
+    for seed, c in itertools.product(range(4), BEAMS):
+        rng = np.random.default_rng(seed)
+        b, s, most = ((2, 3, 12), (1, 1, 8), (3, 4, 20), (2, 5, 16))[seed]
+        graphs = {"decoder": gpt_decoder(rng, c.get("layers", 1))}
+        add(cases, "BeamSearch", graphs, beam_inputs(rng, c, b, s, most), outs,
+            **only(c, "early_stopping", "no_repeat_ngram_size"))
+    cases.run(sardonyx, 1e-4, 1e-4)
+
+
+def test_beam_search_scores(sardonyx, tmp_path):
+    cases = Cases(tmp_path)
+    outs = [("sequences", INT), ("sequences_scores", FLOAT), ("scores", FLOAT)]
+    for seed, c in itertools.product(range(2), BEAMS[:2]):
+        rng = np.random.default_rng(10 + seed)
+        c = dict(c, min_length=7)
+        golden = add(cases, "BeamSearch", {"decoder": gpt_decoder(rng)}, beam_inputs(rng, c, 2, 3, 8), outs)
+        assert golden[2].shape == (5, 2, c["beams"], VOCAB)
+    cases.run(sardonyx, 1e-4, 1e-4)
+
+
+def test_init_decoder(sardonyx, tmp_path):
+    """Another graph for the first run: the tokens tell which one ran."""
+    cases = Cases(tmp_path)
+    for seed in range(2):
+        rng = np.random.default_rng(20 + seed)
+        first = gpt_decoder(np.random.default_rng(99))
+        graphs = {"decoder": gpt_decoder(rng), "init_decoder": first}
+        add(cases, "BeamSearch", graphs, beam_inputs(rng, BEAMS[1], 2, 3, 9), [("sequences", INT)])
+        c = dict(repetition=1.1)
+        add(cases, "GreedySearch", graphs, greedy_inputs(rng, c, 2, 3, 9), [("sequences", INT)])
+    cases.run(sardonyx, 0, 0)
+
+
+def greedy_inputs(rng, c, b, s, most):
+    words, first = masks(rng, c, b)
+    ids = prompt(rng, b, s, c.get("padded"))
+    return [("input_ids", ids), ("max_length", one(most)),
+            ("min_length", one(c["min_length"]) if "min_length" in c else None),
+            ("repetition_penalty", one(c["repetition"], F32) if "repetition" in c else None),
+            ("vocab_mask", words), ("prefix_vocab_mask", first),
+            ("attention_mask", (ids != VOCAB - 2).astype(I32) if c.get("masked") else None)]
+
+
+def test_greedy_search(sardonyx, tmp_path):
+    cases = Cases(tmp_path)
+    forms = [{}, dict(repetition=1.3), dict(no_repeat_ngram_size=3), dict(min_length=7), dict(words=True),
+             dict(first_words=True), dict(padded=True), dict(padded=True, masked=True)]
+    for seed, c in itertools.product(range(5), forms):
+        rng = np.random.default_rng(30 + seed)
+        b, s, most = ((2, 3, 12), (1, 1, 8), (3, 4, 20), (4, 2, 30), (2, 6, 9))[seed]
+        add(cases, "GreedySearch", {"decoder": gpt_decoder(rng)}, greedy_inputs(rng, c, b, s, most),
+            [("sequences", INT)], **only(c, "no_repeat_ngram_size"))
+    cases.run(sardonyx, 0, 0)
+
+
+def test_sampling(sardonyx, tmp_path):
+    """The random numbers are onnxruntime's: the same seed gives the same tokens."""
+    cases = Cases(tmp_path)
+    forms = [dict(top_p=0.8), dict(top_p=0.5, temperature=1.7), dict(top_p=0.9, custom=1),
+             dict(top_p=0.75, custom=1, presence=True, presence_penalty=1.5),  # without effect there
+             dict(top_p=0.6, min_tokens_to_keep=4),
+             dict(top_p=0.95, repetition=1.2, temperature=0.6)]
+    for seed, c in itertools.product(range(4), forms):
+        rng = np.random.default_rng(40 + seed)
+        b, s, most = ((2, 3, 12), (1, 1, 8), (3, 4, 20), (2, 2, 24))[seed]
+        presence = rng.integers(0, 2, (b, VOCAB)).astype(I32) if c.get("presence") else None
+        inputs = greedy_inputs(rng, c, b, s, most) + [("presence_mask", presence),
+                                                      ("seed", one(rng.integers(0, 1000)))]
+        add(cases, "Sampling", {"decoder": gpt_decoder(rng)}, inputs, [("sequences", INT)],
+            vocab_size=VOCAB, **only(c, "top_p", "temperature", "custom", "presence_penalty", "min_tokens_to_keep"))
+    cases.run(sardonyx, 0, 0)
