@@ -109,6 +109,8 @@ static void apply_rules(const struct sdx_beams *b, int64_t row, int64_t step)
     if (r->temperature > 0 && r->temperature != 1)
         for (int64_t i = 0; i < b->vocab; i++)
             scores[i] /= r->temperature;
+    for (int64_t i = 0; r->presence && i < b->vocab; i++)
+        scores[i] -= (float)r->presence[batch * b->vocab + i] * r->presence_penalty;
 }
 
 /* ---- sequences ---- */

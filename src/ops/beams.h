@@ -12,7 +12,9 @@ struct sdx_token_rules {
     int64_t ngram;                      /* 0: none */
     const int32_t *words, *first_words; /* [vocab], [batch, vocab]: 0 forbids; NULL: none */
     int64_t min_length;
-    float temperature; /* 1: none */
+    float temperature;       /* 1: none */
+    const int32_t *presence; /* [batch, vocab]: times the penalty is taken away; NULL: none */
+    float presence_penalty;
     int32_t end, pad;
 };
 

@@ -22,14 +22,16 @@ enum role {
     START_IDS,
     PROCESSOR,
     TEMPERATURE,
+    PRESENCE,
     SEED,
     ROLES
 };
 /* Which input has a role; -1: the operator has none such. */
-static const int8_t roles[][ROLES] = {[BEAM] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -1, -1},
-                                      [GREEDY] = {0, 1, 2, -1, -1, -1, 3, 4, 5, 6, -1, -1, -1, -1},
-                                      [SAMPLING] = {0, 1, 2, -1, -1, -1, 3, 4, 5, 6, -1, -1, -1, 8},
-                                      [WHISPER] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, -1}};
+static const int8_t roles[][ROLES] = {
+    [BEAM] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -1, -1, -1},
+    [GREEDY] = {0, 1, 2, -1, -1, -1, 3, 4, 5, 6, -1, -1, -1, -1, -1},
+    [SAMPLING] = {0, 1, 2, -1, -1, -1, 3, 4, 5, 6, -1, -1, -1, 7, 8},
+    [WHISPER] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, -1, -1}};
 enum { LENGTH_MOST = 4096, BEAMS_MOST = 128, RANK = 5 };
 
 struct params {
@@ -164,8 +166,8 @@ static enum sdx_status read_operands(struct search *s)
 static enum sdx_status read_masks(struct search *s)
 {
     struct sdx_beams *b = &s->beams;
-    static const int8_t masks[] = {WORDS, FIRST_WORDS};
-    const int32_t **to[] = {&b->rules.words, &b->rules.first_words};
+    static const int8_t masks[] = {WORDS, FIRST_WORDS, PRESENCE};
+    const int32_t **to[] = {&b->rules.words, &b->rules.first_words, &b->rules.presence};
     for (int i = 0; i < SDX_COUNT_OF(masks); i++) {
         const struct sdx_tensor *t = operand(s, masks[i]);
         if (!t) continue;
@@ -712,9 +714,11 @@ static enum sdx_status prepare_generate(struct sdx_prepare *px)
     p->start = sdx_ir_attr_int(n, "decoder_start_token_id", -1);
     p->stops_early = sdx_ir_attr_int(n, "early_stopping", 0) != 0;
     p->temperature = sdx_ir_attr_float(n, "temperature", 1);
-    p->rules = (struct sdx_token_rules){.ngram = sdx_ir_attr_int(n, "no_repeat_ngram_size", 0),
-                                        .end = (int32_t)sdx_ir_attr_int(n, "eos_token_id", -1),
-                                        .pad = (int32_t)sdx_ir_attr_int(n, "pad_token_id", -1)};
+    p->rules =
+        (struct sdx_token_rules){.ngram = sdx_ir_attr_int(n, "no_repeat_ngram_size", 0),
+                                 .presence_penalty = sdx_ir_attr_float(n, "presence_penalty", 0),
+                                 .end = (int32_t)sdx_ir_attr_int(n, "eos_token_id", -1),
+                                 .pad = (int32_t)sdx_ir_attr_int(n, "pad_token_id", -1)};
     p->sampling = (struct sdx_sampling){.top_p = sdx_ir_attr_float(n, "top_p", 0),
                                         .filter = sdx_ir_attr_float(n, "filter_value", -1e20f),
                                         .least = sdx_ir_attr_int(n, "min_tokens_to_keep", 0),
@@ -730,8 +734,7 @@ static const struct sdx_op ops[] = {
     {"GreedySearch", 1, 0, infer_generate, KERNEL(prepare_generate), .flags = SDX_OP_DYNAMIC,
      .note = "no encoder"},
     {"Sampling", 1, 0, infer_generate, KERNEL(prepare_generate),
-     .flags = SDX_OP_DYNAMIC | SDX_OP_IMPURE,
-     .note = "no encoder; presence_mask has no effect, as in ONNX Runtime"},
+     .flags = SDX_OP_DYNAMIC | SDX_OP_IMPURE, .note = "no encoder"},
 };
 
 const struct sdx_op_family sdx_ops_contrib_generate = FAMILY("com.microsoft", ops);
