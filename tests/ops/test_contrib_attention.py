@@ -788,3 +788,111 @@ def test_simplified_norm(sardonyx, tmp_path):
                    {"axis": axis, "epsilon": 1e-5, "stash_type": 11 if dtype is np.float64 else 1},
                    types_out=[dtype, F32], domain="")
     cases.run(sardonyx, 2e-3, 2e-3)
+
+
+# ---- mixtures of experts ----
+
+def activated(y, kind, alpha=1.0, beta=0.0, limit=np.inf, halves=False):
+    if kind == "relu":
+        return np.maximum(y, 0)
+    if kind == "gelu":
+        return 0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y ** 3)))
+    if kind == "silu":
+        return y / (1 + np.exp(-y))
+    if kind == "identity":
+        return y
+    gate, linear = np.split(y, 2, -1) if halves else (y[..., 0::2], y[..., 1::2])
+    gate, linear = np.minimum(gate, limit), np.clip(linear, -limit, limit)
+    return gate / (1 + np.exp(-alpha * gate)) * (linear + beta)
+
+
+def experts_of(x, router, layers, k, kind, normalise, mixing=None, **form):
+    """layers: (weights, bias) of fc1, fc2 and, as a gate, fc3."""
+    rows = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    shares = softmax(router.astype(np.float64))
+    y = np.zeros_like(rows)
+    for t, row in enumerate(rows):
+        top = np.argsort(-shares[t], kind="stable")[:k]
+        mix = (shares if mixing is None else mixing)[t][top]
+        for e, share in zip(top, mix / mix.sum() if normalise else mix):
+            w, b = layers[0]
+            h = activated(w[e] @ row + b[e], kind, **form)
+            if len(layers) > 2:
+                h = h * (layers[2][0][e] @ row + layers[2][1][e])
+            y[t] += share * (layers[1][0][e] @ h + layers[1][1][e])
+    return y.reshape(x.shape).astype(x.dtype)
+
+
+def test_moe(sardonyx, tmp_path):
+    rng = np.random.default_rng(41)
+    cases = Cases(tmp_path)
+    e, d, inter = 5, 16, 12
+    for kind, normal_, k, tokens, swiglu in itertools.product(
+            ("relu", "gelu", "silu", "identity", "swiglu"), (0, 1), (1, 3), (1, 40), (None, (1.702, 1.0, 7.0))):
+        if rng.random() > 0.5:
+            continue
+        n = inter * (2 if kind == "swiglu" else 1)
+        x, router = normal(rng, 1, tokens, d), normal(rng, tokens, e)
+        inputs = [("x", x), ("router", router), ("w1", normal(rng, e, n, d)), ("b1", normal(rng, e, n)),
+                  ("w2", normal(rng, e, d, inter)), ("b2", normal(rng, e, d) if k == 1 else None)]
+        attributes = dict(k=k, activation_type=kind, normalize_routing_weights=normal_,
+                          swiglu_fusion=int(kind == "swiglu"))
+        if swiglu and kind == "swiglu":
+            attributes.update(zip(("activation_alpha", "activation_beta", "swiglu_limit"), swiglu))
+        cases.node("MoE", inputs, 1, attributes)
+    # what onnxruntime has for GPUs only
+    x, router = normal(rng, 7, d), normal(rng, 7, e)
+    layers = [(normal(rng, e, inter, d), normal(rng, e, inter)), (normal(rng, e, d, inter), normal(rng, e, d)),
+              (normal(rng, e, inter, d), normal(rng, e, inter))]
+    names = [(f"{kind}{i}", a) for i, layer in enumerate(layers) for kind, a in zip("wb", layer)]
+    cases.node("MoE", [("x", x), ("router", router), *names], 1, dict(k=2, activation_type="silu"),
+               [experts_of(x, router, layers, 2, "silu", False)])
+    layers = [(normal(rng, e, 2 * inter, d), normal(rng, e, 2 * inter)), layers[1]]
+    names = [(f"{kind}{i}", a) for i, layer in enumerate(layers) for kind, a in zip("wb", layer)]
+    cases.node("MoE", [("x", x), ("router", router), *names], 1,
+               dict(k=2, activation_type="swiglu", swiglu_fusion=2),
+               [experts_of(x, router, layers, 2, "swiglu", False, halves=True)])
+    cases.run(sardonyx, 1e-4, 2e-4)
+
+
+def coded_weights(rng, e, n, k, bits, block, zeros):
+    """Codes, scales and zero points as the operator wants them, and the numbers they stand for."""
+    codes, each, blocks = rng.integers(0, 1 << bits, (e, n, k)), 8 // bits, k // block if block else 1
+
+    def packed(values):
+        values = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % each)])
+        values = values.reshape(*values.shape[:-1], -1, each).astype(np.uint32)
+        return (values << (np.arange(each) * bits)).sum(-1).astype(np.uint8)
+    scale = rng.uniform(0.01, 0.05, (e, n, blocks)).astype(F32)
+    zero = rng.integers(0, 1 << bits, (e, n, blocks)) if zeros else np.full((e, n, blocks), 1 << (bits - 1))
+    numbers = (codes.reshape(e, n, blocks, -1) - zero[..., None]) * scale[..., None].astype(np.float64)
+    points = packed(zero if block else zero[..., 0]) if zeros else None
+    return packed(codes), scale if block else scale[..., 0], points, numbers.reshape(e, n, k)
+
+
+def test_quantised_moe(sardonyx, tmp_path):
+    rng = np.random.default_rng(42)
+    cases = Cases(tmp_path)
+    e, d, inter, k = 4, 64, 32, 2
+    for bits, block, zeros, kind, tokens in itertools.product((4, 8, 2), (0, 16, 32), (False, True),
+                                                              ("silu", "swiglu"), (1, 20)):
+        if rng.random() > 0.6:
+            continue
+        n = inter * (2 if kind == "swiglu" else 1)
+        x, router = normal(rng, tokens, d), normal(rng, tokens, e)
+        p1, s1, z1, w1 = coded_weights(rng, e, n, d, bits, block, zeros)
+        p2, s2, z2, w2 = coded_weights(rng, e, d, inter, bits, block, zeros)
+        b1, b2 = normal(rng, e, n), normal(rng, e, d)
+        inputs = [("x", x), ("router", router), ("w1", p1), ("s1", s1), ("b1", b1), ("w2", p2), ("s2", s2), ("b2", b2),
+                  ("w3", None), ("s3", None), ("b3", None), ("z1", z1), ("z2", z2)]
+        attributes = dict(k=k, activation_type=kind, swiglu_fusion=int(kind == "swiglu"), expert_weight_bits=bits)
+        if block:
+            attributes["block_size"] = block
+        exact = experts_of(x, router, [(w1, b1), (w2, b2)], k, kind, True)
+        constants = [n for n, a in inputs[2:] if a is not None]
+        model = one_node("QMoE", inputs, 1, attributes, constants=constants)
+        # onnxruntime rounds the rows for products of 8 bits in blocks
+        golden = ort_run(model, {"x": x, "router": router})[0]
+        assert np.abs(golden - exact).max() <= 0.05 * np.abs(exact).max()
+        cases.add(model, {"x": x, "router": router}, [exact])
+    cases.run(sardonyx, 1e-3, 2e-2)
