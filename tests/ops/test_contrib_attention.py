@@ -896,3 +896,42 @@ def test_quantised_moe(sardonyx, tmp_path):
         assert np.abs(golden - exact).max() <= 0.05 * np.abs(exact).max()
         cases.add(model, {"x": x, "router": router}, [exact])
     cases.run(sardonyx, 1e-3, 2e-2)
+
+
+def test_router_weights(sardonyx, tmp_path):
+    """One tensor chooses the experts, another says how much of each."""
+    rng = np.random.default_rng(43)
+    cases = Cases(tmp_path)
+    for normalise in (0, 1):
+        e, d, inter, k, tokens = 4, 32, 16, 2, 6
+        x, router = normal(rng, tokens, d), normal(rng, tokens, e)
+        mixing = rng.uniform(0.1, 1, (tokens, e)).astype(F32)
+        p1, s1, _, w1 = coded_weights(rng, e, inter, d, 4, 0, False)
+        p2, s2, _, w2 = coded_weights(rng, e, d, inter, 4, 0, False)
+        b1, b2 = normal(rng, e, inter), normal(rng, e, d)
+        inputs = [("x", x), ("router", router), ("w1", p1), ("s1", s1), ("b1", b1), ("w2", p2), ("s2", s2), ("b2", b2)]
+        inputs += [(f"none{i}", None) for i in range(6)] + [("mixing", mixing)]
+        cases.node("QMoE", inputs, 1, dict(k=k, activation_type="silu", normalize_routing_weights=normalise),
+                   constants=("w1", "s1", "b1", "w2", "s2", "b2"))
+    cases.run(sardonyx, 1e-3, 1e-3)
+
+
+def test_longformer_attention(sardonyx, tmp_path):
+    rng = np.random.default_rng(44)
+    cases = Cases(tmp_path)
+    for b, s, n, h, window in [(2, 16, 2, 8, 4), (1, 24, 3, 4, 2)]:
+        d = n * h
+        x = normal(rng, b, s, d)
+        w, g = (normal(rng, d, 3 * d) * 0.3 for _ in range(2))
+        bias, global_bias = normal(rng, 3 * d), normal(rng, 3 * d)
+        mask = np.where(np.arange(s) < rng.integers(s // 2, s + 1, b)[:, None], 0, -10000.0).astype(F32)
+        flags = (rng.random((b, s)) > 0.8).astype(np.int32)
+        flags[:, 0] = 1
+        near = np.abs(np.arange(s)[:, None] - np.arange(s)) <= window
+        seen = np.where(near[None] | (flags[:, None] > 0), mask[:, None], -1e30)
+        local = rows_of(attend(*project(x, w, bias, n), seen[:, None]))
+        whole = rows_of(attend(*project(x, g, global_bias, n), mask[:, None, None]))
+        cases.node("LongformerAttention", [("x", x), ("w", w), ("b", bias), ("mask", mask), ("g", g),
+                                           ("gb", global_bias), ("flags", flags)], 1,
+                   {"num_heads": n, "window": window}, [np.where(flags[..., None] > 0, whole, local)])
+    cases.run(sardonyx, 2e-4, 2e-5)
