@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 enum role { Q, K, V, BIAS, MASK, ADDED, PAST_K, PAST_V, PAST_LENGTH, BEAMS, ROLES };
 /* Which input has a role. */

@@ -2,7 +2,7 @@
  * QEmbedLayerNormalization of com.microsoft: rows of quantised tables of embeddings are added up
  * and normalised; the lengths are the counts of 1 in the mask. */
 #include "kernels/vec.h"
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 enum {
     IDS,

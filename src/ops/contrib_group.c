@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 #include "tensor/convert.h"
 
 enum role {

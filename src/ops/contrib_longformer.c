@@ -4,7 +4,7 @@
  * attentions here, the first with a mask; each row is taken from one of them. */
 #include <math.h>
 
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 enum { X, WEIGHT, BIAS, MASK, GLOBAL_WEIGHT, GLOBAL_BIAS, GLOBAL, COUNT };
 

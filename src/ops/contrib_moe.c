@@ -6,7 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/vec.h"
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 enum { TOKENS = 16 /* that go through an expert at once */, COLUMNS = 64 /* decoded at once */ };
 enum act { RELU, GELU, SILU, IDENTITY, SWIGLU };

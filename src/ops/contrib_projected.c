@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "ops/contrib_quant.h"
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 enum role { MASK, ADDED, PAST, PAST_LENGTH, BEAMS, ROLES };
 enum kind { PLAIN, MASKED, QUANTISED };

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "kernels/vec.h"
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 #include "ops/narrow.h"
 #include "tensor/convert.h"
 

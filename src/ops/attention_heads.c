@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Steps around the attention step: rows into caches, rotary positions, masks and places. */
-#include "ops/heads.h"
+#include "ops/attention_heads.h"
 
 #include <math.h>
 

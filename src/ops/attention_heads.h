@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Steps that the attention forms of com.microsoft share: new rows put behind cached ones, rotary
  * positions, masks of 0 and 1 as numbers to add, and the places of each batch entry. */
-#ifndef SDX_OPS_HEADS_H
-#define SDX_OPS_HEADS_H
+#ifndef SDX_OPS_ATTENTION_HEADS_H
+#define SDX_OPS_ATTENTION_HEADS_H
 
 #include "ops/attention_core.h"
 
