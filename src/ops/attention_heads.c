@@ -21,6 +21,23 @@ struct sdx_heads sdx_heads_plain(struct sdx_tensor *t, int64_t first, int64_t he
     return (struct sdx_heads){t, first, {heads * length * size, length * size, size, 1}};
 }
 
+/* Is [batch, heads, rows, size] inside the tensor? */
+static bool covers(const struct sdx_heads *h, int64_t batch, int64_t heads, int64_t rows,
+                   int64_t size)
+{
+    if (batch < 1 || heads < 1 || rows < 1 || size < 1) return true;
+    const int64_t last = h->first + (batch - 1) * h->at[0] + (heads - 1) * h->at[1] +
+                         (rows - 1) * h->at[2] + (size - 1) * h->at[3];
+    return h->t->dtype == SDX_F32 && last < h->t->count;
+}
+
+static enum sdx_status misfit(struct sdx_prepare *px)
+{
+    return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                    "%.*s: shapes or types of queries, keys, values, bias and caches do not agree",
+                    SDX_HEADS_OP(px));
+}
+
 static float *head_at(const struct sdx_heads *h, const struct sdx_tensor *t, int64_t batch,
                       int64_t head)
 {
@@ -111,6 +128,13 @@ enum sdx_status sdx_heads_place(struct sdx_prepare *px, const struct sdx_place *
     *p = *place;
     SDX_ASSERT(p->from.at[3] == 1 && p->to.at[2] == p->size &&
                (!p->past.t || p->past.at[2] == p->size));
+    if (!covers(&p->from, p->batch, p->heads, p->rows, p->size) ||
+        !covers(&p->to, p->batch, p->heads, p->capacity, p->size) ||
+        (p->past.t && !covers(&p->past, p->batch, p->heads, p->past_rows, p->size)) ||
+        (p->bias &&
+         (p->bias->dtype != SDX_F32 || p->bias->count < p->bias_first + p->heads * p->size)) ||
+        (!p->places && p->past_rows + p->rows > p->capacity))
+        return misfit(px);
     struct sdx_tensor *in[PLACE_IN] = {p->from.t, p->bias, p->past.t, p->places, p->beams};
     if (p->to.t->count == 0) return SDX_OK;
     return sdx_prepare_step_on(px, "attention_rows", run_place, p, p->batch * p->heads, 0, PLACE_IN,
@@ -219,6 +243,10 @@ enum sdx_status sdx_heads_rotate(struct sdx_prepare *px, const struct sdx_rotary
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: position_ids has %lld values, expected %lld",
                         SDX_HEADS_OP(px), (long long)p->ids->count,
                         (long long)(p->batch * p->rows));
+    if (!covers(&p->from, p->batch, p->heads, p->rows, p->size) ||
+        !covers(&p->to, p->batch, p->heads, p->rows, p->size) || p->cosine->dtype != SDX_F32 ||
+        p->sine->dtype != SDX_F32 || (p->ids && p->ids->dtype != SDX_I64))
+        return misfit(px);
     p->limit = p->cosine->dims[0];
     struct sdx_tensor *in[ROTARY_IN] = {p->from.t, p->cosine, p->sine, p->ids, p->places};
     if (p->to.t->count == 0) return SDX_OK;
@@ -392,6 +420,12 @@ enum sdx_status sdx_heads_attention(struct sdx_prepare *px, struct sdx_attention
 {
     const int64_t width = a->heads * a->value_size;
     const int64_t y_at[] = {a->queries * width, a->value_size, width, 1};
+    const int64_t shared = a->heads_per_key ? a->heads / a->heads_per_key : a->heads;
+    if (!covers(q, a->batch, a->heads, a->queries, a->size) ||
+        !covers(k, a->batch, shared, a->keys, a->size) ||
+        !covers(v, a->batch, shared, a->keys, a->value_size) ||
+        a->y->count != a->batch * a->queries * width)
+        return misfit(px);
     a->q = q->t;
     a->k = k->t;
     a->v = v->t;
@@ -519,7 +553,7 @@ enum sdx_status sdx_heads_project(struct sdx_prepare *px, struct sdx_tensor *fro
     const int64_t k = from->rank > 0 ? from->dims[from->rank - 1] : 0;
     *biased = bias != NULL;
     if (weights->rank != 2 || weights->dims[0] != k || weights->dtype != SDX_F32 ||
-        (bias && bias->count != weights->dims[1]))
+        from->dtype != SDX_F32 || (bias && bias->count != weights->dims[1]))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: weights or bias do not fit %lld columns",
                         SDX_HEADS_OP(px), (long long)k);
     memcpy(dims, from->dims, (size_t)from->rank * sizeof *dims);

@@ -300,8 +300,9 @@ static enum sdx_status prepare_mha(struct sdx_prepare *px)
     a.scale = sdx_ir_attr_float(px->node, "scale", 0);
     if (a.scale == 0) a.scale = 1 / sqrtf((float)z.size);
     if (a.scores) a.keys = a.mask_keys = a.scores->dims[3];
+    if (a.keys > z.capacity) return bad(px->cx, px->node, "more keys than the cache can hold");
     if (z.shares) {
-        int64_t limit = a.keys;
+        int64_t limit = a.keys < z.capacity ? a.keys : z.capacity;
         if (in[MASK] && in[MASK]->rank == 2 && in[MASK]->dims[1] < limit) limit = in[MASK]->dims[1];
         if (in[ADDED] && in[ADDED]->rank == 4 && in[ADDED]->dims[3] < limit)
             limit = in[ADDED]->dims[3];
