@@ -935,3 +935,53 @@ def test_longformer_attention(sardonyx, tmp_path):
                                            ("gb", global_bias), ("flags", flags)], 1,
                    {"num_heads": n, "window": window}, [np.where(flags[..., None] > 0, whole, local)])
     cases.run(sardonyx, 2e-4, 2e-5)
+
+
+# ---- what does not fit ----
+
+def shape(*dims, dtype=F32):
+    return np.zeros(dims, dtype)
+
+
+HEADS_OF = dict(num_heads=2)
+GROUPS = dict(num_heads=4, kv_num_heads=2)
+ERRORS = [
+    ("MultiHeadAttention", [("q", shape(1, 3, 8)), ("k", shape(1, 3, 6)), ("v", shape(1, 3, 8))], HEADS_OF, "do not agree"),
+    ("MultiHeadAttention", [("q", shape(1, 3, 9)), ("k", shape(1, 3, 8)), ("v", shape(1, 3, 8))], HEADS_OF, "do not agree"),
+    ("MultiHeadAttention", [("q", shape(1, 3, 8)), ("k", shape(1, 3, 8)), ("v", shape(1, 3, 8)), ("b", shape(23))],
+     HEADS_OF, "bias does not fit"),
+    ("MultiHeadAttention", [("q", shape(1, 3, 8)), ("k", shape(1, 3, 8)), ("v", shape(1, 3, 8)), ("b", None),
+                            ("m", shape(1, 5, dtype=np.int32))], HEADS_OF, "a mask of rank 2 does not fit"),
+    ("MultiHeadAttention", [("q", shape(1, 3, 8)), ("k", shape(1, 3, 8)), ("v", shape(1, 3, 8)), ("b", None),
+                            ("m", None), ("a", shape(1, 3, 3, 3))], HEADS_OF, "attention_bias does not fit"),
+    ("Attention", [("x", shape(1, 3, 8)), ("w", shape(8, 26))], HEADS_OF, "do not divide over 2 heads"),
+    ("Attention", [("x", shape(1, 3, 8)), ("w", shape(7, 24))], HEADS_OF, "do not fit 8 columns"),
+    ("DecoderMaskedMultiHeadAttention", [("q", shape(1, 2, 8)), ("k", shape(1, 2, 8)), ("v", shape(1, 2, 8))],
+     HEADS_OF, "do not agree"),
+    ("GroupQueryAttention", [("q", shape(1, 2, 32)), ("k", shape(1, 2, 16)), ("v", shape(1, 2, 16)), ("pk", None),
+                             ("pv", None), ("s", np.array([8], np.int32)), ("t", np.array([2], np.int32))],
+     GROUPS, "9 keys of batch entry 0"),
+    ("GroupQueryAttention", [("q", shape(1, 2, 32)), ("k", shape(1, 2, 16)), ("v", shape(1, 2, 16)), ("pk", None),
+                             ("pv", None), ("s", np.array([1], np.int32)), ("t", np.array([1], np.int32))],
+     GROUPS, "total_sequence_length is 1, expected 2"),
+    ("GroupQueryAttention", [("q", shape(1, 2, 30)), ("k", shape(1, 2, 16)), ("v", shape(1, 2, 16)), ("pk", None),
+                             ("pv", None), ("s", np.array([1], np.int32)), ("t", np.array([2], np.int32))],
+     GROUPS, "30 columns do not divide over 4 heads"),
+    ("RotaryEmbedding", [("x", shape(1, 2, 32)), ("i", np.array([[0, 9]])), ("c", shape(4, 8)), ("s", shape(4, 8))],
+     {}, "rotary position 9 is not in a cache of 4 rows"),
+    ("RestorePadding", [("x", shape(3, 2)), ("o", np.full((2, 2), 7, np.int32))], {}, "token_offset[0] is 7"),
+    ("MoE", [("x", shape(2, 4)), ("r", shape(2, 3)), ("w1", shape(3, 6, 5)), ("b", None), ("w2", shape(3, 4, 6))],
+     dict(k=1), "do not fit each other"),
+    ("MoE", [("x", shape(2, 4)), ("r", shape(2, 3)), ("w1", shape(3, 6, 4)), ("b", None), ("w2", shape(3, 4, 6))],
+     dict(k=4), "k or input do not fit"),
+]
+
+
+@pytest.mark.parametrize("op,inputs,attributes,text", ERRORS)
+def test_errors(sardonyx, tmp_path, op, inputs, attributes, text):
+    onnx.save(one_node(op, inputs, 1, attributes), tmp_path / "m.onnx")
+    for i, array in enumerate(a for _, a in inputs if a is not None):
+        (tmp_path / f"input_{i}.pb").write_bytes(onnx.numpy_helper.from_array(array).SerializeToString())
+    done = sardonyx("run", tmp_path / "m.onnx", "--inputs", tmp_path, code=None)
+    lines = [line for line in done.err.split("\n") if line]
+    assert done.code == 1 and len(lines) == 1 and text in lines[0] and op in lines[0], done.err

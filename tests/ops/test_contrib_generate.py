@@ -273,3 +273,107 @@ def test_beam_search_encoder(sardonyx, tmp_path):
         add(cases, "BeamSearch", t5_graphs(rng), beam_inputs(rng, c, b, s, most), outs, model_type=1,
             decoder_start_token_id=3, **only(c, "early_stopping", "no_repeat_ngram_size"))
     cases.run(sardonyx, 1e-4, 1e-4)
+
+
+def renamed(node):
+    """A node of the first run as one of the later runs: its caches are inputs."""
+    node = onnx.NodeProto.FromString(node.SerializeToString())
+    for i, name in enumerate(node.input):
+        node.input[i] = name.replace("present_", "past_")
+    if "own" in node.output:
+        node.input.extend(["", "", "past_key_self_0", "past_value_self_0"])
+        del node.attribute[-1]
+    return node
+
+
+def whisper_graphs(rng):
+    """The encoder takes frames and the first tokens, and gives logits and all caches."""
+    split = numpy_helper.from_array(np.array([0, 0, HEADS, SIZE]), "split")
+    values = weights(rng, mel=(0.5, 6, WIDTH), wte=(1, VOCAB, WIDTH), head=(0.7, WIDTH, VOCAB),
+                     k=(0.5, WIDTH, WIDTH), v=(0.5, WIDTH, WIDTH)) + [split]
+    nodes = [helper.make_node("Transpose", ["encoder_input_ids"], ["frames"], perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["frames", "mel"], ["encoder_hidden_states"])]
+    for name, out in (("k", "present_key_cross_0"), ("v", "present_value_cross_0")):
+        nodes += [helper.make_node("MatMul", ["encoder_hidden_states", name], [f"h{name}"]), *heads(f"h{name}", out)]
+    shared = []
+    own = attention(shared, rng, "s", "words", "words", ["own", "present_key_self_0", "present_value_self_0"])
+    own[-1].attribute.append(helper.make_attribute("unidirectional", 1))
+    body = [*own, helper.make_node("Add", ["words", "own"], ["h0"]),
+            *attention(shared, rng, "c", "h0", ("present_key_cross_0", "present_value_cross_0"), ["other"]),
+            helper.make_node("Add", ["h0", "other"], ["h1"]), helper.make_node("MatMul", ["h1", "head"], ["logits"])]
+    caches = [f"{x}_{y}_0" for y in ("self", "cross") for x in ("key", "value")]
+    outs = [value("logits", FLOAT, "b", "s", VOCAB), value("encoder_hidden_states", FLOAT, "b", "t", WIDTH)]
+    outs += [value("present_" + name, FLOAT, "b", HEADS, "n", SIZE) for name in caches]
+    first = helper.make_node("Gather", ["wte", "decoder_input_ids"], ["words"])
+    encoder = helper.make_graph([*nodes, first, *body], "encoder",
+                                [value("encoder_input_ids", FLOAT, "b", 6, "t"),
+                                 value("decoder_input_ids", INT, "b", "s")], outs, values + shared)
+    ins = [value("input_ids", INT, "b", 1)] + [value("past_" + n, FLOAT, "b", HEADS, n[-6:], SIZE) for n in caches]
+    outs = [value("logits", FLOAT, "b", 1, VOCAB)]
+    outs += [value("present_" + name, FLOAT, "b", HEADS, "n", SIZE) for name in caches[:2]]
+    later = [helper.make_node("Gather", ["wte", "input_ids"], ["words"]), *map(renamed, body)]
+    decoder = helper.make_graph(later, "decoder", ins, outs,
+                                [v for v in values if v.name in ("wte", "head")] + shared)
+    return {"encoder": encoder, "decoder": decoder}
+
+
+def test_whisper(sardonyx, tmp_path):
+    cases = Cases(tmp_path)
+    for seed, c in itertools.product(range(3), BEAMS[:6]):
+        rng = np.random.default_rng(70 + seed)
+        b, frames, tokens, most = ((2, 9, 3, 12), (1, 5, 1, 9), (3, 7, 4, 16))[seed]
+        inputs = [(n, a) for n, a in beam_inputs(rng, c, b, 3, most) if n != "input_ids"]
+        inputs = [("input_ids", rng.standard_normal((b, 6, frames)).astype(F32)), *inputs,
+                  ("decoder_input_ids", rng.integers(0, VOCAB - 2, (b, tokens)).astype(I32)),
+                  ("logits_processor", one(0))]
+        model = search_model("WhisperBeamSearch", whisper_graphs(rng), inputs,
+                             [("sequences", INT), ("sequences_scores", FLOAT)], model_type=2,
+                             decoder_start_token_id=1, **only(c, "early_stopping", "no_repeat_ngram_size"))
+        cases.add(model, {n: a for n, a in inputs if a is not None})
+    cases.run(sardonyx, 1e-4, 1e-4)
+
+
+def shared_decoder(rng):
+    """As gpt_decoder, with caches as long as the sequences can be."""
+    graph = gpt_decoder(rng)
+    graph.input.append(value("past_sequence_length", INT, 1))
+    for node in graph.node:
+        if node.op_type == "Attention":
+            node.input.extend(["", "past_sequence_length"])
+            node.attribute.append(helper.make_attribute("past_present_share_buffer", 1))
+    return graph
+
+
+def test_shared_caches(sardonyx, tmp_path):
+    """onnxruntime has them for GPUs only: the tokens are those of caches that grow."""
+    cases = Cases(tmp_path)
+    for seed in range(3):
+        for op, make, c in (("GreedySearch", greedy_inputs, {}), ("BeamSearch", beam_inputs, BEAMS[1])):
+            rng = np.random.default_rng(80 + seed)
+            inputs = make(rng, c, 2, 3, 10)
+            feeds = {n: a for n, a in inputs if a is not None}
+            state = rng.bit_generator.state
+            golden = ort_run(search_model(op, {"decoder": gpt_decoder(rng)}, inputs, [("sequences", INT)]), feeds)
+            rng.bit_generator.state = state
+            if op == "GreedySearch":
+                pads = golden[0][:, 3:] == VOCAB - 2
+                if pads.any(-1).all():
+                    golden[0][:, 3 + pads.argmax(-1).max():] = VOCAB - 2
+            cases.add(search_model(op, {"decoder": shared_decoder(rng)}, inputs, [("sequences", INT)]), feeds, golden)
+    cases.run(sardonyx, 0, 0)
+
+
+@pytest.mark.parametrize("change,text", [
+    (dict(max_length=one(3)), "max_length is 3"), (dict(num_return_sequences=one(5)), "num_return_sequences is 5"),
+    (dict(num_beams=one(0)), "num_beams is 0"), (dict(min_length=one(40)), "min_length is 40"),
+    (dict(vocab_mask=np.ones(7, I32)), "mask of the vocabulary is 7"),
+    (dict(input_ids=np.full((2, 3), 77, I32)), "Gather")])
+def test_search_errors(sardonyx, tmp_path, change, text):
+    rng = np.random.default_rng(90)
+    inputs = list(dict(beam_inputs(rng, BEAMS[1], 2, 3, 9), **change).items())
+    model = search_model("BeamSearch", {"decoder": gpt_decoder(rng)}, inputs, [("sequences", INT)])
+    onnx.save(model, tmp_path / "m.onnx")
+    for i, array in enumerate(a for _, a in inputs if a is not None):
+        (tmp_path / f"input_{i}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    done = sardonyx("run", tmp_path / "m.onnx", "--inputs", tmp_path, code=None)
+    assert done.code == 1 and text in done.err
