@@ -10,6 +10,7 @@
     X(gather_scatter) X(pad_slice) X(transpose_tile) X(range_fill) X(random) X(sort_select) \
     X(quant) X(rnn) X(attention) X(attention_fused) X(dft) X(image) X(text) X(sequence) \
     X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) \
-    X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits)
+    X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits) \
+    X(image_decoder)
 /* clang-format on */
 #endif
