@@ -508,15 +508,15 @@ static enum sdx_status lower_mvn(struct sdx_lower *lx)
     return axes ? lower_mvn_over(lx, count, axes, true) : lower_mvn_over(lx, 3, usual, true);
 }
 
-/* The experimental operator before version 9: of four dimensions, each sample by itself. */
+/* The experimental operator before version 9: four dimensions, all samples together. */
 static enum sdx_status lower_mvn_old(struct sdx_lower *lx)
 {
-    static const int64_t axes[3] = {1, 2, 3};
+    static const int64_t each[3] = {0, 2, 3}, all[4] = {0, 1, 2, 3};
     const struct sdx_ir_node *node = sdx_lower_node(lx);
     bool across = sdx_ir_attr_int(node, "across_channels", 0) != 0;
     bool normalize = sdx_ir_attr_int(node, "normalize_variance", 1) != 0;
     lx->opset = 13; /* the last one with axes of means as an attribute */
-    return lower_mvn_over(lx, across ? 3 : 2, across ? axes : axes + 1, normalize);
+    return lower_mvn_over(lx, across ? 4 : 3, across ? all : each, normalize);
 }
 
 static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
