@@ -11,6 +11,6 @@
     X(quant) X(rnn) X(attention) X(attention_fused) X(dft) X(image) X(text) X(sequence) \
     X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) \
     X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits) \
-    X(image_decoder)
+    X(image_decoder) X(gradient)
 /* clang-format on */
 #endif

@@ -74,6 +74,12 @@ void sdx_lower_attr_int(struct sdx_lower *lx, const char *name, int64_t v)
     if (attr) attr->i = v;
 }
 
+void sdx_lower_attr_str(struct sdx_lower *lx, const char *name, const char *v)
+{
+    struct sdx_ir_attr *attr = new_attr(lx, name, SDX_ATTR_STRING);
+    if (attr) attr->s = sdx_str(v);
+}
+
 void sdx_lower_attr_float(struct sdx_lower *lx, const char *name, float v)
 {
     struct sdx_ir_attr *attr = new_attr(lx, name, SDX_ATTR_FLOAT);
@@ -124,7 +130,11 @@ static int32_t constant(struct sdx_lower *lx, int dtype, int rank, int64_t count
 
 int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v)
 {
-    int dtype = sdx_lower_type(lx, i)->dtype;
+    return sdx_lower_scalar(lx, sdx_lower_type(lx, i)->dtype, v);
+}
+
+int32_t sdx_lower_scalar(struct sdx_lower *lx, int dtype, double v)
+{
     int32_t value = constant(lx, dtype, 0, 1);
     if (value >= 0) sdx_store_f64(dtype, lx->graph->values[value].constant->data, 0, v);
     return value;
@@ -144,5 +154,8 @@ void sdx_lower_output(struct sdx_lower *lx, int k, int32_t value)
     const struct sdx_ir_node *node = sdx_lower_node(lx);
     if (k >= node->count_outputs || node->outputs[k] < 0) return;
     int32_t from = node->outputs[k];
+    struct sdx_ir_value *made = &lx->graph->values[value];
+    if (made->producer > lx->node && made->type.kind == SDX_KIND_NONE)
+        made->name = lx->graph->values[from].name; /* Gradient finds values by name */
     sdx_ir_replace_uses(lx->ir, (int32_t)(lx->graph - lx->ir->graphs), from, value);
 }
