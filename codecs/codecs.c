@@ -2,7 +2,7 @@
  * The module's two functions: the kind of a picture is told by its first bytes, rows are brought
  * into the wanted form. Gray is made of RGB with the weights of ITU-R 601-2 in 16 bits, as the
  * operator's reference does. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JPEG through libjpeg-turbo: the exact integer transform and interpolated chroma, as the operator
  * demands. CMYK and YCCK become RGB as (255 - c) (255 - k) / 255. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <setjmp.h>
 #include <stdio.h>

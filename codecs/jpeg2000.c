@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JPEG 2000 (.jp2 and code streams) through OpenJPEG: gray, RGB, YCbCr and palettes, with samples
  * of 1 to 16 bits and chroma of a lower resolution; alpha is dropped. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <openjpeg.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * BMP (core, info, V4 and V5 headers; 1 to 32 bits; run lengths; bit fields) and PNM (P1 to P6).
  * Both are simple enough to need no library. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 /* ---- BMP ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * PNG through libpng: palettes and small samples are widened, of 16 bits the upper 8 stay, alpha is
  * dropped; no gamma is applied. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <png.h>
 

@@ -2,7 +2,7 @@
  * TIFF through libtiff, the first picture of the file: 8-bit gray and RGB rows as they stand,
  * everything else through libtiff's RGBA pictures. Colours that would have to be multiplied with
  * their alpha there are refused. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <stdarg.h>
 #include <stdio.h>

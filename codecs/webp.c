@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * WebP through libwebp; of an animation the first picture. */
-#include "codecs/codecs.h"
+#include "codecs/sink.h"
 
 #include <webp/decode.h>
 #ifdef SDX_HAVE_WEBP_FRAMES

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Inside the module: what a decoder gets and where its rows go. Decoders are called with the bytes
  * of a picture whose first bytes are theirs; everything in these bytes is hostile. */
-#ifndef SDX_CODECS_CODECS_H
-#define SDX_CODECS_CODECS_H
+#ifndef SDX_CODECS_SINK_H
+#define SDX_CODECS_SINK_H
 
 #include <stdbool.h>
 #include <stdlib.h>
