@@ -195,12 +195,17 @@ static enum sdx_status find_ends(struct walk *w)
     if (count_xs + count_zs != node->count_inputs)
         return SDX_FAIL(lx->cx, SDX_BAD_MODEL, "Gradient: %d inputs for %lld names in xs and zs",
                         node->count_inputs, (long long)(count_xs + count_zs));
+    if (node->count_outputs > count_xs)
+        return SDX_FAIL(lx->cx, SDX_BAD_MODEL, "Gradient: %d outputs for %lld names in xs",
+                        node->count_outputs, (long long)count_xs);
     w->count_xs = (int32_t)count_xs;
     w->count_ends = node->count_inputs;
     w->ends = sdx_arena_array(lx->ir->arena, (size_t)w->count_ends, sizeof *w->ends);
     if (!w->ends) return SDX_FAIL_MEMORY(lx->cx);
     for (int32_t i = 0; i < w->count_ends; i++) {
         struct sdx_str name = i < count_xs ? xs[i] : zs[i - count_xs];
+        if (node->inputs[i] < 0)
+            return SDX_FAIL(lx->cx, SDX_BAD_MODEL, "Gradient: input %d is left out", i);
         w->ends[i] = value_named(lx->graph, name);
         if (w->ends[i] < 0)
             return SDX_FAIL(lx->cx, SDX_BAD_MODEL, "Gradient: there is no tensor \"%.*s\"",
@@ -261,8 +266,11 @@ static enum sdx_status copy_path(struct walk *w)
     if (!copy) return SDX_FAIL_MEMORY(lx->cx);
     for (int32_t v = 0; v < w->count_values; v++)
         copy[v] = v;
-    for (int32_t i = 0; i < w->count_ends; i++)
-        copy[w->ends[i]] = sdx_lower_input(lx, i);
+    for (int32_t i = 0; i < w->count_ends && lx->status == SDX_OK; i++) {
+        /* Values of their own: one may stand for two of the names. */
+        int32_t value = sdx_gradient_op1(&d, "Identity", sdx_lower_input(lx, i));
+        copy[w->ends[i]] = lx->graph->nodes[lx->node].inputs[i] = value;
+    }
     for (int32_t n = 0; n < w->count_nodes && lx->status == SDX_OK; n++) {
         bool changes = false;
         for (int32_t i = 0; w->on_path[n] && i < lx->graph->nodes[n].count_inputs; i++) {

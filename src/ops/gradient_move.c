@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gradients of products (MatMul, Gemm), of sums and their like over axes, and of operators that
- * only move values. The latter are run on the numbers of the elements: where a number ends, there
- * the gradient comes from. */
+ * Gradients of products (MatMul, Gemm), of norms over rows, of sums and their like over axes, and
+ * of operators that only move values. The latter are run on the numbers of the elements: where a
+ * number ends, there the gradient comes from. */
 #include "ops/gradient.h"
 
 #define OP1 sdx_gradient_op1
@@ -198,6 +198,41 @@ static void rule_reduce(struct sdx_gradient *d)
     sdx_gradient_give(d, 0, part);
 }
 
+/* ---- LayerNormalization, RMSNormalization ---- */
+
+/* With n = (x - mean) / deviation (mean 0 for RMS) and s = g scale: dx = (s - mean(s) - n mean(s
+ * n)) / deviation. */
+static void rule_layer_norm(struct sdx_gradient *d)
+{
+    const struct sdx_ir_node *node = sdx_gradient_node(d);
+    int32_t x = sdx_gradient_in(d, 0), scale = sdx_gradient_in(d, 1), g = sdx_gradient_of(d, 0);
+    const struct sdx_type *type = sdx_gradient_type(d, x);
+    bool is_rms = sdx_str_is(node->op_type, "RMSNormalization");
+    double epsilon = sdx_ir_attr_float(node, "epsilon", 1e-5f);
+    int64_t axis = sdx_ir_attr_int(node, "axis", -1), list[SDX_RANK_MAX];
+    if (!type->has_shape || g < 0 || sdx_gradient_of(d, 1) >= 0 || sdx_gradient_of(d, 2) >= 0) {
+        sdx_gradient_refuse(d, "an input of unknown rank, or from its mean or deviation");
+        return;
+    }
+    int count = 0;
+    for (int64_t i = axis < 0 ? axis + type->rank : axis; i < type->rank; i++)
+        list[count++] = i;
+    int32_t axes = sdx_lower_ints(d->lx, count, list), centred = x;
+    if (!is_rms) centred = OP2(d, "Sub", x, OP2(d, "ReduceMean", x, axes));
+    int32_t variance = OP2(d, "ReduceMean", OP2(d, "Mul", centred, centred), axes);
+    int32_t deviation = OP1(d, "Sqrt", OP2(d, "Add", variance, sdx_gradient_scalar(d, x, epsilon)));
+    int32_t normal = OP2(d, "Div", centred, deviation);
+    int32_t s = OP2(d, "Mul", g, OP2(d, "CastLike", scale, x));
+    int32_t along = OP2(d, "ReduceMean", OP2(d, "Mul", s, normal), axes);
+    int32_t part = OP2(d, "Sub", s, OP2(d, "Mul", normal, along));
+    if (!is_rms) part = OP2(d, "Sub", part, OP2(d, "ReduceMean", s, axes));
+    sdx_gradient_give(d, 0, OP2(d, "Div", part, deviation));
+    if (sdx_gradient_wants(d, 1))
+        sdx_gradient_give_broadcast(d, 1, OP2(d, "CastLike", OP2(d, "Mul", g, normal), scale));
+    if (sdx_gradient_wants(d, 2))
+        sdx_gradient_give_broadcast(d, 2, OP2(d, "CastLike", g, sdx_gradient_in(d, 2)));
+}
+
 /* ---- what moves values ---- */
 
 /* y's elements are elements of x: `from` are their numbers in x, of y's shape. */
@@ -351,6 +386,8 @@ static const struct {
     {"ReduceLogSumExp", rule_reduce},
     {"ReduceMax", rule_reduce},
     {"ReduceMin", rule_reduce},
+    {"LayerNormalization", rule_layer_norm},
+    {"RMSNormalization", rule_layer_norm},
     {"Identity", rule_identity},
     {"Dropout", rule_dropout},
     {"Cast", rule_cast},

@@ -89,6 +89,9 @@ CASES = [
     Case("AveragePool", (1, 2, 6), kernel_shape=[3], pads=[1, 1], count_include_pad=1),
     Case("GlobalAveragePool", (2, 3, 4, 2)),
     Case("MaxPool", SPACED, kernel_shape=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1]),
+    Case("LayerNormalization", (2, 3, 4), (4,), (4,), epsilon=0.01),
+    Case("LayerNormalization", (2, 3, 4), (3, 4), axis=1),
+    Case("RMSNormalization", (2, 3, 4), (4,), opset=23, axis=-1),
     Case("BatchNormalization", (2, 3, 4), (3,), (3,), numpy.array([0.1, -0.2, 0.3]),
          numpy.array([0.5, 1.5, 2.0]), fixed=(3, 4)),
 ]
@@ -196,8 +199,10 @@ def test_gradient_at_other_values(sardonyx, tmp_path):
     x, h, u = numpy.array([0.5, 1.5]), numpy.array([2.0, -1.0]), numpy.array([1.0, 4.0])
     nodes = [helper.make_node("Exp", ["x"], ["h"]), helper.make_node("Mul", ["h", "h"], ["y"]),
              gradient(["h", "u"], "y", ["dh", "du"], inputs=["h1", "u"]), gradient(["h"], "y", ["here"])]
+    nodes += [helper.make_node("Mul", ["x", "u"], ["p"]),
+              gradient(["x", "u"], "p", ["dx2", "du2"], inputs=["h1", "h1"])]
     write(tmp_path, nodes, {"x": x, "h1": h, "u": u},
-          {"dh": 2 * h, "du": 0 * u, "here": 2 * numpy.exp(x)}, 22)
+          {"dh": 2 * h, "du": 0 * u, "here": 2 * numpy.exp(x), "dx2": h, "du2": h}, 22)
     sardonyx("test", tmp_path, "--rtol", "1e-12")
 
 
@@ -219,6 +224,20 @@ def test_network(sardonyx, tmp_path):
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, str(tmp_path / "model.onnx"))
     sardonyx("test", tmp_path, "--rtol", "1e-9")
+
+
+@pytest.mark.parametrize("xs, y, names, message", (
+    (["x"], "none", ["d"], 'there is no tensor "none"'),
+    (["none"], "y", ["d"], 'there is no tensor "none"'),
+    (["x"], "y", ["d", "e"], "2 outputs for 1 names in xs"),
+    (["x", "y"], "y", ["d"], "1 inputs for 2 names"),
+))
+def test_faults(xs, y, names, message, sardonyx, tmp_path):
+    x = numpy.array([3.0, 1.0])
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), gradient(xs, y, names, inputs=["x"])]
+    write(tmp_path, nodes, {"x": x}, {"d": x}, 22)
+    done = sardonyx("test", tmp_path, code=None)
+    assert done.code != 0 and f"Gradient: {message}" in done.out + done.err
 
 
 def test_no_rule(sardonyx, tmp_path):
