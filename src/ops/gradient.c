@@ -243,8 +243,12 @@ static enum sdx_status find_path(struct walk *w, bool *ready)
         w->on_path[n] = true;
         if (!node->op || node->op->lower || graph->values[node->outputs[0]].type.kind == 0)
             *ready = false;
-        for (int32_t i = 0; i < node->count_inputs; i++)
-            if (node->inputs[i] >= 0) w->is_used[node->inputs[i]] = true;
+        for (int32_t i = 0; i < node->count_inputs; i++) {
+            if (node->inputs[i] < 0) continue;
+            w->is_used[node->inputs[i]] = true;
+            /* Made in this round: its node may stand behind this one. */
+            if (graph->values[node->inputs[i]].type.kind == SDX_KIND_NONE) *ready = false;
+        }
     }
     return SDX_OK;
 }

@@ -189,6 +189,33 @@ FACTOR(hard_sigmoid)
         OP2(d, "And", OP2(d, "Greater", y, scalar(d, 0)), OP2(d, "Less", y, scalar(d, 1)));
     return OP3(d, "Where", inside, scalar(d, attr(d, "alpha", 0.2f)), scalar(d, 0));
 }
+FACTOR(hard_swish)
+{
+    UNUSED;
+    int32_t slope = OP2(d, "Add", OP2(d, "Mul", x, scalar(d, 1.0 / 3)), scalar(d, 0.5));
+    slope = OP3(d, "Where", OP2(d, "Less", x, scalar(d, -3)), scalar(d, 0), slope);
+    return OP3(d, "Where", OP2(d, "Greater", x, scalar(d, 3)), scalar(d, 1), slope);
+}
+FACTOR(swish)
+{
+    UNUSED;
+    int32_t ax = OP2(d, "Mul", x, scalar(d, attr(d, "alpha", 1))), s = OP1(d, "Sigmoid", ax);
+    return OP2(d, "Mul", s, OP2(d, "Add", scalar(d, 1), OP2(d, "Mul", ax, one_less(d, s))));
+}
+FACTOR(mish)
+{
+    UNUSED;
+    int32_t t = OP1(d, "Tanh", OP1(d, "Softplus", x));
+    int32_t rest = OP2(d, "Mul", OP1(d, "Sigmoid", x), one_less(d, square(d, t)));
+    return OP2(d, "Add", t, OP2(d, "Mul", x, rest));
+}
+FACTOR(celu)
+{
+    UNUSED;
+    double alpha = attr(d, "alpha", 1);
+    int32_t low = OP1(d, "Exp", OP2(d, "Mul", x, scalar(d, 1 / alpha)));
+    return where_positive(d, x, scalar(d, 1), low);
+}
 FACTOR(gelu)
 {
     UNUSED;
@@ -242,6 +269,10 @@ static const struct {
     {"Atanh", factor_atanh},
     {"Erf", factor_erf},
     {"HardSigmoid", factor_hard_sigmoid},
+    {"HardSwish", factor_hard_swish},
+    {"Swish", factor_swish},
+    {"Mish", factor_mish},
+    {"Celu", factor_celu},
     {"Gelu", factor_gelu},
 };
 

@@ -47,6 +47,9 @@ CASES = [
                                   "ThresholdedRelu", "Floor", "Sign", "Softmax", "LogSoftmax")),
     *(Case(op, (2, 3), shift=3.0, scale=0.2) for op in ("Log", "Sqrt", "Reciprocal", "Acosh")),
     *(Case(op, (2, 3), scale=0.2) for op in ("Asin", "Acos", "Atanh")),
+    Case("MeanVarianceNormalization", (2, 2, 3, 2)),  # is lowered first
+    Case("HardSwish", (4, 3), scale=3.0), Case("Mish", (2, 3)),
+    Case("Swish", (2, 3), opset=24, alpha=0.7, forward=lambda x: x / (1 + numpy.exp(-0.7 * x))),
     Case("Erf", (2, 3), forward=ERF),
     Case("Gelu", (2, 3), forward=lambda x: x / 2 * (1 + ERF(x / math.sqrt(2)))),
     Case("Gelu", (2, 3), approximate="tanh"),
@@ -224,6 +227,21 @@ def test_network(sardonyx, tmp_path):
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, str(tmp_path / "model.onnx"))
     sardonyx("test", tmp_path, "--rtol", "1e-9")
+
+
+def test_types_on_the_way(sardonyx, tmp_path):
+    """Casts between double and float."""
+    x = numpy.array([0.5, -1.25, 2.0, -0.1])
+    nodes = [helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+             helper.make_node("Celu", ["f"], ["g"], alpha=1.5),
+             helper.make_node("Cast", ["g"], ["c"], to=TensorProto.DOUBLE),
+             helper.make_node("Exp", ["c"], ["e"]),
+             helper.make_node("HardSwish", ["e"], ["h"]), gradient(["x"], "h", ["d"])]
+    e = numpy.exp(numpy.where(x > 0, x, 1.5 * (numpy.exp(x / 1.5) - 1)))
+    slope = numpy.where(x > 0, 1, numpy.exp(x / 1.5)) * e
+    slope *= numpy.where(e >= 3, 1, numpy.where(e <= -3, 0, (2 * e + 3) / 6))
+    write(tmp_path, nodes, {"x": x}, {"d": slope}, 22)
+    sardonyx("test", tmp_path, "--rtol", "1e-5", "--atol", "1e-6")
 
 
 @pytest.mark.parametrize("xs, y, names, message", (
