@@ -129,6 +129,16 @@ struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name)
     return host_of(px)->body(px, attr->graph);
 }
 
+bool sdx_prepare_tunes(const struct sdx_prepare *px)
+{
+    return ((const struct sdx_prepare_host *)px->host)->choose != NULL;
+}
+
+int sdx_prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
+{
+    return host_of(px)->choose(px, choice);
+}
+
 int64_t sdx_prepare_parts(double work, double grain, int64_t most)
 {
     double parts = work / (grain > 0 ? grain : 1);

@@ -6,9 +6,11 @@
 #include "ops/qlinear.h"
 
 #include "kernels/qbytes.h"
+#include "ops/contrib_lower.h"
 #include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/requant.h"
+#include "ops/shared.h"
 #include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
@@ -230,10 +232,18 @@ static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step,
     return SDX_OK;
 }
 
+enum sdx_status sdx_qlinear_global_average_pool_infer(struct sdx_infer *ix)
+{
+    if (sdx_contrib_is_last(ix->node))
+        return sdx_contrib_infer_last(ix, "", "GlobalAveragePool", 1, 1);
+    return sdx_global_pool_infer(ix);
+}
+
 /* One pixel comes out: plain and channels last are the same there. */
 void sdx_qlinear_global_average_pool_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
-    if (px->in[0]->layout == SDX_LAYOUT_LAST) want->in[0] = SDX_LAYOUT_LAST;
+    if (px->in[0]->layout == SDX_LAYOUT_LAST && !sdx_contrib_is_last(px->node))
+        want->in[0] = SDX_LAYOUT_LAST;
 }
 
 enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
@@ -243,15 +253,14 @@ enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
     struct sdx_tensor *in[5];
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     SDX_TRY(check_scalars(px, scalars, SDX_COUNT_OF(scalars)));
-    if (sdx_ir_attr_int(px->node, "channels_last", 0))
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(px->node));
     for (int i = 0; i < 5; i++)
         in[i] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     p->planes = px->out[0]->count;
     if (p->planes == 0) return SDX_OK;
     p->pixels = px->in[0]->count / p->planes;
-    p->channels = px->in[0]->dims[1];
-    p->is_last = px->in[0]->layout == SDX_LAYOUT_LAST;
+    p->is_last = sdx_contrib_is_last(px->node);
+    p->channels = px->in[0]->dims[p->is_last ? px->in[0]->rank - 1 : 1];
+    p->is_last = p->is_last || px->in[0]->layout == SDX_LAYOUT_LAST;
     if (p->pixels < 1 || p->pixels > 1 << 24)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %lld elements in a channel",
                         NAME(px->node), (long long)p->pixels);

@@ -126,6 +126,22 @@ struct sdx_pack {
 const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pack *pack);
 /* The body in graph attribute `name`. NULL: absent or no memory (error is set). */
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name);
+/* Ways to compute one thing, of which a session that is tuned takes the fastest. */
+enum { SDX_WAYS_MOST = 8 };
+struct sdx_choice {
+    const char *key; /* operator and shape, one line without tabs */
+    int count;
+    const char *const *ways; /* names, as `key` */
+    /* Sets ns[i]: the time of way i, < 0 where it does not serve. Asks `cancel` within 50 ms. */
+    enum sdx_status (*measure)(struct sdx_context *cx, void *arg, const atomic_int *cancel,
+                               double *ns);
+    void *arg;
+};
+/* Is the session tuned? */
+bool sdx_prepare_tunes(const struct sdx_prepare *px);
+/* The fastest way, as recorded or measured now, in a session that is tuned. -1: measuring failed
+ * (an error may be set). */
+int sdx_prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice);
 /* How many parts for `work` units when a part should be at least `grain` units; at most `most`.
  * From shapes only. */
 int64_t sdx_prepare_parts(double work, double grain, int64_t most);

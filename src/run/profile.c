@@ -26,8 +26,13 @@ static void describe(struct sdx_text *text, struct sdx_tensor *const *tensors, i
 static double bytes_of(struct sdx_tensor *const *tensors, int count)
 {
     double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += tensors[i] ? (double)tensors[i]->bytes : 0;
+    for (int i = 0; i < count; i++) {
+        if (!tensors[i]) continue;
+        if (tensors[i]->layout == SDX_LAYOUT_GROWING) /* without the room behind */
+            sum += (double)tensors[i]->count * sdx_dtype_bits(tensors[i]->dtype) / 8;
+        else
+            sum += (double)tensors[i]->bytes;
+    }
     return sum;
 }
 

@@ -32,7 +32,13 @@ static enum sdx_status watch(struct sdx_planning *p, const struct sdx_tensor *t,
         if (s->watches[i].tensor == t && (s->watches[i].bytes || !content)) return SDX_OK;
     if (!SDX_RESERVE(p, &s->arena, s->watches, s->count_watches, s->capacity_watches))
         return p->cx->error.status;
-    struct sdx_watch w = {.tensor = t, .rank = t->rank, .kind = t->kind, .dtype = t->dtype};
+    struct sdx_watch w = {.tensor = t,
+                          .rank = t->rank,
+                          .kind = t->kind,
+                          .dtype = t->dtype,
+                          .layout = t->layout,
+                          .axis = t->axis,
+                          .capacity = t->capacity};
     w.dims = sdx_arena_copy(&s->arena, t->dims, (size_t)t->rank * sizeof *t->dims);
     if (content) {
         w.size = t->bytes;
@@ -371,6 +377,11 @@ enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth, int32_t node
             if (r->g->values[v].outer >= 0 && r->slots[v].tensor &&
                 !r->slots[v].tensor->is_constant)
                 status = watch(&p, r->slots[v].tensor, false);
+        const size_t count = (size_t)r->g->count_outputs;
+        if (status == SDX_OK && !r->is_body && count) {
+            s->grown = sdx_arena_copy(&s->arena, r->grown, count * sizeof *r->grown);
+            if (!s->grown) status = SDX_FAIL_MEMORY(cx);
+        }
     }
     if (status == SDX_OK) status = plan_nodes(&p);
     sdx_arena_deinit(&p.work);
