@@ -253,6 +253,8 @@ class Writer:
             path = SRC / match.group(2)
             if not path.is_file():
                 path = base / match.group(2)
+            if match.group(2).startswith("sardonyx/"):
+                path = ROOT / "include" / match.group(2)
             parts.append(self.header(path))
         return "".join(parts + [text[at:]])
 

@@ -187,6 +187,14 @@ static bool find_opset(const struct sdx_check *c, struct sdx_str domain, int64_t
     return domain.len == 0 && c->model->ir_version < 3;
 }
 
+/* An operator whose first version is marked deprecated was so marked long after models had it
+ * (GroupNormalization of version 18): they are valid. */
+static bool had_version_before(struct sdx_str domain, const struct sdx_schema *schema)
+{
+    bool known = false;
+    return sdx_schema_find(domain, sdx_str(schema->name), schema->since - 1, &known) != NULL;
+}
+
 static void check_operator(struct sdx_check *c, const struct sdx_check_place *place,
                            const struct sdx_onnx_node *node, int64_t opset)
 {
@@ -202,7 +210,7 @@ static void check_operator(struct sdx_check *c, const struct sdx_check_place *pl
             sdx_check_fault(c, place, "%.*s has no such operator", SDX_STR_ARG(shown));
         return;
     }
-    if (schema->deprecated) {
+    if (schema->deprecated && had_version_before(domain, schema)) {
         sdx_check_fault(c, place, "the operator is deprecated since version %d of %.*s",
                         schema->since, SDX_STR_ARG(shown));
         return;

@@ -4,6 +4,7 @@
 #include "kernels/conv_block.h"
 #include "ops/layout.h"
 #include "ops/move.h"
+#include "ops/lower.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
@@ -565,10 +566,30 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
     *cost = (struct sdx_cost){0, 0};
 }
 
+/* DynamicSlice, experimental before version 10, was Slice as that is since. */
+static enum sdx_status infer_dynamic_slice(struct sdx_infer *ix)
+{
+    struct sdx_infer as_slice = *ix;
+    as_slice.opset = 10;
+    return infer_slice(&as_slice);
+}
+
+static enum sdx_status lower_dynamic_slice(struct sdx_lower *lx)
+{
+    int32_t in[4];
+    int count = sdx_lower_node(lx)->count_inputs;
+    for (int i = 0; i < count && i < 4; i++)
+        in[i] = sdx_lower_input(lx, i);
+    lx->opset = 10;
+    sdx_lower_output(lx, 0, sdx_lower_op(lx, "Slice", count < 4 ? count : 4, in));
+    return lx->status;
+}
+
 static const struct sdx_op ops[] = {
     {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
      .cost = cost_none},
+    {"DynamicSlice", 1, 9, infer_dynamic_slice, LOWER(lower_dynamic_slice)},
     {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none, .place = place_slice,
      .layout = slice_layout, .flags = SDX_OP_PIECES | SDX_OP_PHYSICAL},
     {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,

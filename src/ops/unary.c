@@ -354,7 +354,7 @@ static const struct sdx_op ops[] = {
     HEAVY("Celu", 12, FINITE),
     ROW("HardSigmoid", 1, FINITE),
     ROW("HardSwish", 14, FINITE),
-    ROW("ThresholdedRelu", 10, FINITE),
+    ROW("ThresholdedRelu", 1, FINITE),
     ROW("Shrink", 9, FINITE),
     HEAVY("Exp", 1, ANY),
     HEAVY("Log", 1, ANY),
