@@ -309,6 +309,10 @@ SDX_API void sdx_model_destroy(sdx_model *model);
 /* Writes the model as it was read: every field, unknown ones included. Not of a plan file. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model,
                                                  const char *path);
+/* Writes the model with the types and shapes of all values that shape inference finds: value_info,
+ * and the outputs' types. Not of a plan file. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_model_save_inferred(sdx_context *cx, const sdx_model *model,
+                                                          const char *path);
 
 /* What the model says of an input or output. Borrowed from the model. */
 typedef struct sdx_value_info {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Public API: models, the checker, the operator table. */
+#include "ir/ir_export.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "run/model.h"
@@ -42,17 +43,41 @@ void sdx_model_destroy(sdx_model *model)
     sdx_model_free(model);
 }
 
+static sdx_status write_message(sdx_context *cx, const struct sdx_onnx_model *message,
+                                const char *path)
+{
+    struct sdx_file_writer writer;
+    SDX_TRY(sdx_file_writer_open(cx, path, &writer));
+    sdx_status status = sdx_onnx_write_model(cx, message, &writer);
+    if (status == SDX_OK) return sdx_file_writer_close(&writer);
+    sdx_file_writer_abandon(&writer);
+    return status;
+}
+
+static sdx_status refuse_plan(sdx_context *cx, const sdx_model *model)
+{
+    if (!model->plan.bytes) return SDX_OK;
+    return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                    "the model is from a plan file, which holds no ONNX model to save");
+}
+
 sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model, const char *path)
 {
     sdx_context_clear(cx);
-    if (model->plan.bytes)
-        return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
-                        "the model is from a plan file, which holds no ONNX model to save");
-    struct sdx_file_writer writer;
-    SDX_TRY(sdx_file_writer_open(cx, path, &writer));
-    sdx_status status = sdx_onnx_write_model(cx, model->message, &writer);
-    if (status == SDX_OK) return sdx_file_writer_close(&writer);
-    sdx_file_writer_abandon(&writer);
+    SDX_TRY(refuse_plan(cx, model));
+    return write_message(cx, model->message, path);
+}
+
+sdx_status sdx_model_save_inferred(sdx_context *cx, const sdx_model *model, const char *path)
+{
+    sdx_context_clear(cx);
+    SDX_TRY(refuse_plan(cx, model));
+    struct sdx_arena arena;
+    struct sdx_onnx_model *message = NULL;
+    sdx_arena_init(&arena, cx->mem, SDX_MEM_MODEL);
+    sdx_status status = sdx_ir_annotate(cx, &arena, model->ir, model->message, &message);
+    if (status == SDX_OK) status = write_message(cx, message, path);
+    sdx_arena_deinit(&arena);
     return status;
 }
 
