@@ -13,7 +13,7 @@
 struct infer {
     struct sdx_cli cli;
     const char *to;
-    bool to_folder, check;
+    bool to_folder, lenient;
     json_t *rows;
     struct sdx_cli_progress *progress;
 };
@@ -32,17 +32,30 @@ static char *target_of(const struct infer *infer, const char *path)
     return text;
 }
 
+struct faults {
+    const struct infer *infer;
+    const char *path;
+    json_t *list;
+};
+
+static void take_fault(const char *text, void *user)
+{
+    struct faults *faults = user;
+    json_array_append_new(faults->list, sdx_cli_json_text(text));
+    if (faults->infer->cli.json) return;
+    char *line = sdx_cli_clean(text);
+    sdx_cli_progress_clear(faults->infer->progress);
+    fprintf(stderr, "sardonyx: %s: %s\n", faults->path, line);
+    free(line);
+}
+
 /* false: the model's types contradict each other, or it cannot be read or written. */
 static bool infer_file(struct infer *infer, const char *path)
 {
-    sdx_model_options options;
-    sdx_model *model = NULL;
     char *to = target_of(infer, path);
-    sdx_model_options_init(&options);
-    options.check_fully = infer->check;
-    sdx_status status = sdx_model_open(infer->cli.cx, path, &options, &model);
-    if (status == SDX_OK) status = sdx_model_save_inferred(infer->cli.cx, model, to);
-    sdx_model_destroy(model);
+    struct faults faults = {infer, path, json_array()};
+    sdx_status status =
+        sdx_infer(infer->cli.cx, path, to, infer->lenient ? take_fault : NULL, &faults);
     json_t *row = json_object();
     json_object_set_new(row, "model", sdx_cli_json_text(path));
     json_object_set_new(row, "ok", json_boolean(status == SDX_OK));
@@ -50,6 +63,7 @@ static bool infer_file(struct infer *infer, const char *path)
         json_object_set_new(row, "file", sdx_cli_json_text(to));
     else
         json_object_set_new(row, "error", sdx_cli_json_text(sdx_error(infer->cli.cx)));
+    json_object_set_new(row, "faults", faults.list);
     json_array_append_new(infer->rows, row);
     if (!infer->cli.json) {
         char *line = sdx_cli_clean(status == SDX_OK ? to : sdx_error(infer->cli.cx));
@@ -92,8 +106,8 @@ static int run_infer(const struct sdx_cli_verb *verb, int argc, char **argv)
     struct sdx_cli_list files = {0};
     const struct sdx_cli_option options[] = {
         {"-o", SDX_CLI_TEXT, &infer.to, "FILE", "the model to write; a folder for several", 0, 0},
-        {"--check", SDX_CLI_FLAG, &infer.check, NULL, "refuse a model in which check finds a fault",
-         0, 0},
+        {"--lenient", SDX_CLI_FLAG, &infer.lenient, NULL,
+         "go on where types contradict each other, and say where", 0, 0},
         {0}};
     int rc = sdx_cli_args(verb, &infer.cli, options, argc, argv, &files, 1, 0);
     if (rc < 0 && infer.to == NULL) rc = sdx_cli_usage(verb, "-o FILE is missing");

@@ -309,10 +309,6 @@ SDX_API void sdx_model_destroy(sdx_model *model);
 /* Writes the model as it was read: every field, unknown ones included. Not of a plan file. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model,
                                                  const char *path);
-/* Writes the model with the types and shapes of all values that shape inference finds: value_info,
- * and the outputs' types. Not of a plan file. */
-SDX_API SDX_MUST_CHECK sdx_status sdx_model_save_inferred(sdx_context *cx, const sdx_model *model,
-                                                          const char *path);
 
 /* What the model says of an input or output. Borrowed from the model. */
 typedef struct sdx_value_info {
@@ -373,6 +369,12 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_check(sdx_context *cx, const char *path, s
                                             void *user);
 SDX_API SDX_MUST_CHECK sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size,
                                                   sdx_text_fn fault, void *user);
+/* Writes the model at `path` to the file `to` with the types and shapes that inference finds for
+ * all its values: value_info, and the outputs' types. An input with an initializer is taken to have
+ * its value. fault NULL: the first contradiction is a failure. Otherwise each is told in a line,
+ * and what the node makes stays as the file declares it. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_infer(sdx_context *cx, const char *path, const char *to,
+                                            sdx_text_fn fault, void *user);
 
 /* ---- sessions ----------------------------------------------------------------------------------
  */

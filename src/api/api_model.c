@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Public API: models, the checker, the operator table. */
-#include "ir/ir_export.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "run/model.h"
@@ -43,41 +42,17 @@ void sdx_model_destroy(sdx_model *model)
     sdx_model_free(model);
 }
 
-static sdx_status write_message(sdx_context *cx, const struct sdx_onnx_model *message,
-                                const char *path)
-{
-    struct sdx_file_writer writer;
-    SDX_TRY(sdx_file_writer_open(cx, path, &writer));
-    sdx_status status = sdx_onnx_write_model(cx, message, &writer);
-    if (status == SDX_OK) return sdx_file_writer_close(&writer);
-    sdx_file_writer_abandon(&writer);
-    return status;
-}
-
-static sdx_status refuse_plan(sdx_context *cx, const sdx_model *model)
-{
-    if (!model->plan.bytes) return SDX_OK;
-    return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
-                    "the model is from a plan file, which holds no ONNX model to save");
-}
-
 sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model, const char *path)
 {
     sdx_context_clear(cx);
-    SDX_TRY(refuse_plan(cx, model));
-    return write_message(cx, model->message, path);
-}
-
-sdx_status sdx_model_save_inferred(sdx_context *cx, const sdx_model *model, const char *path)
-{
-    sdx_context_clear(cx);
-    SDX_TRY(refuse_plan(cx, model));
-    struct sdx_arena arena;
-    struct sdx_onnx_model *message = NULL;
-    sdx_arena_init(&arena, cx->mem, SDX_MEM_MODEL);
-    sdx_status status = sdx_ir_annotate(cx, &arena, model->ir, model->message, &message);
-    if (status == SDX_OK) status = write_message(cx, message, path);
-    sdx_arena_deinit(&arena);
+    if (model->plan.bytes)
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                        "the model is from a plan file, which holds no ONNX model to save");
+    struct sdx_file_writer writer;
+    SDX_TRY(sdx_file_writer_open(cx, path, &writer));
+    sdx_status status = sdx_onnx_write_model(cx, model->message, &writer);
+    if (status == SDX_OK) return sdx_file_writer_close(&writer);
+    sdx_file_writer_abandon(&writer);
     return status;
 }
 
@@ -133,6 +108,14 @@ sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size, sdx_
 {
     sdx_context_clear(cx);
     return sdx_model_check(cx, NULL, bytes, size, fault, user);
+}
+
+sdx_status sdx_infer(sdx_context *cx, const char *path, const char *to, sdx_text_fn fault,
+                     void *user)
+{
+    sdx_context_clear(cx);
+    if (!path || !to) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "a path is NULL");
+    return sdx_model_infer(cx, path, to, fault, user);
 }
 
 /* Element types of the first type variable (or of the first input or output) of a row. */

@@ -181,7 +181,8 @@ static enum sdx_status check_types(struct check_types *c)
     check_inputs_of_all(c);
     /* Inference has an error text of its own, so that the first fault stays in ours. */
     sdx_context_init_child(&child, c->cx);
-    if (sdx_infer_model(&child, c->ir, take_fault, c) != SDX_OK) {
+    const uint32_t flags = c->faults->is_strict ? SDX_INFER_STRICT | SDX_INFER_DEFAULTS_HOLD : 0;
+    if (sdx_infer_model(&child, c->ir, flags, take_fault, c) != SDX_OK) {
         if (child.error.status != SDX_BAD_MODEL)
             return SDX_FAIL(c->cx, child.error.status, "%s", child.error.text);
         fault(c, child.error.text);

@@ -85,13 +85,13 @@ def contradicts(found, shape):
     return any(d.HasField("dim_value") and d.dim_value != n for d, n in zip(tensor.shape.dim, shape))
 
 
-def infer(program, paths, to, check=False):
+def infer(program, paths, to, lenient=False):
     """Runs `sardonyx infer` over files of different names; {path: error or None}, the models of
     those without an error are in folder `to`."""
     verdicts = {}
     for at in range(0, len(paths), 500):
         done = subprocess.run([str(program), "infer", *map(str, paths[at:at + 500]), "-o", f"{to}/",
-                               "--json", *(["--check"] if check else [])],
+                               "--json", *(["--lenient"] if lenient else [])],
                               capture_output=True, text=True, errors="replace", timeout=600)
         assert done.returncode in (0, 1), (done.returncode, done.stderr[-2000:])
         rows = json.loads(done.stdout.strip().split("\n")[-1])["files"]
