@@ -25,12 +25,20 @@ struct host {
 
 static enum sdx_status infer_graph(struct host *h, int32_t graph);
 
-/* The initializer of an input that the value is. */
-static const struct sdx_tensor *default_of(const struct host *h, int32_t value)
+/* The tensor behind a value that sdx_ir_constant does not see: the attribute of a node Constant, and
+ * the initializer of an input where that holds. */
+static const struct sdx_tensor *other_constant(const struct host *h, int32_t value)
 {
     for (int32_t graph = h->graph; graph >= 0 && value >= 0; graph = h->ir->graphs[graph].parent) {
-        const struct sdx_ir_value *v = &h->ir->graphs[graph].values[value];
-        if (v->constant) return v->constant;
+        const struct sdx_ir_graph *g = &h->ir->graphs[graph];
+        const struct sdx_ir_value *v = &g->values[value];
+        if (v->constant) return h->flags & SDX_INFER_DEFAULTS_HOLD ? v->constant : NULL;
+        if (v->producer >= 0) {
+            const struct sdx_ir_node *node = &g->nodes[v->producer];
+            const struct sdx_ir_attr *attr = sdx_ir_attr(node, "value");
+            if (!attr || attr->type != SDX_ATTR_TENSOR || node->domain.len) return NULL;
+            return sdx_str_is(node->op_type, "Constant") ? attr->tensor : NULL;
+        }
         value = v->outer;
     }
     return NULL;
@@ -40,7 +48,7 @@ static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
 {
     const struct host *h = ix->host;
     const struct sdx_tensor *t = sdx_ir_constant(h->ir, h->graph, ix->node->inputs[i]);
-    if (!t && h->flags & SDX_INFER_DEFAULTS_HOLD) t = default_of(h, ix->node->inputs[i]);
+    if (!t) t = other_constant(h, ix->node->inputs[i]);
     return t && t->is_unaligned ? NULL : t;
 }
 
