@@ -116,8 +116,10 @@ static double common_scale(enum policy policy, const int64_t *dims, const int *a
 
 static bool scaled_length(int64_t n, double scale, int64_t *out)
 {
-    /* in float, as the standard's own inference does */
-    double d = floor((double)((float)n * (float)scale));
+    /* In float, as ONNX Runtime and the models made for it; not where float cannot hold the length.
+     */
+    double d = n < 1 << 24 ? floor((double)((float)n * (float)scale))
+                           : floor((double)n * (double)(float)scale);
     *out = (int64_t)d;
     return d >= 0 && d < 9e18;
 }
