@@ -188,10 +188,13 @@ static enum sdx_status infer_pad(struct sdx_infer *ix)
     for (int i = 0; i < rank; i++) {
         if (begin[i] == 0 && end[i] == 0)
             dims[i] = in[i];
-        else if (in[i] < 0)
+        else if (in[i] >= 0)
+            SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
+        else if (sdx_add_i64(begin[i], end[i], &dims[i]))
             dims[i] = -1;
         else
-            SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Pad: padding %lld and %lld is too large",
+                            (long long)begin[i], (long long)end[i]);
     }
     return SDX_OK;
 }
