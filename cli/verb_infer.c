@@ -68,8 +68,8 @@ static bool infer_file(struct infer *infer, const char *path)
     if (!infer->cli.json) {
         char *line = sdx_cli_clean(status == SDX_OK ? to : sdx_error(infer->cli.cx));
         sdx_cli_progress_clear(infer->progress);
-        fprintf(status == SDX_OK ? stdout : stderr, "%s%s\n", status == SDX_OK ? "" : "sardonyx: ",
-                line);
+        fprintf(status == SDX_OK ? stdout : stderr, "%s%s\n",
+                status == SDX_OK ? "" : "sardonyx: ", line);
         free(line);
     }
     free(to);

@@ -14,6 +14,7 @@ struct sdx_faults {
     /* To the letter: what the standard forbids although every runtime can read it is a fault too
      * (nodes out of order, a graph without a name, a declared shape that is wrong). */
     bool is_strict;
+    bool is_structure_only; /* nothing that takes types or shapes */
 };
 
 /* Structure: IR version, opsets, names, SSA, scopes, arity, attributes, deprecation, tensors

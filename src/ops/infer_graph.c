@@ -25,8 +25,8 @@ struct host {
 
 static enum sdx_status infer_graph(struct host *h, int32_t graph);
 
-/* The tensor behind a value that sdx_ir_constant does not see: the attribute of a node Constant, and
- * the initializer of an input where that holds. */
+/* The tensor behind a value that sdx_ir_constant does not see: the attribute of a node Constant,
+ * and the initializer of an input where that holds. */
 static const struct sdx_tensor *other_constant(const struct host *h, int32_t value)
 {
     for (int32_t graph = h->graph; graph >= 0 && value >= 0; graph = h->ir->graphs[graph].parent) {

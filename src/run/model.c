@@ -44,7 +44,7 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
     if (check) {
         enum sdx_status status =
             sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
-        if (status != SDX_OK) return status;
+        if (status != SDX_OK || faults->is_structure_only) return status;
     }
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
@@ -225,11 +225,12 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
 }
 
 enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const void *bytes,
-                                size_t size, sdx_text_fn fault, void *user)
+                                size_t size, bool fully, sdx_text_fn fault, void *user)
 {
     struct sdx_model *m = new_model(cx, 0);
     if (!m) return SDX_FAIL_MEMORY(cx);
-    struct sdx_faults faults = {.fault = fault, .user = user, .is_strict = true};
+    struct sdx_faults faults = {
+        .fault = fault, .user = user, .is_strict = true, .is_structure_only = !fully};
     enum sdx_status status = open_bytes(&m->cx, m, path, &bytes, &size);
     if (status == SDX_OK && sdx_plan_is(bytes, size))
         status = SDX_FAIL(&m->cx, SDX_BAD_DATA, "is a plan file, expected an ONNX model");

@@ -51,10 +51,10 @@ SDX_MUST_CHECK enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struc
  * inference refuses is a failure; else each is told, and what it makes stays unknown. */
 SDX_MUST_CHECK enum sdx_status sdx_model_infer(struct sdx_context *cx, const char *path,
                                                const char *to, sdx_text_fn fault, void *user);
-/* Reports every fault of a file (path NULL: of bytes). */
+/* Reports every fault of a file (path NULL: of bytes); fully: those of types and shapes too. */
 SDX_MUST_CHECK enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path,
-                                               const void *bytes, size_t size, sdx_text_fn fault,
-                                               void *user);
+                                               const void *bytes, size_t size, bool fully,
+                                               sdx_text_fn fault, void *user);
 /* model_info.c: fills inputs, outputs, facts, op_uses. */
 SDX_MUST_CHECK enum sdx_status sdx_model_describe(struct sdx_context *cx, struct sdx_model *model);
 #endif

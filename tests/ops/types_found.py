@@ -99,11 +99,11 @@ def infer(program, paths, to, lenient=False):
     return verdicts
 
 
-def check(program, paths):
+def check(program, paths, *options):
     """{path: list of faults} of `sardonyx check`."""
     faults = {}
     for at in range(0, len(paths), 500):
-        done = subprocess.run([str(program), "check", *map(str, paths[at:at + 500]), "--json"],
+        done = subprocess.run([str(program), "check", *map(str, paths[at:at + 500]), "--json", *options],
                               capture_output=True, text=True, errors="replace", timeout=600)
         assert done.returncode in (0, 1), (done.returncode, done.stderr[-2000:])
         rows = json.loads(done.stdout.strip().split("\n")[-1])["files"]
