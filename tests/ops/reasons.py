@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of places where we judge differently from the standard, and why: tables beside the tests, a
-key and a reason a line. A row that is no longer needed is a fault too."""
+key and a reason a line. A row that is no longer needed is a fault too, unless its reason begins with
+"not yet"."""
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -16,7 +17,8 @@ def compare(found, name):
     """found: {key: what differs}. Fails on what the table does not explain, and on rows without use."""
     reasons = read(name)
     unexplained = {key: text for key, text in found.items() if key not in reasons}
-    needless = sorted(set(reasons) - set(found))
+    needless = sorted(key for key, reason in reasons.items()
+                      if key not in found and not reason.startswith("not yet"))
     shown = "\n".join(f"{key}: {text}" for key, text in sorted(unexplained.items())[:40])
     assert not unexplained, f"{len(unexplained)} not explained in {name}\n{shown}"
     assert not needless, f"rows of {name} without use: {needless}"
