@@ -162,7 +162,10 @@ static void check_arity(struct sdx_check *c, const struct sdx_check_place *place
     check_count(c, place, "outputs", node->outputs.count, schema->outputs_min, schema->outputs_max);
     for (int32_t i = 0; i < node->inputs.count; i++) {
         const struct sdx_schema_param *param = sdx_schema_input(schema, i);
-        if (param && param->option == SDX_PARAM_SINGLE && node->inputs.at[i].len == 0)
+        const bool is_needed =
+            param && (param->option == SDX_PARAM_SINGLE ||
+                      (c->faults->is_strict && param->option & SDX_PARAM_VARIADIC));
+        if (is_needed && node->inputs.at[i].len == 0)
             sdx_check_fault(c, place, "input %s is left out, but it is required", param->name);
     }
     for (int32_t i = 0; i < node->outputs.count; i++) {

@@ -389,6 +389,8 @@ static enum sdx_status infer_scan(struct sdx_infer *ix)
 {
     struct scan_params p = {0};
     SDX_TRY(scan_read(ix->cx, ix->ir, ix->node, ix->opset, ix->count_in, ix->count_out, &p));
+    for (int i = p.first; i < ix->count_in; i++)
+        if (!ix->in[i]) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Scan: input %d is left out", i);
     if (!ix->body) return SDX_OK;
     const struct sdx_type *out = NULL;
     const struct sdx_ir_attr *a = sdx_ir_attr(ix->node, "body");
@@ -631,7 +633,7 @@ static enum sdx_status infer_sequence_map(struct sdx_infer *ix)
     for (int i = 0; i < ix->count_in; i++) {
         const struct sdx_type *t = ix->in[i];
         if (t && t->kind == SDX_KIND_SEQUENCE) t = t->elem;
-        in[i] = shapeless(t);
+        in[i] = t ? *t : (struct sdx_type){0};
     }
     const struct sdx_type *out = NULL;
     SDX_TRY(ix->body(ix, a->graph, ix->count_in, in, &out));

@@ -171,6 +171,24 @@ static enum sdx_status take_output(struct host *h, int32_t graph, int32_t value,
     return merge(h, v, found);
 }
 
+/* Before the first visit: room for what is found, and what the file says. */
+static enum sdx_status begin_graph(struct host *h, int32_t graph)
+{
+    const struct sdx_ir_graph *g = &h->ir->graphs[graph];
+    struct graph_state *state = &h->graphs[graph];
+    const size_t count = (size_t)g->count_values + 1;
+    state->visited = true;
+    if (state->ints) return SDX_OK;
+    state->ints = sdx_arena_array(h->ir->arena, count, sizeof(void *));
+    if (!state->ints) return SDX_FAIL_MEMORY(h->cx);
+    if (!(h->flags & SDX_INFER_STRICT)) return SDX_OK;
+    state->declared = sdx_arena_array(h->ir->arena, count, sizeof *state->declared);
+    if (!state->declared) return SDX_FAIL_MEMORY(h->cx);
+    for (int32_t v = 0; v < g->count_values; v++)
+        state->declared[v] = g->values[v].type;
+    return SDX_OK;
+}
+
 static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_in,
                                  const struct sdx_type *in, const struct sdx_type **out)
 {
@@ -180,6 +198,10 @@ static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_
         return SDX_FAIL(h->cx, SDX_BAD_MODEL, "%.*s: body \"%.*s\" has %d inputs, expected %d",
                         SDX_STR_ARG(ix->node->op_type), SDX_STR_ARG(body->name), body->count_inputs,
                         count_in);
+    SDX_TRY(begin_graph(h, graph));
+    for (int i = 0; in && i < count_in && h->flags & SDX_INFER_STRICT; i++)
+        SDX_TRY(compare_shapes(h, body->values[body->inputs[i]].name,
+                               &h->graphs[graph].declared[body->inputs[i]], &in[i]));
     for (int i = 0; in && i < count_in; i++)
         SDX_TRY(merge(h, &body->values[body->inputs[i]], &in[i]));
     int32_t outer = h->graph;
@@ -265,24 +287,6 @@ static enum sdx_status take_constant(struct host *h, struct sdx_ir_value *value)
         value->type = type;
     else if (h->flags & SDX_INFER_STRICT)
         return compare_shapes(h, value->name, &value->type, &type);
-    return SDX_OK;
-}
-
-/* Before the first visit: room for what is found, and what the file says. */
-static enum sdx_status begin_graph(struct host *h, int32_t graph)
-{
-    const struct sdx_ir_graph *g = &h->ir->graphs[graph];
-    struct graph_state *state = &h->graphs[graph];
-    const size_t count = (size_t)g->count_values + 1;
-    state->visited = true;
-    if (state->ints) return SDX_OK;
-    state->ints = sdx_arena_array(h->ir->arena, count, sizeof(void *));
-    if (!state->ints) return SDX_FAIL_MEMORY(h->cx);
-    if (!(h->flags & SDX_INFER_STRICT)) return SDX_OK;
-    state->declared = sdx_arena_array(h->ir->arena, count, sizeof *state->declared);
-    if (!state->declared) return SDX_FAIL_MEMORY(h->cx);
-    for (int32_t v = 0; v < g->count_values; v++)
-        state->declared[v] = g->values[v].type;
     return SDX_OK;
 }
 

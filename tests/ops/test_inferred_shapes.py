@@ -12,7 +12,7 @@ import zoo
 
 onnx = pytest.importorskip("onnx")
 
-SMALL = 20_000_000  # bytes of a model that `make test` reads
+SMALL = 4_000_000  # bytes of a model that `make test` reads
 
 
 def strip(path, to):
