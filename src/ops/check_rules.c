@@ -125,6 +125,11 @@ static enum sdx_status check_unpool(const struct subject *s)
     return want_rank(s, 1, 2, SDX_RANK_MAX);
 }
 
+static enum sdx_status check_class_weights(const struct subject *s)
+{
+    return want_rank(s, 2, 1, 1);
+}
+
 static enum sdx_status check_one_hot(const struct subject *s)
 {
     if (s->node->opset >= 11) return SDX_OK;
@@ -288,6 +293,8 @@ static const struct rule {
     {"", "LogSoftmax", check_axis_exists},
     {"", "Hardmax", check_axis_exists},
     {"", "MaxUnpool", check_unpool},
+    {"", "NegativeLogLikelihoodLoss", check_class_weights},
+    {"", "SoftmaxCrossEntropyLoss", check_class_weights},
     {"", "OneHot", check_one_hot},
     {"", "DFT", check_dft},
     {"", "Attention", check_attention},
