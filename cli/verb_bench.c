@@ -16,6 +16,7 @@ struct bench {
     struct sdx_cli cli;
     struct sdx_cli_sources sources;
     const char *level;
+    bool tune;
     long runs;      /* 0: by time */
     double seconds; /* when runs is 0 */
     double load_ms, first_ms, min_ms, median_ms, p90_ms;
@@ -182,11 +183,14 @@ static int run_bench(const struct sdx_cli_verb *verb, int argc, char **argv)
         {"--seconds", SDX_CLI_NUMBER, &bench.seconds, "S", "time to measure for (3)", 0.001, 86400},
         {"--level", SDX_CLI_TEXT, &bench.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        {"--tune", SDX_CLI_FLAG, &bench.tune, NULL,
+         "measure the ways to compute a convolution once, and keep the fastest", 0, 0},
         {0}};
     int rc = sdx_cli_args(verb, &bench.cli, options, argc, argv, &files, 1, 1);
     sdx_session_options session_options;
     if (rc < 0) {
         rc = sdx_cli_session_options(verb, bench.level, &session_options);
+        session_options.tune = bench.tune;
         if (rc == SDX_CLI_OK) rc = sdx_cli_start(&bench.cli);
         if (rc == SDX_CLI_OK) rc = bench_session(verb, &bench, files.items[0], &session_options);
         sdx_cli_end(&bench.cli);

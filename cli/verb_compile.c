@@ -12,6 +12,7 @@ struct compile {
     struct sdx_cli cli;
     struct sdx_cli_sources sources;
     const char *to;
+    bool tune;
 };
 
 static double file_bytes(const char *path)
@@ -38,12 +39,15 @@ static int compile_model(const struct sdx_cli_verb *verb, struct compile *compil
     sdx_model *model = NULL;
     sdx_session *session = NULL;
     struct sdx_cli_feeds feeds = {0};
+    sdx_session_options options;
+    sdx_session_options_init(&options);
+    options.tune = compile->tune;
     struct sdx_cli_progress *progress = sdx_cli_progress_begin("compiling", 0);
     double begin = sdx_cli_now_ms();
     int rc = sdx_cli_open(&compile->cli, path, &model);
     if (rc == SDX_CLI_OK)
         rc = sdx_cli_feeds_make(&compile->cli, verb, model, &compile->sources, &feeds);
-    if (rc == SDX_CLI_OK && sdx_session_create(compile->cli.cx, model, NULL, &session))
+    if (rc == SDX_CLI_OK && sdx_session_create(compile->cli.cx, model, &options, &session))
         rc = sdx_cli_fail(&compile->cli, "%s: %s", path, sdx_error(compile->cli.cx));
     if (rc == SDX_CLI_OK) rc = run_once(compile, session, &feeds, sdx_model_count_outputs(model));
     if (rc == SDX_CLI_OK && sdx_session_save_plan(session, compile->to))
@@ -80,6 +84,8 @@ static int run_compile(const struct sdx_cli_verb *verb, int argc, char **argv)
          "FILE.npy, FILE.pb, random, zeros or 1,2,3 (default: random)", 0, 0},
         {"--inputs", SDX_CLI_TEXT, &compile.sources.folder, "DIR", "feed DIR/input_0.pb, ...", 0,
          0},
+        {"--tune", SDX_CLI_FLAG, &compile.tune, NULL,
+         "weights for the fastest ways to compute, measured once: for runs with --tune", 0, 0},
         {0}};
     int rc = sdx_cli_args(verb, &compile.cli, options, argc, argv, &files, 1, 1);
     if (rc < 0 && compile.to == NULL) rc = sdx_cli_usage(verb, "-o FILE is missing");

@@ -13,6 +13,7 @@ struct profile {
     struct sdx_cli cli;
     struct sdx_cli_sources sources;
     const char *level, *trace;
+    bool tune;
     long runs, top;
 };
 
@@ -226,6 +227,7 @@ static int profile_model(const struct sdx_cli_verb *verb, struct profile *profil
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&profile->cli);
     if (rc != SDX_CLI_OK) return rc;
     options.profile = true;
+    options.tune = profile->tune;
     struct sdx_cli_feeds feeds = {0};
     sdx_model *model = NULL;
     sdx_session *session = NULL;
@@ -261,6 +263,8 @@ static int run_profile(const struct sdx_cli_verb *verb, int argc, char **argv)
          "shape of a value that is made (open dimensions: 1)", 0, 0},
         {"--level", SDX_CLI_TEXT, &profile.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        {"--tune", SDX_CLI_FLAG, &profile.tune, NULL,
+         "measure the ways to compute a convolution once, and keep the fastest", 0, 0},
         {0}};
     int rc = sdx_cli_args(verb, &profile.cli, options, argc, argv, &files, 1, 1);
     if (rc < 0) rc = profile_model(verb, &profile, files.items[0]);

@@ -15,6 +15,7 @@ struct run {
     struct sdx_cli_sources sources;
     struct sdx_cli_list names; /* of outputs; empty: all */
     const char *out, *level;
+    bool tune;
     bool memory;
     long show; /* values printed of each output */
     double load_ms, run_ms;
@@ -233,6 +234,7 @@ static int run_model(const struct sdx_cli_verb *verb, struct run *run, const cha
 {
     sdx_session_options options;
     int rc = sdx_cli_session_options(verb, run->level, &options);
+    options.tune = run->tune;
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&run->cli);
     if (rc != SDX_CLI_OK) return rc;
     if (run->out != NULL && !sdx_cli_make_folder(run->out)) {
@@ -266,6 +268,8 @@ static int run_run(const struct sdx_cli_verb *verb, int argc, char **argv)
         {"--show", SDX_CLI_INT, &run.show, "N", "values printed of each output (8)", 0, 1e9},
         {"--level", SDX_CLI_TEXT, &run.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        {"--tune", SDX_CLI_FLAG, &run.tune, NULL,
+         "measure the ways to compute a convolution once, and keep the fastest", 0, 0},
         {"--memory", SDX_CLI_FLAG, &run.memory, NULL, "print the memory in use, by tag", 0, 0},
         {0}};
     int rc = sdx_cli_args(verb, &run.cli, options, argc, argv, &files, 1, 1);

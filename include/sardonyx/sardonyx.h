@@ -225,6 +225,27 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_strings(sdx_context *cx, int
 SDX_API SDX_MUST_CHECK sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype,
                                                    int64_t count, sdx_tensor *const *items,
                                                    sdx_tensor **out);
+/* A tensor that grows on `axis`: zeroed memory for `capacity` positions of it, of which dims[axis]
+ * are in use at first (0 is usual). It is for what a decoder hands from one run to the next: give
+ * one tensor as the feed of past.0.key, [batch, heads, past, size], and as the output
+ * present.0.key, [batch, heads, past + new, size], of each run (a pair of tensors a layer, axis 2).
+ * The run reads the positions in use, and when it succeeds those of the output are in use: dims
+ * tell. Where present is past with the new positions behind, as a Concat or Attention makes it,
+ * only these are written and nothing is copied, otherwise the whole output is; the bits are those
+ * of runs with other tensors. A run that fails leaves the positions in use as they were, one whose
+ * output is longer than the capacity fails. A run needs the tensor for itself alone.
+ * The elements lie as in a tensor whose dims[axis] is `capacity`: sdx_tensor_data is the first
+ * one's address, sdx_tensor_bytes the size of it all. Elements of a byte at least, no strings; rank
+ * 1 to 6. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_growing(sdx_context *cx, sdx_dtype dtype,
+                                                            int rank, const int64_t *dims, int axis,
+                                                            int64_t capacity, sdx_tensor **out);
+/* The first `length` positions of a tensor that grows are in use from now on: fewer, to take tokens
+ * back or begin anew (0), or more that the caller has written. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_set_length(sdx_context *cx, sdx_tensor *tensor,
+                                                        int64_t length);
+/* Positions that there is memory for; -1: the tensor does not grow. */
+SDX_API int64_t sdx_tensor_capacity(const sdx_tensor *tensor);
 SDX_API void sdx_tensor_destroy(sdx_tensor *tensor);
 
 SDX_API sdx_kind sdx_tensor_kind(const sdx_tensor *tensor);
@@ -233,8 +254,9 @@ SDX_API int sdx_tensor_rank(const sdx_tensor *tensor);
 SDX_API const int64_t *sdx_tensor_dims(const sdx_tensor *tensor); /* rank lengths; borrowed */
 SDX_API int64_t sdx_tensor_count(const sdx_tensor *tensor);       /* elements, or items */
 SDX_API size_t sdx_tensor_bytes(const sdx_tensor *tensor);
-SDX_API void *
-sdx_tensor_data(sdx_tensor *tensor); /* elements, row-major, packed; NULL for strings */
+/* Elements, row-major, packed (see sdx_tensor_create_growing for one that grows); NULL for strings.
+ */
+SDX_API void *sdx_tensor_data(sdx_tensor *tensor);
 SDX_API const void *sdx_tensor_const_data(const sdx_tensor *tensor);
 /* Element `i` as a double (complex: real part; strings: 0). */
 SDX_API double sdx_tensor_f64(const sdx_tensor *tensor, int64_t i);
@@ -396,6 +418,13 @@ typedef struct sdx_session_options {
     bool profile;        /* record the time of every node */
     int plans;           /* input shapes whose plans are kept; 8 */
     size_t memory_limit; /* bytes this session may hold; 0: none of its own */
+    /* Measures the ways to compute a convolution when a shape is met for the first time, on one
+     * thread, and keeps the fastest in the user's cache folder ($XDG_CACHE_HOME or ~/.cache,
+     * sardonyx/tune-*.txt, a file for each version, instruction set and CPU model), where sessions
+     * that are tuned find it. Several processes may do so at once; a file that is broken or not of
+     * this machine is told of through the log and ignored. Results of two ways differ in the last
+     * bits, so those of tuned sessions are the same only where the choices are. false */
+    bool tune;
 } sdx_session_options;
 
 typedef struct sdx_feed {
@@ -410,8 +439,8 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_session_create(sdx_context *cx, const sdx_
 SDX_API void sdx_session_destroy(sdx_session *session);
 /* Runs the model. `feeds` name inputs; an output named in `names` (NULL: all, in the model's order)
  * comes back in outputs[i]. An entry that is not NULL on entry is a tensor of the right type and
- * shape to write into; otherwise the caller owns what comes back. On failure entries that were NULL
- * stay NULL. */
+ * shape to write into, or one that grows; otherwise the caller owns what comes back. On failure
+ * entries that were NULL stay NULL. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds,
                                           const sdx_feed *feeds, int count_outputs,
                                           const char *const *names, sdx_tensor **outputs);

@@ -35,6 +35,9 @@ static int parts_of(int dtype)
 
 static double part(const sdx_tensor *t, int64_t i)
 {
+    if (t->layout == SDX_LAYOUT_GROWING)
+        i = sdx_tensor_index(t, i / parts_of(t->dtype)) * parts_of(t->dtype) +
+            i % parts_of(t->dtype);
     if (t->dtype == SDX_C64) return ((const float *)t->data)[i];
     if (t->dtype == SDX_C128) return ((const double *)t->data)[i];
     return sdx_load_f64(t->dtype, t->data, i);
@@ -53,7 +56,9 @@ static void compare_numbers(const sdx_tensor *a, const sdx_tensor *b, const sdx_
     bool wide = a->dtype == SDX_I64 || a->dtype == SDX_U64; /* more than a double holds */
     for (int64_t i = 0; i < n; i++) {
         double f = part(a, i), e = part(b, i);
-        if (wide && ((const int64_t *)a->data)[i] == ((const int64_t *)b->data)[i]) continue;
+        if (wide && ((const int64_t *)a->data)[sdx_tensor_index(a, i)] ==
+                        ((const int64_t *)b->data)[sdx_tensor_index(b, i)])
+            continue;
         if (!wide && (f == e || (isnan(f) && isnan(e)))) continue;
         double diff = fabs(f - e), limit = tol->atol + tol->rtol * fabs(e);
         double peak_limit = tol->peak > 0 ? tol->peak * peak : -1;
@@ -73,12 +78,8 @@ static void compare_arg_max(const sdx_tensor *a, const sdx_tensor *b, sdx_differ
     for (int64_t r = 0; r < rows && d->arg_max_equal; r++) {
         int64_t best_a = 0, best_b = 0;
         for (int64_t c = 1; c < cols; c++) {
-            if (sdx_load_f64(a->dtype, a->data, r * cols + c) >
-                sdx_load_f64(a->dtype, a->data, r * cols + best_a))
-                best_a = c;
-            if (sdx_load_f64(b->dtype, b->data, r * cols + c) >
-                sdx_load_f64(b->dtype, b->data, r * cols + best_b))
-                best_b = c;
+            if (part(a, r * cols + c) > part(a, r * cols + best_a)) best_a = c;
+            if (part(b, r * cols + c) > part(b, r * cols + best_b)) best_b = c;
         }
         d->arg_max_equal = best_a == best_b;
     }

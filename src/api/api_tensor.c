@@ -71,7 +71,37 @@ sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype, int
     if ((kind == SDX_KIND_MAP || kind == SDX_KIND_SPARSE) && count != 2)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
                         "a map or sparse tensor has %lld items, expected 2", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (items[i]->layout == SDX_LAYOUT_GROWING)
+            return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "item %lld is a tensor that grows",
+                            (long long)i);
     return sdx_tensor_new_items(cx, (int)kind, (int)dtype, count, items, 0, NULL, out);
+}
+
+sdx_status sdx_tensor_create_growing(sdx_context *cx, sdx_dtype dtype, int rank,
+                                     const int64_t *dims, int axis, int64_t capacity,
+                                     sdx_tensor **out)
+{
+    BEGIN(cx, out);
+    SDX_TRY(check_shape(cx, rank, dims));
+    return sdx_tensor_new_growing(cx, (int)dtype, rank, dims, axis, capacity, out);
+}
+
+sdx_status sdx_tensor_set_length(sdx_context *cx, sdx_tensor *tensor, int64_t length)
+{
+    sdx_context_clear(cx);
+    if (tensor->layout != SDX_LAYOUT_GROWING)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "the tensor is not one that grows");
+    if (length < 0 || length > tensor->capacity)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "length %lld, expected 0 to the capacity, %lld",
+                        (long long)length, (long long)tensor->capacity);
+    sdx_tensor_grow_to(tensor, length);
+    return SDX_OK;
+}
+
+int64_t sdx_tensor_capacity(const sdx_tensor *tensor)
+{
+    return tensor->layout == SDX_LAYOUT_GROWING ? tensor->capacity : -1;
 }
 
 void sdx_tensor_destroy(sdx_tensor *tensor)
@@ -126,12 +156,16 @@ static bool in_range(const sdx_tensor *tensor, int64_t i)
 
 double sdx_tensor_f64(const sdx_tensor *tensor, int64_t i)
 {
-    return in_range(tensor, i) ? sdx_load_f64(tensor->dtype, tensor->data, i) : 0;
+    return in_range(tensor, i)
+               ? sdx_load_f64(tensor->dtype, tensor->data, sdx_tensor_index(tensor, i))
+               : 0;
 }
 
 int64_t sdx_tensor_i64(const sdx_tensor *tensor, int64_t i)
 {
-    return in_range(tensor, i) ? sdx_load_i64(tensor->dtype, tensor->data, i) : 0;
+    return in_range(tensor, i)
+               ? sdx_load_i64(tensor->dtype, tensor->data, sdx_tensor_index(tensor, i))
+               : 0;
 }
 
 const char *sdx_tensor_string(const sdx_tensor *tensor, int64_t i, size_t *length)
@@ -167,22 +201,56 @@ sdx_status sdx_tensor_load_pb(sdx_context *cx, const char *path, sdx_kind kind, 
     return sdx_pb_load(cx, path, kind == SDX_KIND_NONE ? SDX_KIND_TENSOR : (int)kind, out);
 }
 
+/* A packed copy of a tensor that grows; NULL of others. */
+static enum sdx_status pack(sdx_context *cx, const sdx_tensor *tensor, sdx_tensor **out)
+{
+    *out = NULL;
+    return tensor->layout == SDX_LAYOUT_GROWING ? sdx_tensor_clone(cx, tensor, out) : SDX_OK;
+}
+
+static enum sdx_status npz_save_packed(sdx_context *cx, const char *path, int count,
+                                       const char *const *names, sdx_tensor *const *tensors)
+{
+    sdx_tensor **packed = sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count, sizeof *packed);
+    enum sdx_status status = packed ? SDX_OK : SDX_FAIL_MEMORY(cx);
+    for (int i = 0; i < count && status == SDX_OK; i++) {
+        status = pack(cx, tensors[i], &packed[i]);
+        if (!packed[i] && status == SDX_OK) packed[i] = sdx_tensor_retain(tensors[i]);
+    }
+    if (status == SDX_OK) status = sdx_npz_save(cx, path, count, names, packed);
+    for (int i = 0; packed && i < count; i++)
+        sdx_tensor_release(packed[i]);
+    sdx_mem_free(cx->mem, packed);
+    return status;
+}
+
 sdx_status sdx_tensor_save_npy(sdx_context *cx, const char *path, const sdx_tensor *tensor)
 {
+    sdx_tensor *packed = NULL;
     sdx_context_clear(cx);
-    return sdx_npy_save(cx, path, tensor);
+    SDX_TRY(pack(cx, tensor, &packed));
+    sdx_status status = sdx_npy_save(cx, path, packed ? packed : tensor);
+    sdx_tensor_release(packed);
+    return status;
 }
 
 sdx_status sdx_tensor_save_npz(sdx_context *cx, const char *path, int count,
                                const char *const *names, sdx_tensor *const *tensors)
 {
     sdx_context_clear(cx);
+    for (int i = 0; i < count; i++)
+        if (tensors[i]->layout == SDX_LAYOUT_GROWING)
+            return npz_save_packed(cx, path, count, names, tensors);
     return sdx_npz_save(cx, path, count, names, tensors);
 }
 
 sdx_status sdx_tensor_save_pb(sdx_context *cx, const char *path, const char *name,
                               const sdx_tensor *tensor)
 {
+    sdx_tensor *packed = NULL;
     sdx_context_clear(cx);
-    return sdx_pb_save(cx, path, name, tensor);
+    SDX_TRY(pack(cx, tensor, &packed));
+    sdx_status status = sdx_pb_save(cx, path, name, packed ? packed : tensor);
+    sdx_tensor_release(packed);
+    return status;
 }

@@ -230,7 +230,9 @@ enum sdx_status sdx_file_writer_put(struct sdx_file_writer *w, const void *bytes
 
 enum sdx_status sdx_file_writer_close(struct sdx_file_writer *w)
 {
-    int code = fclose(w->stream) == 0 ? 0 : errno;
+    int code = 0;
+    if (w->is_synced && (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)) code = errno;
+    if (fclose(w->stream) != 0 && code == 0) code = errno;
     if (code == 0 && w->path_temp != NULL && rename(w->path_temp, w->path) != 0) code = errno;
     enum sdx_status status = SDX_OK;
     if (code != 0) {

@@ -32,6 +32,7 @@ struct sdx_file_writer {
     struct sdx_context *cx;
     void *stream; /* FILE */
     char *path, *path_temp;
+    bool is_synced; /* set after opening: closing waits until the bytes are on the disk */
 };
 SDX_MUST_CHECK enum sdx_status sdx_file_writer_open(struct sdx_context *cx, const char *path,
                                                     struct sdx_file_writer *out);

@@ -215,6 +215,12 @@ static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cu
         table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
     }
 }
+/* Does U come from beyond the second cache, as it is? */
+static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
+{
+    const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
+    return s->half == SDX_HALF_NONE && bytes > sdx_kernel_tuning()->a_bytes;
+}
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
                              void *scratch)
@@ -230,7 +236,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
-                                   .streams = s->half == SDX_HALF_NONE,
+                                   .streams = streams(s, &c),
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m};
     w.tiles = conv_least(c.block, c.tiles - w.first);

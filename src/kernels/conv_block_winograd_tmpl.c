@@ -360,11 +360,18 @@ SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], con
         product_step(rows, wide, sums, v + k, u + k * wide * LANES);
 }
 #endif
-/* `count` groups of `rows` tiles. ahead: distance of weights to be fetched into the second cache,
- * or 0. */
+/* Weights that are fetched into the second cache while others are used: so many lines a block of
+ * channels, from `next` on. */
+struct fetch {
+    const float *next;
+    int64_t lines;
+};
+/* `count` groups of `rows` tiles. */
 SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, const float *v,
-                  int64_t step, const float *u, int64_t ahead, float *m)
+                  int64_t step, const float *u, struct fetch *fetch, float *m)
 {
+    const int64_t lines = fetch->lines;
+    const float *next = fetch->next;
     for (; count > 0; count--, v += step, m += rows * WIDE * LANES) {
         const float *tiles = v, *weights = u;
         for (int64_t done = 0; done < ic; done += PASS) {
@@ -376,8 +383,8 @@ SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, con
             for (int64_t n = channels / LANES; n > 0; n--) {
                 P_KEEP(tiles);
                 P_KEEP(weights);
-                for (int k = 0; ahead && k < wide * LANES * LANES / LINE; k++)
-                    V_PREFETCH(weights + ahead + k * LINE);
+                for (int64_t k = lines; k > 0; k--, next += LINE)
+                    V_PREFETCH(next);
                 product_block(rows, wide, sums, tiles, weights);
                 tiles += ROWS * LANES;
                 weights += wide * LANES * LANES;
@@ -400,11 +407,12 @@ SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, con
                 v_store(to + (i * WIDE + j) * LANES, sums[i][j]);
         }
     }
+    fetch->next = next;
 }
 #define PRODUCT(rows)                                                                              \
-    case rows: product(rows, wide, ic, count, v, step, u, ahead, m); break;
+    case rows: product(rows, wide, ic, count, v, step, u, fetch, m); break;
 SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, const float *v,
-                   int64_t step, const float *u, int64_t ahead, float *m)
+                   int64_t step, const float *u, struct fetch *fetch, float *m)
 {
     switch (rows) {
 #if SDX_SIMD_LANES == 16
@@ -422,18 +430,20 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
         PRODUCT(4)
         PRODUCT(3)
         PRODUCT(2)
-    default: product(1, wide, ic, count, v, step, u, ahead, m); break;
+    default: product(1, wide, ic, count, v, step, u, fetch, m); break;
     }
 }
 SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float *v, const float *u,
                 bool streams, float *m)
 {
     const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
-    /* Few tiles for many weights: those of the next panel would come too late. */
-    const int64_t ahead = streams && ic >= 256 && g->count <= 4 ? ic * wide * LANES : 0;
-    if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, ahead, m);
+    /* The next panel, in equal shares by all groups: memory has the time of all of them for it. */
+    const int64_t all = wide * LANES * LANES / LINE;
+    struct fetch fetch = {u + ic * wide * LANES, 0};
+    if (streams) fetch.lines = conv_divide_up(all, g->count);
+    if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, &fetch, m);
     if (g->count > g->more)
-        products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, ahead,
+        products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, &fetch,
                  m + g->more * (g->size + 1) * WIDE * LANES);
 }
 static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,

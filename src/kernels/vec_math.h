@@ -316,34 +316,39 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
 /* ---- for stores and softmax: FMA where the set has it, so the last bits differ between sets ----
  */
 
-/* e^x for x <= 0, with FMA where there is one; 0 below -87 and for -inf: what is lost there is
- * below 1e-37 beside a 1. NaN gives garbage. The sum over k of 2^n is put in as bits of the
- * exponent. */
-SIMD struct vx x_exp_negative(struct vx x)
+/* 1 + e^-x for x limited to -88 .. 87, with FMA where there is one; x becomes -88 at least. NaN
+ * gives NaN or garbage. n of 2^n is added to the bits of the exponent. */
+SIMD struct vx x_one_and_exp_of_minus(struct vx *x)
 {
     static const float c[] = {1.395063126e-03f,
-                              8.368969895e-03f,
+                              -8.368969895e-03f,
                               4.166620225e-02f,
-                              1.666651815e-01f,
+                              -1.666651815e-01f,
                               5.000000000e-01f,
-                              1.0f,
+                              -1.0f,
                               1.0f};
     const vf magic = v_set1(12582912.0f);
     struct vx m, r, p = x_set1(c[0]);
-    EACH m.r[i] = v_fma(x.r[i], v_set1(1.44269504f), magic);
-    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(-0.693359375f), x.r[i]);
-    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(2.12194440e-4f), r.r[i]);
+    EACH x->r[i] = v_max(v_set1(-88.0f), x->r[i]);
+    EACH r.r[i] = v_min(v_set1(87.0f), x->r[i]);
+    EACH m.r[i] = v_fma(r.r[i], v_set1(-1.44269504f), magic);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(0.693359375f), r.r[i]);
+    EACH r.r[i] = v_fma(m.r[i] - magic, v_set1(-2.12194440e-4f), r.r[i]);
     SDX_UNROLL(8) for (int k = 1; k < 7; k++) EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(c[k]));
-    EACH p.r[i] =
-        v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23) & (x.r[i] >= v_set1(-87.0f)));
-    return p;
+    EACH p.r[i] = v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23));
+    return x_add(x_set1(1.0f), p);
 }
 SIMD struct vx x_fma_sigmoid(struct vx x)
 {
-    struct vx e = x_exp_negative(x_neg(x_abs(x))), one = x_set1(1.0f);
-    struct vx y = x_div(x_select(x_less(x, x_set1(0.0f)), e, one), x_add(one, e));
+    struct vx limited = x, y = x_div(x_set1(1.0f), x_one_and_exp_of_minus(&limited));
     EACH y.r[i] = v_select(x.r[i] == x.r[i], y.r[i], x.r[i]); /* NaN */
     return y;
+}
+/* Below -88 it stays the value there, -5e-37. */
+SIMD struct vx x_fma_silu(struct vx x)
+{
+    struct vx below = x_one_and_exp_of_minus(&x);
+    return x_div(x, below);
 }
 SIMD struct vx x_fma_gelu_tanh(struct vx x)
 {
@@ -384,7 +389,7 @@ SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
     case SDX_ACT_LEAKY_RELU: return x_leaky_relu(x, a);
     case SDX_ACT_SIGMOID: return x_fma_sigmoid(x);
     case SDX_ACT_TANH: return x_tanh(x);
-    case SDX_ACT_SILU: return x_mul(x, x_fma_sigmoid(x));
+    case SDX_ACT_SILU: return x_fma_silu(x);
     case SDX_ACT_HARD_SWISH: return x_hard_swish(x);
     case SDX_ACT_HARD_SIGMOID: return x_hard_sigmoid(x, a, b);
     case SDX_ACT_GELU_ERF: return x_fma_gelu_erf(x);

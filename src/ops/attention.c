@@ -129,22 +129,25 @@ static void cost_attention(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 struct join {
     int64_t heads, past, fresh, size;
+    int64_t past_pitch, pitch; /* rows from one head to the next, of the cache and of the result */
     int64_t fresh_batch, fresh_head, fresh_row; /* steps of the new ones */
     size_t element;
 };
 
-/* One head of one batch entry: the cached rows, then the new ones. */
+/* One head of one batch entry: the cached rows, unless they are there already, then the new ones.
+ */
 static enum sdx_status run_join(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct join *p = step->params;
     size_t row = (size_t)p->size * p->element;
-    char *to = (char *)step->out[0]->data + (size_t)(part * (p->past + p->fresh)) * row;
+    char *to = (char *)step->out[0]->data + (size_t)(part * p->pitch) * row;
     int64_t at = part / p->heads * p->fresh_batch + part % p->heads * p->fresh_head;
     const char *fresh = (const char *)step->in[0]->data + (size_t)at * p->element;
     if (p->past) {
-        size_t cached = (size_t)p->past * row;
-        memcpy(to, (const char *)step->in[1]->data + (size_t)part * cached, cached);
+        const size_t cached = (size_t)p->past * row;
+        const char *from = (const char *)step->in[1]->data + (size_t)(part * p->past_pitch) * row;
+        if (from != to) memcpy(to, from, cached);
         to += cached;
     }
     for (int64_t i = 0; i < p->fresh; i++)
@@ -179,6 +182,8 @@ static enum sdx_status join_cache(struct sdx_prepare *px, const struct sizes *s,
                        .past = past ? s->past : 0,
                        .fresh = s->fresh,
                        .size = size,
+                       .past_pitch = past && past->rank == 4 ? sdx_tensor_pitch(past, 2) : 0,
+                       .pitch = sdx_tensor_pitch(out, 2),
                        .fresh_batch = layout->batch,
                        .fresh_head = layout->head,
                        .fresh_row = layout->row};
@@ -188,7 +193,7 @@ static enum sdx_status join_cache(struct sdx_prepare *px, const struct sizes *s,
     if (!sdx_dtype_bytes(px->in[input]->dtype, 1, &p->element)) p->element = 0;
     struct sdx_tensor *in[] = {px->in[input], past};
     *tensor = out;
-    *layout = layout_of(false, s->kv_heads, s->keys, size);
+    *layout = layout_of(false, s->kv_heads, p->pitch, size);
     if (out->count == 0) return SDX_OK;
     return sdx_prepare_step_on(px, "attention_cache", run_join, p, s->batch * s->kv_heads, 0, 2, in,
                                1, &out);
@@ -638,9 +643,18 @@ static enum sdx_status prepare_rotary(struct sdx_prepare *px)
     return sdx_prepare_step(px, "rotary_embedding", run_rotary, p, places, 0);
 }
 
+/* present_key and present_value are past_key and past_value with the new ones behind. */
+static bool grow_attention(const struct sdx_ir_node *node, int k, int rank, int *input, int *axis)
+{
+    (void)node;
+    *input = k + 3;
+    *axis = 2;
+    return (k == 1 || k == 2) && rank == 4;
+}
+
 static const struct sdx_op ops[] = {
     {"Attention", 23, 0, infer_attention, KERNEL(prepare_attention), .cost = cost_attention,
-     .flags = SDX_OP_VIA_F32},
+     .grow = grow_attention, .growing = 1u << 4 | 1u << 5, .flags = SDX_OP_VIA_F32},
     {"RotaryEmbedding", 23, 0, sdx_infer_same, KERNEL(prepare_rotary), .flags = SDX_OP_VIA_F32},
 };
 

@@ -103,7 +103,7 @@ static void steps_of(const struct sdx_tensor *t, const int axes[4], int64_t at[4
     for (int d = 0; d < 4; d++) {
         at[d] = axes[d] < 0 ? 0 : 1;
         for (int i = axes[d] + 1; axes[d] >= 0 && i < t->rank; i++)
-            at[d] *= t->dims[i];
+            at[d] *= sdx_tensor_pitch(t, i);
         if (axes[d] >= 0 && t->dims[axes[d]] == 1 && d < 2) at[d] = 0;
     }
 }
@@ -193,7 +193,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
 }
 
 static const struct sdx_op ops[] = {
-    {"Attention", 1, 0, infer_fused, KERNEL(prepare_fused), .cost = cost_fused},
+    {"Attention", 1, 0, infer_fused, KERNEL(prepare_fused), .cost = cost_fused, .growing = 7},
 };
 
 const struct sdx_op_family sdx_ops_attention_fused = FAMILY("sardonyx", ops);

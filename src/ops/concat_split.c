@@ -18,16 +18,24 @@ struct pieces {
     struct piece piece[];
 };
 
-/* Copies between the axis range [at, at + length) of a tensor of shape `whole` and a packed tensor.
- */
-static void piece_init(struct piece *p, size_t size, int rank, const int64_t *whole, int axis,
-                       int64_t at, int64_t length, bool split)
+static void strides_of(const struct sdx_tensor *t, int64_t *strides)
 {
+    int64_t memory[SDX_RANK_MAX];
+    for (int i = 0; i < t->rank; i++)
+        memory[i] = sdx_tensor_pitch(t, i);
+    sdx_move_strides(t->rank, memory, strides);
+}
+
+/* Copies between the axis range of `whole` that begins at `at` and `part`. */
+static void piece_init(struct piece *p, size_t size, const struct sdx_tensor *whole,
+                       const struct sdx_tensor *part, int axis, int64_t at, bool split)
+{
+    const int rank = whole->rank;
     int64_t dims[SDX_RANK_MAX], big[SDX_RANK_MAX], small[SDX_RANK_MAX];
     for (int i = 0; i < rank; i++)
-        dims[i] = i == axis ? length : whole[i];
-    sdx_move_strides(rank, whole, big);
-    sdx_move_strides(rank, dims, small);
+        dims[i] = i == axis ? part->dims[axis] : whole->dims[i];
+    strides_of(whole, big);
+    strides_of(part, small);
     int64_t offset = at * big[axis];
     sdx_move_init(&p->move, size, rank, dims, split ? big : small, split ? small : big,
                   split ? offset : 0, split ? 0 : offset);
@@ -196,14 +204,24 @@ static enum sdx_status prepare_concat(struct sdx_prepare *px)
     struct pieces *all = pieces_create(px, px->count_in);
     if (!all) return SDX_OUT_OF_MEMORY;
     for (int i = 0; i < px->count_in; i++) {
-        int64_t length = px->in[i]->dims[axis];
-        piece_init(&all->piece[all->count], sdx_move_size(out->dtype), out->rank, out->dims, axis,
-                   at, length, false);
-        pieces_add(all, i);
-        at += length;
+        const struct sdx_tensor *in = px->in[i];
+        if (i > 0 || out->layout != SDX_LAYOUT_GROWING) { /* that one's memory is input 0's */
+            piece_init(&all->piece[all->count], sdx_move_size(out->dtype), out, in, axis, at,
+                       false);
+            pieces_add(all, i);
+        }
+        at += in->dims[axis];
     }
     pieces_close(all, out->bytes);
     return sdx_move_step(px, "concat", run_concat, all, all->parts, 0);
+}
+
+static bool grow_concat(const struct sdx_ir_node *node, int k, int rank, int *input, int *axis)
+{
+    (void)k;
+    *input = 0;
+    *axis = sdx_layout_axis(SDX_LAYOUT_PLAIN, sdx_ir_attr_int(node, "axis", 1), rank);
+    return true;
 }
 
 /* ---- Split ---- */
@@ -307,8 +325,8 @@ static enum sdx_status prepare_split(struct sdx_prepare *px)
         int64_t left = n - at, length = given ? list[k] : left < each ? left : each;
         if (px->out[k]) {
             length = px->out[k]->dims[axis]; /* in memory */
-            piece_init(&all->piece[all->count], sdx_move_size(in->dtype), in->rank, in->dims, axis,
-                       at, length, true);
+            piece_init(&all->piece[all->count], sdx_move_size(in->dtype), in, px->out[k], axis, at,
+                       true);
             pieces_add(all, k);
         }
         at += length;
@@ -335,7 +353,8 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 static const struct sdx_op ops[] = {
     {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = cost_none,
-     .layout = layout_concat, .place = place_concat, .flags = SDX_OP_PHYSICAL | SDX_OP_JOIN},
+     .layout = layout_concat, .place = place_concat, .grow = grow_concat, .growing = UINT32_MAX,
+     .flags = SDX_OP_PHYSICAL | SDX_OP_JOIN},
     {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = cost_none, .layout = layout_split,
      .place = place_split, .flags = SDX_OP_PHYSICAL | SDX_OP_PIECES},
 };

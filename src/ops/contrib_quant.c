@@ -3,6 +3,7 @@
 #include "ops/contrib_quant.h"
 
 #include "kernels/gemm.h"
+#include "ops/contrib_lower.h"
 #include "ops/product.h"
 #include "ops/qproduct.h"
 #include "ops/shared.h"
@@ -176,20 +177,19 @@ enum sdx_status sdx_qlinear_leaky_relu_lower(struct sdx_lower *lx)
 
 enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx)
 {
-    const struct sdx_type *type = sdx_lower_type(lx, 0);
-    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", -1);
-    if (type->has_shape && axis < 0) axis += type->rank;
-    if (!type->has_shape || axis != type->rank - 1)
-        return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "QLinearSoftmax: an axis that is not the last");
+    /* Before version 13 Softmax went over all axes from `axis` on. */
+    const bool is_old = sdx_ir_attr_int(sdx_lower_node(lx), "opset", 13) < 13;
+    int64_t axis = sdx_ir_attr_int(sdx_lower_node(lx), "axis", is_old ? 1 : -1);
+    lx->opset = is_old ? 11 : 13;
     int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "Softmax", 1, &x);
     sdx_lower_attr_int(lx, "axis", axis);
     return quantize(lx, y, 3, 0);
 }
 
-static enum sdx_status refuse_channels_last(struct sdx_lower *lx)
+enum sdx_status sdx_qlinear_average_pool_infer(struct sdx_infer *ix)
 {
-    if (sdx_ir_attr_int(sdx_lower_node(lx), "channels_last", 0) == 0) return SDX_OK;
-    return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(sdx_lower_node(lx)));
+    if (sdx_contrib_is_last(ix->node)) return sdx_contrib_infer_last(ix, "", "AveragePool", 11, 1);
+    return sdx_pool_infer(ix);
 }
 
 /* auto_pad becomes pads: it needs the lengths when it is SAME. */
@@ -198,7 +198,8 @@ enum sdx_status sdx_qlinear_average_pool_lower(struct sdx_lower *lx)
     struct sdx_window w;
     const struct sdx_type *type = sdx_lower_type(lx, 0);
     int64_t pads[2 * SDX_RANK_MAX], unused;
-    SDX_TRY(refuse_channels_last(lx));
+    if (sdx_contrib_is_last(sdx_lower_node(lx)))
+        return sdx_contrib_lower_last(lx, true, "QLinearAveragePool", 1);
     if (!type->has_shape)
         return SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED, "QLinearAveragePool: input of unknown rank");
     SDX_TRY(sdx_window_read(lx->cx, sdx_lower_node(lx), type->rank - 2, NULL, &w));
@@ -219,6 +220,105 @@ enum sdx_status sdx_qlinear_average_pool_lower(struct sdx_lower *lx)
     sdx_lower_attr_int(lx, "count_include_pad", include);
     sdx_lower_attr_int(lx, "ceil_mode", w.ceil_mode);
     return quantize(lx, y, 3, 0);
+}
+
+enum sdx_status sdx_qlinear_reduce_mean_infer(struct sdx_infer *ix)
+{
+    return sdx_contrib_infer_as(ix, "", "ReduceMean", 13);
+}
+
+enum sdx_status sdx_qlinear_reduce_mean_lower(struct sdx_lower *lx)
+{
+    lx->opset = 13;
+    int32_t x = dequantize(lx, 0), y = sdx_lower_op(lx, "ReduceMean", 1, &x);
+    sdx_lower_attrs(lx, NULL);
+    return quantize(lx, y, 3, 0);
+}
+
+enum sdx_status sdx_qlinear_where_infer(struct sdx_infer *ix)
+{
+    struct sdx_infer sub = *ix;
+    const struct sdx_type *in[] = {ix->in[0], ix->in[1], ix->in[4]};
+    sub.in = in;
+    sub.count_in = 3;
+    SDX_TRY(sdx_infer_broadcast(&sub, 0, 0, 3));
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
+    return SDX_OK;
+}
+
+enum sdx_status sdx_qlinear_where_lower(struct sdx_lower *lx)
+{
+    lx->opset = 13;
+    const int32_t in[] = {sdx_lower_input(lx, 0), dequantize(lx, 1), dequantize(lx, 4)};
+    return quantize(lx, sdx_lower_op(lx, "Where", 3, in), 7, 1);
+}
+
+/* ---- QEmbedLayerNormalization ---- */
+
+enum { QEMBED_IDS, QEMBED_TYPES, QEMBED_TABLES, QEMBED_MASK = 7, QEMBED_SCALES, QEMBED_ZEROS = 13 };
+
+enum sdx_status sdx_qembed_infer(struct sdx_infer *ix)
+{
+    const int64_t *ids = sdx_infer_dims(ix, QEMBED_IDS);
+    const int64_t *words = sdx_infer_dims(ix, QEMBED_TABLES);
+    if ((ids && sdx_infer_rank(ix, QEMBED_IDS) != 2) ||
+        (words && sdx_infer_rank(ix, QEMBED_TABLES) != 2))
+        return SDX_FAIL(
+            ix->cx, SDX_BAD_MODEL,
+            "QEmbedLayerNormalization: input_ids and word_embedding_quant must have rank 2");
+    const int64_t out[] = {ids ? ids[0] : -1, ids ? ids[1] : -1, words ? words[1] : -1};
+    for (int k = 0; k < ix->count_out; k++) {
+        sdx_infer_set_dtype(ix, k, k ? SDX_I32 : SDX_F32);
+        SDX_TRY(sdx_infer_set_dims(ix, k, k ? 1 : 3, out));
+    }
+    return SDX_OK;
+}
+
+/* Table k (words, positions, segments, gamma, beta), or `rows` of it, as floats. */
+static int32_t qembed_table(struct sdx_lower *lx, int k, int32_t rows)
+{
+    const int32_t in[] = {rows, sdx_lower_input(lx, QEMBED_SCALES + k),
+                          sdx_lower_input(lx, QEMBED_ZEROS + k)};
+    return sdx_lower_op(lx, "DequantizeLinear", 3, in);
+}
+
+/* Rows are looked up before they are dequantised. */
+enum sdx_status sdx_qembed_lower(struct sdx_lower *lx)
+{
+    const int64_t one = 1, zero = 0;
+    const int32_t *in = sdx_lower_node(lx)->inputs, count = sdx_lower_node(lx)->count_inputs;
+    float epsilon = sdx_ir_attr_float(sdx_lower_node(lx), "epsilon", 1e-12f);
+    if (count < 18)
+        return SDX_FAIL(lx->cx, SDX_BAD_MODEL, "QEmbedLayerNormalization: %d inputs, expected 18",
+                        count);
+    const int32_t ids = in[QEMBED_IDS], types = in[QEMBED_TYPES], mask = in[QEMBED_MASK];
+    const int32_t words = in[QEMBED_TABLES], places = in[QEMBED_TABLES + 1];
+    const int32_t segments = in[QEMBED_TABLES + 2], gamma = in[5], beta = in[6];
+    lx->opset = 17;
+    int32_t shape = sdx_lower_unary(lx, "Shape", ids);
+    const int32_t cut[] = {places, sdx_lower_ints(lx, 1, &zero),
+                           sdx_lower_binary(lx, "Gather", shape, sdx_lower_ints(lx, 1, &one)),
+                           sdx_lower_ints(lx, 1, &zero)};
+    int32_t sum =
+        sdx_lower_binary(lx, "Add", qembed_table(lx, 0, sdx_lower_binary(lx, "Gather", words, ids)),
+                         qembed_table(lx, 1, sdx_lower_op(lx, "Slice", 4, cut)));
+    if (types >= 0 && segments >= 0)
+        sum = sdx_lower_binary(
+            lx, "Add", sum, qembed_table(lx, 2, sdx_lower_binary(lx, "Gather", segments, types)));
+    const int32_t norm[] = {sum, qembed_table(lx, 3, gamma), qembed_table(lx, 4, beta)};
+    sdx_lower_output(lx, 0, sdx_lower_op(lx, "LayerNormalization", 3, norm));
+    sdx_lower_attr_float(lx, "epsilon", epsilon);
+    if (sdx_lower_node(lx)->count_outputs < 2) return lx->status;
+    /* The number of ones of the mask; without one: zeros. */
+    int32_t ones = mask < 0 ? ids : mask;
+    ones = sdx_lower_unary(lx, "Cast",
+                           sdx_lower_binary(lx, "Equal", ones, sdx_lower_scalar(lx, SDX_I32, 1)));
+    sdx_lower_attr_int(lx, "to", SDX_I32);
+    if (mask < 0) ones = sdx_lower_binary(lx, "Sub", ones, ones);
+    ones = sdx_lower_binary(lx, "ReduceSum", ones, sdx_lower_ints(lx, 1, &one));
+    sdx_lower_attr_int(lx, "keepdims", 0);
+    sdx_lower_output(lx, 1, ones);
+    return lx->status;
 }
 
 enum sdx_status sdx_qlinear_concat_lower(struct sdx_lower *lx)

@@ -19,6 +19,14 @@ enum sdx_status sdx_qlinear_concat_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_sigmoid_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_leaky_relu_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_softmax_lower(struct sdx_lower *lx);
+enum sdx_status sdx_qlinear_average_pool_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_average_pool_lower(struct sdx_lower *lx);
+enum sdx_status sdx_qlinear_reduce_mean_infer(struct sdx_infer *ix);
+enum sdx_status sdx_qlinear_reduce_mean_lower(struct sdx_lower *lx);
+enum sdx_status sdx_qlinear_where_infer(struct sdx_infer *ix);
+enum sdx_status sdx_qlinear_where_lower(struct sdx_lower *lx);
+/* EmbedLayerNormalization on tables of bytes. */
+enum sdx_status sdx_qembed_infer(struct sdx_infer *ix);
+enum sdx_status sdx_qembed_lower(struct sdx_lower *lx);
 enum sdx_status sdx_qlinear_concat_lower(struct sdx_lower *lx);
 #endif

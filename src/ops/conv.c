@@ -3,6 +3,7 @@
  * is a plain direct loop. The integers are in conv_quant.c. */
 #include "kernels/conv_block.h"
 #include "ops/conv_common.h"
+#include "ops/conv_tune.h"
 #include "ops/conv_deform.h"
 #include "ops/layout.h"
 #include "ops/product.h"
@@ -11,6 +12,11 @@
 #include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
+
+enum {
+    SUBSAMPLE_CHANNELS = 64, /* of the output that pay for bringing pixels together */
+    SUBSAMPLE_GRAIN = 1 << 16
+};
 
 /* ---- inference ---- */
 
@@ -191,7 +197,58 @@ static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *
     return SDX_OK;
 }
 
-static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
+/* Does a convolution read every stride-th pixel, and make enough of it that bringing those
+ * together first is worth it? */
+static bool wants_subsample(const struct sdx_conv_shape *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->kernel[i] != 1 || s->pad_begin[i] != 0 || (s->out[i] - 1) * s->stride[i] >= s->in[i])
+            return false;
+    return s->stride[2] > 1 && s->oc / s->groups >= SUBSAMPLE_CHANNELS;
+}
+
+static enum sdx_status run_subsample(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_f32 *p = step->params;
+    const struct sdx_conv_shape *s = &p->shape;
+    const int64_t lanes = sdx_block_lanes(), row = s->out[2] * lanes;
+    const int64_t rows = step->out[0]->count / row;
+    (void)x;
+    for (int64_t r = sdx_part_begin(rows, step->parts, part, 1);
+         r < sdx_part_begin(rows, step->parts, part + 1, 1); r++) {
+        const int64_t h = r % s->out[1], d = r / s->out[1] % s->out[0];
+        const int64_t block = r / s->out[1] / s->out[0];
+        const int64_t line = (block * s->in[0] + d * s->stride[0]) * s->in[1] + h * s->stride[1];
+        const float *from = (const float *)step->in[0]->data + line * s->in[2] * lanes;
+        float *to = (float *)step->out[0]->data + r * row;
+        for (int64_t w = 0; w < s->out[2]; w++)
+            memcpy(to + w * lanes, from + w * s->stride[2] * lanes, (size_t)lanes * sizeof *to);
+    }
+    return SDX_OK;
+}
+
+/* The pixels that are read, one beside the other; *shape becomes that of what is left to do. */
+static struct sdx_tensor *subsample(struct sdx_prepare *px, struct sdx_conv_shape *shape)
+{
+    struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
+    const int64_t lanes = sdx_block_lanes(), blocks = (shape->ic + lanes - 1) / lanes;
+    const int64_t dims[] = {shape->batch * blocks, shape->out[0] * shape->out[1],
+                            shape->out[2] * lanes};
+    struct sdx_tensor *pixels = sdx_prepare_temp(px, SDX_F32, 3, dims);
+    if (!p || !pixels) return NULL;
+    p->shape = *shape;
+    if (sdx_prepare_step_on(px, "conv_block_subsample", run_subsample, p,
+                            sdx_prepare_parts((double)pixels->count, SUBSAMPLE_GRAIN, dims[0]), 0,
+                            1, &px->in[0], 1, &pixels) != SDX_OK)
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        shape->in[i] = shape->out[i];
+        shape->stride[i] = 1;
+    }
+    return pixels;
+}
+
+static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_conv_shape *whole)
 {
     static const char *const names[] = {[SDX_CONV_BLOCK_FIRST] = "conv_block_first",
                                         [SDX_CONV_BLOCK_DEPTHWISE] = "conv_block_depthwise",
@@ -199,9 +256,12 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                         [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
                                         [SDX_CONV_BLOCK_WINOGRAD_6] = "conv_block_winograd_6",
                                         [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
+    struct sdx_tensor *x = px->in[0];
+    struct sdx_conv_shape reduced = *whole, *shape = &reduced;
+    if (wants_subsample(whole)) x = subsample(px, shape);
     const enum sdx_conv_block_form form = sdx_conv_block_form(shape);
     struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
-    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (!p || !x) return SDX_FAIL_MEMORY(px->cx);
     p->shape = *shape;
     p->shape.winograd = sdx_conv_block_winograd(shape);
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
@@ -213,7 +273,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                     .arg = &arg};
     p->packed = sdx_prepare_pack(px, 1, &wanted);
     if (!p->packed) return px->cx->error.status;
-    struct sdx_tensor *in[] = {px->in[0], sdx_prepare_has(px, 2) ? px->in[2] : NULL,
+    struct sdx_tensor *in[] = {x, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};
     return sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
                                sdx_conv_block_scratch(shape), 3, in, 1, px->out);
@@ -227,7 +287,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
         sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
         return;
-    const enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
+    enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
     /* Few channels would mostly be lanes without meaning. */
     const int64_t least = sdx_block_lanes() / 2;
@@ -237,6 +297,8 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
         return;
+    if (sdx_conv_tune(px, &shape)) return;
+    form = sdx_conv_block_form(&shape);
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
     want->out[0] = SDX_LAYOUT_BLOCKED;
@@ -335,7 +397,10 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
     struct sdx_conv_shape shape;
     if (px->out[0]->count == 0) return SDX_OK;
     SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[1], px->out[0], &shape));
-    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return prepare_block(px, &shape);
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) {
+        (void)sdx_conv_tune(px, &shape);
+        return prepare_block(px, &shape);
+    }
     if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
     if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation") ||
         sdx_prepare_has(px, 3))
@@ -349,7 +414,7 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .layout = sdx_conv_layout, .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
      .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},

@@ -10,6 +10,8 @@
     X(gather_scatter) X(pad_slice) X(transpose_tile) X(range_fill) X(random) X(sort_select) \
     X(quant) X(rnn) X(attention) X(attention_fused) X(dft) X(image) X(text) X(sequence) \
     X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) \
-    X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits)
+    X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits) \
+    X(contrib_lower) X(contrib_nhwc) X(contrib_image) X(contrib_text) X(contrib_tokens) \
+    X(contrib_matrix) X(rnn_dynamic)
 /* clang-format on */
 #endif

@@ -32,11 +32,30 @@ static bool attr_true(const struct sdx_ir_node *node, const char *name)
     return sdx_ir_attr_int(node, name, 0) != 0;
 }
 
+/* Does the attribute move axis 0 behind the batch? */
+static bool is_turned(const struct sdx_ir_node *node, const char *name, int rank)
+{
+    return rank > 2 && attr_true(node, name);
+}
+
+/* The lengths of an operand as MatMul has them: batch, then the matrix. */
+static const int64_t *plain_dims(const struct sdx_ir_node *node, const char *name,
+                                 const int64_t *dims, int rank, int64_t *turned)
+{
+    if (!is_turned(node, name, rank)) return dims;
+    memcpy(turned, dims + 1, (size_t)(rank - 2) * sizeof *turned);
+    turned[rank - 2] = dims[0];
+    turned[rank - 1] = dims[rank - 1];
+    return turned;
+}
+
 enum sdx_status sdx_matmul_infer(struct sdx_infer *ix)
 {
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     int rank_a = sdx_infer_rank(ix, 0), rank_b = sdx_infer_rank(ix, 1);
-    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 1);
+    int64_t turned_a[SDX_RANK_MAX], turned_b[SDX_RANK_MAX];
+    const int64_t *a = plain_dims(ix->node, "transBatchA", sdx_infer_dims(ix, 0), rank_a, turned_a);
+    const int64_t *b = plain_dims(ix->node, "transBatchB", sdx_infer_dims(ix, 1), rank_b, turned_b);
     if (rank_a == 0 || rank_b == 0)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: operand is a scalar, expected rank 1 or more",
                         NAME(ix->node));
@@ -62,9 +81,10 @@ enum sdx_status sdx_matmul_infer(struct sdx_infer *ix)
 
 void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
-    int64_t m, k;
-    matrix_of(sdx_infer_dims(ix, 0), sdx_infer_rank(ix, 0), attr_true(ix->node, "transA"), true, &m,
-              &k);
+    int64_t m, k, turned[SDX_RANK_MAX];
+    int rank = sdx_infer_rank(ix, 0);
+    matrix_of(plain_dims(ix->node, "transBatchA", sdx_infer_dims(ix, 0), rank, turned), rank,
+              attr_true(ix->node, "transA"), true, &m, &k);
     cost->macs = (double)k;
     for (int i = 0; i < ix->out[0].rank; i++)
         cost->macs *= (double)ix->out[0].dims[i];
@@ -82,16 +102,25 @@ enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px)
     bool trans_a = attr_true(px->node, "transA") && a->rank > 1;
     bool trans_b = attr_true(px->node, "transB") && b->rank > 1;
     struct sdx_product p = {.a = a, .b = b, .c = c, .input_b = 1, .batch = 1};
-    int64_t k_b;
-    if (attr_true(px->node, "transBatchA") || attr_true(px->node, "transBatchB"))
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transBatchA and transBatchB",
-                        NAME(px->node));
-    matrix_of(a->dims, a->rank, trans_a, true, &p.m, &p.k);
-    matrix_of(b->dims, b->rank, trans_b, false, &k_b, &p.n);
-    p.row_a = trans_a ? 1 : p.k;
-    p.col_a = trans_a ? p.m : 1;
-    p.row_b = trans_b ? 1 : p.n;
-    p.col_b = trans_b ? p.k : 1;
+    int64_t k_b, turned_a[SDX_RANK_MAX], turned_b[SDX_RANK_MAX];
+    struct sdx_tensor plain_a = *a, plain_b = *b; /* only their lengths are read */
+    plain_a.dims =
+        (int64_t *)(uintptr_t)plain_dims(px->node, "transBatchA", a->dims, a->rank, turned_a);
+    plain_b.dims =
+        (int64_t *)(uintptr_t)plain_dims(px->node, "transBatchB", b->dims, b->rank, turned_b);
+    matrix_of(plain_a.dims, a->rank, trans_a, true, &p.m, &p.k);
+    matrix_of(plain_b.dims, b->rank, trans_b, false, &k_b, &p.n);
+    const bool batch_a = is_turned(px->node, "transBatchA", a->rank);
+    const bool batch_b = is_turned(px->node, "transBatchB", b->rank);
+    /* Elements between rows in memory, and between matrices. */
+    const int64_t across_a = a->dims[a->rank - 1],
+                  across_b = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    const int64_t rows_a = batch_a && a->dims[0] ? a->count / a->dims[0] : across_a;
+    const int64_t rows_b = batch_b && b->dims[0] ? b->count / b->dims[0] : across_b;
+    p.row_a = trans_a ? 1 : rows_a;
+    p.col_a = trans_a ? rows_a : 1;
+    p.row_b = trans_b ? 1 : rows_b;
+    p.col_b = trans_b ? rows_b : 1;
     p.alpha = sdx_ir_attr_float(px->node, "alpha", 1);
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p.act, &p.act_a, &p.act_b));
     p.bias_col = input(px, 2);
@@ -109,8 +138,10 @@ enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px)
     for (int i = 0; i < batch_rank; i++)
         p.batch *= c->dims[i];
     if (p.batch > 1) {
-        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, a, p.m * p.k, p.batch, &p.at_a));
-        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, b, p.k * p.n, p.batch, &p.at_b));
+        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, &plain_a,
+                                   batch_a ? across_a : p.m * p.k, p.batch, &p.at_a));
+        SDX_TRY(sdx_product_places(px, batch_rank, c->dims, &plain_b,
+                                   batch_b ? across_b : p.k * p.n, p.batch, &p.at_b));
     }
     return sdx_product_prepare(px, &p);
 }
@@ -333,9 +364,9 @@ static enum sdx_status prepare_det(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"MatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Gemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Det", 11, 0, infer_det, KERNEL(prepare_det), .flags = SDX_OP_VIA_F32},
 };
 

@@ -11,7 +11,7 @@ enum { REORDER_GRAIN = 32768 }; /* elements a part */
 
 bool sdx_layout_serves(int layout, int dtype, int rank)
 {
-    if (rank < 3 || rank > 5) return false;
+    if (rank < 3 || rank > 5 || layout == SDX_LAYOUT_GROWING) return false;
     return layout == SDX_LAYOUT_BLOCKED ? dtype == SDX_F32 : dtype == SDX_U8 || dtype == SDX_I8;
 }
 
@@ -75,6 +75,7 @@ struct sdx_tensor *sdx_layout_physical(struct sdx_context *cx, struct sdx_arena 
 bool sdx_layout_is_same(int layout, int rank, const int64_t *dims)
 {
     int64_t pixels = 1;
+    if (layout == SDX_LAYOUT_GROWING) return false;
     for (int d = 2; d < rank; d++)
         pixels *= dims[d];
     if (layout == SDX_LAYOUT_BLOCKED) return pixels == 1 && dims[1] % sdx_block_lanes() == 0;
@@ -160,8 +161,33 @@ static enum sdx_status run_reorder(struct sdx_exec *x, const struct sdx_step *st
     return SDX_OK;
 }
 
+static enum sdx_status run_pack(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const int64_t *all = step->params;
+    (void)x;
+    sdx_tensor_copy(step->in[0], step->out[0], sdx_part_begin(*all, step->parts, part, 1),
+                    sdx_part_begin(*all, step->parts, part + 1, 1));
+    return SDX_OK;
+}
+
+/* A growing operand as a packed one. */
+static enum sdx_status reorder_growing(struct sdx_prepare *px, struct sdx_tensor *from,
+                                       struct sdx_tensor *to)
+{
+    int64_t *all = SDX_PREPARE_NEW(px, int64_t);
+    if (!all) return px->cx->error.status;
+    *all = sdx_tensor_copy_parts(from, to);
+    return sdx_prepare_step_on(px, "reorder", run_pack, all,
+                               sdx_prepare_parts((double)from->count, REORDER_GRAIN, *all), 0, 1,
+                               &from, 1, &to);
+}
+
 void sdx_layout_copy(const struct sdx_tensor *from, struct sdx_tensor *to)
 {
+    if (from->layout == SDX_LAYOUT_GROWING) {
+        sdx_tensor_copy(from, to, 0, sdx_tensor_copy_parts(from, to));
+        return;
+    }
     const struct sides s = sides_of(from, to);
     reorder_rows(&s, 0, s.rows, from->data, to->data);
 }
@@ -169,6 +195,7 @@ void sdx_layout_copy(const struct sdx_tensor *from, struct sdx_tensor *to)
 enum sdx_status sdx_layout_reorder(struct sdx_prepare *px, struct sdx_tensor *from,
                                    struct sdx_tensor *to)
 {
+    if (from->layout == SDX_LAYOUT_GROWING) return reorder_growing(px, from, to);
     struct sides *s = SDX_PREPARE_NEW(px, struct sides);
     if (!s) return px->cx->error.status;
     *s = sides_of(from, to);

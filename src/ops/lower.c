@@ -27,33 +27,64 @@ static void fail_memory(struct sdx_lower *lx)
     if (lx->status == SDX_OK) lx->status = SDX_FAIL_MEMORY(lx->cx);
 }
 
-enum { ATTRS_MAX = 8 };
+enum { ATTRS_MAX = 10 };
 
-int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int32_t *inputs)
+static void add_node(struct sdx_lower *lx, const char *domain, int64_t opset, const char *op,
+                     int count, const int32_t *inputs, int count_out, int32_t *out)
 {
-    if (lx->status != SDX_OK) return -1;
-    int64_t opset = lx->opset;
+    for (int k = 0; k < count_out; k++)
+        out[k] = -1;
+    if (lx->status != SDX_OK) return;
     struct sdx_str name = sdx_lower_node(lx)->name;
-    struct sdx_ir_node *node =
-        sdx_ir_node_create(lx->ir, lx->graph, SDX_STR(""), sdx_str(op), count, 1, ATTRS_MAX);
+    struct sdx_ir_node *node = sdx_ir_node_create(lx->ir, lx->graph, sdx_str(domain), sdx_str(op),
+                                                  count, count_out, ATTRS_MAX);
     if (!node) {
         fail_memory(lx);
-        return -1;
+        return;
     }
     node->name = name;
     node->opset = opset;
     node->count_attrs = 0;
     for (int i = 0; i < count; i++)
         node->inputs[i] = inputs[i];
-    int32_t value = node->outputs[0];
-    lx->graph->values[value].name = name;
+    for (int k = 0; k < count_out; k++) {
+        out[k] = node->outputs[k];
+        lx->graph->values[out[k]].name = name;
+    }
     node->op = sdx_op_find(node->domain, node->op_type, node->opset);
-    if (!node->op) {
+    if (!node->op)
         lx->status = SDX_FAIL(lx->cx, SDX_NOT_SUPPORTED,
                               "operator %s version %lld is not supported", op, (long long)opset);
-        return -1;
-    }
+}
+
+int32_t sdx_lower_op(struct sdx_lower *lx, const char *op, int count, const int32_t *inputs)
+{
+    int32_t value;
+    add_node(lx, "", lx->opset, op, count, inputs, 1, &value);
     return value;
+}
+
+void sdx_lower_op_outputs(struct sdx_lower *lx, const char *op, int count, const int32_t *inputs,
+                          int count_out, int32_t *out)
+{
+    add_node(lx, "", lx->opset, op, count, inputs, count_out, out);
+}
+
+int32_t sdx_lower_contrib(struct sdx_lower *lx, const char *op, int count, const int32_t *inputs)
+{
+    int32_t value;
+    add_node(lx, "com.microsoft", 1, op, count, inputs, 1, &value);
+    return value;
+}
+
+void sdx_lower_attrs(struct sdx_lower *lx, const char *skip)
+{
+    if (lx->status != SDX_OK) return;
+    const struct sdx_ir_node *from = sdx_lower_node(lx);
+    struct sdx_ir_node *node = &lx->graph->nodes[lx->graph->count_nodes - 1];
+    for (int i = 0; i < from->count_attrs; i++)
+        if ((!skip || !sdx_str_is(from->attrs[i].name, skip)) && node->count_attrs < ATTRS_MAX)
+            node->attrs[node->count_attrs++] = from->attrs[i];
 }
 
 static struct sdx_ir_attr *new_attr(struct sdx_lower *lx, const char *name, enum sdx_attr_type type)
@@ -78,6 +109,12 @@ void sdx_lower_attr_float(struct sdx_lower *lx, const char *name, float v)
 {
     struct sdx_ir_attr *attr = new_attr(lx, name, SDX_ATTR_FLOAT);
     if (attr) attr->f = v;
+}
+
+void sdx_lower_attr_str(struct sdx_lower *lx, const char *name, const char *v)
+{
+    struct sdx_ir_attr *attr = new_attr(lx, name, SDX_ATTR_STRING);
+    if (attr) attr->s = sdx_str(v);
 }
 
 void sdx_lower_attr_ints(struct sdx_lower *lx, const char *name, int64_t count, const int64_t *v)
@@ -122,12 +159,16 @@ static int32_t constant(struct sdx_lower *lx, int dtype, int rank, int64_t count
     return value;
 }
 
-int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v)
+int32_t sdx_lower_scalar(struct sdx_lower *lx, int dtype, double v)
 {
-    int dtype = sdx_lower_type(lx, i)->dtype;
     int32_t value = constant(lx, dtype, 0, 1);
     if (value >= 0) sdx_store_f64(dtype, lx->graph->values[value].constant->data, 0, v);
     return value;
+}
+
+int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v)
+{
+    return sdx_lower_scalar(lx, sdx_lower_type(lx, i)->dtype, v);
 }
 
 int32_t sdx_lower_ints(struct sdx_lower *lx, int64_t count, const int64_t *v)

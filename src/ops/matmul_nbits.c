@@ -151,28 +151,34 @@ static enum sdx_status run_widen(struct sdx_exec *x, const struct sdx_step *step
     const struct sdx_nbits *w = &((const struct params *)step->params)->w;
     const int64_t blocks = (w->k + w->block - 1) / w->block, per_byte = 8 / w->bits;
     const struct sdx_prepare px = {.count_in = 4, .in = step->in};
+    const struct sdx_tensor *groups = step->in[4];
     float *scales = x->scratch, *zeros = scales + w->n * blocks, *out = step->out[0]->data;
     nbits_facts(&px, w, scales, zeros);
     for (int64_t n = 0; n < w->n; n++)
         for (int64_t k = 0; k < w->k; k++) {
-            const int64_t g = n * blocks + k / w->block;
+            const int64_t own = k / w->block;
+            const int64_t g = groups ? sdx_load_i64(groups->dtype, groups->data, k) : own;
             const uint8_t *block =
-                (const uint8_t *)step->in[1]->data + g * (w->block * w->bits / 8);
+                (const uint8_t *)step->in[1]->data + (n * blocks + own) * (w->block * w->bits / 8);
+            if (g < 0 || g >= blocks)
+                return SDX_FAIL(x->cx, SDX_RUN_FAILED, "MatMulNBits: g_idx %lld of %lld blocks",
+                                (long long)g, (long long)blocks);
             const int64_t i = k % w->block;
             const int q = block[i / per_byte] >> (i % per_byte * w->bits) & ((1 << w->bits) - 1);
-            out[n * w->k + k] = ((float)q - zeros[g]) * scales[g];
+            out[n * w->k + k] = ((float)q - zeros[n * blocks + g]) * scales[n * blocks + g];
         }
     return SDX_OK;
 }
 
-static enum sdx_status widen(struct sdx_prepare *px, struct params *p, struct sdx_tensor *bias)
+static enum sdx_status widen(struct sdx_prepare *px, struct params *p, struct sdx_tensor *groups,
+                             struct sdx_tensor *bias)
 {
     const struct sdx_nbits *w = &p->w;
     const int64_t dims[] = {w->n, w->k}, count = w->n * ((w->k + w->block - 1) / w->block);
     struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, 2, dims);
-    struct sdx_tensor *in[] = {NULL, px->in[1], px->in[2], input(px, 3)};
+    struct sdx_tensor *in[] = {NULL, px->in[1], px->in[2], input(px, 3), groups};
     if (!wide) return SDX_FAIL_MEMORY(px->cx);
-    SDX_TRY(sdx_prepare_step_on(px, "nbits_widen", run_widen, p, 1, 2 * (size_t)count * 4, 4, in, 1,
+    SDX_TRY(sdx_prepare_step_on(px, "nbits_widen", run_widen, p, 1, 2 * (size_t)count * 4, 5, in, 1,
                                 &wide));
     struct sdx_product q = {.a = px->in[0], .b = wide, .c = px->out[0], .input_b = -1};
     q.batch = q.col_a = q.row_b = 1;
@@ -187,7 +193,7 @@ static enum sdx_status widen(struct sdx_prepare *px, struct params *p, struct sd
 /* Is the group of every k the block that it stands in? */
 static bool is_plain_order(const struct sdx_tensor *groups, const struct sdx_nbits *w)
 {
-    if (!groups->is_constant || groups->count != w->k) return false;
+    if (!groups->is_constant) return false;
     for (int64_t k = 0; k < w->k; k++)
         if (sdx_load_i64(groups->dtype, groups->data, k) != k / w->block) return false;
     return true;
@@ -208,12 +214,11 @@ static enum sdx_status read_nbits(struct sdx_prepare *px, struct params *p)
     w->bits = (int)bits;
     p->m = px->in[0]->count / w->k;
     const int64_t blocks = (w->k + w->block - 1) / w->block;
-    if (input(px, 4) && !is_plain_order(input(px, 4), w))
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: g_idx that reorders K");
     int64_t want_zeros =
         zeros && sdx_dtype_is_float(zeros->dtype) ? w->n * blocks : w->n * row_bytes(w);
     if (b->count != w->n * blocks * (w->block * bits / 8) || scales->count != w->n * blocks ||
-        (zeros && zeros->count != want_zeros) || (input(px, 5) && input(px, 5)->count != w->n))
+        (zeros && zeros->count != want_zeros) || (input(px, 4) && input(px, 4)->count < w->k) ||
+        (input(px, 5) && input(px, 5)->count != w->n))
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "MatMulNBits: inputs do not fit K, N and block_size");
     return SDX_OK;
@@ -222,7 +227,7 @@ static enum sdx_status read_nbits(struct sdx_prepare *px, struct params *p)
 enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
-    struct sdx_tensor *zeros = input(px, 3), *bias = input(px, 5);
+    struct sdx_tensor *zeros = input(px, 3), *groups = input(px, 4), *bias = input(px, 5);
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     SDX_TRY(read_nbits(px, p));
     if (px->in[0]->dtype != SDX_F32)
@@ -231,8 +236,9 @@ enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px)
     if (p->m == 0) return SDX_OK;
     const struct sdx_nbits *w = &p->w;
     bool is_constant = px->in[1]->is_constant && px->in[2]->is_constant;
-    if (!is_constant || (zeros && !zeros->is_constant) || w->block % (32 / w->bits))
-        return widen(px, p, bias);
+    if (groups && is_plain_order(groups, w)) groups = NULL;
+    if (!is_constant || groups || (zeros && !zeros->is_constant) || w->block % (32 / w->bits))
+        return widen(px, p, groups, bias);
     struct sdx_nbits_source source = {.weights = px->in[1]->data,
                                       .row = (w->k + w->block - 1) / w->block * w->block,
                                       .column = 1};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalisations: of rows (LayerNormalization, RMSNormalization), of channels or groups of them
- * (InstanceNormalization, GroupNormalization), by Lp norm, by the channels around (LRN), and
+ * Normalisations: of rows (LayerNormalization, RMSNormalization, and SimplifiedLayerNormalization
+ * of ONNX Runtime, which has LayerNormalization before version 17 too), of channels or groups of
+ * them (InstanceNormalization, GroupNormalization), by Lp norm, by the channels around (LRN), and
  * MeanVarianceNormalization as a lowering. BatchNormalization is in batch_norm.c. */
 #include <math.h>
 
@@ -96,14 +97,18 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
 {
     (void)x;
     const struct row_norm *p = step->params;
+    struct sdx_tensor *inverse_out = step->count_out > 1 ? step->out[1] : NULL;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t row = begin; row < end; row++) {
         int64_t at = row * p->length;
         if (step->in[0]->dtype == SDX_F32) {
-            sdx_vec()->f32_rms_norm((const float *)step->in[0]->data + at,
-                                    p->with_scale ? step->in[1]->data : NULL, p->epsilon,
+            const float *x_f32 = (const float *)step->in[0]->data + at;
+            sdx_vec()->f32_rms_norm(x_f32, p->with_scale ? step->in[1]->data : NULL, p->epsilon,
                                     (float *)step->out[0]->data + at, (size_t)p->length);
+            if (!inverse_out) continue;
+            float squares = sdx_vec()->f32_reduce_sumsq(x_f32, (size_t)p->length);
+            store_real(inverse_out, row, 1 / sqrtf(squares / (float)p->length + p->epsilon));
             continue;
         }
         const double *from = (const double *)step->in[0]->data + at;
@@ -114,6 +119,7 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
         double inverse = 1 / sqrt(sum / (double)p->length + p->epsilon);
         for (int64_t j = 0; j < p->length; j++)
             to[j] = from[j] * inverse * (scale ? scale[j] : 1);
+        if (inverse_out) store_real(inverse_out, row, inverse);
     }
     return SDX_OK;
 }
@@ -162,10 +168,10 @@ static enum sdx_status prepare_rows(struct sdx_prepare *px, sdx_step_fn *run, co
     if (!p) return px->cx->error.status;
     if (x->dtype != SDX_F32 && x->dtype != SDX_F64) return type_fault(px);
     int64_t axis = sdx_ir_attr_int(px->node, "axis", -1);
-    int at = (int)(axis < 0 ? axis + x->rank : axis);
-    if (at < 0 || at > x->rank)
+    if (axis < -x->rank || axis > x->rank)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%s: axis %lld of rank %d", kernel, (long long)axis,
                         x->rank);
+    int at = (int)(axis < 0 ? axis + x->rank : axis);
     bool has_bias = sdx_prepare_has(px, 2);
     for (int i = 1; i < 2 + has_bias; i++)
         if (px->in[i]->dtype != x->dtype)
@@ -221,6 +227,13 @@ static enum sdx_status infer_rms_norm(struct sdx_infer *ix)
     const int64_t *dims = sdx_infer_dims(ix, 0);
     sdx_infer_set_dtype(ix, 0, dtype != SDX_DTYPE_NONE ? dtype : sdx_infer_dtype(ix, 0));
     return dims ? sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), dims) : SDX_OK;
+}
+
+/* Of ONNX Runtime: the type of Y is that of the scale. */
+static enum sdx_status infer_typed_norm(struct sdx_infer *ix)
+{
+    SDX_TRY(infer_layer_norm(ix));
+    return infer_rms_norm(ix);
 }
 
 /* ---- InstanceNormalization, GroupNormalization: x: [N, groups, channels of one, inner] ---- */
@@ -375,10 +388,10 @@ static enum sdx_status prepare_lp_norm(struct sdx_prepare *px)
     if (!p) return px->cx->error.status;
     if (x->dtype != SDX_F32 && x->dtype != SDX_F64) return type_fault(px);
     int64_t axis = sdx_ir_attr_int(px->node, "axis", -1), power = sdx_ir_attr_int(px->node, "p", 2);
-    int at = (int)(axis < 0 ? axis + x->rank : axis);
-    if (at < 0 || at >= x->rank || power < 1 || power > 2)
+    if (axis < -x->rank || axis >= x->rank || power < 1 || power > 2)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "LpNormalization: axis %lld of rank %d, p = %lld",
                         (long long)axis, x->rank, (long long)power);
+    int at = (int)(axis < 0 ? axis + x->rank : axis);
     p->outer = product(x->dims, 0, at);
     p->length = x->dims[at];
     p->inner = product(x->dims, at + 1, x->rank);
@@ -513,6 +526,10 @@ static const struct sdx_op ops[] = {
      .layout = sdx_batch_norm_layout, .cost = cost_norm, .flags = SDX_OP_VIA_F32},
     {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"LayerNormalization", 1, 16, infer_typed_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
+     .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
+    {"SimplifiedLayerNormalization", 1, 0, infer_typed_norm, KERNEL(prepare_rms_norm),
+     .cost = cost_norm, .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "X and scale of the same width"},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),

@@ -42,6 +42,10 @@ typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;
  * SDX_OP_JOIN: at[i] of input i in output 0. false: not in one piece for these shapes. */
 typedef bool sdx_op_place_fn(struct sdx_prepare *px, int64_t *at);
+/* Is output k of the node, of this rank, an input with more positions behind on an axis? Then that
+ * input and that output may be SDX_LAYOUT_GROWING over one memory, and only what is new is written.
+ */
+typedef bool sdx_op_grow_fn(const struct sdx_ir_node *node, int k, int rank, int *input, int *axis);
 
 struct sdx_op {
     const char *name;
@@ -52,6 +56,9 @@ struct sdx_op {
     sdx_op_cost_fn *cost;       /* NULL: one flop an output element */
     sdx_op_layout_fn *layout;   /* NULL: all operands are plain */
     sdx_op_place_fn *place;     /* SDX_OP_PIECES, SDX_OP_JOIN */
+    sdx_op_grow_fn *grow;       /* NULL: no output */
+    uint32_t growing;           /* bit i: input i may be SDX_LAYOUT_GROWING */
+    uint32_t packs; /* bit i: prepare reads elements of a constant input i in pack functions only */
     uint32_t flags;
     const char *note; /* limits, shown in docs/operators.md; NULL: none */
 };

@@ -6,9 +6,11 @@
 #include "ops/qlinear.h"
 
 #include "kernels/qbytes.h"
+#include "ops/contrib_lower.h"
 #include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/requant.h"
+#include "ops/shared.h"
 #include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
@@ -24,15 +26,12 @@ static enum sdx_status infer_table(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-static enum sdx_status run_table(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_table(const struct sdx_step *step, const void *const *in, void *out, int64_t begin,
+                      int64_t end, void *scratch)
 {
-    (void)x;
-    int64_t count = (int64_t)step->in[0]->bytes;
-    int64_t begin = sdx_part_begin(count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(count, step->parts, part + 1, 64);
-    sdx_qbytes()->lookup(step->in[1]->data, (const uint8_t *)step->in[0]->data + begin,
-                         (uint8_t *)step->out[0]->data + begin, (size_t)(end - begin));
-    return SDX_OK;
+    (void)step;
+    (void)scratch;
+    sdx_qbytes()->lookup(in[1], in[0], out, (size_t)(end - begin));
 }
 
 static bool is_byte(const struct sdx_tensor *t)
@@ -51,8 +50,9 @@ static enum sdx_status prepare_table(struct sdx_prepare *px)
     if (!is_byte(px->in[0]) || !is_byte(px->in[1]) || px->in[1]->count != 256)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "ByteTable: inputs must be bytes and a table of 256 bytes");
-    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, 64);
-    return sdx_prepare_step(px, "byte_table", run_table, NULL, parts, 0);
+    const struct sdx_tiles tiles = {
+        .run = run_table, .count = (int64_t)px->in[0]->bytes, .weight = 0.5, .full = 1};
+    return sdx_prepare_tiles(px, "byte_table", &tiles, NULL, 0, 2, px->in, px->out[0]);
 }
 
 static const struct sdx_op ops[] = {
@@ -230,10 +230,18 @@ static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step,
     return SDX_OK;
 }
 
+enum sdx_status sdx_qlinear_global_average_pool_infer(struct sdx_infer *ix)
+{
+    if (sdx_contrib_is_last(ix->node))
+        return sdx_contrib_infer_last(ix, "", "GlobalAveragePool", 1, 1);
+    return sdx_global_pool_infer(ix);
+}
+
 /* One pixel comes out: plain and channels last are the same there. */
 void sdx_qlinear_global_average_pool_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
-    if (px->in[0]->layout == SDX_LAYOUT_LAST) want->in[0] = SDX_LAYOUT_LAST;
+    if (px->in[0]->layout == SDX_LAYOUT_LAST && !sdx_contrib_is_last(px->node))
+        want->in[0] = SDX_LAYOUT_LAST;
 }
 
 enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
@@ -243,15 +251,14 @@ enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
     struct sdx_tensor *in[5];
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     SDX_TRY(check_scalars(px, scalars, SDX_COUNT_OF(scalars)));
-    if (sdx_ir_attr_int(px->node, "channels_last", 0))
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: channels_last", NAME(px->node));
     for (int i = 0; i < 5; i++)
         in[i] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     p->planes = px->out[0]->count;
     if (p->planes == 0) return SDX_OK;
     p->pixels = px->in[0]->count / p->planes;
-    p->channels = px->in[0]->dims[1];
-    p->is_last = px->in[0]->layout == SDX_LAYOUT_LAST;
+    p->is_last = sdx_contrib_is_last(px->node);
+    p->channels = px->in[0]->dims[p->is_last ? px->in[0]->rank - 1 : 1];
+    p->is_last = p->is_last || px->in[0]->layout == SDX_LAYOUT_LAST;
     if (p->pixels < 1 || p->pixels > 1 << 24)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %lld elements in a channel",
                         NAME(px->node), (long long)p->pixels);

@@ -8,6 +8,7 @@
 enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_add_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_qlinear_mul_prepare(struct sdx_prepare *px);
+enum sdx_status sdx_qlinear_global_average_pool_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px);
 void sdx_qlinear_global_average_pool_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 #endif

@@ -624,28 +624,61 @@ static bool accepts(const struct sdx_regex *re, const struct re_inst *in, uint32
     return hit != in->negated;
 }
 
-bool sdx_regex_match(const struct sdx_regex *re, struct sdx_str text, void *scratch)
+/* Steps through the text from `start` while some thread lives; each time one has matched up to
+ * *end, longer matches replace shorter ones. false: none does. */
+static bool walk(struct matcher *m, size_t start, size_t *end)
+{
+    size_t n = (size_t)m->re->count + 1;
+    bool found = false;
+    memset(m->mark, 0, n * sizeof(*m->mark));
+    m->generation = 1;
+    m->now.count = 0;
+    add_thread(m, &m->now, 0, start);
+    for (size_t at = start; m->now.count > 0;) {
+        for (int32_t i = 0; i < m->now.count; i++)
+            if (m->re->program[m->now.list[i]].op == RE_ACCEPT) {
+                found = true;
+                *end = at;
+            }
+        if (at >= m->text.len) break;
+        uint32_t c = sdx_utf8_next(m->text, &at);
+        m->next.count = 0;
+        m->generation++;
+        for (int32_t i = 0; i < m->now.count; i++)
+            if (accepts(m->re, &m->re->program[m->now.list[i]], c))
+                add_thread(m, &m->next, m->now.list[i] + 1, at);
+        struct threads t = m->now;
+        m->now = m->next;
+        m->next = t;
+    }
+    return found;
+}
+
+static struct matcher matcher_of(const struct sdx_regex *re, struct sdx_str text, void *scratch)
 {
     size_t n = (size_t)re->count + 1;
     int32_t *memory = scratch;
     struct matcher m = {.re = re, .text = text, .now = {memory, 0}, .next = {memory + n, 0}};
     m.mark = (uint32_t *)memory + 2 * n;
     m.todo = memory + 3 * n;
-    memset(m.mark, 0, n * sizeof(*m.mark));
-    m.generation = 1;
-    add_thread(&m, &m.now, 0, 0);
-    for (size_t at = 0; at < text.len && m.now.count > 0;) {
-        uint32_t c = sdx_utf8_next(text, &at);
-        m.next.count = 0;
-        m.generation++;
-        for (int32_t i = 0; i < m.now.count; i++)
-            if (accepts(re, &re->program[m.now.list[i]], c))
-                add_thread(&m, &m.next, m.now.list[i] + 1, at);
-        struct threads t = m.now;
-        m.now = m.next;
-        m.next = t;
+    return m;
+}
+
+bool sdx_regex_match(const struct sdx_regex *re, struct sdx_str text, void *scratch)
+{
+    struct matcher m = matcher_of(re, text, scratch);
+    size_t end;
+    return walk(&m, 0, &end) && end == text.len;
+}
+
+bool sdx_regex_find(const struct sdx_regex *re, struct sdx_str text, size_t from, void *scratch,
+                    size_t *begin, size_t *end)
+{
+    struct matcher m = matcher_of(re, text, scratch);
+    for (size_t at = from;;) {
+        *begin = at;
+        if (walk(&m, at, end)) return true;
+        if (at >= text.len) return false;
+        (void)sdx_utf8_next(text, &at);
     }
-    for (int32_t i = 0; i < m.now.count; i++)
-        if (re->program[m.now.list[i]].op == RE_ACCEPT) return true;
-    return false;
 }

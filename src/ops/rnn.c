@@ -2,12 +2,15 @@
  * RNN, GRU and LSTM. The input part of all gates is one product over the whole sequence; then parts
  * walk the time steps, each with some batch entries of one direction and the recurrent weights
  * packed. The usual case (f32, constant weights, standard activations) walks in fused kernels
- * (kernels/rnn_step.h), everything else in rnn_tmpl.h. */
+ * (kernels/rnn_step.h), everything else in rnn_tmpl.h. DynamicQuantizeLSTM of com.microsoft is LSTM
+ * in floats of which X and the states before each product are rounded to what bytes can hold. */
 #include <math.h>
 
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
+#include "ops/step_host.h"
+#include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
@@ -58,12 +61,14 @@ struct params {
     int64_t seq, batch, input, hidden, gates;
     int directions, acts_a_direction;
     bool is_reverse, batch_first, has_clip, linear_before_reset, input_forget;
+    bool rounds; /* DynamicQuantizeLSTM */
     float clip;
     struct act acts[ACTS_MAX];
     int64_t rows_a_part, blocks;
     const char *packed; /* recurrent weights of all directions; NULL: IN_PACKED */
     size_t packed_a_direction, packed_second; /* second: GRU's third gate */
-    size_t state_size; /* of a part's state in scratch, before that of the products */
+    size_t state_size;   /* of a part's state in scratch, before that of the products */
+    size_t product_size; /* of that; then the rounded states */
     struct fused {
         enum sdx_rnn_kind kind;
         int64_t padded, width; /* floats of a row of states; of gates */
@@ -83,7 +88,8 @@ static bool has_layout(const struct sdx_ir_node *node)
 
 static int64_t gates_of(struct sdx_str op)
 {
-    return sdx_str_is(op, "LSTM") ? 4 : sdx_str_is(op, "GRU") ? 3 : 1;
+    if (sdx_str_is(op, "LSTM") || sdx_str_is(op, "DynamicQuantizeLSTM")) return 4;
+    return sdx_str_is(op, "GRU") ? 3 : 1;
 }
 
 static enum sdx_status read_direction(struct sdx_context *cx, const struct sdx_ir_node *node,
@@ -215,12 +221,31 @@ static void activate_f32(const struct act *act, float *x, int64_t count)
     }
 }
 
+/* y is x as bytes of one scale and zero point (those of DynamicQuantizeLinear) hold it. */
+static void round_to_bytes(const float *x, float *y, int64_t n)
+{
+    float lo = 0, hi = 0;
+    for (int64_t i = 0; i < n; i++) {
+        lo = x[i] < lo ? x[i] : lo;
+        hi = x[i] > hi ? x[i] : hi;
+    }
+    const float scale = hi > lo ? (hi - lo) / 255.0f : 1.0f;
+    const float zero = rintf(fminf(fmaxf(-lo / scale, 0), 255));
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (fminf(fmaxf(rintf(x[i] / scale) + zero, 0), 255) - zero) * scale;
+}
+
 /* y (+)= h * R^T for the gates of `which` (GRU: 0 the first two, 1 the third). */
 static void product_f32(const struct params *p, const struct sdx_step *step, int direction,
                         int which, int64_t rows, const float *h, int64_t row_h, float *y,
                         int64_t row_y, bool accumulate, void *scratch)
 {
     const char *packed = p->packed ? p->packed : step->in[IN_PACKED]->data;
+    if (p->rounds) {
+        float *rounded = (float *)(void *)((char *)scratch + p->product_size);
+        round_to_bytes(h, rounded, rows * p->hidden);
+        h = rounded;
+    }
     struct sdx_gemm_f32 g = {.m = rows, .k = p->hidden, .a = h, .row_a = row_h, .col_a = 1};
     g.n = (p->kind != KIND_GRU ? p->gates : which ? 1 : 2) * p->hidden;
     g.packed = (const float *)(packed + (size_t)direction * p->packed_a_direction +
@@ -578,17 +603,19 @@ static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step
     s.weights = (const float *)(const void *)(f->hidden + (size_t)direction * f->hidden_size);
     s.bias_h = f->bias_h + direction * f->padded;
     s.gates = c + rows * f->padded;
+    float *rounded = s.gates + rows * f->width;
     s.row_x = p->directions * f->width * (p->batch_first ? p->seq : 1);
     load_state(p, step->in[IN_H], direction, begin, rows, h);
     load_state(p, step->in[IN_C], direction, begin, rows, c);
     for (int64_t t = 0; t < p->seq && !sdx_exec_cancelled(x); t++) {
         int64_t time = is_reverse ? p->seq - 1 - t : t;
         s.x = xw + input_at(p, time, begin) * p->directions * f->width;
-        s.h = h;
+        if (p->rounds) round_to_bytes(h, rounded, rows * f->padded);
+        s.h = p->rounds ? rounded : h;
         s.h_next = next;
         sdx_rnn_step_f32(&s);
-        h = next;
-        next = (float *)(uintptr_t)s.h;
+        next = h;
+        h = s.h_next;
         for (int64_t r = 0; y && r < rows; r++)
             memcpy(y + output_at(p, time, direction, begin + r) * n, h + r * f->padded,
                    (size_t)n * sizeof *y);
@@ -605,7 +632,7 @@ static void split_batch(struct params *p)
     double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
                   (double)p->gates;
     int64_t most = p->batch / ROWS_LEAST < 16 ? p->batch / ROWS_LEAST : 16;
-    int64_t blocks = sdx_prepare_parts(work, 1 << 20, most);
+    int64_t blocks = p->rounds ? 1 : sdx_prepare_parts(work, 1 << 20, most);
     p->rows_a_part = (p->batch + blocks - 1) / blocks;
     if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
     p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
@@ -646,16 +673,17 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
     for (int k = 0; k < 3 && k < px->count_out; k++)
         out[k] = px->out[k];
     split_batch(p);
-    size_t scratch = (size_t)(p->rows_a_part * (3 * f->padded + f->width)) * sizeof(float);
+    size_t scratch = (size_t)(p->rows_a_part * (4 * f->padded + f->width)) * sizeof(float);
     return sdx_prepare_step_on(px, "rnn_fused", run_fused, p, p->directions * p->blocks, scratch,
                                IN_COUNT, in, 3, out);
 }
 
-static enum sdx_status prepare_rnn(struct sdx_prepare *px)
+static enum sdx_status prepare_of(struct sdx_prepare *px, bool rounds)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
     struct sdx_tensor *in[IN_COUNT] = {NULL}, *out[3] = {NULL, NULL, NULL};
     if (!p) return SDX_FAIL_MEMORY(px->cx);
+    p->rounds = rounds;
     SDX_TRY(read_params(px, p));
     int dtype = px->in[0]->dtype;
     if (dtype != SDX_F32 && dtype != SDX_F64)
@@ -674,9 +702,124 @@ static enum sdx_status prepare_rnn(struct sdx_prepare *px)
     size_t elements = (size_t)(rows * (4 * p->hidden + width) + width);
     p->state_size = (elements * (dtype == SDX_F32 ? 4 : 8) + 63) / 64 * 64;
     size_t scratch = p->state_size;
-    if (dtype == SDX_F32) scratch += sdx_gemm_f32_scratch(rows, width, p->hidden);
+    if (dtype == SDX_F32) {
+        p->product_size = (sdx_gemm_f32_scratch(rows, width, p->hidden) + 63) / 64 * 64;
+        scratch += p->product_size + (rounds ? (size_t)(rows * p->hidden) * sizeof(float) : 0);
+    }
     return sdx_prepare_step_on(px, "rnn", dtype == SDX_F32 ? run_f32 : run_f64, p,
                                p->directions * p->blocks, scratch, IN_COUNT, in, 3, out);
+}
+
+static enum sdx_status prepare_rnn(struct sdx_prepare *px)
+{
+    return prepare_of(px, false);
+}
+
+/* ---- DynamicQuantizeLSTM ---- */
+
+enum { DYNAMIC_INPUTS = 8, DYNAMIC_FACTS = 8 }; /* those of LSTM; scales and zero points of W, R */
+
+/* W and R have their axes of inputs and gates the other way round. */
+static enum sdx_status infer_dynamic(struct sdx_infer *ix)
+{
+    struct sdx_infer sub = *ix;
+    const struct sdx_type *in[DYNAMIC_INPUTS] = {NULL};
+    struct sdx_type types[2];
+    int64_t dims[2][3];
+    for (int i = 0; i < DYNAMIC_INPUTS && i < ix->count_in; i++) {
+        in[i] = ix->in[i];
+        if (i < 1 || i > 2 || !in[i] || !in[i]->has_shape || in[i]->rank != 3) continue;
+        const int64_t turned[] = {in[i]->dims[0], in[i]->dims[2], in[i]->dims[1]};
+        memcpy(dims[i - 1], turned, sizeof turned);
+        types[i - 1] = *in[i];
+        types[i - 1].dims = dims[i - 1];
+        in[i] = &types[i - 1];
+    }
+    sub.in = in;
+    sub.count_in = DYNAMIC_INPUTS;
+    return infer_rnn(&sub);
+}
+
+/* to [directions, gates, k] = (from [directions, k, gates] - zero) * scale; facts: one for each
+ * direction, or for each of its gates. */
+static void widen(const struct sdx_tensor *from, const struct sdx_tensor *scale,
+                  const struct sdx_tensor *zero, float *to)
+{
+    const int64_t d = from->dims[0], k = from->dims[1], gates = from->dims[2];
+    for (int64_t n = 0; n < d * gates; n++) {
+        const int64_t at_scale = scale->count == d ? n / gates : n;
+        const int64_t at_zero = zero->count == d ? n / gates : n;
+        const float factor = ((const float *)scale->data)[at_scale];
+        const int32_t less = (int32_t)sdx_load_i64(zero->dtype, zero->data, at_zero);
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t at = (n / gates * k + i) * gates + n % gates;
+            const int32_t q = from->dtype == SDX_I8 ? ((const int8_t *)from->data)[at]
+                                                    : ((const uint8_t *)from->data)[at];
+            to[n * k + i] = (float)(q - less) * factor;
+        }
+    }
+}
+
+static enum sdx_status run_widen(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    widen(step->in[0], step->in[1], step->in[2], step->out[0]->data);
+    return SDX_OK;
+}
+
+static enum sdx_status run_round(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    round_to_bytes(step->in[0]->data, step->out[0]->data, step->in[0]->count);
+    return SDX_OK;
+}
+
+/* Weights i as floats: now where they are constant, otherwise at each run. */
+static enum sdx_status wide_weights(struct sdx_prepare *px, int i, struct sdx_tensor **out)
+{
+    struct sdx_tensor *const *facts = px->in + DYNAMIC_FACTS + 2 * (i - 1);
+    struct sdx_tensor *in[] = {px->in[i], facts[0], facts[1]};
+    const int64_t dims[] = {in[0]->dims[0], in[0]->dims[2], in[0]->dims[1]};
+    for (int k = 1; k < 3; k++)
+        if (in[k]->count != dims[0] && in[k]->count != dims[0] * dims[1])
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                            "%.*s: %lld scales or zero points of input %d, expected %lld or %lld",
+                            NAME(px->node), (long long)in[k]->count, i, (long long)dims[0],
+                            (long long)(dims[0] * dims[1]));
+    if (!in[0]->is_constant || !in[1]->is_constant || !in[2]->is_constant) {
+        *out = sdx_prepare_temp(px, SDX_F32, 3, dims);
+        if (!*out) return SDX_FAIL_MEMORY(px->cx);
+        return sdx_prepare_step_on(px, "rnn_widen", run_widen, NULL, 1, 0, 3, in, 1, out);
+    }
+    *out = sdx_op_tensor(px->cx, px->arena, SDX_F32, 3, dims);
+    if (!*out) return px->cx->error.status;
+    (*out)->data = sdx_prepare_alloc(px, (*out)->bytes + 64);
+    (*out)->is_constant = true;
+    if (!(*out)->data) return SDX_FAIL_MEMORY(px->cx);
+    widen(in[0], in[1], in[2], (*out)->data);
+    return SDX_OK;
+}
+
+static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
+{
+    struct sdx_prepare sub = *px;
+    struct sdx_tensor *in[DYNAMIC_INPUTS] = {NULL};
+    if (px->count_in < DYNAMIC_FACTS + 4)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %d inputs, expected 12", NAME(px->node),
+                        px->count_in);
+    if (px->in[0]->count == 0 && px->in[0]->dims[1] == 0) return SDX_OK;
+    for (int i = 3; i < DYNAMIC_INPUTS; i++)
+        in[i] = px->in[i];
+    SDX_TRY(wide_weights(px, 1, &in[1]));
+    SDX_TRY(wide_weights(px, 2, &in[2]));
+    in[0] = sdx_prepare_temp(px, SDX_F32, 3, px->in[0]->dims);
+    if (!in[0]) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(sdx_prepare_step_on(px, "rnn_round", run_round, NULL, 1, 0, 1, px->in, 1, in));
+    sub.in = in;
+    sub.count_in = DYNAMIC_INPUTS;
+    return prepare_of(&sub, true);
 }
 
 static const struct sdx_op ops[] = {
@@ -686,3 +829,9 @@ static const struct sdx_op ops[] = {
 };
 
 const struct sdx_op_family sdx_ops_rnn = FAMILY("", ops);
+
+static const struct sdx_op contrib_ops[] = {
+    {"DynamicQuantizeLSTM", 1, 0, infer_dynamic, KERNEL(prepare_dynamic)},
+};
+
+const struct sdx_op_family sdx_ops_rnn_dynamic = FAMILY("com.microsoft", contrib_ops);

@@ -101,21 +101,29 @@ static enum sdx_status prepare_lanes(struct sdx_prepare *px)
                             sdx_prepare_parts((double)out->count, 16384, m->images * m->pixels), 0);
 }
 
-/* [N, C, ...] to [N, ..., C] is read from blocked channels, and the way back makes them. */
+/* [N, C, ...] to [N, ..., C] is read from blocked channels (of bytes: from channels last, which is
+ * then a plain copy), and the way back makes them. */
 static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0];
     int perm[SDX_RANK_MAX];
     const int rank = in->rank;
-    if (in->dtype != SDX_F32 || rank < 3 || rank > 4 ||
+    const bool bytes = sdx_layout_serves(SDX_LAYOUT_LAST, in->dtype, rank);
+    if ((!bytes && (in->dtype != SDX_F32 || rank < 3 || rank > 4)) ||
         read_perm(px->cx, px->node, rank, perm) != SDX_OK || perm[0] != 0)
         return;
-    bool to_last = perm[rank - 1] == 1, to_first = rank == 4 && perm[1] == rank - 1;
+    bool to_last = perm[rank - 1] == 1, to_first = (bytes || rank == 4) && perm[1] == rank - 1;
     for (int i = 1; i + 1 < rank; i++) {
         to_last = to_last && perm[i] == i + 1;
         to_first = to_first && perm[i + 1] == i;
     }
-    if (to_last && in->layout == SDX_LAYOUT_BLOCKED)
+    if (bytes && to_last && in->layout == SDX_LAYOUT_LAST)
+        want->in[0] = SDX_LAYOUT_LAST;
+    else if (bytes && to_first && in->layout == SDX_LAYOUT_PLAIN)
+        want->out[0] = SDX_LAYOUT_LAST;
+    else if (bytes)
+        return;
+    else if (to_last && in->layout == SDX_LAYOUT_BLOCKED)
         want->in[0] = SDX_LAYOUT_BLOCKED;
     else if (to_first && in->layout == SDX_LAYOUT_PLAIN && in->dims[3] >= sdx_block_lanes())
         want->out[0] = SDX_LAYOUT_BLOCKED;
@@ -125,6 +133,12 @@ static enum sdx_status prepare_transpose(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     int perm[SDX_RANK_MAX];
+    if (in->layout == SDX_LAYOUT_LAST || out->layout == SDX_LAYOUT_LAST) {
+        const int64_t one = 1;
+        struct sdx_move copy;
+        sdx_move_init(&copy, 1, 1, &in->count, &one, &one, 0, 0);
+        return sdx_move_add(px, "copy", 0, &copy);
+    }
     if (in->layout != out->layout) return prepare_lanes(px);
     int64_t own[SDX_RANK_MAX], src[SDX_RANK_MAX], dst[SDX_RANK_MAX];
     SDX_TRY(read_perm(px->cx, px->node, in->rank, perm));

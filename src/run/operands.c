@@ -3,6 +3,7 @@
  * the results, and what lies in one piece without a copy. */
 #include "ops/layout.h"
 #include "run/planning.h"
+#include "run/tune.h"
 
 /* ---- layouts ---- */
 
@@ -75,14 +76,17 @@ static struct sdx_tensor *make_twin(struct sdx_planning *p, int32_t value, int l
                                     struct sdx_spot *spot)
 {
     struct sdx_tensor *from = sdx_planning_slot(p, value)->tensor;
+    if (from->layout == SDX_LAYOUT_GROWING && layout != SDX_LAYOUT_PLAIN)
+        from = sdx_operand(p, value, SDX_LAYOUT_PLAIN, from->rank, spot);
     struct sdx_tensor *to =
-        sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, from->rank, from->dims, layout);
+        from ? sdx_layout_tensor(p->cx, &p->s->arena, from->dtype, from->rank, from->dims, layout)
+             : NULL;
     if (!to) return NULL;
     const int other = layout == SDX_LAYOUT_PLAIN ? from->layout : layout;
     const bool same = (layout == SDX_LAYOUT_PLAIN || from->layout == SDX_LAYOUT_PLAIN) &&
                       sdx_layout_is_same(other, from->rank, from->dims);
     if (same) {
-        *spot = sdx_place_of_slot(p, value);
+        if (from == sdx_planning_slot(p, value)->tensor) *spot = sdx_place_of_slot(p, value);
     } else {
         spot->block = sdx_place_new_block(p, to->bytes, p->node, p->node);
         if (spot->block < 0) return NULL;
@@ -159,6 +163,68 @@ static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
     return sdx_place_at(p, out, *spot);
 }
 
+/* ---- results that grow ---- */
+
+/* Written for other types than what is in memory? Then operands are converted as a whole. */
+static bool is_converted(const struct sdx_op *op, int dtype)
+{
+    return op->flags & SDX_OP_VIA_F32 && dtype != SDX_F32 && dtype != SDX_F64;
+}
+
+/* The graph input in whose memory output k of the node is to be made, with more positions behind
+ * what that has; *grown is NULL when there is none. */
+static enum sdx_status find_grown(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
+                                  const struct sdx_type *type, int layout,
+                                  const struct sdx_tensor **grown)
+{
+    const struct sdx_runner *r = p->r;
+    const struct sdx_slot *slot = sdx_planning_slot(p, node->outputs[k]);
+    const int32_t o = slot->claim;
+    int input = -1, axis = -1;
+    *grown = NULL;
+    if (o < 0 || r->grown[o] < 0 || layout != SDX_LAYOUT_PLAIN ||
+        r->g->outputs[o] != node->outputs[k] || slot->is_taken || !node->op->grow ||
+        is_converted(node->op, type->dtype) || !node->op->grow(node, k, type->rank, &input, &axis))
+        return SDX_OK;
+    const struct sdx_tensor *past = &r->inputs[r->grown[o]];
+    if (input >= node->count_inputs || node->inputs[input] != r->g->inputs[r->grown[o]] ||
+        past->layout != SDX_LAYOUT_GROWING || past->axis != axis || past->rank != type->rank ||
+        past->dtype != type->dtype)
+        return SDX_OK;
+    for (int d = 0; d < type->rank; d++)
+        if (d != axis && past->dims[d] != type->dims[d]) return SDX_OK;
+    if (type->dims[axis] > past->capacity)
+        return SDX_FAIL(p->cx, SDX_BAD_INPUT,
+                        "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
+                        "capacity of its tensor",
+                        SDX_STR_ARG(r->g->values[r->g->outputs[o]].name),
+                        (long long)type->dims[axis], axis, (long long)past->capacity);
+    *grown = past;
+    return SDX_OK;
+}
+
+static enum sdx_status grown_output(struct sdx_planning *p, int32_t value,
+                                    const struct sdx_type *type, const struct sdx_tensor *past,
+                                    struct sdx_tensor **out, struct sdx_spot *spot)
+{
+    *out = sdx_op_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims);
+    if (!*out) return p->cx->error.status;
+    sdx_tensor_lie_as(*out, past);
+    *spot = (struct sdx_spot){.block = -1, .root = past};
+    SDX_TRY(sdx_place_at(p, *out, *spot));
+    return sdx_place_value(p, value, *out, *spot, false);
+}
+
+/* The layout in which the node takes input i: as it is when that grows and the node can. */
+static int layout_of_input(const struct sdx_planning *p, const struct sdx_ir_node *node, int i,
+                           int wanted)
+{
+    const struct sdx_tensor *t = sdx_planning_slot(p, node->inputs[i])->tensor;
+    const bool takes = t->layout == SDX_LAYOUT_GROWING && wanted == SDX_LAYOUT_PLAIN && i < 32 &&
+                       node->op->growing & 1u << i && !is_converted(node->op, t->dtype);
+    return takes ? SDX_LAYOUT_GROWING : wanted;
+}
+
 /* Header and memory for output k in `layout`. What must be plain gets a plain twin that becomes the
  * value; a step fills it later. */
 static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
@@ -170,6 +236,9 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     *spot = (struct sdx_spot){.block = -1};
     if (is_dynamic || type->dtype == SDX_STRING)
         return owning_output(p, value, is_dynamic, type, out);
+    const struct sdx_tensor *grown = NULL;
+    SDX_TRY(find_grown(p, node, k, type, layout, &grown));
+    if (grown) return grown_output(p, value, type, grown, out, spot);
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
     SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
@@ -187,8 +256,10 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
 
 /* ---- constants ---- */
 
-/* Constants that lie at odd addresses are copied for the time of `prepare`. */
-static enum sdx_status align_inputs(struct sdx_planning *p, struct sdx_tensor **in, int count)
+/* Constants that lie at odd addresses are copied for the time of `prepare`; those that only pack
+ * functions read have a place, and are copied when one is called: for later shapes none is. */
+static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op *op,
+                                    struct sdx_tensor **in, int count)
 {
     size_t total = 0;
     p->count_copies = 0;
@@ -209,10 +280,11 @@ static enum sdx_status align_inputs(struct sdx_planning *p, struct sdx_tensor **
         struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
         if (!copy) return SDX_FAIL_MEMORY(p->cx);
         if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
+        const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
         copy->is_unaligned = false;
-        copy->data = memcpy(at, in[i]->data, in[i]->bytes);
+        copy->data = later ? at : memcpy(at, in[i]->data, in[i]->bytes);
         at += (in[i]->bytes + 127) / 64 * 64;
-        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i]};
+        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], !later};
         in[i] = copy;
     }
     return SDX_OK;
@@ -224,6 +296,35 @@ static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg
     const struct sdx_tensor *from = arg;
     memcpy(dst, from->data, from->bytes);
     return SDX_OK;
+}
+
+/* A form of a constant, of which the copies may have to be filled first. */
+struct filling {
+    struct sdx_planning *p;
+    const struct sdx_pack *pack;
+};
+
+static const struct sdx_pack *fill(void *arg)
+{
+    const struct filling *f = arg;
+    for (int c = 0; c < f->p->count_copies; c++) {
+        struct sdx_aligned_copy *copy = &f->p->copies[c];
+        if (!copy->is_filled) memcpy(copy->copy->data, copy->original->data, copy->copy->bytes);
+        copy->is_filled = true;
+    }
+    return f->pack;
+}
+
+static enum sdx_status fill_and_pack(struct sdx_context *cx, void *dst, void *arg)
+{
+    const struct sdx_pack *pack = fill(arg);
+    return pack->pack(cx, dst, pack->arg);
+}
+
+static bool fill_and_check(const void *packed, void *arg)
+{
+    const struct sdx_pack *pack = fill(arg);
+    return pack->check(packed, pack->arg);
 }
 
 /* Copies that the node's steps read while running get a place that stays: shared in the model's
@@ -238,10 +339,11 @@ static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
                 read = p->s->list.steps[s].in[i] == copy;
         if (!read) continue;
         const void *kept = NULL;
+        struct sdx_tensor original = *p->copies[c].original;
         const struct sdx_pack pack = {
-            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = copy};
+            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = &original};
         if (copy->in_model)
-            kept = sdx_store_get(p->r->shared->store, p->cx, p->copies[c].original, &pack);
+            kept = sdx_store_get(p->r->shared->store, p->cx, &original, &pack);
         else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
             return SDX_FAIL_MEMORY(p->cx);
         if (!kept) return p->cx->error.status;
@@ -265,7 +367,14 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
     struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     for (int c = 0; c < p->count_copies; c++)
         if (p->copies[c].copy == constant) constant = p->copies[c].original;
-    if (constant->in_model) return sdx_store_get(p->r->shared->store, px->cx, constant, pack);
+    if (constant->in_model) {
+        struct filling filling = {p, pack};
+        struct sdx_pack wanted = *pack;
+        wanted.pack = fill_and_pack;
+        wanted.check = pack->check ? fill_and_check : NULL;
+        wanted.arg = &filling;
+        return sdx_store_get(p->r->shared->store, px->cx, constant, &wanted);
+    }
     void *packed = sdx_prepare_alloc(px, pack->size + 64);
     return packed && pack->pack(px->cx, packed, pack->arg) == SDX_OK ? packed : NULL;
 }
@@ -274,6 +383,13 @@ static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
 {
     struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     return sdx_runner_body(p->r, p->s, graph);
+}
+
+static int prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
+{
+    const struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    struct sdx_run_shared *shared = p->r->shared;
+    return sdx_tune_choose(shared->tune, choice, &shared->cancel);
 }
 
 /* Operands of the node in hand. */
@@ -306,6 +422,7 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
                                       .value = prepare_value,
                                       .pack = prepare_pack,
                                       .body = prepare_body,
+                                      .choose = p->r->shared->tune ? prepare_choose : NULL,
                                       .user = p};
     return (struct sdx_prepare){.cx = p->cx,
                                 .arena = &p->s->arena,
@@ -331,6 +448,9 @@ static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_i
         if (node->inputs[i] < 0) continue;
         o->in[i] = sdx_planning_slot(p, node->inputs[i])->tensor;
         any = any || (o->in[i]->kind == SDX_KIND_TENSOR && !o->in[i]->is_constant);
+        if (o->in[i]->layout != SDX_LAYOUT_GROWING) continue;
+        o->in[i] = sdx_op_tensor(p->cx, &p->work, o->in[i]->dtype, o->in[i]->rank, o->in[i]->dims);
+        if (!o->in[i]) return p->cx->error.status;
     }
     if (!any) return SDX_OK;
     for (int k = 0; k < node->count_outputs; k++) {
@@ -435,7 +555,7 @@ static enum sdx_status run_prepare(struct sdx_planning *p, const struct sdx_ir_n
         SDX_TRY(show_physical(p, o->in, o->at_in, node->count_inputs, o->layout));
         SDX_TRY(show_physical(p, o->out, o->at_out, node->count_outputs, o->layout));
     }
-    SDX_TRY(align_inputs(p, o->in, node->count_inputs));
+    SDX_TRY(align_inputs(p, node->op, o->in, node->count_inputs));
     int32_t first_step = p->s->list.count;
     struct sdx_prepare px = prepare_of(p, node, o, &host);
     p->s->list.node = p->node;
@@ -457,7 +577,8 @@ enum sdx_status sdx_operand_steps(struct sdx_planning *p, const struct sdx_ir_no
     SDX_TRY(choose_layouts(p, node, types, &o));
     for (int i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] < 0) continue;
-        o.in[i] = sdx_operand(p, node->inputs[i], o.want.in[i], types[0].rank, &o.at_in[i]);
+        const int layout = o.layout ? o.want.in[i] : layout_of_input(p, node, i, o.want.in[i]);
+        o.in[i] = sdx_operand(p, node->inputs[i], layout, types[0].rank, &o.at_in[i]);
         if (!o.in[i]) return p->cx->error.status;
     }
     bool done = false;

@@ -53,7 +53,9 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
     r->inputs = sdx_arena_array(&r->arena, (size_t)g->count_inputs + 1, sizeof *r->inputs);
     r->outputs = sdx_arena_array(&r->arena, (size_t)g->count_outputs + 1, sizeof *r->outputs);
     r->workers = sdx_arena_array(&r->arena, (size_t)shared->threads, sizeof *r->workers);
-    if (!r->slots || !r->inputs || !r->outputs || !r->workers) return SDX_FAIL_MEMORY(cx);
+    r->grown = sdx_arena_array(&r->arena, (size_t)g->count_outputs + 1, sizeof *r->grown);
+    if (!r->slots || !r->inputs || !r->outputs || !r->workers || !r->grown)
+        return SDX_FAIL_MEMORY(cx);
     for (int32_t v = 0; v < g->count_values; v++) {
         struct sdx_slot *slot = &r->slots[v];
         const struct sdx_ir_value *value = &g->values[v];
@@ -79,8 +81,10 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
             r->slots[node->captures[i]].is_taken = true;
         }
     }
-    for (int32_t o = 0; o < g->count_outputs; o++)
+    for (int32_t o = 0; o < g->count_outputs; o++) {
         r->slots[g->outputs[o]].last_use = SDX_TIME_FOREVER;
+        r->grown[o] = -1;
+    }
     if (!r->is_body) claim_outputs(r);
     for (int w = 0; w < shared->threads; w++)
         r->workers[w] = (struct sdx_exec){.cx = cx,
@@ -145,12 +149,17 @@ static bool is_wide(const struct sdx_segment *s)
     return false;
 }
 
-static bool holds(const struct sdx_segment *s)
+static bool holds(const struct sdx_runner *r, const struct sdx_segment *s)
 {
+    if (s->grown && memcmp(s->grown, r->grown, (size_t)r->g->count_outputs * sizeof *s->grown) != 0)
+        return false;
     for (int32_t i = 0; i < s->count_watches; i++) {
         const struct sdx_watch *w = &s->watches[i];
         const struct sdx_tensor *t = w->tensor;
         if (t->kind != w->kind || t->dtype != w->dtype || t->rank != w->rank) return false;
+        if (t->layout != w->layout) return false;
+        if (t->layout == SDX_LAYOUT_GROWING && (t->axis != w->axis || t->capacity != w->capacity))
+            return false;
         for (int d = 0; d < w->rank; d++)
             if (t->dims[d] != w->dims[d]) return false;
         if (w->bytes && (t->bytes != w->size || memcmp(t->data, w->bytes, w->size) != 0))
@@ -168,7 +177,7 @@ static enum sdx_status choose(struct sdx_runner *r, struct sdx_segment **variant
     struct sdx_segment **last = NULL;
     for (struct sdx_segment **at = variants; *at; at = &(*at)->next, count++) {
         struct sdx_segment *s = *at;
-        if (holds(s)) {
+        if (holds(r, s)) {
             *at = s->next;
             s->next = *variants;
             *variants = s;
@@ -249,6 +258,7 @@ static enum sdx_status bind_externals(struct sdx_runner *r, struct sdx_segment *
         struct sdx_tensor *t = s->externals[i].tensor;
         int32_t o = s->externals[i].output;
         struct sdx_tensor *to = results[o];
+        if (to && to->layout == SDX_LAYOUT_GROWING) to = NULL; /* give_results copies */
         if (to && (to->kind != SDX_KIND_TENSOR || to->dtype != t->dtype || to->bytes != t->bytes)) {
             char a[200], b[200];
             return SDX_FAIL(cx, SDX_BAD_INPUT, "output \"%.*s\" was bound to %s, expected %s",
@@ -375,6 +385,63 @@ static void bind_input(struct sdx_tensor *header, const struct sdx_tensor *feed)
     header->bytes = feed->bytes;
     header->data = feed->data;
     header->items = feed->items;
+    header->layout = feed->layout;
+    header->axis = feed->axis;
+    header->capacity = feed->capacity;
+}
+
+bool sdx_runner_takes_growing(const struct sdx_runner *r, int32_t i)
+{
+    const struct sdx_slot *slot = &r->slots[r->g->inputs[i]];
+    return !slot->is_taken && slot->last_use != SDX_TIME_FOREVER;
+}
+
+/* Which outputs are bound to tensors that grow and are fed too. */
+static void find_grown(struct sdx_runner *r, const struct sdx_tensor *const *feeds,
+                       struct sdx_tensor *const *results)
+{
+    for (int32_t o = 0; o < r->g->count_outputs; o++) {
+        r->grown[o] = -1;
+        if (!results[o] || results[o]->layout != SDX_LAYOUT_GROWING) continue;
+        for (int32_t i = 0; i < r->g->count_inputs; i++)
+            if (feeds[i] == results[o]) r->grown[o] = i;
+    }
+}
+
+/* Has a tensor that grows room for result `t`? */
+static enum sdx_status check_room(struct sdx_runner *r, int32_t o, const struct sdx_tensor *t,
+                                  const struct sdx_tensor *growing)
+{
+    char a[200], b[200];
+    bool fits =
+        t->kind == SDX_KIND_TENSOR && t->dtype == growing->dtype && t->rank == growing->rank;
+    for (int d = 0; fits && d < t->rank; d++)
+        fits = d == growing->axis || t->dims[d] == growing->dims[d];
+    const struct sdx_str name = r->g->values[r->g->outputs[o]].name;
+    if (!fits)
+        return SDX_FAIL(r->shared->cx, SDX_BAD_INPUT,
+                        "output \"%.*s\" was bound to %s, expected %s", SDX_STR_ARG(name),
+                        sdx_tensor_describe(growing, a, sizeof a),
+                        sdx_tensor_describe(t, b, sizeof b));
+    if (t->dims[growing->axis] <= growing->capacity) return SDX_OK;
+    return SDX_FAIL(r->shared->cx, SDX_BAD_INPUT,
+                    "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
+                    "capacity of its tensor",
+                    SDX_STR_ARG(name), (long long)t->dims[growing->axis], growing->axis,
+                    (long long)growing->capacity);
+}
+
+/* What was not made there is copied to the tensors that grow, and their lengths are set. */
+static void grow_results(struct sdx_runner *r, struct sdx_tensor **results)
+{
+    for (int32_t o = 0; o < r->g->count_outputs; o++) {
+        struct sdx_tensor *to = results[o];
+        const struct sdx_tensor *t = r->slots[r->g->outputs[o]].tensor;
+        if (!to || to->layout != SDX_LAYOUT_GROWING) continue;
+        const bool is_there = t->data == to->data;
+        sdx_tensor_grow_to(to, t->dims[to->axis]);
+        if (!is_there) sdx_tensor_copy(t, to, 0, sdx_tensor_copy_parts(t, to));
+    }
 }
 
 /* Results that were not made in place are copied; shapes of views are put right. */
@@ -385,7 +452,9 @@ static enum sdx_status give_results(struct sdx_runner *r, struct sdx_tensor **re
     for (int32_t o = 0; o < r->g->count_outputs; o++) {
         const struct sdx_tensor *t = r->slots[r->g->outputs[o]].tensor;
         if (wanted && !wanted[o]) continue;
-        if (results[o]) {
+        if (results[o] && results[o]->layout == SDX_LAYOUT_GROWING) {
+            SDX_TRY(check_room(r, o, t, results[o]));
+        } else if (results[o]) {
             if (results[o]->data == t->data && results[o]->kind == SDX_KIND_TENSOR) continue;
             if (results[o]->kind != t->kind || results[o]->dtype != t->dtype ||
                 t->kind != SDX_KIND_TENSOR || t->dtype == SDX_STRING ||
@@ -498,8 +567,10 @@ enum sdx_status sdx_runner_run(struct sdx_runner *r, const struct sdx_tensor *co
     }
     for (int32_t o = 0; o < g->count_outputs; o++)
         made[o] = NULL;
+    find_grown(r, feeds, results);
     enum sdx_status status = run(r, results, made);
     if (status == SDX_OK) status = give_results(r, results, made, wanted);
+    if (status == SDX_OK) grow_results(r, results);
     for (int32_t o = 0; o < g->count_outputs; o++)
         sdx_tensor_release(made[o]);
     if (made != small) sdx_mem_free(r->shared->cx->mem, made);

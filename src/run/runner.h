@@ -15,6 +15,7 @@
 
 struct sdx_pool;
 struct sdx_profile;
+struct sdx_tune;
 
 /* What all runners of a session share. */
 struct sdx_run_shared {
@@ -27,6 +28,7 @@ struct sdx_run_shared {
     int plans; /* variants kept of each segment */
     atomic_int cancel;
     struct sdx_profile *profile; /* NULL: not recorded */
+    struct sdx_tune *tune;       /* NULL: not tuned */
     int64_t run_begin_ns;
 };
 
@@ -36,7 +38,8 @@ enum { SDX_SEGMENTS_MAX = 4096, SDX_TIME_FOREVER = INT32_MAX };
 struct sdx_watch {
     const struct sdx_tensor *tensor;
     int32_t rank;
-    uint8_t kind, dtype;
+    uint8_t kind, dtype, layout, axis;
+    int64_t capacity;
     int64_t *dims;
     void *bytes; /* content, or NULL: the shape only */
     size_t size;
@@ -51,6 +54,7 @@ struct sdx_segment {
     bool is_last;
     struct sdx_watch *watches;
     int32_t count_watches, capacity_watches;
+    int32_t *grown; /* the runner's when this was planned; first segments only, else NULL */
     struct sdx_step_list list;
     int32_t *profile_rows; /* of the steps, when profiling */
     struct sdx_placed {
@@ -103,6 +107,7 @@ struct sdx_runner {
     struct sdx_slot *slots;      /* one a value */
     struct sdx_tensor *inputs;   /* headers of the graph inputs */
     struct sdx_tensor **outputs; /* bodies: headers of the outputs after a run */
+    int32_t *grown; /* main graph: the input whose growing tensor output o is bound to, -1: none */
     struct sdx_segment *plans;
     struct sdx_slab {
         void *data;
@@ -126,12 +131,15 @@ struct sdx_body_runner {
 SDX_MUST_CHECK enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *shared,
                                                int32_t graph, const struct sdx_runner *parent);
 void sdx_runner_deinit(struct sdx_runner *r);
-/* Runs. feeds[i]: input i of the graph (NULL: its initializer). results: main graph only, one an
- * output; an entry that is not NULL is written into, the others are made and belong to the caller;
- * `wanted` NULL: all. */
+/* Runs. feeds[i]: input i of the graph (NULL: its initializer); of SDX_LAYOUT_GROWING only where
+ * sdx_runner_takes_growing. results: main graph only, one an output; an entry that is not NULL is
+ * written into (one that grows takes any length it has room for), the others are made and belong to
+ * the caller; `wanted` NULL: all. */
 SDX_MUST_CHECK enum sdx_status sdx_runner_run(struct sdx_runner *r,
                                               const struct sdx_tensor *const *feeds,
                                               struct sdx_tensor **results, const bool *wanted);
+/* May input i be fed in SDX_LAYOUT_GROWING? Not what bodies or outputs read as it is. */
+bool sdx_runner_takes_growing(const struct sdx_runner *r, int32_t i);
 
 /* segment.c: plans nodes from node_begin on until the end or the first that must wait. */
 SDX_MUST_CHECK enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth,

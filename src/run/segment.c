@@ -32,7 +32,13 @@ static enum sdx_status watch(struct sdx_planning *p, const struct sdx_tensor *t,
         if (s->watches[i].tensor == t && (s->watches[i].bytes || !content)) return SDX_OK;
     if (!SDX_RESERVE(p, &s->arena, s->watches, s->count_watches, s->capacity_watches))
         return p->cx->error.status;
-    struct sdx_watch w = {.tensor = t, .rank = t->rank, .kind = t->kind, .dtype = t->dtype};
+    struct sdx_watch w = {.tensor = t,
+                          .rank = t->rank,
+                          .kind = t->kind,
+                          .dtype = t->dtype,
+                          .layout = t->layout,
+                          .axis = t->axis,
+                          .capacity = t->capacity};
     w.dims = sdx_arena_copy(&s->arena, t->dims, (size_t)t->rank * sizeof *t->dims);
     if (content) {
         w.size = t->bytes;
@@ -341,6 +347,7 @@ static enum sdx_status plan_nodes(struct sdx_planning *p)
     s->is_last = p->node == g->count_nodes;
     if (!s->is_last && s->node_end == s->node_begin && s->depth > 0)
         return SDX_FAIL(p->cx, SDX_INTERNAL, "planning does not advance");
+    SDX_TRY(sdx_chain_join(p));
     SDX_TRY(sdx_place_finish(p));
     for (int32_t i = 0; i < s->list.count; i++)
         if (s->list.steps[i].scratch > s->scratch) s->scratch = s->list.steps[i].scratch;
@@ -371,6 +378,11 @@ enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth, int32_t node
             if (r->g->values[v].outer >= 0 && r->slots[v].tensor &&
                 !r->slots[v].tensor->is_constant)
                 status = watch(&p, r->slots[v].tensor, false);
+        const size_t count = (size_t)r->g->count_outputs;
+        if (status == SDX_OK && !r->is_body && count) {
+            s->grown = sdx_arena_copy(&s->arena, r->grown, count * sizeof *r->grown);
+            if (!s->grown) status = SDX_FAIL_MEMORY(cx);
+        }
     }
     if (status == SDX_OK) status = plan_nodes(&p);
     sdx_arena_deinit(&p.work);

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "base/thread_pool.h"
+#include "run/tune.h"
 
 static enum sdx_status init_maps(struct sdx_session *s)
 {
@@ -16,8 +17,8 @@ static enum sdx_status init_maps(struct sdx_session *s)
         ok = ok && sdx_map_put(&s->output_index, name, o);
     }
     s->feeds = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feeds);
-    s->scalars =
-        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->scalars);
+    s->stand_ins =
+        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->stand_ins);
     s->results =
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->results);
     s->wanted =
@@ -26,7 +27,7 @@ static enum sdx_status init_maps(struct sdx_session *s)
         sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feed_order);
     s->output_order = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1,
                                      sizeof *s->output_order);
-    if (!ok || !s->feeds || !s->scalars || !s->results || !s->wanted || !s->feed_order ||
+    if (!ok || !s->feeds || !s->stand_ins || !s->results || !s->wanted || !s->feed_order ||
         !s->output_order)
         return SDX_FAIL_MEMORY(&s->cx);
     return SDX_OK;
@@ -51,6 +52,7 @@ static enum sdx_status open_session(struct sdx_session *s,
                                         .threads = threads,
                                         .plans = options->plans > 0 ? options->plans : 8,
                                         .profile = options->profile ? &s->profile : NULL};
+    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->shared.tune));
     SDX_TRY(sdx_runner_init(&s->runner, &s->shared, 0, NULL));
     return init_maps(s);
 }
@@ -80,11 +82,11 @@ enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model
     return status;
 }
 
-static void release_scalars(struct sdx_session *s)
+static void release_stand_ins(struct sdx_session *s)
 {
-    for (int32_t i = 0; s->scalars && i < s->model->count_inputs; i++) {
-        sdx_tensor_release(s->scalars[i]);
-        s->scalars[i] = NULL;
+    for (int32_t i = 0; s->stand_ins && i < s->model->count_inputs; i++) {
+        sdx_tensor_release(s->stand_ins[i]);
+        s->stand_ins[i] = NULL;
     }
 }
 
@@ -92,13 +94,14 @@ void sdx_session_close(struct sdx_session *s)
 {
     if (!s) return;
     sdx_runner_deinit(&s->runner);
+    sdx_tune_close(s->shared.tune);
     if (s->shared.profile) sdx_profile_deinit(&s->profile);
     sdx_pool_destroy(s->own_pool);
     sdx_map_deinit(&s->input_index);
     sdx_map_deinit(&s->output_index);
-    release_scalars(s);
+    release_stand_ins(s);
     sdx_mem_free(&s->mem, s->feeds);
-    sdx_mem_free(&s->mem, s->scalars);
+    sdx_mem_free(&s->mem, s->stand_ins);
     sdx_mem_free(&s->mem, s->results);
     sdx_mem_free(&s->mem, s->wanted);
     sdx_mem_free(&s->mem, s->feed_order);
@@ -132,6 +135,19 @@ static enum sdx_status check_feed(struct sdx_session *s, const struct sdx_value_
                     sdx_tensor_describe(t, text, sizeof text), info->type);
 }
 
+/* What is fed instead of `t` where the run cannot take that as it is. */
+static enum sdx_status stand_in(struct sdx_session *s, int32_t i, const struct sdx_tensor *t)
+{
+    struct sdx_tensor **to = &s->stand_ins[i];
+    sdx_tensor_release(*to);
+    *to = NULL;
+    if (is_scalar_as_array(&s->model->inputs[i], t))
+        return sdx_tensor_new_view(&s->cx, t->dtype, 0, NULL, t->data, to);
+    if (t->layout == SDX_LAYOUT_GROWING && !sdx_runner_takes_growing(&s->runner, i))
+        return sdx_tensor_clone(&s->cx, t, to);
+    return SDX_OK;
+}
+
 /* Index of the input that feed `f` names, -1: none. Most callers name the same in every run. */
 static int32_t find_input(struct sdx_session *s, int f, const char *name)
 {
@@ -158,7 +174,7 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
                                   const struct sdx_feed *feeds)
 {
     const struct sdx_ir_graph *g = s->runner.g;
-    release_scalars(s);
+    release_stand_ins(s);
     for (int32_t i = 0; i < g->count_inputs; i++)
         s->feeds[i] = NULL;
     for (int f = 0; f < count_feeds; f++) {
@@ -171,11 +187,8 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
                             feeds[f].name);
         SDX_TRY(check_feed(s, &s->model->inputs[i], feeds[f].value));
         s->feeds[i] = feeds[f].value;
-        if (!is_scalar_as_array(&s->model->inputs[i], s->feeds[i])) continue;
-        sdx_tensor_release(s->scalars[i]);
-        SDX_TRY(sdx_tensor_new_view(&s->cx, feeds[f].value->dtype, 0, NULL, feeds[f].value->data,
-                                    &s->scalars[i]));
-        s->feeds[i] = s->scalars[i];
+        SDX_TRY(stand_in(s, i, feeds[f].value));
+        if (s->stand_ins[i]) s->feeds[i] = s->stand_ins[i];
     }
     return SDX_OK;
 }
@@ -202,6 +215,12 @@ static enum sdx_status take_outputs(struct sdx_session *s, int count, const char
         s->wanted[o] = true;
         s->results[o] = outputs[k];
     }
+    for (int32_t o = 0; o < g->count_outputs; o++)
+        for (int32_t i = 0; i < o && s->results[o]; i++)
+            if (s->results[i] == s->results[o])
+                return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT,
+                                "outputs \"%s\" and \"%s\" are bound to one tensor",
+                                s->model->outputs[i].name, s->model->outputs[o].name);
     return SDX_OK;
 }
 
@@ -218,6 +237,7 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
     if (status == SDX_OK) {
         s->shared.run_begin_ns = s->shared.profile ? sdx_clock_ns() : 0;
         status = sdx_runner_run(&s->runner, s->feeds, s->results, s->wanted);
+        if (s->shared.tune) sdx_tune_save(s->shared.tune);
     }
     if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
     for (int k = 0; k < count_outputs; k++)

@@ -19,7 +19,7 @@ struct sdx_session {
     struct sdx_runner runner;
     struct sdx_profile profile;
     const struct sdx_tensor **feeds; /* room for one a graph input */
-    struct sdx_tensor **scalars;     /* of feeds: views of arrays of one element as scalars */
+    struct sdx_tensor **stand_ins; /* of feeds: scalars for arrays of one element, packed copies */
     struct sdx_tensor **results;
     bool *wanted;
     int32_t *feed_order, *output_order; /* index of the feed and output named there last */

@@ -178,7 +178,10 @@ enum sdx_status sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor
         if (from->dtype == SDX_STRING)
             return sdx_tensor_new_strings(cx, from->rank, from->dims, from->data, out);
         SDX_TRY(sdx_tensor_new_raw(cx, from->dtype, from->rank, from->dims, out));
-        if (from->bytes > 0) memcpy((*out)->data, from->data, from->bytes);
+        if (from->layout == SDX_LAYOUT_GROWING)
+            sdx_tensor_copy(from, *out, 0, sdx_tensor_copy_parts(from, *out));
+        else if (from->bytes > 0)
+            memcpy((*out)->data, from->data, from->bytes);
         return SDX_OK;
     }
     struct sdx_tensor *t = NULL;
@@ -261,6 +264,7 @@ const char *sdx_tensor_describe(const struct sdx_tensor *tensor, char *buf, size
         put_dims(buf, size, &at, tensor->dims, tensor->rank);
         if (tensor->layout == SDX_LAYOUT_BLOCKED) put(buf, size, &at, " blocked");
         if (tensor->layout == SDX_LAYOUT_LAST) put(buf, size, &at, " last");
+        if (tensor->layout == SDX_LAYOUT_GROWING) put(buf, size, &at, " growing");
     } else if (tensor->kind == SDX_KIND_MAP) {
         put(buf, size, &at, "map(%lld keys)", (long long)tensor->items[0]->count);
     } else {

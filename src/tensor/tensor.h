@@ -23,7 +23,8 @@ enum sdx_layout {
     SDX_LAYOUT_PLAIN,   /* row-major */
     SDX_LAYOUT_BLOCKED, /* [N, C / b, spatial..., b], b = sdx_block_lanes(); lanes beyond C hold
                            finite values of no meaning */
-    SDX_LAYOUT_LAST     /* [N, spatial..., C] */
+    SDX_LAYOUT_LAST,    /* [N, spatial..., C] */
+    SDX_LAYOUT_GROWING  /* row-major, with room for `capacity` positions of axis `axis` */
 };
 
 struct sdx_tensor {
@@ -45,6 +46,8 @@ struct sdx_tensor {
         is_unaligned; /* a large constant read in place at an odd address: whoever uses the elements
                        * copies them first (the planner and the evaluator do, for every operator) */
     bool owns_data;   /* `data` (and `items`) are freed with the tensor */
+    uint8_t axis;     /* SDX_LAYOUT_GROWING */
+    int64_t capacity; /* SDX_LAYOUT_GROWING: at least dims[axis] */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
 
@@ -98,7 +101,7 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
                                                     int64_t count, struct sdx_tensor *const *items,
                                                     int rank, const int64_t *dims,
                                                     struct sdx_tensor **out);
-/* Deep copy as a handle of its own. */
+/* Deep copy as a handle of its own, row-major and packed. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
 /* Another shape for the same number of elements, not of strings; *tensor, the only handle, may be
@@ -106,6 +109,38 @@ sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct s
 SDX_MUST_CHECK enum sdx_status sdx_tensor_reshape(struct sdx_context *cx,
                                                   struct sdx_tensor **tensor, int rank,
                                                   const int64_t *dims);
+
+/* New zeroed handle with room for `capacity` positions of `axis`, dims[axis] of them in use: a
+ * tensor of SDX_LAYOUT_GROWING. Elements of at least a byte, no strings, rank up to
+ * SDX_RANK_INLINE. */
+SDX_MUST_CHECK enum sdx_status sdx_tensor_new_growing(struct sdx_context *cx, int dtype, int rank,
+                                                      const int64_t *dims, int axis,
+                                                      int64_t capacity, struct sdx_tensor **out);
+/* So many positions are in use from now on, 0 to capacity. */
+void sdx_tensor_grow_to(struct sdx_tensor *growing, int64_t length);
+/* A header of `t`'s dims has its elements where `like`, of SDX_LAYOUT_GROWING, has them. */
+void sdx_tensor_lie_as(struct sdx_tensor *t, const struct sdx_tensor *like);
+/* Length of axis i in memory. */
+static inline int64_t sdx_tensor_pitch(const struct sdx_tensor *t, int i)
+{
+    return t->layout == SDX_LAYOUT_GROWING && t->axis == i ? t->capacity : t->dims[i];
+}
+/* Where element i of the row-major order lies, in elements. */
+static inline int64_t sdx_tensor_index(const struct sdx_tensor *t, int64_t i)
+{
+    if (t->layout != SDX_LAYOUT_GROWING) return i;
+    int64_t chunk = 1;
+    for (int d = t->axis; d < t->rank; d++)
+        chunk *= t->dims[d];
+    const int64_t whole = t->dims[t->axis] ? chunk / t->dims[t->axis] * t->capacity : 0;
+    return i / chunk * whole + i % chunk;
+}
+/* Copies the elements between tensors of one type and the same dims of which one or both grow.
+ * Parts begin .. end of sdx_tensor_copy_parts (the lengths before the axis). */
+int64_t sdx_tensor_copy_parts(const struct sdx_tensor *from, const struct sdx_tensor *to);
+void sdx_tensor_copy(const struct sdx_tensor *from, const struct sdx_tensor *to, int64_t begin,
+                     int64_t end);
+
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */
 

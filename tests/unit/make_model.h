@@ -24,6 +24,7 @@ struct make {
     struct sdx_onnx_attr attrs[MAKE_MAX][MAKE_RANK];
     int64_t init_dims[MAKE_MAX][MAKE_RANK];
     int count_types;
+    int64_t opset; /* 0: 17 */
 };
 
 static inline void make_init(struct make *m)
@@ -119,11 +120,11 @@ static inline void make_attr_graph(struct sdx_onnx_node *node, const char *name,
         (struct sdx_onnx_attr){.name = sdx_str(name), .type = SDX_ATTR_GRAPH, .g = &body->graph};
 }
 
-/* Writes the model with opset 17; `path` gets room for at least 64 bytes. */
+/* Writes the model; `path` gets room for at least 64 bytes. */
 static inline void make_write(struct make *m, char *path, size_t size)
 {
     sdx_context *cx = sdx_context_create(NULL);
-    struct sdx_onnx_opset opset = {.version = 17};
+    struct sdx_onnx_opset opset = {.version = m->opset ? m->opset : 17};
     struct sdx_onnx_model model = {
         .ir_version = 8, .has_ir_version = true, .graph = &m->graph, .opsets = {&opset, 1}};
     struct sdx_file_writer writer;
