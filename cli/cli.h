@@ -25,6 +25,7 @@ struct sdx_cli_verb {
 #define SDX_CLI_VERBS(X)                                                                           \
     X(info)                                                                                        \
     X(check)                                                                                       \
+    X(infer)                                                                                       \
     X(run)                                                                                         \
     X(test)                                                                                        \
     X(bench)                                                                                       \

@@ -414,6 +414,15 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_check(sdx_context *cx, const char *path, s
                                             void *user);
 SDX_API SDX_MUST_CHECK sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size,
                                                   sdx_text_fn fault, void *user);
+/* The same without types and shapes: what can be told of a model without inference. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_check_structure(sdx_context *cx, const char *path,
+                                                      sdx_text_fn fault, void *user);
+/* Writes the model at `path` to the file `to` with the types and shapes that inference finds for
+ * all its values: value_info, and the outputs' types. An input with an initializer is taken to have
+ * its value. fault NULL: the first contradiction is a failure. Otherwise each is told in a line,
+ * and what the node makes stays as the file declares it. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_infer(sdx_context *cx, const char *path, const char *to,
+                                            sdx_text_fn fault, void *user);
 
 /* ---- sessions ----------------------------------------------------------------------------------
  */

@@ -204,7 +204,8 @@ static enum sdx_status make_ir(struct sdx_context *cx, struct sdx_arena *arena,
     }
     if (status == SDX_OK) status = sdx_ops_bind(cx, *ir, false);
     if (status == SDX_OK)
-        status = check ? sdx_check_types(cx, *ir, &faults) : sdx_infer_model(cx, *ir, go_on, NULL);
+        status =
+            check ? sdx_check_types(cx, *ir, &faults) : sdx_infer_model(cx, *ir, 0, go_on, NULL);
     if (status != SDX_BAD_MODEL || !first.text[0]) return status;
     sdx_context_clear(cx);
     return SDX_FAIL(cx, SDX_BAD_MODEL, "%s", first.text);

@@ -335,6 +335,22 @@ static bool swiglu_f32(const void *arg, const void *const *in, const int64_t *st
 SDX_LOOP_BINARY(swiglu_f64, double, double, double,
                 x / (1 + exp(-(double)*(const float *)arg * x)) * y)
 
+static enum sdx_status infer_swiglu(struct sdx_infer *ix)
+{
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 1);
+    const int rank = sdx_infer_rank(ix, a ? 0 : 1);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (!a || !b) return a || b ? sdx_infer_set_dims(ix, 0, rank, a ? a : b) : SDX_OK;
+    if (sdx_infer_rank(ix, 1) != rank)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SwiGLU: A has rank %d, B has rank %d", rank,
+                        sdx_infer_rank(ix, 1));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return ix->cx->error.status;
+    for (int d = 0; d < rank; d++)
+        SDX_TRY(sdx_infer_merge_dim(ix, a[d], b[d], "an axis", &dims[d]));
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_swiglu(struct sdx_prepare *px)
 {
     struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
@@ -608,7 +624,7 @@ static const struct sdx_op ops[] = {
     {"BitwiseXor", 18, 0, infer_binary, KERNEL(prepare_xor), .flags = BOTH},
     {"PRelu", 1, 0, sdx_infer_same, KERNEL(prepare_prelu), .layout = layout_prelu,
      .flags = NICE | SDX_OP_INPLACE(0)},
-    {"SwiGLU", 28, 0, sdx_infer_same, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"SwiGLU", 28, 0, infer_swiglu, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
     {"Max", 1, 0, infer_max, KERNEL(prepare_max), WIDE, .flags = NICE},
     {"Min", 1, 0, infer_min, KERNEL(prepare_min), WIDE, .flags = NICE},
     {"Sum", 1, 0, sdx_infer_variadic, KERNEL(prepare_sum), WIDE, .flags = NICE},

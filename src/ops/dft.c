@@ -60,7 +60,15 @@ static enum sdx_status infer_dft(struct sdx_infer *ix)
     if (rank < 0) return SDX_OK;
     if (rank < 2)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: input has rank %d, expected at least 2", rank);
-    if (ix->opset >= 20 && scalar_of(ix, 2, &axis) < 0) return SDX_OK;
+    if (ix->opset >= 20 && scalar_of(ix, 2, &axis) < 0) { /* which axis changes is not known */
+        int64_t *any = sdx_infer_new_dims(ix, 0, rank);
+        if (!any) return ix->cx->error.status;
+        const bool keeps = !onesided && !sdx_infer_has(ix, 1);
+        for (int d = 0; d < rank; d++)
+            any[d] = keeps ? dims[d] : -1;
+        any[rank - 1] = onesided && inverse ? 1 : 2;
+        return SDX_OK;
+    }
     int known = scalar_of(ix, 1, &length), at;
     if (known < 0) return SDX_OK;
     SDX_TRY(sdx_infer_axis(ix, axis, rank, &at));

@@ -50,7 +50,7 @@ enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *
             again = again || lowered;
         }
         *changed = *changed || again;
-        if (again) SDX_TRY(sdx_infer_model(cx, ir, NULL, NULL));
+        if (again) SDX_TRY(sdx_infer_model(cx, ir, 0, NULL, NULL));
     }
     return again ? SDX_FAIL(cx, SDX_INTERNAL, "lowering does not end") : SDX_OK;
 }

@@ -5,7 +5,7 @@ import re
 import models
 import pytest
 
-VERBS = ["info", "check", "run", "test", "bench", "profile", "compile", "convert", "ops", "classify", "detect"]
+VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "ops", "classify", "detect"]
 
 
 def one_error_line(result):
