@@ -293,10 +293,11 @@ static void rule_zero(struct sdx_gradient *d)
 
 /* ---- operators that broadcast ---- */
 
-/* Before version 7 operands were broadcast by attributes. */
+/* Before version 7 operands were broadcast where an attribute said so. */
 static bool refuse_old(struct sdx_gradient *d)
 {
-    if (sdx_gradient_node(d)->opset >= 7) return false;
+    const struct sdx_ir_node *node = sdx_gradient_node(d);
+    if (node->opset >= 7 || sdx_ir_attr_int(node, "broadcast", 0) == 0) return false;
     sdx_gradient_refuse(d, "the broadcasting of opset 6");
     return true;
 }

@@ -143,7 +143,7 @@ def test_vectors(sardonyx, vectors):
         if done.code != 0:
             faults.append(f"{folder.name} {name}: {done.err.strip()}")
             continue
-        if checked:
+        if checked and sardonyx("check", model, code=None).code == 0:
             sardonyx("check", to)
         found = onnx.load(to, load_external_data=False)
         expected = onnx.load(folder / "converted.onnx", load_external_data=False)

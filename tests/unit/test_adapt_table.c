@@ -43,6 +43,10 @@ static void changes_that_lose_have_rows(void **state)
         const struct sdx_schema *was = is_standard(s) ? older(s) : NULL;
         /* Trees of ai.onnx.ml 5 are another operator: such a model is refused. */
         if (!was || !loses(was, s) || strncmp(s->name, "TreeEnsemble", 12) == 0) continue;
+        /* So are the experimental ones of the first versions. */
+        if (strcmp(s->name, "DynamicSlice") == 0 ||
+            strcmp(s->name, "MeanVarianceNormalization") == 0)
+            continue;
         const struct sdx_adapter *row =
             sdx_adapt_find(sdx_str(s->domain), sdx_str(s->name), s->since);
         if (row && row->up) continue;
