@@ -14,7 +14,7 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum {
-    SUBSAMPLE_CHANNELS = 64, /* of the output that pay for bringing pixels together */
+    SUBSAMPLE_CHANNELS = 1024, /* of the output that pay for bringing pixels together */
     SUBSAMPLE_GRAIN = 1 << 16
 };
 
