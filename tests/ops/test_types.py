@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every row of the schema with every type that it allows for each of its type variables: a node made
+from a case of the standard's suite, its inputs cast. What does not run, or gives something else, must
+be in types_open.tsv with its reason, and nothing else may be there.
+
+Expected values are the reference evaluator's; where that fails, those of the case's own types rounded;
+where that fails too, or values are random, only shapes and types are compared (the summary counts
+these). SDX_TYPES_WRITE=1 writes the table anew; SDX_TYPES_KEEP: a folder for the cases that fail."""
+import collections
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+ml_dtypes = pytest.importorskip("ml_dtypes")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from single_nodes import DTYPES, Case, Reference, number_of, run_cases, tolerance_of  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+OPEN = HERE / "types_open.tsv"
+HEAD = "# operator\tsince\tvariable\ttype\treason\n"
+MOST = 60_000      # elements of all inputs of a template
+TENSOR = re.compile(r"(seq|optional)?\(?(optional\(seq\()?tensor\((\w+)\)")
+# Attributes that name the type of an output.
+TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype", "stash_type")
+RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli",
+          "Multinomial", "Dropout"}
+NONZERO = {"Div", "Mod", "Pow", "Reciprocal"}
+
+
+class Template:
+    """A node of the suite with the values of its inputs and outputs."""
+
+    def __init__(self, node, opset, inputs, outputs):
+        self.op, self.domain, self.opset = node.op_type, node.domain, opset
+        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        self.inputs, self.outputs = inputs, outputs
+        self.size = sum(np.asarray(v).size for v in inputs if v is not None and not isinstance(v, list))
+
+
+def read_value(path, info):
+    data = path.read_bytes()
+    kind = info.type.WhichOneof("value")
+    if kind == "sequence_type":
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind != "tensor_type":
+        raise ValueError(kind)
+    return numpy_helper.to_array(TensorProto.FromString(data))
+
+
+def read_template(folder):
+    """A Template, or None: not one node, or values of other kinds."""
+    model = onnx.load(folder / "model.onnx")
+    graph = model.graph
+    if len(graph.node) != 1 or not (folder / "test_data_set_0/output_0.pb").is_file():
+        return None
+    node = graph.node[0]
+    if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+        return None
+    data = folder / "test_data_set_0"
+    values = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    try:
+        for i, info in enumerate([v for v in graph.input if v.name not in values]):
+            values[info.name] = read_value(data / f"input_{i}.pb", info)
+        made = {info.name: read_value(data / f"output_{i}.pb", info)
+                for i, info in enumerate(graph.output)}
+    except ValueError:
+        return None
+    inputs = [values.get(name) if name else None for name in node.input]
+    if list(node.output) != list(made):
+        return None
+    version = next((o.version for o in model.opset_import if o.domain == node.domain), 1)
+    return Template(node, version, inputs, list(made.values()))
+
+
+def read_templates(suite):
+    templates = collections.defaultdict(list)
+    for folder in sorted((suite / "node").iterdir()):
+        template = read_template(folder)
+        if template is not None and template.size <= MOST:
+            templates[template.domain, template.op].append(template)
+    for group in templates.values():
+        # The smallest first, but one of each number of inputs before any second.
+        group.sort(key=lambda t: t.size)
+        seen = collections.Counter()
+        rank = {}
+        for t in group:
+            key = (len([v for v in t.inputs if v is not None]), tuple(sorted(t.attributes)))
+            rank[id(t)] = (seen[key], t.size)
+            seen[key] += 1
+        group.sort(key=lambda t: rank[id(t)])
+    return templates
+
+
+def param(params, i):
+    return params[min(i, len(params) - 1)]
+
+
+def fit(template, schema):
+    """(inputs, attributes) of a template for another version of its operator; None: it does not fit.
+    Inputs that an older version has as attributes become those."""
+    newer = onnx.defs.get_schema(template.op, template.opset, template.domain)
+    inputs, attributes = list(template.inputs), dict(template.attributes)
+    names = [param(newer.inputs, i).name if newer.inputs else "" for i in range(len(inputs))]
+    if newer.since_version != schema.since_version:
+        for i in reversed(range(len(inputs))):
+            attribute = schema.attributes.get(names[i])
+            known = i < len(schema.inputs) and schema.inputs[i].name == names[i]
+            if attribute is None or known or inputs[i] is None:
+                continue
+            flat = np.asarray(inputs.pop(i)).reshape(-1).tolist()
+            many = attribute.type.name in ("INTS", "FLOATS", "STRINGS")
+            attributes[names[i]] = flat if many else flat[0]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        for name in list(attributes):
+            if name not in schema.attributes and name in newer.attributes:
+                value = newer.attributes[name].default_value
+                if value.type and helper.get_attribute_value(value) == attributes[name]:
+                    del attributes[name]
+    if any(name not in schema.attributes for name in attributes):
+        return None
+    if any(a.required and name not in attributes for name, a in schema.attributes.items()):
+        return None
+    present = len(inputs)
+    if not schema.min_input <= present <= schema.max_input or len(template.outputs) > schema.max_output:
+        return None
+    return inputs, attributes
+
+
+def type_of(value):
+    """As the schema writes it."""
+    if isinstance(value, list):
+        return f"seq({type_of(value[0])})" if value else "seq()"
+    return f"tensor({TensorProto.DataType.Name(number_of(np.asarray(value).dtype)).lower()})"
+
+
+def cast(value, dtype, op="", i=0):
+    """Values of another type, kept in its range."""
+    if isinstance(value, list):
+        return [cast(v, dtype, op, i) for v in value]
+    value = np.asarray(value)
+    if value.dtype == dtype:
+        return value
+    if dtype.kind == "O":
+        plain = value if value.dtype.kind in "OUSiubf" else value.astype(np.float64)
+        return plain.astype(str).astype(object)
+    if value.dtype.kind in "OUS":
+        value = np.array([len(str(v)) for v in value.reshape(-1)]).reshape(value.shape)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        value = value.real
+    if dtype.kind == "b":
+        return value.astype(np.float64) > 0
+    if dtype.kind == "c":
+        return value.astype(np.float64).astype(dtype)
+    with np.errstate(all="ignore"):
+        if "int" in dtype.name:
+            info = ml_dtypes.iinfo(dtype)
+            if "float" in value.dtype.name:
+                value = np.rint(np.nan_to_num(value.astype(np.float64)))
+            elif value.dtype.kind not in "iub":
+                value = value.astype(np.int64)
+            low, high = max(int(info.min), -2**62), min(int(info.max), 2**62)
+            value = np.clip(value, low, high) if value.dtype.kind != "b" else value
+            if op in NONZERO and i == 1:
+                value = np.where(value == 0, 1, value)
+            return value.astype(np.int64).astype(dtype) if value.dtype.kind != "u" else value.astype(dtype)
+        if dtype.name == "float8_e8m0fnu":
+            value = np.abs(value.astype(np.float64)) + 0.5
+        if value.dtype.kind in "iub" or dtype.itemsize == 1:
+            value = value.astype(np.float32)
+        return value.astype(dtype)
+
+
+class Row:
+    """A schema row with one type for one of its variables."""
+
+    def __init__(self, schema, variable, kind):
+        self.schema, self.variable, self.kind = schema, variable, kind
+        self.case, self.how = None, ""
+
+    def key(self):
+        name = f"{self.schema.domain}.{self.schema.name}" if self.schema.domain else self.schema.name
+        return name, str(self.schema.since_version), self.variable, self.kind
+
+
+def bind(template, schema, variable, kind):
+    """(inputs, attributes, {variable: dtype}) of the template with the variable bound; a text: why not."""
+    fitted = fit(template, schema)
+    if fitted is None:
+        return "no case of the suite fits"
+    inputs, attributes = fitted
+    dtype, bound, used = DTYPES[TENSOR.match(kind).group(3)], {variable: None}, False
+    bound[variable] = dtype
+    for i, value in enumerate(inputs):
+        if value is None:
+            continue
+        formal = param(schema.inputs, i)
+        name = formal.type_str
+        if name == variable:
+            if isinstance(value, list) != kind.startswith("seq"):
+                return "the suite's cases have no value of that kind"
+            inputs[i], used = cast(value, dtype, schema.name, i), True
+        elif type_of(value) not in formal.types:
+            options = [t for t in formal.types if t.startswith("tensor(")] if \
+                not isinstance(value, list) else [t for t in formal.types if t.startswith("seq(tensor")]
+            if not options:
+                return "the suite's cases have no value of that kind"
+            best = next((t for t in ("tensor(float)", "tensor(int64)", "seq(tensor(float))")
+                         if t in options), sorted(options)[0])
+            inputs[i] = cast(value, DTYPES[TENSOR.match(best).group(3)], schema.name, i)
+        if inputs[i] is not None and name not in bound and not isinstance(inputs[i], list):
+            bound[name] = np.asarray(inputs[i]).dtype
+    if not used:
+        name = next((a for a in TYPE_ATTRIBUTES if a in schema.attributes), None)
+        if name == "output_datatype" or name and name != "stash_type":
+            attributes[name] = number_of(dtype)
+        elif "value" in attributes and isinstance(attributes["value"], TensorProto):
+            array = cast(numpy_helper.to_array(attributes["value"]), dtype)
+            attributes["value"] = numpy_helper.from_array(array)
+        elif any(o.type_str == variable for o in schema.outputs[:len(template.outputs)]):
+            got = {type_of(v) for o, v in zip(schema.outputs, template.outputs) if o.type_str == variable}
+            if kind not in got:
+                return "nothing in the node says the type"
+        else:
+            return "the suite's cases leave the operand out"
+    return inputs, attributes, bound
+
+
+def rounded(values, template, schema, bound):
+    """Results of the template's types in the types that the row gives."""
+    result = []
+    for i, value in enumerate(values):
+        name = param(schema.outputs, i).type_str
+        dtype = bound.get(name)
+        found = TENSOR.match(name)
+        dtype = DTYPES[found.group(3)] if dtype is None and found else dtype
+        result.append(value if dtype is None else cast(value, dtype))
+    return result
+
+
+def build(row, template, reference):
+    """Fills in row.case; a text: why not."""
+    made = bind(template, row.schema, row.variable, row.kind)
+    if isinstance(made, str):
+        return made
+    inputs, attributes, bound = made
+    schema = row.schema
+    if schema.deprecated:
+        return "deprecated"
+    case = Case(schema.name, inputs, attributes, outputs=len(template.outputs), domain=schema.domain,
+                opset=schema.since_version, title="/".join(row.key()))
+    row.case, case.row = case, row
+    row.how = "reference"
+    if schema.name in RANDOM:
+        case.expected = rounded(template.outputs, template, schema, bound)
+        case.tolerance, row.how = "any", "types and shapes"
+        return None
+    if case.solve(reference) is None and well_typed(case.expected, schema, bound):
+        low = tolerance_of(case.expected + [v for v in inputs if v is not None])
+        case.tolerance = "exact" if tolerance_of(case.expected) == "exact" and low == "exact" else \
+            max((low, tolerance_of(case.expected), "float"), key=ORDER.index)
+        return None
+    # Through the template's own types, from values that the bound type can hold.
+    wide = [None if a is None else cast(a, np.asarray(t).dtype) if not isinstance(a, list) else a
+            for a, t in zip(inputs, fit(template, schema)[0])]
+    twin = Case(schema.name, wide, attributes if "value" not in attributes else template.attributes,
+                outputs=len(template.outputs), domain=schema.domain, opset=schema.since_version)
+    if twin.solve(reference) is None:
+        case.expected, row.how = rounded(twin.expected, template, schema, bound), "rounded"
+        low = max((tolerance_of(case.expected), tolerance_of([v for v in inputs if v is not None])),
+                  key=ORDER.index)
+        case.tolerance = "exact" if low == "exact" else max((low, "loose"), key=ORDER.index)
+        return None
+    case.expected = rounded(template.outputs, template, schema, bound)
+    case.tolerance, row.how = "any", "types and shapes"
+    return None
+
+
+ORDER = ["exact", "double", "float", "loose", "half", "bfloat", "tiny", "any"]
+
+
+def well_typed(values, schema, bound):
+    """Has the reference given the types of the row?"""
+    for i, value in enumerate(values):
+        dtype = bound.get(param(schema.outputs, i).type_str)
+        if dtype is not None and not isinstance(value, list) and value.dtype != dtype and \
+                not (dtype.kind == "O" and value.dtype.kind in "OU"):
+            return False
+        if not isinstance(value, list) and "int" in (dtype.name if dtype is not None else "") and \
+                "float" in value.dtype.name:
+            return False
+    return True
+
+
+def rows():
+    """Every row, variable and type of a tensor or a sequence of tensors."""
+    result = []
+    for schema in sorted(onnx.defs.get_all_schemas_with_history(),
+                         key=lambda s: (s.domain, s.name, s.since_version)):
+        if schema.deprecated:
+            continue
+        for constraint in schema.type_constraints:
+            for kind in sorted(constraint.allowed_type_strs):
+                if TENSOR.match(kind) and not kind.startswith("optional"):
+                    result.append(Row(schema, constraint.type_param_str, kind))
+    return result
+
+
+def prepare(suite):
+    templates, reference = read_templates(suite), Reference(10)
+    missing = collections.Counter()
+    solved = []
+    for row in rows():
+        why = "no case of the suite has that operator"
+        for template in templates[row.schema.domain, row.schema.name]:
+            why = build(row, template, reference)
+            if why is None:
+                break
+        if why is None:
+            solved.append(row)
+        else:
+            missing[why] += 1
+            row.how = why
+    return solved, missing
+
+
+def clean(why):
+    """A reason without what differs from run to run."""
+    why = re.sub(r"\S*model\.onnx: ", "", why)
+    return why.replace("\t", " ").split("\n")[0][:150]
+
+
+def test_types(sardonyx, tmp_path):
+    suite = Path(os.environ.get("SDX_SUITE", ""))
+    if not (suite / "node").is_dir():
+        pytest.skip("no suite (SDX_SUITE)")
+    keep = os.environ.get("SDX_TYPES_KEEP")
+    solved, missing = prepare(suite)
+    failed = run_cases(sardonyx, tmp_path, [row.case for row in solved], Path(keep) if keep else None)
+    found = {case.row.key(): clean(why) for case, why in failed}
+    how = collections.Counter(row.how for row in solved)
+    lines = [f"skipped {n} x {why}" for why, n in sorted(missing.items())]
+    lines.append(f"{len(solved) - len(found)} of {len(solved)} types of rows run (expected values: " +
+                 ", ".join(f"{name} {n}" for name, n in sorted(how.items())) + ")")
+    print("\n".join(lines))
+    if os.environ.get("SDX_TYPES_WRITE"):
+        OPEN.write_text(HEAD + "".join("\t".join([*key, why]) + "\n" for key, why in sorted(found.items())))
+    known = {tuple(line.split("\t")[:4]) for line in OPEN.read_text().split("\n")[1:] if line} \
+        if OPEN.is_file() else set()
+    new = [f"{' '.join(key)}: {why}" for key, why in sorted(found.items()) if key not in known]
+    gone = [f"{' '.join(key)}: runs now, take it out of {OPEN.name}" for key in sorted(known - set(found))]
+    assert not new and not gone, "\n".join(new + gone + lines)
