@@ -463,8 +463,12 @@ def _(r):
             return v.reshape(a, int(np.prod(v.shape[at:], dtype=np.int64)))
         return Case(op, [x], {"axis": axis}, expected=expected)
     if op == "Shape":
-        return Case(op, [x], {"start": r.pick(None, r.int(-rank - 1, rank + 1)),
-                              "end": r.pick(None, r.int(-rank - 1, rank + 1))})
+        start, end = r.pick(None, r.int(-rank - 1, rank + 1)), r.pick(None, r.int(-rank - 1, rank + 1))
+
+        def dims(v):  # the reference lets Python count an end before the first from behind again
+            at = [max(0, k + rank) if k is not None and k < 0 else k for k in (start, end)]
+            return np.array(v.shape[at[0]:at[1]], np.int64)
+        return Case(op, [x], {"start": start, "end": end}, expected=dims)
     return exact(Case(op, [x]))
 
 
