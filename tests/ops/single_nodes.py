@@ -106,6 +106,7 @@ class Case:
         self.outputs, self.expected, self.tolerance = outputs, expected, tolerance
         self.constant, self.family, self.title = set(constant), family, title or op
         self.dtype = dtype  # of output 0, where the reference gives another
+        self.captured = {}  # more inputs of the model, which graphs of the node read
 
     def model(self, expected=None):
         names = ["" if value is None else f"x{i}" for i, value in enumerate(self.inputs)]
@@ -119,6 +120,7 @@ class Case:
                 constants.append(to_tensor(value, names[i]))
             else:
                 inputs.append(helper.make_value_info(names[i], type_proto(value)))
+        inputs += [helper.make_value_info(name, type_proto(v)) for name, v in self.captured.items()]
         outputs = [onnx.ValueInfoProto(name=name) if expected is None else
                    helper.make_value_info(name, type_proto(value, False))
                    for name, value in zip(made, expected or made)]
@@ -130,8 +132,9 @@ class Case:
                                  opset_imports=opsets)
 
     def feeds(self):
-        return {f"x{i}": value for i, value in enumerate(self.inputs)
-                if value is not None and (i not in self.constant or isinstance(value, list))}
+        feeds = {f"x{i}": value for i, value in enumerate(self.inputs)
+                 if value is not None and (i not in self.constant or isinstance(value, list))}
+        return {**feeds, **self.captured}
 
     def solve(self, reference):
         """Fills in the expected values; a text: why there are none."""
