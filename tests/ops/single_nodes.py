@@ -153,9 +153,8 @@ class Case:
         self.expected = [v if isinstance(v, list) else np.asarray(v) for v in self.expected]
         if self.dtype is not None:
             self.expected[0] = self.expected[0].astype(self.dtype)
-        if any(v is None or (isinstance(v, np.ndarray) and v.dtype == object and v.size and
-                             not isinstance(v.reshape(-1)[0], (str, bytes)))
-               for v in self.expected):
+        if any(isinstance(v, np.ndarray) and v.dtype == object and
+               not all(isinstance(text, (str, bytes)) for text in v.reshape(-1)) for v in self.expected):
             return "the reference gives no tensor"
         return None
 
