@@ -25,11 +25,13 @@ struct sdx_cli_verb {
 #define SDX_CLI_VERBS(X)                                                                           \
     X(info)                                                                                        \
     X(check)                                                                                       \
+    X(infer)                                                                                       \
     X(run)                                                                                         \
     X(test)                                                                                        \
     X(bench)                                                                                       \
     X(profile)                                                                                     \
     X(compile)                                                                                     \
+    X(convert)                                                                                     \
     X(ops)
 /* Verbs of pictures, with their summaries. They are in a program of their own, sardonyx-vision,
  * which this one becomes for them: what they link takes longer to load than most models to run. */

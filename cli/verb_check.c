@@ -26,11 +26,12 @@ static void take_fault(const char *text, void *user)
 }
 
 /* Checks one file; false when it has faults or could not be checked. */
-static bool check_file(const struct sdx_cli *cli, const char *path, json_t *files,
+static bool check_file(const struct sdx_cli *cli, const char *path, bool structure, json_t *files,
                        struct sdx_cli_progress *progress)
 {
     struct faults faults = {cli, path, json_array(), progress};
-    sdx_status status = sdx_check(cli->cx, path, take_fault, &faults);
+    sdx_status status = structure ? sdx_check_structure(cli->cx, path, take_fault, &faults)
+                                  : sdx_check(cli->cx, path, take_fault, &faults);
     if (status != SDX_OK && json_array_size(faults.list) == 0)
         take_fault(sdx_error(cli->cx), &faults);
     if (status == SDX_OK && !cli->json) {
@@ -50,7 +51,10 @@ static int run_check(const struct sdx_cli_verb *verb, int argc, char **argv)
 {
     struct sdx_cli cli = {0};
     struct sdx_cli_list files = {0};
-    const struct sdx_cli_option options[] = {{0}};
+    bool structure = false;
+    const struct sdx_cli_option options[] = {{"--structure", SDX_CLI_FLAG, &structure, NULL,
+                                              "without types and shapes: no inference", 0, 0},
+                                             {0}};
     int rc = sdx_cli_args(verb, &cli, options, argc, argv, &files, 1, 0);
     if (rc >= 0 || (rc = sdx_cli_start(&cli)) != SDX_CLI_OK) {
         sdx_cli_list_free(&files);
@@ -60,7 +64,7 @@ static int run_check(const struct sdx_cli_verb *verb, int argc, char **argv)
     int bad = 0;
     struct sdx_cli_progress *progress = sdx_cli_progress_begin("checking", files.count);
     for (int i = 0; i < files.count; i++) {
-        bad += !check_file(&cli, files.items[i], rows, progress);
+        bad += !check_file(&cli, files.items[i], structure, rows, progress);
         sdx_cli_progress_set(progress, i + 1);
     }
     sdx_cli_progress_end(progress);

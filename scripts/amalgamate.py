@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
-LAYERS = ("base", "tensor", "proto", "kernels", "ir", "ops", "passes", "run", "api")
+LAYERS = ("base", "tensor", "proto", "kernels", "ir", "ops", "passes", "run", "convert", "api")
 CC = os.environ.get("CC", "cc")
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-DSDX_ONE_SET=1", "-DSDX_SET=generic", f"-I{SRC}",
          f"-I{ROOT / 'include'}"]
@@ -253,6 +253,8 @@ class Writer:
             path = SRC / match.group(2)
             if not path.is_file():
                 path = base / match.group(2)
+            if match.group(2).startswith("sardonyx/"):
+                path = ROOT / "include" / match.group(2)
             parts.append(self.header(path))
         return "".join(parts + [text[at:]])
 

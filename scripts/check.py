@@ -26,9 +26,10 @@ LAYERS = {
     "ops": ["ir", "kernels"],
     "passes": ["ops"],
     "run": ["passes"],
-    "api": ["run"],
+    "convert": ["ops"],
+    "api": ["run", "convert"],
 }
-CLIENTS = ("cli", "vision", "serve", "abi", "bench", "examples")  # the public headers only
+CLIENTS = ("cli", "vision", "codecs", "serve", "abi", "bench", "examples")  # the public headers only
 INSIDERS = ("tests/unit", "tests/kernels", "tests/fuzz")  # tests that may look inside
 
 FILE_WALL, FILE_WARN = 1500, 800

@@ -8,13 +8,14 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Helper modules beside the tests of a folder (cli/models.py, models/zoo.py,
-# ops/single_nodes.py, passes/graphs.py) are imported by name.
+# Helper modules beside the tests of a folder (cli/models.py, models/zoo.py, ops/contrib_cases.py,
+# ops/reasons.py, ops/single_nodes.py, passes/graphs.py) are imported by name.
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("cli", "models", "ops", "passes")]
 
 
@@ -50,6 +51,39 @@ def shared():
     if not folder.is_dir():
         pytest.skip(f"no test data at {folder} (SDX_SHARED)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def harvest(shared, tmp_path_factory):
+    """The vectors out of the standard's own tests: folders shape, check and convert."""
+    given = os.environ.get("SDX_HARVEST")
+    if given:
+        return Path(given)
+    archive = shared / "conformance/harvest.tar.xz"
+    if not archive.is_file():
+        pytest.skip(f"{archive} is not there")
+    folder = tmp_path_factory.mktemp("vectors")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder)
+    return folder / "harvest"
+
+
+@pytest.fixture(scope="session")
+def suite():
+    """The standard's backend cases: folders KIND/NAME."""
+    folder = Path(os.environ.get("SDX_SUITE", ROOT / "build/suite"))
+    if not (folder / "node").is_dir():
+        pytest.skip(f"no suite at {folder} (SDX_SUITE)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def program(build):
+    """The program itself, for tests that run it their own way."""
+    path = build / "sardonyx"
+    if not path.is_file():
+        pytest.skip(f"{path} is not built")
+    return path
 
 
 class Result:

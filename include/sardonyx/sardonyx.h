@@ -332,6 +332,29 @@ SDX_API void sdx_model_destroy(sdx_model *model);
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_save(sdx_context *cx, const sdx_model *model,
                                                  const char *path);
 
+/* A version of a domain: "" or "ai.onnx", "ai.onnx.ml" ... */
+typedef struct sdx_opset {
+    const char *domain;
+    int64_t version;
+} sdx_opset;
+
+typedef struct sdx_convert_options {
+    size_t size;
+    bool check_fully; /* run the whole checker before and after; true */
+} sdx_convert_options;
+
+SDX_API void sdx_convert_options_init(sdx_convert_options *options);
+/* Writes the model in `path` to the file `to`, with its nodes as other versions of the standard
+ * write them, up or down: one domain after the other. It computes the same; names, functions and
+ * fields that we do not know stay. SDX_NOT_SUPPORTED with the node and the reason where the other
+ * version cannot say it. Inputs with initializers that had to become attributes are no longer
+ * inputs. External data stays where it is, or comes into the file when that is in another folder.
+ */
+SDX_API SDX_MUST_CHECK sdx_status sdx_model_convert(sdx_context *cx, const char *path, int count,
+                                                    const sdx_opset *opsets,
+                                                    const sdx_convert_options *options,
+                                                    const char *to);
+
 /* What the model says of an input or output. Borrowed from the model. */
 typedef struct sdx_value_info {
     const char *name;
@@ -391,6 +414,15 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_check(sdx_context *cx, const char *path, s
                                             void *user);
 SDX_API SDX_MUST_CHECK sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size,
                                                   sdx_text_fn fault, void *user);
+/* The same without types and shapes: what can be told of a model without inference. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_check_structure(sdx_context *cx, const char *path,
+                                                      sdx_text_fn fault, void *user);
+/* Writes the model at `path` to the file `to` with the types and shapes that inference finds for
+ * all its values: value_info, and the outputs' types. An input with an initializer is taken to have
+ * its value. fault NULL: the first contradiction is a failure. Otherwise each is told in a line,
+ * and what the node makes stays as the file declares it. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_infer(sdx_context *cx, const char *path, const char *to,
+                                            sdx_text_fn fault, void *user);
 
 /* ---- sessions ----------------------------------------------------------------------------------
  */

@@ -100,14 +100,28 @@ sdx_status sdx_model_print(sdx_context *cx, const sdx_model *model, sdx_text_fn 
 sdx_status sdx_check(sdx_context *cx, const char *path, sdx_text_fn fault, void *user)
 {
     sdx_context_clear(cx);
-    return sdx_model_check(cx, path, NULL, 0, fault, user);
+    return sdx_model_check(cx, path, NULL, 0, true, fault, user);
+}
+
+sdx_status sdx_check_structure(sdx_context *cx, const char *path, sdx_text_fn fault, void *user)
+{
+    sdx_context_clear(cx);
+    return sdx_model_check(cx, path, NULL, 0, false, fault, user);
 }
 
 sdx_status sdx_check_bytes(sdx_context *cx, const void *bytes, size_t size, sdx_text_fn fault,
                            void *user)
 {
     sdx_context_clear(cx);
-    return sdx_model_check(cx, NULL, bytes, size, fault, user);
+    return sdx_model_check(cx, NULL, bytes, size, true, fault, user);
+}
+
+sdx_status sdx_infer(sdx_context *cx, const char *path, const char *to, sdx_text_fn fault,
+                     void *user)
+{
+    sdx_context_clear(cx);
+    if (!path || !to) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "a path is NULL");
+    return sdx_model_infer(cx, path, to, fault, user);
 }
 
 /* Element types of the first type variable (or of the first input or output) of a row. */

@@ -149,16 +149,17 @@ static enum sdx_status set_version(struct exporter *x, struct sdx_str domain, in
 /* ---- types ---- */
 
 /* The import puts the place behind the symbols of bodies: it comes off again. */
-static struct sdx_str symbol_name(const struct exporter *x, int64_t dim)
+static struct sdx_str symbol_name(const struct sdx_ir *ir, int64_t dim, bool in_body)
 {
-    struct sdx_str name = x->ir->symbols[-(dim + 2)];
-    for (size_t i = name.len; x->in_body && i > 0; i--)
+    struct sdx_str name = ir->symbols[-(dim + 2)];
+    for (size_t i = name.len; in_body && i > 0; i--)
         if (name.ptr[i - 1] == '@') return (struct sdx_str){name.ptr, i - 1};
     return name;
 }
 
-static enum sdx_status export_type(struct exporter *x, const struct sdx_type *from,
-                                   struct sdx_onnx_type **out)
+enum sdx_status sdx_ir_export_type(struct sdx_context *cx, struct sdx_arena *arena,
+                                   const struct sdx_ir *ir, bool in_body,
+                                   const struct sdx_type *from, struct sdx_onnx_type **out)
 {
     static const uint8_t which[] = {
         [SDX_KIND_NONE] = SDX_TYPE_NONE,         [SDX_KIND_TENSOR] = SDX_TYPE_TENSOR,
@@ -166,33 +167,39 @@ static enum sdx_status export_type(struct exporter *x, const struct sdx_type *fr
         [SDX_KIND_MAP] = SDX_TYPE_MAP,           [SDX_KIND_SPARSE] = SDX_TYPE_SPARSE};
     *out = NULL;
     if (from->kind == SDX_KIND_NONE) return SDX_OK;
-    struct sdx_onnx_type *to = sdx_arena_alloc(x->arena, sizeof *to);
-    if (!to) return SDX_FAIL_MEMORY(x->cx);
+    struct sdx_onnx_type *to = sdx_arena_alloc(arena, sizeof *to);
+    if (!to) return SDX_FAIL_MEMORY(cx);
     *out = to;
     to->which = which[from->kind];
     if (from->kind == SDX_KIND_MAP) {
         to->elem_type = from->key_dtype;
         to->has_elem_type = from->key_dtype != 0;
     }
-    if (from->elem) return export_type(x, from->elem, &to->elem);
+    if (from->elem) return sdx_ir_export_type(cx, arena, ir, in_body, from->elem, &to->elem);
     if (from->kind != SDX_KIND_TENSOR && from->kind != SDX_KIND_SPARSE) return SDX_OK;
     to->elem_type = from->dtype;
     to->has_elem_type = from->dtype != 0;
     to->has_shape = from->has_shape;
     if (!from->has_shape) return SDX_OK;
     to->rank = from->rank;
-    to->dims = sdx_arena_array(x->arena, (size_t)from->rank + 1, sizeof *to->dims);
-    if (!to->dims) return SDX_FAIL_MEMORY(x->cx);
+    to->dims = sdx_arena_array(arena, (size_t)from->rank + 1, sizeof *to->dims);
+    if (!to->dims) return SDX_FAIL_MEMORY(cx);
     for (int32_t d = 0; d < from->rank; d++) {
         if (from->dims[d] >= 0) {
             to->dims[d].which = SDX_DIM_VALUE;
             to->dims[d].value = from->dims[d];
-        } else if (sdx_ir_symbol_has_name(x->ir, from->dims[d])) {
+        } else if (sdx_ir_symbol_has_name(ir, from->dims[d])) {
             to->dims[d].which = SDX_DIM_PARAM;
-            to->dims[d].param = symbol_name(x, from->dims[d]);
+            to->dims[d].param = symbol_name(ir, from->dims[d], in_body);
         }
     }
     return SDX_OK;
+}
+
+static enum sdx_status export_type(struct exporter *x, const struct sdx_type *from,
+                                   struct sdx_onnx_type **out)
+{
+    return sdx_ir_export_type(x->cx, x->arena, x->ir, x->in_body, from, out);
 }
 
 static enum sdx_status export_info(struct exporter *x, struct sdx_str name,

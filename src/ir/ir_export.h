@@ -32,4 +32,15 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_export(struct sdx_context *cx, struct sdx_
                                              const struct sdx_ir *ir,
                                              const struct sdx_ir_export *options,
                                              struct sdx_onnx_model **out);
+/* *out is NULL for a type of which nothing is known; in_body: of a value of a body. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_export_type(struct sdx_context *cx, struct sdx_arena *arena,
+                                                  const struct sdx_ir *ir, bool in_body,
+                                                  const struct sdx_type *from,
+                                                  struct sdx_onnx_type **out);
+/* The model as it is, with the types of all values of its graphs as the IR has them; the IR is that
+ * which was imported from it. *out lives in `arena` and points into both. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_annotate(struct sdx_context *cx, struct sdx_arena *arena,
+                                               const struct sdx_ir *ir,
+                                               const struct sdx_onnx_model *model,
+                                               struct sdx_onnx_model **out);
 #endif

@@ -307,12 +307,30 @@ static enum sdx_status import_outputs(struct sdx_import *im, struct sdx_import_s
     return SDX_OK;
 }
 
+/* Before IR version 4 initializers stand among the inputs; the node that holds a body does not give
+ * those. (Of the main graph they stay inputs until a session is made.) */
+static void drop_constant_inputs(struct sdx_import *im, struct sdx_import_scope *scope)
+{
+    struct sdx_ir_graph *g = &im->ir->graphs[scope->graph];
+    int32_t kept = 0;
+    if (g->parent < 0 || im->model->ir_version >= 4) return;
+    for (int32_t i = 0; i < g->count_inputs; i++) {
+        struct sdx_ir_value *value = &g->values[g->inputs[i]];
+        if (value->constant)
+            value->flags &= ~(uint32_t)SDX_IR_INPUT;
+        else
+            g->inputs[kept++] = g->inputs[i];
+    }
+    g->count_inputs = kept;
+}
+
 static enum sdx_status import_graph(struct sdx_import *im, struct sdx_import_scope *scope,
                                     const struct sdx_onnx_graph *from)
 {
     im->ir->graphs[scope->graph].name = from->name;
     SDX_TRY(import_inputs(im, scope, &from->inputs));
     SDX_TRY(import_initializers(im, scope, from));
+    drop_constant_inputs(im, scope);
     SDX_TRY(sdx_import_declare_nodes(im, scope, &from->nodes));
     SDX_TRY(import_types(im, scope, &from->outputs));
     SDX_TRY(import_types(im, scope, &from->values));

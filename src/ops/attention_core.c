@@ -38,10 +38,13 @@ struct unit {
     const float *q, *k, *v;
     float *y;
     const uint8_t *choice;
-    const void *mask;
+    const void *mask, *more;
     const float *outer, *inner; /* of row 0 of the head */
+    const float *sink;          /* NULL: none */
+    float *kept;                /* of row 0 of the head, in a->scores; NULL: not wanted */
     float scale;
-    int64_t begin, end; /* rows */
+    int64_t begin, end;   /* rows */
+    int64_t keys, offset; /* as mask_keys and offset, of this batch entry */
     float *scores, *k_packed, *v_packed;
     float *tops, *sums; /* of each row so far: greatest score, sum of exponentials */
     char *scratch;
@@ -72,15 +75,22 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
     const int64_t shared = a->heads_per_key ? head / a->heads_per_key : head;
     struct unit u = {.begin = unit % p->chunks * p->chunk_rows};
     u.end = u.begin + p->chunk_rows < a->queries ? u.begin + p->chunk_rows : a->queries;
-    u.q = (const float *)step->in[0]->data + at_head(a->q_at, batch, head);
-    u.k = (const float *)step->in[1]->data + at_head(a->k_at, batch, shared);
-    u.v = (const float *)step->in[2]->data + at_head(a->v_at, batch, shared);
+    u.q = (const float *)step->in[0]->data + a->q_first + at_head(a->q_at, batch, head);
+    u.k = (const float *)step->in[1]->data + a->k_first + at_head(a->k_at, batch, shared);
+    u.v = (const float *)step->in[2]->data + a->v_first + at_head(a->v_at, batch, shared);
     u.y = (float *)step->out[0]->data + at_head(a->y_at, batch, head);
     if (step->in[3])
         u.choice = (const uint8_t *)step->in[3]->data + at_head(a->choice_at, batch, head);
     if (step->in[4])
         u.mask = (const char *)step->in[4]->data +
                  (size_t)at_head(a->mask_at, batch, head) * (a->mask->dtype == SDX_BOOL ? 1 : 4);
+    if (step->in[8]) u.more = (const float *)step->in[8]->data + at_head(a->more_at, batch, head);
+    const int32_t *place = step->in[9] ? (const int32_t *)step->in[9]->data + 2 * batch : NULL;
+    u.keys = place ? place[0] : a->mask_keys;
+    u.offset = place ? place[1] : a->offset;
+    if (step->in[10]) u.sink = (const float *)step->in[10]->data + head;
+    if (step->out[1])
+        u.kept = (float *)step->out[1]->data + (batch * a->heads + head) * a->queries * a->keys;
     if (step->in[6]) {
         const int64_t first = (batch * a->heads + head) * a->queries;
         u.outer = (const float *)step->in[6]->data + first * (a->keys / a->width);
@@ -111,11 +121,12 @@ static void choose(const struct sdx_attention *a, const uint8_t *choice, int64_t
         scores[j] = (choice[j * step] != 0) == keep ? scores[j] : a->fill;
 }
 
-static void add_mask(const struct sdx_attention *a, const void *mask, int64_t row, int64_t key,
-                     int64_t keys, float *scores)
+/* mask_at: steps of the mask. */
+static void add_mask(int dtype, const int64_t mask_at[4], const void *mask, int64_t row,
+                     int64_t key, int64_t keys, float *scores)
 {
-    const int64_t step = a->mask_at[3], at = row * a->mask_at[2] + key * step;
-    if (a->mask->dtype == SDX_F32) {
+    const int64_t step = mask_at[3], at = row * mask_at[2] + key * step;
+    if (dtype == SDX_F32) {
         sdx_vec()->f32_add(scores, 1, (const float *)mask + at, (size_t)step, scores, (size_t)keys);
         return;
     }
@@ -125,11 +136,26 @@ static void add_mask(const struct sdx_attention *a, const void *mask, int64_t ro
 }
 
 /* Keys that rows before `end` may see. */
-static int64_t keys_before(const struct sdx_attention *a, int64_t end)
+static int64_t keys_before(const struct sdx_attention *a, const struct unit *u, int64_t end)
 {
-    int64_t keys = a->mask_keys;
-    if (a->is_causal && end + a->offset < keys) keys = end + a->offset;
+    int64_t keys = u->keys;
+    if (a->is_causal && end + u->offset < keys) keys = end + u->offset;
     return keys < 0 ? 0 : keys;
+}
+
+static void cap_scores(float cap, float *scores, int64_t n)
+{
+    const float inverse = 1 / cap;
+    sdx_vec()->f32_mul(scores, 1, &inverse, 0, scores, (size_t)n);
+    sdx_vec()->f32_tanh(scores, scores, (size_t)n, 0, 0);
+    sdx_vec()->f32_mul(scores, 1, &cap, 0, scores, (size_t)n);
+}
+
+/* Keys in front of the window of `row`. */
+static int64_t keys_passed(const struct sdx_attention *a, const struct unit *u, int64_t row)
+{
+    const int64_t first = row + u->offset + 1 - a->left;
+    return a->left <= 0 || first < 0 ? 0 : first;
 }
 
 /* Scores of `row` against keys key .. key + keys become e^(score - top), where top is the greatest
@@ -140,15 +166,23 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
 {
     const struct sdx_attention *a = &p->a;
     float *top = &u->tops[row - u->begin], *sum = &u->sums[row - u->begin];
-    int64_t seen = keys_before(a, row + 1) - key;
+    int64_t seen = keys_before(a, u, row + 1) - key, passed = keys_passed(a, u, row) - key;
     seen = seen < 0 ? 0 : seen > keys ? keys : seen;
+    if (a->softcap > 0) cap_scores(a->softcap, scores, seen);
     if (u->choice)
         choose(a, u->choice + row * a->choice_at[2] + key * a->choice_at[3], seen, scores);
-    if (u->mask) add_mask(a, u->mask, row, key, seen, scores);
+    if (u->mask) add_mask(a->mask->dtype, a->mask_at, u->mask, row, key, seen, scores);
+    if (u->more) add_mask(SDX_F32, a->more_at, u->more, row, key, seen, scores);
     if (u->outer)
         sdx_vec()->f32_add_outer(u->outer + row * (a->keys / a->width), u->inner + row * a->width,
                                  (size_t)a->width, (size_t)key, scores, (size_t)seen);
+    passed = passed < 0 ? 0 : passed > seen ? seen : passed;
+    if (u->kept && passed < seen)
+        memcpy(u->kept + row * a->keys + key + passed, scores + passed,
+               (size_t)(seen - passed) * sizeof *scores);
     for (int64_t j = seen; j < whole; j++)
+        scores[j] = -INFINITY;
+    for (int64_t j = 0; j < passed; j++)
         scores[j] = -INFINITY;
     const float last = *top, most = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
     *top = most > last || isnan(most) ? most : last; /* NaN stays */
@@ -173,13 +207,23 @@ static void scale_row(const struct params *p, const struct unit *u, int64_t row,
     sdx_vec()->f32_mul(y, 1, &factor, 0, y, (size_t)p->a.value_size);
 }
 
+/* What the sums of a row are to be multiplied by. */
+static float weight_of_all(const struct unit *u, float top, float sum)
+{
+    if (!u->sink) return 1.0f / sum;
+    const float most = *u->sink > top ? *u->sink : top;
+    float powers[] = {top - most, *u->sink - most};
+    sdx_vec()->f32_exp(powers, powers, 2, 0, 0);
+    return powers[0] / (sum * powers[0] + powers[1]);
+}
+
 /* Divides by the sums. */
 static void finish_rows(const struct params *p, const struct unit *u)
 {
     for (int64_t row = u->begin; row < u->end; row++) {
         const float top = u->tops[row - u->begin];
         if (isfinite(top)) {
-            scale_row(p, u, row, 1.0f / u->sums[row - u->begin]);
+            scale_row(p, u, row, weight_of_all(u, top, u->sums[row - u->begin]));
             continue;
         }
         const float nothing = p->a.empty_is_zero && top == -INFINITY ? 0.0f : NAN;
@@ -204,12 +248,15 @@ static struct sdx_gemm_f32 product_of(const float *a, int64_t row_a, int64_t col
                                  .alpha = 1.0f};
 }
 
-static void start_rows(const struct unit *u)
+static void start_rows(const struct sdx_attention *a, const struct unit *u)
 {
     for (int64_t r = 0; r < u->end - u->begin; r++) {
         u->tops[r] = -INFINITY;
         u->sums[r] = 0.0f;
     }
+    if (!u->kept) return;
+    for (int64_t i = u->begin * a->keys; i < u->end * a->keys; i++)
+        u->kept[i] = a->unseen;
 }
 
 /* Rows row .. row + rows against the packed keys key .. key + keys. */
@@ -218,7 +265,7 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
 {
     const struct sdx_attention *a = &p->a;
     const int64_t half = sdx_gemm_f32_panel() / 2;
-    int64_t seen = keys_before(a, row + rows) - key;
+    int64_t seen = keys_before(a, u, row + rows) - key;
     if (seen <= 0 && key > 0) return;
     seen = seen < 0 ? 0 : seen > keys ? keys : seen;
     const int64_t n = up(seen, half); /* what is beyond the keys is zeros, and there */
@@ -242,9 +289,9 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
 static void run_unit(const struct params *p, const struct unit *u)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t all = keys_before(a, u->end);
+    const int64_t all = keys_before(a, u, u->end);
     int64_t key = 0;
-    start_rows(u);
+    start_rows(a, u);
     do {
         const int64_t keys = all - key < p->block_keys ? all - key : p->block_keys;
         sdx_gemm_f32_pack(u->k + key * a->k_at[2], a->k_at[3], a->k_at[2], a->size, keys,
@@ -264,8 +311,8 @@ static void run_unit(const struct params *p, const struct unit *u)
 static void run_unit_few(const struct params *p, const struct unit *u)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t keys = keys_before(a, u->end), rows = u->end - u->begin;
-    start_rows(u);
+    const int64_t keys = keys_before(a, u, u->end), rows = u->end - u->begin;
+    start_rows(a, u);
     for (int64_t r = 0; r < rows; r++) {
         float *scores = u->scores + r * p->pitch;
         const float *q = u->q + (u->begin + r) * a->q_at[2];
@@ -347,7 +394,9 @@ enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_a
     if (a->keys == 0) a->empty_is_zero = true; /* a product over nothing */
     SDX_ASSERT(a->y_at[3] == 1 && a->queries > 0 && a->mask_keys <= a->keys);
     const size_t scratch = plan(p);
-    struct sdx_tensor *in[] = {a->q, a->k, a->v, a->choice, a->mask, a->factor, a->outer, a->inner};
+    struct sdx_tensor *in[] = {a->q,     a->k,     a->v,    a->choice, a->mask, a->factor,
+                               a->outer, a->inner, a->more, a->places, a->sinks};
+    struct sdx_tensor *out[] = {a->y, a->scores};
     return sdx_prepare_step_on(px, p->is_few ? "attention_few" : "attention_f32", run_attention, p,
-                               p->parts, scratch, 8, in, 1, &a->y);
+                               p->parts, scratch, SDX_COUNT_OF(in), in, 2, out);
 }

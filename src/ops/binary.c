@@ -304,7 +304,8 @@ static enum sdx_status prepare_pow(struct sdx_prepare *px)
               : same && types->base == SDX_F64 ? pow_f64
                                                : pow_mixed;
     job->arg = types;
-    job->failure = "Pow: 0 to a negative integer power";
+    if (sdx_dtype_is_integer(types->base) && sdx_dtype_is_signed(types->exponent))
+        job->failure = "Pow: 0 to a negative integer power";
     SDX_TRY(sdx_nest_binary(px, &job->nest));
     return sdx_nest_add(px, "pow", job, 16, 2, px->in, px->out[0]);
 }
@@ -333,6 +334,22 @@ static bool swiglu_f32(const void *arg, const void *const *in, const int64_t *st
 }
 SDX_LOOP_BINARY(swiglu_f64, double, double, double,
                 x / (1 + exp(-(double)*(const float *)arg * x)) * y)
+
+static enum sdx_status infer_swiglu(struct sdx_infer *ix)
+{
+    const int64_t *a = sdx_infer_dims(ix, 0), *b = sdx_infer_dims(ix, 1);
+    const int rank = sdx_infer_rank(ix, a ? 0 : 1);
+    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    if (!a || !b) return a || b ? sdx_infer_set_dims(ix, 0, rank, a ? a : b) : SDX_OK;
+    if (sdx_infer_rank(ix, 1) != rank)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SwiGLU: A has rank %d, B has rank %d", rank,
+                        sdx_infer_rank(ix, 1));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return ix->cx->error.status;
+    for (int d = 0; d < rank; d++)
+        SDX_TRY(sdx_infer_merge_dim(ix, a[d], b[d], "an axis", &dims[d]));
+    return SDX_OK;
+}
 
 static enum sdx_status prepare_swiglu(struct sdx_prepare *px)
 {
@@ -377,23 +394,28 @@ TABLE_INTS(shr)
 
 /* A factor or summand a channel on blocked channels: a vector for many pixels. */
 struct channel_job {
-    int full;             /* the operand that has all elements */
-    int64_t pixels;       /* of a block */
-    int64_t rows, period; /* blocks of all images; the other operand repeats after `period` */
+    int full;       /* the operand that has all elements */
+    int64_t pixels; /* of a block */
+    int64_t period; /* blocks after which the other operand repeats */
     void (*fn)(const float *x, const float *channel, float *y, int64_t pixels);
 };
 
-static enum sdx_status run_channel(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_channel(const struct sdx_step *step, const void *const *in, void *out,
+                        int64_t begin, int64_t end, void *scratch)
 {
-    (void)x;
+    (void)scratch;
     const struct channel_job *job = step->params;
-    const float *from = step->in[job->full]->data, *channel = step->in[1 - job->full]->data;
-    const int64_t lanes = sdx_block_lanes(), size = job->pixels * lanes;
-    const int64_t end = sdx_part_begin(job->rows, step->parts, part + 1, 1);
-    for (int64_t r = sdx_part_begin(job->rows, step->parts, part, 1); r < end; r++)
-        job->fn(from + r * size, channel + r % job->period * lanes,
-                (float *)step->out[0]->data + r * size, job->pixels);
-    return SDX_OK;
+    const float *from = in[job->full], *channel = in[1 - job->full];
+    float *to = out;
+    const int64_t lanes = sdx_block_lanes();
+    for (int64_t at = begin / lanes, last = end / lanes; at < last;) {
+        const int64_t row = at / job->pixels, rest = (row + 1) * job->pixels - at;
+        const int64_t n = rest < last - at ? rest : last - at;
+        job->fn(from, channel + row % job->period * lanes, to, n);
+        from += n * lanes;
+        to += n * lanes;
+        at += n;
+    }
 }
 
 /* *done: a step was added. px shows shapes [N, C / b, spatial..., b]. */
@@ -411,16 +433,17 @@ static enum sdx_status try_channel(struct sdx_prepare *px, sdx_nest_fn *const *f
             continue;
         struct channel_job *job = SDX_PREPARE_NEW(px, struct channel_job);
         if (!job) return px->cx->error.status;
+        const int64_t rows = out->dims[0] * blocks;
         *job = (struct channel_job){.full = full,
-                                    .rows = out->dims[0] * blocks,
+                                    .pixels = out->count / lanes / (rows ? rows : 1),
                                     .period = c->dims[0] * blocks,
                                     .fn = fns == mul_fns ? sdx_channel_block()->f32_mul
                                                          : sdx_channel_block()->f32_add};
-        job->pixels = out->count / lanes / (job->rows ? job->rows : 1);
+        const struct sdx_tiles tiles = {
+            .run = run_channel, .count = out->count, .weight = 1, .full = 1u << full};
         *done = true;
-        return sdx_prepare_step(px, "channel", run_channel, job,
-                                sdx_prepare_parts((double)out->count, SDX_NEST_GRAIN, job->rows),
-                                0);
+        return sdx_prepare_tiles(px, fns == mul_fns ? "mul channel" : "add channel", &tiles, job, 0,
+                                 2, px->in, px->out[0]);
     }
     return SDX_OK;
 }
@@ -435,7 +458,9 @@ static enum sdx_status prepare_binary(struct sdx_prepare *px, sdx_nest_fn *const
     if (!job) return px->cx->error.status;
     job->fn = fns[px->in[0]->dtype];
     if (!job->fn || px->in[1]->dtype != px->in[0]->dtype) return type_fault(px);
-    job->failure = "integer division by zero";
+    if (sdx_dtype_is_integer(px->in[0]->dtype) &&
+        (fns == div_fns || fns == modc_fns || fns == modp_fns))
+        job->failure = "integer division by zero";
     SDX_TRY(sdx_nest_binary(px, &job->nest));
     return sdx_nest_add(px, kernel, job, weight, 2, px->in, px->out[0]);
 }
@@ -599,7 +624,7 @@ static const struct sdx_op ops[] = {
     {"BitwiseXor", 18, 0, infer_binary, KERNEL(prepare_xor), .flags = BOTH},
     {"PRelu", 1, 0, sdx_infer_same, KERNEL(prepare_prelu), .layout = layout_prelu,
      .flags = NICE | SDX_OP_INPLACE(0)},
-    {"SwiGLU", 28, 0, sdx_infer_same, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
+    {"SwiGLU", 28, 0, infer_swiglu, KERNEL(prepare_swiglu), .flags = SDX_OP_VIA_F32 | BOTH},
     {"Max", 1, 0, infer_max, KERNEL(prepare_max), WIDE, .flags = NICE},
     {"Min", 1, 0, infer_min, KERNEL(prepare_min), WIDE, .flags = NICE},
     {"Sum", 1, 0, sdx_infer_variadic, KERNEL(prepare_sum), WIDE, .flags = NICE},

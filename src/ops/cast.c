@@ -197,39 +197,30 @@ static uint8_t to_e8m0(float value, int round, bool saturate)
     return (uint8_t)exponent;
 }
 
-static void convert_to_e8m0(const struct cast *c, const void *in, uint8_t *out, int64_t begin,
-                            int64_t end)
+static void run_cast(const struct sdx_step *step, const void *const *operands, void *out,
+                     int64_t begin, int64_t end, void *scratch)
 {
-    for (int64_t i = begin; i < end; i++)
-        out[i] = to_e8m0((float)sdx_load_f64(c->from, in, i), c->round, c->saturate);
-}
-
-static enum sdx_status run_cast(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)x;
+    (void)scratch;
     const struct cast *c = step->params;
-    int64_t begin = sdx_part_begin(c->count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(c->count, step->parts, part + 1, 64);
-    const void *in = step->in[0]->data;
-    void *out = step->out[0]->data;
+    const void *in = operands[0];
     size_t n = (size_t)(end - begin);
     if (c->from == c->to) {
-        size_t bits = (size_t)sdx_dtype_bits(c->from), at = (size_t)begin * bits / 8;
-        if (in != out) memcpy((char *)out + at, (const char *)in + at, (n * bits + 7) / 8);
+        if (in != out) memcpy(out, in, (n * sdx_dtype_bits(c->from) + 7) / 8);
     } else if (c->from == SDX_F32 && c->to == SDX_F16) {
-        sdx_vec()->f32_to_f16((const float *)in + begin, (uint16_t *)out + begin, n);
+        sdx_vec()->f32_to_f16(in, out, n);
     } else if (c->from == SDX_F32 && c->to == SDX_BF16) {
-        sdx_vec()->f32_to_bf16((const float *)in + begin, (uint16_t *)out + begin, n);
+        sdx_vec()->f32_to_bf16(in, out, n);
     } else if (c->from == SDX_F16 && c->to == SDX_F32) {
-        sdx_vec()->f16_to_f32((const uint16_t *)in + begin, (float *)out + begin, n);
+        sdx_vec()->f16_to_f32(in, out, n);
     } else if (c->from == SDX_BF16 && c->to == SDX_F32) {
-        sdx_vec()->bf16_to_f32((const uint16_t *)in + begin, (float *)out + begin, n);
+        sdx_vec()->bf16_to_f32(in, out, n);
     } else if (c->to == SDX_F8E8M0) {
-        convert_to_e8m0(c, in, out, begin, end);
+        for (int64_t i = 0; i < end - begin; i++)
+            ((uint8_t *)out)[i] =
+                to_e8m0((float)sdx_load_f64(c->from, in, i), c->round, c->saturate);
     } else {
-        sdx_convert(c->to, out, begin, c->from, in, begin, end - begin, c->saturate);
+        sdx_convert(c->to, out, 0, c->from, in, 0, end - begin, c->saturate);
     }
-    return SDX_OK;
 }
 
 static enum sdx_status prepare_cast(struct sdx_prepare *px)
@@ -259,9 +250,8 @@ static enum sdx_status prepare_cast(struct sdx_prepare *px)
     }
     if (c->from == SDX_STRING)
         return sdx_prepare_step_on(px, "cast from text", run_from_text, c, 1, 0, 1, &in, 1, &out);
-    int64_t most = (c->count + 63) / 64;
-    int64_t parts = sdx_prepare_parts((double)c->count, 16384, most ? most : 1);
-    return sdx_prepare_step_on(px, "cast", run_cast, c, parts, 0, 1, &in, 1, &out);
+    const struct sdx_tiles tiles = {.run = run_cast, .count = c->count, .weight = 2, .full = 1};
+    return sdx_prepare_tiles(px, "cast", &tiles, c, 0, 1, &in, out);
 }
 
 /* ---- BitCast ---- */

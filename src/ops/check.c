@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The checker of messages: model, graphs, names and tensors. Stricter than onnx.checker where a
- * file could not be run (outputs that nothing makes, domains imported twice), laxer where every
- * runtime reads the file: graphs without a name, nodes out of order, values without a shape. */
+ * file could not be run (outputs that nothing makes, domains imported twice). What every runtime
+ * reads although the standard forbids it (graphs without a name, nodes out of order, inputs without
+ * a shape) is a fault only where the check is to the letter. */
 #include "ops/check_messages.h"
 
 #include <inttypes.h>
@@ -108,6 +109,15 @@ void sdx_check_type(struct sdx_check *c, const struct sdx_check_place *place,
                             type->dims[i].value);
 }
 
+/* To the letter: the main graph's inputs and outputs have a shape, if not its lengths. */
+static void want_shape(struct sdx_check *c, const struct sdx_check_place *place,
+                       const struct sdx_check_scope *scope, const struct sdx_onnx_type *type)
+{
+    if (!c->faults->is_strict || scope->outer || !type) return;
+    if ((type->which == SDX_TYPE_TENSOR || type->which == SDX_TYPE_SPARSE) && !type->has_shape)
+        sdx_check_fault(c, place, "has no shape, expected one with a length or none for each axis");
+}
+
 bool sdx_check_declare(struct sdx_check *c, struct sdx_check_scope *scope, struct sdx_str name,
                        int32_t order)
 {
@@ -136,6 +146,7 @@ static void check_inputs(struct sdx_check *c, const struct sdx_check_place *plac
         /* The inputs of a body take their types from the node. */
         if (!scope->outer || (info->type && info->type->which != SDX_TYPE_NONE))
             sdx_check_type(c, &at, info->type);
+        want_shape(c, &at, scope, info->type);
     }
 }
 
@@ -151,7 +162,8 @@ static void check_initializer(struct sdx_check *c, const struct sdx_check_place 
     }
     if (sdx_map_get(seen, name) >= 0) sdx_check_fault(c, &at, "is given twice");
     if (!sdx_map_put(seen, name, 0)) c->out_of_memory = true;
-    (void)sdx_check_declare(c, scope, name, 0);
+    if (sdx_check_declare(c, scope, name, 0) && c->faults->is_strict && c->model->ir_version < 4)
+        sdx_check_fault(c, &at, "is no input, expected one before IR version 4");
 }
 
 static void check_initializers(struct sdx_check *c, const struct sdx_check_place *place,
@@ -188,6 +200,7 @@ static void check_outputs(struct sdx_check *c, const struct sdx_check_place *pla
                                 ? "is a value of a graph around it, expected one of its own"
                                 : "is not made by any node");
         if (info->type && info->type->which != SDX_TYPE_NONE) sdx_check_type(c, &at, info->type);
+        want_shape(c, &at, scope, info->type);
     }
 }
 
@@ -195,6 +208,8 @@ void sdx_check_graph(struct sdx_check *c, const struct sdx_check_place *place,
                      const struct sdx_check_scope *outer, const struct sdx_onnx_graph *graph)
 {
     struct sdx_check_scope scope = {.outer = outer};
+    if (graph->name.len == 0 && c->faults->is_strict)
+        sdx_check_fault(c, place, "%s has no name", outer ? "the body" : "the graph");
     sdx_map_init(&scope.names, c->cx->mem);
     check_inputs(c, place, &scope, &graph->inputs);
     check_initializers(c, place, &scope, graph);
@@ -288,6 +303,9 @@ static void check_model(struct sdx_check *c)
                         sdx_schema_ir_version_newest);
     if (model->ir_version >= 3 && model->opsets.count == 0)
         sdx_check_fault(c, NULL, "opset_import is empty, expected the version of ai.onnx");
+    if (model->has_ir_version && model->ir_version < 3 && model->opsets.count &&
+        c->faults->is_strict)
+        sdx_check_fault(c, NULL, "opset_import is given, expected none before IR version 3");
     if (!check_lists(c)) return;
     sdx_check_opsets(c, NULL, &model->opsets);
     check_metadata(c);

@@ -11,6 +11,10 @@ struct sdx_faults {
     sdx_text_fn fault; /* NULL: only the first is kept, in the context's error */
     void *user;
     int64_t count;
+    /* To the letter: what the standard forbids although every runtime can read it is a fault too
+     * (nodes out of order, a graph without a name, a declared shape that is wrong). */
+    bool is_strict;
+    bool is_structure_only; /* nothing that takes types or shapes */
 };
 
 /* Structure: IR version, opsets, names, SSA, scopes, arity, attributes, deprecation, tensors

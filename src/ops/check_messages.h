@@ -66,6 +66,10 @@ bool sdx_check_declare(struct sdx_check *c, struct sdx_check_scope *scope, struc
 bool sdx_check_is_visible(const struct sdx_check_scope *scope, struct sdx_str name);
 /* Is the domain one whose operators the standard defines? */
 bool sdx_check_is_standard(struct sdx_str domain);
+/* ---- check_rules.c: what the operator itself wants of its attributes and ranks ---- */
+SDX_MUST_CHECK enum sdx_status sdx_check_rules(struct sdx_context *cx, const struct sdx_ir *ir,
+                                               const struct sdx_ir_graph *graph,
+                                               const struct sdx_ir_node *node);
 /* ---- check_function.c ---- */
 void sdx_check_functions(struct sdx_check *c);
 #endif

@@ -162,7 +162,10 @@ static void check_arity(struct sdx_check *c, const struct sdx_check_place *place
     check_count(c, place, "outputs", node->outputs.count, schema->outputs_min, schema->outputs_max);
     for (int32_t i = 0; i < node->inputs.count; i++) {
         const struct sdx_schema_param *param = sdx_schema_input(schema, i);
-        if (param && param->option == SDX_PARAM_SINGLE && node->inputs.at[i].len == 0)
+        const bool is_needed =
+            param && (param->option == SDX_PARAM_SINGLE ||
+                      (c->faults->is_strict && param->option & SDX_PARAM_VARIADIC));
+        if (is_needed && node->inputs.at[i].len == 0)
             sdx_check_fault(c, place, "input %s is left out, but it is required", param->name);
     }
     for (int32_t i = 0; i < node->outputs.count; i++) {
@@ -187,6 +190,14 @@ static bool find_opset(const struct sdx_check *c, struct sdx_str domain, int64_t
     return domain.len == 0 && c->model->ir_version < 3;
 }
 
+/* An operator whose first version is marked deprecated was so marked long after models had it
+ * (GroupNormalization of version 18): they are valid. */
+static bool had_version_before(struct sdx_str domain, const struct sdx_schema *schema)
+{
+    bool known = false;
+    return sdx_schema_find(domain, sdx_str(schema->name), schema->since - 1, &known) != NULL;
+}
+
 static void check_operator(struct sdx_check *c, const struct sdx_check_place *place,
                            const struct sdx_onnx_node *node, int64_t opset)
 {
@@ -202,7 +213,7 @@ static void check_operator(struct sdx_check *c, const struct sdx_check_place *pl
             sdx_check_fault(c, place, "%.*s has no such operator", SDX_STR_ARG(shown));
         return;
     }
-    if (schema->deprecated) {
+    if (schema->deprecated && had_version_before(domain, schema)) {
         sdx_check_fault(c, place, "the operator is deprecated since version %d of %.*s",
                         schema->since, SDX_STR_ARG(shown));
         return;
@@ -222,6 +233,16 @@ static void check_call(struct sdx_check *c, const struct sdx_check_place *place,
                             SDX_STR_ARG(function->name), SDX_STR_ARG(node->attrs.at[i].name));
 }
 
+/* Is the name, which is visible, made only after the place where we are? */
+static bool is_later(const struct sdx_check_scope *scope, struct sdx_str name)
+{
+    for (; scope; scope = scope->outer) {
+        const int32_t order = sdx_map_get(&scope->names, name);
+        if (order >= 0 && order <= scope->node) return false;
+    }
+    return true;
+}
+
 static void check_names(struct sdx_check *c, const struct sdx_check_place *place,
                         const struct sdx_check_scope *scope, const struct sdx_onnx_node *node)
 {
@@ -229,6 +250,9 @@ static void check_names(struct sdx_check *c, const struct sdx_check_place *place
         struct sdx_str name = node->inputs.at[i];
         if (name.len > 0 && !sdx_check_is_visible(scope, name))
             sdx_check_fault(c, place, "input \"%.*s\" is not defined", SDX_STR_ARG(name));
+        else if (name.len > 0 && c->faults->is_strict && is_later(scope, name))
+            sdx_check_fault(c, place, "input \"%.*s\" is made by this node or a later one",
+                            SDX_STR_ARG(name));
     }
     /* A name of a graph around is taken when it is made before the node that holds this body. */
     for (int32_t i = 0; i < node->outputs.count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The checker of types: what each node is given against the schema, before inference (declared
  * types) and after it (all that can be known), and inference itself. A node is reported once. */
-#include "ops/check.h"
+#include "ops/check_messages.h"
 #include "ops/infer.h"
 #include "ops/schema.h"
 
@@ -150,6 +150,21 @@ static void check_inputs_of_all(struct check_types *c)
     }
 }
 
+static void check_rules_of_all(struct check_types *c)
+{
+    for (int32_t g = 0; g < c->ir->count_graphs; g++) {
+        const struct sdx_ir_graph *graph = &c->ir->graphs[g];
+        for (int32_t n = 0; n < graph->count_nodes; n++) {
+            const struct sdx_ir_node *node = &graph->nodes[n];
+            struct sdx_context child;
+            if (node->is_dead || state_of(c, graph, node)->is_reported) continue;
+            sdx_context_init_child(&child, c->cx);
+            if (sdx_check_rules(&child, c->ir, graph, node) != SDX_OK)
+                node_fault(c, graph, node, child.error.text);
+        }
+    }
+}
+
 static bool take_fault(void *user, struct sdx_context *cx, const struct sdx_ir_graph *graph,
                        const struct sdx_ir_node *node)
 {
@@ -181,13 +196,15 @@ static enum sdx_status check_types(struct check_types *c)
     check_inputs_of_all(c);
     /* Inference has an error text of its own, so that the first fault stays in ours. */
     sdx_context_init_child(&child, c->cx);
-    if (sdx_infer_model(&child, c->ir, take_fault, c) != SDX_OK) {
+    const uint32_t flags = c->faults->is_strict ? SDX_INFER_STRICT | SDX_INFER_DEFAULTS_HOLD : 0;
+    if (sdx_infer_model(&child, c->ir, flags, take_fault, c) != SDX_OK) {
         if (child.error.status != SDX_BAD_MODEL)
             return SDX_FAIL(c->cx, child.error.status, "%s", child.error.text);
         fault(c, child.error.text);
         return SDX_OK;
     }
     check_inputs_of_all(c);
+    if (c->faults->is_strict) check_rules_of_all(c);
     return SDX_OK;
 }
 

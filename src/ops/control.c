@@ -351,26 +351,55 @@ static enum sdx_status scan_input_type(struct sdx_infer *ix, const struct scan_p
     return SDX_OK;
 }
 
+/* Scan-8: every operand has an axis of batches in front of what the body sees. */
+static enum sdx_status infer_batched(struct sdx_infer *ix, const struct scan_params *p,
+                                     int32_t graph)
+{
+    const int count = p->states + p->inputs;
+    int64_t batch = -1, trips = -1;
+    struct sdx_type *in = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof(*in));
+    if (!in) return SDX_FAIL_MEMORY(ix->cx);
+    for (int i = 0; i < count; i++) {
+        const struct sdx_type *t = ix->in[p->first + i];
+        const int outer = i < p->states ? 1 : 2; /* axes that the body does not see */
+        in[i] = t ? *t : (struct sdx_type){0};
+        if (!t || !t->has_shape) continue;
+        if (t->rank < outer)
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Scan: input %d has rank %d, expected above %d",
+                            p->first + i, t->rank, outer - 1);
+        SDX_TRY(sdx_infer_merge_dim(ix, batch, t->dims[0], "batch", &batch));
+        if (outer == 2) SDX_TRY(sdx_infer_merge_dim(ix, trips, t->dims[1], "sequence", &trips));
+        in[i].rank -= outer;
+        in[i].dims += outer;
+    }
+    const struct sdx_type *out = NULL;
+    SDX_TRY(ix->body(ix, graph, count, in, &out));
+    for (int k = 0; k < ix->count_out; k++) {
+        struct sdx_type item = out[k];
+        if (k < p->states)
+            SDX_TRY(unite_types(ix, &in[k], &out[k], &item));
+        else
+            SDX_TRY(stacked_type(ix, &out[k], trips, 0, &item));
+        SDX_TRY(stacked_type(ix, &item, batch, 0, &ix->out[k]));
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status infer_scan(struct sdx_infer *ix)
 {
     struct scan_params p = {0};
     SDX_TRY(scan_read(ix->cx, ix->ir, ix->node, ix->opset, ix->count_in, ix->count_out, &p));
+    for (int i = p.first; i < ix->count_in; i++)
+        if (!ix->in[i]) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Scan: input %d is left out", i);
     if (!ix->body) return SDX_OK;
     const struct sdx_type *out = NULL;
     const struct sdx_ir_attr *a = sdx_ir_attr(ix->node, "body");
     int64_t trips = -1;
-    if (p.batched) {
-        SDX_TRY(ix->body(ix, a->graph, 0, NULL, &out));
-        for (int k = 0; k < ix->count_out; k++) {
-            ix->out[k] = shapeless(&out[k]);
-            ix->out[k].kind = SDX_KIND_TENSOR;
-        }
-        return SDX_OK;
-    }
+    if (p.batched) return infer_batched(ix, &p, a->graph);
     struct sdx_type *in = sdx_arena_array(ix->arena, (size_t)ix->count_in + 1, sizeof(*in));
     if (!in) return SDX_FAIL_MEMORY(ix->cx);
     for (int i = 0; i < p.states; i++)
-        in[i] = shapeless(ix->in[i]);
+        in[i] = ix->in[i] ? *ix->in[i] : (struct sdx_type){0}; /* states keep their shapes */
     for (int i = 0; i < p.inputs; i++)
         SDX_TRY(scan_input_type(ix, &p, i, &trips, &in[p.states + i]));
     SDX_TRY(ix->body(ix, a->graph, p.states + p.inputs, in, &out));
@@ -604,7 +633,7 @@ static enum sdx_status infer_sequence_map(struct sdx_infer *ix)
     for (int i = 0; i < ix->count_in; i++) {
         const struct sdx_type *t = ix->in[i];
         if (t && t->kind == SDX_KIND_SEQUENCE) t = t->elem;
-        in[i] = shapeless(t);
+        in[i] = t ? *t : (struct sdx_type){0};
     }
     const struct sdx_type *out = NULL;
     SDX_TRY(ix->body(ix, a->graph, ix->count_in, in, &out));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DFT, STFT, the window functions and MelWeightMatrix. Transforms are made in f64: radix 2 for
- * powers of two, Bluestein's chirp for other lengths over a handful, the sum itself for the rest.
- */
+ * DFT, STFT, the window functions and MelWeightMatrix. Transforms: ops/fft.h. */
 #include <math.h>
 
+#include "ops/fft.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
@@ -11,164 +10,17 @@
 
 static const double pi = 3.14159265358979323846;
 
-enum { DIRECT_MAX = 16 };
-
-/* ---- transforms of one line, interleaved complex f64 ---- */
-
-struct fft {
-    int64_t n;
-    int64_t m;           /* length of the radix-2 transforms; 0: the sum itself */
-    const double *turns; /* e^(-2 pi i k / m), k < m / 2; for m = 0: k < n, of n */
-    const double *chirp; /* Bluestein: e^(-pi i k^2 / n); NULL: n is a power of two */
-    const double *other; /* Bluestein: transform of the conjugate chirp */
-};
-
-static void times(double *x, double re, double im)
+static double load(int dtype, const void *values, int64_t i)
 {
-    double a = x[0], b = x[1];
-    x[0] = a * re - b * im;
-    x[1] = a * im + b * re;
+    return dtype == SDX_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
 }
 
-static void radix2(double *x, int64_t m, const double *turns)
+static void store(int dtype, void *values, int64_t i, double v)
 {
-    for (int64_t i = 1, j = 0; i < m; i++) {
-        int64_t bit = m >> 1;
-        for (; j & bit; bit >>= 1)
-            j ^= bit;
-        j ^= bit;
-        if (i < j) {
-            double re = x[2 * i], im = x[2 * i + 1];
-            x[2 * i] = x[2 * j];
-            x[2 * i + 1] = x[2 * j + 1];
-            x[2 * j] = re;
-            x[2 * j + 1] = im;
-        }
-    }
-    for (int64_t half = 1; half < m; half *= 2) {
-        int64_t stride = m / (2 * half);
-        for (int64_t i = 0; i < m; i += 2 * half)
-            for (int64_t k = 0; k < half; k++) {
-                double *a = x + 2 * (i + k), *b = a + 2 * half;
-                double re = b[0], im = b[1], c = turns[2 * k * stride];
-                double s = turns[2 * k * stride + 1], u = re * c - im * s, v = re * s + im * c;
-                b[0] = a[0] - u;
-                b[1] = a[1] - v;
-                a[0] += u;
-                a[1] += v;
-            }
-    }
-}
-
-static void conjugate(double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[2 * i + 1] = -x[2 * i + 1];
-}
-
-/* x [n] in place; work: 2 * max(m, n) values. */
-static void forward(const struct fft *f, double *x, double *work)
-{
-    int64_t n = f->n, m = f->m;
-    if (m && !f->chirp) {
-        radix2(x, m, f->turns);
-        return;
-    }
-    if (m == 0) {
-        memcpy(work, x, (size_t)n * 2 * sizeof *x);
-        for (int64_t k = 0; k < n; k++) {
-            double re = 0, im = 0;
-            for (int64_t j = 0; j < n; j++) {
-                const double *turn = f->turns + 2 * (j * k % n);
-                re += work[2 * j] * turn[0] - work[2 * j + 1] * turn[1];
-                im += work[2 * j] * turn[1] + work[2 * j + 1] * turn[0];
-            }
-            x[2 * k] = re;
-            x[2 * k + 1] = im;
-        }
-        return;
-    }
-    memset(work, 0, (size_t)m * 2 * sizeof *work);
-    for (int64_t i = 0; i < n; i++) {
-        work[2 * i] = x[2 * i];
-        work[2 * i + 1] = x[2 * i + 1];
-        times(work + 2 * i, f->chirp[2 * i], f->chirp[2 * i + 1]);
-    }
-    radix2(work, m, f->turns);
-    for (int64_t i = 0; i < m; i++)
-        times(work + 2 * i, f->other[2 * i], f->other[2 * i + 1]);
-    conjugate(work, m); /* the inverse transform through the forward one */
-    radix2(work, m, f->turns);
-    conjugate(work, m);
-    for (int64_t i = 0; i < n; i++) {
-        x[2 * i] = work[2 * i] / (double)m;
-        x[2 * i + 1] = work[2 * i + 1] / (double)m;
-        times(x + 2 * i, f->chirp[2 * i], f->chirp[2 * i + 1]);
-    }
-}
-
-static double *turns_of(struct sdx_prepare *px, int64_t count, int64_t n)
-{
-    double *t = sdx_prepare_alloc(px, (size_t)(count > 0 ? count : 1) * 2 * sizeof *t);
-    for (int64_t k = 0; t && k < count; k++) {
-        double angle = -2 * pi * (double)k / (double)n;
-        t[2 * k] = cos(angle);
-        t[2 * k + 1] = sin(angle);
-    }
-    return t;
-}
-
-static enum sdx_status make_fft(struct sdx_prepare *px, int64_t n, struct fft *f)
-{
-    *f = (struct fft){.n = n};
-    if (n > INT64_C(1) << 30)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transform of %lld values", NAME(px->node),
-                        (long long)n);
-    bool is_power = (n & (n - 1)) == 0;
-    if (!is_power && n <= DIRECT_MAX) {
-        f->turns = turns_of(px, n, n);
-        return f->turns ? SDX_OK : SDX_FAIL_MEMORY(px->cx);
-    }
-    f->m = 1;
-    while (f->m < (is_power ? n : 2 * n - 1))
-        f->m *= 2;
-    f->turns = turns_of(px, f->m / 2, f->m);
-    if (!f->turns) return SDX_FAIL_MEMORY(px->cx);
-    if (is_power) return SDX_OK;
-    double *chirp = sdx_prepare_alloc(px, (size_t)n * 2 * sizeof *chirp);
-    double *other = sdx_prepare_alloc(px, (size_t)f->m * 2 * sizeof *other);
-    if (!chirp || !other) return SDX_FAIL_MEMORY(px->cx);
-    for (int64_t k = 0; k < n; k++) {
-        double angle = -pi * (double)(k * k % (2 * n)) / (double)n;
-        chirp[2 * k] = cos(angle);
-        chirp[2 * k + 1] = sin(angle);
-        int64_t mirror = k ? f->m - k : 0;
-        other[2 * k] = other[2 * mirror] = chirp[2 * k];
-        other[2 * k + 1] = other[2 * mirror + 1] = -chirp[2 * k + 1];
-    }
-    radix2(other, f->m, f->turns);
-    f->chirp = chirp;
-    f->other = other;
-    return SDX_OK;
-}
-
-/* Scratch: the line and the work space. */
-static size_t fft_scratch(const struct fft *f)
-{
-    return (size_t)(f->n + (f->m > f->n ? f->m : f->n)) * 2 * sizeof(double);
-}
-
-static double load(const struct sdx_tensor *t, int64_t i)
-{
-    return t->dtype == SDX_F32 ? (double)((const float *)t->data)[i] : ((const double *)t->data)[i];
-}
-
-static void store(const struct sdx_tensor *t, int64_t i, double v)
-{
-    if (t->dtype == SDX_F32)
-        ((float *)t->data)[i] = (float)v;
+    if (dtype == SDX_F32)
+        ((float *)values)[i] = (float)v;
     else
-        ((double *)t->data)[i] = v;
+        ((double *)values)[i] = v;
 }
 
 static enum sdx_status check_type(struct sdx_prepare *px)
@@ -192,7 +44,7 @@ static int scalar_of(struct sdx_infer *ix, int i, int64_t *v)
 /* ---- DFT ---- */
 
 struct dft {
-    struct fft f;
+    struct sdx_fft f;
     int64_t inner, in_length, out_length, in_parts, out_parts, lines;
     bool inverse, onesided;
 };
@@ -208,7 +60,15 @@ static enum sdx_status infer_dft(struct sdx_infer *ix)
     if (rank < 0) return SDX_OK;
     if (rank < 2)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "DFT: input has rank %d, expected at least 2", rank);
-    if (ix->opset >= 20 && scalar_of(ix, 2, &axis) < 0) return SDX_OK;
+    if (ix->opset >= 20 && scalar_of(ix, 2, &axis) < 0) { /* which axis changes is not known */
+        int64_t *any = sdx_infer_new_dims(ix, 0, rank);
+        if (!any) return ix->cx->error.status;
+        const bool keeps = !onesided && !sdx_infer_has(ix, 1);
+        for (int d = 0; d < rank; d++)
+            any[d] = keeps ? dims[d] : -1;
+        any[rank - 1] = onesided && inverse ? 1 : 2;
+        return SDX_OK;
+    }
     int known = scalar_of(ix, 1, &length), at;
     if (known < 0) return SDX_OK;
     SDX_TRY(sdx_infer_axis(ix, axis, rank, &at));
@@ -233,45 +93,58 @@ static enum sdx_status infer_dft(struct sdx_infer *ix)
     return SDX_OK;
 }
 
+/* As the operators' reference: transforms are made in double, inverse ones in the type of the
+ * values. Where the true result is 0, what rounding leaves of it shows the difference. */
+static int type_of_arithmetic(const struct sdx_tensor *x, bool inverse)
+{
+    return inverse ? x->dtype : SDX_F64;
+}
+
 /* Reads a line of the input, cut or filled with zeros to n values. */
-static void read_line(const struct dft *p, const struct sdx_tensor *x, int64_t line, double *to)
+static void read_line(const struct dft *p, const struct sdx_tensor *x, int64_t line, void *to)
 {
     int64_t n = p->f.n, count = p->in_length < n ? p->in_length : n;
     int64_t first = line / p->inner * p->in_length * p->inner + line % p->inner;
+    int dtype = p->f.dtype;
     if (p->inverse && p->onesided && count > n / 2 + 1) count = n / 2 + 1;
-    memset(to, 0, (size_t)n * 2 * sizeof *to);
+    memset(to, 0, sdx_fft_line(&p->f));
     for (int64_t i = 0; i < count; i++) {
         int64_t at = (first + i * p->inner) * p->in_parts;
-        to[2 * i] = load(x, at);
-        if (p->in_parts == 2) to[2 * i + 1] = load(x, at + 1);
+        store(dtype, to, 2 * i, load(x->dtype, x->data, at));
+        if (p->in_parts == 2) store(dtype, to, 2 * i + 1, load(x->dtype, x->data, at + 1));
     }
     if (!p->inverse || !p->onesided) return;
-    to[1] = 0; /* what a real signal cannot have is ignored */
-    if (n % 2 == 0) to[n + 1] = 0;
+    store(dtype, to, 1, 0); /* what a real signal cannot have is ignored */
+    if (n % 2 == 0) store(dtype, to, n + 1, 0);
     for (int64_t i = 1; i < n - i; i++) {
-        to[2 * (n - i)] = to[2 * i];
-        to[2 * (n - i) + 1] = -to[2 * i + 1];
+        store(dtype, to, 2 * (n - i), load(dtype, to, 2 * i));
+        store(dtype, to, 2 * (n - i) + 1, -load(dtype, to, 2 * i + 1));
     }
+}
+
+static void write_line(const struct dft *p, const struct sdx_tensor *y, int64_t line,
+                       const void *from)
+{
+    int64_t first = line / p->inner * p->out_length * p->inner + line % p->inner;
+    double scale = p->inverse ? 1 / (double)p->f.n : 1;
+    if (p->f.dtype == SDX_F32) scale = (float)scale;
+    for (int64_t k = 0; k < p->out_length; k++)
+        for (int64_t c = 0; c < p->out_parts; c++) {
+            int64_t at = (first + k * p->inner) * p->out_parts + c;
+            store(y->dtype, y->data, at, load(p->f.dtype, from, 2 * k + c) * scale);
+        }
 }
 
 static enum sdx_status run_dft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct dft *p = step->params;
-    double *line = x->scratch, *work = line + 2 * p->f.n;
-    double scale = p->inverse ? 1 / (double)p->f.n : 1;
+    void *line = x->scratch, *work = (char *)line + sdx_fft_line(&p->f);
     int64_t begin = sdx_part_begin(p->lines, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->lines, step->parts, part + 1, 1);
     for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i++) {
         read_line(p, step->in[0], i, line);
-        if (p->inverse) conjugate(line, p->f.n);
-        forward(&p->f, line, work);
-        if (p->inverse) conjugate(line, p->f.n);
-        int64_t first = i / p->inner * p->out_length * p->inner + i % p->inner;
-        for (int64_t k = 0; k < p->out_length; k++) {
-            int64_t at = (first + k * p->inner) * p->out_parts;
-            store(step->out[0], at, line[2 * k] * scale);
-            if (p->out_parts == 2) store(step->out[0], at + 1, line[2 * k + 1] * scale);
-        }
+        sdx_fft_run(&p->f, line, work, p->inverse);
+        write_line(p, step->out[0], i, line);
     }
     return SDX_OK;
 }
@@ -310,16 +183,16 @@ static enum sdx_status prepare_dft(struct sdx_prepare *px)
         }
     }
     if (y->count == 0) return SDX_OK;
-    SDX_TRY(make_fft(px, n, &p->f));
+    SDX_TRY(sdx_fft_init(px, n, type_of_arithmetic(x, p->inverse), &p->f));
     int64_t parts = sdx_prepare_parts((double)p->lines * (double)n * 20, 1 << 16, 64);
     return sdx_prepare_step(px, "dft", run_dft, p, parts < p->lines ? parts : p->lines,
-                            fft_scratch(&p->f));
+                            sdx_fft_line(&p->f) + sdx_fft_work(&p->f));
 }
 
 /* ---- STFT ---- */
 
 struct stft {
-    struct fft f;
+    struct sdx_fft f;
     int64_t length, step, frames, bins, in_parts;
 };
 
@@ -362,18 +235,20 @@ static enum sdx_status infer_stft(struct sdx_infer *ix)
 static enum sdx_status run_stft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct stft *p = step->params;
-    double *line = x->scratch, *work = line + 2 * p->f.n;
+    void *line = x->scratch, *work = (char *)line + sdx_fft_line(&p->f);
+    double *values = line;
+    int dtype = step->in[0]->dtype;
     const struct sdx_tensor *window = step->count_in > 2 ? step->in[2] : NULL;
     int64_t n = part / p->frames, first = n * p->length + part % p->frames * p->step;
     for (int64_t i = 0; i < p->f.n; i++) {
-        double weight = window ? load(window, i) : 1;
+        double weight = window ? load(dtype, window->data, i) : 1;
         int64_t at = (first + i) * p->in_parts;
-        line[2 * i] = load(step->in[0], at) * weight;
-        line[2 * i + 1] = p->in_parts == 2 ? load(step->in[0], at + 1) * weight : 0;
+        values[2 * i] = load(dtype, step->in[0]->data, at) * weight;
+        values[2 * i + 1] = p->in_parts == 2 ? load(dtype, step->in[0]->data, at + 1) * weight : 0;
     }
-    forward(&p->f, line, work);
+    sdx_fft_run(&p->f, line, work, false);
     for (int64_t k = 0; k < 2 * p->bins; k++)
-        store(step->out[0], part * 2 * p->bins + k, line[k]);
+        store(dtype, step->out[0]->data, part * 2 * p->bins + k, values[k]);
     return SDX_OK;
 }
 
@@ -403,8 +278,9 @@ static enum sdx_status prepare_stft(struct sdx_prepare *px)
     p->frames = y->dims[1];
     p->bins = y->dims[2];
     if (y->count == 0) return SDX_OK;
-    SDX_TRY(make_fft(px, n, &p->f));
-    return sdx_prepare_step(px, "stft", run_stft, p, y->dims[0] * p->frames, fft_scratch(&p->f));
+    SDX_TRY(sdx_fft_init(px, n, SDX_F64, &p->f));
+    return sdx_prepare_step(px, "stft", run_stft, p, y->dims[0] * p->frames,
+                            sdx_fft_line(&p->f) + sdx_fft_work(&p->f));
 }
 
 /* ---- windows and mel weights ---- */

@@ -11,7 +11,10 @@
     X(quant) X(rnn) X(attention) X(attention_fused) X(dft) X(image) X(text) X(sequence) \
     X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) X(ml_encode) X(ml_scale) \
     X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) X(nbits) \
+    X(image_decoder) X(gradient) \
     X(contrib_lower) X(contrib_nhwc) X(contrib_image) X(contrib_text) X(contrib_tokens) \
-    X(contrib_matrix) X(rnn_dynamic)
+    X(contrib_matrix) X(rnn_dynamic) \
+    X(contrib_attention) X(contrib_projected) X(contrib_group) X(contrib_rotary) \
+    X(contrib_embed) X(contrib_generate) X(contrib_moe) X(contrib_longformer)
 /* clang-format on */
 #endif

@@ -281,7 +281,12 @@ static enum sdx_status infer_affine_grid(struct sdx_infer *ix)
 {
     struct sdx_ints size;
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
-    if (!sdx_infer_ints(ix, 1, &size)) return SDX_OK;
+    if (!sdx_infer_ints(ix, 1, &size)) {
+        const int64_t *d = sdx_infer_rank(ix, 1) == 1 ? sdx_infer_dims(ix, 1) : NULL;
+        if (!d || (d[0] != 4 && d[0] != 5)) return SDX_OK;
+        const int64_t grid[] = {-1, -1, -1, d[0] == 4 ? 2 : -1, 3};
+        return sdx_infer_set_dims(ix, 0, (int)d[0], grid);
+    }
     if (size.count != 4 && size.count != 5)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "AffineGrid: %lld numbers in size, expected 4 or 5",
                         (long long)size.count);
@@ -373,8 +378,14 @@ static enum sdx_status infer_col2im(struct sdx_infer *ix)
     const int64_t *image = NULL, *block = NULL, *in = sdx_infer_dims(ix, 0);
     int64_t n = 0, n_block = 0, size = 1;
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
-    if (!sdx_infer_known_ints(ix, 1, &image, &n) || !sdx_infer_known_ints(ix, 2, &block, &n_block))
+    if (!sdx_infer_known_ints(ix, 1, &image, &n) ||
+        !sdx_infer_known_ints(ix, 2, &block, &n_block)) {
+        const int64_t *d = sdx_infer_rank(ix, 1) == 1 ? sdx_infer_dims(ix, 1) : NULL;
+        if (!d || d[0] < 1 || d[0] > SDX_RANK_MAX - 2) return SDX_OK;
+        SDX_TRY(sdx_move_infer_rank(ix, 0, (int)d[0] + 2));
+        if (in) ((int64_t *)(uintptr_t)ix->out[0].dims)[0] = in[0];
         return SDX_OK;
+    }
     if (n != n_block || n < 1 || n > SDX_RANK_MAX - 2 || (in && sdx_infer_rank(ix, 0) != 3))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
                         "Col2Im: %lld image lengths, %lld block lengths, input of rank %d",

@@ -120,8 +120,13 @@ sdx_infer_variadic(struct sdx_infer *ix); /* broadcast of all inputs, dtype of i
 typedef bool (*sdx_infer_fault_fn)(void *user, struct sdx_context *cx,
                                    const struct sdx_ir_graph *graph,
                                    const struct sdx_ir_node *node);
-/* Infers all types of the model, merging with what is declared. fault NULL: the first failure is
- * returned. */
+enum {
+    SDX_INFER_STRICT = 1,       /* a shape that contradicts the declared one is a fault */
+    SDX_INFER_DEFAULTS_HOLD = 2 /* an input with an initializer is taken to have its value */
+};
+/* Infers all types of the model, merging with what is declared; flags 0 is right for running. fault
+ * NULL: the first failure is returned. */
 SDX_MUST_CHECK enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir,
-                                               sdx_infer_fault_fn fault, void *user);
+                                               uint32_t flags, sdx_infer_fault_fn fault,
+                                               void *user);
 #endif

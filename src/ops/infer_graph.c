@@ -9,6 +9,7 @@ enum { SMALL = 16, INTS_MAX = 4096 };
 
 struct graph_state {
     const struct sdx_ints **ints; /* for each value, NULL: not known */
+    struct sdx_type *declared;    /* of each value, as the file has it; SDX_INFER_STRICT only */
     bool visited;
 };
 
@@ -17,16 +18,37 @@ struct host {
     struct sdx_ir *ir;
     struct graph_state *graphs;
     int32_t graph; /* of the node being inferred */
+    uint32_t flags;
     sdx_infer_fault_fn fault;
     void *user;
 };
 
 static enum sdx_status infer_graph(struct host *h, int32_t graph);
 
+/* The tensor behind a value that sdx_ir_constant does not see: the attribute of a node Constant,
+ * and the initializer of an input where that holds. */
+static const struct sdx_tensor *other_constant(const struct host *h, int32_t value)
+{
+    for (int32_t graph = h->graph; graph >= 0 && value >= 0; graph = h->ir->graphs[graph].parent) {
+        const struct sdx_ir_graph *g = &h->ir->graphs[graph];
+        const struct sdx_ir_value *v = &g->values[value];
+        if (v->constant) return h->flags & SDX_INFER_DEFAULTS_HOLD ? v->constant : NULL;
+        if (v->producer >= 0) {
+            const struct sdx_ir_node *node = &g->nodes[v->producer];
+            const struct sdx_ir_attr *attr = sdx_ir_attr(node, "value");
+            if (!attr || attr->type != SDX_ATTR_TENSOR || node->domain.len) return NULL;
+            return sdx_str_is(node->op_type, "Constant") ? attr->tensor : NULL;
+        }
+        value = v->outer;
+    }
+    return NULL;
+}
+
 static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
 {
     const struct host *h = ix->host;
     const struct sdx_tensor *t = sdx_ir_constant(h->ir, h->graph, ix->node->inputs[i]);
+    if (!t) t = other_constant(h, ix->node->inputs[i]);
     return t && t->is_unaligned ? NULL : t;
 }
 
@@ -66,6 +88,59 @@ static enum sdx_status name_unknown(struct host *h, struct sdx_type *type)
     return dims ? SDX_OK : SDX_FAIL_MEMORY(h->cx);
 }
 
+/* SDX_INFER_STRICT: the shape found against the one that the file declares. */
+static enum sdx_status compare_shapes(struct host *h, struct sdx_str name,
+                                      const struct sdx_type *declared, const struct sdx_type *found)
+{
+    for (; declared && found; declared = declared->elem, found = found->elem) {
+        if (declared->kind != found->kind || !declared->has_shape || !found->has_shape) continue;
+        if (declared->rank != found->rank)
+            return SDX_FAIL(h->cx, SDX_BAD_MODEL, "value \"%.*s\" is declared of rank %d, found %d",
+                            SDX_STR_ARG(name), declared->rank, found->rank);
+        for (int d = 0; d < found->rank; d++)
+            if (declared->dims[d] >= 0 && found->dims[d] >= 0 &&
+                declared->dims[d] != found->dims[d])
+                return SDX_FAIL(h->cx, SDX_BAD_MODEL,
+                                "value \"%.*s\": dimension %d is declared %lld, found %lld",
+                                SDX_STR_ARG(name), d, (long long)declared->dims[d],
+                                (long long)found->dims[d]);
+    }
+    return SDX_OK;
+}
+
+/* `type` completed by what was declared. */
+static enum sdx_status complete(struct host *h, struct sdx_type *type,
+                                const struct sdx_type *declared)
+{
+    if (declared->kind != type->kind) return SDX_OK;
+    if (!type->dtype) type->dtype = declared->dtype;
+    if (!type->elem) {
+        type->elem = declared->elem;
+    } else if (declared->elem) {
+        struct sdx_type *elem = sdx_arena_copy(h->ir->arena, type->elem, sizeof *elem);
+        if (!elem) return SDX_FAIL_MEMORY(h->cx);
+        type->elem = elem;
+        return complete(h, elem, declared->elem);
+    }
+    if (!declared->has_shape) return SDX_OK;
+    if (!type->has_shape) {
+        type->has_shape = true;
+        type->rank = declared->rank;
+        type->dims = declared->dims;
+    } else if (declared->rank == type->rank) {
+        int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)type->rank + 1, sizeof *dims);
+        if (!dims) return SDX_FAIL_MEMORY(h->cx);
+        for (int d = 0; d < type->rank; d++) {
+            const bool is_known =
+                type->dims[d] >= 0 || (sdx_ir_symbol_has_name(h->ir, type->dims[d]) &&
+                                       !(h->flags & SDX_INFER_STRICT && declared->dims[d] >= 0));
+            dims[d] = is_known || declared->dims[d] == -1 ? type->dims[d] : declared->dims[d];
+        }
+        type->dims = dims;
+    }
+    return SDX_OK;
+}
+
 /* The type of a value now becomes `found`, completed by what was declared. */
 static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struct sdx_type *found)
 {
@@ -80,25 +155,37 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
                         SDX_STR_ARG(v->name), sdx_ir_type_describe(h->ir, declared, a, sizeof a),
                         sdx_ir_type_describe(h->ir, found, b, sizeof b));
     struct sdx_type merged = *found;
-    if (!merged.dtype) merged.dtype = declared->dtype;
-    if (declared->kind == found->kind && declared->has_shape) {
-        if (!found->has_shape) {
-            merged.has_shape = true;
-            merged.rank = declared->rank;
-            merged.dims = declared->dims;
-        } else if (declared->rank == found->rank) {
-            int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)found->rank + 1, sizeof *dims);
-            if (!dims) return SDX_FAIL_MEMORY(h->cx);
-            for (int d = 0; d < found->rank; d++) {
-                const bool is_known =
-                    found->dims[d] >= 0 || sdx_ir_symbol_has_name(h->ir, found->dims[d]);
-                dims[d] = is_known || declared->dims[d] == -1 ? found->dims[d] : declared->dims[d];
-            }
-            merged.dims = dims;
-        }
-    }
+    SDX_TRY(complete(h, &merged, declared));
     SDX_TRY(name_unknown(h, &merged));
     v->type = merged;
+    return SDX_OK;
+}
+
+/* What a node was found to make, against the file, and merged with it. */
+static enum sdx_status take_output(struct host *h, int32_t graph, int32_t value,
+                                   const struct sdx_type *found)
+{
+    struct sdx_ir_value *v = &h->ir->graphs[graph].values[value];
+    if (h->flags & SDX_INFER_STRICT)
+        SDX_TRY(compare_shapes(h, v->name, &h->graphs[graph].declared[value], found));
+    return merge(h, v, found);
+}
+
+/* Before the first visit: room for what is found, and what the file says. */
+static enum sdx_status begin_graph(struct host *h, int32_t graph)
+{
+    const struct sdx_ir_graph *g = &h->ir->graphs[graph];
+    struct graph_state *state = &h->graphs[graph];
+    const size_t count = (size_t)g->count_values + 1;
+    state->visited = true;
+    if (state->ints) return SDX_OK;
+    state->ints = sdx_arena_array(h->ir->arena, count, sizeof(void *));
+    if (!state->ints) return SDX_FAIL_MEMORY(h->cx);
+    if (!(h->flags & SDX_INFER_STRICT)) return SDX_OK;
+    state->declared = sdx_arena_array(h->ir->arena, count, sizeof *state->declared);
+    if (!state->declared) return SDX_FAIL_MEMORY(h->cx);
+    for (int32_t v = 0; v < g->count_values; v++)
+        state->declared[v] = g->values[v].type;
     return SDX_OK;
 }
 
@@ -111,6 +198,10 @@ static enum sdx_status host_body(struct sdx_infer *ix, int32_t graph, int count_
         return SDX_FAIL(h->cx, SDX_BAD_MODEL, "%.*s: body \"%.*s\" has %d inputs, expected %d",
                         SDX_STR_ARG(ix->node->op_type), SDX_STR_ARG(body->name), body->count_inputs,
                         count_in);
+    SDX_TRY(begin_graph(h, graph));
+    for (int i = 0; in && i < count_in && h->flags & SDX_INFER_STRICT; i++)
+        SDX_TRY(compare_shapes(h, body->values[body->inputs[i]].name,
+                               &h->graphs[graph].declared[body->inputs[i]], &in[i]));
     for (int i = 0; in && i < count_in; i++)
         SDX_TRY(merge(h, &body->values[body->inputs[i]], &in[i]));
     int32_t outer = h->graph;
@@ -179,8 +270,23 @@ static enum sdx_status infer_node(struct host *h, int32_t graph, const struct sd
     for (size_t k = 0; k < count_out; k++) {
         if (node->outputs[k] < 0) continue;
         h->graphs[graph].ints[node->outputs[k]] = ints[k];
-        SDX_TRY(merge(h, &g->values[node->outputs[k]], &out[k]));
+        SDX_TRY(take_output(h, graph, node->outputs[k], &out[k]));
     }
+    return SDX_OK;
+}
+
+/* The type of a constant; what is declared for it must not differ. */
+static enum sdx_status take_constant(struct host *h, struct sdx_ir_value *value)
+{
+    const struct sdx_type type = {.kind = value->constant->kind,
+                                  .dtype = value->constant->dtype,
+                                  .has_shape = true,
+                                  .rank = value->constant->rank,
+                                  .dims = value->constant->dims};
+    if (value->type.kind == SDX_KIND_NONE)
+        value->type = type;
+    else if (h->flags & SDX_INFER_STRICT)
+        return compare_shapes(h, value->name, &value->type, &type);
     return SDX_OK;
 }
 
@@ -188,22 +294,12 @@ static enum sdx_status infer_graph(struct host *h, int32_t graph)
 {
     struct sdx_ir_graph *g = &h->ir->graphs[graph];
     h->graph = graph;
-    h->graphs[graph].visited = true;
-    if (!h->graphs[graph].ints) {
-        h->graphs[graph].ints =
-            sdx_arena_array(h->ir->arena, (size_t)g->count_values + 1, sizeof(void *));
-        if (!h->graphs[graph].ints) return SDX_FAIL_MEMORY(h->cx);
-    }
+    SDX_TRY(begin_graph(h, graph));
     for (int32_t v = 0; v < g->count_values;
          v++) { /* captures and constants know their type already */
         struct sdx_ir_value *value = &g->values[v];
         if (value->outer >= 0) value->type = h->ir->graphs[g->parent].values[value->outer].type;
-        if (value->constant && value->type.kind == SDX_KIND_NONE)
-            value->type = (struct sdx_type){.kind = value->constant->kind,
-                                            .dtype = value->constant->dtype,
-                                            .has_shape = true,
-                                            .rank = value->constant->rank,
-                                            .dims = value->constant->dims};
+        if (value->constant) SDX_TRY(take_constant(h, value));
     }
     for (int32_t n = 0; n < g->count_nodes; n++) {
         const struct sdx_ir_node *node = &g->nodes[n];
@@ -220,10 +316,10 @@ static enum sdx_status infer_graph(struct host *h, int32_t graph)
     return SDX_OK;
 }
 
-enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir, sdx_infer_fault_fn fault,
-                                void *user)
+enum sdx_status sdx_infer_model(struct sdx_context *cx, struct sdx_ir *ir, uint32_t flags,
+                                sdx_infer_fault_fn fault, void *user)
 {
-    struct host h = {.cx = cx, .ir = ir, .fault = fault, .user = user};
+    struct host h = {.cx = cx, .ir = ir, .flags = flags, .fault = fault, .user = user};
     h.graphs = sdx_arena_array(ir->arena, (size_t)ir->count_graphs, sizeof *h.graphs);
     if (!h.graphs) return SDX_FAIL_MEMORY(cx);
     return infer_graph(&h, 0);

@@ -185,5 +185,8 @@ void sdx_lower_output(struct sdx_lower *lx, int k, int32_t value)
     const struct sdx_ir_node *node = sdx_lower_node(lx);
     if (k >= node->count_outputs || node->outputs[k] < 0) return;
     int32_t from = node->outputs[k];
+    struct sdx_ir_value *made = &lx->graph->values[value];
+    if (made->producer > lx->node && made->type.kind == SDX_KIND_NONE)
+        made->name = lx->graph->values[from].name; /* Gradient finds values by name */
     sdx_ir_replace_uses(lx->ir, (int32_t)(lx->graph - lx->ir->graphs), from, value);
 }

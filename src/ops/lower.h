@@ -13,6 +13,7 @@ struct sdx_lower {
     int32_t node; /* being replaced (nodes may move: use the index) */
     int64_t opset;
     enum sdx_status status; /* the first failure; later calls do nothing then */
+    bool is_postponed; /* set by a lowering that must wait for others' types: it is called again */
 };
 
 const struct sdx_ir_node *sdx_lower_node(const struct sdx_lower *lx);
@@ -47,6 +48,6 @@ void sdx_lower_attr_str(struct sdx_lower *lx, const char *name, const char *v); 
 int32_t sdx_lower_scalar(struct sdx_lower *lx, int dtype, double v);
 int32_t sdx_lower_scalar_like(struct sdx_lower *lx, int i, double v);
 int32_t sdx_lower_ints(struct sdx_lower *lx, int64_t count, const int64_t *v);
-/* Output k of the node becomes `value`. */
+/* Output k of the node becomes `value`, which takes its name when it is new. */
 void sdx_lower_output(struct sdx_lower *lx, int k, int32_t value);
 #endif

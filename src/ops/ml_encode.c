@@ -383,7 +383,10 @@ static enum sdx_status infer_extract(struct sdx_infer *ix)
     if (!dims) return SDX_OK;
     int64_t count = index ? 1 : -1;
     for (int d = 0; index && d < rank_index; d++)
-        count = index[d] < 0 || count < 0 ? -1 : count * index[d];
+        if (count == 1)
+            count = index[d]; /* may be a symbol */
+        else if (index[d] != 1)
+            count = index[d] < 0 || count < 0 ? -1 : count * index[d];
     int64_t *result = sdx_infer_new_dims(ix, 0, rank > 1 ? rank : 2);
     if (!result) return ix->cx->error.status;
     result[0] = 1;

@@ -107,6 +107,7 @@ static int64_t classifier_columns(const struct sdx_ir_node *node, int64_t featur
     struct sdx_ml_labels labels = sdx_ml_labels_of(node, "classlabels_ints", "classlabels_strings");
     if (!sdx_ir_attr_floats(node, "coefficients", &count) || features < 1) return -1;
     int64_t targets = count / features;
+    if (count % features && labels.count) return labels.count;
     return targets == 1 && labels.count == 2 ? 2 : targets;
 }
 

@@ -192,18 +192,18 @@ static bool run_gathered(const struct sdx_nest *nest, const void *const *in, cha
         }
         for (int i = 0; i < nest->count_in; i++) {
             step[i] = !nest->is_scalar[i];
-            operand[i] = nest->is_full[i]     ? (const char *)in[i] + at * nest->size[i]
+            operand[i] = nest->is_full[i]     ? (const char *)in[i] + (at - begin) * nest->size[i]
                          : nest->is_scalar[i] ? (const char *)in[i]
                                               : scratch + (size_t)i * SDX_NEST_BLOCK * 16;
         }
-        if (!fn(arg, operand, step, out + at * nest->size_out, n)) return false;
+        if (!fn(arg, operand, step, out + (at - begin) * nest->size_out, n)) return false;
         at += n;
     }
     return true;
 }
 
-bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
-                  int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg)
+bool sdx_nest_tile(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
+                   int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg)
 {
     if (begin >= end) return true;
     if (nest->gathers) return run_gathered(nest, in, out, begin, end, scratch, fn, arg);
@@ -213,10 +213,13 @@ bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out,
     const void *operand[SDX_NEST_IN];
     for (int64_t at = begin; at < end;) {
         int64_t n = nest->inner - inside < end - at ? nest->inner - inside : end - at;
-        for (int i = 0; i < nest->count_in; i++)
-            operand[i] = (const char *)in[i] +
-                         (place.offset[i] + inside * nest->inner_step[i]) * nest->size[i];
-        if (!fn(arg, operand, nest->inner_step, (char *)out + at * nest->size_out, n)) return false;
+        for (int i = 0; i < nest->count_in; i++) {
+            int64_t offset =
+                nest->is_full[i] ? at - begin : place.offset[i] + inside * nest->inner_step[i];
+            operand[i] = (const char *)in[i] + offset * nest->size[i];
+        }
+        char *to = (char *)out + (at - begin) * nest->size_out;
+        if (!fn(arg, operand, nest->inner_step, to, n)) return false;
         at += n;
         inside = 0;
         place_next(nest, &place);
@@ -224,7 +227,25 @@ bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out,
     return true;
 }
 
-enum sdx_status sdx_nest_step(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
+                  int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg)
+{
+    const void *from[SDX_NEST_IN];
+    for (int i = 0; i < nest->count_in; i++)
+        from[i] = nest->is_full[i] ? (const char *)in[i] + begin * nest->size[i] : in[i];
+    return sdx_nest_tile(nest, from, (char *)out + begin * nest->size_out, begin, end, scratch, fn,
+                         arg);
+}
+
+static void nest_tile(const struct sdx_step *step, const void *const *in, void *out, int64_t begin,
+                      int64_t end, void *scratch)
+{
+    const struct sdx_nest_job *job = step->params;
+    (void)sdx_nest_tile(&job->nest, in, out, begin, end, scratch, job->fn, job->arg);
+}
+
+/* Of nests whose values may break the operator's rules. */
+static enum sdx_status nest_step(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct sdx_nest_job *job = step->params;
     const void *in[SDX_NEST_IN];
@@ -242,11 +263,17 @@ enum sdx_status sdx_nest_add(struct sdx_prepare *px, const char *kernel, struct 
                              double weight, int count_in, struct sdx_tensor *const *in,
                              struct sdx_tensor *out)
 {
+    size_t scratch = sdx_nest_scratch(&job->nest);
+    if (!job->failure) {
+        struct sdx_tiles tiles = {.run = nest_tile, .count = job->nest.count, .weight = weight};
+        for (int i = 0; i < count_in; i++)
+            tiles.full |= (unsigned)job->nest.is_full[i] << i;
+        return sdx_prepare_tiles(px, kernel, &tiles, job, scratch, count_in, in, out);
+    }
     int64_t most = (job->nest.count + 63) / 64;
     int64_t parts =
         sdx_prepare_parts((double)job->nest.count * weight, SDX_NEST_GRAIN, most > 0 ? most : 1);
-    return sdx_prepare_step_on(px, kernel, sdx_nest_step, job, parts, sdx_nest_scratch(&job->nest),
-                               count_in, in, 1, &out);
+    return sdx_prepare_step_on(px, kernel, nest_step, job, parts, scratch, count_in, in, 1, &out);
 }
 
 enum sdx_status sdx_nest_infer_shape(struct sdx_infer *ix)

@@ -55,18 +55,22 @@ static inline size_t sdx_nest_scratch(const struct sdx_nest *nest)
 {
     return nest->gathers ? SDX_NEST_SCRATCH : 0;
 }
-/* Elements begin .. end-1 of the output. */
+/* Elements begin .. end-1 of the output. `in` and `out`: the first elements. */
 bool sdx_nest_run(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
                   int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg);
 
-/* A step that runs one nest. `failure` is the text of what makes `fn` return false. */
+/* The same for a tile: `out` and the full operands in `in` begin with the element `begin`. */
+bool sdx_nest_tile(const struct sdx_nest *nest, const void *const *in, void *out, int64_t begin,
+                   int64_t end, void *scratch, sdx_nest_fn *fn, const void *arg);
+
+/* A step that runs one nest. `failure` is the text of what makes `fn` return false; NULL: nothing
+ * does, and the step may join a chain. */
 struct sdx_nest_job {
     struct sdx_nest nest;
     sdx_nest_fn *fn;
     const void *arg;
     const char *failure;
 };
-enum sdx_status sdx_nest_step(struct sdx_exec *x, const struct sdx_step *step, int64_t part);
 /* Adds the step; `weight` is the cost of an element against an addition. */
 SDX_MUST_CHECK enum sdx_status sdx_nest_add(struct sdx_prepare *px, const char *kernel,
                                             struct sdx_nest_job *job, double weight, int count_in,

@@ -520,22 +520,40 @@ static int32_t lower_two(struct sdx_lower *lx, const char *op, int32_t a, int32_
     return sdx_lower_op(lx, op, 2, in);
 }
 
-static enum sdx_status lower_mvn(struct sdx_lower *lx)
+/* normalize false: the mean is subtracted, and that is all. */
+static enum sdx_status lower_mvn_over(struct sdx_lower *lx, int64_t count, const int64_t *axes,
+                                      bool normalize)
 {
-    static const int64_t usual[3] = {0, 2, 3};
-    int64_t count = 0;
-    const int64_t *axes = sdx_ir_attr_ints(sdx_lower_node(lx), "axes", &count);
-    if (!axes) {
-        axes = usual;
-        count = 3;
-    }
     int32_t x = sdx_lower_input(lx, 0);
     int32_t centred = lower_two(lx, "Sub", x, lower_mean(lx, x, count, axes));
+    if (!normalize) {
+        sdx_lower_output(lx, 0, centred);
+        return lx->status;
+    }
     int32_t variance = lower_mean(lx, lower_two(lx, "Mul", centred, centred), count, axes);
     int32_t deviation = sdx_lower_op(lx, "Sqrt", 1, &variance);
     int32_t divisor = lower_two(lx, "Add", deviation, sdx_lower_scalar_like(lx, 0, 1e-9));
     sdx_lower_output(lx, 0, lower_two(lx, "Div", centred, divisor));
     return lx->status;
+}
+
+static enum sdx_status lower_mvn(struct sdx_lower *lx)
+{
+    static const int64_t usual[3] = {0, 2, 3};
+    int64_t count = 0;
+    const int64_t *axes = sdx_ir_attr_ints(sdx_lower_node(lx), "axes", &count);
+    return axes ? lower_mvn_over(lx, count, axes, true) : lower_mvn_over(lx, 3, usual, true);
+}
+
+/* The experimental operator before version 9: four dimensions, all samples together. */
+static enum sdx_status lower_mvn_old(struct sdx_lower *lx)
+{
+    static const int64_t each[3] = {0, 2, 3}, all[4] = {0, 1, 2, 3};
+    const struct sdx_ir_node *node = sdx_lower_node(lx);
+    bool across = sdx_ir_attr_int(node, "across_channels", 0) != 0;
+    bool normalize = sdx_ir_attr_int(node, "normalize_variance", 1) != 0;
+    lx->opset = 13; /* the last one with axes of means as an attribute */
+    return lower_mvn_over(lx, across ? 4 : 3, across ? all : each, normalize);
 }
 
 static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
@@ -563,6 +581,7 @@ static const struct sdx_op ops[] = {
     {"LpNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_lp_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32},
     {"LRN", 1, 0, sdx_infer_same, KERNEL(prepare_lrn), .cost = cost_norm, .flags = SDX_OP_VIA_F32},
+    {"MeanVarianceNormalization", 1, 8, sdx_infer_same, LOWER(lower_mvn_old), .cost = cost_norm},
     {"MeanVarianceNormalization", 9, 0, sdx_infer_same, LOWER(lower_mvn), .cost = cost_norm},
 };
 const struct sdx_op_family sdx_ops_norm = FAMILY("", ops);

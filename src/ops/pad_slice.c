@@ -4,6 +4,7 @@
 #include "kernels/conv_block.h"
 #include "ops/layout.h"
 #include "ops/move.h"
+#include "ops/lower.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
@@ -158,7 +159,7 @@ static enum sdx_status padded_length(struct sdx_context *cx, int64_t n, int64_t 
                                      int64_t *out)
 {
     int64_t sum = 0;
-    bool ok = sdx_add_i64(n, begin, &sum) && sdx_add_i64(sum, end, &sum) && sum >= 0;
+    bool ok = sdx_add_i64(begin, end, &sum) && sdx_add_i64(n, sum, &sum) && sum >= 0;
     if (ok && ((begin < 0 && begin < -n) || (end < 0 && end < -n))) ok = false;
     if (!ok)
         return SDX_FAIL(cx, SDX_BAD_MODEL, "Pad: length %lld with padding %lld and %lld",
@@ -188,10 +189,13 @@ static enum sdx_status infer_pad(struct sdx_infer *ix)
     for (int i = 0; i < rank; i++) {
         if (begin[i] == 0 && end[i] == 0)
             dims[i] = in[i];
-        else if (in[i] < 0)
+        else if (in[i] >= 0)
+            SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
+        else if (sdx_add_i64(begin[i], end[i], &dims[i]))
             dims[i] = -1;
         else
-            SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Pad: padding %lld and %lld is too large",
+                            (long long)begin[i], (long long)end[i]);
     }
     return SDX_OK;
 }
@@ -372,6 +376,22 @@ static enum sdx_status slice_ints(struct sdx_infer *ix, const struct sdx_ints li
     return sdx_infer_set_ints(ix, 0, 1, n, v, all ? NULL : sym);
 }
 
+/* Something of the lists is not known: lengths of axes that are not named stay. */
+static enum sdx_status slice_partly(struct sdx_infer *ix, int rank, const struct sdx_ints *axes)
+{
+    SDX_TRY(sdx_move_infer_rank(ix, 0, rank));
+    int64_t *dims = (int64_t *)(uintptr_t)ix->out[0].dims;
+    for (int64_t i = 0; axes && i < axes->count; i++)
+        if (axes->sym && axes->sym[i]) return SDX_OK;
+    for (int d = 0; axes && d < rank; d++) {
+        bool is_named = false;
+        for (int64_t i = 0; i < axes->count; i++)
+            is_named = is_named || axes->v[i] == d || axes->v[i] == d - rank;
+        if (!is_named) dims[d] = sdx_infer_dims(ix, 0)[d];
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status infer_slice(struct sdx_infer *ix)
 {
     struct sdx_ints list[4];
@@ -381,7 +401,8 @@ static enum sdx_status infer_slice(struct sdx_infer *ix)
     if (rank < 0) return SDX_OK;
     for (int i = 0; i < 4; i++)
         known[i] = slice_list(ix, i, &list[i], &given[i]);
-    if (!known[0] || !known[1] || !known[2] || !known[3]) return sdx_move_infer_rank(ix, 0, rank);
+    if (!known[0] || !known[1] || !known[2] || !known[3])
+        return slice_partly(ix, rank, given[2] && known[2] ? &list[2] : NULL);
     SDX_TRY(slice_check(ix, list, given));
     if (!given[2] && list[0].count > rank)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Slice: %lld starts for a tensor of rank %d",
@@ -565,10 +586,30 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
     *cost = (struct sdx_cost){0, 0};
 }
 
+/* DynamicSlice, experimental before version 10, was Slice as that is since. */
+static enum sdx_status infer_dynamic_slice(struct sdx_infer *ix)
+{
+    struct sdx_infer as_slice = *ix;
+    as_slice.opset = 10;
+    return infer_slice(&as_slice);
+}
+
+static enum sdx_status lower_dynamic_slice(struct sdx_lower *lx)
+{
+    int32_t in[4];
+    int count = sdx_lower_node(lx)->count_inputs;
+    for (int i = 0; i < count && i < 4; i++)
+        in[i] = sdx_lower_input(lx, i);
+    lx->opset = 10;
+    sdx_lower_output(lx, 0, sdx_lower_op(lx, "Slice", count < 4 ? count : 4, in));
+    return lx->status;
+}
+
 static const struct sdx_op ops[] = {
     {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
      .cost = cost_none},
+    {"DynamicSlice", 1, 9, infer_dynamic_slice, LOWER(lower_dynamic_slice)},
     {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none, .place = place_slice,
      .layout = slice_layout, .flags = SDX_OP_PIECES | SDX_OP_PHYSICAL},
     {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,

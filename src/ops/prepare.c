@@ -5,8 +5,6 @@
 #include "ops/step_host.h"
 #include "tensor/convert.h"
 
-enum { SMALL = 16, CONVERT_GRAIN = 65536 };
-
 static struct sdx_prepare_host *host_of(struct sdx_prepare *px)
 {
     return px->host;
@@ -169,46 +167,42 @@ static bool stays_narrow(const struct sdx_op *op, const struct sdx_tensor *t, in
            (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
 }
 
-static void convert(int to, void *dst, int from, const void *src, int64_t at, int64_t n)
+static void convert(int to, void *dst, int from, const void *src, int64_t n)
 {
     const struct sdx_vec *vec = sdx_vec();
     if (from == SDX_F16 && to == SDX_F32)
-        vec->f16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
+        vec->f16_to_f32(src, dst, (size_t)n);
     else if (from == SDX_F32 && to == SDX_F16)
-        vec->f32_to_f16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
+        vec->f32_to_f16(src, dst, (size_t)n);
     else if (from == SDX_BF16 && to == SDX_F32)
-        vec->bf16_to_f32((const uint16_t *)src + at, (float *)dst + at, (size_t)n);
+        vec->bf16_to_f32(src, dst, (size_t)n);
     else if (from == SDX_F32 && to == SDX_BF16)
-        vec->f32_to_bf16((const float *)src + at, (uint16_t *)dst + at, (size_t)n);
+        vec->f32_to_bf16(src, dst, (size_t)n);
     else
-        sdx_convert(to, dst, at, from, src, at, n, true);
+        sdx_convert(to, dst, 0, from, src, 0, n, true);
 }
 
-static enum sdx_status run_convert(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_convert(const struct sdx_step *step, const void *const *in, void *out,
+                        int64_t begin, int64_t end, void *scratch)
 {
-    (void)x;
-    const struct sdx_tensor *in = step->in[0];
-    struct sdx_tensor *out = step->out[0];
-    int64_t begin = sdx_part_begin(in->count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 64);
-    convert(out->dtype, out->data, in->dtype, in->data, begin, end - begin);
-    return SDX_OK;
+    (void)scratch;
+    convert(step->out[0]->dtype, out, step->in[0]->dtype, in[0], end - begin);
 }
 
 static enum sdx_status pack_convert(struct sdx_context *cx, void *dst, void *arg)
 {
     (void)cx;
     const struct sdx_tensor *from = arg;
-    convert(SDX_F32, dst, from->dtype, from->data, 0, from->count);
+    convert(SDX_F32, dst, from->dtype, from->data, from->count);
     return SDX_OK;
 }
 
 static enum sdx_status add_convert(struct sdx_prepare *px, struct sdx_tensor *from,
                                    struct sdx_tensor *to)
 {
-    return sdx_prepare_step_on(px, "convert", run_convert, NULL,
-                               sdx_prepare_parts((double)from->count, CONVERT_GRAIN, from->count),
-                               0, 1, &from, 1, &to);
+    const struct sdx_tiles tiles = {
+        .run = run_convert, .count = from->count, .weight = 0.5, .full = 1};
+    return sdx_prepare_tiles(px, "convert", &tiles, NULL, 0, 1, &from, to);
 }
 
 /* The f32 twin of an input: converted once when constant, by a step otherwise. NULL: error is set.

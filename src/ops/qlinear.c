@@ -26,15 +26,12 @@ static enum sdx_status infer_table(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-static enum sdx_status run_table(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_table(const struct sdx_step *step, const void *const *in, void *out, int64_t begin,
+                      int64_t end, void *scratch)
 {
-    (void)x;
-    int64_t count = (int64_t)step->in[0]->bytes;
-    int64_t begin = sdx_part_begin(count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(count, step->parts, part + 1, 64);
-    sdx_qbytes()->lookup(step->in[1]->data, (const uint8_t *)step->in[0]->data + begin,
-                         (uint8_t *)step->out[0]->data + begin, (size_t)(end - begin));
-    return SDX_OK;
+    (void)step;
+    (void)scratch;
+    sdx_qbytes()->lookup(in[1], in[0], out, (size_t)(end - begin));
 }
 
 static bool is_byte(const struct sdx_tensor *t)
@@ -53,8 +50,9 @@ static enum sdx_status prepare_table(struct sdx_prepare *px)
     if (!is_byte(px->in[0]) || !is_byte(px->in[1]) || px->in[1]->count != 256)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "ByteTable: inputs must be bytes and a table of 256 bytes");
-    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, 64);
-    return sdx_prepare_step(px, "byte_table", run_table, NULL, parts, 0);
+    const struct sdx_tiles tiles = {
+        .run = run_table, .count = (int64_t)px->in[0]->bytes, .weight = 0.5, .full = 1};
+    return sdx_prepare_tiles(px, "byte_table", &tiles, NULL, 0, 2, px->in, px->out[0]);
 }
 
 static const struct sdx_op ops[] = {

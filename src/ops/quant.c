@@ -219,6 +219,32 @@ static enum sdx_status run_quantize(struct sdx_exec *x, const struct sdx_step *s
     return run_rows(x, step, part, quantize_fast, quantize_chunk);
 }
 
+/* One scale for the whole tensor, f32 to bytes or back: element by element. */
+static bool is_tiled(const struct sdx_prepare *px, int wide, int bytes)
+{
+    return px->in[1]->count == 1 && px->in[1]->dtype == SDX_F32 && wide == SDX_F32 &&
+           (bytes == SDX_U8 || bytes == SDX_I8) && sdx_ir_attr_int(px->node, "block_size", 0) == 0;
+}
+
+static void scale_of(const struct sdx_step *step, const void *const *in, float *scale,
+                     int32_t *zero)
+{
+    const struct sdx_tensor *z = zero_of(step);
+    *scale = *(const float *)in[1];
+    *zero = z ? (int32_t)sdx_load_i64(z->dtype, in[2], 0) : 0;
+}
+
+static void tile_quantize(const struct sdx_step *step, const void *const *in, void *out,
+                          int64_t begin, int64_t end, void *scratch)
+{
+    (void)scratch;
+    const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
+    float scale;
+    int32_t zero;
+    scale_of(step, in, &scale, &zero);
+    sdx_qbytes()->quantize(in[0], scale, zero + shift, (uint8_t)shift, out, (size_t)(end - begin));
+}
+
 enum sdx_status sdx_quantize_infer(struct sdx_infer *ix)
 {
     int wanted = (int)sdx_ir_attr_int(ix->node, "output_dtype", 0);
@@ -268,6 +294,11 @@ enum sdx_status sdx_quantize_prepare(struct sdx_prepare *px)
         p->dtype_mid = precision;
     else if (!precision && is_half(x->dtype) && x->dtype == px->in[1]->dtype)
         p->dtype_mid = x->dtype;
+    if (is_tiled(px, x->dtype, y->dtype) && p->dtype_mid == SDX_F32) {
+        const struct sdx_tiles tiles = {
+            .run = tile_quantize, .count = x->count, .weight = 2, .full = 1};
+        return sdx_prepare_tiles(px, "quantize", &tiles, NULL, 0, px->count_in, px->in, px->out[0]);
+    }
     int64_t parts = split_rows(p, x->count, y->dtype);
     return sdx_prepare_step(px, "quantize", run_quantize, p, parts, 0);
 }
@@ -313,6 +344,19 @@ static enum sdx_status run_dequantize(struct sdx_exec *x, const struct sdx_step 
     return run_rows(x, step, part, dequantize_fast, dequantize_chunk);
 }
 
+static void tile_dequantize(const struct sdx_step *step, const void *const *in, void *out,
+                            int64_t begin, int64_t end, void *scratch)
+{
+    (void)scratch;
+    float scale;
+    int32_t zero;
+    scale_of(step, in, &scale, &zero);
+    if (step->in[0]->dtype == SDX_U8)
+        sdx_vec()->u8_to_f32(in[0], scale, zero, out, (size_t)(end - begin));
+    else
+        sdx_vec()->s8_to_f32(in[0], scale, zero, out, (size_t)(end - begin));
+}
+
 enum sdx_status sdx_dequantize_infer(struct sdx_infer *ix)
 {
     int wanted = (int)sdx_ir_attr_int(ix->node, "output_dtype", 0);
@@ -332,6 +376,12 @@ enum sdx_status sdx_dequantize_prepare(struct sdx_prepare *px)
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     SDX_TRY(read_rows(px, p));
     if (px->in[0]->count == 0) return SDX_OK;
+    if (is_tiled(px, px->out[0]->dtype, px->in[0]->dtype)) {
+        const struct sdx_tiles tiles = {
+            .run = tile_dequantize, .count = px->in[0]->count, .weight = 2, .full = 1};
+        return sdx_prepare_tiles(px, "dequantize", &tiles, NULL, 0, px->count_in, px->in,
+                                 px->out[0]);
+    }
     int64_t parts = split_rows(p, px->in[0]->count, px->out[0]->dtype);
     return sdx_prepare_step(px, "dequantize", run_dequantize, p, parts, 0);
 }

@@ -329,7 +329,7 @@ static enum sdx_status infer_one_hot(struct sdx_infer *ix)
     } else {
         const struct sdx_tensor *v = sdx_infer_value(ix, 1);
         if (v && v->count >= 1) d = sdx_load_i64(v->dtype, v->data, 0);
-        if (v && d < 0) d = INT64_MIN;
+        if (v && v->count >= 1 && d < 0) d = INT64_MIN;
     }
     if (d == INT64_MIN) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "OneHot: the depth is negative");
     int64_t *dims = sdx_infer_new_dims(ix, 0, rank + 1);

@@ -116,8 +116,10 @@ static double common_scale(enum policy policy, const int64_t *dims, const int *a
 
 static bool scaled_length(int64_t n, double scale, int64_t *out)
 {
-    /* in float, as the standard's own inference does */
-    double d = floor((double)((float)n * (float)scale));
+    /* In float, as ONNX Runtime and the models made for it; not where float cannot hold the length.
+     */
+    double d = n < 1 << 24 ? floor((double)((float)n * (float)scale))
+                           : floor((double)n * (double)(float)scale);
     *out = (int64_t)d;
     return d >= 0 && d < 9e18;
 }
@@ -168,6 +170,15 @@ static enum sdx_status infer_by_sizes(struct sdx_infer *ix, const int *axes, int
     return SDX_OK;
 }
 
+/* The new lengths are not known: those of other axes stay. */
+static enum sdx_status infer_by_axes(struct sdx_infer *ix, const int *axes, int n)
+{
+    SDX_TRY(sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), sdx_infer_dims(ix, 0)));
+    for (int i = 0; i < n; i++)
+        ((int64_t *)(uintptr_t)ix->out[0].dims)[axes[i]] = -1;
+    return SDX_OK;
+}
+
 static enum sdx_status infer_resize(struct sdx_infer *ix)
 {
     int rank = sdx_infer_rank(ix, 0), axes[SDX_RANK_MAX], n = 0;
@@ -179,7 +190,7 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
     SDX_TRY(read_axes(ix->cx, ix->node, rank, axes, &n));
     struct sdx_str mode = sdx_ir_attr_str(ix->node, "coordinate_transformation_mode", "");
     if (sdx_str_is(mode, "tf_crop_and_resize") && in.roi >= 0 && !sdx_infer_value(ix, in.roi))
-        return sdx_move_infer_rank(ix, 0, rank); /* planning needs the region too */
+        return infer_by_axes(ix, axes, n); /* planning needs the region too */
     if (attr_scales(ix->node, ix->opset, rank, scale, &count))
         return infer_by_scales(ix, axes, n, scale, count);
     bool has_sizes = in.sizes >= 0 && sdx_infer_has(ix, in.sizes);
@@ -189,13 +200,13 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
     }
     if (has_sizes) {
         struct sdx_ints sizes;
-        if (!sdx_infer_ints(ix, in.sizes, &sizes)) return sdx_move_infer_rank(ix, 0, rank);
+        if (!sdx_infer_ints(ix, in.sizes, &sizes)) return infer_by_axes(ix, axes, n);
         return infer_by_sizes(ix, axes, n, &sizes);
     }
     if (!sdx_infer_has(ix, in.scales))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: neither scales nor sizes are given");
     const struct sdx_tensor *t = sdx_infer_value(ix, in.scales);
-    if (!t) return sdx_move_infer_rank(ix, 0, rank);
+    if (!t) return infer_by_axes(ix, axes, n);
     count = load_scales(t, scale);
     return infer_by_scales(ix, axes, n, scale, count);
 }

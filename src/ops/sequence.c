@@ -19,17 +19,40 @@ static const struct sdx_type *elem_of(const struct sdx_infer *ix, int i)
     return sdx_infer_has(ix, i) && ix->in[i]->kind == SDX_KIND_SEQUENCE ? ix->in[i]->elem : NULL;
 }
 
-/* A tensor type without shape. NULL: no memory. */
-static const struct sdx_type *tensor_type(struct sdx_infer *ix, int dtype)
+/* A tensor type; `from` gives its shape (NULL, or one without a shape: not known). NULL: no memory.
+ */
+static struct sdx_type *tensor_type(struct sdx_infer *ix, int dtype, const struct sdx_type *from)
 {
     struct sdx_type *t = sdx_arena_alloc(ix->arena, sizeof(*t));
-    if (!t) {
+    int64_t *dims = NULL;
+    if (from && from->kind == SDX_KIND_TENSOR && from->has_shape) {
+        dims = sdx_arena_array(ix->arena, (size_t)from->rank + 1, sizeof(*dims));
+        if (dims && from->rank) memcpy(dims, from->dims, (size_t)from->rank * sizeof(*dims));
+    }
+    if (!t || (!dims && from && from->has_shape)) {
         (void)SDX_FAIL_MEMORY(ix->cx);
         return NULL;
     }
     t->kind = SDX_KIND_TENSOR;
     t->dtype = (uint8_t)dtype;
+    t->has_shape = dims != NULL;
+    t->rank = dims ? from->rank : 0;
+    t->dims = dims;
     return t;
+}
+
+/* `t` becomes the type of tensors of either shape; its dims are ours. */
+static void unite_shapes(struct sdx_type *t, const struct sdx_type *other)
+{
+    if (!t->has_shape) return;
+    if (!other->has_shape || other->rank != t->rank) {
+        t->has_shape = false;
+        t->rank = 0;
+        return;
+    }
+    int64_t *dims = (int64_t *)(uintptr_t)t->dims;
+    for (int d = 0; d < t->rank; d++)
+        if (dims[d] != other->dims[d]) dims[d] = -1;
 }
 
 static enum sdx_status check_sequence(struct sdx_exec *x, const struct sdx_step *step,
@@ -106,12 +129,15 @@ static enum sdx_status items_finish(struct sdx_exec *x, const struct sdx_step *s
 
 static enum sdx_status infer_construct(struct sdx_infer *ix)
 {
-    const struct sdx_type *elem = NULL;
-    for (int i = 0; i < ix->count_in && !elem; i++)
-        if (sdx_infer_dtype(ix, i) != SDX_DTYPE_NONE) {
-            elem = tensor_type(ix, sdx_infer_dtype(ix, i));
-            if (!elem) return SDX_OUT_OF_MEMORY;
-        }
+    struct sdx_type *elem = NULL;
+    for (int i = 0; i < ix->count_in; i++) {
+        if (sdx_infer_dtype(ix, i) == SDX_DTYPE_NONE) return SDX_OK;
+        if (elem)
+            unite_shapes(elem, ix->in[i]);
+        else
+            elem = tensor_type(ix, sdx_infer_dtype(ix, i), ix->in[i]);
+        if (!elem) return SDX_OUT_OF_MEMORY;
+    }
     set_sequence(ix, 0, elem);
     return SDX_OK;
 }
@@ -139,7 +165,7 @@ static enum sdx_status infer_empty(struct sdx_infer *ix)
     int64_t dtype = sdx_ir_attr_int(ix->node, "dtype", SDX_F32);
     if (!sdx_dtype_is_valid((int)dtype))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SequenceEmpty: dtype %lld", (long long)dtype);
-    const struct sdx_type *elem = tensor_type(ix, (int)dtype);
+    const struct sdx_type *elem = tensor_type(ix, (int)dtype, NULL);
     if (!elem) return SDX_OUT_OF_MEMORY;
     set_sequence(ix, 0, elem);
     return SDX_OK;
@@ -170,10 +196,11 @@ static enum sdx_status infer_same_sequence(struct sdx_infer *ix)
 
 static enum sdx_status infer_insert(struct sdx_infer *ix)
 {
-    const struct sdx_type *elem = elem_of(ix, 0);
-    int dtype = elem && elem->dtype ? elem->dtype : sdx_infer_dtype(ix, 1);
-    elem = tensor_type(ix, dtype);
+    const struct sdx_type *old = elem_of(ix, 0);
+    int dtype = old && old->dtype ? old->dtype : sdx_infer_dtype(ix, 1);
+    struct sdx_type *elem = tensor_type(ix, dtype, old);
     if (!elem) return SDX_OUT_OF_MEMORY;
+    if (sdx_infer_has(ix, 1)) unite_shapes(elem, ix->in[1]);
     set_sequence(ix, 0, elem);
     return SDX_OK;
 }
@@ -271,9 +298,21 @@ static enum sdx_status prepare_length(struct sdx_prepare *px)
 static enum sdx_status infer_concat(struct sdx_infer *ix)
 {
     const struct sdx_type *elem = elem_of(ix, 0);
-    if (!sdx_ir_attr(ix->node, "axis"))
+    const struct sdx_ir_attr *attr = sdx_ir_attr(ix->node, "axis");
+    if (!attr)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "ConcatFromSequence: attribute axis is missing");
-    if (elem) sdx_infer_set_dtype(ix, 0, elem->dtype);
+    if (!elem) return SDX_OK;
+    sdx_infer_set_dtype(ix, 0, elem->dtype);
+    if (!elem->has_shape) return SDX_OK;
+    const bool is_new = sdx_ir_attr_int(ix->node, "new_axis", 0) != 0;
+    int axis = 0;
+    SDX_TRY(sdx_infer_axis(ix, attr->i, elem->rank + is_new, &axis));
+    int64_t *dims = sdx_infer_new_dims(ix, 0, elem->rank + is_new);
+    if (!dims) return ix->cx->error.status;
+    for (int d = 0, from = 0; d < elem->rank + is_new; d++) {
+        dims[d] = d == axis ? -1 : elem->dims[from];
+        from += d != axis || !is_new;
+    }
     return SDX_OK;
 }
 
@@ -373,13 +412,38 @@ struct cut_params {
     bool keep_dims;
 };
 
+/* Length of every piece of an axis of length n; -1: not all are equal, or not known. */
+static int64_t piece_length(struct sdx_infer *ix, int64_t n)
+{
+    struct sdx_ints split = {0};
+    if (!sdx_infer_has(ix, 1)) return 1;
+    if (!sdx_infer_ints(ix, 1, &split) || split.count < 1) return -1;
+    for (int64_t k = 0; k < split.count; k++)
+        if ((split.sym && split.sym[k]) || split.v[k] != split.v[0]) return -1;
+    if (split.rank > 0) return split.v[0];
+    return n >= 0 && n % split.v[0] == 0 ? split.v[0] : -1;
+}
+
 static enum sdx_status infer_split(struct sdx_infer *ix)
 {
-    const struct sdx_type *elem = tensor_type(ix, sdx_infer_dtype(ix, 0));
+    struct sdx_type *elem =
+        tensor_type(ix, sdx_infer_dtype(ix, 0), sdx_infer_has(ix, 0) ? ix->in[0] : NULL);
+    struct sdx_ints split = {0};
     int rank = sdx_infer_rank(ix, 0), axis = 0;
     if (!elem) return SDX_OUT_OF_MEMORY;
-    if (rank >= 0) SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+    if (sdx_infer_ints(ix, 1, &split) && split.rank == 0 && split.count == 1 &&
+        !(split.sym && split.sym[0]) && split.v[0] < 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SplitToSequence: split is %lld, expected above 0",
+                        (long long)split.v[0]);
     set_sequence(ix, 0, elem);
+    if (rank < 0) return SDX_OK;
+    SDX_TRY(sdx_infer_axis(ix, sdx_ir_attr_int(ix->node, "axis", 0), rank, &axis));
+    int64_t *dims = (int64_t *)(uintptr_t)elem->dims;
+    dims[axis] = piece_length(ix, dims[axis]);
+    if (sdx_infer_has(ix, 1) || sdx_ir_attr_int(ix->node, "keepdims", 1)) return SDX_OK;
+    for (int d = axis; d + 1 < rank; d++)
+        dims[d] = dims[d + 1];
+    elem->rank--;
     return SDX_OK;
 }
 

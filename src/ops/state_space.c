@@ -201,11 +201,25 @@ static enum sdx_status infer_linear(struct sdx_infer *ix)
     for (int i = 0; i < IN_COUNT; i++)
         SDX_TRY(infer_rank(ix, i, i == IN_PAST ? 4 : 3));
     SDX_TRY(read_heads(ix->cx, ix->node, &q_heads, &heads));
-    if (!q) return SDX_OK;
-    SDX_TRY(divide(ix->cx, q[2], q_heads, &key_size));
+    const int64_t *past = sdx_infer_dims(ix, IN_PAST);
+    if (!q && !past) return SDX_OK;
+    if (q) SDX_TRY(divide(ix->cx, q[2], q_heads, &key_size));
     if (v) SDX_TRY(divide(ix->cx, v[2], heads, &value_size));
-    const int64_t y[] = {q[0], q[1], value_size < 0 ? -1 : q_heads * value_size};
-    const int64_t state[] = {q[0], heads, key_size, value_size};
+    const int64_t *k = sdx_infer_dims(ix, IN_KEY);
+    int64_t batch = q ? q[0] : -1, tokens = q ? q[1] : -1;
+    for (int i = IN_KEY; i <= IN_VALUE; i++) {
+        const int64_t *other = i == IN_KEY ? k : v;
+        if (!other) continue;
+        SDX_TRY(sdx_infer_merge_dim(ix, batch, other[0], "batch", &batch));
+        SDX_TRY(sdx_infer_merge_dim(ix, tokens, other[1], "number of tokens", &tokens));
+    }
+    if (past) {
+        SDX_TRY(sdx_infer_merge_dim(ix, batch, past[0], "batch", &batch));
+        SDX_TRY(sdx_infer_merge_dim(ix, key_size, past[2], "key size", &key_size));
+        SDX_TRY(sdx_infer_merge_dim(ix, value_size, past[3], "value size", &value_size));
+    }
+    const int64_t y[] = {batch, tokens, value_size < 0 ? -1 : q_heads * value_size};
+    const int64_t state[] = {batch, heads, key_size, value_size};
     SDX_TRY(sdx_infer_set_dims(ix, 0, 3, y));
     return ix->count_out > 1 ? sdx_infer_set_dims(ix, 1, 4, state) : SDX_OK;
 }

@@ -17,16 +17,33 @@ struct sdx_step;
  * for values that break the operator's rules, or for want of memory. */
 typedef enum sdx_status sdx_step_fn(struct sdx_exec *x, const struct sdx_step *step, int64_t part);
 
+/* Elements begin .. end-1 of a step whose every element of the output depends on the elements at
+ * the same place of its full operands, and on other operands. `in` and `out`: of full operands and
+ * of the output the element `begin`, of others the first. begin is a multiple of 64. `out` may be
+ * the memory of a full operand with elements of the same size. scratch: step->scratch bytes. */
+typedef void sdx_tile_fn(const struct sdx_step *step, const void *const *in, void *out,
+                         int64_t begin, int64_t end, void *scratch);
+enum { SDX_TILE_IN = 3 };
+
+struct sdx_tiles {
+    sdx_tile_fn *run;
+    int64_t count; /* elements of the output */
+    double weight; /* cost of an element against an addition */
+    unsigned full; /* bit i: operand i has `count` elements and is walked like the output */
+};
+
 struct sdx_step {
     sdx_step_fn *run;
-    void *params;                  /* of the plan; constant while running */
+    void *params; /* of the plan; constant while running */
+    /* All that the step reads and writes but constants: run/chain.c relies on it. */
     struct sdx_tensor *const *in;  /* NULL entries: left out */
     struct sdx_tensor *const *out; /* NULL entries: not wanted */
     int32_t count_in, count_out;
-    int64_t parts;      /* >= 1 */
-    size_t scratch;     /* bytes each worker has for itself while it runs a part */
-    int32_t node;       /* index for messages and the profile */
-    const char *kernel; /* name for the profile */
+    int64_t parts;                 /* >= 1 */
+    size_t scratch;                /* bytes each worker has for itself while it runs a part */
+    int32_t node;                  /* index for messages and the profile */
+    const char *kernel;            /* name for the profile */
+    const struct sdx_tiles *tiles; /* NULL: does not work element by element */
 };
 
 /* One worker's view of a run. */
@@ -103,6 +120,12 @@ SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const
                                                    size_t scratch, int count_in,
                                                    struct sdx_tensor *const *in, int count_out,
                                                    struct sdx_tensor *const *out);
+/* Adds a step of at most SDX_TILE_IN operands that works element by element; `tiles` is copied. */
+SDX_MUST_CHECK enum sdx_status sdx_prepare_tiles(struct sdx_prepare *px, const char *kernel,
+                                                 const struct sdx_tiles *tiles, void *params,
+                                                 size_t scratch, int count_in,
+                                                 struct sdx_tensor *const *in,
+                                                 struct sdx_tensor *out);
 /* A tensor that lives while this node's steps run (memory shared with other nodes'). NULL: no
  * memory. */
 struct sdx_tensor *sdx_prepare_temp(struct sdx_prepare *px, int dtype, int rank,

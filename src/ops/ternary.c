@@ -123,11 +123,9 @@ static enum sdx_status infer_where(struct sdx_infer *ix)
 /* ---- Clip ---- */
 
 struct clip {
-    int64_t count;
     float low, high; /* attributes; may be infinite */
     void (*run)(const struct clip *c, const void *x, void *y, int64_t n, const void *low,
                 const void *high);
-    int32_t size;
 };
 
 /* low, high: the operands; NULL: the attribute, which is infinite when there is none. */
@@ -161,17 +159,13 @@ static void clip_f32(const struct clip *c, const void *x, void *y, int64_t n, co
                         high ? *(const float *)high : c->high);
 }
 
-static enum sdx_status run_clip(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_clip(const struct sdx_step *step, const void *const *in, void *out, int64_t begin,
+                     int64_t end, void *scratch)
 {
-    (void)x;
+    (void)scratch;
     const struct clip *c = step->params;
-    int64_t begin = sdx_part_begin(c->count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(c->count, step->parts, part + 1, 64);
-    const void *low = step->count_in > 1 && step->in[1] ? step->in[1]->data : NULL;
-    const void *high = step->count_in > 2 && step->in[2] ? step->in[2]->data : NULL;
-    c->run(c, (const char *)step->in[0]->data + begin * c->size,
-           (char *)step->out[0]->data + begin * c->size, end - begin, low, high);
-    return SDX_OK;
+    c->run(c, in[0], out, end - begin, step->count_in > 1 ? in[1] : NULL,
+           step->count_in > 2 ? in[2] : NULL);
 }
 
 static enum sdx_status prepare_clip(struct sdx_prepare *px)
@@ -200,11 +194,9 @@ static enum sdx_status prepare_clip(struct sdx_prepare *px)
                             (long long)px->in[i]->count);
     c->low = px->opset < 11 ? sdx_ir_attr_float(px->node, "min", -INFINITY) : -INFINITY;
     c->high = px->opset < 11 ? sdx_ir_attr_float(px->node, "max", INFINITY) : INFINITY;
-    c->count = px->out[0]->count;
-    c->size = (int32_t)sdx_dtype_bits(dtype) / 8;
-    int64_t most = (c->count + 63) / 64;
-    int64_t parts = sdx_prepare_parts((double)c->count, SDX_NEST_GRAIN, most ? most : 1);
-    return sdx_prepare_step(px, "clip", run_clip, c, parts, 0);
+    const struct sdx_tiles tiles = {
+        .run = run_clip, .count = px->out[0]->count, .weight = 1, .full = 1};
+    return sdx_prepare_tiles(px, "clip", &tiles, c, 0, px->count_in, px->in, px->out[0]);
 }
 
 static const struct sdx_op ops[] = {

@@ -232,7 +232,14 @@ static enum sdx_status infer_expand(struct sdx_infer *ix)
     if (!sdx_infer_ints(ix, 1, &shape)) {
         const int64_t *d = sdx_infer_dims(ix, 1);
         if (!d || sdx_infer_rank(ix, 1) != 1 || d[0] < 0 || d[0] > SDX_RANK_MAX) return SDX_OK;
-        return sdx_move_infer_rank(ix, 0, d[0] > rank ? (int)d[0] : rank);
+        const int wide = d[0] > rank ? (int)d[0] : rank;
+        SDX_TRY(sdx_move_infer_rank(ix, 0, wide));
+        int64_t *out = (int64_t *)(uintptr_t)ix->out[0].dims;
+        for (int i = 0; i < rank; i++) { /* what is longer than 1, or not named, cannot change */
+            const int64_t have = sdx_infer_dims(ix, 0)[i];
+            if (have > 1 || wide - rank + i < wide - d[0]) out[wide - rank + i] = have;
+        }
+        return SDX_OK;
     }
     int n = shape.count > rank ? (int)shape.count : rank;
     if (shape.count > SDX_RANK_MAX)

@@ -218,25 +218,20 @@ static const struct unary_def defs[] = {
 struct map_job {
     struct unary unary;
     unary_fn *fn;
-    int64_t count;
-    int32_t size_in, size_out;
 };
 
-static enum sdx_status run_map(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static void run_map(const struct sdx_step *step, const void *const *in, void *out, int64_t begin,
+                    int64_t end, void *scratch)
 {
-    (void)x;
+    (void)scratch;
     const struct map_job *job = step->params;
-    int64_t begin = sdx_part_begin(job->count, step->parts, part, 64);
-    int64_t end = sdx_part_begin(job->count, step->parts, part + 1, 64);
-    job->fn(&job->unary, (const char *)step->in[0]->data + begin * job->size_in,
-            (char *)step->out[0]->data + begin * job->size_out, end - begin);
-    return SDX_OK;
+    job->fn(&job->unary, in[0], out, end - begin);
 }
 
 static enum sdx_status add_map(struct sdx_prepare *px, const char *kernel, unary_fn *fn, float a,
                                float b, double weight)
 {
-    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    const struct sdx_tensor *in = px->in[0];
     if (!fn)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s",
                         SDX_STR_ARG(px->node->op_type), sdx_dtype_name(in->dtype));
@@ -244,13 +239,9 @@ static enum sdx_status add_map(struct sdx_prepare *px, const char *kernel, unary
     if (!job) return px->cx->error.status;
     job->unary = (struct unary){a, b, in->dtype};
     job->fn = fn;
-    job->count = out->count;
-    job->size_in = (int32_t)sdx_dtype_bits(in->dtype) / 8;
-    job->size_out = (int32_t)sdx_dtype_bits(out->dtype) / 8;
-    int64_t most = (out->count + 63) / 64;
-    int64_t parts = sdx_prepare_parts((double)out->count * weight, SDX_NEST_GRAIN, most ? most : 1);
-    struct sdx_tensor *operand = px->in[0], *result = px->out[0];
-    return sdx_prepare_step_on(px, kernel, run_map, job, parts, 0, 1, &operand, 1, &result);
+    const struct sdx_tiles tiles = {
+        .run = run_map, .count = px->out[0]->count, .weight = weight, .full = 1};
+    return sdx_prepare_tiles(px, kernel, &tiles, job, 0, 1, px->in, px->out[0]);
 }
 
 static enum sdx_status prepare_unary(struct sdx_prepare *px)
@@ -363,7 +354,7 @@ static const struct sdx_op ops[] = {
     HEAVY("Celu", 12, FINITE),
     ROW("HardSigmoid", 1, FINITE),
     ROW("HardSwish", 14, FINITE),
-    ROW("ThresholdedRelu", 10, FINITE),
+    ROW("ThresholdedRelu", 1, FINITE),
     ROW("Shrink", 9, FINITE),
     HEAVY("Exp", 1, ANY),
     HEAVY("Log", 1, ANY),

@@ -28,7 +28,7 @@ static enum sdx_status lower_node(struct sdx_context *cx, struct sdx_ir *ir, int
     if (status != SDX_OK)
         return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(done->name),
                               SDX_STR_ARG(done->op_type));
-    done->is_dead = true;
+    done->is_dead = !lx.is_postponed;
     return SDX_OK;
 }
 
@@ -50,7 +50,7 @@ enum sdx_status sdx_pass_lower(struct sdx_context *cx, struct sdx_ir *ir, bool *
             again = again || lowered;
         }
         *changed = *changed || again;
-        if (again) SDX_TRY(sdx_infer_model(cx, ir, NULL, NULL));
+        if (again) SDX_TRY(sdx_infer_model(cx, ir, 0, NULL, NULL));
     }
     return again ? SDX_FAIL(cx, SDX_INTERNAL, "lowering does not end") : SDX_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "ir/ir_export.h"
 #include "ops/check.h"
 #include "ops/op.h"
 #include "passes/passes.h"
@@ -43,11 +44,11 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
     if (check) {
         enum sdx_status status =
             sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
-        if (status != SDX_OK) return status;
+        if (status != SDX_OK || faults->is_structure_only) return status;
     }
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
-    return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, NULL, NULL);
+    return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, 0, NULL, NULL);
 }
 
 static enum sdx_status keep_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
@@ -72,7 +73,7 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, plan->graph.ptr, plan->graph.len, &m->message));
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, true));
-    SDX_TRY(sdx_infer_model(cx, m->ir, NULL, NULL));
+    SDX_TRY(sdx_infer_model(cx, m->ir, 0, NULL, NULL));
     m->store = sdx_store_create(&m->mem, &m->map);
     if (!m->store) return SDX_FAIL_MEMORY(cx);
     SDX_TRY(sdx_store_adopt(m->store, cx, plan));
@@ -187,7 +188,7 @@ static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, s
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &ir));
     enum sdx_status status = settle_inputs(cx, ir);
     if (status == SDX_OK) status = sdx_ops_bind(cx, ir, true);
-    if (status == SDX_OK) status = sdx_infer_model(cx, ir, NULL, NULL);
+    if (status == SDX_OK) status = sdx_infer_model(cx, ir, 0, NULL, NULL);
     if (status == SDX_OK) status = sdx_passes_run(cx, ir, level);
     if (status == SDX_OK)
         *out = ir;
@@ -224,11 +225,12 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
 }
 
 enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const void *bytes,
-                                size_t size, sdx_text_fn fault, void *user)
+                                size_t size, bool fully, sdx_text_fn fault, void *user)
 {
     struct sdx_model *m = new_model(cx, 0);
     if (!m) return SDX_FAIL_MEMORY(cx);
-    struct sdx_faults faults = {.fault = fault, .user = user};
+    struct sdx_faults faults = {
+        .fault = fault, .user = user, .is_strict = true, .is_structure_only = !fully};
     enum sdx_status status = open_bytes(&m->cx, m, path, &bytes, &size);
     if (status == SDX_OK && sdx_plan_is(bytes, size))
         status = SDX_FAIL(&m->cx, SDX_BAD_DATA, "is a plan file, expected an ONNX model");
@@ -244,6 +246,59 @@ enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path, const 
                           (long long)faults.count, faults.count == 1 ? "" : "s");
     else
         status = tell(cx, m, path, status);
+    sdx_model_free(m);
+    return status;
+}
+
+/* A node that inference refuses, told to the caller's function. */
+struct lenient {
+    sdx_text_fn fault;
+    void *user;
+};
+
+static bool tell_node(void *user, struct sdx_context *cx, const struct sdx_ir_graph *graph,
+                      const struct sdx_ir_node *node)
+{
+    const struct lenient *lenient = user;
+    char place[256], line[256 + SDX_ERROR_TEXT];
+    snprintf(line, sizeof line, "%s: %s", sdx_ir_node_describe(graph, node, place, sizeof place),
+             cx->error.text);
+    lenient->fault(line, lenient->user);
+    return true;
+}
+
+static enum sdx_status write_inferred(struct sdx_context *cx, struct sdx_model *m, const char *to,
+                                      struct lenient *lenient)
+{
+    const bool go_on = lenient->fault != NULL;
+    const uint32_t flags = SDX_INFER_DEFAULTS_HOLD | (go_on ? 0 : SDX_INFER_STRICT);
+    struct sdx_onnx_model *message = NULL;
+    struct sdx_file_writer writer;
+    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(sdx_ops_bind(cx, m->ir, false));
+    SDX_TRY(sdx_infer_model(cx, m->ir, flags, go_on ? tell_node : NULL, lenient));
+    SDX_TRY(sdx_ir_annotate(cx, &m->arena, m->ir, m->message, &message));
+    SDX_TRY(sdx_file_writer_open(cx, to, &writer));
+    enum sdx_status status = sdx_onnx_write_model(cx, message, &writer);
+    if (status == SDX_OK) return sdx_file_writer_close(&writer);
+    sdx_file_writer_abandon(&writer);
+    return status;
+}
+
+enum sdx_status sdx_model_infer(struct sdx_context *cx, const char *path, const char *to,
+                                sdx_text_fn fault, void *user)
+{
+    struct sdx_model *m = new_model(cx, 0);
+    if (!m) return SDX_FAIL_MEMORY(cx);
+    struct lenient lenient = {fault, user};
+    const void *bytes = NULL;
+    size_t size = 0;
+    enum sdx_status status = open_bytes(&m->cx, m, path, &bytes, &size);
+    if (status == SDX_OK && sdx_plan_is(bytes, size))
+        status = SDX_FAIL(&m->cx, SDX_BAD_DATA, "is a plan file, expected an ONNX model");
+    if (status == SDX_OK) status = sdx_onnx_read_model(&m->cx, &m->arena, bytes, size, &m->message);
+    if (status == SDX_OK) status = write_inferred(&m->cx, m, to, &lenient);
+    status = tell(cx, m, path, status);
     sdx_model_free(m);
     return status;
 }

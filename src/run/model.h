@@ -47,10 +47,14 @@ void sdx_model_free(struct sdx_model *model);
  * the first that is not supported. */
 SDX_MUST_CHECK enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *model,
                                                    sdx_level level, const struct sdx_ir **out);
-/* Reports every fault of a file (path NULL: of bytes). */
+/* Writes the file with the types of all its values to `to`. fault NULL: the first node that
+ * inference refuses is a failure; else each is told, and what it makes stays unknown. */
+SDX_MUST_CHECK enum sdx_status sdx_model_infer(struct sdx_context *cx, const char *path,
+                                               const char *to, sdx_text_fn fault, void *user);
+/* Reports every fault of a file (path NULL: of bytes); fully: those of types and shapes too. */
 SDX_MUST_CHECK enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path,
-                                               const void *bytes, size_t size, sdx_text_fn fault,
-                                               void *user);
+                                               const void *bytes, size_t size, bool fully,
+                                               sdx_text_fn fault, void *user);
 /* model_info.c: fills inputs, outputs, facts, op_uses. */
 SDX_MUST_CHECK enum sdx_status sdx_model_describe(struct sdx_context *cx, struct sdx_model *model);
 #endif

@@ -11,8 +11,7 @@ int32_t sdx_place_new_block(struct sdx_planning *p, size_t size, int32_t first, 
     return p->count_blocks++;
 }
 
-/* The block that `block` is a slice of, at *shift bytes more; itself when of none. */
-static int32_t whole_of(const struct sdx_planning *p, int32_t block, size_t *shift)
+int32_t sdx_place_whole(const struct sdx_planning *p, int32_t block, size_t *shift)
 {
     while (p->blocks[block].whole >= 0) {
         *shift += p->blocks[block].offset;
@@ -24,7 +23,7 @@ static int32_t whole_of(const struct sdx_planning *p, int32_t block, size_t *shi
 void sdx_place_extend(struct sdx_planning *p, int32_t block, int32_t last)
 {
     size_t shift = 0;
-    struct sdx_block *b = &p->blocks[whole_of(p, block, &shift)];
+    struct sdx_block *b = &p->blocks[sdx_place_whole(p, block, &shift)];
     if (last > b->last) b->last = last;
 }
 
@@ -80,7 +79,7 @@ struct sdx_spot sdx_place_over_input(struct sdx_planning *p, const struct sdx_ir
             continue;
         if (slot->tensor->count != out->count || slot->tensor->layout != out->layout) continue;
         size_t shift = 0;
-        const int32_t whole = whole_of(p, slot->block, &shift);
+        const int32_t whole = sdx_place_whole(p, slot->block, &shift);
         if (p->blocks[whole].last != p->node) continue;
         bool shared = false;
         for (int i = 0; i < node->count_inputs; i++) {
@@ -88,7 +87,7 @@ struct sdx_spot sdx_place_over_input(struct sdx_planning *p, const struct sdx_ir
             if (i == k || node->inputs[i] < 0) continue;
             const struct sdx_slot *in = sdx_planning_slot(p, node->inputs[i]);
             shared = shared || (in->depth == p->s->depth && in->block >= 0 &&
-                                whole_of(p, in->block, &other) == whole);
+                                sdx_place_whole(p, in->block, &other) == whole);
         }
         if (!shared) return (struct sdx_spot){.block = slot->block, .shift = slot->shift};
     }
@@ -111,7 +110,7 @@ static int32_t block_of(const struct joining *j, int i, size_t *shift)
     const struct sdx_slot *slot = sdx_planning_slot(j->p, j->node->inputs[i]);
     *shift = slot->shift;
     if (slot->depth != j->p->s->depth || slot->block < 0 || slot->tensor != j->in[i]) return -1;
-    return whole_of(j->p, slot->block, shift);
+    return sdx_place_whole(j->p, slot->block, shift);
 }
 
 /* May the block that input i lies in become a slice of the whole? Then all inputs that it would
@@ -165,7 +164,7 @@ enum sdx_status sdx_place_finish(struct sdx_planning *p)
     SDX_TRY(sdx_slab_plan(p->cx, &p->work, roots, count, &s->slab_size));
     for (int32_t i = 0; i < p->count_pending; i++) {
         size_t shift = p->pending[i].spot.shift;
-        const int32_t block = whole_of(p, p->pending[i].spot.block, &shift);
+        const int32_t block = sdx_place_whole(p, p->pending[i].spot.block, &shift);
         s->placed[i] = (struct sdx_placed){p->pending[i].tensor, p->blocks[block].offset + shift};
     }
     s->count_placed = p->count_pending;

@@ -74,6 +74,8 @@ const struct sdx_tensor *sdx_planning_value(struct sdx_planning *p, const struct
 
 /* New memory that lives from node `first` to `last`; -1: error set. */
 int32_t sdx_place_new_block(struct sdx_planning *p, size_t size, int32_t first, int32_t last);
+/* The block that `block` is a slice of, at *shift bytes more; itself when of none. */
+int32_t sdx_place_whole(const struct sdx_planning *p, int32_t block, size_t *shift);
 /* The block's memory is needed until `last` at least. */
 void sdx_place_extend(struct sdx_planning *p, int32_t block, int32_t last);
 /* Gives `t` its address when memory is bound. */
@@ -94,6 +96,11 @@ void sdx_place_join(struct sdx_planning *p, const struct sdx_ir_node *node, int3
                     struct sdx_tensor *const *in, const size_t *at, bool *all);
 /* Offsets for all blocks, once every node is planned. */
 SDX_MUST_CHECK enum sdx_status sdx_place_finish(struct sdx_planning *p);
+
+/* ---- chain.c ---- */
+
+/* Steps that work element by element and feed one another become chains. */
+SDX_MUST_CHECK enum sdx_status sdx_chain_join(struct sdx_planning *p);
 
 /* ---- operands.c ---- */
 

@@ -2,6 +2,8 @@
  * Rows of the profile: texts are made once a plan, times are added by every run. */
 #include "run/profile.h"
 
+#include "ops/tile.h"
+
 void sdx_profile_init(struct sdx_profile *profile, struct sdx_mem *mem)
 {
     memset(profile, 0, sizeof *profile);
@@ -36,14 +38,15 @@ static double bytes_of(struct sdx_tensor *const *tensors, int count)
     return sum;
 }
 
-/* A node's work is that of its step with the most parts; conversions and packing count nothing. */
+/* A node's work is that of its step with the most parts; conversions and packing count nothing, and
+ * chains belong to no node alone. */
 static bool is_main_step(const struct sdx_step_list *list, int32_t i)
 {
     const struct sdx_step *steps = list->steps;
     for (int32_t k = i - 1; k >= 0 && steps[k].node == steps[i].node; k--)
-        if (steps[k].parts >= steps[i].parts) return false;
+        if (steps[k].parts >= steps[i].parts && !sdx_chain_of(&steps[k])) return false;
     for (int32_t k = i + 1; k < list->count && steps[k].node == steps[i].node; k++)
-        if (steps[k].parts > steps[i].parts) return false;
+        if (steps[k].parts > steps[i].parts && !sdx_chain_of(&steps[k])) return false;
     return true;
 }
 
@@ -93,6 +96,14 @@ static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
     return cost.flops > 2 * cost.macs ? cost.flops : 2 * cost.macs;
 }
 
+static double work_of(const struct sdx_runner *r, struct sdx_segment *s, int32_t i)
+{
+    const struct sdx_step *step = &s->list.steps[i];
+    const struct sdx_chain *chain = sdx_chain_of(step);
+    if (chain) return sdx_chain_weight(chain) * (double)chain->members[0].step.tiles->count;
+    return is_main_step(&s->list, i) ? flops_of(r, s, &r->g->nodes[step->node]) : 0;
+}
+
 enum sdx_status sdx_profile_add_segment(struct sdx_profile *profile, struct sdx_context *cx,
                                         const struct sdx_runner *r, struct sdx_segment *s)
 {
@@ -119,15 +130,15 @@ enum sdx_status sdx_profile_add_segment(struct sdx_profile *profile, struct sdx_
         struct sdx_profile_row row = {
             .name = sdx_arena_strndup(&profile->arena, node->name.ptr, node->name.len),
             .op = sdx_arena_strndup(&profile->arena, node->op_type.ptr, node->op_type.len),
-            .kernel = step->kernel,
+            .kernel = sdx_arena_printf(&profile->arena, "%s", step->kernel),
             .shapes = sdx_arena_printf(&profile->arena, "%s -> %s", sdx_text_get(&in),
                                        sdx_text_get(&out)),
-            .flops = is_main_step(&s->list, i) ? flops_of(r, s, node) : 0,
+            .flops = work_of(r, s, i),
             .bytes = bytes_of(step->in, step->count_in) + bytes_of(step->out, step->count_out),
         };
         sdx_text_deinit(&in);
         sdx_text_deinit(&out);
-        if (!row.name || !row.op || !row.shapes) return SDX_FAIL_MEMORY(cx);
+        if (!row.name || !row.op || !row.shapes || !row.kernel) return SDX_FAIL_MEMORY(cx);
         s->profile_rows[i] = profile->count;
         profile->rows[profile->count++] = row;
     }

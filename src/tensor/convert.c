@@ -424,6 +424,36 @@ static void convert_complex(int dtype_to, void *dst, int64_t to, int dtype_from,
     }
 }
 
+/* The pairs that graphs use most, without a detour through blocks. false: not one of them. */
+static bool convert_direct(int dtype_to, void *dst, int64_t to, int dtype_from, const void *src,
+                           int64_t from, int64_t n)
+{
+#define PAIR(a, b) ((a)*256 + (b))
+#define DIRECT(a, type_a, b, type_b, expression)                                                   \
+    case PAIR(a, b):                                                                               \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            const type_a x = ((const type_a *)src)[from + k];                                      \
+            ((type_b *)dst)[to + k] = (type_b)(expression);                                        \
+        }                                                                                          \
+        return true;
+    switch (PAIR(dtype_from, dtype_to)) {
+        DIRECT(SDX_BOOL, uint8_t, SDX_F32, float, x != 0)
+        DIRECT(SDX_BOOL, uint8_t, SDX_I32, int32_t, x != 0)
+        DIRECT(SDX_BOOL, uint8_t, SDX_I64, int64_t, x != 0)
+        DIRECT(SDX_U8, uint8_t, SDX_F32, float, x)
+        DIRECT(SDX_I32, int32_t, SDX_F32, float, x)
+        DIRECT(SDX_I32, int32_t, SDX_I64, int64_t, x)
+        DIRECT(SDX_I64, int64_t, SDX_F32, float, x)
+        DIRECT(SDX_I64, int64_t, SDX_I32, int32_t, x)
+        DIRECT(SDX_F32, float, SDX_BOOL, uint8_t, x != 0)
+        DIRECT(SDX_F32, float, SDX_I32, int32_t, truncate_i32(x))
+        DIRECT(SDX_F32, float, SDX_I64, int64_t, truncate_i64(x))
+    default: return false;
+    }
+#undef DIRECT
+#undef PAIR
+}
+
 void sdx_convert(int dtype_to, void *dst, int64_t to, int dtype_from, const void *src, int64_t from,
                  int64_t n, bool saturate)
 {
@@ -440,6 +470,7 @@ void sdx_convert(int dtype_to, void *dst, int64_t to, int dtype_from, const void
         convert_complex(dtype_to, dst, to, dtype_from, src, from, n);
         return;
     }
+    if (convert_direct(dtype_to, dst, to, dtype_from, src, from, n)) return;
     for (int64_t k = 0; k < n; k += BLOCK) {
         int64_t some = n - k < BLOCK ? n - k : BLOCK;
         convert_block(dtype_to, dst, to + k, dtype_from, src, from + k, some, saturate);

@@ -5,7 +5,7 @@ import re
 import models
 import pytest
 
-VERBS = ["info", "check", "run", "test", "bench", "profile", "ops", "classify", "detect"]
+VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "ops", "classify", "detect"]
 
 
 def one_error_line(result):
@@ -40,7 +40,9 @@ def test_help_of_a_verb(sardonyx, verb):
     ["run", "m.onnx", "--threads", "many"], ["run", "m.onnx", "--threads"], ["run", "m.onnx", "--threads", "0"],
     ["run", "m.onnx", "--memory=1"], ["test"], ["bench", "m.onnx", "--runs", "0"],
     ["run", "m.onnx", "--level", "most"], ["classify", "m.onnx"], ["detect", "m.onnx", "x.png", "--conf", "2"],
-    ["info", "m.onnx", "--memory-limit", "lots"]])
+    ["info", "m.onnx", "--memory-limit", "lots"], ["convert", "m.onnx", "-o", "n.onnx"],
+    ["convert", "m.onnx", "--opset", "13"], ["convert", "m.onnx", "--opset", "new", "-o", "n.onnx"],
+    ["convert", "m.onnx", "--opset", "ai.onnx.ml=", "-o", "n.onnx"]])
 def test_wrong_usage(sardonyx, arguments):
     result = sardonyx(*arguments, code=2)
     one_error_line(result)

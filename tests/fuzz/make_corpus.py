@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the seeds of the fuzzers: OUT/fuzz_wire, OUT/fuzz_npy; from the standard's cases, OUT/fuzz_model; with the
-program, OUT/fuzz_plan.
+"""Write the seeds of the fuzzers: OUT/fuzz_wire, OUT/fuzz_npy; from the standard's cases, OUT/fuzz_model and
+OUT/fuzz_codecs; with the program, OUT/fuzz_plan.
 
     python tests/fuzz/make_corpus.py tests/fuzz/corpus [--suite build/suite] [--program build/sardonyx]
 """
@@ -97,6 +97,15 @@ def smallest_models(suite):
     return {op: path for op, (_, path) in found.items()}
 
 
+def pictures(suite):
+    """The pictures of the standard's cases, after a byte that chooses the pixels."""
+    for path in sorted(glob.glob(os.path.join(suite, "node", "test_image_decoder_*", "test_data_set_0", "input_0.pb"))):
+        words = path.split(os.sep)[-3].split("_")
+        with open(path, "rb") as file:
+            data = numpy_helper.to_array(TensorProto.FromString(file.read())).tobytes()
+        yield "_".join(words[-2:]), bytes([("rgb", "bgr", "grayscale").index(words[-1])]) + data
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
@@ -108,6 +117,10 @@ def main():
         os.makedirs(os.path.join(out, "fuzz_model"), exist_ok=True)
         for op, path in smallest_models(args.suite).items():
             shutil.copy(path, os.path.join(out, "fuzz_model", op.lower() + ".onnx"))
+        os.makedirs(os.path.join(out, "fuzz_codecs"), exist_ok=True)
+        for name, data in pictures(args.suite):
+            with open(os.path.join(out, "fuzz_codecs", name), "wb") as file:
+                file.write(data)
     if args.program:
         write_plans(os.path.abspath(args.program), os.path.join(out, "fuzz_plan"))
     for name in ("fuzz_wire", "fuzz_npy"):

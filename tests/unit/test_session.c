@@ -299,7 +299,12 @@ static void test_memory_limit(void **state)
 {
     (void)state;
     struct make m;
-    make_views(&m);
+    make_init(&m);
+    make_input(&m, "x", SDX_F32, 2, (int64_t[]){-1, 4});
+    make_node(&m, "Relu", "x -> a");
+    make_node(&m, "Transpose", "a -> b");
+    make_node(&m, "Relu", "b -> y");
+    make_output(&m, "y", SDX_F32, -1, NULL);
     sdx_session_options options;
     sdx_session_options_init(&options);
     options.memory_limit = 4 * 1024 * 1024;

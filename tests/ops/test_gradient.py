@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradient of every operator that has a rule, in double, against central differences of the standard's
+reference evaluator; gradients of gradients and of other values against the calculus."""
+import math
+
+import numpy
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+TRAINING = "ai.onnx.preview.training"
+STEP = 1e-6
+
+
+class Case:
+    """inputs: name to array or shape; ones of doubles are differentiated unless named in `fixed`."""
+
+    def __init__(self, op, *inputs, shift=0.0, scale=1.0, fixed=(), opset=22, outputs=1,
+                 forward=None, **attributes):
+        self.op, self.fixed, self.opset, self.outputs = op, fixed, opset, outputs
+        self.forward = forward  # in place of the reference evaluator, where that is not exact
+        self.attributes = attributes
+        rng = numpy.random.default_rng(len(op) + len(inputs))
+        self.values = [rng.normal(size=value) * scale + shift if isinstance(value, tuple)
+                       else value for value in inputs]
+
+
+ERF = numpy.vectorize(math.erf)
+
+
+def old_softmax(x):
+    """Over all axes from 1 on."""
+    e = numpy.exp(x)
+    return e / e.sum(axis=tuple(range(1, x.ndim)), keepdims=True)
+
+
+def standardise(x):
+    axes = {"axis": (0, 2, 3), "keepdims": True}
+    return (x - x.mean(**axes)) / (x.std(**axes) + 1e-9)
+
+
+def i64(*values):
+    return numpy.array(values, numpy.int64)
+
+
+SPACED = (numpy.random.default_rng(1).permutation(48) / 7.0 - 3.1).reshape(1, 2, 4, 6)
+CASES = [
+    *(Case(op, (2, 3)) for op in ("Neg", "Exp", "Sigmoid", "Tanh", "Relu", "LeakyRelu", "Elu", "Selu",
+                                  "Softplus", "Softsign", "Abs", "Sin", "Cos", "Tan", "Atan", "Sinh",
+                                  "Cosh", "Asinh", "HardSigmoid", "Identity",
+                                  "ThresholdedRelu", "Floor", "Sign", "Softmax", "LogSoftmax")),
+    *(Case(op, (2, 3), shift=3.0, scale=0.2) for op in ("Log", "Sqrt", "Reciprocal", "Acosh")),
+    *(Case(op, (2, 3), scale=0.2) for op in ("Asin", "Acos", "Atanh")),
+    Case("MeanVarianceNormalization", (2, 2, 3, 2), forward=standardise),  # is lowered first
+    Case("HardSwish", (4, 3), scale=3.0), Case("Mish", (2, 3)),
+    Case("Swish", (2, 3), opset=24, alpha=0.7, forward=lambda x: x / (1 + numpy.exp(-0.7 * x))),
+    Case("Erf", (2, 3), forward=ERF),
+    Case("Gelu", (2, 3), forward=lambda x: x / 2 * (1 + ERF(x / math.sqrt(2)))),
+    Case("Gelu", (2, 3), approximate="tanh"),
+    Case("Softmax", (2, 3, 2), axis=1, opset=11, forward=old_softmax),
+    Case("LogSoftmax", (2, 3, 2), axis=1),
+    *(Case(op, (2, 3, 4), (3, 1)) for op in ("Add", "Sub", "Mul", "Max", "Min")),
+    *(Case(op, (3, 1), (2, 1, 4)) for op in ("Add", "Mul")),
+    *(Case(op, (2, 3), (1, 3), shift=3.0, scale=0.3) for op in ("Div", "Pow")),
+    Case("Sum", (2, 3), (3,), ()), Case("Mean", (2, 3), (3,), (1, 1)), Case("Max", (4,), (4,), (1,)),
+    Case("PRelu", (2, 3, 4), (3, 1)),
+    Case("Where", numpy.array([[True], [False]]), (2, 3), (3,)),
+    Case("Clip", (4, 3), numpy.array(-0.7), numpy.array(0.8), fixed=(1, 2)),
+    Case("MatMul", (3, 4), (4, 2)), Case("MatMul", (4,), (4,)), Case("MatMul", (4,), (2, 4, 3)),
+    Case("MatMul", (2, 3, 4), (4,)), Case("MatMul", (2, 1, 3, 4), (5, 4, 2)),
+    *(Case("Gemm", (4, 3) if a else (3, 4), (2, 4) if b else (4, 2), (2,), transA=a, transB=b, alpha=1.5,
+           beta=0.5) for a in (0, 1) for b in (0, 1)),
+    *(Case(op, (2, 3, 4), i64(-1, 0), keepdims=k)
+      for op in ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceMax",
+                 "ReduceMin", "ReduceLogSumExp") for k in (0, 1)),
+    Case("ReduceLogSum", (2, 3), shift=4.0), Case("ReduceMean", (2, 3), keepdims=0),
+    Case("ReduceSum", (2, 3, 2), opset=11, axes=[1], keepdims=0),
+    Case("ReduceMax", (2, 3), keepdims=0),
+    Case("Cast", (2, 3), to=TensorProto.DOUBLE),
+    Case("Reshape", (2, 6), i64(3, -1)), Case("Flatten", (2, 3, 2)), Case("Squeeze", (1, 3, 1), i64(0)),
+    Case("Unsqueeze", (2, 3), i64(0, 2)), Case("Expand", (3, 1), i64(2, 3, 4)),
+    Case("Transpose", (2, 3, 4)), Case("Transpose", (2, 3, 4), perm=[1, 2, 0]),
+    Case("Concat", (2, 3), (2, 1), (2, 2), axis=-1),
+    Case("Split", (2, 6), i64(1, 3, 2), axis=1, outputs=3),
+    Case("Slice", (4, 5), i64(3, 0), i64(0, 5), i64(0, 1), i64(-2, 2)),
+    Case("Gather", (4, 3), numpy.array([[0, 2], [2, -1]], numpy.int64), axis=0),
+    Case("GatherElements", (3, 3), numpy.array([[1, 2, 0], [2, 0, 0]], numpy.int64), axis=0),
+    Case("GatherND", (2, 2, 2), numpy.array([[0, 1], [1, 0], [0, 1]], numpy.int64)),
+    Case("Tile", (2, 3), i64(2, 2)), Case("DepthToSpace", (1, 4, 2, 3), blocksize=2),
+    Case("SpaceToDepth", (1, 1, 4, 2), blocksize=2),
+    Case("Conv", (2, 3, 7, 6), (4, 3, 3, 2), (4,)),
+    Case("Conv", (2, 4, 9), (6, 2, 3), (6,), group=2, strides=[2], dilations=[2], pads=[1, 2]),
+    Case("Conv", (1, 2, 6, 7), (2, 1, 3, 3), group=2, strides=[2, 3], auto_pad="SAME_UPPER"),
+    Case("Conv", (1, 1, 8, 8), (2, 1, 2, 2), strides=[3, 3]),
+    Case("AveragePool", (1, 2, 6, 5), kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
+    Case("AveragePool", (1, 2, 6), kernel_shape=[3], pads=[1, 1], count_include_pad=1),
+    Case("GlobalAveragePool", (2, 3, 4, 2)),
+    Case("MaxPool", SPACED, kernel_shape=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1]),
+    Case("LayerNormalization", (2, 3, 4), (4,), (4,), epsilon=0.01),
+    Case("LayerNormalization", (2, 3, 4), (3, 4), axis=1),
+    Case("RMSNormalization", (2, 3, 4), (4,), opset=23, axis=-1),
+    Case("BatchNormalization", (2, 3, 4), (3,), (3,), numpy.array([0.1, -0.2, 0.3]),
+         numpy.array([0.5, 1.5, 2.0]), fixed=(3, 4)),
+]
+
+
+def write(folder, nodes, inputs, outputs, opset, constants=()):
+    """A model and a data set: `inputs` and `outputs` are names to arrays."""
+    graph = helper.make_graph(
+        nodes, "gradient",
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+         for name, value in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.DOUBLE, value.shape)
+         for name, value in outputs.items()], list(constants))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset),
+                                                    helper.make_opsetid(TRAINING, 1)], ir_version=10)
+    onnx.save(model, str(folder / "model.onnx"))
+    data = folder / "test_data_set_0"
+    data.mkdir()
+    for kind, arrays in (("input", inputs), ("output", outputs)):
+        for i, (name, value) in enumerate(arrays.items()):
+            proto = numpy_helper.from_array(numpy.asarray(value), name)
+            (data / f"{kind}_{i}.pb").write_bytes(proto.SerializeToString())
+
+
+def gradient(xs, y, names, zs=(), inputs=None):
+    more = {"zs": list(zs)} if zs else {}
+    return helper.make_node("Gradient", inputs or [*xs, *zs], names, domain=TRAINING, xs=xs, y=y, **more)
+
+
+def evaluator(case, names, weights):
+    """sum(weights * op(...)) by the reference evaluator."""
+    from onnx.reference import ReferenceEvaluator
+    outputs = [f"y{k}" for k in range(case.outputs)]
+    node = helper.make_node(case.op, names, outputs, **case.attributes)
+    graph = helper.make_graph(
+        [node], "forward",
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+         for name, value in zip(names, map(numpy.asarray, case.values))],
+        [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in outputs])
+    session = case.forward or ReferenceEvaluator(helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", case.opset)]))
+
+    def run(values):
+        if case.forward:
+            results = [case.forward(*values)]
+        else:
+            results = session.run(None, dict(zip(names, values)))
+        if not weights:
+            rng = numpy.random.default_rng(7)
+            weights.extend(rng.normal(size=result.shape) for result in results)
+        return sum(float((w * y).sum()) for w, y in zip(weights, results))
+    return run
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{i}-{c.op}" for i, c in enumerate(CASES)])
+def test_gradient(number, sardonyx, tmp_path):
+    case = CASES[number]
+    values = [numpy.asarray(value) for value in case.values]
+    names = [f"x{i}" for i in range(len(values))]
+    weights = []
+    run = evaluator(case, names, weights)
+    run(values)
+    xs = [i for i, value in enumerate(values) if value.dtype == numpy.float64 and i not in case.fixed]
+    expected = {}
+    for i in xs:
+        slope = numpy.zeros(values[i].shape)
+        for at in numpy.ndindex(*values[i].shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [value.copy() for value in values]
+                moved[i][at] += sign * STEP
+                ends.append(run(moved))
+            slope[at] = (ends[0] - ends[1]) / (2 * STEP)
+        expected[f"d{i}"] = slope
+    outputs = [f"y{k}" for k in range(case.outputs)]
+    nodes = [helper.make_node(case.op, names, outputs, **case.attributes)]
+    nodes += [helper.make_node("Mul", [f"y{k}", f"w{k}"], [f"p{k}"]) for k in range(case.outputs)]
+    for k in range(case.outputs):
+        nodes.append(helper.make_node("ReduceSum", [f"p{k}"], [f"s{k}"], keepdims=0))
+    nodes.append(helper.make_node("Sum", [f"s{k}" for k in range(case.outputs)], ["s"]))
+    nodes.append(gradient([names[i] for i in xs], "s", list(expected)))
+    constants = [numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(weights)]
+    constants += [numpy_helper.from_array(value, name) for name, value in zip(names, values)
+                  if value.dtype != numpy.float64]
+    fed = {name: value for name, value in zip(names, values) if value.dtype == numpy.float64}
+    write(tmp_path, nodes, fed, expected, case.opset, constants)
+    sardonyx("test", tmp_path, "--rtol", "1e-6", "--atol", "1e-7")
+
+
+def test_gradient_of_gradient(sardonyx, tmp_path):
+    """y = x^3 z: dy/dx = 3 x^2 z, d2y/dx2 = 6 x z, d2y/dxdz = 3 x^2."""
+    x, z = numpy.array([0.5, -1.25, 2.0]), numpy.array([1.5, 0.25, -3.0])
+    nodes = [helper.make_node("Mul", ["x", "x"], ["q"]), helper.make_node("Mul", ["q", "x"], ["c"]),
+             helper.make_node("Mul", ["c", "z"], ["y"]),
+             gradient(["x"], "y", ["first"], zs=["z"]),
+             gradient(["x", "z"], "first", ["second", "mixed"])]
+    write(tmp_path, nodes, {"x": x, "z": z},
+          {"first": 3 * x * x * z, "second": 6 * x * z, "mixed": 3 * x * x}, 22)
+    sardonyx("test", tmp_path, "--rtol", "1e-12")
+
+
+def test_gradient_at_other_values(sardonyx, tmp_path):
+    """Inputs that are not the tensors of xs: y is a function, taken elsewhere; an x that y does not
+    depend on has gradient 0; a value in between may be an x."""
+    x, h, u = numpy.array([0.5, 1.5]), numpy.array([2.0, -1.0]), numpy.array([1.0, 4.0])
+    nodes = [helper.make_node("Exp", ["x"], ["h"]), helper.make_node("Mul", ["h", "h"], ["y"]),
+             gradient(["h", "u"], "y", ["dh", "du"], inputs=["h1", "u"]), gradient(["h"], "y", ["here"])]
+    nodes += [helper.make_node("Mul", ["x", "u"], ["p"]),
+              gradient(["x", "u"], "p", ["dx2", "du2"], inputs=["h1", "h1"])]
+    write(tmp_path, nodes, {"x": x, "h1": h, "u": u},
+          {"dh": 2 * h, "du": 0 * u, "here": 2 * numpy.exp(x), "dx2": h, "du2": h}, 22)
+    sardonyx("test", tmp_path, "--rtol", "1e-12")
+
+
+def test_network(sardonyx, tmp_path):
+    """Two layers and a mean of squares, any batch: dimensions that only the run tells."""
+    rng = numpy.random.default_rng(3)
+    x, w, b, v = (rng.normal(size=size) for size in ((5, 4), (4, 3), (3,), (3, 2)))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["s"]),
+             helper.make_node("Tanh", ["s"], ["h"]),
+             helper.make_node("MatMul", ["h", "v"], ["o"]), helper.make_node("Mul", ["o", "o"], ["q"]),
+             helper.make_node("ReduceMean", ["q"], ["loss"], keepdims=0),
+             gradient(["w", "b", "v"], "loss", ["dw", "db", "dv"], zs=["x"])]
+    h = numpy.tanh(x @ w + b)
+    do = 2 * (h @ v) / (h @ v).size
+    ds = do @ v.T * (1 - h * h)
+    write(tmp_path, nodes, {"x": x, "w": w, "b": b, "v": v},
+          {"dw": x.T @ ds, "db": ds.sum(0), "dv": h.T @ do}, 22)
+    model = onnx.load(str(tmp_path / "model.onnx"))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    sardonyx("test", tmp_path, "--rtol", "1e-9")
+
+
+def test_types_on_the_way(sardonyx, tmp_path):
+    """Casts between double and float."""
+    x = numpy.array([0.5, -1.25, 2.0, -0.1])
+    nodes = [helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+             helper.make_node("Celu", ["f"], ["g"], alpha=1.5),
+             helper.make_node("Cast", ["g"], ["c"], to=TensorProto.DOUBLE),
+             helper.make_node("Exp", ["c"], ["e"]),
+             helper.make_node("HardSwish", ["e"], ["h"]), gradient(["x"], "h", ["d"])]
+    e = numpy.exp(numpy.where(x > 0, x, 1.5 * (numpy.exp(x / 1.5) - 1)))
+    slope = numpy.where(x > 0, 1, numpy.exp(x / 1.5)) * e
+    slope *= numpy.where(e >= 3, 1, numpy.where(e <= -3, 0, (2 * e + 3) / 6))
+    write(tmp_path, nodes, {"x": x}, {"d": slope}, 22)
+    sardonyx("test", tmp_path, "--rtol", "1e-5", "--atol", "1e-6")
+
+
+@pytest.mark.parametrize("xs, y, names, message", (
+    (["x"], "none", ["d"], 'there is no tensor "none"'),
+    (["none"], "y", ["d"], 'there is no tensor "none"'),
+    (["x"], "y", ["d", "e"], "2 outputs for 1 names in xs"),
+    (["x", "y"], "y", ["d"], "1 inputs for 2 names"),
+))
+def test_faults(xs, y, names, message, sardonyx, tmp_path):
+    x = numpy.array([3.0, 1.0])
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), gradient(xs, y, names, inputs=["x"])]
+    write(tmp_path, nodes, {"x": x}, {"d": x}, 22)
+    done = sardonyx("test", tmp_path, code=None)
+    assert done.code != 0 and f"Gradient: {message}" in done.out + done.err
+
+
+def test_no_rule(sardonyx, tmp_path):
+    x = numpy.array([3.0, 1.0])
+    nodes = [helper.make_node("Hardmax", ["x"], ["y"]), gradient(["x"], "y", ["d"])]
+    write(tmp_path, nodes, {"x": x}, {"d": x}, 22)
+    done = sardonyx("test", tmp_path, code=None)
+    assert done.code != 0 and "Gradient: operator Hardmax has no rule" in done.out + done.err
