@@ -33,9 +33,9 @@ def short(kind):
     return kind.replace("tensor(", "").replace("))", ")").rstrip(")") + (")" if "seq(" in kind else "")
 
 
-def short_reason(text):
+def short_reason(name, text):
     """The part of an error that is no place."""
-    return re.sub(r'^node [^:]*: ', "", text).split(": ", 1)[-1].split(", expected")[0].replace("|", "/")
+    return text.split(f"{name.split('.')[-1]}: ")[-1].split(", expected")[0].split(" found ")[0].replace("|", "/")
 
 
 def page(program):
@@ -43,7 +43,7 @@ def page(program):
                              text=True).stdout
     closed = collections.defaultdict(list)
     for name, since, _, kind, why in read_rows(OPS / "types_open.tsv"):
-        closed[name, since].append(f"{short(kind)} ({short_reason(why)})")
+        closed[name, since].append(f"{short(kind)} ({short_reason(name, why)})")
     tested = {row[0]: row[1:] for row in read_rows(OPS / "tested.tsv")}
     lines, domain = [], ""
     for line in printed.split("\n"):

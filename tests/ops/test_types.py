@@ -474,7 +474,7 @@ def build(row, template, reference):
                 case.inputs[0] = np.where(case.inputs[0] == "0", "", case.inputs[0]).astype(object)
         case.tolerance, row.how = "any", "types and shapes"
         return None
-    steps = schema.name in STEPS and "int" in row.kind
+    steps = schema.name in STEPS and ("int" in row.kind or "string" in row.kind)
     if not steps and case.solve(reference) is None and well_typed(case.expected, schema, bound):
         low = tolerance_of(case.expected + [v for v in inputs if v is not None])
         case.tolerance = "exact" if low == "exact" else max((low, "float"), key=ORDER.index)
@@ -488,6 +488,11 @@ def build(row, template, reference):
                 outputs=len(template.outputs), domain=schema.domain, opset=schema.since_version)
     if twin.solve(reference) is None:
         case.expected, row.how = rounded(twin.expected, template, schema, bound), "rounded"
+        if steps and "string" in row.kind:  # what padding gives is empty
+            case.inputs[0] = np.where(case.inputs[0] == "0.0", "", case.inputs[0]).astype(object)
+            case.expected = [np.where(case.expected[0] == "0.0", "", case.expected[0]).astype(object)]
+            case.tolerance = "exact"
+            return None
         if steps or any(not isinstance(v, list) and v.dtype.kind in "iu" for v in case.expected) and \
                 row.schema.name.startswith("ReduceLog"):
             case.tolerance = "step"
@@ -576,7 +581,7 @@ def run_rows(sardonyx, folder, templates, keep, every):
 def clean(why):
     """A reason without what differs from run to run."""
     why = re.sub(r"\S*model\.onnx: ", "", why)
-    return why.replace("\t", " ").split("\n")[0][:150]
+    return why.replace("\t", " ").split("\n")[0][:200]
 
 
 @pytest.mark.parametrize("newest", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["newest", "all"])
