@@ -2,49 +2,12 @@
  * Any bytes as a model through the public interface: check, load, make a session, run on zeros.
  * Memory is limited, and a run is cancelled after a second, as a user of untrusted models would do.
  * Every failure must have a text; what fails to allocate or to run must leave nothing behind. */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include <sardonyx/sardonyx.h>
-
-enum { INPUTS_MAX = 8, OUTPUTS_MAX = 16, COUNT_MAX = 4096 };
+#include "run_on_zeros.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-/* The session that runs and since when, for the thread that cancels it. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sdx_session *running;
-static int64_t since_ms;
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static void *cancel_late(void *arg)
-{
-    (void)arg;
-    for (;;) {
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-        pthread_mutex_lock(&lock);
-        if (running && now_ms() - since_ms > 1000) sdx_cancel(running);
-        pthread_mutex_unlock(&lock);
-    }
-    return NULL;
-}
-
-static void watch(sdx_session *session)
-{
-    pthread_mutex_lock(&lock);
-    running = session;
-    since_ms = now_ms();
-    pthread_mutex_unlock(&lock);
-}
 
 static void count_fault(const char *text, void *user)
 {
@@ -52,61 +15,8 @@ static void count_fault(const char *text, void *user)
     ++*(int *)user;
 }
 
-/* Zeros of the declared type, unknown lengths 2, unknown ranks 1; NULL for what is not a small
- * tensor. */
-static sdx_tensor *zeros(sdx_context *cx, const sdx_value_info *info)
-{
-    int64_t dims[8] = {2}, count = 1;
-    int rank = info->rank < 0 ? 1 : info->rank;
-    sdx_tensor *t = NULL;
-    if (info->kind != SDX_KIND_TENSOR || rank > 8) return NULL;
-    for (int d = 0; d < info->rank; d++)
-        dims[d] = info->dims[d] < 0 ? 2 : info->dims[d];
-    for (int d = 0; d < rank; d++) {
-        if (dims[d] > COUNT_MAX) return NULL;
-        count *= dims[d];
-        if (count > COUNT_MAX) return NULL;
-    }
-    if (sdx_tensor_create(cx, info->dtype, rank, dims, &t)) return NULL;
-    return t;
-}
-
-static void run(sdx_context *cx, const sdx_model *model, sdx_session *session)
-{
-    sdx_tensor *in[INPUTS_MAX] = {0}, *out[OUTPUTS_MAX] = {0};
-    sdx_feed feeds[INPUTS_MAX];
-    int count_in = sdx_model_count_inputs(model), count_out = sdx_model_count_outputs(model);
-    if (count_in > INPUTS_MAX || count_out > OUTPUTS_MAX) return;
-    int count = 0;
-    bool whole = true;
-    for (int i = 0; i < count_in; i++) {
-        const sdx_value_info *info = sdx_model_input(model, i);
-        if (info->optional) continue;
-        in[i] = zeros(cx, info);
-        whole = whole && in[i];
-        feeds[count++] = (sdx_feed){info->name, in[i]};
-    }
-    if (whole) {
-        watch(session);
-        sdx_status status = sdx_run(session, count, feeds, count_out, NULL, out);
-        watch(NULL);
-        if (status != SDX_OK && sdx_error(cx)[0] == 0) abort();
-        if (status == SDX_INTERNAL) abort();
-        for (int i = 0; i < count_out; i++)
-            if ((status == SDX_OK) != (out[i] != NULL)) abort();
-    }
-    for (int i = 0; i < count_out; i++)
-        sdx_tensor_destroy(out[i]);
-    for (int i = 0; i < count_in; i++)
-        sdx_tensor_destroy(in[i]);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static bool watched;
-    pthread_t thread;
-    if (!watched && pthread_create(&thread, NULL, cancel_late, NULL)) abort();
-    watched = true;
     sdx_context_options options;
     sdx_context_options_init(&options);
     options.memory_limit = (size_t)256 << 20;
@@ -123,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     sdx_status status = sdx_model_load(cx, bytes, size, NULL, &model);
     if (status == SDX_OK) status = sdx_session_create(cx, model, NULL, &session);
     if (status == SDX_INTERNAL || (status != SDX_OK && sdx_error(cx)[0] == 0)) abort();
-    if (status == SDX_OK) run(cx, model, session);
+    if (status == SDX_OK) run_on_zeros(cx, model, session);
     sdx_session_destroy(session);
     sdx_model_destroy(model);
     if (sdx_memory_now(cx) != before) abort();
