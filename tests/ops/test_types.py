@@ -273,7 +273,10 @@ def cast(value, dtype, op="", i=0):
         plain = value if value.dtype.kind in "OUSiubf" else value.astype(np.float64)
         return plain.astype(str).astype(object)
     if value.dtype.kind in "OUS":
-        value = np.array([len(str(v)) for v in value.reshape(-1)]).reshape(value.shape)
+        try:
+            value = value.astype(np.float64)
+        except ValueError:
+            value = np.array([len(str(v)) for v in value.reshape(-1)]).reshape(value.shape)
     if value.dtype.kind == "c" and dtype.kind != "c":
         value = value.real
     if dtype.kind == "b":
