@@ -48,6 +48,28 @@ def write_case(folder, case):
                 (data / f"{word}_{i}.pb").write_bytes(encode(value, infos[i]))
 
 
+def write_light(folder, path):
+    """A model of the package with constant weights: the input is a ramp from 0 to 1, the output lies
+    beside it."""
+    import numpy
+    import onnx
+    from onnx import numpy_helper
+
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, folder / "model.onnx")
+    graph = onnx.load(path).graph
+    weights = {value.name for value in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    for i, value in enumerate(inputs):
+        shape = [d.dim_value if d.HasField("dim_value") else 1 for d in value.type.tensor_type.shape.dim]
+        count = int(numpy.prod(shape))
+        ramp = (numpy.arange(count).reshape(shape) / count).astype(numpy.float32)
+        (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(ramp, value.name).SerializeToString())
+    for i in range(len(graph.output)):
+        shutil.copyfile(path.with_name(f"{path.stem}_output_{i}.pb"), data / f"output_{i}.pb")
+
+
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__.strip(), file=sys.stdout if "--help" in sys.argv else sys.stderr)
@@ -65,6 +87,10 @@ def main():
             else:  # the package has it as files
                 shutil.copytree(case.model_dir, out / kind / case.name, dirs_exist_ok=True)
             written += 1
+    light = Path(onnx.__file__).parent / "backend/test/data/light"
+    for path in sorted(light.glob("*.onnx")):
+        write_light(out / "light" / f"test_{path.stem}", path)
+        written += 1
     (out / "done").write_text(f"onnx {onnx.__version__}\n")
     print(f"onnx {onnx.__version__}: {written} cases written")
     return 0
