@@ -50,8 +50,8 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
 	@cmake --build $(BUILD)/fuzz --target $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 	@scripts/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
 
-docs: build ## write docs/operators.md from the operator table
-	$(BUILD)/sardonyx ops --markdown > $(BUILD)/operators.md
+docs: build ## write docs/operators.md from the operator table and the tables of tests
+	scripts/gen_operators.py $(BUILD)/sardonyx > $(BUILD)/operators.md
 	mv $(BUILD)/operators.md docs/operators.md
 
 dist: ## dist/sardonyx.c and .h, the engine in two files, and an archive of what is committed

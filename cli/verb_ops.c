@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sardonyx ops: the table of operators; with --markdown it is docs/operators.md. */
+ * sardonyx ops: the table of operators; with --markdown what scripts/gen_operators.py
+ * makes docs/operators.md of. */
 #include "args.h"
 #include "json_out.h"
 
@@ -69,7 +70,7 @@ static int run_ops(const struct sdx_cli_verb *verb, int argc, char **argv)
     struct filter filter = {0};
     bool markdown = false;
     const struct sdx_cli_option options[] = {
-        {"--markdown", SDX_CLI_FLAG, &markdown, NULL, "print as docs/operators.md", 0, 0},
+        {"--markdown", SDX_CLI_FLAG, &markdown, NULL, "print as a page of Markdown", 0, 0},
         {"--missing", SDX_CLI_FLAG, &filter.missing, NULL, "only what cannot run", 0, 0},
         {"--domain", SDX_CLI_TEXT, &filter.domain, "NAME", "only this domain, as ai.onnx.ml", 0, 0},
         {0}};
@@ -118,5 +119,5 @@ const struct sdx_cli_verb sdx_cli_verb_ops = {
     "  sardonyx ops\n"
     "  sardonyx ops Conv ConvTranspose\n"
     "  sardonyx ops --missing --domain ai.onnx.ml\n"
-    "  sardonyx ops --markdown > docs/operators.md\n",
+    "  sardonyx ops --markdown > operators.md\n",
     run_ops};

@@ -321,7 +321,7 @@ static enum sdx_status run_window(struct sdx_exec *x, const struct sdx_step *ste
     int64_t length = p->periodic ? y->count : y->count - 1;
     for (int64_t i = 0; i < y->count; i++) {
         double t = length ? 2 * pi * (double)i / (double)length : 0;
-        sdx_store_f64(y->dtype, y->data, i, p->a0 - p->a1 * cos(t) + p->a2 * cos(2 * t));
+        sdx_store_f64(y->dtype, y->data, i, p->a2 * cos(2 * t) - p->a1 * cos(t) + p->a0);
     }
     return SDX_OK;
 }

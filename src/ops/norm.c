@@ -9,6 +9,7 @@
 #include "ops/batch_norm.h"
 #include "ops/lower.h"
 #include "ops/loops.h"
+#include "tensor/convert.h"
 
 static int64_t product(const int64_t *dims, int from, int to)
 {
@@ -51,6 +52,7 @@ static void row_norm_f64(const double *x, const double *scale, const double *bia
 struct row_norm {
     int64_t rows, length;
     float epsilon;
+    bool mixed;                 /* RMSNormalization of a result of another type */
     bool with_scale, with_bias; /* applied here; otherwise later steps do, with broadcasting */
 };
 
@@ -93,6 +95,22 @@ static enum sdx_status run_layer_norm(struct sdx_exec *x, const struct sdx_step 
     return SDX_OK;
 }
 
+/* A row in f64 from and to any types. */
+static void rms_row_any(const struct row_norm *p, const struct sdx_tensor *x, struct sdx_tensor *y,
+                        struct sdx_tensor *inverse_out, int64_t row)
+{
+    const int64_t at = row * p->length;
+    double sum = 0;
+    for (int64_t j = 0; j < p->length; j++) {
+        double value = sdx_load_f64(x->dtype, x->data, at + j);
+        sum += value * value;
+    }
+    double inverse = 1 / sqrt(sum / (double)p->length + p->epsilon);
+    for (int64_t j = 0; j < p->length; j++)
+        sdx_store_f64(y->dtype, y->data, at + j, sdx_load_f64(x->dtype, x->data, at + j) * inverse);
+    if (inverse_out) store_real(inverse_out, row, inverse);
+}
+
 static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
@@ -102,6 +120,10 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t row = begin; row < end; row++) {
         int64_t at = row * p->length;
+        if (p->mixed) {
+            rms_row_any(p, step->in[0], step->out[0], inverse_out, row);
+            continue;
+        }
         if (step->in[0]->dtype == SDX_F32) {
             const float *x_f32 = (const float *)step->in[0]->data + at;
             sdx_vec()->f32_rms_norm(x_f32, p->with_scale ? step->in[1]->data : NULL, p->epsilon,
@@ -173,19 +195,21 @@ static enum sdx_status prepare_rows(struct sdx_prepare *px, sdx_step_fn *run, co
                         x->rank);
     int at = (int)(axis < 0 ? axis + x->rank : axis);
     bool has_bias = sdx_prepare_has(px, 2);
+    if (!px->out[0])
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%s: the first output is not used", kernel);
+    int dtype = run == run_rms_norm ? px->out[0]->dtype : x->dtype;
     for (int i = 1; i < 2 + has_bias; i++)
-        if (px->in[i]->dtype != x->dtype)
+        if (px->in[i]->dtype != dtype)
             return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%s: %s with %s", kernel,
                             sdx_dtype_name(x->dtype), sdx_dtype_name(px->in[i]->dtype));
+    p->mixed = x->dtype != dtype;
     p->rows = product(x->dims, 0, at);
     p->length = product(x->dims, at, x->rank);
     p->epsilon = sdx_ir_attr_float(px->node, "epsilon", 1e-5f);
-    p->with_scale = is_row_operand(x, at, px->in[1]);
+    p->with_scale = !p->mixed && is_row_operand(x, at, px->in[1]);
     p->with_bias = p->with_scale && has_bias && is_row_operand(x, at, px->in[2]);
-    if (!px->out[0])
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%s: the first output is not used", kernel);
     SDX_TRY(sdx_prepare_step(px, kernel, run, p, parts_of((double)x->count * 2, p->rows), 0));
-    bool wide = x->dtype == SDX_F64;
+    bool wide = dtype == SDX_F64;
     if (!p->with_scale)
         SDX_TRY(add_broadcast(px, "scale", wide ? times_f64 : times_f32, px->in[1]));
     if (has_bias && !p->with_bias)
@@ -545,11 +569,11 @@ static const struct sdx_op ops[] = {
     {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"LayerNormalization", 1, 16, infer_typed_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
-     .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
+     .flags = SDX_OP_VIA_F32},
     {"SimplifiedLayerNormalization", 1, 0, infer_typed_norm, KERNEL(prepare_rms_norm),
-     .cost = cost_norm, .flags = SDX_OP_VIA_F32, .note = "X and scale of the same width"},
+     .cost = cost_norm, .flags = SDX_OP_VIA_F32},
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "X and scale of the same width"},
+     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),
      .cost = cost_norm, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = cost_norm,
