@@ -20,7 +20,7 @@ struct make {
     struct sdx_onnx_value_info inputs[MAKE_MAX], outputs[MAKE_MAX];
     struct sdx_onnx_type types[2 * MAKE_MAX];
     struct sdx_onnx_dim dims[2 * MAKE_MAX][MAKE_RANK];
-    struct sdx_str names[MAKE_MAX][2 * MAKE_RANK];
+    struct sdx_str names[MAKE_MAX][4 * MAKE_RANK];
     struct sdx_onnx_attr attrs[MAKE_MAX][MAKE_RANK];
     int64_t init_dims[MAKE_MAX][MAKE_RANK];
     int count_types;
