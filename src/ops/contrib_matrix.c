@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/gemm.h"
+#include "ops/contrib_quant.h"
 #include "ops/op.h"
 #include "ops/product.h"
 #include "tensor/convert.h"
@@ -184,25 +185,6 @@ struct bnb4 {
 };
 enum { BNB4_PANEL = 64 };
 
-static enum sdx_status infer_bnb4(struct sdx_infer *ix)
-{
-    int rank = sdx_infer_rank(ix, 0);
-    int64_t n = sdx_ir_attr_int(ix->node, "N", 0), k = sdx_ir_attr_int(ix->node, "K", 0), unused;
-    sdx_infer_copy(ix, 0, 0);
-    if (n < 1 || k < 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulBnb4: N is %lld and K is %lld", (long long)n,
-                        (long long)k);
-    if (rank < 0) return SDX_OK;
-    if (rank < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulBnb4: A is a scalar");
-    const int64_t *a = sdx_infer_dims(ix, 0);
-    SDX_TRY(sdx_infer_merge_dim(ix, a[rank - 1], k, "inner length", &unused));
-    int64_t *out = sdx_infer_new_dims(ix, 0, rank);
-    if (!out) return SDX_FAIL_MEMORY(ix->cx);
-    memcpy(out, a, (size_t)rank * sizeof *out);
-    out[rank - 1] = n;
-    return SDX_OK;
-}
-
 /* Columns n0 .. n0 + count of B as [count][k] floats. Runs of a column that lie together in one
  * block share its factor. */
 static void bnb4_columns(const struct bnb4 *p, const uint8_t *b, const float *most, int64_t n0,
@@ -269,14 +251,6 @@ static enum sdx_status prepare_bnb4(struct sdx_prepare *px)
     p->split = sdx_split_make(1, 1, p->n, p->k * p->m, BNB4_PANEL);
     return sdx_prepare_step(px, "bnb4", run_bnb4, p, p->split.parts,
                             p->floats + p->packed + sdx_gemm_f32_scratch(p->m, BNB4_PANEL, p->k));
-}
-
-static void cost_bnb4(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    cost->macs = (double)sdx_ir_attr_int(ix->node, "K", 0);
-    for (int i = 0; i < ix->out[0].rank; i++)
-        cost->macs *= (double)ix->out[0].dims[i];
-    cost->flops = 2 * cost->macs;
 }
 
 /* ---- GatherBlockQuantized ---- */
@@ -465,7 +439,7 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
 static const struct sdx_op ops[] = {
     {"Inverse", 1, 0, infer_inverse, KERNEL(prepare_inverse)},
     {"SparseToDenseMatMul", 1, 0, infer_sparse, KERNEL(prepare_sparse), .flags = SDX_OP_DYNAMIC},
-    {"MatMulBnb4", 1, 0, infer_bnb4, KERNEL(prepare_bnb4), .cost = cost_bnb4,
+    {"MatMulBnb4", 1, 0, sdx_nbits_infer, KERNEL(prepare_bnb4), .cost = sdx_nbits_cost,
      .flags = SDX_OP_VIA_F32},
     {"GatherBlockQuantized", 1, 0, infer_gather, KERNEL(prepare_gather)},
 };

@@ -10,7 +10,8 @@ enum sdx_status sdx_qgemm_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_float_matmul_infer(struct sdx_infer *ix); /* MatMul, output f32 */
 enum sdx_status sdx_dynamic_matmul_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_integer_matmul_prepare(struct sdx_prepare *px);
-/* MatMulNBits: ops/nbits.c */
+/* MatMulNBits: ops/matmul_nbits.c. infer and cost serve every product of A with weights of which
+ * only K and N are told. */
 enum sdx_status sdx_nbits_infer(struct sdx_infer *ix);
 enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px);
 void sdx_nbits_cost(const struct sdx_infer *ix, struct sdx_cost *cost);

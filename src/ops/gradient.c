@@ -305,12 +305,16 @@ static enum sdx_status copy_path(struct walk *w)
     return lx->status;
 }
 
+/* NULL: the operator cannot be differentiated. */
 static sdx_gradient_rule *rule_of(const struct sdx_ir_node *node)
 {
     if (node->domain.len > 0) return NULL;
-    sdx_gradient_rule *rule = sdx_gradient_find_map(node->op_type);
-    if (!rule) rule = sdx_gradient_find_move(node->op_type);
-    return rule ? rule : sdx_gradient_find_window(node->op_type);
+    static const struct sdx_gradient_rows *const files[] = {
+        &sdx_gradient_broadcast, &sdx_gradient_move, &sdx_gradient_window};
+    for (int f = 0; f < SDX_COUNT_OF(files); f++)
+        for (int i = 0; i < files[f]->count; i++)
+            if (sdx_str_is(node->op_type, files[f]->rows[i].op)) return files[f]->rows[i].rule;
+    return sdx_gradient_find_map(node->op_type);
 }
 
 static bool depends_on_xs(const struct sdx_gradient *d, int32_t n)

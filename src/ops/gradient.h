@@ -15,10 +15,19 @@ struct sdx_gradient {
 };
 
 typedef void sdx_gradient_rule(struct sdx_gradient *d);
-/* NULL: the operator cannot be differentiated. */
-sdx_gradient_rule *sdx_gradient_find_move(struct sdx_str op);
+struct sdx_gradient_row {
+    const char *op;
+    sdx_gradient_rule *rule;
+};
+/* The rules of a file. */
+struct sdx_gradient_rows {
+    const struct sdx_gradient_row *rows;
+    int count;
+};
+extern const struct sdx_gradient_rows sdx_gradient_broadcast, sdx_gradient_move,
+    sdx_gradient_window;
+/* That of the unary operators; NULL: op is none of them. */
 sdx_gradient_rule *sdx_gradient_find_map(struct sdx_str op);
-sdx_gradient_rule *sdx_gradient_find_window(struct sdx_str op);
 
 /* ---- the node whose rule runs ---- */
 const struct sdx_ir_node *sdx_gradient_node(const struct sdx_gradient *d);

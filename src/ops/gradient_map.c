@@ -454,10 +454,7 @@ static void rule_log_softmax(struct sdx_gradient *d)
     sdx_gradient_give(d, 0, OP2(d, "Sub", g, OP2(d, "Mul", y, row_sum(d, g))));
 }
 
-static const struct {
-    const char *op;
-    sdx_gradient_rule *rule;
-} rules[] = {
+static const struct sdx_gradient_row rows[] = {
     {"Add", rule_add},     {"Sub", rule_sub},         {"Mul", rule_mul},
     {"Div", rule_div},     {"Pow", rule_pow},         {"Sum", rule_sum},
     {"Mean", rule_sum},    {"Max", rule_extreme},     {"Min", rule_extreme},
@@ -466,11 +463,11 @@ static const struct {
     {"Sign", rule_zero},   {"Softmax", rule_softmax}, {"LogSoftmax", rule_log_softmax},
 };
 
+const struct sdx_gradient_rows sdx_gradient_broadcast = {rows, SDX_COUNT_OF(rows)};
+
 sdx_gradient_rule *sdx_gradient_find_map(struct sdx_str op)
 {
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+    for (int i = 0; i < SDX_COUNT_OF(maps); i++)
         if (sdx_str_is(op, maps[i].op)) return rule_map;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (sdx_str_is(op, rules[i].op)) return rules[i].rule;
     return NULL;
 }

@@ -371,10 +371,7 @@ static void rule_dropout(struct sdx_gradient *d)
     rule_identity(d);
 }
 
-static const struct {
-    const char *op;
-    sdx_gradient_rule *rule;
-} rules[] = {
+static const struct sdx_gradient_row rows[] = {
     {"MatMul", rule_matmul},
     {"Gemm", rule_gemm},
     {"ReduceSum", rule_reduce},
@@ -412,9 +409,4 @@ static const struct {
     {"ReverseSequence", rule_move},
 };
 
-sdx_gradient_rule *sdx_gradient_find_move(struct sdx_str op)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (sdx_str_is(op, rules[i].op)) return rules[i].rule;
-    return NULL;
-}
+const struct sdx_gradient_rows sdx_gradient_move = {rows, SDX_COUNT_OF(rows)};

@@ -224,19 +224,11 @@ static void rule_batch_norm(struct sdx_gradient *d)
     }
 }
 
-static const struct {
-    const char *op;
-    sdx_gradient_rule *rule;
-} rules[] = {
+static const struct sdx_gradient_row rows[] = {
     {"Conv", rule_conv},
     {"AveragePool", rule_average_pool},
     {"GlobalAveragePool", rule_global_average},
     {"BatchNormalization", rule_batch_norm},
 };
 
-sdx_gradient_rule *sdx_gradient_find_window(struct sdx_str op)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (sdx_str_is(op, rules[i].op)) return rules[i].rule;
-    return NULL;
-}
+const struct sdx_gradient_rows sdx_gradient_window = {rows, SDX_COUNT_OF(rows)};

@@ -100,10 +100,12 @@ enum sdx_status sdx_nbits_infer(struct sdx_infer *ix)
     const int64_t *a = sdx_infer_dims(ix, 0);
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     if (n < 1 || k < 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: N is %lld and K is %lld", (long long)n,
-                        (long long)k);
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: N is %lld and K is %lld",
+                        SDX_STR_ARG(ix->node->op_type), (long long)n, (long long)k);
     if (rank < 0) return SDX_OK;
-    if (rank < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "MatMulNBits: A is a scalar");
+    if (rank < 1)
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: A is a scalar",
+                        SDX_STR_ARG(ix->node->op_type));
     SDX_TRY(sdx_infer_merge_dim(ix, a[rank - 1], k, "inner length", &unused));
     int64_t *out = sdx_infer_new_dims(ix, 0, rank);
     if (!out) return SDX_FAIL_MEMORY(ix->cx);
