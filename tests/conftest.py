@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Helper modules beside the tests of a folder (cli/models.py, models/zoo.py, ops/contrib_cases.py,
+# Helper modules of all tests (case_folder.py) and beside those of a folder (cli/models.py, models/zoo.py, ops/contrib_cases.py,
 # ops/reasons.py, ops/single_nodes.py, passes/graphs.py) are imported by name.
-sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("cli", "models", "ops", "passes")]
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("", "cli", "models", "ops", "passes")]
 
 
 def pytest_configure(config):

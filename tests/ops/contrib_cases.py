@@ -3,9 +3,10 @@
 import re
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from case_folder import write_case
 
 TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16,
          np.dtype(np.int32): TensorProto.INT32, np.dtype(np.int64): TensorProto.INT64,
@@ -55,14 +56,7 @@ class Cases:
         """golden None: what onnxruntime gives."""
         if golden is None:
             golden = ort_run(model, feeds)
-        folder = self.folder / f"case_{self.count:03d}"
-        data = folder / "test_data_set_0"
-        data.mkdir(parents=True)
-        onnx.save(model, folder / "model.onnx")
-        for kind, arrays in (("input", feeds.values()), ("output", golden)):
-            for i, array in enumerate(arrays):
-                (data / f"{kind}_{i}.pb").write_bytes(
-                    numpy_helper.from_array(np.asarray(array), f"{kind}_{i}").SerializeToString())
+        write_case(self.folder / f"case_{self.count:03d}", model, feeds, golden)
         self.count += 1
         return golden
 

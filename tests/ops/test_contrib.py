@@ -10,6 +10,7 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from case_folder import write_case  # noqa: E402
 
 CASES = {}
 OPSETS = {"LayerNormalization": 16}  # the standard has it since 17
@@ -102,15 +103,10 @@ class Batch:
         convert(np.float16)
 
     def save(self, folder):
-        data, golden = folder / "test_data_set_0", self.golden()
-        data.mkdir(parents=True)
-        onnx.save(self.model(self.nodes, [helper.make_tensor_value_info(
+        golden = self.golden()
+        write_case(folder, self.model(self.nodes, [helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(a.dtype), None) for name, a in golden.items()]),
-            folder / "model.onnx")
-        for kind, arrays in (("input", self.feeds), ("output", golden)):
-            for i, (name, array) in enumerate(arrays.items()):
-                (data / f"{kind}_{i}.pb").write_bytes(
-                    numpy_helper.from_array(array, name).SerializeToString())
+            self.feeds, golden)
 
 
 def packed(dtype, values, shape, bits):

@@ -6,6 +6,7 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from case_folder import write_case  # noqa: E402
 
 RNG = np.random.default_rng(7)
 N = helper.make_node
@@ -31,13 +32,7 @@ def run_case(sardonyx, folder, nodes, feeds, constants, opset=17, outputs=("Y",)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    data = folder / "case" / "test_data_set_0"
-    data.mkdir(parents=True)
-    onnx.save(model, folder / "case" / "model.onnx")
-    for kind, arrays in (("input", feeds.values()), ("output", session.run(list(outputs), feeds))):
-        for i, array in enumerate(arrays):
-            (data / f"{kind}_{i}.pb").write_bytes(
-                numpy_helper.from_array(array, f"{kind}_{i}").SerializeToString())
+    data = write_case(folder / "case", model, feeds, session.run(list(outputs), feeds))
     for threads in (1, 3):
         sardonyx("test", folder / "case", "--threads", threads, "--rtol", "1e-4", "--atol", "1e-6",
                  "--peak", "1e-5")

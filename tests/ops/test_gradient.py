@@ -8,6 +8,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from case_folder import write_case  # noqa: E402
 
 TRAINING = "ai.onnx.preview.training"
 STEP = 1e-6
@@ -115,13 +116,7 @@ def write(folder, nodes, inputs, outputs, opset, constants=()):
          for name, value in outputs.items()], list(constants))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset),
                                                     helper.make_opsetid(TRAINING, 1)], ir_version=10)
-    onnx.save(model, str(folder / "model.onnx"))
-    data = folder / "test_data_set_0"
-    data.mkdir()
-    for kind, arrays in (("input", inputs), ("output", outputs)):
-        for i, (name, value) in enumerate(arrays.items()):
-            proto = numpy_helper.from_array(numpy.asarray(value), name)
-            (data / f"{kind}_{i}.pb").write_bytes(proto.SerializeToString())
+    write_case(folder, model, inputs, outputs)
 
 
 def gradient(xs, y, names, zs=(), inputs=None):

@@ -6,6 +6,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from case_folder import write_case  # noqa: E402
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 CASES = [(op, direction, layout, constant, hidden, batch)
@@ -76,13 +77,8 @@ def test_recurrent(case, sardonyx, tmp_path):
         [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, value.shape)
          for i, value in enumerate(outputs)],
         [numpy_helper.from_array(values[name], name) for name in "wrb"] if constant else [])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-              str(tmp_path / "model.onnx"))
-    data = tmp_path / "test_data_set_0"
-    data.mkdir()
-    for kind, arrays in (("input", [values[name] for name in fed]), ("output", outputs)):
-        for i, value in enumerate(arrays):
-            proto = numpy_helper.from_array(numpy.ascontiguousarray(value, numpy.float32), f"{kind}{i}")
-            (data / f"{kind}_{i}.pb").write_bytes(proto.SerializeToString())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    write_case(tmp_path, model, [numpy.ascontiguousarray(values[name], numpy.float32) for name in fed],
+               [numpy.ascontiguousarray(value, numpy.float32) for value in outputs])
     for cpu in ("generic", "avx512vnni"):
         sardonyx("test", tmp_path, "--rtol", "1e-5", "--atol", "2e-6", env={"SDX_CPU": cpu})

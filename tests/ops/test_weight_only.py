@@ -8,6 +8,7 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from case_folder import write_case  # noqa: E402
 
 BITS = {2: (TensorProto.UINT2, TensorProto.INT2), 4: (TensorProto.UINT4, TensorProto.INT4),
         8: (TensorProto.UINT8, TensorProto.INT8)}
@@ -26,16 +27,6 @@ def ort_run(model, feeds):
         if "NOT_IMPLEMENTED" in str(e) or "not implemented" in str(e).lower():
             pytest.skip("onnxruntime cannot run it")
         raise
-
-
-def save_case(folder, model, feeds, outputs):
-    data = folder / "test_data_set_0"
-    data.mkdir(parents=True)
-    onnx.save(model, folder / "model.onnx")
-    for kind, arrays in (("input", feeds.values()), ("output", outputs)):
-        for i, array in enumerate(arrays):
-            (data / f"{kind}_{i}.pb").write_bytes(
-                numpy_helper.from_array(array, f"{kind}_{i}").SerializeToString())
 
 
 def model_of(nodes, inputs, outputs, initializers, opset=21):
@@ -84,7 +75,7 @@ def test_matmul_nbits(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
     exact = a @ w.T + (added if bias else 0)
     golden = ort_run(model, {"A": a})[0]
     assert np.abs(golden - exact).max() <= 1e-4 * np.abs(exact).max()
-    save_case(tmp_path / "case", model, {"A": a}, [golden])
+    write_case(tmp_path / "case", model, {"A": a}, [golden])
     for threads in (1, 2):
         sardonyx("test", tmp_path / "case", "--threads", threads, "--rtol", "1e-4", "--atol", "1e-6",
                  "--peak", "1e-5")
@@ -131,7 +122,7 @@ def test_dequantised_weights(sardonyx, tmp_path, bits, signed, layout, block, op
                  low("z", zero, facts), numpy_helper.from_array(added, "bias")]
     model = model_of(nodes, [("A", [m, k])], [("Y", [m, n])], constants)
     golden = ort_run(model, {"A": a})[0]
-    save_case(tmp_path / "case", model, {"A": a}, [golden])
+    write_case(tmp_path / "case", model, {"A": a}, [golden])
     sardonyx("test", tmp_path / "case", "--rtol", "1e-4", "--atol", "1e-6", "--peak", "1e-5")
     shown = sardonyx("profile", tmp_path / "case" / "model.onnx", "--runs", "1")
     assert "MatMulBlocks" in shown.out and "DequantizeLinear" not in shown.out

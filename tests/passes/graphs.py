@@ -5,6 +5,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from case_folder import write_case
+
 OPSET = 17
 
 
@@ -52,11 +54,5 @@ class Graph:
         expected = ReferenceEvaluator(model).run(list(outputs), self.inputs)
         for info, array in zip(graph.output, expected):
             info.CopyFrom(helper.make_tensor_value_info(info.name, TensorProto.FLOAT, array.shape))
-        data = folder / self.name / "test_data_set_0"
-        data.mkdir(parents=True)
         model.graph.CopyFrom(graph)
-        onnx.save(model, folder / self.name / "model.onnx")
-        for stem, arrays in (("input", self.inputs.values()), ("output", expected)):
-            for i, array in enumerate(arrays):
-                tensor = numpy_helper.from_array(np.asarray(array))
-                (data / f"{stem}_{i}.pb").write_bytes(tensor.SerializeToString())
+        write_case(folder / self.name, model, self.inputs, expected)

@@ -9,6 +9,8 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from case_folder import write_case
+
 OPSET = 18
 F32, F16, F64, I32, I64, BOOL = (np.float32, np.float16, np.float64, np.int32, np.int64, np.bool_)
 
@@ -72,13 +74,7 @@ class Chain:
 
 
 def save(folder, made, inputs, outputs, values):
-    data = folder / "test_data_set_0"
-    data.mkdir(parents=True)
-    onnx.save(made, folder / "model.onnx")
-    for stem, names in (("input", inputs), ("output", outputs)):
-        for i, name in enumerate(names):
-            proto = numpy_helper.from_array(np.asarray(values[name]), name)
-            (data / f"{stem}_{i}.pb").write_bytes(proto.SerializeToString())
+    write_case(folder, made, {name: values[name] for name in inputs}, {name: values[name] for name in outputs})
 
 
 # ---- the graphs: each returns its outputs ----

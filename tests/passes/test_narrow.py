@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from case_folder import write_case
 from graphs import Graph
 
 OPSET = 22  # the first with a bf16 Conv
@@ -60,14 +61,8 @@ class NarrowGraph(Graph):
         infos = [helper.make_tensor_value_info(
             n, self.number if a.dtype == self.narrow else helper.np_dtype_to_tensor_dtype(a.dtype),
             a.shape) for n, a in zip(outputs, expected)]
-        data = folder / self.name / "test_data_set_0"
-        data.mkdir(parents=True)
-        onnx.save(self.model(infos, weights, self.number), folder / self.name / "model.onnx")
         inputs = [a.astype(self.narrow) for a in self.inputs.values()]
-        for stem, arrays in (("input", inputs), ("output", expected)):
-            for i, array in enumerate(arrays):
-                tensor = numpy_helper.from_array(np.asarray(array))
-                (data / f"{stem}_{i}.pb").write_bytes(tensor.SerializeToString())
+        write_case(folder / self.name, self.model(infos, weights, self.number), inputs, expected)
 
 
 def convolutions(folder, kind):
