@@ -193,12 +193,7 @@ static enum sdx_status find_grown(struct sdx_planning *p, const struct sdx_ir_no
         return SDX_OK;
     for (int d = 0; d < type->rank; d++)
         if (d != axis && past->dims[d] != type->dims[d]) return SDX_OK;
-    if (type->dims[axis] > past->capacity)
-        return SDX_FAIL(p->cx, SDX_BAD_INPUT,
-                        "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
-                        "capacity of its tensor",
-                        SDX_STR_ARG(r->g->values[r->g->outputs[o]].name),
-                        (long long)type->dims[axis], axis, (long long)past->capacity);
+    SDX_TRY(sdx_runner_check_capacity(r, o, type->dims[axis], past));
     *grown = past;
     return SDX_OK;
 }

@@ -408,6 +408,17 @@ static void find_grown(struct sdx_runner *r, const struct sdx_tensor *const *fee
     }
 }
 
+enum sdx_status sdx_runner_check_capacity(const struct sdx_runner *r, int32_t o, int64_t length,
+                                          const struct sdx_tensor *growing)
+{
+    if (length <= growing->capacity) return SDX_OK;
+    return SDX_FAIL(r->shared->cx, SDX_BAD_INPUT,
+                    "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
+                    "capacity of its tensor",
+                    SDX_STR_ARG(r->g->values[r->g->outputs[o]].name), (long long)length,
+                    growing->axis, (long long)growing->capacity);
+}
+
 /* Has a tensor that grows room for result `t`? */
 static enum sdx_status check_room(struct sdx_runner *r, int32_t o, const struct sdx_tensor *t,
                                   const struct sdx_tensor *growing)
@@ -423,12 +434,7 @@ static enum sdx_status check_room(struct sdx_runner *r, int32_t o, const struct 
                         "output \"%.*s\" was bound to %s, expected %s", SDX_STR_ARG(name),
                         sdx_tensor_describe(growing, a, sizeof a),
                         sdx_tensor_describe(t, b, sizeof b));
-    if (t->dims[growing->axis] <= growing->capacity) return SDX_OK;
-    return SDX_FAIL(r->shared->cx, SDX_BAD_INPUT,
-                    "output \"%.*s\" has %lld positions on axis %d, expected at most %lld, the "
-                    "capacity of its tensor",
-                    SDX_STR_ARG(name), (long long)t->dims[growing->axis], growing->axis,
-                    (long long)growing->capacity);
+    return sdx_runner_check_capacity(r, o, t->dims[growing->axis], growing);
 }
 
 /* What was not made there is copied to the tensors that grow, and their lengths are set. */

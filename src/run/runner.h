@@ -140,6 +140,10 @@ SDX_MUST_CHECK enum sdx_status sdx_runner_run(struct sdx_runner *r,
                                               struct sdx_tensor **results, const bool *wanted);
 /* May input i be fed in SDX_LAYOUT_GROWING? Not what bodies or outputs read as it is. */
 bool sdx_runner_takes_growing(const struct sdx_runner *r, int32_t i);
+/* BAD_INPUT when output o is longer than the tensor that grows, which it is bound to, can hold. */
+SDX_MUST_CHECK enum sdx_status sdx_runner_check_capacity(const struct sdx_runner *r, int32_t o,
+                                                         int64_t length,
+                                                         const struct sdx_tensor *growing);
 
 /* segment.c: plans nodes from node_begin on until the end or the first that must wait. */
 SDX_MUST_CHECK enum sdx_status sdx_segment_create(struct sdx_runner *r, int depth,
