@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The families of functions behind struct OrtApi: a file each. A family fills in the members it has
+ * (`api->CreateStatus = create_status;`, which checks the types); its functions are static there.
+ * scripts/gen_ort_table.py reads these lines for docs/ort_abi.md. */
+#ifndef SDX_ABI_ORT_FAMILIES_H
+#define SDX_ABI_ORT_FAMILIES_H
+
+#include <sardonyx/ort.h>
+
+/* X(family): file ort_<family>.c, function ort_fill_<family> */
+#define ORT_FAMILIES(X) X(status)
+
+#define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
+ORT_FAMILIES(ORT_FILL)
+#undef ORT_FILL
+
+/* A new status with a copy of `text`; the caller owns it. NULL only for code ORT_OK; where there is
+ * no memory for the text, a status that says so. */
+OrtStatusPtr ort_status(OrtErrorCode code, const char *text);
+#endif
