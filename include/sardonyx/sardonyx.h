@@ -311,11 +311,54 @@ SDX_API void sdx_compare(const sdx_tensor *found, const sdx_tensor *expected,
 /* ---- models ------------------------------------------------------------------------------------
  */
 
+/* A value and the name of what it is for. */
+typedef struct sdx_feed {
+    const char *name;
+    const sdx_tensor *value;
+} sdx_feed;
+
+/* The length of dimensions that the model gives a symbol or a denotation. */
+typedef struct sdx_dim_override {
+    const char *name; /* the symbol ("batch"), wherever it stands in the model */
+    const char
+        *denotation; /* "DATA_BATCH" ...: that dimension of graph inputs; name is NULL then */
+    int64_t length;  /* >= 0 */
+} sdx_dim_override;
+
+/* A file with external data, in memory. */
+typedef struct sdx_file_bytes {
+    const char *name; /* as the model's tensors name it */
+    const void *bytes;
+    size_t size;
+} sdx_file_bytes;
+
+typedef struct sdx_custom_op sdx_custom_op; /* below, "operators of your own" */
+
 typedef struct sdx_model_options {
     size_t size;
     bool check_fully; /* run the whole checker first, as sdx_check does; true */
     size_t
         memory_limit; /* bytes this model and its sessions may hold; 0: the context's limit only */
+    /* Operators that the library does not have. The structs and their texts are copied. */
+    int count_custom_ops;
+    const sdx_custom_op *const *custom_ops;
+    /* A dimension override that fits nothing changes nothing; one that contradicts a constant
+     * length is SDX_INVALID_ARGUMENT. Copied. */
+    int count_dims;
+    const sdx_dim_override *dims;
+    /* Initializers of the main graph given by the caller: in place of those of the file, whose data
+     * is not read then and may be missing, or for an input that has none, which is no input any
+     * more. Type and shape must be what the model says. The tensors stay the caller's: they must
+     * outlive the model and not change. A name that the model does not have is SDX_NOT_FOUND. */
+    int count_initializers;
+    const sdx_feed *initializers;
+    /* Files with external data from memory, looked at before those of the folder; the bytes must
+     * outlive the model. */
+    int count_files;
+    const sdx_file_bytes *files;
+    /* Where the other files with external data are: NULL is the model's own folder, and none for
+     * sdx_model_load. */
+    const char *folder;
 } sdx_model_options;
 
 SDX_API void sdx_model_options_init(sdx_model_options *options);
@@ -323,8 +366,8 @@ SDX_API void sdx_model_options_init(sdx_model_options *options);
  * own folder only. The caller owns *out. Takes plan files (sdx_session_save_plan) as well. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_open(sdx_context *cx, const char *path,
                                                  const sdx_model_options *options, sdx_model **out);
-/* The same from memory; the bytes must outlive the model. External data: refused. A plan file's
- * bytes must begin at a multiple of 64. */
+/* The same from memory; the bytes must outlive the model. External data: as `files` and `folder` of
+ * the options say, otherwise refused. A plan file's bytes must begin at a multiple of 64. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_model_load(sdx_context *cx, const void *bytes, size_t size,
                                                  const sdx_model_options *options, sdx_model **out);
 SDX_API void sdx_model_destroy(sdx_model *model);
@@ -366,6 +409,7 @@ typedef struct sdx_value_info {
     const char *const *dim_names; /* symbolic names; an entry is NULL when the dimension has none */
     bool optional;                /* input with an initializer: need not be fed */
     const char *type;             /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
+    const char *const *dim_denotations; /* "DATA_BATCH" ...; an entry is NULL where there is none */
 } sdx_value_info;
 
 SDX_API int sdx_model_count_inputs(const sdx_model *model);
@@ -387,8 +431,9 @@ typedef struct sdx_model_facts {
     int count_initializers;
     int64_t parameters; /* elements of all initializers and tensor constants */
     size_t parameter_bytes;
-    int64_t macs;    /* multiply-accumulates of one run with unknown dimensions taken as 1 */
-    bool macs_exact; /* false: a dimension was unknown, or a shape depends on data */
+    int64_t macs;          /* multiply-accumulates of one run with unknown dimensions taken as 1 */
+    bool macs_exact;       /* false: a dimension was unknown, or a shape depends on data */
+    const char *graph_doc; /* description of the main graph; "" when absent */
 } sdx_model_facts;
 
 SDX_API const sdx_model_facts *sdx_model_get_facts(const sdx_model *model);
@@ -450,11 +495,6 @@ typedef struct sdx_session_options {
     bool tune;
 } sdx_session_options;
 
-typedef struct sdx_feed {
-    const char *name;
-    const sdx_tensor *value;
-} sdx_feed;
-
 SDX_API void sdx_session_options_init(sdx_session_options *options);
 SDX_API SDX_MUST_CHECK sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model,
                                                      const sdx_session_options *options,
@@ -473,6 +513,12 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds,
  * another CPU or with another version, and checks it, but not that the numbers are the model's:
  * like a program, it should be from a source you trust. The file is replaced as a whole. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_session_save_plan(sdx_session *session, const char *path);
+/* Writes the model as an ONNX file, as the passes of the session's level left it: constants folded,
+ * what nothing reads gone, and, from SDX_LEVEL_EXTENDED on, operators fused as far as the
+ * standard's operators and those of com.microsoft can say it; where they cannot, as the passes of
+ * SDX_LEVEL_BASIC left it. Inputs, outputs and metadata are the model's; functions are inlined. The
+ * data of all initializers is in the file. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_session_save_model(sdx_session *session, const char *path);
 /* Makes a run under way in another thread return SDX_CANCELLED soon (within 50 ms). Any thread may
  * call it. */
 SDX_API void sdx_cancel(sdx_session *session);
@@ -496,6 +542,154 @@ typedef struct sdx_profile_row {
 /* NULL past the end. Borrowed; valid until the next run. */
 SDX_API const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i);
 SDX_API void sdx_session_profile_reset(sdx_session *session);
+
+/* ---- operators of your own ---------------------------------------------------------------------
+ *
+ *     static sdx_status infer(sdx_node *node, void *user)            // the type and shape of input
+ * 0
+ *     {
+ *         return sdx_node_set_output(node, 0, sdx_node_input(node, 0));
+ *     }
+ *
+ *     static sdx_status run(sdx_call *call, void *state, void *user)
+ *     {
+ *         const sdx_tensor *in = sdx_call_input(call, 0);
+ *         sdx_tensor *out = NULL;
+ *         sdx_status status = sdx_call_make_output(call, 0, SDX_F32, sdx_tensor_rank(in),
+ *                                                  sdx_tensor_dims(in), &out);
+ *         for (int64_t i = 0; status == SDX_OK && i < sdx_tensor_count(in); i++)
+ *             ((float *)sdx_tensor_data(out))[i] = 2 * ((const float
+ * *)sdx_tensor_const_data(in))[i]; return status;
+ *     }
+ *
+ *     const sdx_custom_op twice = {.size = sizeof twice, .domain = "mine", .name = "Twice",
+ *                                  .inputs_min = 1, .inputs_max = 1, .outputs_min = 1,
+ *                                  .outputs_max = 1, .infer = infer, .run = run};
+ *     const sdx_custom_op *ops[] = {&twice};
+ *     sdx_model_options options;
+ *     sdx_model_options_init(&options);
+ *     options.count_custom_ops = 1, options.custom_ops = ops;
+ */
+
+typedef struct sdx_node sdx_node; /* a node of such an operator */
+typedef struct sdx_call sdx_call; /* one run of it */
+
+struct sdx_custom_op {
+    size_t size;        /* sizeof(sdx_custom_op) */
+    const char *domain; /* "" for the standard's; an operator given here goes before the library's
+                           of the same name */
+    const char *name;
+    int since, until; /* versions of the domain that it serves, both included; until 0: no end */
+    /* How many inputs and outputs a node has; INT_MAX: any number. */
+    int inputs_min, inputs_max, outputs_min, outputs_max;
+    uint64_t inputs_optional; /* bit i: input i may be left out though later ones are there (what is
+                                 beyond 63: may not) */
+    uint64_t outputs_optional;
+    /* Says the types and, as far as they can be told, the shapes of the outputs, and refuses inputs
+     * that the operator does not take (sdx_node_fail). Called when a model is opened and a session
+     * made, with lengths that may be unknown, from one thread at a time; and once for every new set
+     * of input shapes, by each session in its own thread. Where lengths are all known then, outputs
+     * have memory before `run`; otherwise their shape is known when `run` gives it. NULL: outputs
+     * are tensors of which nothing is known. */
+    sdx_status (*infer)(sdx_node *node, void *user);
+    /* Once for each node and session, when the session is made. *state (NULL before) is given to
+     * `run`, which one thread at a time calls, and to `destroy`, when the session ends. Both may be
+     * NULL; sessions of other threads have states of their own. */
+    sdx_status (*create)(const sdx_node *node, void **state, void *user);
+    sdx_status (*run)(sdx_call *call, void *state, void *user);
+    void (*destroy)(void *state, void *user);
+    void *user; /* handed to the callbacks; must outlive the model */
+};
+
+/* What a node says. Borrowed, and valid as long as the callback runs; in `create` and `run`: as
+ * long as the session lives. */
+SDX_API const char *sdx_node_name(const sdx_node *node); /* "" when it has none */
+SDX_API const char *sdx_node_domain(const sdx_node *node);
+SDX_API const char *sdx_node_op(const sdx_node *node); /* operator type */
+SDX_API int sdx_node_opset(const sdx_node *node);      /* version imported for the domain */
+/* The same number for the same node in all sessions of one model and level; of no other node. */
+SDX_API int64_t sdx_node_number(const sdx_node *node);
+SDX_API int sdx_node_count_inputs(const sdx_node *node); /* those left out included */
+SDX_API int sdx_node_count_outputs(const sdx_node *node);
+/* Name and type of input or output `i`, as far as known: kind NONE, dtype NONE, rank -1 and lengths
+ * of -1 are not known. NULL: left out, or past the end. */
+SDX_API const sdx_value_info *sdx_node_input(const sdx_node *node, int i);
+SDX_API const sdx_value_info *sdx_node_output(const sdx_node *node, int i);
+/* The elements of input `i` where they are known: in `create` those of constants; in `infer` also
+ * what was computed before, and asking for it makes the result of `infer` hold for these elements
+ * only. NULL: not known. */
+SDX_API const sdx_tensor *sdx_node_value(const sdx_node *node, int i);
+
+/* The kinds of attributes; the numbers are those of onnx.AttributeProto.AttributeType. */
+typedef enum sdx_attr_type {
+    SDX_ATTR_UNDEFINED = 0,
+    SDX_ATTR_FLOAT = 1,
+    SDX_ATTR_INT = 2,
+    SDX_ATTR_STRING = 3,
+    SDX_ATTR_TENSOR = 4,
+    SDX_ATTR_GRAPH = 5,
+    SDX_ATTR_FLOATS = 6,
+    SDX_ATTR_INTS = 7,
+    SDX_ATTR_STRINGS = 8,
+    SDX_ATTR_TENSORS = 9,
+    SDX_ATTR_GRAPHS = 10,
+    SDX_ATTR_SPARSE = 11,
+    SDX_ATTR_SPARSES = 12,
+    SDX_ATTR_TYPE = 13,
+    SDX_ATTR_TYPES = 14
+} sdx_attr_type;
+
+/* An attribute of a node; members of other kinds than `type` are 0. */
+typedef struct sdx_attr {
+    const char *name;
+    sdx_attr_type type; /* of graphs and types there is no more than this */
+    float f;
+    int64_t i;
+    int64_t count; /* of the lists; of a string: 1 */
+    const float *floats;
+    const int64_t *ints;
+    const char *const *strings; /* also of a string; each ends with NUL, which is not counted */
+    const size_t *lengths;      /* of the strings */
+    const sdx_tensor *const *tensors; /* also of a tensor; sparse ones are made dense */
+} sdx_attr;
+
+SDX_API const sdx_attr *sdx_node_attr(const sdx_node *node, const char *name); /* NULL: absent */
+SDX_API const sdx_attr *sdx_node_attr_at(const sdx_node *node, int i); /* NULL: past the end */
+
+/* In `infer`: output `i` is of this type: kind, dtype, key_dtype (maps), rank, dims and dim_names
+ * count; a length of -1 is unknown, or what its name (which may be NULL) says. What
+ * sdx_node_input(node, k) gave may be given: then lengths without a name are the same too. An
+ * output that the node leaves out is ignored. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_node_set_output(sdx_node *node, int i,
+                                                      const sdx_value_info *type);
+/* In `infer` and `create`: why they fail, one line; the node's name is put in front. Returns
+ * `status`, which the callback then returns; SDX_BAD_MODEL where that is 0. */
+SDX_API sdx_status sdx_node_fail(const sdx_node *node, sdx_status status, const char *text);
+
+/* In `run`, all of them. Inputs are packed and row-major. NULL: left out. */
+SDX_API const sdx_node *sdx_call_node(const sdx_call *call);
+SDX_API const sdx_tensor *sdx_call_input(const sdx_call *call, int i);
+/* Memory for output `i`, a tensor of other than strings, to be written as a whole; once a call.
+ * Where `infer` told type or shape they must be these. *out is NULL, without a failure, when the
+ * node leaves the output out. Borrowed. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_call_make_output(sdx_call *call, int i, sdx_dtype dtype,
+                                                       int rank, const int64_t *dims,
+                                                       sdx_tensor **out);
+/* Output `i` becomes a copy of `value`: for strings, sequences and the like. Items of sequences are
+ * shared, so they may not change later on. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_call_set_output(sdx_call *call, int i,
+                                                      const sdx_tensor *value);
+/* For tensors that are made and destroyed within the call, or the node's state. */
+SDX_API sdx_context *sdx_call_context(sdx_call *call);
+/* Calls fn(i, user) for i = 0 .. count - 1 in any order, on the session's threads, and returns when
+ * all are done. */
+SDX_API void sdx_call_parallel(sdx_call *call, int64_t count, void (*fn)(int64_t i, void *user),
+                               void *user);
+SDX_API int sdx_call_threads(const sdx_call *call); /* the most that work at once */
+/* Has sdx_cancel been called? Then the callback should return soon, whatever. */
+SDX_API bool sdx_call_is_cancelled(const sdx_call *call);
+/* As sdx_node_fail; SDX_RUN_FAILED where status is 0. */
+SDX_API sdx_status sdx_call_fail(sdx_call *call, sdx_status status, const char *text);
 
 /* ---- what is supported
  * --------------------------------------------------------------------------- */

@@ -112,24 +112,6 @@ struct sdx_onnx_value_infos {
     int32_t count;
 };
 
-enum sdx_attr_type { /* AttributeProto.AttributeType */
-                     SDX_ATTR_UNDEFINED = 0,
-                     SDX_ATTR_FLOAT = 1,
-                     SDX_ATTR_INT = 2,
-                     SDX_ATTR_STRING = 3,
-                     SDX_ATTR_TENSOR = 4,
-                     SDX_ATTR_GRAPH = 5,
-                     SDX_ATTR_FLOATS = 6,
-                     SDX_ATTR_INTS = 7,
-                     SDX_ATTR_STRINGS = 8,
-                     SDX_ATTR_TENSORS = 9,
-                     SDX_ATTR_GRAPHS = 10,
-                     SDX_ATTR_SPARSE = 11,
-                     SDX_ATTR_SPARSES = 12,
-                     SDX_ATTR_TYPE = 13,
-                     SDX_ATTR_TYPES = 14
-};
-
 struct sdx_onnx_graph;
 struct sdx_onnx_attr {
     struct sdx_str name, doc, ref; /* ref: ref_attr_name, inside functions */
