@@ -112,7 +112,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def c_client(clients_cache):
-    """Builds a C program of tests/abi/clients/c over ort.h: c_client("ort_client") is its path."""
+    """Builds a C program of tests/abi/clients/c over ort.h: c_client("scenarios") is its path."""
     def build_client(name):
         need("gcc")
         program = clients_cache / name

@@ -3,5 +3,5 @@
 
 
 def test_transcript(c_client, transcripts, real_ort, our_ort):
-    program = c_client("ort_client")
+    program = c_client("scenarios")
     transcripts("c", ([program, real_ort, "models"], {}), ([program, our_ort, "models"], {}))

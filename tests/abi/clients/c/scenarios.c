@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A C program over the ONNX Runtime ABI: `ort_client LIBRARY MODELS` runs every scenario and prints
+ * A C program over the ONNX Runtime ABI: `scenarios LIBRARY MODELS` runs every scenario and prints
  * one line a check. */
 #include "abi_client.h"
 
@@ -604,7 +604,7 @@ static void check_overridden(struct client *c)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) return fprintf(stderr, "usage: ort_client LIBRARY MODELS\n"), 2;
+    if (argc != 3) return fprintf(stderr, "usage: scenarios LIBRARY MODELS\n"), 2;
     struct client c;
     client_open(&c, argv[1], argv[2]);
     check_ends(&c);
