@@ -2,6 +2,7 @@
  * Reading and writing of pictures through FFmpeg's codecs. A picture file is one packet of its
  * codec, so no container library is needed; the format is told from the first bytes. */
 #include "fault.h"
+#include "picture_limits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,40 +15,11 @@
 #include <libavutil/opt.h>
 #include <libswscale/swscale.h>
 
-enum {
-    SIDE_MAX = 1 << 16,   /* longest side of a picture that is read */
-    PIXELS_MAX = 1 << 28, /* most pixels: 800 MB of colour */
-    FILE_MAX = 1 << 30
-};
+enum { FILE_MAX = 1 << 30 };
 
 void sdx_vision_log(bool on)
 {
     av_log_set_level(on ? AV_LOG_INFO : AV_LOG_QUIET);
-}
-
-sdx_status sdx_image_init(sdx_image *image, int width, int height, int channels,
-                          sdx_vision_fault *fault)
-{
-    *image = (sdx_image){0};
-    if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX ||
-        (int64_t)width * height > PIXELS_MAX || (channels != 1 && channels != 3))
-        return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT,
-                               "a picture of %d x %d with %d channels cannot be made", width,
-                               height, channels);
-    image->pixels = calloc((size_t)width * (size_t)height, (size_t)channels);
-    if (image->pixels == NULL)
-        return sdx_vision_fail(fault, SDX_OUT_OF_MEMORY, "no memory for a picture of %d x %d",
-                               width, height);
-    image->width = width;
-    image->height = height;
-    image->channels = channels;
-    return SDX_OK;
-}
-
-void sdx_image_deinit(sdx_image *image)
-{
-    free(image->pixels);
-    *image = (sdx_image){0};
 }
 
 /* ---- reading ---- */
@@ -79,7 +51,7 @@ static sdx_status decode_frame(const void *bytes, size_t size, AVFrame **frame,
         goto done;
     }
     memcpy(packet->data, bytes, size);
-    context->max_pixels = PIXELS_MAX;
+    context->max_pixels = SDX_IMAGE_PIXELS_MAX;
     context->thread_count = 1;
     context->err_recognition = AV_EF_EXPLODE;
     int rc = avcodec_open2(context, codec, NULL);
@@ -180,6 +152,9 @@ sdx_status sdx_image_decode(const void *bytes, size_t size, int channels, sdx_im
                             sdx_vision_fault *fault)
 {
     *out = (sdx_image){0};
+    if (channels != 1 && channels != 3)
+        return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT,
+                               "a picture is read into 1 or 3 channels, not %d", channels);
     if (size > FILE_MAX)
         return sdx_vision_fail(fault, SDX_NOT_SUPPORTED, "a picture file of %zu bytes is too large",
                                size);
@@ -307,6 +282,10 @@ static sdx_status packet_write(const char *path, const AVPacket *packet, sdx_vis
 sdx_status sdx_image_save(const char *path, const sdx_image *image, sdx_vision_fault *fault)
 {
     const struct writer *writer = writer_find(path);
+    if (image->channels != 1 && image->channels != 3)
+        return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT,
+                               "%s: a picture of %d channels cannot be written", path,
+                               image->channels);
     if (writer == NULL)
         return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT,
                                "%s: the name must end in .png, .jpg, .webp or .bmp", path);

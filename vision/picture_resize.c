@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Resizing of 8-bit pictures to the last bit as the tools do that models were trained with.
  *
- * Bilinear: OpenCV's INTER_LINEAR on 8 bits (modules/imgproc/src/resize.cpp): half-pixel centres,
- * weights of 11 bits, two exact shifts in the vertical pass, and the mean of 2 x 2 when both sides
- * are halved exactly. Antialias: Pillow's BILINEAR (src/libImaging/Resample.c): a triangle as wide
- * as the step, weights of 22 bits, horizontal pass first, rounded to 8 bits between the passes
- * (Pillow up to 11; later ones exchange the passes when that is cheaper).
+ * Bilinear: OpenCV's INTER_LINEAR on 8 bits (modules/imgproc/src/resize.cpp): half-pixel centres
+ * (weights and passes: bilinear.c), and the mean of 2 x 2 when both sides are halved exactly.
+ * Antialias: Pillow's BILINEAR (src/libImaging/Resample.c): a triangle as wide as the step, weights
+ * of 22 bits, horizontal pass first, rounded to 8 bits between the passes (Pillow up to 11; later
+ * ones exchange the passes when that is cheaper).
  */
+#include "bilinear.h"
 #include "fault.h"
 
 #include <math.h>
@@ -15,37 +16,18 @@
 
 /* ---- bilinear ---- */
 
-/* One output place: between source places `at` and `next`, weights in 1/2048. */
-struct tap {
-    int at, next;
-    int w0, w1;
-};
-
 /* OpenCV puts the whole weight on the border's value across (`whole`), but shares it between the
  * border's row and itself down: the same value, another rounding. */
-static void taps_make(struct tap *taps, int from, int to, bool whole)
+static void taps_make(struct sdx_tap *taps, int from, int to, bool whole)
 {
     double step = 1.0 / ((double)to / from);
     for (int i = 0; i < to; i++) {
         float place = (float)((i + 0.5) * step - 0.5);
-        int at = (int)floorf(place), last = from - 1;
+        int at = (int)floorf(place);
         float rest = place - (float)at;
-        if (whole && (at < 0 || at >= last)) rest = 0;
-        taps[i] = (struct tap){at < 0      ? 0
-                               : at > last ? last
-                                           : at,
-                               at + 1 > last ? last : at + 1, (int)lrintf((1.0f - rest) * 2048),
-                               (int)lrintf(rest * 2048)};
+        if (whole && (at < 0 || at >= from - 1)) rest = 0;
+        sdx_tap_set(&taps[i], at, from, rest);
     }
-}
-
-static void bilinear_row(const uint8_t *row, const struct tap *taps, int width, int channels,
-                         int *out)
-{
-    for (int x = 0; x < width; x++)
-        for (int c = 0; c < channels; c++)
-            *out++ = row[taps[x].at * channels + c] * taps[x].w0 +
-                     row[taps[x].next * channels + c] * taps[x].w1;
 }
 
 static void halve(const sdx_image *in, sdx_image *out)
@@ -66,39 +48,18 @@ static sdx_status bilinear(const sdx_image *in, sdx_image *out, sdx_vision_fault
         halve(in, out);
         return SDX_OK;
     }
-    size_t line = (size_t)out->width * (size_t)out->channels;
-    size_t stride = (size_t)in->width * (size_t)in->channels;
-    struct tap *taps = calloc((size_t)out->width + (size_t)out->height, sizeof *taps);
-    int *rows = calloc(2 * line, sizeof *rows);
-    if (taps == NULL || rows == NULL) {
-        free(taps);
-        free(rows);
-        return sdx_vision_fail(fault, SDX_OUT_OF_MEMORY, "no memory to resize a picture");
-    }
-    struct tap *down = taps + out->width;
-    taps_make(taps, in->width, out->width, true);
-    taps_make(down, in->height, out->height, false);
-    int held[2] = {-1, -1};
-    for (int y = 0; y < out->height; y++) {
-        /* Source row r lives in slot r % 2, so that neighbours never share one. */
-        int need[2] = {down[y].at, down[y].next};
-        for (int k = 0; k < 2; k++)
-            if (held[need[k] & 1] != need[k]) {
-                bilinear_row(in->pixels + (size_t)need[k] * stride, taps, out->width, in->channels,
-                             rows + (size_t)(need[k] & 1) * line);
-                held[need[k] & 1] = need[k];
-            }
-        const int *a = rows + (size_t)(need[0] & 1) * line;
-        const int *b = rows + (size_t)(need[1] & 1) * line;
-        uint8_t *to = out->pixels + (size_t)y * line;
-        for (size_t i = 0; i < line; i++)
-            to[i] = (uint8_t)((((down[y].w0 * (a[i] >> 4)) >> 16) +
-                               ((down[y].w1 * (b[i] >> 4)) >> 16) + 2) >>
-                              2);
+    struct sdx_tap *taps = calloc((size_t)out->width + (size_t)out->height, sizeof *taps);
+    int *rows = calloc(2 * (size_t)out->width * (size_t)out->channels, sizeof *rows);
+    bool ok = taps != NULL && rows != NULL;
+    if (ok) {
+        taps_make(taps, in->width, out->width, true);
+        taps_make(taps + out->width, in->height, out->height, false);
+        sdx_bilinear_apply(in->pixels, (size_t)in->width * (size_t)in->channels, taps,
+                           taps + out->width, out, rows);
     }
     free(taps);
     free(rows);
-    return SDX_OK;
+    return ok ? SDX_OK : sdx_vision_fail(fault, SDX_OUT_OF_MEMORY, "no memory to resize a picture");
 }
 
 /* ---- antialias ---- */

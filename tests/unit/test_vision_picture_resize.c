@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * vision/picture_resize.c and vision/letterbox.c: equal to OpenCV and Pillow to the last bit; the
- * places that Ultralytics and YOLOX compute. */
+ * vision/picture_resize.c, vision/resize_area.c, vision/letterbox.c: equal to OpenCV and Pillow to
+ * the last bit; the places that Ultralytics and YOLOX compute. */
 #include "vision_golden.h"
 
 static void resize_all(const char *kind, sdx_resize how)
@@ -32,6 +32,26 @@ static void test_antialias(void **state)
 {
     (void)state;
     resize_all("antialias", SDX_RESIZE_ANTIALIAS);
+}
+
+static void test_area(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        for (int channels = 1; channels <= 4; channels++) {
+            char name[64];
+            sdx_vision_fault fault = {""};
+            sdx_image out;
+            snprintf(name, sizeof name, "area_%d_%d", i, channels);
+            struct golden golden = golden_load(name);
+            assert_int_equal(sdx_image_resize_area(&golden.source, golden.result.width,
+                                                   golden.result.height, &out, &fault),
+                             SDX_OK);
+            int difference = image_difference(&out, &golden.result);
+            if (difference > 0) fail_msg("%s: differs by up to %d", name, difference);
+            sdx_image_deinit(&out);
+            golden_free(&golden);
+        }
 }
 
 static void test_crop(void **state)
@@ -80,9 +100,8 @@ static void test_letterbox(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bilinear),
-        cmocka_unit_test(test_antialias),
-        cmocka_unit_test(test_crop),
+        cmocka_unit_test(test_bilinear),  cmocka_unit_test(test_antialias),
+        cmocka_unit_test(test_area),      cmocka_unit_test(test_crop),
         cmocka_unit_test(test_letterbox),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

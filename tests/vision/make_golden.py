@@ -22,6 +22,11 @@ SIZES = [((13, 9), (29, 21)), ((40, 30), (17, 11)), ((32, 24), (16, 12)), ((20, 
          ((5, 7), (64, 3)), ((37, 53), (31, 31)), ((1, 1), (4, 3)), ((100, 4), (10, 8))]
 
 
+# Of area averaging: cells, blocks (2 x 2 rounds in another way), one axis as it is, larger, tiny.
+AREA_SIZES = [((45, 31), (17, 12)), ((32, 24), (16, 12)), ((36, 28), (12, 7)), ((30, 20), (30, 7)),
+              ((21, 30), (40, 13)), ((13, 9), (29, 21)), ((60, 60), (1, 1)), ((49, 98), (1, 2))]
+
+
 def picture(rng, w, h, channels):
     slope = np.linspace(0, 200, w)[None, :, None] * np.ones((h, 1, channels))
     return (slope + rng.integers(0, 56, (h, w, channels))).astype(np.uint8)
@@ -88,6 +93,12 @@ def main():
         for ending, options in (("jpg", {"quality": 95, "subsampling": 0}), ("png", {}), ("webp", {"lossless": True})):
             if ending == "jpg" or orientation == 6:
                 turned.save(os.path.join(OUT, f"turned_{orientation}.{ending}"), exif=exif, **options)
+    rng = np.random.default_rng(70)
+    for i, ((w, h), (ow, oh)) in enumerate(AREA_SIZES):
+        for channels in range(1, 5):
+            source = picture(rng, w, h, channels)
+            flat = source if channels > 1 else source[:, :, 0]
+            write(f"area_{i}_{channels}", source, cv2.resize(flat, (ow, oh), interpolation=cv2.INTER_AREA))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ SDX_API void sdx_vision_log(bool on);
 
 typedef struct sdx_image {
     int width, height;
-    int channels;    /* 1: grey, 3: R G B */
+    int channels;    /* 1: grey, 3: R G B; 2 and 4 can be resized, not read, written or drawn on */
     uint8_t *pixels; /* height * width * channels bytes, owned by the picture */
 } sdx_image;
 
@@ -59,6 +59,11 @@ typedef enum sdx_resize {
 SDX_API SDX_MUST_CHECK sdx_status sdx_image_resize(const sdx_image *image, int width, int height,
                                                    sdx_resize how, sdx_image *out,
                                                    sdx_vision_fault *fault);
+/* The mean of the area that each pixel of the result covers, as OpenCV's INTER_AREA on 8 bits makes
+ * it, to the last bit, for any sizes: where an axis becomes longer that is a mix of neighbours. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_image_resize_area(const sdx_image *image, int width,
+                                                        int height, sdx_image *out,
+                                                        sdx_vision_fault *fault);
 /* The part of `image` that begins at (left, top); it may reach outside, where `grey` is put. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_image_crop(const sdx_image *image, int left, int top,
                                                  int width, int height, uint8_t grey,
