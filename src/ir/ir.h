@@ -10,6 +10,7 @@
 #include "proto/onnx.h"
 #include "tensor/tensor.h"
 
+struct sdx_customs; /* ops/custom.h */
 struct sdx_op;
 struct sdx_external;
 
@@ -74,6 +75,7 @@ struct sdx_ir {
     const struct sdx_onnx_opset *opsets;
     int32_t count_opsets;
     int64_t ir_version;
+    const struct sdx_customs *customs; /* operators that the caller gives; NULL: none */
     /* names of dimension symbols: symbol k is dimension -(k + 2); "" for a length that inference
      * cannot tell but that is the same wherever the symbol stands */
     struct sdx_str *symbols;
@@ -111,6 +113,11 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_print(struct sdx_context *cx, const struct
 /* "float[N,3,?]" into buf. */
 const char *sdx_ir_type_describe(const struct sdx_ir *ir, const struct sdx_type *type, char *buf,
                                  size_t size);
+
+/* Name and type of a value as the API tells them; the texts and lists are in `arena`. No optional,
+ * no denotations. false: no memory. */
+bool sdx_ir_value_describe(const struct sdx_ir *ir, struct sdx_arena *arena, struct sdx_str name,
+                           const struct sdx_type *type, struct sdx_value_info *info);
 
 /* `node "conv1" (Conv)`, or `node of "y" (Conv)` after its first output when it has no name: the
  * place in messages. Returns buf. */

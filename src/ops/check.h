@@ -11,6 +11,7 @@ struct sdx_faults {
     sdx_text_fn fault; /* NULL: only the first is kept, in the context's error */
     void *user;
     int64_t count;
+    const struct sdx_customs *customs; /* operators that the caller gives; NULL: none */
     /* To the letter: what the standard forbids although every runtime can read it is a fault too
      * (nodes out of order, a graph without a name, a declared shape that is wrong). */
     bool is_strict;

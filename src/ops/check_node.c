@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The checker of nodes: operator, version, arity, names, attributes, bodies. */
 #include "ops/check_messages.h"
+#include "ops/custom.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -222,6 +223,24 @@ static void check_operator(struct sdx_check *c, const struct sdx_check_place *pl
     check_schema_attrs(c, place, schema, node);
 }
 
+static void check_left_out(struct sdx_check *c, const struct sdx_check_place *place,
+                           const char *what, const struct sdx_onnx_strings *names,
+                           uint64_t optional)
+{
+    for (int32_t i = 0; i < names->count; i++)
+        if (names->at[i].len == 0 && !(i < 64 && optional >> i & 1))
+            sdx_check_fault(c, place, "%s %d is left out, but it is required", what, i);
+}
+
+static void check_custom(struct sdx_check *c, const struct sdx_check_place *place,
+                         const struct sdx_custom_op *op, const struct sdx_onnx_node *node)
+{
+    check_count(c, place, "inputs", node->inputs.count, op->inputs_min, op->inputs_max);
+    check_count(c, place, "outputs", node->outputs.count, op->outputs_min, op->outputs_max);
+    check_left_out(c, place, "input", &node->inputs, op->inputs_optional);
+    check_left_out(c, place, "output", &node->outputs, op->outputs_optional);
+}
+
 static void check_call(struct sdx_check *c, const struct sdx_check_place *place,
                        const struct sdx_onnx_node *node, const struct sdx_onnx_function *function)
 {
@@ -297,10 +316,14 @@ static void check_node(struct sdx_check *c, const struct sdx_check_place *outer,
     check_names(c, &place, scope, node);
     check_attrs(c, &place, scope, node);
     int32_t function = sdx_check_find_function(c, node->domain, node->op_type, node->overload);
+    const struct sdx_custom_row *custom =
+        sdx_customs_find(c->faults->customs, domain, node->op_type, imported ? opset : 0);
     if (node->op_type.len == 0)
         sdx_check_fault(c, &place, "has no operator type");
     else if (node->inputs.count == 0 && node->outputs.count == 0)
         sdx_check_fault(c, &place, "has neither inputs nor outputs");
+    else if (custom && function < 0)
+        check_custom(c, &place, &custom->given, node);
     else if (!imported && (domain.len > 0 || c->model->opsets.count > 0))
         sdx_check_fault(c, &place, "domain \"%.*s\" is not imported", SDX_STR_ARG(domain));
     else if (function >= 0)

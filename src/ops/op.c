@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lookup of operator rows. The families' arrays are indexed by a hash of domain and name, built at
  * the first use; rows of one operator are chained. */
-#include "ops/op.h"
-
 #include <pthread.h>
 
+#include "ops/custom.h"
 #include "ops/families.h"
 
 #define FAMILY_DECLARE(name) extern const struct sdx_op_family sdx_ops_##name;
@@ -70,6 +69,10 @@ enum sdx_status sdx_ops_bind(struct sdx_context *cx, struct sdx_ir *ir, bool mus
         for (int n = 0; n < ir->graphs[g].count_nodes; n++) {
             struct sdx_ir_node *node = &ir->graphs[g].nodes[n];
             if (node->is_dead) continue;
+            if (ir->customs) {
+                SDX_TRY(sdx_custom_take(cx, ir, node));
+                if (sdx_custom_of(node)) continue;
+            }
             node->op = sdx_op_find(node->domain, node->op_type, node->opset);
             if (!node->op && must)
                 return SDX_FAIL(cx, SDX_NOT_SUPPORTED,

@@ -91,6 +91,9 @@ enum {
      * bytes: the kernel reads element i of input k before it writes element i of the output, in
      * each part. */
     SDX_OP_INPLACE_SHIFT = 8,
+    /* Outputs whose type or shape inference cannot tell, though all that it asks for is known, are
+     * made like those of SDX_OP_DYNAMIC. */
+    SDX_OP_TOLD_LATE = 1u << 17,
     /* SDX_OP_VIA_F32 rows: a constant input 1 of f16 or bf16 comes to `prepare` as it is. */
     SDX_OP_NARROW_WEIGHTS = 1u << 16
 };

@@ -6,6 +6,7 @@
 
 #include "ir/ir_export.h"
 #include "ops/check.h"
+#include "ops/custom.h"
 #include "ops/op.h"
 #include "passes/passes.h"
 
@@ -36,17 +37,26 @@ static enum sdx_status open_bytes(struct sdx_context *cx, struct sdx_model *m, c
     return SDX_OK;
 }
 
+static enum sdx_status import_graph(struct sdx_context *cx, struct sdx_model *m,
+                                    struct sdx_ir **out)
+{
+    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, out));
+    (*out)->customs = m->customs;
+    return SDX_OK;
+}
+
 /* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the
  * first is kept. */
 static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, bool check,
                                 struct sdx_faults *faults)
 {
+    faults->customs = m->customs;
     if (check) {
         enum sdx_status status =
             sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
         if (status != SDX_OK || faults->is_structure_only) return status;
     }
-    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
     return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, 0, NULL, NULL);
 }
@@ -71,7 +81,7 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
     m->external.section = plan->constants;
     m->external.section_size = plan->constants_size;
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, plan->graph.ptr, plan->graph.len, &m->message));
-    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, true));
     SDX_TRY(sdx_infer_model(cx, m->ir, 0, NULL, NULL));
     m->store = sdx_store_create(&m->mem, &m->map);
@@ -82,8 +92,11 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
 }
 
 static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const char *path,
-                            const void *bytes, size_t size, bool check)
+                            const void *bytes, size_t size, const struct sdx_model_options *options)
 {
+    const bool check = options->check_fully;
+    SDX_TRY(sdx_customs_create(cx, &m->arena, options->count_custom_ops, options->custom_ops,
+                               &m->customs));
     SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
     if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
@@ -132,8 +145,7 @@ enum sdx_status sdx_model_create(struct sdx_context *cx, const char *path, const
     *out = NULL;
     struct sdx_model *m = new_model(cx, options->memory_limit);
     if (!m) return SDX_FAIL_MEMORY(cx);
-    enum sdx_status status =
-        tell(cx, m, path, load(&m->cx, m, path, bytes, size, options->check_fully));
+    enum sdx_status status = tell(cx, m, path, load(&m->cx, m, path, bytes, size, options));
     if (status == SDX_OK)
         *out = m;
     else
@@ -185,7 +197,7 @@ static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, s
                                   struct sdx_ir **out)
 {
     struct sdx_ir *ir = NULL;
-    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &ir));
+    SDX_TRY(import_graph(cx, m, &ir));
     enum sdx_status status = settle_inputs(cx, ir);
     if (status == SDX_OK) status = sdx_ops_bind(cx, ir, true);
     if (status == SDX_OK) status = sdx_infer_model(cx, ir, 0, NULL, NULL);
@@ -274,7 +286,7 @@ static enum sdx_status write_inferred(struct sdx_context *cx, struct sdx_model *
     const uint32_t flags = SDX_INFER_DEFAULTS_HOLD | (go_on ? 0 : SDX_INFER_STRICT);
     struct sdx_onnx_model *message = NULL;
     struct sdx_file_writer writer;
-    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
     SDX_TRY(sdx_infer_model(cx, m->ir, flags, go_on ? tell_node : NULL, lenient));
     SDX_TRY(sdx_ir_annotate(cx, &m->arena, m->ir, m->message, &message));

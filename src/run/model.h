@@ -33,6 +33,7 @@ struct sdx_model {
     struct sdx_value_info *inputs, *outputs;
     int32_t count_inputs, count_outputs;
     struct sdx_model_facts facts;
+    const struct sdx_customs *customs; /* NULL: none */
     struct sdx_op_use *op_uses;
     int32_t count_op_uses;
 };

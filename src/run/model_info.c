@@ -16,35 +16,9 @@ static const char *text_of(struct sdx_arena *arena, struct sdx_str s, bool *ok)
 static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v,
                            struct sdx_value_info *info)
 {
-    bool ok = true;
-    char text[512];
-    const struct sdx_type *type = &v->type;
-    const struct sdx_type *inner = type;
-    while ((inner->kind == SDX_KIND_SEQUENCE || inner->kind == SDX_KIND_OPTIONAL ||
-            inner->kind == SDX_KIND_MAP) &&
-           inner->elem)
-        inner = inner->elem;
-    info->name = text_of(&m->arena, v->name, &ok);
-    info->kind = type->kind;
-    info->dtype = inner->dtype;
-    info->key_dtype = type->key_dtype ? type->key_dtype : inner->key_dtype;
-    info->rank = type->has_shape ? type->rank : -1;
+    if (!sdx_ir_value_describe(m->ir, &m->arena, v->name, &v->type, info)) return false;
     info->optional = v->constant != NULL;
-    info->type =
-        text_of(&m->arena, sdx_str(sdx_ir_type_describe(m->ir, type, text, sizeof text)), &ok);
-    if (info->rank > 0) {
-        int64_t *dims = sdx_arena_array(&m->arena, (size_t)type->rank, sizeof *dims);
-        const char **names = sdx_arena_array(&m->arena, (size_t)type->rank, sizeof *names);
-        if (!dims || !names) return false;
-        for (int d = 0; d < type->rank; d++) {
-            dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-            if (sdx_ir_symbol_has_name(m->ir, type->dims[d]))
-                names[d] = text_of(&m->arena, m->ir->symbols[-type->dims[d] - 2], &ok);
-        }
-        info->dims = dims;
-        info->dim_names = names;
-    }
-    return ok;
+    return true;
 }
 
 static enum sdx_status describe_values(struct sdx_context *cx, struct sdx_model *m)

@@ -2,6 +2,7 @@
  * From a node to its steps: operands in the layouts that it wants, constants in reach, memory for
  * the results, and what lies in one piece without a copy. */
 #include "ops/layout.h"
+#include "run/custom_nodes.h"
 #include "run/planning.h"
 #include "run/tune.h"
 
@@ -227,7 +228,9 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
                                    struct sdx_spot *spot)
 {
     const int32_t value = node->outputs[k];
-    const bool is_dynamic = (node->op->flags & SDX_OP_DYNAMIC) != 0;
+    const uint32_t flags = node->op->flags;
+    const bool is_dynamic =
+        flags & SDX_OP_DYNAMIC || (flags & SDX_OP_TOLD_LATE && !sdx_planning_is_concrete(type));
     *spot = (struct sdx_spot){.block = -1};
     if (is_dynamic || type->dtype == SDX_STRING)
         return owning_output(p, value, is_dynamic, type, out);
@@ -380,6 +383,12 @@ static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
     return sdx_runner_body(p->r, p->s, graph);
 }
 
+static struct sdx_node *prepare_custom(struct sdx_prepare *px)
+{
+    const struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    return sdx_custom_nodes_find(p->r->shared->customs, px->node);
+}
+
 static int prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choice)
 {
     const struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
@@ -417,6 +426,7 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
                                       .value = prepare_value,
                                       .pack = prepare_pack,
                                       .body = prepare_body,
+                                      .custom = prepare_custom,
                                       .choose = p->r->shared->tune ? prepare_choose : NULL,
                                       .user = p};
     return (struct sdx_prepare){.cx = p->cx,

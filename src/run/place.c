@@ -63,7 +63,7 @@ enum sdx_status sdx_place_value(struct sdx_planning *p, int32_t value, struct sd
     if (spot.block >= 0) sdx_place_extend(p, spot.block, slot->last_use);
     if (!SDX_RESERVE(p, &s->arena, s->produced, s->count_produced, s->capacity_produced))
         return p->cx->error.status;
-    s->produced[s->count_produced++] = (struct sdx_produced){value, t};
+    s->produced[s->count_produced++] = (struct sdx_produced){value, t, is_dynamic};
     return SDX_OK;
 }
 

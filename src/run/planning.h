@@ -70,6 +70,9 @@ static inline bool sdx_planning_must_be_plain(const struct sdx_planning *p, int3
 const struct sdx_tensor *sdx_planning_value(struct sdx_planning *p, const struct sdx_ir_node *node,
                                             int i);
 
+/* A tensor of a type and shape that are known? */
+bool sdx_planning_is_concrete(const struct sdx_type *type);
+
 /* ---- place.c ---- */
 
 /* New memory that lives from node `first` to `last`; -1: error set. */

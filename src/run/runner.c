@@ -370,8 +370,7 @@ static void restore_slots(struct sdx_runner *r, const struct sdx_segment *s)
         struct sdx_slot *slot = &r->slots[s->produced[i].value];
         slot->tensor = s->produced[i].tensor;
         slot->depth = (int16_t)(slot->tensor->is_constant ? -1 : s->depth);
-        const struct sdx_ir_node *node = &r->g->nodes[r->g->values[s->produced[i].value].producer];
-        slot->is_dynamic = !slot->tensor->is_constant && (node->op->flags & SDX_OP_DYNAMIC) != 0;
+        slot->is_dynamic = s->produced[i].is_dynamic;
     }
 }
 

@@ -13,6 +13,7 @@
 #include "ops/step_host.h"
 #include "run/store.h"
 
+struct sdx_custom_nodes;
 struct sdx_pool;
 struct sdx_profile;
 struct sdx_tune;
@@ -27,8 +28,9 @@ struct sdx_run_shared {
     int threads;
     int plans; /* variants kept of each segment */
     atomic_int cancel;
-    struct sdx_profile *profile; /* NULL: not recorded */
-    struct sdx_tune *tune;       /* NULL: not tuned */
+    struct sdx_profile *profile;      /* NULL: not recorded */
+    struct sdx_tune *tune;            /* NULL: not tuned */
+    struct sdx_custom_nodes *customs; /* of operators of the caller's own; NULL: none */
     int64_t run_begin_ns;
 };
 
@@ -78,6 +80,7 @@ struct sdx_segment {
     struct sdx_produced {
         int32_t value;
         struct sdx_tensor *tensor;
+        bool is_dynamic;
     } * produced;
     int32_t count_produced, capacity_produced;
     struct sdx_body_runner *bodies;

@@ -140,7 +140,7 @@ static enum sdx_status infer(struct sdx_planning *p, const struct sdx_ir_node *n
     return unknown ? SDX_OK : node->op->infer(&ix);
 }
 
-static bool is_concrete(const struct sdx_type *type)
+bool sdx_planning_is_concrete(const struct sdx_type *type)
 {
     if (type->kind != SDX_KIND_TENSOR || !type->has_shape || !type->dtype) return false;
     for (int d = 0; d < type->rank; d++)
@@ -175,7 +175,8 @@ static bool ints_tell_all(const struct sdx_ir_node *node, const struct inferred 
         const struct sdx_ints *ints = f->ints[k];
         const struct sdx_type *type = &f->out[k];
         int64_t count = 0;
-        if (!ints || !is_concrete(type) || (type->dtype != SDX_I64 && type->dtype != SDX_I32))
+        if (!ints || !sdx_planning_is_concrete(type) ||
+            (type->dtype != SDX_I64 && type->dtype != SDX_I32))
             return false;
         if (!sdx_dims_count(type->dims, type->rank, &count) || count != ints->count) return false;
         for (int64_t i = 0; ints->sym && i < count; i++)
@@ -287,9 +288,11 @@ static enum sdx_status plan_node(struct sdx_planning *p, const struct sdx_ir_nod
         bool is_view = node->op->flags & SDX_OP_VIEW &&
                        sdx_planning_slot(p, node->inputs[0])->tensor->kind != SDX_KIND_TENSOR;
         for (int k = 0; k < node->count_outputs && !is_view; k++) {
-            if (node->outputs[k] < 0 || is_concrete(&f.out[k])) continue;
-            if (!p->waits || (p->node == p->s->node_begin && p->s->depth > 0))
+            if (node->outputs[k] < 0 || sdx_planning_is_concrete(&f.out[k])) continue;
+            if (!p->waits || (p->node == p->s->node_begin && p->s->depth > 0)) {
+                if (node->op->flags & SDX_OP_TOLD_LATE) continue;
                 return SDX_FAIL(p->cx, SDX_NOT_SUPPORTED, "shape of output %d cannot be told", k);
+            }
             *ready = false;
             return SDX_OK;
         }

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "base/thread_pool.h"
+#include "run/custom_nodes.h"
 #include "run/tune.h"
 
 static enum sdx_status init_maps(struct sdx_session *s)
@@ -52,6 +53,7 @@ static enum sdx_status open_session(struct sdx_session *s,
                                         .threads = threads,
                                         .plans = options->plans > 0 ? options->plans : 8,
                                         .profile = options->profile ? &s->profile : NULL};
+    SDX_TRY(sdx_custom_nodes_create(&s->cx, ir, s->model->store, &s->shared.customs));
     if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->shared.tune));
     SDX_TRY(sdx_runner_init(&s->runner, &s->shared, 0, NULL));
     return init_maps(s);
@@ -94,6 +96,7 @@ void sdx_session_close(struct sdx_session *s)
 {
     if (!s) return;
     sdx_runner_deinit(&s->runner);
+    sdx_custom_nodes_destroy(s->shared.customs);
     sdx_tune_close(s->shared.tune);
     if (s->shared.profile) sdx_profile_deinit(&s->profile);
     sdx_pool_destroy(s->own_pool);

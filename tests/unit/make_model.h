@@ -25,6 +25,8 @@ struct make {
     int64_t init_dims[MAKE_MAX][MAKE_RANK];
     int count_types;
     int64_t opset; /* 0: 17 */
+    struct sdx_onnx_function *functions;
+    int32_t count_functions;
 };
 
 static inline void make_init(struct make *m)
@@ -124,9 +126,14 @@ static inline void make_attr_graph(struct sdx_onnx_node *node, const char *name,
 static inline void make_write(struct make *m, char *path, size_t size)
 {
     sdx_context *cx = sdx_context_create(NULL);
-    struct sdx_onnx_opset opset = {.version = m->opset ? m->opset : 17};
-    struct sdx_onnx_model model = {
-        .ir_version = 8, .has_ir_version = true, .graph = &m->graph, .opsets = {&opset, 1}};
+    struct sdx_onnx_opset opsets[2] = {{.version = m->opset ? m->opset : 17},
+                                       {.domain = SDX_STR("local"), .version = 1}};
+    struct sdx_onnx_model model = {.ir_version = 8,
+                                   .has_ir_version = true,
+                                   .graph = &m->graph,
+                                   .opsets = {opsets, m->count_functions ? 2 : 1},
+                                   .functions = m->functions,
+                                   .count_functions = m->count_functions};
     struct sdx_file_writer writer;
     snprintf(path, size, "/tmp/sdx_test_%ld_%p.onnx", (long)getpid(), (void *)m);
     if (sdx_file_writer_open(cx, path, &writer) || sdx_onnx_write_model(cx, &model, &writer) ||
