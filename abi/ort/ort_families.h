@@ -8,7 +8,20 @@
 #include <sardonyx/ort.h>
 
 /* X(family): file ort_<family>.c, function ort_fill_<family> */
-#define ORT_FAMILIES(X) X(status)
+#define ORT_FAMILIES(X)                                                                            \
+    X(status)                                                                                      \
+    X(text)                                                                                        \
+    X(env)                                                                                         \
+    X(memory)                                                                                      \
+    X(types)                                                                                       \
+    X(values)                                                                                      \
+    X(strings)                                                                                     \
+    X(options)                                                                                     \
+    X(session)                                                                                     \
+    X(metadata)                                                                                    \
+    X(run)                                                                                         \
+    X(run_options)                                                                                 \
+    X(providers)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)
@@ -17,4 +30,5 @@ ORT_FAMILIES(ORT_FILL)
 /* A new status with a copy of `text`; the caller owns it. NULL only for code ORT_OK; where there is
  * no memory for the text, a status that says so. */
 OrtStatusPtr ort_status(OrtErrorCode code, const char *text);
+void ort_release_status(OrtStatus *status);
 #endif

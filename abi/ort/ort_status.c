@@ -33,7 +33,7 @@ static const char *get_error_message(const OrtStatus *status)
     return status ? status->text : "";
 }
 
-static void release_status(OrtStatus *status)
+void ort_release_status(OrtStatus *status)
 {
     if (status && status->text == status->own) free(status);
 }
@@ -43,5 +43,5 @@ void ort_fill_status(OrtApi *api)
     api->CreateStatus = ort_status;
     api->GetErrorCode = get_error_code;
     api->GetErrorMessage = get_error_message;
-    api->ReleaseStatus = release_status;
+    api->ReleaseStatus = ort_release_status;
 }

@@ -8,12 +8,17 @@
 
 #define ORT_EXPORT __attribute__((visibility("default")))
 
-/* In place of a function that we lack. Those that return no status are all there
- * (tests/abi/test_slots.py), so that a status is what the caller expects. */
+/* In place of a function that we lack: a status with its name, or NULL where something else than a
+ * status is expected. */
 #define ORT_MISSING(index, since, result, name, arguments)                                         \
     static OrtStatusPtr missing_##name(void)                                                       \
     {                                                                                              \
-        return ort_status(ORT_NOT_IMPLEMENTED, #name " is not implemented by Sardonyx");           \
+        const bool has_status = _Generic((result(*) arguments)NULL, OrtStatusPtr(*) arguments      \
+                                         : true, default                                           \
+                                         : false);                                                 \
+        return has_status                                                                          \
+                   ? ort_status(ORT_NOT_IMPLEMENTED, #name " is not implemented by Sardonyx")      \
+                   : NULL;                                                                         \
     }
 SDX_ORT_SLOTS(ORT_MISSING)
 #undef ORT_MISSING

@@ -352,6 +352,8 @@ typedef struct OrtApiBase {
 
 /* What the library exports. */
 const OrtApiBase *OrtGetApiBase(void);
+OrtStatusPtr OrtSessionOptionsAppendExecutionProvider_CPU(OrtSessionOptions *options,
+                                                          int use_arena);
 
 #ifdef __cplusplus
 }

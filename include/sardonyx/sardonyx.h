@@ -177,6 +177,9 @@ typedef struct sdx_context_options {
     size_t memory_limit; /* bytes that may be held at once; 0: no limit */
     int threads; /* threads a run may use, the caller's included; 0: SDX_THREADS or the CPUs given
                   */
+    /* Memory, threads and log are this context's, and what is above is ignored: the new one has an
+     * error text of its own. `parent` must be destroyed later; tensors may outlive the new one. */
+    sdx_context *parent;
 } sdx_context_options;
 
 SDX_API void sdx_context_options_init(sdx_context_options *options);
@@ -410,6 +413,9 @@ typedef struct sdx_value_info {
     bool optional;                /* input with an initializer: need not be fed */
     const char *type;             /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
     const char *const *dim_denotations; /* "DATA_BATCH" ...; an entry is NULL where there is none */
+    /* Of the items of a sequence or optional, or of a map's values; NULL: a tensor, or unknown.
+     * Its name is "". */
+    const struct sdx_value_info *elem;
 } sdx_value_info;
 
 SDX_API int sdx_model_count_inputs(const sdx_model *model);

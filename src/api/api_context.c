@@ -42,11 +42,19 @@ void sdx_context_options_init(sdx_context_options *options)
     options->log_level = SDX_LOG_WARNING;
 }
 
+static sdx_context *child_of(const sdx_context *parent)
+{
+    sdx_context *cx = sdx_mem_calloc(parent->mem, SDX_MEM_OTHER, 1, sizeof *cx);
+    if (cx) sdx_context_init_child(cx, parent);
+    return cx;
+}
+
 sdx_context *sdx_context_create(const sdx_context_options *given)
 {
     sdx_context_options options;
     sdx_context_options_init(&options);
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    if (options.parent) return child_of(options.parent);
     struct sdx_mem start;
     sdx_mem_init(&start, NULL, options.memory_limit);
     start.alloc = options.alloc;
@@ -83,8 +91,10 @@ void sdx_context_destroy(sdx_context *cx)
 {
     if (!cx) return;
     struct sdx_mem *mem = cx->mem;
-    sdx_pool_destroy(cx->pool);
+    const bool is_child = !cx->owns_mem;
+    if (!is_child) sdx_pool_destroy(cx->pool);
     sdx_mem_free(mem, cx);
+    if (is_child) return;
     struct sdx_mem end;
     sdx_mem_init(&end, NULL, 0);
     end.alloc = mem->alloc;

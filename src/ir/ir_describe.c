@@ -26,6 +26,11 @@ bool sdx_ir_value_describe(const struct sdx_ir *ir, struct sdx_arena *arena, str
         .key_dtype = type->key_dtype ? type->key_dtype : inner->key_dtype,
         .rank = type->has_shape ? type->rank : -1,
         .type = text_of(arena, sdx_str(sdx_ir_type_describe(ir, type, text, sizeof text)), &ok)};
+    if (type != inner) {
+        struct sdx_value_info *elem = sdx_arena_array(arena, 1, sizeof *elem);
+        if (!elem || !sdx_ir_value_describe(ir, arena, SDX_STR(""), type->elem, elem)) return false;
+        info->elem = elem;
+    }
     if (info->rank <= 0) return ok;
     const size_t rank = (size_t)type->rank;
     int64_t *dims = sdx_arena_array(arena, rank, sizeof *dims);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which providers there are, which build this is, and the choice of providers for a session. */
+#include "ort_objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static OrtStatusPtr available(char ***out, int *count)
+{
+    *count = 0;
+    *out = calloc(1, sizeof **out);
+    if (!*out) return ort_no_memory();
+    OrtStatusPtr status = ort_copy_text(NULL, "CPUExecutionProvider", &(*out)[0]);
+    if (!status) *count = 1;
+    return status;
+}
+
+static OrtStatusPtr release_available(char **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return NULL;
+}
+
+static const char *build_info(void)
+{
+    return "ORT Build Info: git-branch=sardonyx, git-commit-id=" SDX_VERSION_STRING
+           ", build type=Release";
+}
+
+/* X(short name, name) of the providers that the function below may be asked for. */
+#define PROVIDERS(X)                                                                               \
+    X("DML", "DmlExecutionProvider")                                                               \
+    X("QNN", "QNNExecutionProvider")                                                               \
+    X("OpenVINO", "OpenVINOExecutionProvider")                                                     \
+    X("SNPE", "SNPEExecutionProvider")                                                             \
+    X("XNNPACK", "XnnpackExecutionProvider")                                                       \
+    X("WEBNN", "WebNNExecutionProvider")                                                           \
+    X("WebGPU", "WebGpuExecutionProvider")                                                         \
+    X("AZURE", "AzureExecutionProvider")                                                           \
+    X("JS", "JsExecutionProvider")                                                                 \
+    X("VitisAI", "VitisAIExecutionProvider")                                                       \
+    X("CoreML", "CoreMLExecutionProvider")                                                         \
+    X("NvTensorRtRtx", "NvTensorRTRTXExecutionProvider")                                           \
+    X("MIGraphX", "MIGraphXExecutionProvider")
+
+static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const char *const *keys,
+                           const char *const *values, size_t count)
+{
+    struct OrtKeyValuePairs pairs = {0};
+    if (!strcmp(name, "CPU") || !strcmp(name, "CPUExecutionProvider")) {
+        OrtStatusPtr status = NULL;
+        for (size_t i = 0; i < count && !status; i++)
+            status = ort_pairs_set(&pairs, keys[i], values[i]);
+        if (!status) status = ort_options_add_provider(options, "CPUExecutionProvider", &pairs);
+        ort_pairs_deinit(&pairs);
+        return status;
+    }
+#define NOT_BUILT(brief, full)                                                                     \
+    if (!strcmp(name, brief) || !strcmp(name, full))                                               \
+        return ort_status(ORT_INVALID_ARGUMENT,                                                    \
+                          brief " execution provider is not supported in this build. ");
+    PROVIDERS(NOT_BUILT)
+#undef NOT_BUILT
+#define LIST(brief, full) "'" brief "'/'" full "', "
+    return ort_fail(ORT_INVALID_ARGUMENT,
+                    "Unknown provider name '%s'. Currently supported values are " PROVIDERS(
+                        LIST) "and 'CPU'/'CPUExecutionProvider'.",
+                    name);
+#undef LIST
+}
+
+/* The Java binding imports this one by name. */
+__attribute__((visibility("default"))) OrtStatusPtr
+OrtSessionOptionsAppendExecutionProvider_CPU(OrtSessionOptions *options, int use_arena)
+{
+    options->cpu_arena = use_arena != 0;
+    return append(options, "CPU", NULL, NULL, 0);
+}
+
+static const OrtTrainingApi *training_api(uint32_t version)
+{
+    (void)version;
+    return NULL;
+}
+
+void ort_fill_providers(OrtApi *api)
+{
+    api->GetAvailableProviders = available;
+    api->ReleaseAvailableProviders = release_available;
+    api->GetBuildInfoString = build_info;
+    api->SessionOptionsAppendExecutionProvider = append;
+    api->GetTrainingApi = training_api;
+}

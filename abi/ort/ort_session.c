@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sessions: made from a file or bytes, shared by threads, asked for names and types. A session of
+ * the engine serves one thread at a time, so there are as many as threads run at once; they share
+ * the model's weights. */
+#include "ort_objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- workers ---- */
+
+static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
+{
+    struct ort_worker *worker = calloc(1, sizeof *worker);
+    *out = worker;
+    if (!worker) return ort_no_memory();
+    pthread_mutex_lock(&session->lock); /* one thread at a time has the context */
+    OrtStatusPtr status = NULL;
+    if (sdx_session_create(session->cx, session->model, &session->engine, &worker->session)) {
+        status = ort_status(ORT_FAIL, sdx_error(session->cx));
+    } else {
+        worker->next = session->all;
+        session->all = worker;
+    }
+    pthread_mutex_unlock(&session->lock);
+    if (!status) return NULL;
+    free(worker);
+    *out = NULL;
+    return status;
+}
+
+OrtStatusPtr ort_worker_take(OrtSession *session, struct ort_worker **out)
+{
+    *out = atomic_exchange_explicit(&session->hot, NULL, memory_order_acquire);
+    if (*out) return NULL;
+    pthread_mutex_lock(&session->lock);
+    *out = session->idle;
+    if (*out) session->idle = (*out)->next_idle;
+    pthread_mutex_unlock(&session->lock);
+    return *out ? NULL : new_worker(session, out);
+}
+
+void ort_worker_give(OrtSession *session, struct ort_worker *worker)
+{
+    struct ort_worker *none = NULL;
+    if (atomic_compare_exchange_strong_explicit(&session->hot, &none, worker, memory_order_release,
+                                                memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&session->lock);
+    worker->next_idle = session->idle;
+    session->idle = worker;
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* ---- names ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    const sdx_value_info *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static const sdx_value_info *search(const sdx_value_info **sorted, size_t count, const char *name,
+                                    size_t *at)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const int order = strcmp(name, sorted[middle]->name);
+        if (order == 0) {
+            *at = middle;
+            return sorted[middle];
+        }
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const sdx_value_info *ort_find_input(OrtSession *session, size_t position, const char *name)
+{
+    if (position < session->count_inputs && !strcmp(session->inputs[position]->name, name))
+        return session->inputs[position];
+    size_t at;
+    return search(session->feeds, session->count_feeds, name, &at);
+}
+
+const sdx_value_info *ort_find_output(const OrtSession *session, size_t position, const char *name)
+{
+    if (position < session->count_outputs && !strcmp(session->outputs[position]->name, name))
+        return session->outputs[position];
+    for (size_t i = 0; i < session->count_outputs; i++)
+        if (!strcmp(session->outputs[i]->name, name)) return session->outputs[i];
+    return NULL;
+}
+
+static OrtStatusPtr list_values(OrtSession *session)
+{
+    const size_t ins = (size_t)sdx_model_count_inputs(session->model);
+    const size_t outs = (size_t)sdx_model_count_outputs(session->model);
+    const sdx_value_info **room = calloc(3 * ins + outs + 1, sizeof *room);
+    if (!room) return ort_no_memory();
+    session->inputs = room;
+    session->overridable = room + ins;
+    session->feeds = room + 2 * ins;
+    session->outputs = room + 3 * ins;
+    for (size_t i = 0; i < ins; i++) {
+        const sdx_value_info *info = sdx_model_input(session->model, (int)i);
+        session->feeds[session->count_feeds++] = info;
+        if (info->optional)
+            session->overridable[session->count_overridable++] = info;
+        else
+            session->inputs[session->count_inputs++] = info;
+    }
+    for (size_t i = 0; i < outs; i++)
+        session->outputs[session->count_outputs++] = sdx_model_output(session->model, (int)i);
+    qsort(session->feeds, session->count_feeds, sizeof *session->feeds, by_name);
+    return NULL;
+}
+
+/* ---- making ---- */
+
+static void release_session(OrtSession *session)
+{
+    if (!session) return;
+    for (struct ort_worker *worker = session->all, *next; worker; worker = next) {
+        next = worker->next;
+        sdx_session_destroy(worker->session);
+        free(worker);
+    }
+    sdx_model_destroy(session->model);
+    sdx_context_destroy(session->cx);
+    ort_options_free(session->options);
+    pthread_mutex_destroy(&session->lock);
+    free(session->inputs);
+    free(session->bytes);
+    free(session);
+}
+
+static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSessionOptions *options)
+{
+    sdx_context_options with;
+    sdx_context_options_init(&with);
+    with.parent = ort_context();
+    session->cx = with.parent ? sdx_context_create(&with) : NULL;
+    if (!session->cx) return ort_no_memory();
+    ORT_TRY(ort_options_copy(options, &session->options));
+    const OrtSessionOptions *o = session->options;
+    session->logger = env->logger;
+    if (o->log_fn) {
+        session->logger.fn = o->log_fn;
+        session->logger.param = o->log_param;
+    }
+    if (o->log_id) session->logger.id = o->log_id;
+    if (o->severity >= 0) session->logger.level = (OrtLoggingLevel)o->severity;
+    sdx_session_options_init(&session->engine);
+    const int threads =
+        o->per_session_threads || env->threads < 0 ? o->threads_intra : env->threads;
+    session->engine.threads = threads > 0 ? threads : 0;
+    session->engine.profile = o->profile;
+    session->engine.level = o->level == ORT_DISABLE_ALL       ? SDX_LEVEL_NONE
+                            : o->level == ORT_ENABLE_BASIC    ? SDX_LEVEL_BASIC
+                            : o->level == ORT_ENABLE_EXTENDED ? SDX_LEVEL_EXTENDED
+                                                              : SDX_LEVEL_ALL;
+    return NULL;
+}
+
+/* What the options say of the model; the lists that the engine reads are freed by the caller. */
+static OrtStatusPtr model_options_of(const OrtSessionOptions *options, sdx_model_options *model,
+                                     sdx_dim_override **dims, sdx_feed **initializers)
+{
+    sdx_model_options_init(model);
+    *dims = calloc(options->count_dims + 1, sizeof **dims);
+    *initializers = calloc(options->count_initializers + 1, sizeof **initializers);
+    if (!*dims || !*initializers) return ort_no_memory();
+    for (size_t i = 0; i < options->count_dims; i++) {
+        const struct ort_dim_override *from = &options->dims[i];
+        (*dims)[i] = (sdx_dim_override){.name = from->is_denotation ? NULL : from->name,
+                                        .denotation = from->is_denotation ? from->name : NULL,
+                                        .length = from->length};
+    }
+    for (size_t i = 0; i < options->count_initializers; i++)
+        (*initializers)[i] = (sdx_feed){options->initializers[i].name,
+                                        ort_value_tensor(options->initializers[i].value)};
+    model->dims = *dims;
+    model->count_dims = (int)options->count_dims;
+    model->initializers = *initializers;
+    model->count_initializers = (int)options->count_initializers;
+    return NULL;
+}
+
+static OrtStatusPtr load_status(const OrtSession *session, sdx_status status, const char *path)
+{
+    static const OrtErrorCode codes[] = {[SDX_BAD_MODEL] = ORT_INVALID_GRAPH,
+                                         [SDX_NOT_SUPPORTED] = ORT_NOT_IMPLEMENTED,
+                                         [SDX_NOT_FOUND] = ORT_NO_SUCHFILE,
+                                         [SDX_BAD_DATA] = ORT_INVALID_PROTOBUF,
+                                         [SDX_INVALID_ARGUMENT] = ORT_INVALID_ARGUMENT,
+                                         [SDX_INTERNAL] = ORT_FAIL};
+    const OrtErrorCode code = codes[status] ? codes[status] : ORT_FAIL;
+    const char *text = sdx_error(session->cx);
+    return path ? ort_fail(code, "Load model from %s failed:%s", path, text)
+                : ort_status(code, text);
+}
+
+static OrtStatusPtr open_model(OrtSession *session, const char *path, const void *bytes,
+                               size_t size)
+{
+    sdx_model_options options;
+    sdx_dim_override *dims = NULL;
+    sdx_feed *initializers = NULL;
+    OrtStatusPtr status = model_options_of(session->options, &options, &dims, &initializers);
+    if (!status) {
+        const sdx_status opened =
+            path ? sdx_model_open(session->cx, path, &options, &session->model)
+                 : sdx_model_load(session->cx, bytes, size, &options, &session->model);
+        if (opened) status = load_status(session, opened, path);
+    }
+    free(dims);
+    free(initializers);
+    return status;
+}
+
+/* The caller may free the bytes when the session is made. */
+static OrtStatusPtr keep_bytes(OrtSession *session, const void *bytes, size_t size)
+{
+    enum { ALIGNMENT = 64 }; /* of plan files */
+    if (posix_memalign(&session->bytes, ALIGNMENT, size ? size : 1)) {
+        session->bytes = NULL;
+        return ort_no_memory();
+    }
+    if (size) memcpy(session->bytes, bytes, size);
+    return NULL;
+}
+
+static OrtStatusPtr check_path(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about))
+        return ort_fail(errno == ENOENT || errno == ENOTDIR ? ORT_NO_SUCHFILE : ORT_FAIL,
+                        "Load model from %s failed:Load model %s failed. File doesn't exist", path,
+                        path);
+    if (S_ISDIR(about.st_mode))
+        return ort_status(ORT_INVALID_ARGUMENT,
+                          "The model path is a directory. Loading a model package from a directory "
+                          "path is not supported. Use the model package API "
+                          "(CreateModelPackageContext, SelectComponent, CreateSession) instead.");
+    return NULL;
+}
+
+static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes, size_t size,
+                         const OrtSessionOptions *options, OrtSession **out)
+{
+    *out = NULL;
+    if (path) ORT_TRY(check_path(path));
+    OrtSession *session = calloc(1, sizeof *session);
+    if (!session) return ort_no_memory();
+    pthread_mutex_init(&session->lock, NULL);
+    struct ort_worker *worker = NULL;
+    OrtStatusPtr status = set_up(session, env, options);
+    if (!status && !path) status = keep_bytes(session, bytes, size);
+    if (!status) status = open_model(session, path, session->bytes, size);
+    if (!status) status = list_values(session);
+    if (!status) status = new_worker(session, &worker);
+    if (status) {
+        release_session(session);
+        return status;
+    }
+    ort_worker_give(session, worker);
+    *out = session;
+    return NULL;
+}
+
+static OrtStatusPtr create(const OrtEnv *env, const char *path, const OrtSessionOptions *options,
+                           OrtSession **out)
+{
+    return make(env, path, NULL, 0, options, out);
+}
+
+static OrtStatusPtr create_from_array(const OrtEnv *env, const void *bytes, size_t size,
+                                      const OrtSessionOptions *options, OrtSession **out)
+{
+    return make(env, NULL, bytes, size, options, out);
+}
+
+/* ---- asking ---- */
+
+static OrtStatusPtr count_inputs(const OrtSession *session, size_t *out)
+{
+    *out = session->count_inputs;
+    return NULL;
+}
+
+static OrtStatusPtr count_outputs(const OrtSession *session, size_t *out)
+{
+    *out = session->count_outputs;
+    return NULL;
+}
+
+static OrtStatusPtr count_overridable(const OrtSession *session, size_t *out)
+{
+    *out = session->count_overridable;
+    return NULL;
+}
+
+static OrtStatusPtr name_of(const sdx_value_info **infos, size_t count, size_t index,
+                            OrtAllocator *allocator, char **out)
+{
+    *out = NULL;
+    if (index >= count) return ort_status(ORT_FAIL, "index out of range");
+    return ort_copy_text(allocator, infos[index]->name, out);
+}
+
+static OrtStatusPtr type_of(const sdx_value_info **infos, size_t count, size_t index,
+                            OrtTypeInfo **out)
+{
+    *out = NULL;
+    if (index >= count) return ort_status(ORT_FAIL, "out of index");
+    return ort_type_of_info(infos[index], out);
+}
+
+static OrtStatusPtr input_name(const OrtSession *session, size_t index, OrtAllocator *allocator,
+                               char **out)
+{
+    return name_of(session->inputs, session->count_inputs, index, allocator, out);
+}
+
+static OrtStatusPtr output_name(const OrtSession *session, size_t index, OrtAllocator *allocator,
+                                char **out)
+{
+    return name_of(session->outputs, session->count_outputs, index, allocator, out);
+}
+
+static OrtStatusPtr overridable_name(const OrtSession *session, size_t index,
+                                     OrtAllocator *allocator, char **out)
+{
+    return name_of(session->overridable, session->count_overridable, index, allocator, out);
+}
+
+static OrtStatusPtr input_type(const OrtSession *session, size_t index, OrtTypeInfo **out)
+{
+    return type_of(session->inputs, session->count_inputs, index, out);
+}
+
+static OrtStatusPtr output_type(const OrtSession *session, size_t index, OrtTypeInfo **out)
+{
+    return type_of(session->outputs, session->count_outputs, index, out);
+}
+
+static OrtStatusPtr overridable_type(const OrtSession *session, size_t index, OrtTypeInfo **out)
+{
+    return type_of(session->overridable, session->count_overridable, index, out);
+}
+
+static OrtStatusPtr all_in_cpu_memory(const OrtMemoryInfo **infos, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        infos[i] = &ort_cpu_memory;
+    return NULL;
+}
+
+static OrtStatusPtr memory_of_inputs(const OrtSession *session, const OrtMemoryInfo **infos,
+                                     size_t count)
+{
+    if (count != session->count_inputs)
+        return ort_fail(ORT_INVALID_ARGUMENT, "Number of inputs mismatch. Expected %zu, got %zu",
+                        session->count_inputs, count);
+    return all_in_cpu_memory(infos, count);
+}
+
+static OrtStatusPtr memory_of_outputs(const OrtSession *session, const OrtMemoryInfo **infos,
+                                      size_t count)
+{
+    if (count != session->count_outputs)
+        return ort_fail(ORT_INVALID_ARGUMENT, "Number of outputs mismatch. Expected %zu, got %zu",
+                        session->count_outputs, count);
+    return all_in_cpu_memory(infos, count);
+}
+
+void ort_fill_session(OrtApi *api)
+{
+    api->CreateSession = create;
+    api->CreateSessionFromArray = create_from_array;
+    api->ReleaseSession = release_session;
+    api->SessionGetInputCount = count_inputs;
+    api->SessionGetOutputCount = count_outputs;
+    api->SessionGetOverridableInitializerCount = count_overridable;
+    api->SessionGetInputName = input_name;
+    api->SessionGetOutputName = output_name;
+    api->SessionGetOverridableInitializerName = overridable_name;
+    api->SessionGetInputTypeInfo = input_type;
+    api->SessionGetOutputTypeInfo = output_type;
+    api->SessionGetOverridableInitializerTypeInfo = overridable_type;
+    api->SessionGetMemoryInfoForInputs = memory_of_inputs;
+    api->SessionGetMemoryInfoForOutputs = memory_of_outputs;
+}
