@@ -21,7 +21,11 @@
     X(metadata)                                                                                    \
     X(run)                                                                                         \
     X(run_options)                                                                                 \
-    X(providers)
+    X(providers)                                                                                   \
+    X(opattr)                                                                                      \
+    X(graph)                                                                                       \
+    X(editor)                                                                                      \
+    X(devices)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

@@ -230,6 +230,8 @@ struct OrtSessionOptions {
     OrtCustomCreateThreadFn create_thread;
     void *create_options;
     OrtCustomJoinThreadFn join_thread;
+    EpSelectionDelegate choose_device; /* NULL: the program gave none */
+    void *choose_state;
 };
 
 OrtStatusPtr ort_options_copy(const OrtSessionOptions *from, OrtSessionOptions **out);
@@ -281,8 +283,15 @@ struct OrtSession {
     _Atomic(struct ort_worker *) hot; /* an idle one, taken without a lock */
     pthread_mutex_t lock;             /* of what follows */
     struct ort_worker *idle, *all;
-    void *bytes; /* a copy of the model's bytes; NULL: none was needed */
+    void *bytes;               /* a copy of the model's bytes; NULL: none was needed */
+    struct ort_editor *editor; /* of a session of the model editor, until it is finalized */
 };
+
+/* From a file, or where path is NULL from bytes, which are copied. */
+OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void *bytes, size_t size,
+                                const OrtSessionOptions *options, OrtSession **out);
+void ort_session_free(OrtSession *session);
+void ort_editor_free(struct ort_editor *editor);
 
 /* A session of the engine for this thread alone, until it is given back. */
 OrtStatusPtr ort_worker_take(OrtSession *session, struct ort_worker **out);

@@ -145,6 +145,8 @@ static OrtStatusPtr copy_members(const OrtSessionOptions *from, OrtSessionOption
     to->create_thread = from->create_thread;
     to->create_options = from->create_options;
     to->join_thread = from->join_thread;
+    to->choose_device = from->choose_device;
+    to->choose_state = from->choose_state;
     ORT_TRY(copy_text(&to->log_id, from->log_id));
     ORT_TRY(copy_text(&to->profile_prefix, from->profile_prefix));
     ORT_TRY(copy_text(&to->optimized_path, from->optimized_path));

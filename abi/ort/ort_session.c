@@ -2,7 +2,7 @@
  * Sessions: made from a file or bytes, shared by threads, asked for names and types. A session of
  * the engine serves one thread at a time, so there are as many as threads run at once; they share
  * the model's weights. */
-#include "ort_objects.h"
+#include "ort_devices.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static OrtStatusPtr list_values(OrtSession *session)
 
 /* ---- making ---- */
 
-static void release_session(OrtSession *session)
+void ort_session_free(OrtSession *session)
 {
     if (!session) return;
     for (struct ort_worker *worker = session->all, *next; worker; worker = next) {
@@ -138,6 +138,7 @@ static void release_session(OrtSession *session)
     pthread_mutex_destroy(&session->lock);
     free(session->inputs);
     free(session->bytes);
+    ort_editor_free(session->editor);
     free(session);
 }
 
@@ -252,8 +253,8 @@ static OrtStatusPtr check_path(const char *path)
     return NULL;
 }
 
-static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes, size_t size,
-                         const OrtSessionOptions *options, OrtSession **out)
+OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void *bytes, size_t size,
+                                const OrtSessionOptions *options, OrtSession **out)
 {
     *out = NULL;
     if (path) ORT_TRY(check_path(path));
@@ -264,10 +265,11 @@ static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes,
     OrtStatusPtr status = set_up(session, env, options);
     if (!status && !path) status = keep_bytes(session, bytes, size);
     if (!status) status = open_model(session, path, session->bytes, size);
+    if (!status) status = ort_choose_device(session->options, session->model);
     if (!status) status = list_values(session);
     if (!status) status = new_worker(session, &worker);
     if (status) {
-        release_session(session);
+        ort_session_free(session);
         return status;
     }
     ort_worker_give(session, worker);
@@ -278,13 +280,13 @@ static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes,
 static OrtStatusPtr create(const OrtEnv *env, const char *path, const OrtSessionOptions *options,
                            OrtSession **out)
 {
-    return make(env, path, NULL, 0, options, out);
+    return ort_session_create(env, path, NULL, 0, options, out);
 }
 
 static OrtStatusPtr create_from_array(const OrtEnv *env, const void *bytes, size_t size,
                                       const OrtSessionOptions *options, OrtSession **out)
 {
-    return make(env, NULL, bytes, size, options, out);
+    return ort_session_create(env, NULL, bytes, size, options, out);
 }
 
 /* ---- asking ---- */
@@ -385,7 +387,7 @@ void ort_fill_session(OrtApi *api)
 {
     api->CreateSession = create;
     api->CreateSessionFromArray = create_from_array;
-    api->ReleaseSession = release_session;
+    api->ReleaseSession = ort_session_free;
     api->SessionGetInputCount = count_inputs;
     api->SessionGetOutputCount = count_outputs;
     api->SessionGetOverridableInitializerCount = count_overridable;

@@ -112,10 +112,28 @@ static void create_pairs(OrtKeyValuePairs **out)
     *out = calloc(1, sizeof **out);
 }
 
+/* Programs see pairs in the order in which keys came, sorted by key since one was replaced or
+ * removed. */
+static void sort_pairs(OrtKeyValuePairs *pairs)
+{
+    for (size_t i = 1; i < pairs->count; i++) {
+        char *key = pairs->keys[i], *value = pairs->values[i];
+        size_t at = i;
+        for (; at > 0 && strcmp(pairs->keys[at - 1], key) > 0; at--) {
+            pairs->keys[at] = pairs->keys[at - 1];
+            pairs->values[at] = pairs->values[at - 1];
+        }
+        pairs->keys[at] = key;
+        pairs->values[at] = value;
+    }
+}
+
 static void add_pair(OrtKeyValuePairs *pairs, const char *key, const char *value)
 {
-    if (!pairs || !key || !value) return;
+    if (!pairs || !key || !*key || !value) return;
+    const bool again = ort_pairs_get(pairs, key) != NULL;
     OrtStatusPtr status = ort_pairs_set(pairs, key, value);
+    if (again) sort_pairs(pairs);
     ort_release_status(status); /* the caller cannot be told */
 }
 
@@ -139,9 +157,9 @@ static void remove_pair(OrtKeyValuePairs *pairs, const char *key)
     free(pairs->keys[at]);
     free(pairs->values[at]);
     pairs->count--;
-    const size_t behind = (pairs->count - at) * sizeof *pairs->keys;
-    memmove(pairs->keys + at, pairs->keys + at + 1, behind);
-    memmove(pairs->values + at, pairs->values + at + 1, behind);
+    pairs->keys[at] = pairs->keys[pairs->count];
+    pairs->values[at] = pairs->values[pairs->count];
+    sort_pairs(pairs);
 }
 
 static void release_pairs(OrtKeyValuePairs *pairs)

@@ -337,6 +337,78 @@ struct OrtCustomOp {
     void (*ReleaseAliasMap)(int *input_index, int *output_index);
 };
 
+/* What GetModelEditorApi gives: models made by programs. Functions that take an array of objects,
+ * or one to add, take ownership of them, except that attributes are copied. */
+struct OrtModelEditorApi {
+    OrtStatusPtr (*CreateTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape, OrtTypeInfo **out);
+    OrtStatusPtr (*CreateSparseTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape,
+                                               OrtTypeInfo **out);
+    OrtStatusPtr (*CreateMapTypeInfo)(ONNXTensorElementDataType key, const OrtTypeInfo *value,
+                                      OrtTypeInfo **out);
+    OrtStatusPtr (*CreateSequenceTypeInfo)(const OrtTypeInfo *element, OrtTypeInfo **out);
+    OrtStatusPtr (*CreateOptionalTypeInfo)(const OrtTypeInfo *contained, OrtTypeInfo **out);
+    OrtStatusPtr (*CreateValueInfo)(const char *name, const OrtTypeInfo *type, OrtValueInfo **out);
+    OrtStatusPtr (*CreateNode)(const char *op, const char *domain, const char *name,
+                               const char *const *inputs, size_t count_inputs,
+                               const char *const *outputs, size_t count_outputs,
+                               OrtOpAttr **attributes, size_t count_attributes, OrtNode **out);
+    OrtStatusPtr (*CreateGraph)(OrtGraph **out);
+    OrtStatusPtr (*SetGraphInputs)(OrtGraph *graph, OrtValueInfo **inputs, size_t count);
+    OrtStatusPtr (*SetGraphOutputs)(OrtGraph *graph, OrtValueInfo **outputs, size_t count);
+    OrtStatusPtr (*AddInitializerToGraph)(OrtGraph *graph, const char *name, OrtValue *tensor,
+                                          bool data_is_external);
+    OrtStatusPtr (*AddNodeToGraph)(OrtGraph *graph, OrtNode *node);
+    OrtStatusPtr (*CreateModel)(const char *const *domains, const int *versions, size_t count,
+                                OrtModel **out);
+    OrtStatusPtr (*AddGraphToModel)(OrtModel *model, OrtGraph *graph);
+    OrtStatusPtr (*CreateSessionFromModel)(const OrtEnv *env, const OrtModel *model,
+                                           const OrtSessionOptions *options, OrtSession **out);
+    OrtStatusPtr (*CreateModelEditorSession)(const OrtEnv *env, const char *path,
+                                             const OrtSessionOptions *options, OrtSession **out);
+    OrtStatusPtr (*CreateModelEditorSessionFromArray)(const OrtEnv *env, const void *model,
+                                                      size_t size, const OrtSessionOptions *options,
+                                                      OrtSession **out);
+    OrtStatusPtr (*SessionGetOpsetForDomain)(const OrtSession *session, const char *domain,
+                                             int *version);
+    OrtStatusPtr (*ApplyModelToModelEditorSession)(OrtSession *session, OrtModel *model);
+    OrtStatusPtr (*FinalizeModelEditorSession)(OrtSession *session,
+                                               const OrtSessionOptions *options,
+                                               OrtPrepackedWeightsContainer *prepacked);
+};
+
+/* What GetCompileApi gives: models prepared for a provider and written. */
+struct OrtCompileApi {
+    void (*ReleaseModelCompilationOptions)(OrtModelCompilationOptions *options);
+    OrtStatusPtr (*CreateModelCompilationOptionsFromSessionOptions)(
+        const OrtEnv *env, const OrtSessionOptions *session_options,
+        OrtModelCompilationOptions **out);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModelPath)(OrtModelCompilationOptions *options,
+                                                              const char *path);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModelFromBuffer)(
+        OrtModelCompilationOptions *options, const void *model, size_t size);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelPath)(OrtModelCompilationOptions *options,
+                                                               const char *path);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelExternalInitializersFile)(
+        OrtModelCompilationOptions *options, const char *path, size_t threshold);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelBuffer)(
+        OrtModelCompilationOptions *options, OrtAllocator *allocator, void **buffer, size_t *size);
+    OrtStatusPtr (*ModelCompilationOptions_SetEpContextEmbedMode)(
+        OrtModelCompilationOptions *options, bool embed);
+    OrtStatusPtr (*CompileModel)(const OrtEnv *env, const OrtModelCompilationOptions *options);
+    OrtStatusPtr (*ModelCompilationOptions_SetFlags)(OrtModelCompilationOptions *options,
+                                                     uint32_t flags); /* 23 */
+    OrtStatusPtr (*ModelCompilationOptions_SetEpContextBinaryInformation)(
+        OrtModelCompilationOptions *options, const char *folder, const char *model_name);
+    OrtStatusPtr (*ModelCompilationOptions_SetGraphOptimizationLevel)(
+        OrtModelCompilationOptions *options, GraphOptimizationLevel level);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelWriteFunc)(
+        OrtModelCompilationOptions *options, OrtWriteBufferFunc write, void *state);
+    OrtStatusPtr (*ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc)(
+        OrtModelCompilationOptions *options, OrtGetInitializerLocationFunc locate, void *state);
+    OrtStatusPtr (*ModelCompilationOptions_SetInputModel)(OrtModelCompilationOptions *options,
+                                                          const OrtModel *model); /* 24 */
+};
+
 /* ---- the functions ---- */
 
 struct OrtApi {
