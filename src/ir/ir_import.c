@@ -137,20 +137,37 @@ static enum sdx_status add_constant(struct sdx_import *im, struct sdx_import_sco
     return SDX_OK;
 }
 
+/* What the caller gives for an initializer of the main graph; NULL: nothing. */
+static const struct sdx_tensor *given_for(const struct sdx_import *im,
+                                          const struct sdx_import_scope *scope, struct sdx_str name)
+{
+    return scope->graph || scope->frame ? NULL : sdx_external_given(im->ex, name);
+}
+
 static enum sdx_status import_initializers(struct sdx_import *im, struct sdx_import_scope *scope,
                                            const struct sdx_onnx_graph *from)
 {
     for (int32_t i = 0; i < from->initializers.count; i++) {
         const struct sdx_onnx_tensor *t = &from->initializers.at[i];
+        const struct sdx_tensor *given = given_for(im, scope, t->name);
         struct sdx_tensor *tensor = NULL;
-        SDX_TRY(sdx_import_tensor(im, scope->frame, t, &tensor));
+        if (given)
+            SDX_TRY(sdx_import_given(im, given, t->name, t->data_type, t->dims.count, t->dims.at,
+                                     &tensor));
+        else
+            SDX_TRY(sdx_import_tensor(im, scope->frame, t, &tensor));
         SDX_TRY(add_constant(im, scope, t->name, tensor));
     }
     for (int32_t i = 0; i < from->sparse_initializers.count; i++) {
         const struct sdx_onnx_sparse *s = &from->sparse_initializers.at[i];
         struct sdx_str name = s->values ? s->values->name : (struct sdx_str){NULL, 0};
         struct sdx_tensor *tensor = NULL;
-        SDX_TRY(sdx_import_sparse(im, scope->frame, s, &tensor));
+        const struct sdx_tensor *given = given_for(im, scope, name);
+        if (given)
+            SDX_TRY(sdx_import_given(im, given, name, s->values->data_type, s->dims.count,
+                                     s->dims.at, &tensor));
+        else
+            SDX_TRY(sdx_import_sparse(im, scope->frame, s, &tensor));
         SDX_TRY(add_constant(im, scope, name, tensor));
     }
     return SDX_OK;
@@ -330,6 +347,7 @@ static enum sdx_status import_graph(struct sdx_import *im, struct sdx_import_sco
     im->ir->graphs[scope->graph].name = from->name;
     SDX_TRY(import_inputs(im, scope, &from->inputs));
     SDX_TRY(import_initializers(im, scope, from));
+    if (scope->graph == 0) SDX_TRY(sdx_import_given_inputs(im, scope));
     drop_constant_inputs(im, scope);
     SDX_TRY(sdx_import_declare_nodes(im, scope, &from->nodes));
     SDX_TRY(import_types(im, scope, &from->outputs));

@@ -97,6 +97,18 @@ SDX_MUST_CHECK enum sdx_status sdx_import_attr(struct sdx_import *im,
                                                struct sdx_import_scope *scope, int32_t node,
                                                const struct sdx_onnx_attr *from);
 
+/* ---- ir_import_given.c ---- */
+/* A constant over the elements of a given tensor, which must be of this type and shape; dtype NONE,
+ * rank < 0, lengths < 0: any. */
+SDX_MUST_CHECK enum sdx_status sdx_import_given(struct sdx_import *im,
+                                                const struct sdx_tensor *given, struct sdx_str name,
+                                                int dtype, int64_t rank, const int64_t *dims,
+                                                struct sdx_tensor **out);
+/* Inputs of the main graph that are given a value become constants. Every tensor that is given must
+ * have found its place. */
+SDX_MUST_CHECK enum sdx_status sdx_import_given_inputs(struct sdx_import *im,
+                                                       const struct sdx_import_scope *scope);
+
 /* ---- ir_import_function.c ---- */
 /* Builds the table of functions and refuses recursion and more nodes than the bound. */
 SDX_MUST_CHECK enum sdx_status sdx_import_functions(struct sdx_import *im);

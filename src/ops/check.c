@@ -174,7 +174,9 @@ static void check_initializers(struct sdx_check *c, const struct sdx_check_place
     for (int32_t i = 0; i < graph->initializers.count; i++) {
         const struct sdx_onnx_tensor *tensor = &graph->initializers.at[i];
         check_initializer(c, place, scope, &seen, tensor->name);
-        sdx_check_tensor(c, place, tensor);
+        const bool is_given =
+            !scope->outer && !c->function && sdx_external_given(c->ex, tensor->name);
+        if (!is_given) sdx_check_tensor(c, place, tensor);
     }
     for (int32_t i = 0; i < graph->sparse_initializers.count; i++) {
         const struct sdx_onnx_sparse *sparse = &graph->sparse_initializers.at[i];

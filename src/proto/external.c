@@ -4,11 +4,13 @@
 #include "proto/tensor_data.h"
 
 #define TENSOR_NAME(from) SDX_STR_ARG((from)->name)
+#define NO_FOLDER         "data is in file \"%.*s\", but a model from memory has no folder"
 
 void sdx_external_init(struct sdx_external *ex, struct sdx_arena *arena, const char *folder)
 {
     *ex = (struct sdx_external){.arena = arena, .folder = folder};
     sdx_map_init(&ex->index, arena->mem);
+    sdx_map_init(&ex->given_index, arena->mem);
 }
 
 void sdx_external_deinit(struct sdx_external *ex)
@@ -17,10 +19,63 @@ void sdx_external_deinit(struct sdx_external *ex)
     for (int32_t i = 0; i < ex->count; i++)
         sdx_file_map_close(&ex->files[i]);
     sdx_map_deinit(&ex->index);
+    sdx_map_deinit(&ex->given_index);
     *ex = (struct sdx_external){0};
 }
 
-/* Maps the file unless it is mapped already. */
+/* Room for one more in an array of the arena. */
+static bool reserve(struct sdx_external *ex, void **array, int32_t count, int32_t *capacity,
+                    size_t size)
+{
+    if (count < *capacity) return true;
+    const int32_t wanted = *capacity ? 2 * *capacity : 4;
+    void *more = sdx_arena_array(ex->arena, (size_t)wanted, size);
+    if (!more) return false;
+    if (count) memcpy(more, *array, (size_t)count * size);
+    *array = more;
+    *capacity = wanted;
+    return true;
+}
+
+static bool reserve_file(struct sdx_external *ex)
+{
+    return reserve(ex, (void **)&ex->files, ex->count, &ex->capacity, sizeof *ex->files);
+}
+
+enum sdx_status sdx_external_give_tensor(struct sdx_context *cx, struct sdx_external *ex,
+                                         const char *name, const struct sdx_tensor *tensor)
+{
+    const struct sdx_str own = sdx_str(sdx_arena_strndup(ex->arena, name, strlen(name)));
+    if (own.ptr && sdx_map_get(&ex->given_index, own) >= 0)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "initializer \"%s\" is given twice", name);
+    if (!own.ptr ||
+        !reserve(ex, (void **)&ex->given, ex->count_given, &ex->capacity_given,
+                 sizeof *ex->given) ||
+        !sdx_map_put(&ex->given_index, own, ex->count_given))
+        return SDX_FAIL_MEMORY(cx);
+    ex->given[ex->count_given++] = (struct sdx_given){own, tensor};
+    return SDX_OK;
+}
+
+enum sdx_status sdx_external_give_file(struct sdx_context *cx, struct sdx_external *ex,
+                                       const char *name, const void *bytes, size_t size)
+{
+    const struct sdx_str own = sdx_str(sdx_arena_strndup(ex->arena, name, strlen(name)));
+    if (own.ptr && sdx_map_get(&ex->index, own) >= 0)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "file \"%s\" is given twice", name);
+    if (!own.ptr || !reserve_file(ex) || !sdx_map_put(&ex->index, own, ex->count))
+        return SDX_FAIL_MEMORY(cx);
+    ex->files[ex->count++] = (struct sdx_file_map){.data = bytes, .size = size};
+    return SDX_OK;
+}
+
+const struct sdx_tensor *sdx_external_given(const struct sdx_external *ex, struct sdx_str name)
+{
+    const int32_t at = ex && ex->count_given ? sdx_map_get(&ex->given_index, name) : -1;
+    return at >= 0 ? ex->given[at].tensor : NULL;
+}
+
+/* Maps the file unless it is mapped or given already. */
 static enum sdx_status open_file(struct sdx_context *cx, struct sdx_external *ex,
                                  struct sdx_str location, const struct sdx_file_map **out)
 {
@@ -29,14 +84,8 @@ static enum sdx_status open_file(struct sdx_context *cx, struct sdx_external *ex
         *out = &ex->files[place];
         return SDX_OK;
     }
-    if (ex->count == ex->capacity) {
-        int32_t capacity = ex->capacity ? 2 * ex->capacity : 4;
-        struct sdx_file_map *files = sdx_arena_array(ex->arena, (size_t)capacity, sizeof *files);
-        if (!files) return SDX_FAIL_MEMORY(cx);
-        if (ex->count > 0) memcpy(files, ex->files, (size_t)ex->count * sizeof *files);
-        ex->files = files;
-        ex->capacity = capacity;
-    }
+    if (!ex->folder) return SDX_FAIL(cx, SDX_BAD_MODEL, NO_FOLDER, SDX_STR_ARG(location));
+    if (!reserve_file(ex)) return SDX_FAIL_MEMORY(cx);
     SDX_TRY(sdx_file_map_open_below(cx, ex->folder, location, &ex->files[ex->count]));
     if (!sdx_map_put(&ex->index, location, ex->count)) {
         sdx_file_map_close(&ex->files[ex->count]);
@@ -97,11 +146,9 @@ enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex
     uint64_t offset = 0, length = bytes;
     *data = NULL;
     SDX_TRY(read_entries(cx, from, &entries));
-    if (!ex || (!ex->folder && !ex->section))
-        return SDX_FAIL(cx, SDX_BAD_MODEL,
-                        "tensor \"%.*s\": data is in file \"%.*s\", but a model from memory has "
-                        "no folder",
-                        TENSOR_NAME(from), SDX_STR_ARG(*entries.location));
+    if (!ex)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "tensor \"%.*s\": " NO_FOLDER, TENSOR_NAME(from),
+                        SDX_STR_ARG(*entries.location));
     if (entries.offset && !parse_digits(*entries.offset, &offset))
         return SDX_FAIL(cx, SDX_BAD_MODEL,
                         "tensor \"%.*s\": external data's offset is \"%.*s\", expected a number",

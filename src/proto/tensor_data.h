@@ -9,15 +9,31 @@
 /* Files with external data, opened once a model and kept mapped. */
 struct sdx_external {
     struct sdx_arena *arena;
-    const char *folder;           /* NULL: external data is refused (models from memory) */
+    const char *folder;           /* NULL: only files that are given */
     const unsigned char *section; /* not NULL: holds all external data, whatever the location */
     size_t section_size;
+    struct sdx_given { /* initializers of the main graph that the caller gives */
+        struct sdx_str name;
+        const struct sdx_tensor *tensor;
+    } * given;
+    int32_t count_given, capacity_given;
+    struct sdx_map given_index;
     struct sdx_file_map *files; /* in the arena */
     int32_t count, capacity;
     struct sdx_map index; /* location to place in `files` */
 };
 void sdx_external_init(struct sdx_external *ex, struct sdx_arena *arena, const char *folder);
 void sdx_external_deinit(struct sdx_external *ex);
+/* A tensor for the initializer of this name, bytes for the file of this name. The name is copied.
+ */
+SDX_MUST_CHECK enum sdx_status sdx_external_give_tensor(struct sdx_context *cx,
+                                                        struct sdx_external *ex, const char *name,
+                                                        const struct sdx_tensor *tensor);
+SDX_MUST_CHECK enum sdx_status sdx_external_give_file(struct sdx_context *cx,
+                                                      struct sdx_external *ex, const char *name,
+                                                      const void *bytes, size_t size);
+/* The tensor given for an initializer; NULL: none, or ex is NULL. */
+const struct sdx_tensor *sdx_external_given(const struct sdx_external *ex, struct sdx_str name);
 /* The `bytes` bytes that a tensor's external_data entries name, in place. */
 SDX_MUST_CHECK enum sdx_status sdx_external_get(struct sdx_context *cx, struct sdx_external *ex,
                                                 const struct sdx_onnx_tensor *from, size_t bytes,

@@ -42,7 +42,7 @@ static enum sdx_status import_graph(struct sdx_context *cx, struct sdx_model *m,
 {
     SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, out));
     (*out)->customs = m->customs;
-    return SDX_OK;
+    return sdx_model_set_dims(cx, m, *out);
 }
 
 /* Messages to a checked and inferred IR. With `faults` all faults are collected, otherwise the
@@ -98,7 +98,11 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     SDX_TRY(sdx_customs_create(cx, &m->arena, options->count_custom_ops, options->custom_ops,
                                &m->customs));
     SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
+    if (sdx_plan_is(bytes, size) && sdx_model_is_given(options))
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                        "plan file: dimensions, initializers and files are given when it is made");
     if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
+    SDX_TRY(sdx_model_take_given(cx, m, options));
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
     struct first_fault first = {{0}};
     struct sdx_faults faults = {.fault = keep_first, .user = &first};

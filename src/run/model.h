@@ -24,6 +24,8 @@ struct sdx_model {
     struct sdx_arena arena;
     struct sdx_file_map map;
     struct sdx_external external;
+    struct sdx_dim_override *dims; /* that the caller gives */
+    int count_dims;
     struct sdx_onnx_model *message;
     struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
     struct sdx_store *store;
@@ -56,6 +58,13 @@ SDX_MUST_CHECK enum sdx_status sdx_model_infer(struct sdx_context *cx, const cha
 SDX_MUST_CHECK enum sdx_status sdx_model_check(struct sdx_context *cx, const char *path,
                                                const void *bytes, size_t size, bool fully,
                                                sdx_text_fn fault, void *user);
+/* model_given.c: takes what the options give, once the external data has a folder. */
+SDX_MUST_CHECK enum sdx_status sdx_model_take_given(struct sdx_context *cx, struct sdx_model *m,
+                                                    const struct sdx_model_options *options);
+bool sdx_model_is_given(const struct sdx_model_options *options); /* anything */
+/* Sets the lengths that are given, before inference. */
+SDX_MUST_CHECK enum sdx_status sdx_model_set_dims(struct sdx_context *cx, const struct sdx_model *m,
+                                                  struct sdx_ir *ir);
 /* model_info.c: fills inputs, outputs, facts, op_uses. */
 SDX_MUST_CHECK enum sdx_status sdx_model_describe(struct sdx_context *cx, struct sdx_model *model);
 #endif

@@ -14,26 +14,39 @@ static const char *text_of(struct sdx_arena *arena, struct sdx_str s, bool *ok)
 }
 
 static bool describe_value(struct sdx_model *m, const struct sdx_ir_value *v,
-                           struct sdx_value_info *info)
+                           const struct sdx_onnx_value_infos *declared, struct sdx_value_info *info)
 {
-    if (!sdx_ir_value_describe(m->ir, &m->arena, v->name, &v->type, info)) return false;
+    bool ok = sdx_ir_value_describe(m->ir, &m->arena, v->name, &v->type, info);
     info->optional = v->constant != NULL;
-    return true;
+    for (int32_t i = 0; ok && i < declared->count; i++) {
+        const struct sdx_onnx_type *type = declared->at[i].type;
+        if (!type || type->rank != info->rank || !sdx_str_equal(declared->at[i].name, v->name))
+            continue;
+        for (int d = 0; ok && d < info->rank; d++)
+            if (type->dims[d].denotation.len)
+                ((const char **)(uintptr_t)info->dim_denotations)[d] =
+                    text_of(&m->arena, type->dims[d].denotation, &ok);
+        break;
+    }
+    return ok;
 }
 
 static enum sdx_status describe_values(struct sdx_context *cx, struct sdx_model *m)
 {
     const struct sdx_ir_graph *g = &m->ir->graphs[0];
+    const struct sdx_onnx_graph *graph = m->message->graph;
     m->inputs = sdx_arena_array(&m->arena, (size_t)g->count_inputs + 1, sizeof *m->inputs);
     m->outputs = sdx_arena_array(&m->arena, (size_t)g->count_outputs + 1, sizeof *m->outputs);
     if (!m->inputs || !m->outputs) return SDX_FAIL_MEMORY(cx);
     for (int32_t i = 0; i < g->count_inputs; i++) {
         const struct sdx_ir_value *v = &g->values[g->inputs[i]];
         if (v->constant && m->ir->ir_version < 4) continue; /* cannot be fed */
-        if (!describe_value(m, v, &m->inputs[m->count_inputs++])) return SDX_FAIL_MEMORY(cx);
+        if (!describe_value(m, v, &graph->inputs, &m->inputs[m->count_inputs++]))
+            return SDX_FAIL_MEMORY(cx);
     }
     for (int32_t i = 0; i < g->count_outputs; i++)
-        if (!describe_value(m, &g->values[g->outputs[i]], &m->outputs[m->count_outputs++]))
+        if (!describe_value(m, &g->values[g->outputs[i]], &graph->outputs,
+                            &m->outputs[m->count_outputs++]))
             return SDX_FAIL_MEMORY(cx);
     return SDX_OK;
 }
@@ -48,6 +61,7 @@ static enum sdx_status describe_texts(struct sdx_context *cx, struct sdx_model *
     f->producer_version = text_of(&m->arena, msg->producer_version, &ok);
     f->domain = text_of(&m->arena, msg->domain, &ok);
     f->doc = text_of(&m->arena, msg->doc, &ok);
+    f->graph_doc = text_of(&m->arena, msg->graph->doc, &ok);
     f->ir_version = msg->ir_version;
     f->model_version = msg->model_version;
     size_t opsets = (size_t)msg->opsets.count + 1, pairs = (size_t)msg->metadata.count + 1;

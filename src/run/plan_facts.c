@@ -17,6 +17,12 @@ static void put_text(struct sdx_text *to, const char *text)
     sdx_text_add_bytes(to, zeros, 8 - length % 8);
 }
 
+static void put_optional(struct sdx_text *to, const char *text)
+{
+    put_number(to, text != NULL);
+    if (text) put_text(to, text);
+}
+
 static void put_value(struct sdx_text *to, const struct sdx_value_info *info)
 {
     const int64_t numbers[] = {info->kind, info->dtype, info->key_dtype, info->optional,
@@ -26,8 +32,8 @@ static void put_value(struct sdx_text *to, const struct sdx_value_info *info)
     sdx_text_add_bytes(to, numbers, sizeof numbers);
     for (int d = 0; d < info->rank; d++) {
         put_number(to, info->dims[d]);
-        put_number(to, info->dim_names[d] != NULL);
-        if (info->dim_names[d]) put_text(to, info->dim_names[d]);
+        put_optional(to, info->dim_names[d]);
+        put_optional(to, info->dim_denotations[d]);
     }
 }
 
@@ -35,7 +41,8 @@ enum sdx_status sdx_plan_put_facts(struct sdx_context *cx, const struct sdx_mode
                                    struct sdx_text *to)
 {
     const struct sdx_model_facts *f = &m->facts;
-    const char *const texts[] = {f->name, f->producer, f->producer_version, f->domain, f->doc};
+    const char *const texts[] = {f->name,   f->producer, f->producer_version,
+                                 f->domain, f->doc,      f->graph_doc};
     const int64_t numbers[] = {f->ir_version,
                                f->model_version,
                                f->count_nodes,
@@ -137,13 +144,16 @@ static void get_value(struct cursor *c, struct sdx_value_info *info)
     info->rank = (int)rank;
     int64_t *dims = get_array(c, rank < 0 ? 0 : (int)rank, sizeof *dims);
     const char **names = get_array(c, rank < 0 ? 0 : (int)rank, sizeof *names);
+    const char **denotations = get_array(c, rank < 0 ? 0 : (int)rank, sizeof *denotations);
     for (int d = 0; d < rank && c->ok; d++) {
         dims[d] = get_number(c);
         if (get_number(c)) names[d] = get_text(c);
+        if (get_number(c)) denotations[d] = get_text(c);
         c->ok = c->ok && dims[d] >= -1;
     }
     info->dims = dims;
     info->dim_names = names;
+    info->dim_denotations = denotations;
 }
 
 static void get_lists(struct cursor *c, struct sdx_model *m)
@@ -190,6 +200,7 @@ enum sdx_status sdx_plan_get_facts(struct sdx_context *cx, struct sdx_str from, 
     f->producer_version = get_text(&c);
     f->domain = get_text(&c);
     f->doc = get_text(&c);
+    f->graph_doc = get_text(&c);
     f->ir_version = get_number(&c);
     f->model_version = get_number(&c);
     f->count_nodes = (int)get_number(&c);
