@@ -25,7 +25,7 @@
     X(opattr)                                                                                      \
     X(graph)                                                                                       \
     X(editor)                                                                                      \
-    X(devices)
+    X(devices) X(binding) X(async)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

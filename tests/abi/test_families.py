@@ -4,7 +4,7 @@ import pytest
 
 import family_models
 
-FAMILIES = ("objects", "editor")
+FAMILIES = ("objects", "editor", "binding")
 
 
 @pytest.fixture(scope="session")
