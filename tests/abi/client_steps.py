@@ -74,7 +74,8 @@ def simplify(client, lines, rules, by_code):
         if rule:
             line = name if rule == "any" else f"{name} | {text.split(' ')[0]}"
         elif name in by_code:
-            line = re.sub(r"(code=\w+).*", r"\1", line)
+            code = re.match(r"code=\w+", text)
+            line = f"{name} | {code.group() if code else text.split(' ')[0]}"
         simple.append(line)
     return simple
 

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Go module github.com/yalue/onnxruntime_go on the real library and on ours."""
+import pytest
+
+from client_steps import HERE, fetch, make, need
+
+
+@pytest.fixture(scope="module")
+def program(clients_cache):
+    need("go", "gcc")
+    folder = HERE / "clients/go"
+    env = {"GOFLAGS": "-mod=readonly", "CGO_ENABLED": "1"}
+    fetch("github.com/yalue/onnxruntime_go", ["go", "mod", "download"], env=env, cwd=folder)
+    path = clients_cache / "go_client"
+    make("client.go", ["go", "build", "-o", path, "."], env=env, cwd=folder)
+    return path
+
+
+def test_transcript(program, transcripts, real_ort, our_ort):
+    transcripts("go", ([program, real_ort, "models"], {}), ([program, our_ort, "models"], {}))
