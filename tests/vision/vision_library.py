@@ -36,3 +36,135 @@ def resize_area(library, array, width, height):
     result = np.ctypeslib.as_array(out.pixels, (height, width, channels)).copy()
     library.sdx_image_deinit(ctypes.byref(out))
     return result if array.ndim == 3 else result[:, :, 0]
+
+
+class Track(ctypes.Structure):
+    _fields_ = [("frame", ctypes.c_int64), ("x", ctypes.c_int), ("y", ctypes.c_int),
+                ("visibility", ctypes.c_int)]
+
+    def row(self):
+        return {"Frame": self.frame, "X": self.x, "Y": self.y, "Visibility": self.visibility}
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [("push_calls", ctypes.c_int64), ("outputs", ctypes.c_int64),
+                ("t_preprocess", ctypes.c_double), ("t_forward", ctypes.c_double),
+                ("t_post", ctypes.c_double), ("t_median", ctypes.c_double)]
+
+
+class TrackNetOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("seq_len", ctypes.c_int), ("bg_mode", ctypes.c_char_p),
+                ("eval_mode", ctypes.c_char_p), ("device", ctypes.c_char_p),
+                ("median", ctypes.c_void_p), ("median_dtype", ctypes.c_int),
+                ("median_width", ctypes.c_int), ("median_height", ctypes.c_int),
+                ("median_warmup", ctypes.c_int), ("session", ctypes.c_void_p)]
+
+
+class InpaintOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("seq_len", ctypes.c_int), ("device", ctypes.c_char_p),
+                ("scale_x", ctypes.c_double), ("scale_y", ctypes.c_double),
+                ("session", ctypes.c_void_p)]
+
+
+RUN_FAILED = 9
+
+
+class Module:
+    """What the two modules share: the library, a context, faults as Python's modules raise them."""
+
+    def __init__(self, kind):
+        self.library = load()
+        self.kind = kind
+        self.library.sdx_context_create.restype = ctypes.c_void_p
+        self.library.sdx_tracknet_heat.restype = ctypes.POINTER(ctypes.c_float)
+        self.library.sdx_tracknet_flush.restype = ctypes.c_bool
+        self.library.sdx_inpaint_flush.restype = ctypes.c_bool
+        self.context = ctypes.c_void_p(self.library.sdx_context_create(None))
+        self.handle = ctypes.c_void_p()
+
+    def call(self, name, *arguments):
+        fault = Fault()
+        status = getattr(self.library, f"sdx_{self.kind}_{name}")(*arguments, ctypes.byref(fault))
+        if status != 0:
+            raise (RuntimeError if status == RUN_FAILED else ValueError)(fault.text.decode())
+
+    def close(self):
+        getattr(self.library, f"sdx_{self.kind}_destroy")(self.handle)
+        self.library.sdx_context_destroy(self.context)
+        self.handle = self.context = ctypes.c_void_p()
+
+    def flush(self, each=None):
+        rows, track = [], Track()
+        while getattr(self.library, f"sdx_{self.kind}_flush")(self.handle, ctypes.byref(track)):
+            rows.append(track.row())
+            if each is not None:
+                each()
+        return rows
+
+    def reset(self):
+        getattr(self.library, f"sdx_{self.kind}_reset")(self.handle)
+
+    @property
+    def stats(self):
+        stats = Stats()
+        getattr(self.library, f"sdx_{self.kind}_get_stats")(self.handle, ctypes.byref(stats))
+        return {name: getattr(stats, name) for name, _ in Stats._fields_}
+
+
+class TrackNet(Module):
+    """TrackNetModuleONNX over the C functions."""
+
+    def __init__(self, model_path, seq_len, bg_mode, device=None, eval_mode="weight", median=None,
+                 median_warmup=0):
+        super().__init__("tracknet")
+        options = TrackNetOptions()
+        self.library.sdx_tracknet_options_init(ctypes.byref(options))
+        assert options.size == ctypes.sizeof(options)
+        options.seq_len = seq_len
+        options.bg_mode = bg_mode.encode()
+        options.eval_mode = eval_mode.encode()
+        options.device = device.encode() if device else None
+        options.median_warmup = median_warmup
+        if median is not None:
+            median = np.ascontiguousarray(median)
+            options.median = median.ctypes.data
+            options.median_dtype = {"uint8": 2, "float32": 1}[median.dtype.name]
+            options.median_height, options.median_width = median.shape[:2]
+        self.call("open", self.context, str(model_path).encode(), ctypes.byref(options),
+                  ctypes.byref(self.handle))
+
+    def push(self, frame_bgr, frame_id=None):
+        track, found = Track(), ctypes.c_bool()
+        frame = np.ascontiguousarray(frame_bgr)
+        given = ctypes.c_int64(frame_id or 0)
+        self.call("push", self.handle, frame.ctypes.data_as(ctypes.c_void_p), frame.shape[1],
+                  frame.shape[0], ctypes.c_size_t(0),
+                  ctypes.byref(given) if frame_id is not None else None, ctypes.byref(track),
+                  ctypes.byref(found))
+        return track.row() if found.value else None
+
+    @property
+    def heat(self):
+        return np.ctypeslib.as_array(self.library.sdx_tracknet_heat(self.handle), (288, 512))
+
+
+class Inpaint(Module):
+    """InpaintModuleONNX over the C functions."""
+
+    def __init__(self, model_path, seq_len, device, img_scaler):
+        super().__init__("inpaint")
+        options = InpaintOptions()
+        self.library.sdx_inpaint_options_init(ctypes.byref(options))
+        assert options.size == ctypes.sizeof(options)
+        options.seq_len = seq_len
+        options.device = device.encode() if device else None
+        options.scale_x, options.scale_y = img_scaler
+        self.call("open", self.context, str(model_path).encode(), ctypes.byref(options),
+                  ctypes.byref(self.handle))
+
+    def push(self, pred):
+        track = Track(pred["Frame"], pred["X"], pred["Y"], pred["Visibility"])
+        filled, found = Track(), ctypes.c_bool()
+        self.call("push", self.handle, ctypes.byref(track), ctypes.byref(filled),
+                  ctypes.byref(found))
+        return filled.row() if found.value else None

@@ -17,7 +17,7 @@ extern "C" {
 
 /* Why the last call given it failed: one line, without a full stop. */
 typedef struct sdx_vision_fault {
-    char text[320];
+    char text[4608]; /* a path fits in */
 } sdx_vision_fault;
 
 /* Whether FFmpeg may write its messages to stderr; it does unless told not to. Holds for the whole
@@ -220,6 +220,112 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_head_decode(sdx_head head, const sdx_tenso
 /* Draws boxes with names and scores, a colour a class. `labels` may be empty. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_draw_boxes(sdx_image *image, const sdx_boxes *boxes,
                                                  const sdx_labels *labels, sdx_vision_fault *fault);
+
+/* ---- following a ball through a stream of frames -----------------------------------------------
+ *
+ * TrackNetV3's two streaming modules. Frames go in one by one; where the ball was comes out seq_len
+ * - 1 frames later, as the mean of what the seq_len windows that saw the frame say. The second
+ * module fills the gaps of such a track. Both equal the published Python modules frame by frame.
+ * An object of either kind is used by one thread at a time and must end before its context. */
+
+enum { SDX_TRACKNET_WIDTH = 512, SDX_TRACKNET_HEIGHT = 288 }; /* of the model's pictures */
+
+/* Where the ball is in one frame. */
+typedef struct sdx_track {
+    int64_t frame;
+    int x, y;       /* pixels of the frames that were pushed */
+    int visibility; /* 1: seen; 0: not seen, then x and y are 0 */
+} sdx_track;
+
+typedef struct sdx_track_stats {
+    int64_t push_calls, outputs;                      /* outputs: tracks returned by push */
+    double t_preprocess, t_forward, t_post, t_median; /* seconds; t_preprocess has t_median in it */
+} sdx_track_stats;
+
+typedef struct sdx_tracknet sdx_tracknet;
+
+typedef struct sdx_tracknet_options {
+    size_t size;
+    int seq_len; /* frames of a window; 0: what the model's metadata or its output say */
+    /* "": frames alone; "subtract": how each differs from the background; "subtract_concat": both;
+     * "concat": the background, then the frames. NULL: what the metadata or the input say. */
+    const char *bg_mode;
+    /* How windows are weighed: "weight" (the middle counts most), "average", "nonoverlap". */
+    const char *eval_mode;
+    const char *device; /* "cpu", or "cuda" (NULL) to try CUDA first; see sdx_tracknet_provider */
+    /* The background, copied: bytes R, G, B, [median_height, median_width, 3]; for "concat"
+     * [3, 288, 512] of SDX_U8 or SDX_F32, 0 to 255. NULL: none. */
+    const void *median;
+    sdx_dtype median_dtype; /* SDX_U8 */
+    int median_width, median_height;
+    int median_warmup; /* without a median: frames that it is made of; they give no tracks */
+    const sdx_session_options *session; /* NULL: as sdx_session_options_init fills it */
+} sdx_tracknet_options;
+
+SDX_API void sdx_tracknet_options_init(sdx_tracknet_options *options);
+/* Opens a model [1, C, 288, 512] -> [1, seq_len, 288, 512] of float; C is 3, 1, 4 times seq_len or
+ * 3 (seq_len + 1) in the order of the modes above. Its metadata, where present, must agree with the
+ * options. SDX_NOT_FOUND: no such file. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tracknet_open(sdx_context *cx, const char *model_path,
+                                                    const sdx_tracknet_options *options,
+                                                    sdx_tracknet **out, sdx_vision_fault *fault);
+SDX_API void sdx_tracknet_destroy(sdx_tracknet *tracknet);
+/* Takes a frame: bytes B, G, R, [height, width, 3], rows `stride` bytes apart (0: packed). The
+ * first one fixes the scale of x and y. frame_id NULL: how many frames were pushed before;
+ * otherwise ids should rise by one, as the track that comes out is the one of *frame_id - (seq_len
+ * - 1). *found: whether *track was written. SDX_RUN_FAILED when a background is needed and there is
+ * none, or the model fails. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tracknet_push(sdx_tracknet *tracknet, const uint8_t *bgr,
+                                                    int width, int height, size_t stride,
+                                                    const int64_t *frame_id, sdx_track *track,
+                                                    bool *found, sdx_vision_fault *fault);
+/* Ends the stream: writes the track of the lowest id that is left; false when there is none. Frames
+ * pushed afterwards begin a new window. */
+SDX_API bool sdx_tracknet_flush(sdx_tracknet *tracknet, sdx_track *track);
+/* Forgets frames, ids, the scale and an unfinished background; a finished one stays. */
+SDX_API void sdx_tracknet_reset(sdx_tracknet *tracknet);
+/* Makes a push under way in another thread fail soon. */
+SDX_API void sdx_tracknet_cancel(sdx_tracknet *tracknet);
+SDX_API void sdx_tracknet_get_stats(const sdx_tracknet *tracknet, sdx_track_stats *stats);
+SDX_API int sdx_tracknet_seq_len(const sdx_tracknet *tracknet);
+SDX_API const char *sdx_tracknet_bg_mode(const sdx_tracknet *tracknet);
+/* Size of the first frame; false before it. Tracks are scaled by width / 512 and height / 288. */
+SDX_API bool sdx_tracknet_frame_size(const sdx_tracknet *tracknet, int *width, int *height);
+/* The heat map [288, 512] behind the last track that came out; NULL before one did. Borrowed, valid
+ * until the next call. */
+SDX_API const float *sdx_tracknet_heat(const sdx_tracknet *tracknet);
+/* What runs the model: "CPUExecutionProvider" is our engine. */
+SDX_API const char *sdx_tracknet_provider(const sdx_tracknet *tracknet);
+
+typedef struct sdx_inpaint sdx_inpaint;
+
+typedef struct sdx_inpaint_options {
+    size_t size;
+    int seq_len;                        /* tracks of a window; 0: what the model says */
+    const char *device;                 /* as in sdx_tracknet_options */
+    double scale_x, scale_y;            /* frame width / 512, frame height / 288 */
+    const sdx_session_options *session; /* NULL: as sdx_session_options_init fills it */
+} sdx_inpaint_options;
+
+SDX_API void sdx_inpaint_options_init(sdx_inpaint_options *options);
+/* Opens a model of two inputs, coordinates [N, seq_len, 2] and gaps [N, seq_len, 1], and one output
+ * [N, seq_len, 2]. N: any, or fixed; then the other rows are zero. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_inpaint_open(sdx_context *cx, const char *model_path,
+                                                   const sdx_inpaint_options *options,
+                                                   sdx_inpaint **out, sdx_vision_fault *fault);
+SDX_API void sdx_inpaint_destroy(sdx_inpaint *inpaint);
+/* Takes the next track; when the window is full, *filled is that of its oldest frame. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_inpaint_push(sdx_inpaint *inpaint, const sdx_track *track,
+                                                   sdx_track *filled, bool *found,
+                                                   sdx_vision_fault *fault);
+/* Takes the oldest track out of the window, as it was pushed; false when none is left. */
+SDX_API bool sdx_inpaint_flush(sdx_inpaint *inpaint, sdx_track *track);
+SDX_API void sdx_inpaint_reset(sdx_inpaint *inpaint);
+/* Other frames from now on. */
+SDX_API void sdx_inpaint_set_scale(sdx_inpaint *inpaint, double scale_x, double scale_y);
+SDX_API void sdx_inpaint_get_stats(const sdx_inpaint *inpaint, sdx_track_stats *stats);
+SDX_API int sdx_inpaint_seq_len(const sdx_inpaint *inpaint);
+SDX_API const char *sdx_inpaint_provider(const sdx_inpaint *inpaint);
 
 #ifdef __cplusplus
 }
