@@ -21,11 +21,14 @@
     X(metadata)                                                                                    \
     X(run)                                                                                         \
     X(run_options)                                                                                 \
+    X(profile)                                                                                     \
     X(providers)                                                                                   \
     X(opattr)                                                                                      \
     X(graph)                                                                                       \
     X(editor)                                                                                      \
-    X(devices) X(binding) X(async)
+    X(devices)                                                                                     \
+    X(binding)                                                                                     \
+    X(async)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

@@ -270,6 +270,8 @@ struct ort_worker {
     struct ort_worker *next_idle, *next;
 };
 
+struct ort_profile;
+
 struct OrtSession {
     sdx_context *cx; /* errors of this session; memory and threads of the process */
     sdx_model *model;
@@ -283,8 +285,13 @@ struct OrtSession {
     _Atomic(struct ort_worker *) hot; /* an idle one, taken without a lock */
     pthread_mutex_t lock;             /* of what follows */
     struct ort_worker *idle, *all;
-    void *bytes;               /* a copy of the model's bytes; NULL: none was needed */
-    struct ort_editor *editor; /* of a session of the model editor, until it is finalized */
+    char *path; /* of the model; NULL: from bytes */
+    void *bytes;
+    bool owns_bytes;
+    size_t size;
+    struct ort_profile *profile; /* NULL: is not asked for */
+    OrtAllocator *allocator;     /* of the environment, for outputs; NULL: the engine's memory */
+    struct ort_editor *editor;   /* of a session of the model editor, until it is finalized */
 };
 
 /* From a file, or where path is NULL from bytes, which are copied. */
@@ -293,6 +300,17 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
 void ort_session_free(OrtSession *session);
 void ort_editor_free(struct ort_editor *editor);
 
+uint64_t ort_clock(void); /* nanoseconds since some time */
+/* Begins a profile that is written to `prefix` with the time behind. */
+OrtStatusPtr ort_profile_open(const char *prefix, struct ort_profile **out);
+/* What the session did between two times of ort_clock. */
+void ort_profile_add(struct ort_profile *profile, const char *name, uint64_t begin_ns,
+                     uint64_t end_ns);
+/* The nodes of the last run of `session`. */
+void ort_profile_add_run(struct ort_profile *profile, const sdx_session *session,
+                         uint64_t begin_ns);
+void ort_profile_close(struct ort_profile *profile); /* written where it is not yet */
+
 /* A session of the engine for this thread alone, until it is given back. */
 OrtStatusPtr ort_worker_take(OrtSession *session, struct ort_worker **out);
 void ort_worker_give(OrtSession *session, struct ort_worker *worker);
@@ -300,6 +318,11 @@ OrtStatusPtr ort_metadata_of(const sdx_model *model, OrtModelMetadata **out);
 /* The input of that name, NULL: none. `position`: of the feed in the call. */
 const sdx_value_info *ort_find_input(OrtSession *session, size_t position, const char *name);
 const sdx_value_info *ort_find_output(const OrtSession *session, size_t position, const char *name);
+/* Why a model that was read from `path`, or else from bytes, cannot be loaded. */
+OrtStatusPtr ort_load_status(sdx_status status, const char *line, const char *path,
+                             const void *bytes, size_t size);
+/* What a failed run tells, in the words of the real library where they are known. */
+OrtStatusPtr ort_run_status(sdx_status status, const char *text);
 /* Checks what is fed and asked for, runs, gives outputs[i] (NULL on entry: a new value). */
 OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
                      const char *const *input_names, const OrtValue *const *inputs,

@@ -367,7 +367,9 @@ static OrtStatusPtr get_config(const OrtSessionOptions *options, const char *key
     const size_t need = strlen(value) + 1, room = *size;
     *size = need;
     if (!to) return NULL;
-    if (room < need) return ort_status(ORT_INVALID_ARGUMENT, "Result buffer is not large enough");
+    if (room < need)
+        return ort_status(ORT_INVALID_ARGUMENT,
+                          "Output buffer is not large enough for session config entry");
     memcpy(to, value, need);
     return NULL;
 }

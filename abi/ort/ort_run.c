@@ -8,12 +8,17 @@
 
 enum { FEW = 16, TYPE_TEXT = 256 };
 
-/* What a call needs besides its arguments. */
+/* What the engine is called with. An output asked for twice is one result. */
 struct call {
     sdx_feed *feeds;
     sdx_tensor **results;
+    const char **names; /* of the results */
+    int *result_of;     /* where output i is among them */
+    int count_feeds, count_results;
     sdx_feed few_feeds[FEW];
     sdx_tensor *few_results[FEW];
+    const char *few_names[FEW];
+    int few_places[FEW];
 };
 
 /* ---- checks ---- */
@@ -87,18 +92,32 @@ static OrtStatusPtr take_input(OrtSession *session, size_t i, const char *name,
                : NULL;
 }
 
-static OrtStatusPtr take_output(OrtSession *session, size_t i, const char *name,
-                                const OrtValue *value, sdx_tensor **result)
+/* The tensor that the engine is to write into; NULL: it makes one. */
+static OrtStatusPtr prepared_output(const sdx_value_info *info, const OrtValue *value,
+                                    sdx_tensor **out)
 {
-    const sdx_value_info *info = ort_find_output(session, i, name);
-    *result = NULL;
-    if (!info) return ort_fail(ORT_INVALID_ARGUMENT, "Invalid output name: %s", name);
     sdx_tensor *tensor = value ? ort_value_tensor(value) : NULL;
+    *out = NULL;
     if (!tensor) return NULL;
     if (!type_fits(info, tensor)) return wrong_type("output", info, tensor);
     if (sdx_tensor_dtype(tensor) != SDX_STRING && sdx_tensor_kind(tensor) == SDX_KIND_TENSOR)
-        *result = tensor;
+        *out = tensor;
     return NULL;
+}
+
+static OrtStatusPtr take_output(OrtSession *session, size_t i, const char *name,
+                                const OrtValue *value, struct call *call)
+{
+    const sdx_value_info *info = ort_find_output(session, i, name);
+    if (!info) return ort_fail(ORT_INVALID_ARGUMENT, "Invalid output name: %s", name);
+    int at = 0;
+    while (at < call->count_results && call->names[at] != info->name)
+        at++;
+    call->result_of[i] = at;
+    if (at < call->count_results) return NULL;
+    call->names[at] = info->name;
+    call->count_results++;
+    return prepared_output(info, value, &call->results[at]);
 }
 
 static OrtStatusPtr check_names(const char *const *names, size_t count, const char *what)
@@ -111,63 +130,79 @@ static OrtStatusPtr check_names(const char *const *names, size_t count, const ch
 
 /* ---- the run ---- */
 
-static OrtStatusPtr terminated(void)
+/* Whoever sets the flag of the run options from here on cancels the session. */
+static void begin_run(OrtRunOptions *options, struct ort_running *running)
 {
-    return ort_status(ORT_FAIL, "Exiting due to terminate flag being set to true.");
+    pthread_mutex_lock(&options->lock);
+    running->next = options->running;
+    options->running = running;
+    pthread_mutex_unlock(&options->lock);
+    if (atomic_load(&options->terminate)) sdx_cancel(running->session);
 }
 
-static OrtStatusPtr run_status(const struct ort_worker *worker, sdx_status status)
+static void end_run(OrtRunOptions *options, struct ort_running *running)
 {
-    if (status == SDX_CANCELLED) return terminated();
-    const OrtErrorCode code =
-        status == SDX_INVALID_ARGUMENT || status == SDX_BAD_INPUT || status == SDX_NOT_FOUND
-            ? ORT_INVALID_ARGUMENT
-            : ORT_FAIL;
-    return ort_status(code, sdx_session_error(worker->session));
+    pthread_mutex_lock(&options->lock);
+    struct ort_running **at = &options->running;
+    while (*at != running)
+        at = &(*at)->next;
+    *at = running->next;
+    pthread_mutex_unlock(&options->lock);
+    sdx_cancel_clear(running->session);
 }
 
-static OrtStatusPtr run_worker(struct ort_worker *worker, const OrtRunOptions *given,
-                               const struct call *call, size_t count_inputs,
-                               const char *const *output_names, size_t count_outputs)
+static OrtStatusPtr run_worker(const OrtSession *session, struct ort_worker *worker,
+                               const OrtRunOptions *given, const struct call *call)
 {
     OrtRunOptions *options = (OrtRunOptions *)(uintptr_t)given;
     struct ort_running running = {.session = worker->session};
-    if (options) {
-        pthread_mutex_lock(&options->lock);
-        running.next = options->running;
-        options->running = &running;
-        pthread_mutex_unlock(&options->lock);
-        if (atomic_load(&options->terminate)) sdx_cancel(worker->session);
-    }
-    const sdx_status status = options && atomic_load(&options->terminate)
-                                  ? SDX_CANCELLED
-                                  : sdx_run(worker->session, (int)count_inputs, call->feeds,
-                                            (int)count_outputs, output_names, call->results);
-    if (options) {
-        pthread_mutex_lock(&options->lock);
-        struct ort_running **at = &options->running;
-        while (*at != &running)
-            at = &(*at)->next;
-        *at = running.next;
-        pthread_mutex_unlock(&options->lock);
-    }
-    return status ? run_status(worker, status) : NULL;
+    if (options) begin_run(options, &running);
+    const uint64_t begin = session->profile ? ort_clock() : 0;
+    const sdx_status status = sdx_run(worker->session, call->count_feeds, call->feeds,
+                                      call->count_results, call->names, call->results);
+    if (options) end_run(options, &running);
+    if (session->profile) ort_profile_add_run(session->profile, worker->session, begin);
+    return status ? ort_run_status(status, sdx_session_error(worker->session)) : NULL;
+}
+
+/* Output `i` is one that an earlier one has already: a new value shares it. */
+static OrtStatusPtr repeat_output(const struct call *call, size_t i, OrtValue **outputs)
+{
+    size_t first = 0;
+    while (call->result_of[first] != call->result_of[i])
+        first++;
+    if (first == i || !outputs[first] || outputs[first] == outputs[i]) return NULL;
+    sdx_tensor *from = ort_value_tensor(outputs[first]);
+    if (!outputs[i]) return ort_value_item(outputs[first], from, &outputs[i]);
+    sdx_tensor *to = ort_value_tensor(outputs[i]);
+    const void *data = sdx_tensor_const_data(from);
+    if (!to || !data || sdx_tensor_bytes(to) != sdx_tensor_bytes(from))
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "output '%s' is asked for twice, and its values differ "
+                        "in type or shape",
+                        call->names[call->result_of[i]]);
+    memcpy(sdx_tensor_data(to), data, sdx_tensor_bytes(from));
+    return NULL;
 }
 
 /* Hands the results to the caller's values, or to new ones. */
 static OrtStatusPtr give_outputs(const struct call *call, size_t count, OrtValue **outputs)
 {
     OrtStatusPtr status = NULL;
-    for (size_t i = 0; i < count; i++) {
-        sdx_tensor *made = call->results[i];
-        if (outputs[i] && outputs[i]->tensor == made) continue;
-        if (outputs[i])
-            ort_value_set(outputs[i], made);
-        else if (status)
-            sdx_tensor_destroy(made);
+    for (size_t i = 0; i < count && !status; i++) {
+        sdx_tensor **made = &call->results[call->result_of[i]];
+        if (outputs[i] && outputs[i]->tensor && outputs[i]->tensor == *made)
+            *made = NULL;
+        else if (!*made)
+            status = repeat_output(call, i, outputs);
+        else if (outputs[i])
+            ort_value_set(outputs[i], *made);
         else
-            status = ort_value_own(made, &outputs[i]);
+            status = ort_value_own(*made, &outputs[i]);
+        *made = NULL;
     }
+    for (int i = 0; i < call->count_results; i++)
+        sdx_tensor_destroy(call->results[i]);
     return status;
 }
 
@@ -177,15 +212,28 @@ static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, 
                              size_t count_outputs, OrtValue **outputs)
 {
     struct ort_worker *worker = NULL;
-    for (size_t i = 0; i < count_inputs; i++)
-        ORT_TRY(take_input(session, i, input_names[i], inputs[i], &call->feeds[i]));
+    for (size_t i = 0; i < count_inputs; i++) {
+        ORT_TRY(take_input(session, i, input_names[i], inputs[i], &call->feeds[call->count_feeds]));
+        if (call->feeds[call->count_feeds].value) call->count_feeds++;
+    }
     for (size_t i = 0; i < count_outputs; i++)
-        ORT_TRY(take_output(session, i, output_names[i], outputs[i], &call->results[i]));
+        ORT_TRY(take_output(session, i, output_names[i], outputs[i], call));
     ORT_TRY(ort_worker_take(session, &worker));
-    OrtStatusPtr status =
-        run_worker(worker, options, call, count_inputs, output_names, count_outputs);
+    OrtStatusPtr status = run_worker(session, worker, options, call);
     ort_worker_give(session, worker);
     return status ? status : give_outputs(call, count_outputs, outputs);
+}
+
+static OrtStatusPtr more_room(struct call *call, size_t inputs, size_t outputs, void **block)
+{
+    const size_t output = sizeof *call->results + sizeof *call->names + sizeof *call->result_of;
+    *block = malloc(inputs * sizeof *call->feeds + outputs * output);
+    if (!*block) return ort_no_memory();
+    call->feeds = *block;
+    call->results = (sdx_tensor **)(call->feeds + inputs);
+    call->names = (const char **)(call->results + outputs);
+    call->result_of = (int *)(call->names + outputs);
+    return NULL;
 }
 
 OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
@@ -204,13 +252,12 @@ OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
     struct call call;
     call.feeds = call.few_feeds;
     call.results = call.few_results;
+    call.names = call.few_names;
+    call.result_of = call.few_places;
+    call.count_feeds = call.count_results = 0;
     void *block = NULL;
-    if (count_inputs > FEW || count_outputs > FEW) {
-        block = malloc(count_inputs * sizeof *call.feeds + count_outputs * sizeof *call.results);
-        if (!block) return ort_no_memory();
-        call.feeds = block;
-        call.results = (sdx_tensor **)(call.feeds + count_inputs);
-    }
+    if (count_inputs > FEW || count_outputs > FEW)
+        ORT_TRY(more_room(&call, count_inputs, count_outputs, &block));
     OrtStatusPtr status = run_call(session, options, &call, input_names, inputs, count_inputs,
                                    output_names, count_outputs, outputs);
     free(block);

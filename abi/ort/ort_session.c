@@ -11,6 +11,12 @@
 
 /* ---- workers ---- */
 
+static OrtStatusPtr load_status(const OrtSession *session, sdx_status status)
+{
+    return ort_load_status(status, sdx_error(session->cx), session->path, session->bytes,
+                           session->size);
+}
+
 static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
 {
     struct ort_worker *worker = calloc(1, sizeof *worker);
@@ -18,8 +24,10 @@ static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
     if (!worker) return ort_no_memory();
     pthread_mutex_lock(&session->lock); /* one thread at a time has the context */
     OrtStatusPtr status = NULL;
-    if (sdx_session_create(session->cx, session->model, &session->engine, &worker->session)) {
-        status = ort_status(ORT_FAIL, sdx_error(session->cx));
+    const sdx_status failed =
+        sdx_session_create(session->cx, session->model, &session->engine, &worker->session);
+    if (failed) {
+        status = load_status(session, failed);
     } else {
         worker->next = session->all;
         session->all = worker;
@@ -132,12 +140,14 @@ void ort_session_free(OrtSession *session)
         sdx_session_destroy(worker->session);
         free(worker);
     }
+    ort_profile_close(session->profile);
     sdx_model_destroy(session->model);
     sdx_context_destroy(session->cx);
     ort_options_free(session->options);
     pthread_mutex_destroy(&session->lock);
     free(session->inputs);
-    free(session->bytes);
+    free(session->path);
+    if (session->owns_bytes) free(session->bytes);
     ort_editor_free(session->editor);
     free(session);
 }
@@ -163,11 +173,12 @@ static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSess
         o->per_session_threads || env->threads < 0 ? o->threads_intra : env->threads;
     session->engine.threads = threads > 0 ? threads : 0;
     session->engine.profile = o->profile;
+    session->engine.cancel_holds = true;
     session->engine.level = o->level == ORT_DISABLE_ALL       ? SDX_LEVEL_NONE
                             : o->level == ORT_ENABLE_BASIC    ? SDX_LEVEL_BASIC
                             : o->level == ORT_ENABLE_EXTENDED ? SDX_LEVEL_EXTENDED
                                                               : SDX_LEVEL_ALL;
-    return NULL;
+    return o->profile ? ort_profile_open(o->profile_prefix, &session->profile) : NULL;
 }
 
 /* What the options say of the model; the lists that the engine reads are freed by the caller. */
@@ -187,6 +198,8 @@ static OrtStatusPtr model_options_of(const OrtSessionOptions *options, sdx_model
     for (size_t i = 0; i < options->count_initializers; i++)
         (*initializers)[i] = (sdx_feed){options->initializers[i].name,
                                         ort_value_tensor(options->initializers[i].value)};
+    model->folder =
+        ort_pairs_get(&options->config, "session.model_external_initializers_file_folder_path");
     model->dims = *dims;
     model->count_dims = (int)options->count_dims;
     model->initializers = *initializers;
@@ -194,22 +207,7 @@ static OrtStatusPtr model_options_of(const OrtSessionOptions *options, sdx_model
     return NULL;
 }
 
-static OrtStatusPtr load_status(const OrtSession *session, sdx_status status, const char *path)
-{
-    static const OrtErrorCode codes[] = {[SDX_BAD_MODEL] = ORT_INVALID_GRAPH,
-                                         [SDX_NOT_SUPPORTED] = ORT_NOT_IMPLEMENTED,
-                                         [SDX_NOT_FOUND] = ORT_NO_SUCHFILE,
-                                         [SDX_BAD_DATA] = ORT_INVALID_PROTOBUF,
-                                         [SDX_INVALID_ARGUMENT] = ORT_INVALID_ARGUMENT,
-                                         [SDX_INTERNAL] = ORT_FAIL};
-    const OrtErrorCode code = codes[status] ? codes[status] : ORT_FAIL;
-    const char *text = sdx_error(session->cx);
-    return path ? ort_fail(code, "Load model from %s failed:%s", path, text)
-                : ort_status(code, text);
-}
-
-static OrtStatusPtr open_model(OrtSession *session, const char *path, const void *bytes,
-                               size_t size)
+static OrtStatusPtr open_model(OrtSession *session)
 {
     sdx_model_options options;
     sdx_dim_override *dims = NULL;
@@ -217,23 +215,27 @@ static OrtStatusPtr open_model(OrtSession *session, const char *path, const void
     OrtStatusPtr status = model_options_of(session->options, &options, &dims, &initializers);
     if (!status) {
         const sdx_status opened =
-            path ? sdx_model_open(session->cx, path, &options, &session->model)
-                 : sdx_model_load(session->cx, bytes, size, &options, &session->model);
-        if (opened) status = load_status(session, opened, path);
+            session->path ? sdx_model_open(session->cx, session->path, &options, &session->model)
+                          : sdx_model_load(session->cx, session->bytes, session->size, &options,
+                                           &session->model);
+        if (opened) status = load_status(session, opened);
     }
     free(dims);
     free(initializers);
     return status;
 }
 
-/* The caller may free the bytes when the session is made. */
+/* The caller may free the bytes when the session is made, unless the options say otherwise. */
 static OrtStatusPtr keep_bytes(OrtSession *session, const void *bytes, size_t size)
 {
     enum { ALIGNMENT = 64 }; /* of plan files */
-    if (posix_memalign(&session->bytes, ALIGNMENT, size ? size : 1)) {
-        session->bytes = NULL;
-        return ort_no_memory();
-    }
+    const char *direct =
+        ort_pairs_get(&session->options->config, "session.use_ort_model_bytes_directly");
+    session->size = size;
+    session->bytes = (void *)(uintptr_t)bytes;
+    if (direct && !strcmp(direct, "1")) return NULL;
+    session->owns_bytes = !posix_memalign(&session->bytes, ALIGNMENT, size ? size : 1);
+    if (!session->owns_bytes) return ort_no_memory();
     if (size) memcpy(session->bytes, bytes, size);
     return NULL;
 }
@@ -253,6 +255,25 @@ static OrtStatusPtr check_path(const char *path)
     return NULL;
 }
 
+/* Reads the model and makes the first worker; both are told in the profile. */
+static OrtStatusPtr load(OrtSession *session)
+{
+    struct ort_worker *worker = NULL;
+    const uint64_t begin = ort_clock();
+    ORT_TRY(open_model(session));
+    ORT_TRY(ort_choose_device(session->options, session->model));
+    const uint64_t loaded = ort_clock();
+    ORT_TRY(list_values(session));
+    ORT_TRY(new_worker(session, &worker));
+    ort_worker_give(session, worker);
+    if (session->profile) {
+        ort_profile_add(session->profile,
+                        session->path ? "model_loading_uri" : "model_loading_array", begin, loaded);
+        ort_profile_add(session->profile, "session_initialization", loaded, ort_clock());
+    }
+    return NULL;
+}
+
 OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void *bytes, size_t size,
                                 const OrtSessionOptions *options, OrtSession **out)
 {
@@ -261,20 +282,15 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
     OrtSession *session = calloc(1, sizeof *session);
     if (!session) return ort_no_memory();
     pthread_mutex_init(&session->lock, NULL);
-    struct ort_worker *worker = NULL;
     OrtStatusPtr status = set_up(session, env, options);
-    if (!status && !path) status = keep_bytes(session, bytes, size);
-    if (!status) status = open_model(session, path, session->bytes, size);
-    if (!status) status = ort_choose_device(session->options, session->model);
-    if (!status) status = list_values(session);
-    if (!status) status = new_worker(session, &worker);
-    if (status) {
+    if (!status)
+        status = path ? ort_set_text(&session->path, path) : keep_bytes(session, bytes, size);
+    if (!status) status = load(session);
+    if (status)
         ort_session_free(session);
-        return status;
-    }
-    ort_worker_give(session, worker);
-    *out = session;
-    return NULL;
+    else
+        *out = session;
+    return status;
 }
 
 static OrtStatusPtr create(const OrtEnv *env, const char *path, const OrtSessionOptions *options,
@@ -286,7 +302,43 @@ static OrtStatusPtr create(const OrtEnv *env, const char *path, const OrtSession
 static OrtStatusPtr create_from_array(const OrtEnv *env, const void *bytes, size_t size,
                                       const OrtSessionOptions *options, OrtSession **out)
 {
+    *out = NULL;
+    if (!bytes) return ort_status(ORT_INVALID_ARGUMENT, "Model data pointer is null.");
     return ort_session_create(env, NULL, bytes, size, options, out);
+}
+
+/* ---- weights packed for several sessions: sessions of one model share them anyway ---- */
+
+struct OrtPrepackedWeightsContainer {
+    char place;
+};
+
+static OrtStatusPtr create_container(OrtPrepackedWeightsContainer **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NULL : ort_no_memory();
+}
+
+static void release_container(OrtPrepackedWeightsContainer *container)
+{
+    free(container);
+}
+
+static OrtStatusPtr create_with_container(const OrtEnv *env, const char *path,
+                                          const OrtSessionOptions *options,
+                                          OrtPrepackedWeightsContainer *container, OrtSession **out)
+{
+    (void)container;
+    return create(env, path, options, out);
+}
+
+static OrtStatusPtr create_from_array_with_container(const OrtEnv *env, const void *bytes,
+                                                     size_t size, const OrtSessionOptions *options,
+                                                     OrtPrepackedWeightsContainer *container,
+                                                     OrtSession **out)
+{
+    (void)container;
+    return create_from_array(env, bytes, size, options, out);
 }
 
 /* ---- asking ---- */
@@ -387,6 +439,10 @@ void ort_fill_session(OrtApi *api)
 {
     api->CreateSession = create;
     api->CreateSessionFromArray = create_from_array;
+    api->CreatePrepackedWeightsContainer = create_container;
+    api->ReleasePrepackedWeightsContainer = release_container;
+    api->CreateSessionWithPrepackedWeightsContainer = create_with_container;
+    api->CreateSessionFromArrayWithPrepackedWeightsContainer = create_from_array_with_container;
     api->ReleaseSession = ort_session_free;
     api->SessionGetInputCount = count_inputs;
     api->SessionGetOutputCount = count_outputs;

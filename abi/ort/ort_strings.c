@@ -111,10 +111,8 @@ static OrtStatusPtr fill(OrtValue *value, const char *const *texts, size_t count
 {
     sdx_tensor *tensor = NULL;
     ORT_TRY(need_strings(value, &tensor));
-    const size_t expected = (size_t)sdx_tensor_count(tensor);
-    if (count != expected)
-        return ort_status(ORT_INVALID_ARGUMENT, count < expected ? "input array is too short"
-                                                                 : "input array is too long");
+    if (count != (size_t)sdx_tensor_count(tensor))
+        return ort_status(ORT_INVALID_ARGUMENT, "input array doesn't equal tensor size");
     sdx_tensor *made = tensor_of(tensor, texts, NULL);
     if (!made) return ort_no_memory();
     ort_value_set(value, made);
@@ -163,7 +161,7 @@ static OrtStatusPtr element(const OrtValue *value, size_t index, const char **te
     sdx_tensor *tensor = NULL;
     ORT_TRY(need_strings(value, &tensor));
     if (index >= (size_t)sdx_tensor_count(tensor))
-        return ort_status(ORT_INVALID_ARGUMENT, "element index is out of bounds");
+        return ort_status(ORT_INVALID_ARGUMENT, "index is out of bounds");
     *text = sdx_tensor_string(tensor, (int64_t)index, length);
     return NULL;
 }
@@ -180,8 +178,7 @@ static OrtStatusPtr get_element(const OrtValue *value, size_t size, size_t index
     const char *text = NULL;
     size_t length = 0;
     ORT_TRY(element(value, index, &text, &length));
-    if (size < length)
-        return ort_status(ORT_INVALID_ARGUMENT, "buffer size is too small for string element");
+    if (size < length) return ort_status(ORT_FAIL, "buffer size is too small for string element");
     memcpy(to, text, length);
     return NULL;
 }

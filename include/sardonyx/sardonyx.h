@@ -499,6 +499,8 @@ typedef struct sdx_session_options {
      * this machine is told of through the log and ignored. Results of two ways differ in the last
      * bits, so those of tuned sessions are the same only where the choices are. false */
     bool tune;
+    bool cancel_holds; /* sdx_cancel ends runs until sdx_cancel_clear, also those that begin later;
+                        * false: the run under way only */
 } sdx_session_options;
 
 SDX_API void sdx_session_options_init(sdx_session_options *options);
@@ -528,6 +530,8 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_session_save_model(sdx_session *session, c
 /* Makes a run under way in another thread return SDX_CANCELLED soon (within 50 ms). Any thread may
  * call it. */
 SDX_API void sdx_cancel(sdx_session *session);
+/* For a session whose options say cancel_holds: its next run is one like any other again. */
+SDX_API void sdx_cancel_clear(sdx_session *session);
 /* The text of this session's last failure; "" when there was none. */
 SDX_API const char *sdx_session_error(const sdx_session *session);
 

@@ -46,6 +46,11 @@ void sdx_cancel(sdx_session *session)
     atomic_store(&session->shared.cancel, 1);
 }
 
+void sdx_cancel_clear(sdx_session *session)
+{
+    atomic_store(&session->shared.cancel, 0);
+}
+
 const char *sdx_session_error(const sdx_session *session)
 {
     return session->cx.error.text;

@@ -320,12 +320,24 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 
+static bool has_body(const struct sdx_ir_node *node)
+{
+    for (int i = 0; i < node->count_attrs; i++)
+        if (node->attrs[i].type == SDX_ATTR_GRAPH) return true;
+    return false;
+}
+
 static enum sdx_status say_where(const struct sdx_runner *r, const struct sdx_step *step,
                                  enum sdx_status status)
 {
     struct sdx_context *cx = r->shared->cx;
-    if (status == SDX_CANCELLED) return SDX_FAIL(cx, SDX_CANCELLED, "the run was cancelled");
     const struct sdx_ir_node *node = &r->g->nodes[step->node];
+    if (status == SDX_CANCELLED) {
+        (void)SDX_FAIL(cx, SDX_CANCELLED, "the run was cancelled");
+        return has_body(node) ? sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
+                                               SDX_STR_ARG(node->op_type))
+                              : SDX_CANCELLED;
+    }
     struct sdx_text inputs;
     sdx_text_init(&inputs, cx->mem);
     for (int i = 0; i < step->count_in && i < 8; i++) {
@@ -352,7 +364,7 @@ static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s, 
     for (int32_t i = 0; i < s->list.count; i++) {
         const struct sdx_step *step = &s->list.steps[i];
         if (atomic_load_explicit(&shared->cancel, memory_order_relaxed))
-            return say_where(r, step, SDX_CANCELLED);
+            return SDX_FAIL(shared->cx, SDX_CANCELLED, "the run was cancelled");
         int64_t begin = shared->profile ? sdx_clock_ns() : 0;
         enum sdx_status status = run_step(r, step, use_pool);
         if (status != SDX_OK) return say_where(r, step, status);

@@ -45,6 +45,7 @@ static enum sdx_status open_session(struct sdx_session *s,
         if (!s->own_pool) return SDX_FAIL_MEMORY(&s->cx);
     }
     if (options->profile) sdx_profile_init(&s->profile, &s->mem);
+    s->cancel_holds = options->cancel_holds;
     s->shared = (struct sdx_run_shared){.cx = &s->cx,
                                         .results = &s->results_cx,
                                         .ir = ir,
@@ -233,7 +234,7 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
 {
     sdx_context_clear(&s->cx);
     sdx_context_clear(&s->results_cx);
-    if (atomic_load_explicit(&s->shared.cancel, memory_order_relaxed))
+    if (!s->cancel_holds && atomic_load_explicit(&s->shared.cancel, memory_order_relaxed))
         atomic_store_explicit(&s->shared.cancel, 0, memory_order_relaxed);
     enum sdx_status status = take_feeds(s, count_feeds, feeds);
     if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);

@@ -24,6 +24,7 @@ struct sdx_session {
     bool *wanted;
     int32_t *feed_order, *output_order; /* index of the feed and output named there last */
     struct sdx_map input_index, output_index;
+    bool cancel_holds;
 };
 
 SDX_MUST_CHECK enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
