@@ -38,6 +38,16 @@ def need(*programs):
         pytest.skip(f"{', '.join(missing)} missing: scripts/setup clients")
 
 
+def need_version(program, least, *arguments):
+    """Skips when a program is not there or older than `least`, a tuple of two numbers."""
+    need(program)
+    _, out, err = call([program, *(arguments or ["--version"])], 60)
+    found = re.search(r"(\d+)\.(\d+)", out + err)
+    if not found or (int(found.group(1)), int(found.group(2))) < least:
+        pytest.skip(f"{program} {found.group() if found else 'of unknown version'} is older than "
+                    f"{least[0]}.{least[1]}")
+
+
 def fetch(what, command, timeout=900, env=None, cwd=None):
     """A step that needs a package registry; skips with the last line of its output otherwise."""
     code, out, err = call(command, timeout, env, cwd)

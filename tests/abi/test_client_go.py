@@ -2,12 +2,13 @@
 """The Go module github.com/yalue/onnxruntime_go on the real library and on ours."""
 import pytest
 
-from client_steps import HERE, fetch, make, need
+from client_steps import HERE, fetch, make, need, need_version
 
 
 @pytest.fixture(scope="module")
 def program(clients_cache):
-    need("go", "gcc")
+    need("gcc")
+    need_version("go", (1, 19), "version")
     folder = HERE / "clients/go"
     env = {"GOFLAGS": "-mod=readonly", "CGO_ENABLED": "1"}
     fetch("github.com/yalue/onnxruntime_go", ["go", "mod", "download"], env=env, cwd=folder)

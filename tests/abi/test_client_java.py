@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from client_steps import HERE, fetch, make, need
+from client_steps import HERE, fetch, make, need, need_version
 
 VERSION = "1.29.0"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
@@ -31,7 +31,8 @@ def package(clients_cache):
 @pytest.fixture(scope="module")
 def classes(package, clients_cache):
     """The folder of the client's classes."""
-    need("javac", "java")
+    need_version("javac", (11, 0))
+    need("java")
     folder = clients_cache / "java/classes"
     make("Client.java", ["javac", "-Xlint:all", "-encoding", "UTF-8", "-cp", package, "-d", folder,
                          HERE / "clients/java/Client.java"])

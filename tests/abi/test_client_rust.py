@@ -2,12 +2,12 @@
 """The Rust crate ort (load-dynamic) on the real library and on ours."""
 import pytest
 
-from client_steps import HERE, fetch, make, need
+from client_steps import HERE, fetch, make, need_version
 
 
 @pytest.fixture(scope="module")
 def program(clients_cache):
-    need("cargo")
+    need_version("cargo", (1, 92))
     manifest = HERE / "clients/rust/Cargo.toml"
     env = {"CARGO_TARGET_DIR": str(clients_cache / "rust"), "CARGO_TERM_COLOR": "never"}
     options = ["--quiet", "--locked", "--manifest-path", manifest]

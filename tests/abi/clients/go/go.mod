@@ -1,5 +1,5 @@
 module sardonyx/client
 
-go 1.21
+go 1.19
 
 require github.com/yalue/onnxruntime_go v1.27.0
