@@ -10,6 +10,7 @@ import argparse
 import re
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,7 +30,7 @@ LAYERS = {
     "convert": ["ops"],
     "api": ["run", "convert"],
 }
-CLIENTS = ("cli", "vision", "codecs", "serve", "abi", "bench", "examples")  # the public headers only
+CLIENTS = ("cli", "vision", "codecs", "serve", "abi", "bindings", "bench", "examples")  # the public headers only
 INSIDERS = ("tests/unit", "tests/kernels", "tests/fuzz")  # tests that may look inside
 
 FILE_WALL, FILE_WARN = 1500, 800
@@ -270,6 +271,11 @@ def check_header(report, name, more):
     else:
         include += ["-I", "vision/include"]
     include += ["-I", top] + more
+    if top == "bindings":
+        python = sysconfig.get_path("include")
+        if not (Path(python) / "Python.h").is_file():
+            return
+        include += ["-I", python]
     if name.startswith("src/kernels/"):
         include += ["-DSDX_SET=generic", "-DSDX_SET_GENERIC=1"]
     modes = [["gcc", "-std=c17"]]
