@@ -60,6 +60,8 @@ INIT_OF_SET = re.compile(rf"_init_({SETS})$")
 # Names that every folder may have.
 COMMON_NAMES = {"CMakeLists.txt", "README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile",
                 "requirements.txt"}
+# Folders whose file names another project prescribes.
+PRESCRIBED = ("bindings/python-onnxruntime/onnxruntime/", "bindings/python/sardonyx/capi/")
 DATA = ("tests/data/", "tests/fuzz/corpus/", "examples/", "bench/baseline/")
 
 
@@ -246,7 +248,7 @@ def check_names(report, files):
     seen = {}
     for name in files:
         base = Path(name).name
-        if base in COMMON_NAMES or name.startswith(DATA):
+        if base in COMMON_NAMES or name.startswith(DATA + PRESCRIBED):
             continue
         if base in seen:
             report.fault(name, f"the same file name as {seen[base]}")
