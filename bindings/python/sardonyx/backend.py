@@ -126,6 +126,8 @@ class BackendRep(base.BackendRep):
             raise RuntimeError(f"the model has {len(names)} inputs, given is a single one")
         else:
             feed = {names[0]: inputs}
+        feed = {name: np.asarray(item) if isinstance(item, np.generic) else item
+                for name, item in feed.items()}
         if not self._narrow_out and not any(map(_is_narrow, feed.values())):
             return self._session.run(None, feed, options)
         values = {name: _wrap(np.asarray(item)) for name, item in feed.items()}
