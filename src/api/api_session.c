@@ -34,6 +34,16 @@ sdx_status sdx_session_save_plan(sdx_session *session, const char *path)
     return status ? SDX_FAIL(session->user, status, "%s", session->cx.error.text) : SDX_OK;
 }
 
+sdx_status sdx_session_save_model(sdx_session *session, const char *path)
+{
+    sdx_context_clear(session->user);
+    sdx_context_clear(&session->cx);
+    sdx_status status =
+        path ? sdx_model_save_optimised(&session->cx, session->model, session->level, path)
+             : SDX_FAIL(&session->cx, SDX_INVALID_ARGUMENT, "path is NULL");
+    return status ? SDX_FAIL(session->user, status, "%s", session->cx.error.text) : SDX_OK;
+}
+
 sdx_status sdx_run(sdx_session *session, int count_feeds, const sdx_feed *feeds, int count_outputs,
                    const char *const *names, sdx_tensor **outputs)
 {

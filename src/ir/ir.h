@@ -31,6 +31,10 @@ struct sdx_ir_attr {
     const struct sdx_type *type_value; /* TYPE */
 };
 
+/* In front of the domain of a node whose operator is the caller's own although the library has one
+ * of that name: passes do not take it for that. */
+#define SDX_IR_HIDDEN "custom:"
+
 struct sdx_ir_node {
     struct sdx_str name, op_type, domain; /* domain "" for ai.onnx */
     const struct sdx_op *op;              /* set by sdx_ops_bind; NULL: not supported */

@@ -327,9 +327,13 @@ static enum sdx_status export_node(struct exporter *x, const struct sdx_ir_node 
 {
     *to = (struct sdx_onnx_node){
         .name = from->name, .op_type = from->op_type, .domain = from->domain};
+    const struct sdx_str hidden = SDX_STR(SDX_IR_HIDDEN);
+    if (!x->options->keeps_versions && from->domain.len >= hidden.len &&
+        memcmp(from->domain.ptr, hidden.ptr, hidden.len) == 0)
+        to->domain = (struct sdx_str){from->domain.ptr + hidden.len, from->domain.len - hidden.len};
     SDX_TRY(name_list(x, names, from->inputs, from->count_inputs, &to->inputs));
     SDX_TRY(name_list(x, names, from->outputs, from->count_outputs, &to->outputs));
-    SDX_TRY(set_version(x, sdx_ir_domain(from->domain), from->opset, to));
+    SDX_TRY(set_version(x, sdx_ir_domain(to->domain), from->opset, to));
     to->attrs.at = sdx_arena_array(x->arena, (size_t)from->count_attrs + 1, sizeof *to->attrs.at);
     if (!to->attrs.at) return SDX_FAIL_MEMORY(x->cx);
     for (int32_t a = 0; a < from->count_attrs; a++)

@@ -97,7 +97,9 @@ const struct sdx_custom_row *sdx_customs_find(const struct sdx_customs *customs,
     for (int32_t i = 0; customs && i < customs->count; i++) {
         const struct sdx_custom_row *row = &customs->rows[i];
         if (opset && (opset < row->op.since || (row->op.until && opset > row->op.until))) continue;
-        if (sdx_str_is(name, row->op.name) && sdx_str_equal(domain, row->domain)) return row;
+        if (sdx_str_is(name, row->op.name) &&
+            (sdx_str_equal(domain, row->domain) || sdx_str_equal(domain, row->hidden)))
+            return row;
     }
     return NULL;
 }
@@ -134,7 +136,7 @@ static enum sdx_status add_row(struct sdx_context *cx, struct sdx_arena *arena,
     memcpy(&row->given, given, given->size < sizeof *given ? given->size : sizeof *given);
     row->given.name = sdx_arena_strndup(arena, given->name, strlen(given->name));
     const char *domain = sdx_arena_strndup(arena, given->domain, strlen(given->domain));
-    row->hidden = sdx_str(sdx_arena_printf(arena, "custom:%s", given->domain));
+    row->hidden = sdx_str(sdx_arena_printf(arena, SDX_IR_HIDDEN "%s", given->domain));
     if (!row->given.name || !domain || !row->hidden.ptr) return SDX_FAIL_MEMORY(cx);
     row->domain = sdx_ir_domain(sdx_str(domain));
     row->given.domain = row->domain.len ? domain : "";
@@ -199,5 +201,6 @@ enum sdx_status sdx_custom_take(struct sdx_context *cx, struct sdx_ir *ir, struc
     (void)sdx_schema_find(node->domain, node->op_type, node->opset, &known);
     if (known) node->domain = row->hidden;
     node->op = &row->op;
+    if (!node->opset) node->opset = row->op.since ? row->op.since : 1; /* not imported */
     return align_attrs(cx, ir, node);
 }

@@ -6,32 +6,37 @@ static const struct {
     const char *name;
     sdx_pass_fn *run;
     sdx_level level;
+    int said; /* version of the standard that can say the result; 0: any, -1: none, or it does not
+                 improve the file */
 } passes[] = {
-    {"lower", sdx_pass_lower, SDX_LEVEL_NONE},
-    {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED},
-    {"fold", sdx_pass_fold, SDX_LEVEL_BASIC},
-    {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED},
-    {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED},
-    {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC},
-    {"identity", sdx_pass_identity, SDX_LEVEL_BASIC},
-    {"chains", sdx_pass_chains, SDX_LEVEL_BASIC},
-    {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC},
-    {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED},
-    {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED},
-    {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED},
-    {"product", sdx_pass_product, SDX_LEVEL_EXTENDED},
-    {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED},
-    {"dead", sdx_pass_dead, SDX_LEVEL_NONE},
+    {"lower", sdx_pass_lower, SDX_LEVEL_NONE, -1},
+    {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED, -1},
+    {"fold", sdx_pass_fold, SDX_LEVEL_BASIC, 0},
+    {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED, -1},
+    {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
+    {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
+    {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
+    {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
+    {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC, 0},
+    {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
+    {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
+    {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},
+    {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
+    {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},
+    {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0},
 };
 
 enum { ROUNDS_MAX = 4 };
 
-enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level)
+/* version < 0: all passes. */
+static enum sdx_status run_passes(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level,
+                                  int64_t version)
 {
     for (int round = 0; round < ROUNDS_MAX; round++) {
         bool any = false;
         for (int p = 0; p < SDX_COUNT_OF(passes); p++) {
             if (passes[p].level > level) continue;
+            if (version >= 0 && (passes[p].said < 0 || passes[p].said > version)) continue;
             bool changed = false;
             enum sdx_status status = passes[p].run(cx, ir, &changed);
             if (status != SDX_OK) return sdx_fail_where(cx, "pass %s", passes[p].name);
@@ -47,4 +52,15 @@ enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_le
         if (!any) break;
     }
     return SDX_OK;
+}
+
+enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level)
+{
+    return run_passes(cx, ir, level, -1);
+}
+
+enum sdx_status sdx_passes_run_said(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level,
+                                    int64_t version)
+{
+    return run_passes(cx, ir, level, version);
 }

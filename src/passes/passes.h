@@ -34,4 +34,8 @@ enum sdx_status sdx_pass_dead(struct sdx_context *cx, struct sdx_ir *ir, bool *c
 /* Runs all passes of a level on a bound and inferred IR. */
 SDX_MUST_CHECK enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir,
                                               sdx_level level);
+/* Only those whose results a model can say that imports `version` of the standard; the rest of the
+ * way is run/model_save.c's. */
+SDX_MUST_CHECK enum sdx_status sdx_passes_run_said(struct sdx_context *cx, struct sdx_ir *ir,
+                                                   sdx_level level, int64_t version);
 #endif

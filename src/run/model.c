@@ -38,9 +38,9 @@ static enum sdx_status open_bytes(struct sdx_context *cx, struct sdx_model *m, c
 }
 
 static enum sdx_status import_graph(struct sdx_context *cx, struct sdx_model *m,
-                                    struct sdx_ir **out)
+                                    struct sdx_arena *arena, struct sdx_ir **out)
 {
-    SDX_TRY(sdx_ir_import(cx, &m->arena, &m->external, m->message, out));
+    SDX_TRY(sdx_ir_import(cx, arena, &m->external, m->message, out));
     (*out)->customs = m->customs;
     return sdx_model_set_dims(cx, m, *out);
 }
@@ -56,7 +56,7 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
             sdx_check_messages(cx, &m->arena, &m->external, m->message, faults);
         if (status != SDX_OK || faults->is_structure_only) return status;
     }
-    SDX_TRY(import_graph(cx, m, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->arena, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
     return check ? sdx_check_types(cx, m->ir, faults) : sdx_infer_model(cx, m->ir, 0, NULL, NULL);
 }
@@ -81,7 +81,7 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
     m->external.section = plan->constants;
     m->external.section_size = plan->constants_size;
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, plan->graph.ptr, plan->graph.len, &m->message));
-    SDX_TRY(import_graph(cx, m, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->arena, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, true));
     SDX_TRY(sdx_infer_model(cx, m->ir, 0, NULL, NULL));
     m->store = sdx_store_create(&m->mem, &m->map);
@@ -197,20 +197,20 @@ static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir)
     return SDX_OK;
 }
 
+enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
+                                 struct sdx_arena *arena, struct sdx_ir **out)
+{
+    SDX_TRY(import_graph(cx, m, arena, out));
+    SDX_TRY(settle_inputs(cx, *out));
+    SDX_TRY(sdx_ops_bind(cx, *out, true));
+    return sdx_infer_model(cx, *out, 0, NULL, NULL);
+}
+
 static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
                                   struct sdx_ir **out)
 {
-    struct sdx_ir *ir = NULL;
-    SDX_TRY(import_graph(cx, m, &ir));
-    enum sdx_status status = settle_inputs(cx, ir);
-    if (status == SDX_OK) status = sdx_ops_bind(cx, ir, true);
-    if (status == SDX_OK) status = sdx_infer_model(cx, ir, 0, NULL, NULL);
-    if (status == SDX_OK) status = sdx_passes_run(cx, ir, level);
-    if (status == SDX_OK)
-        *out = ir;
-    else
-        sdx_ir_deinit(ir);
-    return status;
+    SDX_TRY(sdx_model_import(cx, m, &m->arena, out));
+    return sdx_passes_run(cx, *out, level);
 }
 
 enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
@@ -290,7 +290,7 @@ static enum sdx_status write_inferred(struct sdx_context *cx, struct sdx_model *
     const uint32_t flags = SDX_INFER_DEFAULTS_HOLD | (go_on ? 0 : SDX_INFER_STRICT);
     struct sdx_onnx_model *message = NULL;
     struct sdx_file_writer writer;
-    SDX_TRY(import_graph(cx, m, &m->ir));
+    SDX_TRY(import_graph(cx, m, &m->arena, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, false));
     SDX_TRY(sdx_infer_model(cx, m->ir, flags, go_on ? tell_node : NULL, lenient));
     SDX_TRY(sdx_ir_annotate(cx, &m->arena, m->ir, m->message, &message));

@@ -50,6 +50,13 @@ void sdx_model_free(struct sdx_model *model);
  * the first that is not supported. */
 SDX_MUST_CHECK enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *model,
                                                    sdx_level level, const struct sdx_ir **out);
+/* Imports the model with what the caller gives, bound and inferred, into `arena`; inputs are what a
+ * session can be fed. */
+SDX_MUST_CHECK enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
+                                                struct sdx_arena *arena, struct sdx_ir **out);
+/* model_save.c: writes the graph of a level, or of SDX_LEVEL_BASIC where that cannot be said. */
+SDX_MUST_CHECK enum sdx_status sdx_model_save_optimised(struct sdx_context *cx, struct sdx_model *m,
+                                                        sdx_level level, const char *path);
 /* Writes the file with the types of all its values to `to`. fault NULL: the first node that
  * inference refuses is a failure; else each is told, and what it makes stays unknown. */
 SDX_MUST_CHECK enum sdx_status sdx_model_infer(struct sdx_context *cx, const char *path,

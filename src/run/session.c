@@ -44,6 +44,7 @@ static enum sdx_status open_session(struct sdx_session *s,
         s->own_pool = sdx_pool_create(&s->mem, threads);
         if (!s->own_pool) return SDX_FAIL_MEMORY(&s->cx);
     }
+    s->level = options->level;
     if (options->profile) sdx_profile_init(&s->profile, &s->mem);
     s->cancel_holds = options->cancel_holds;
     s->shared = (struct sdx_run_shared){.cx = &s->cx,

@@ -15,6 +15,7 @@ struct sdx_session {
     struct sdx_mem mem;
     struct sdx_pool *own_pool; /* when more threads were asked for than the context's pool has */
     struct sdx_model *model;
+    sdx_level level;
     struct sdx_run_shared shared;
     struct sdx_runner runner;
     struct sdx_profile profile;

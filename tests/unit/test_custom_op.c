@@ -107,6 +107,12 @@ static sdx_status run_twice(sdx_call *call, void *state, void *user)
     return status;
 }
 
+static sdx_status run_twice_plainly(sdx_call *call, void *state, void *user)
+{
+    (void)state, (void)user;
+    return run_twice(call, NULL, NULL);
+}
+
 static sdx_custom_op twice_op(struct counts *counts)
 {
     return (sdx_custom_op){.size = sizeof(sdx_custom_op),
@@ -618,7 +624,38 @@ static void test_open_fails(void **state)
                  &(const sdx_custom_op *){&keep_op});
 }
 
-/* ---- plan files ---- */
+/* ---- files that are written ---- */
+
+/* The optimised model names the operator as the file did, also one that the library has too. */
+static void test_saved_model(void **state)
+{
+    (void)state;
+    struct counts counts = {0};
+    sdx_custom_op op = twice_op(&counts);
+    const sdx_custom_op *ops[] = {&op};
+    static const char *const domains[] = {"mine", ""};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f = {0}, g = {0};
+        op.domain = domains[i];
+        op.name = i ? "Relu" : "Twice";
+        op.create = NULL;
+        op.destroy = NULL;
+        make_twice(&f, domains[i]);
+        f.m.nodes[0].op_type = sdx_str(op.name);
+        f.m.nodes[1].op_type = SDX_STR("Abs");
+        op.run = run_twice_plainly;
+        open_fixture(&f, 1, ops);
+        snprintf(g.path, sizeof g.path, "%s.saved", f.path);
+        if (sdx_session_save_model(f.session, g.path)) fail_msg("%s", sdx_error(f.cx));
+        close_fixture(&f);
+        g.cx = sdx_context_create(NULL);
+        g.held = sdx_memory_now(g.cx);
+        if (open_model(&g, 1, ops) || sdx_session_create(g.cx, g.model, NULL, &g.session))
+            fail_msg("%s", sdx_error(g.cx));
+        check_floats(&g, 2, (float[]){1, -1}, 2, (float[]){2, 2});
+        close_fixture(&g);
+    }
+}
 
 static void test_plan_file(void **state)
 {
@@ -649,7 +686,8 @@ int main(void)
         cmocka_unit_test(test_shape_from_data), cmocka_unit_test(test_shape_from_elements),
         cmocka_unit_test(test_accessors),       cmocka_unit_test(test_in_body),
         cmocka_unit_test(test_in_function),     cmocka_unit_test(test_run_fails),
-        cmocka_unit_test(test_open_fails),      cmocka_unit_test(test_plan_file),
+        cmocka_unit_test(test_open_fails),      cmocka_unit_test(test_saved_model),
+        cmocka_unit_test(test_plan_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
