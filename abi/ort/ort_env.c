@@ -55,10 +55,19 @@ void ort_log(const struct OrtLogger *given, OrtLoggingLevel level, const char *p
         log_line(&logger, level, place, text);
 }
 
+static _Thread_local const struct OrtLogger *logger_here;
+
+const struct OrtLogger *ort_log_here(const struct OrtLogger *logger)
+{
+    const struct OrtLogger *before = logger_here;
+    logger_here = logger;
+    return before;
+}
+
 static void log_of_engine(sdx_log_level level, const char *area, const char *text, void *user)
 {
     (void)user;
-    ort_log(NULL, (OrtLoggingLevel)level, area, "%s", text);
+    ort_log(logger_here, (OrtLoggingLevel)level, area, "%s", text);
 }
 
 /* ---- the context ---- */
@@ -211,13 +220,26 @@ static OrtStatusPtr unregister_allocator(OrtEnv *given, const OrtMemoryInfo *inf
     return status;
 }
 
+OrtAllocator *ort_env_allocator(const OrtEnv *given)
+{
+    OrtAllocator *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < given->count_allocators && !found; i++) {
+        OrtAllocator *each = given->allocators[i];
+        if (each->Info(each)->device == OrtMemoryInfoDeviceType_CPU) found = each;
+    }
+    pthread_mutex_unlock(&lock);
+    return found == ort_arena_allocator() ? NULL : found;
+}
+
 static OrtStatusPtr create_shared_arena(OrtEnv *given, const OrtMemoryInfo *info,
                                         const OrtArenaCfg *arena)
 {
-    (void)given, (void)arena;
+    (void)arena;
     if (info->device != OrtMemoryInfoDeviceType_CPU)
         return ort_status(ORT_INVALID_ARGUMENT, "Only CPU devices are supported. Please call "
                                                 "CreateAndRegisterAllocatorV2() for other device.");
+    ort_release_status(register_allocator(given, ort_arena_allocator())); /* there already: fine */
     return NULL;
 }
 
@@ -266,8 +288,10 @@ static OrtStatusPtr set_denormal(OrtThreadingOptions *threading)
 
 static OrtStatusPtr set_affinity(OrtThreadingOptions *threading, const char *affinity)
 {
-    if (!affinity || !*affinity)
-        return ort_status(ORT_INVALID_ARGUMENT, "Received null or empty affinity_string");
+    enum { LENGTH_MAX = 4096 };
+    if (!affinity || !*affinity || strlen(affinity) > LENGTH_MAX)
+        return ort_fail(ORT_INVALID_ARGUMENT, "Size of affinity string must be between 1 and %d",
+                        LENGTH_MAX);
     return ort_set_text(&threading->affinity, affinity);
 }
 

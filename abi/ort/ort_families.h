@@ -37,5 +37,6 @@ ORT_FAMILIES(ORT_FILL)
 /* A new status with a copy of `text`; the caller owns it. NULL only for code ORT_OK; where there is
  * no memory for the text, a status that says so. */
 OrtStatusPtr ort_status(OrtErrorCode code, const char *text);
+const char *ort_status_text(const OrtStatus *status); /* "" of NULL */
 void ort_release_status(OrtStatus *status);
 #endif

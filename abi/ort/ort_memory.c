@@ -10,6 +10,7 @@
 enum { ALIGNMENT = 64 };
 
 const struct OrtMemoryInfo ort_cpu_memory = {.name = "Cpu", .type = OrtDeviceAllocator};
+const struct OrtMemoryInfo ort_arena_memory = {.name = "Cpu", .type = OrtArenaAllocator};
 
 /* ---- the default allocator ---- */
 
@@ -57,6 +58,25 @@ OrtAllocator *ort_default_allocator(void)
     return &allocator;
 }
 
+/* The same memory under the name of the arena that sessions of the real library have. */
+static const OrtMemoryInfo *arena_info(const OrtAllocator *self)
+{
+    (void)self;
+    return &ort_arena_memory;
+}
+
+OrtAllocator *ort_arena_allocator(void)
+{
+    static OrtAllocator allocator = {.version = ORT_API_VERSION,
+                                     .Alloc = default_alloc,
+                                     .Free = default_free,
+                                     .Info = arena_info,
+                                     .Reserve = default_alloc,
+                                     .GetStats = default_stats,
+                                     .AllocOnStream = default_alloc_on_stream};
+    return &allocator;
+}
+
 static OrtStatusPtr get_default_allocator(OrtAllocator **out)
 {
     *out = ort_default_allocator();
@@ -66,11 +86,10 @@ static OrtStatusPtr get_default_allocator(OrtAllocator **out)
 static OrtStatusPtr create_allocator(const OrtSession *session, const OrtMemoryInfo *info,
                                      OrtAllocator **out)
 {
-    (void)session;
     *out = NULL;
     if (info->device != OrtMemoryInfoDeviceType_CPU)
         return ort_status(ORT_INVALID_ARGUMENT, "No requested allocator available");
-    *out = ort_default_allocator();
+    *out = session->options->cpu_arena ? ort_arena_allocator() : ort_default_allocator();
     return NULL;
 }
 
@@ -108,26 +127,30 @@ static OrtStatusPtr allocator_stats(const OrtAllocator *allocator, OrtKeyValuePa
 
 /* ---- infos ---- */
 
-/* Names that CreateMemoryInfo knows. */
+/* Names that CreateMemoryInfo knows, and what the info is called then. */
 static const struct device_name {
-    const char *name;
+    const char *name, *told;
     OrtMemoryInfoDeviceType device;
     OrtDeviceMemoryType memory;
     uint32_t vendor;
 } device_names[] = {
-    {"Cpu", OrtMemoryInfoDeviceType_CPU, OrtDeviceMemoryType_DEFAULT, 0},
-    {"Cuda", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x10de},
-    {"CudaPinned", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_HOST_ACCESSIBLE, 0x10de},
-    {"Hip", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x1002},
-    {"HipPinned", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_HOST_ACCESSIBLE, 0x1002},
-    {"OpenVINO_CPU", OrtMemoryInfoDeviceType_CPU, OrtDeviceMemoryType_DEFAULT, 0x8086},
-    {"OpenVINO_GPU", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x8086},
-    {"DML", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x1414},
-    {"QnnHtpShared", OrtMemoryInfoDeviceType_CPU, OrtDeviceMemoryType_HOST_ACCESSIBLE, 0x5143},
-    {"WebGPU_Buf", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
-    {"WebNN_Ten", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
-    {"Cann", OrtMemoryInfoDeviceType_NPU, OrtDeviceMemoryType_DEFAULT, 0x19e5},
-    {"CannPinned", OrtMemoryInfoDeviceType_NPU, OrtDeviceMemoryType_HOST_ACCESSIBLE, 0x19e5},
+    {"Cuda", "Cuda", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x10de},
+    {"CudaPinned", "CudaPinned", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_HOST_ACCESSIBLE,
+     0x10de},
+    {"Hip", "Hip", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x1002},
+    {"HipPinned", "HipPinned", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_HOST_ACCESSIBLE,
+     0x1002},
+    {"OpenVINO_GPU", "OpenVINO_GPU", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT,
+     0x8086},
+    {"OpenVINO_RT_NPU", "OpenVINO_RT_NPU", OrtMemoryInfoDeviceType_NPU, OrtDeviceMemoryType_DEFAULT,
+     0x8086},
+    {"DML", "DML", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0x1414},
+    {"QnnHtpShared", "QnnHtpShared", OrtMemoryInfoDeviceType_CPU,
+     OrtDeviceMemoryType_HOST_ACCESSIBLE, 0x5143},
+    {"WebGPU_Buf", "WebGPU_Buf", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
+    {"WebGPU_Buffer", "WebGPU_Buf", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
+    {"WebNN_Ten", "WebNN_Ten", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
+    {"WebNN_Tensor", "WebNN_Ten", OrtMemoryInfoDeviceType_GPU, OrtDeviceMemoryType_DEFAULT, 0},
 };
 enum { COUNT_DEVICE_NAMES = sizeof device_names / sizeof device_names[0] };
 
@@ -139,10 +162,19 @@ static OrtStatusPtr new_info(const struct OrtMemoryInfo *info, OrtMemoryInfo **o
     return NULL;
 }
 
+static OrtStatusPtr create_cpu_info(OrtAllocatorType type, OrtMemType mem_type, OrtMemoryInfo **out)
+{
+    struct OrtMemoryInfo info = ort_cpu_memory;
+    info.type = type;
+    info.mem_type = mem_type;
+    return new_info(&info, out);
+}
+
 static OrtStatusPtr create_info(const char *name, OrtAllocatorType type, int id,
                                 OrtMemType mem_type, OrtMemoryInfo **out)
 {
     *out = NULL;
+    if (!strcmp(name, "Cpu")) return create_cpu_info(type, mem_type, out);
     for (int i = 0; i < COUNT_DEVICE_NAMES; i++) {
         const struct device_name *known = &device_names[i];
         if (strcmp(known->name, name) != 0) continue;
@@ -152,7 +184,7 @@ static OrtStatusPtr create_info(const char *name, OrtAllocatorType type, int id,
                                      .device = known->device,
                                      .device_memory = known->memory,
                                      .vendor = known->vendor};
-        snprintf(info.name, sizeof info.name, "%s", name);
+        snprintf(info.name, sizeof info.name, "%s", known->told);
         return new_info(&info, out);
     }
     return ort_status(ORT_INVALID_ARGUMENT,
@@ -163,21 +195,15 @@ static OrtStatusPtr create_info_v2(const char *name, OrtMemoryInfoDeviceType dev
                                    uint32_t vendor, int32_t id, OrtDeviceMemoryType memory,
                                    size_t alignment, OrtAllocatorType type, OrtMemoryInfo **out)
 {
+    const bool is_host = memory == OrtDeviceMemoryType_HOST_ACCESSIBLE;
     struct OrtMemoryInfo info = {.id = id,
+                                 .mem_type = is_host ? OrtMemTypeCPUOutput : OrtMemTypeDefault,
                                  .type = type,
                                  .device = device,
                                  .device_memory = memory,
                                  .vendor = vendor,
                                  .alignment = alignment};
     snprintf(info.name, sizeof info.name, "%s", name);
-    return new_info(&info, out);
-}
-
-static OrtStatusPtr create_cpu_info(OrtAllocatorType type, OrtMemType mem_type, OrtMemoryInfo **out)
-{
-    struct OrtMemoryInfo info = ort_cpu_memory;
-    info.type = type;
-    info.mem_type = mem_type;
     return new_info(&info, out);
 }
 
@@ -198,6 +224,7 @@ static _Atomic(struct kept *) all_kept;
 
 const struct OrtMemoryInfo *ort_memory_keep(const struct OrtMemoryInfo *info)
 {
+    if (ort_memory_equal(info, &ort_arena_memory)) return &ort_arena_memory;
     if (ort_memory_equal(info, &ort_cpu_memory)) return &ort_cpu_memory;
     struct kept *first = atomic_load(&all_kept);
     for (struct kept *k = first; k; k = k->next)

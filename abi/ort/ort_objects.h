@@ -73,6 +73,11 @@ sdx_context *ort_context(void);
 __attribute__((format(printf, 4, 5))) void ort_log(const struct OrtLogger *logger,
                                                    OrtLoggingLevel level, const char *place,
                                                    const char *format, ...);
+/* What the engine says in this thread goes to `logger` (NULL: the environment's) from now on; gives
+ * what was set before. */
+const struct OrtLogger *ort_log_here(const struct OrtLogger *logger);
+/* The allocator that a caller registered for the memory of the process; NULL: none. */
+OrtAllocator *ort_env_allocator(const OrtEnv *env);
 /* The logger of the environment; one of defaults where there is no environment. */
 struct OrtLogger ort_env_logger(void);
 
@@ -89,9 +94,11 @@ struct OrtMemoryInfo {
     size_t alignment;
 };
 
-extern const struct OrtMemoryInfo ort_cpu_memory; /* "Cpu", what the default allocator tells */
+extern const struct OrtMemoryInfo ort_cpu_memory;   /* "Cpu", what the default allocator tells */
+extern const struct OrtMemoryInfo ort_arena_memory; /* what those of sessions tell */
 /* The default allocator: malloc, aligned to 64 bytes. Static. */
 OrtAllocator *ort_default_allocator(void);
+OrtAllocator *ort_arena_allocator(void);
 /* An equal info that lives as long as the process. NULL: no memory. */
 const struct OrtMemoryInfo *ort_memory_keep(const struct OrtMemoryInfo *info);
 bool ort_memory_equal(const struct OrtMemoryInfo *a, const struct OrtMemoryInfo *b);

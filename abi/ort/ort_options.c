@@ -320,14 +320,18 @@ static OrtStatusPtr set_initializer(OrtSessionOptions *options, const char *name
                                     const OrtValue *value)
 {
     sdx_tensor *tensor = NULL;
-    if (!name || !*name) return ort_status(ORT_INVALID_ARGUMENT, "Received an empty name");
-    if (ort_need_tensor(value, &tensor))
-        return ort_status(ORT_INVALID_ARGUMENT, "Received OrtValue is not a tensor. Only tensors "
-                                                "are supported.");
+    if (!name) return ort_status(ORT_INVALID_ARGUMENT, "Received nullptr for name");
+    if (!value) return ort_status(ORT_INVALID_ARGUMENT, "Received nullptr for OrtValue");
+    OrtStatusPtr status = ort_need_tensor(value, &tensor);
+    if (status) {
+        ort_release_status(status);
+        return ort_status(ORT_INVALID_ARGUMENT,
+                          "Received OrtValue is not a tensor. Only tensors are supported.");
+    }
     for (size_t i = 0; i < options->count_initializers; i++)
         if (!strcmp(options->initializers[i].name, name))
-            return ort_fail(ORT_INVALID_ARGUMENT, "An OrtValue for this name has already been "
-                                                  "added.");
+            return ort_fail(ORT_INVALID_ARGUMENT,
+                            "An OrtValue for this name has already been added: %s", name);
     return add_initializer(options, name, value);
 }
 

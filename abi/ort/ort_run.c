@@ -162,7 +162,10 @@ static OrtStatusPtr run_worker(const OrtSession *session, struct ort_worker *wor
                                       call->count_results, call->names, call->results);
     if (options) end_run(options, &running);
     if (session->profile) ort_profile_add_run(session->profile, worker->session, begin);
-    return status ? ort_run_status(status, sdx_session_error(worker->session)) : NULL;
+    if (!status) return NULL;
+    OrtStatusPtr told = ort_run_status(status, sdx_session_error(worker->session));
+    ort_log(&session->logger, ORT_LOGGING_LEVEL_ERROR, "Run", "%s", ort_status_text(told));
+    return told;
 }
 
 /* Output `i` is one that an earlier one has already: a new value shares it. */
@@ -185,8 +188,27 @@ static OrtStatusPtr repeat_output(const struct call *call, size_t i, OrtValue **
     return NULL;
 }
 
+/* A new value for a result, which it takes: in the memory of the allocator that the environment has
+ * for this session's outputs, if any. */
+static OrtStatusPtr new_output(const OrtSession *session, sdx_tensor *made, OrtValue **out)
+{
+    const void *data = sdx_tensor_const_data(made);
+    if (!session->allocator || !data) {
+        ORT_TRY(ort_value_own(made, out));
+        if (session->options->cpu_arena) (*out)->memory = &ort_arena_memory;
+        return NULL;
+    }
+    OrtStatusPtr status =
+        ort_value_create(session->allocator, sdx_tensor_dims(made), (size_t)sdx_tensor_rank(made),
+                         (ONNXTensorElementDataType)sdx_tensor_dtype(made), out);
+    if (!status) memcpy(sdx_tensor_data((*out)->tensor), data, sdx_tensor_bytes(made));
+    sdx_tensor_destroy(made);
+    return status;
+}
+
 /* Hands the results to the caller's values, or to new ones. */
-static OrtStatusPtr give_outputs(const struct call *call, size_t count, OrtValue **outputs)
+static OrtStatusPtr give_outputs(const OrtSession *session, const struct call *call, size_t count,
+                                 OrtValue **outputs)
 {
     OrtStatusPtr status = NULL;
     for (size_t i = 0; i < count && !status; i++) {
@@ -198,7 +220,7 @@ static OrtStatusPtr give_outputs(const struct call *call, size_t count, OrtValue
         else if (outputs[i])
             ort_value_set(outputs[i], *made);
         else
-            status = ort_value_own(*made, &outputs[i]);
+            status = new_output(session, *made, &outputs[i]);
         *made = NULL;
     }
     for (int i = 0; i < call->count_results; i++)
@@ -221,7 +243,7 @@ static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, 
     ORT_TRY(ort_worker_take(session, &worker));
     OrtStatusPtr status = run_worker(session, worker, options, call);
     ort_worker_give(session, worker);
-    return status ? status : give_outputs(call, count_outputs, outputs);
+    return status ? status : give_outputs(session, call, count_outputs, outputs);
 }
 
 static OrtStatusPtr more_room(struct call *call, size_t inputs, size_t outputs, void **block)

@@ -259,6 +259,7 @@ static OrtStatusPtr check_path(const char *path)
 static OrtStatusPtr load(OrtSession *session)
 {
     struct ort_worker *worker = NULL;
+    ort_log(&session->logger, ORT_LOGGING_LEVEL_INFO, "CreateSession", "Initializing session.");
     const uint64_t begin = ort_clock();
     ORT_TRY(open_model(session));
     ORT_TRY(ort_choose_device(session->options, session->model));
@@ -266,6 +267,8 @@ static OrtStatusPtr load(OrtSession *session)
     ORT_TRY(list_values(session));
     ORT_TRY(new_worker(session, &worker));
     ort_worker_give(session, worker);
+    ort_log(&session->logger, ORT_LOGGING_LEVEL_INFO, "CreateSession",
+            "Session successfully initialized.");
     if (session->profile) {
         ort_profile_add(session->profile,
                         session->path ? "model_loading_uri" : "model_loading_array", begin, loaded);
@@ -285,7 +288,9 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
     OrtStatusPtr status = set_up(session, env, options);
     if (!status)
         status = path ? ort_set_text(&session->path, path) : keep_bytes(session, bytes, size);
+    const struct OrtLogger *before = ort_log_here(&session->logger);
     if (!status) status = load(session);
+    ort_log_here(before);
     if (status)
         ort_session_free(session);
     else
@@ -410,29 +415,12 @@ static OrtStatusPtr overridable_type(const OrtSession *session, size_t index, Or
     return type_of(session->overridable, session->count_overridable, index, out);
 }
 
-static OrtStatusPtr all_in_cpu_memory(const OrtMemoryInfo **infos, size_t count)
+/* All that sessions take and make is in the memory of the process. */
+static OrtStatusPtr memory_of(const OrtSession *session, const OrtMemoryInfo **infos, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        infos[i] = &ort_cpu_memory;
+        infos[i] = session->options->cpu_arena ? &ort_arena_memory : &ort_cpu_memory;
     return NULL;
-}
-
-static OrtStatusPtr memory_of_inputs(const OrtSession *session, const OrtMemoryInfo **infos,
-                                     size_t count)
-{
-    if (count != session->count_inputs)
-        return ort_fail(ORT_INVALID_ARGUMENT, "Number of inputs mismatch. Expected %zu, got %zu",
-                        session->count_inputs, count);
-    return all_in_cpu_memory(infos, count);
-}
-
-static OrtStatusPtr memory_of_outputs(const OrtSession *session, const OrtMemoryInfo **infos,
-                                      size_t count)
-{
-    if (count != session->count_outputs)
-        return ort_fail(ORT_INVALID_ARGUMENT, "Number of outputs mismatch. Expected %zu, got %zu",
-                        session->count_outputs, count);
-    return all_in_cpu_memory(infos, count);
 }
 
 void ort_fill_session(OrtApi *api)
@@ -453,6 +441,6 @@ void ort_fill_session(OrtApi *api)
     api->SessionGetInputTypeInfo = input_type;
     api->SessionGetOutputTypeInfo = output_type;
     api->SessionGetOverridableInitializerTypeInfo = overridable_type;
-    api->SessionGetMemoryInfoForInputs = memory_of_inputs;
-    api->SessionGetMemoryInfoForOutputs = memory_of_outputs;
+    api->SessionGetMemoryInfoForInputs = memory_of;
+    api->SessionGetMemoryInfoForOutputs = memory_of;
 }

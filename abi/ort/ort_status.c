@@ -28,7 +28,7 @@ static OrtErrorCode get_error_code(const OrtStatus *status)
     return status ? status->code : ORT_OK;
 }
 
-static const char *get_error_message(const OrtStatus *status)
+const char *ort_status_text(const OrtStatus *status)
 {
     return status ? status->text : "";
 }
@@ -42,6 +42,6 @@ void ort_fill_status(OrtApi *api)
 {
     api->CreateStatus = ort_status;
     api->GetErrorCode = get_error_code;
-    api->GetErrorMessage = get_error_message;
+    api->GetErrorMessage = ort_status_text;
     api->ReleaseStatus = ort_release_status;
 }

@@ -156,12 +156,12 @@ static OrtStatusPtr content(const OrtValue *value, void *to, size_t size, size_t
     return NULL;
 }
 
-static OrtStatusPtr element(const OrtValue *value, size_t index, const char **text, size_t *length)
+static OrtStatusPtr element(const OrtValue *value, size_t index, const char *range,
+                            const char **text, size_t *length)
 {
     sdx_tensor *tensor = NULL;
     ORT_TRY(need_strings(value, &tensor));
-    if (index >= (size_t)sdx_tensor_count(tensor))
-        return ort_status(ORT_INVALID_ARGUMENT, "index is out of bounds");
+    if (index >= (size_t)sdx_tensor_count(tensor)) return ort_status(ORT_INVALID_ARGUMENT, range);
     *text = sdx_tensor_string(tensor, (int64_t)index, length);
     return NULL;
 }
@@ -170,14 +170,14 @@ static OrtStatusPtr element_length(const OrtValue *value, size_t index, size_t *
 {
     const char *text;
     *out = 0;
-    return element(value, index, &text, out);
+    return element(value, index, "index is out of bounds", &text, out);
 }
 
 static OrtStatusPtr get_element(const OrtValue *value, size_t size, size_t index, void *to)
 {
     const char *text = NULL;
     size_t length = 0;
-    ORT_TRY(element(value, index, &text, &length));
+    ORT_TRY(element(value, index, "element index is out of bounds", &text, &length));
     if (size < length) return ort_status(ORT_FAIL, "buffer size is too small for string element");
     memcpy(to, text, length);
     return NULL;

@@ -123,18 +123,13 @@ static OrtStatusPtr get_symbolic(const OrtTensorTypeAndShapeInfo *shape, const c
     return NULL;
 }
 
-/* -1 where a length is not known, as the real library tells. */
 static OrtStatusPtr get_count(const OrtTensorTypeAndShapeInfo *shape, size_t *out)
 {
     size_t count = 1;
-    for (size_t i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] < 0) {
-            count = SIZE_MAX;
-            break;
-        }
-        if (__builtin_mul_overflow(count, (size_t)shape->dims[i], &count))
-            return ort_status(ORT_FAIL, "the number of elements overflows");
-    }
+    *out = 0;
+    for (size_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0 || __builtin_mul_overflow(count, (size_t)shape->dims[i], &count))
+            return ort_status(ORT_FAIL, "Integer overflow");
     *out = count;
     return NULL;
 }

@@ -89,7 +89,7 @@ static OrtStatusPtr size_of(const int64_t *dims, size_t rank, ONNXTensorElementD
             return ort_status(ORT_INVALID_ARGUMENT,
                               "tried creating tensor with negative value in shape");
         if (__builtin_mul_overflow(count, (size_t)dims[i], &count))
-            return ort_status(ORT_INVALID_ARGUMENT, "size overflow");
+            return ort_status(ORT_FAIL, "Integer overflow");
     }
     size_t bits = (size_t)sdx_dtype_bits((sdx_dtype)type);
     if (bits == 0)
@@ -97,7 +97,7 @@ static OrtStatusPtr size_of(const int64_t *dims, size_t rank, ONNXTensorElementD
     if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) bits = (size_t)TEXT_BYTES * BITS;
     size_t all;
     if (__builtin_mul_overflow(count, bits, &all) || all > SIZE_MAX - BITS)
-        return ort_status(ORT_INVALID_ARGUMENT, "size overflow");
+        return ort_status(ORT_FAIL, "Integer overflow");
     *bytes = (all + BITS - 1) / BITS;
     return NULL;
 }
