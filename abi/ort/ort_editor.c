@@ -325,7 +325,7 @@ static OrtStatusPtr options_with(const OrtSessionOptions *options, const OrtGrap
 {
     ORT_TRY(ort_options_copy(options, out));
     OrtSessionOptions *own = *out;
-    for (size_t i = 0; false && graph && i < graph->count_initializers; i++) {
+    for (size_t i = 0; graph && i < graph->count_initializers; i++) {
         const struct ort_graph_initializer *from = &graph->initializers[i];
         struct ort_initializer *to;
         if (!from->is_external || sdx_tensor_dtype(from->value->tensor) == SDX_STRING) continue;

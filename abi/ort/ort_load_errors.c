@@ -282,6 +282,10 @@ static OrtErrorCode known_fault(const char *line, struct span model, bool is_fil
         return ORT_FAIL;
     }
     if (!find_place(line, &place)) return ORT_OK;
+    if ((at = strstr(place.text, "Type Error: "))) { /* of a custom operator */
+        snprintf(to, TEXT, "This is an invalid model. %s", at);
+        return ORT_INVALID_GRAPH;
+    }
     if (sscanf(place.text, "input \"%255[^\"]\" is not defined", name) == 1 &&
         strstr(place.text, "is not defined")) {
         snprintf(to, TEXT,

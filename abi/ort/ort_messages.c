@@ -61,7 +61,9 @@ OrtStatusPtr ort_run_status(sdx_status status, const char *text)
     static const char missing[] = "was not given";
     struct place place;
     char other[TEXT];
-    OrtErrorCode code = ORT_FAIL;
+    OrtErrorCode code = status == SDX_INVALID_ARGUMENT ? ORT_INVALID_ARGUMENT /* custom operators */
+                        : status == SDX_NOT_SUPPORTED  ? ORT_NOT_IMPLEMENTED
+                                                       : ORT_FAIL;
     static const char ended[] = "Exiting due to terminate flag being set to true.";
     const bool has_place = find_place(text, &place);
     if (status == SDX_CANCELLED && !has_place) return ort_status(ORT_FAIL, ended);

@@ -101,7 +101,7 @@ static void write_initializer(struct ort_bytes *graph, const struct ort_graph_in
             const char *text = sdx_tensor_string(tensor, i, &length);
             ort_pb_bytes(&message, 6, text, length);
         }
-    } else {
+    } else if (!from->is_external) {
         ort_pb_bytes(&message, 9, sdx_tensor_const_data(tensor), sdx_tensor_bytes(tensor));
     }
     ort_pb_message(graph, 5, &message);

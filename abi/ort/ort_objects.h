@@ -129,7 +129,7 @@ struct OrtValue {
 /* A value that owns `tensor`, also when this fails. `tensor` may be NULL. An optional with a value
  * becomes that value, one without becomes a value without a tensor. */
 OrtStatusPtr ort_value_own(sdx_tensor *tensor, OrtValue **out);
-/* A value for `item`, which belongs to `parent` (retained). */
+/* A value for `item`, which belongs to `parent` (retained; NULL: to what outlives the value). */
 OrtStatusPtr ort_value_item(OrtValue *parent, sdx_tensor *item, OrtValue **out);
 /* Over the caller's memory of at least `bytes` bytes; checks type, shape, size. */
 OrtStatusPtr ort_value_view(const struct OrtMemoryInfo *memory, void *data, size_t bytes,
@@ -299,6 +299,7 @@ struct OrtSession {
     struct ort_profile *profile; /* NULL: is not asked for */
     OrtAllocator *allocator;     /* of the environment, for outputs; NULL: the engine's memory */
     struct ort_editor *editor;   /* of a session of the model editor, until it is finalized */
+    struct ort_custom_table *custom; /* NULL: the options bring no operators */
 };
 
 /* From a file, or where path is NULL from bytes, which are copied. */

@@ -2,6 +2,7 @@
  * Sessions: made from a file or bytes, shared by threads, asked for names and types. A session of
  * the engine serves one thread at a time, so there are as many as threads run at once; they share
  * the model's weights. */
+#include "ort_customop.h"
 #include "ort_devices.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
     const sdx_status failed =
         sdx_session_create(session->cx, session->model, &session->engine, &worker->session);
     if (failed) {
-        status = load_status(session, failed);
+        status = ort_custom_failure(session->custom);
+        if (!status) status = load_status(session, failed);
     } else {
         worker->next = session->all;
         session->all = worker;
@@ -142,6 +144,7 @@ void ort_session_free(OrtSession *session)
     }
     ort_profile_close(session->profile);
     sdx_model_destroy(session->model);
+    ort_custom_close(session->custom);
     sdx_context_destroy(session->cx);
     ort_options_free(session->options);
     pthread_mutex_destroy(&session->lock);
@@ -213,6 +216,8 @@ static OrtStatusPtr open_model(OrtSession *session)
     sdx_dim_override *dims = NULL;
     sdx_feed *initializers = NULL;
     OrtStatusPtr status = model_options_of(session->options, &options, &dims, &initializers);
+    if (!status)
+        status = ort_custom_open(session->options, &session->logger, &options, &session->custom);
     if (!status) {
         const sdx_status opened =
             session->path ? sdx_model_open(session->cx, session->path, &options, &session->model)

@@ -37,7 +37,7 @@ OrtStatusPtr ort_value_item(OrtValue *parent, sdx_tensor *item, OrtValue **out)
 {
     ORT_TRY(new_value(out));
     (*out)->tensor = item;
-    (*out)->parent = ort_value_retain(parent);
+    (*out)->parent = parent ? ort_value_retain(parent) : NULL;
     return NULL;
 }
 

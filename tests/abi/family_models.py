@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tiny models of the tests of the ABI's families: write_models(folder)."""
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, INT64, STRING, BOOL = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING,
@@ -33,8 +32,43 @@ def two_outputs():
                  [tensor("sum", ["N", 3]), tensor("product", ["N", 3])])
 
 
+def custom(op, inputs, outputs, **attributes):
+    """One node of domain my.ops."""
+    node = helper.make_node(op, [value.name for value in inputs], [value.name for value in outputs],
+                            name=f"{op.lower()}_node", domain="my.ops", **attributes)
+    return model([node], inputs, outputs, domains=[("my.ops", 1)])
+
+
+SCALE = {"factor": 2.0, "offset": 3, "mode": "fast", "floats": [0.5, 1.5], "ints": [1, -2, 3],
+         "texts": ["one", "two"],
+         "table": numpy_helper.from_array(np.array([7, 8], np.float32), "table")}
+
+
+def custom_models():
+    x, y = tensor("x", ["N", 2]), tensor("y", None)
+    line, line_out = tensor("x", ["N"]), tensor("y", ["N"])
+    rows = [tensor(name, ["N", 2]) for name in "abc"]
+    return {
+        "scale": custom("Scale", [x], [y], **SCALE),
+        "scale_bias": custom("Scale", [x, tensor("bias", ["N", 2])], [y], **SCALE),
+        "scale_of_ints": custom("Scale", [tensor("x", ["N", 2], INT64)], [y], **SCALE),
+        "join": custom("Join", rows, [tensor("y", None), tensor("count", None, INT64)]),
+        "join_one": custom("Join", [x], [y]),
+        "join_no_count": model(
+            [helper.make_node("Neg", ["x"], ["n"]),
+             helper.make_node("Join", ["x", "n", "x"], ["y"], domain="my.ops")],
+            [x], [y], domains=[("my.ops", 1)]),
+        "any": custom("Any", [tensor("x", ["N"], INT64)], [tensor("y", ["N"], INT64)]),
+        "shout": custom("Shout", [tensor("x", ["N"], STRING)], [tensor("y", ["N"], STRING)]),
+        "fails": custom("Fails", [line], [line_out]),
+        "fails_early": custom("Fails", [line], [line_out], early=1),
+        "composed": custom("Composed", [line], [line_out]),
+    }
+
+
 def write_models(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    for make in (add, two_outputs):
-        onnx.save(make(), str(folder / f"{make.__name__}.onnx"))
+    made = {"add": add(), "two_outputs": two_outputs(), **custom_models()}
+    for name, proto in made.items():
+        (folder / f"{name}.onnx").write_bytes(proto.SerializeToString())
     return folder

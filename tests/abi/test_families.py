@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families of functions beyond loading and running, on the real library and on ours."""
+import subprocess
+
 import pytest
 
 import family_models
@@ -13,7 +15,25 @@ def family_folder(models):
     return family_models.write_models(models)
 
 
+@pytest.fixture(scope="session")
+def custom_ops(clients_cache, root):
+    """The library of tests/abi/clients/c/custom_ops_library.c, which brings operators."""
+    library = clients_cache / "libcustom_ops.so"
+    command = ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
+               "-fvisibility=hidden", "-I", root / "include",
+               root / "tests/abi/clients/c/custom_ops_library.c", "-o", library]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return library
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_transcript(family, c_client, transcripts, family_folder, real_ort, our_ort):
     program = c_client(f"{family}_client")
     transcripts(family, ([program, real_ort, "models"], {}), ([program, our_ort, "models"], {}))
+
+
+def test_custom_operators(c_client, transcripts, family_folder, custom_ops, real_ort, our_ort):
+    program = c_client("customop_client")
+    transcripts("customop", ([program, real_ort, "models", custom_ops], {}),
+                ([program, our_ort, "models", custom_ops], {}))
