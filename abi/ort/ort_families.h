@@ -28,7 +28,15 @@
     X(editor)                                                                                      \
     X(devices)                                                                                     \
     X(binding)                                                                                     \
-    X(async) X(customop) X(shape_infer) X(kernel_info) X(kernel_context) X(op)
+    X(async)                                                                                       \
+    X(customop)                                                                                    \
+    X(shape_infer)                                                                                 \
+    X(kernel_info)                                                                                 \
+    X(kernel_context)                                                                              \
+    X(op)                                                                                          \
+    X(containers)                                                                                  \
+    X(sparse)                                                                                      \
+    X(provider_options)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

@@ -239,10 +239,9 @@ OrtStatusPtr ort_type_of_tensor(const sdx_tensor *tensor, OrtTypeInfo **out)
         return shape_type(ort_kind(kind), shape, out);
     }
     const sdx_tensor *item = sdx_tensor_item(tensor, kind == SDX_KIND_MAP ? 1 : 0);
-    const bool is_scalar = kind == SDX_KIND_MAP || !item; /* no shape is told */
-    if (item && !(is_scalar && sdx_tensor_kind(item) == SDX_KIND_TENSOR)) {
+    if (item && sdx_tensor_kind(item) != SDX_KIND_TENSOR) {
         ORT_TRY(ort_type_of_tensor(item, &inner));
-    } else {
+    } else { /* items differ in shape: none is told */
         ORT_TRY(create_shape(&shape));
         shape->type = item ? (ONNXTensorElementDataType)sdx_tensor_dtype(item) : dtype;
         ORT_TRY(shape_type(ONNX_TYPE_TENSOR, shape, &inner));

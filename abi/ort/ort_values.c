@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Values: tensors over the caller's memory or an allocator's, what is in a value, items. */
-#include "ort_objects.h"
+#include "ort_sparse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,12 +196,16 @@ static OrtStatusPtr is_tensor(const OrtValue *value, int *out)
 
 static OrtStatusPtr has_value(const OrtValue *value, int *out)
 {
-    *out = ort_value_tensor(value) != NULL;
+    *out = ort_value_tensor(value) != NULL || ort_sparse_of(value) != NULL;
     return NULL;
 }
 
 static OrtStatusPtr value_type(const OrtValue *value, ONNXType *out)
 {
+    if (ort_sparse_of(value)) {
+        *out = ONNX_TYPE_SPARSETENSOR;
+        return NULL;
+    }
     const sdx_tensor *tensor = ort_value_tensor(value);
     *out = tensor ? ort_kind(sdx_tensor_kind(tensor)) : ONNX_TYPE_UNKNOWN;
     return NULL;
@@ -210,15 +214,22 @@ static OrtStatusPtr value_type(const OrtValue *value, ONNXType *out)
 static OrtStatusPtr type_info(const OrtValue *value, OrtTypeInfo **out)
 {
     const sdx_tensor *tensor = ort_value_tensor(value);
+    const struct ort_sparse *sparse = ort_sparse_of(value);
     *out = NULL;
-    return tensor ? ort_type_of_tensor(tensor, out) : NULL;
+    if (!sparse) return tensor ? ort_type_of_tensor(tensor, out) : NULL;
+    *out = calloc(1, sizeof **out);
+    if (!*out) return ort_no_memory();
+    (*out)->kind = ONNX_TYPE_SPARSETENSOR;
+    return ort_shape_create(sparse->type, sparse->rank, sparse->dims, NULL, &(*out)->tensor);
 }
 
 static OrtStatusPtr type_and_shape(const OrtValue *value, OrtTensorTypeAndShapeInfo **out)
 {
     const sdx_tensor *tensor = ort_value_tensor(value);
     const sdx_kind kind = tensor ? sdx_tensor_kind(tensor) : SDX_KIND_NONE;
+    const struct ort_sparse *sparse = ort_sparse_of(value);
     *out = NULL;
+    if (sparse) return ort_shape_create(sparse->type, sparse->rank, sparse->dims, NULL, out);
     if (kind != SDX_KIND_TENSOR && kind != SDX_KIND_SPARSE)
         return ort_status(ORT_INVALID_ARGUMENT, "Argument is not a tensor");
     return ort_shape_create((ONNXTensorElementDataType)sdx_tensor_dtype(tensor),
@@ -230,6 +241,13 @@ static OrtStatusPtr type_and_dims(const OrtValue *value, ONNXTensorElementDataTy
 {
     const sdx_tensor *tensor = ort_value_tensor(value);
     const sdx_kind kind = tensor ? sdx_tensor_kind(tensor) : SDX_KIND_NONE;
+    const struct ort_sparse *sparse = ort_sparse_of(value);
+    if (sparse) {
+        *type = sparse->type;
+        *dims = sparse->dims;
+        *rank = sparse->rank;
+        return NULL;
+    }
     if (kind != SDX_KIND_TENSOR && kind != SDX_KIND_SPARSE)
         return ort_status(ORT_INVALID_ARGUMENT,
                           "Argument must be a tensor or sparse tensor OrtValue.");
@@ -326,7 +344,7 @@ static OrtStatusPtr get_item(const OrtValue *value, int index, OrtAllocator *all
     if (item) return ort_value_item((OrtValue *)(uintptr_t)value, item, out);
     if (sdx_tensor_kind(tensor) == SDX_KIND_MAP)
         return ort_status(ORT_FAIL, "Invalid index requested for map type.");
-    return ort_fail(ORT_INVALID_ARGUMENT, "index %d of a sequence of %lld values", index,
+    return ort_fail(ORT_FAIL, "index %d of a sequence of %lld values", index,
                     (long long)sdx_tensor_count(tensor));
 }
 

@@ -32,6 +32,17 @@ def two_outputs():
                  [tensor("sum", ["N", 3]), tensor("product", ["N", 3])])
 
 
+def optional():
+    """full: an optional of x; empty: one without a value."""
+    kind = helper.make_tensor_type_proto(FLOAT, ["N"])
+    made = model([helper.make_node("Optional", ["x"], ["full"]),
+                  helper.make_node("Optional", [], ["empty"], type=kind)],
+                 [tensor("x", ["N"])], [])
+    for name in ("full", "empty"):
+        made.graph.output.append(helper.make_value_info(name, helper.make_optional_type_proto(kind)))
+    return made
+
+
 def custom(op, inputs, outputs, **attributes):
     """One node of domain my.ops."""
     node = helper.make_node(op, [value.name for value in inputs], [value.name for value in outputs],
@@ -68,7 +79,7 @@ def custom_models():
 
 def write_models(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    made = {"add": add(), "two_outputs": two_outputs(), **custom_models()}
+    made = {"add": add(), "two_outputs": two_outputs(), "optional": optional(), **custom_models()}
     for name, proto in made.items():
         (folder / f"{name}.onnx").write_bytes(proto.SerializeToString())
     return folder

@@ -6,7 +6,7 @@ import pytest
 
 import family_models
 
-FAMILIES = ("objects", "editor", "binding")
+FAMILIES = ("objects", "editor", "binding", "containers", "providers")
 
 
 @pytest.fixture(scope="session")
