@@ -72,6 +72,14 @@ OrtStatusPtr ort_run_status(sdx_status status, const char *text)
         if (sscanf(text, "input \"%255[^\"]", name) == 1)
             return ort_fail(ORT_FAIL, "Missing Input: %s", name);
     }
+    char bound[NAME], made[NAME];
+    if (sscanf(text,
+               "output \"%255[^\"]\" was bound to %*[^[][%255[^]]], expected %*[^[][%255[^]]]",
+               other, bound, made) == 3)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "The output OrtValue provided for output '%s' has shape {%s} but the "
+                        "computed output shape for this run is {%s}.",
+                        other, bound, made);
     if (!has_place) {
         const bool at_caller =
             status == SDX_INVALID_ARGUMENT || status == SDX_BAD_INPUT || status == SDX_NOT_FOUND;

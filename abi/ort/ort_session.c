@@ -279,6 +279,9 @@ static OrtStatusPtr load(OrtSession *session)
                         session->path ? "model_loading_uri" : "model_loading_array", begin, loaded);
         ort_profile_add(session->profile, "session_initialization", loaded, ort_clock());
     }
+    const char *to = session->options->optimized_path;
+    if (to && *to && sdx_session_save_model(worker->session, to))
+        return ort_status(ORT_FAIL, sdx_session_error(worker->session));
     return NULL;
 }
 
