@@ -118,6 +118,34 @@ static char *place_text(const sdx_tensor *value, int64_t at)
     return text;
 }
 
+/* The tensor that element *at of a value is in; *at becomes its place there. NULL: past the end. */
+static const sdx_tensor *leaf_at(const sdx_tensor *value, int64_t *at)
+{
+    if (sdx_tensor_kind(value) == SDX_KIND_TENSOR) {
+        if (*at < sdx_tensor_count(value)) return value;
+        *at -= sdx_tensor_count(value);
+        return NULL;
+    }
+    for (int64_t i = 0; i < sdx_tensor_count(value); i++) {
+        const sdx_tensor *leaf = leaf_at(sdx_tensor_item(value, i), at);
+        if (leaf) return leaf;
+    }
+    return NULL;
+}
+
+/* Element `at` of a value in quotes; NULL: it is no text. Caller frees. */
+static char *string_text(const sdx_tensor *value, int64_t at)
+{
+    const sdx_tensor *leaf = leaf_at(value, &at);
+    char *text = NULL;
+    if (!leaf || sdx_tensor_dtype(leaf) != SDX_STRING) return NULL;
+    char *string = sdx_cli_value_text(leaf, at);
+    if (asprintf(&text, "\"%.100s%s\"", string, strlen(string) > 100 ? "..." : "") < 0)
+        sdx_cli_no_memory();
+    free(string);
+    return text;
+}
+
 /* Says how `found` differs from `expected`; NULL when it does not. Caller frees. */
 static char *difference_text(const struct test *test, const char *name, const sdx_tensor *found,
                              const sdx_tensor *expected, struct outcome *outcome)
@@ -136,11 +164,22 @@ static char *difference_text(const struct test *test, const char *name, const sd
         if (d.max_rel > outcome->max_rel) outcome->max_rel = d.max_rel;
         if (d.count_bad > 0) {
             char *place = place_text(expected, d.first_bad);
-            rc = asprintf(&text,
-                          "output %s: first differing element %s found %.9g expected %.9g, max abs "
-                          "%.3g, max rel %.3g, %lld of %lld differ",
-                          name, place, d.found, d.expected, d.max_abs, d.max_rel,
-                          (long long)d.count_bad, (long long)d.count);
+            char *have = string_text(found, d.first_bad),
+                 *want = string_text(expected, d.first_bad);
+            if (have && want)
+                rc = asprintf(&text,
+                              "output %s: first differing element %s found %s expected %s, %lld of "
+                              "%lld differ",
+                              name, place, have, want, (long long)d.count_bad, (long long)d.count);
+            else
+                rc = asprintf(
+                    &text,
+                    "output %s: first differing element %s found %.9g expected %.9g, max abs "
+                    "%.3g, max rel %.3g, %lld of %lld differ",
+                    name, place, d.found, d.expected, d.max_abs, d.max_rel, (long long)d.count_bad,
+                    (long long)d.count);
+            free(have);
+            free(want);
             free(place);
         } else if (test->arg_max && !d.arg_max_equal) {
             rc = asprintf(&text, "output %s: the largest element is at another place", name);
