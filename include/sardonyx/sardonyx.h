@@ -38,6 +38,7 @@
  * parent.
  *  - Option structs start with their size; fill them with their `_init` function.
  *  - A model is immutable and may be shared by threads. A session is used by one thread at a time.
+ *  - After fork() the child goes on with everything that no other thread was using at that moment.
  *  - Sizes are in bytes, times in nanoseconds unless the name says otherwise. Strings are UTF-8.
  */
 #ifndef SARDONYX_H

@@ -128,7 +128,7 @@ static struct sdx_model *new_model(struct sdx_context *cx, size_t limit)
     sdx_context_init_child(&m->cx, cx);
     m->cx.mem = &m->mem;
     sdx_arena_init(&m->arena, &m->mem, SDX_MEM_MODEL);
-    pthread_mutex_init(&m->lock, NULL);
+    sdx_lock_init(&m->lock);
     return m;
 }
 
@@ -168,7 +168,7 @@ void sdx_model_free(struct sdx_model *m)
     if (m->external.arena) sdx_external_deinit(&m->external);
     sdx_arena_deinit(&m->arena);
     sdx_file_map_close(&m->map);
-    pthread_mutex_destroy(&m->lock);
+    sdx_lock_deinit(&m->lock);
     sdx_mem_free(mem, m);
 }
 
@@ -218,7 +218,7 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
 {
     *out = NULL;
     enum sdx_status status = SDX_OK;
-    pthread_mutex_lock(&m->lock);
+    sdx_lock_take(&m->lock);
     for (struct sdx_model_graph *g = m->graphs; g && !*out; g = g->next)
         if (g->level == level) *out = g->ir;
     if (!*out && m->plan.bytes) {
@@ -236,7 +236,7 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
             sdx_ir_deinit(ir);
         status = tell(cx, m, NULL, status);
     }
-    pthread_mutex_unlock(&m->lock);
+    sdx_lock_give(&m->lock);
     return status;
 }
 
