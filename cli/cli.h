@@ -32,6 +32,7 @@ struct sdx_cli_verb {
     X(profile)                                                                                     \
     X(compile)                                                                                     \
     X(convert)                                                                                     \
+    X(providers)                                                                                   \
     X(ops)
 /* Verbs of pictures, with their summaries. They are in a program of their own, sardonyx-vision,
  * which this one becomes for them: what they link takes longer to load than most models to run. */

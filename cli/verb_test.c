@@ -4,6 +4,7 @@
 #include "inputs.h"
 #include "json_out.h"
 #include "progress.h"
+#include "providers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 struct test {
     struct sdx_cli cli;
     const char *level, *filter;
+    struct sdx_cli_providers providers;
     sdx_tolerance tolerance;
     bool arg_max, digest;
     sdx_session_options options;
@@ -311,6 +313,7 @@ static int test_folders(const struct sdx_cli_verb *verb, struct test *test,
                         const struct sdx_cli_list *folders)
 {
     int rc = sdx_cli_session_options(verb, test->level, &test->options);
+    if (rc == SDX_CLI_OK) rc = sdx_cli_providers_set(verb, &test->providers, &test->options);
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&test->cli);
     if (rc != SDX_CLI_OK) return rc;
     struct sdx_cli_cases cases = {0};
@@ -353,9 +356,11 @@ static int run_test(const struct sdx_cli_verb *verb, int argc, char **argv)
          "print a hash of all output bytes of every case", 0, 0},
         {"--level", SDX_CLI_TEXT, &test.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        SDX_CLI_PROVIDER_OPTIONS(&test.providers),
         {0}};
     int rc = sdx_cli_args(verb, &test.cli, options, argc, argv, &folders, 1, 0);
     if (rc < 0) rc = test_folders(verb, &test, &folders);
+    sdx_cli_providers_free(&test.providers);
     sdx_cli_list_free(&folders);
     return rc;
 }

@@ -31,8 +31,11 @@ static enum sdx_status open_bytes(struct sdx_context *cx, struct sdx_model *m, c
         *bytes = m->map.data;
         *size = m->map.size;
         folder = sdx_path_folder(&m->arena, path);
-        if (!folder) return SDX_FAIL_MEMORY(cx);
+        m->path = sdx_arena_strndup(&m->arena, path, strlen(path));
+        if (!folder || !m->path) return SDX_FAIL_MEMORY(cx);
     }
+    m->bytes = *bytes;
+    m->size = *size;
     sdx_external_init(&m->external, &m->arena, folder);
     return SDX_OK;
 }
@@ -98,6 +101,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     SDX_TRY(sdx_customs_create(cx, &m->arena, options->count_custom_ops, options->custom_ops,
                                &m->customs));
     SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
+    m->is_given = sdx_model_is_given(options) || m->customs || options->folder;
     if (sdx_plan_is(bytes, size) && sdx_model_is_given(options))
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
                         "plan file: dimensions, initializers and files are given when it is made");

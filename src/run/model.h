@@ -22,9 +22,13 @@ struct sdx_model {
     struct sdx_mem mem;
     struct sdx_arena arena;
     struct sdx_file_map map;
+    const char *path;  /* as it was opened; NULL: from memory */
+    const void *bytes; /* of the file */
+    size_t size;
     struct sdx_external external;
     struct sdx_dim_override *dims; /* that the caller gives */
     int count_dims;
+    bool is_given; /* these, or other things that the options bring along */
     struct sdx_onnx_model *message;
     struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
     struct sdx_store *store;
