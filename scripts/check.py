@@ -28,8 +28,7 @@ LAYERS = {
     "passes": ["ops"],
     "run": ["passes"],
     "convert": ["ops"],
-    "provider": ["run"],
-    "api": ["provider", "convert"],
+    "api": ["run", "convert"],
 }
 CLIENTS = ("cli", "vision", "codecs", "serve", "abi", "bindings", "bench", "examples")  # the public headers only
 INSIDERS = ("tests/unit", "tests/kernels", "tests/fuzz")  # tests that may look inside

@@ -38,7 +38,7 @@ static OrtStatusPtr check_items(const OrtValue *const *in, size_t count)
         const sdx_kind kind = tensor ? sdx_tensor_kind(tensor) : SDX_KIND_NONE;
         if (kind != SDX_KIND_TENSOR && kind != SDX_KIND_MAP)
             return ort_fail(ORT_FAIL,
-                            "At least one element in the sequence is not a tensor or map");
+                            "Each element of the sequence should be either tensor or map.");
         if (kind != sdx_tensor_kind(first))
             return ort_fail(ORT_FAIL, "At least one element in the sequence is of a type different "
                                       "from others.");
@@ -73,7 +73,7 @@ static OrtStatusPtr make_sequence(const OrtValue *const *in, size_t count, OrtVa
     return NULL;
 }
 
-/* ---- maps: entries sorted by key ---- */
+/* ---- maps: entries sorted by key, of equal keys the first ---- */
 
 struct keys {
     const sdx_tensor *tensor;
@@ -94,6 +94,29 @@ static int compare_keys(const void *a, const void *b, void *data)
     const size_t both = lengths[0] < lengths[1] ? lengths[0] : lengths[1];
     const int order = both ? memcmp(left, right, both) : 0;
     return order ? order : lengths[0] < lengths[1] ? -1 : lengths[0] > lengths[1];
+}
+
+/* By key, then by place. */
+static int compare_entries(const void *a, const void *b, void *data)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    const int order = compare_keys(a, b, data);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Places of the entries in `order`; returns how many there are. */
+static size_t sort_entries(const sdx_tensor *tensor, int64_t *order)
+{
+    struct keys keys = {tensor};
+    const size_t count = (size_t)sdx_tensor_count(tensor);
+    for (size_t i = 0; i < count; i++)
+        order[i] = (int64_t)i;
+    qsort_r(order, count, sizeof *order, compare_entries, &keys);
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        if (left == 0 || compare_keys(&order[left - 1], &order[i], &keys) != 0)
+            order[left++] = order[i];
+    return left;
 }
 
 /* The elements of a tensor in another order. */
@@ -124,13 +147,16 @@ static OrtStatusPtr take_elements(const sdx_tensor *from, const int64_t *order, 
 
 static OrtStatusPtr check_map(const sdx_tensor *keys, const sdx_tensor *values)
 {
+    if (sdx_tensor_rank(keys) > 1 || sdx_tensor_rank(values) > 1)
+        return ort_fail(ORT_FAIL,
+                        "Either the key tensor or the value tensor has NumDimensions > 1");
+    if (sdx_tensor_count(keys) != sdx_tensor_count(values))
+        return ort_fail(ORT_FAIL, "Key and value tensors have unequal number of elements.");
     const sdx_dtype key = sdx_tensor_dtype(keys), value = sdx_tensor_dtype(values);
     if (key != SDX_I64 && key != SDX_STRING)
         return ort_fail(ORT_FAIL, "Key type is not supported yet.");
     if (value != SDX_F32 && value != SDX_F64 && value != SDX_I64 && value != SDX_STRING)
-        return ort_fail(ORT_FAIL, "Value type is not supported yet.");
-    if (sdx_tensor_count(keys) != sdx_tensor_count(values))
-        return ort_fail(ORT_FAIL, "Key and value tensors have unequal number of elements.");
+        return ort_fail(ORT_FAIL, "Value type is not supported yet: %s", sdx_dtype_name(value));
     return NULL;
 }
 
@@ -141,12 +167,9 @@ static OrtStatusPtr make_map(const OrtValue *const *in, size_t count, OrtValue *
     if (ort_need_tensor(in[0], &keys) || ort_need_tensor(in[1], &values))
         return ort_fail(ORT_FAIL, "Either the key tensor or the value tensor has NULL handle");
     ORT_TRY(check_map(keys, values));
-    const size_t entries = (size_t)sdx_tensor_count(keys);
-    int64_t *order = calloc(entries + 1, sizeof *order);
+    int64_t *order = calloc((size_t)sdx_tensor_count(keys) + 1, sizeof *order);
     if (!order) return ort_no_memory();
-    for (size_t i = 0; i < entries; i++)
-        order[i] = (int64_t)i;
-    qsort_r(order, entries, sizeof *order, compare_keys, &(struct keys){keys});
+    const size_t entries = sort_entries(keys, order);
     OrtStatusPtr failed = take_elements(keys, order, entries, &items[0]);
     if (!failed) failed = take_elements(values, order, entries, &items[1]);
     if (!failed) failed = make_value(SDX_KIND_MAP, sdx_tensor_dtype(values), 2, items, out);

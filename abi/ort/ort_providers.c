@@ -59,8 +59,8 @@ static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const c
     }
 #define NOT_BUILT(brief, full)                                                                     \
     if (!strcmp(name, brief) || !strcmp(name, full))                                               \
-        return ort_status(ORT_INVALID_ARGUMENT,                                                    \
-                          brief " execution provider is not supported in this build. ");
+        return ort_fail(ORT_INVALID_ARGUMENT,                                                      \
+                        "%s execution provider is not supported in this build. ", name);
     PROVIDERS(NOT_BUILT)
 #undef NOT_BUILT
 #define LIST(brief, full) "'" brief "'/'" full "', "

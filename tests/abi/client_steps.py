@@ -62,6 +62,15 @@ def make(what, command, timeout=900, env=None, cwd=None):
     assert code == 0, f"{what}: exit code {code}\n{(out + err)[-6000:]}"
 
 
+def make_program(program, command, env=None, cwd=None):
+    """Builds `program`, which `command` names behind its words. Two runs of the tests may do so at
+    once: the old file stays until the new one is whole."""
+    new = program.with_name(f"{program.name}.{os.getpid()}")
+    make(program.name, [*command, new], env=env, cwd=cwd)
+    os.replace(new, program)
+    return program
+
+
 def read_differ():
     """[(client, pattern of a name, rule)] of differ.tsv."""
     rows = [line.split("\t") for line in (HERE / "differ.tsv").read_text().split("\n")

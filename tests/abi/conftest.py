@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import abi_models  # noqa: E402
-from client_steps import HERE, ROOT, call, compare, fetch, make, need  # noqa: E402
+from client_steps import HERE, ROOT, call, compare, fetch, make_program, need  # noqa: E402
 
 NODE_PACKAGE = "onnxruntime-node@1.30.0"
 
@@ -71,11 +71,10 @@ def c_client(clients_cache):
     """Builds a C program of tests/abi/clients/c over ort.h: c_client("scenarios") is its path."""
     def build_client(name):
         need("gcc")
-        program = clients_cache / name
         sources = [HERE / "clients/c/abi_client.c", HERE / f"clients/c/{name}.c"]
-        make(name, ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I",
-                    ROOT / "include", *sources, "-o", program, "-ldl", "-pthread"])
-        return program
+        return make_program(clients_cache / name,
+                            ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I",
+                             ROOT / "include", *sources, "-ldl", "-pthread", "-o"])
     return build_client
 
 

@@ -2,7 +2,7 @@
 """The Go module github.com/yalue/onnxruntime_go on the real library and on ours."""
 import pytest
 
-from client_steps import HERE, fetch, make, need, need_version
+from client_steps import HERE, fetch, make_program, need, need_version
 
 
 @pytest.fixture(scope="module")
@@ -12,9 +12,7 @@ def program(clients_cache):
     folder = HERE / "clients/go"
     env = {"GOFLAGS": "-mod=readonly", "CGO_ENABLED": "1"}
     fetch("github.com/yalue/onnxruntime_go", ["go", "mod", "download"], env=env, cwd=folder)
-    path = clients_cache / "go_client"
-    make("client.go", ["go", "build", "-o", path, "."], env=env, cwd=folder)
-    return path
+    return make_program(clients_cache / "go_client", ["go", "build", "-o"], env=env, cwd=folder)
 
 
 def test_transcript(program, transcripts, real_ort, our_ort):

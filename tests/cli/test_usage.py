@@ -5,8 +5,7 @@ import re
 import models
 import pytest
 
-VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "providers", "ops",
-         "classify", "detect", "track-ball"]
+VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "ops", "classify", "detect"]
 
 
 def one_error_line(result):
