@@ -30,7 +30,8 @@ static OrtStatusPtr copy_facts(const sdx_model_facts *facts, OrtModelMetadata *m
     ORT_TRY(ort_set_text(&metadata->domain, facts->domain));
     ORT_TRY(ort_set_text(&metadata->description, facts->doc));
     ORT_TRY(ort_set_text(&metadata->graph_description, facts->graph_doc));
-    metadata->version = facts->model_version;
+    /* Absent is 0 in the engine, and the largest number there is in the real library. */
+    metadata->version = facts->model_version ? facts->model_version : INT64_MAX;
     for (int i = 0; i < facts->count_metadata; i++)
         ORT_TRY(
             ort_pairs_set(&metadata->custom, facts->metadata_keys[i], facts->metadata_values[i]));

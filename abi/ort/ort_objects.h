@@ -289,6 +289,8 @@ struct OrtSession {
     size_t count_inputs, count_overridable, count_outputs;
     const sdx_value_info **feeds; /* inputs and overridable, sorted by name */
     size_t count_feeds;
+    size_t count_optional; /* inputs of optional type: not fed, they have no value, ... */
+    sdx_tensor *nothing;   /* ... which is this */
     _Atomic(struct ort_worker *) hot; /* an idle one, taken without a lock */
     pthread_mutex_t lock;             /* of what follows */
     struct ort_worker *idle, *all;
@@ -299,6 +301,8 @@ struct OrtSession {
     struct ort_profile *profile; /* NULL: is not asked for */
     OrtAllocator *allocator;     /* of the environment, for outputs; NULL: the engine's memory */
     struct ort_editor *editor;   /* of a session of the model editor, until it is finalized */
+    struct ort_model *shared; /* what `model` belongs to */
+    const OrtPrepackedWeightsContainer *container;
     struct ort_custom_table *custom; /* NULL: the options bring no operators */
 };
 
@@ -307,6 +311,10 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
                                 const OrtSessionOptions *options, OrtSession **out);
 void ort_session_free(OrtSession *session);
 void ort_editor_free(struct ort_editor *editor);
+
+/* Sets `model` and `shared` of the session, whose source is known: one that is open, or a new one. */
+OrtStatusPtr ort_model_open(OrtSession *session, const sdx_model_options *options);
+void ort_model_close(struct ort_model *model);
 
 uint64_t ort_clock(void); /* nanoseconds since some time */
 /* Begins a profile that is written to `prefix` with the time behind. */

@@ -228,6 +228,20 @@ static OrtStatusPtr give_outputs(const OrtSession *session, const struct call *c
     return status;
 }
 
+/* Inputs of optional type that the caller left out have no value. */
+static void feed_nothing(const OrtSession *session, struct call *call)
+{
+    const int count = call->count_feeds;
+    for (size_t i = 0; i < session->count_feeds; i++) {
+        const sdx_value_info *info = session->feeds[i];
+        int at = 0;
+        while (at < count && call->feeds[at].name != info->name)
+            at++;
+        if (info->kind == SDX_KIND_OPTIONAL && at == count)
+            call->feeds[call->count_feeds++] = (sdx_feed){info->name, session->nothing};
+    }
+}
+
 static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, struct call *call,
                              const char *const *input_names, const OrtValue *const *inputs,
                              size_t count_inputs, const char *const *output_names,
@@ -238,6 +252,7 @@ static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, 
         ORT_TRY(take_input(session, i, input_names[i], inputs[i], &call->feeds[call->count_feeds]));
         if (call->feeds[call->count_feeds].value) call->count_feeds++;
     }
+    if (session->count_optional) feed_nothing(session, call);
     for (size_t i = 0; i < count_outputs; i++)
         ORT_TRY(take_output(session, i, output_names[i], outputs[i], call));
     ORT_TRY(ort_worker_take(session, &worker));
@@ -278,8 +293,9 @@ OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
     call.result_of = call.few_places;
     call.count_feeds = call.count_results = 0;
     void *block = NULL;
-    if (count_inputs > FEW || count_outputs > FEW)
-        ORT_TRY(more_room(&call, count_inputs, count_outputs, &block));
+    const size_t count_feeds = count_inputs + session->count_optional;
+    if (count_feeds > FEW || count_outputs > FEW)
+        ORT_TRY(more_room(&call, count_feeds, count_outputs, &block));
     OrtStatusPtr status = run_call(session, options, &call, input_names, inputs, count_inputs,
                                    output_names, count_outputs, outputs);
     free(block);

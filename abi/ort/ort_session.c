@@ -121,6 +121,7 @@ static OrtStatusPtr list_values(OrtSession *session)
     for (size_t i = 0; i < ins; i++) {
         const sdx_value_info *info = sdx_model_input(session->model, (int)i);
         session->feeds[session->count_feeds++] = info;
+        if (info->kind == SDX_KIND_OPTIONAL) session->count_optional++;
         if (info->optional)
             session->overridable[session->count_overridable++] = info;
         else
@@ -128,6 +129,9 @@ static OrtStatusPtr list_values(OrtSession *session)
     }
     for (size_t i = 0; i < outs; i++)
         session->outputs[session->count_outputs++] = sdx_model_output(session->model, (int)i);
+    if (session->count_optional &&
+        sdx_value_create(session->cx, SDX_KIND_OPTIONAL, SDX_F32, 0, NULL, &session->nothing))
+        return ort_no_memory();
     qsort(session->feeds, session->count_feeds, sizeof *session->feeds, by_name);
     return NULL;
 }
@@ -143,8 +147,9 @@ void ort_session_free(OrtSession *session)
         free(worker);
     }
     ort_profile_close(session->profile);
-    sdx_model_destroy(session->model);
+    ort_model_close(session->shared);
     ort_custom_close(session->custom);
+    sdx_tensor_destroy(session->nothing);
     sdx_context_destroy(session->cx);
     ort_options_free(session->options);
     pthread_mutex_destroy(&session->lock);
@@ -218,13 +223,7 @@ static OrtStatusPtr open_model(OrtSession *session)
     OrtStatusPtr status = model_options_of(session->options, &options, &dims, &initializers);
     if (!status)
         status = ort_custom_open(session->options, &session->logger, &options, &session->custom);
-    if (!status) {
-        const sdx_status opened =
-            session->path ? sdx_model_open(session->cx, session->path, &options, &session->model)
-                          : sdx_model_load(session->cx, session->bytes, session->size, &options,
-                                           &session->model);
-        if (opened) status = load_status(session, opened);
-    }
+    if (!status) status = ort_model_open(session, &options);
     free(dims);
     free(initializers);
     return status;
@@ -285,14 +284,16 @@ static OrtStatusPtr load(OrtSession *session)
     return NULL;
 }
 
-OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void *bytes, size_t size,
-                                const OrtSessionOptions *options, OrtSession **out)
+static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes, size_t size,
+                         const OrtSessionOptions *options,
+                         const OrtPrepackedWeightsContainer *container, OrtSession **out)
 {
     *out = NULL;
     if (path) ORT_TRY(check_path(path));
     OrtSession *session = calloc(1, sizeof *session);
     if (!session) return ort_no_memory();
     pthread_mutex_init(&session->lock, NULL);
+    session->container = container;
     OrtStatusPtr status = set_up(session, env, options);
     if (!status)
         status = path ? ort_set_text(&session->path, path) : keep_bytes(session, bytes, size);
@@ -304,6 +305,12 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
     else
         *out = session;
     return status;
+}
+
+OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void *bytes, size_t size,
+                                const OrtSessionOptions *options, OrtSession **out)
+{
+    return make(env, path, bytes, size, options, NULL, out);
 }
 
 static OrtStatusPtr create(const OrtEnv *env, const char *path, const OrtSessionOptions *options,
@@ -320,7 +327,7 @@ static OrtStatusPtr create_from_array(const OrtEnv *env, const void *bytes, size
     return ort_session_create(env, NULL, bytes, size, options, out);
 }
 
-/* ---- weights packed for several sessions: sessions of one model share them anyway ---- */
+/* ---- weights packed for several sessions: those of one file share them anyway ---- */
 
 struct OrtPrepackedWeightsContainer {
     char place;
@@ -350,8 +357,9 @@ static OrtStatusPtr create_from_array_with_container(const OrtEnv *env, const vo
                                                      OrtPrepackedWeightsContainer *container,
                                                      OrtSession **out)
 {
-    (void)container;
-    return create_from_array(env, bytes, size, options, out);
+    *out = NULL;
+    if (!bytes) return ort_status(ORT_INVALID_ARGUMENT, "Model data pointer is null.");
+    return make(env, NULL, bytes, size, options, container, out);
 }
 
 /* ---- asking ---- */

@@ -310,6 +310,48 @@ static void check_outputs(struct client *c)
     api->ReleaseSession(session);
 }
 
+static void run_linear(struct client *c, const char *name, OrtSession *session)
+{
+    float x[4] = {1, 2, 3, 4};
+    run_one(c, name, session, float_tensor(c, x, 1, 4));
+}
+
+/* Sessions that may share a model, in any order of their ends. */
+static void check_shared(struct client *c)
+{
+    const OrtApi *api = c->api;
+    OrtSession *sessions[4] = {NULL};
+    OrtSessionOptions *options = NULL;
+    OrtPrepackedWeightsContainer *container = NULL;
+    size_t size = 0;
+    void *bytes = read_whole(model_path(c, "linear.onnx"), &size);
+    good(c, "shared.options", api->CreateSessionOptions(&options));
+    good(c, "shared.container", api->CreatePrepackedWeightsContainer(&container));
+    for (int i = 0; i < 2; i++) {
+        say_status(c, "shared.bytes",
+                   api->CreateSessionFromArrayWithPrepackedWeightsContainer(
+                       c->env, bytes, size, options, container, &sessions[i]));
+        say_status(c, "shared.path",
+                   api->CreateSessionWithPrepackedWeightsContainer(
+                       c->env, model_path(c, "linear.onnx"), options, container, &sessions[2 + i]));
+    }
+    free(bytes);
+    for (int i = 0; i < 4; i++) {
+        run_linear(c, "shared.run", sessions[i]);
+        api->ReleaseSession(sessions[i]);
+    }
+    api->ReleasePrepackedWeightsContainer(container);
+    good(c, "shared.dimension", api->AddFreeDimensionOverrideByName(options, "N", 2));
+    OrtSession *plain = open_model(c, "linear.onnx"), *fixed = NULL;
+    good(c, "shared.fixed",
+         api->CreateSession(c->env, model_path(c, "linear.onnx"), options, &fixed));
+    run_linear(c, "shared.plain", plain);
+    run_linear(c, "shared.fixed", fixed);
+    api->ReleaseSession(plain);
+    api->ReleaseSession(fixed);
+    api->ReleaseSessionOptions(options);
+}
+
 int main(int argc, char **argv)
 {
     struct client c;
@@ -325,6 +367,7 @@ int main(int argc, char **argv)
     check_session(&c);
     check_threading(&c);
     check_outputs(&c);
+    check_shared(&c);
     client_close(&c);
     say("end", "reached");
     return 0;
