@@ -32,16 +32,19 @@ struct sdx_cli_verb {
     X(profile)                                                                                     \
     X(compile)                                                                                     \
     X(convert)                                                                                     \
+    X(providers)                                                                                   \
     X(ops)
 /* Verbs of pictures, with their summaries. They are in a program of their own, sardonyx-vision,
  * which this one becomes for them: what they link takes longer to load than most models to run. */
 #define SDX_CLI_VISION_VERBS(X)                                                                    \
-    X(classify, "Say what is in a picture. Preprocessing is ImageNet's unless the model's "        \
-                "metadata tells.")                                                                 \
-    X(detect, "Find objects: YOLOv5, v8, v9, v10, 11 and YOLOX models. Boxes are x0,y0,x1,y1 in "  \
-              "pixels.")
+    X(classify, "classify",                                                                        \
+      "Say what is in a picture. Preprocessing is ImageNet's unless the model's metadata tells.")  \
+    X(detect, "detect",                                                                            \
+      "Find objects: YOLOv5, v8, v9, v10, 11 and YOLOX models. Boxes are x0,y0,x1,y1 in pixels.")  \
+    X(track_ball, "track-ball",                                                                    \
+      "Follow a ball through a video, a camera or a stream, with TrackNetV3's models.")
 #define SDX_CLI_DECLARE(name) extern const struct sdx_cli_verb sdx_cli_verb_##name;
-#define SDX_CLI_DECLARE_VISION(name, summary)                                                      \
+#define SDX_CLI_DECLARE_VISION(name, word, summary)                                                \
     extern const struct sdx_cli_verb sdx_cli_verb_##name;                                          \
     extern const char sdx_cli_summary_##name[];
 SDX_CLI_VERBS(SDX_CLI_DECLARE)

@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SUMMARY(name, summary) const char sdx_cli_summary_##name[] = summary;
+#define SUMMARY(name, word, summary) const char sdx_cli_summary_##name[] = summary;
 SDX_CLI_VISION_VERBS(SUMMARY)
 #undef SUMMARY
 
 static const struct sdx_cli_verb *const verbs[] = {
 #ifdef SDX_CLI_VISION_PROGRAM
-#define VERB(name, summary) &sdx_cli_verb_##name,
+#define VERB(name, word, summary) &sdx_cli_verb_##name,
     SDX_CLI_VISION_VERBS(VERB)
 #else
 #define VERB(name) &sdx_cli_verb_##name,
@@ -32,7 +32,7 @@ static const struct other_verb {
     const char *name, *summary;
 } others[] = {
 #ifdef SDX_CLI_VISION
-#define OTHER(name, summary) {#name, sdx_cli_summary_##name},
+#define OTHER(name, word, summary) {word, sdx_cli_summary_##name},
     SDX_CLI_VISION_VERBS(OTHER)
 #undef OTHER
 #endif

@@ -14,7 +14,7 @@
 enum { WIDTH = 30, FIRST_MS = 1000, TICK_MS = 100 };
 
 struct sdx_cli_progress {
-    const char *title;
+    const char *title, *unit; /* unit NULL: no rate is shown */
     int64_t total;
     _Atomic int64_t done;
     double begin;
@@ -28,16 +28,22 @@ static void draw(struct sdx_cli_progress *p)
 {
     double seconds = (sdx_cli_now_ms() - p->begin) / 1000;
     int64_t done = atomic_load(&p->done);
+    char rate[80] = "";
+    if (p->unit != NULL && p->total > 0)
+        snprintf(rate, sizeof rate, " %s  %.1f/s", p->unit, (double)done / seconds);
+    else if (p->unit != NULL)
+        snprintf(rate, sizeof rate, " %lld %s  %.1f/s", (long long)done, p->unit,
+                 (double)done / seconds);
     if (p->total > 0) {
         char bar[WIDTH + 1];
         int full = (int)(WIDTH * (double)done / (double)p->total);
         for (int i = 0; i < WIDTH; i++)
             bar[i] = i < full ? '#' : '.';
         bar[WIDTH] = '\0';
-        fprintf(stderr, "\r\033[K%s [%s] %lld/%lld  %.0f s", p->title, bar, (long long)done,
-                (long long)p->total, seconds);
+        fprintf(stderr, "\r\033[K%s [%s] %lld/%lld%s  %.0f s", p->title, bar, (long long)done,
+                (long long)p->total, rate, seconds);
     } else {
-        fprintf(stderr, "\r\033[K%s  %.0f s", p->title, seconds);
+        fprintf(stderr, "\r\033[K%s%s  %.0f s", p->title, rate, seconds);
     }
     fflush(stderr);
     p->drawn = true;
@@ -64,10 +70,16 @@ static void *ticker(void *argument)
 
 struct sdx_cli_progress *sdx_cli_progress_begin(const char *title, int64_t total)
 {
+    return sdx_cli_progress_count(title, total, NULL);
+}
+
+struct sdx_cli_progress *sdx_cli_progress_count(const char *title, int64_t total, const char *unit)
+{
     if (!isatty(STDERR_FILENO)) return NULL;
     struct sdx_cli_progress *p = calloc(1, sizeof *p);
     if (p == NULL) return NULL;
     p->title = title;
+    p->unit = unit;
     p->total = total;
     p->begin = sdx_cli_now_ms();
     pthread_mutex_init(&p->lock, NULL);

@@ -4,6 +4,7 @@
 #include "json_out.h"
 #include "peak.h"
 #include "progress.h"
+#include "providers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ enum { RUNS_MAX = 1000000, RUNS_LEAST = 3 };
 struct bench {
     struct sdx_cli cli;
     struct sdx_cli_sources sources;
+    struct sdx_cli_providers providers;
     const char *level;
     bool tune;
     long runs;      /* 0: by time */
@@ -92,6 +94,7 @@ static int count_flops(struct bench *bench, const sdx_model *model, sdx_session_
     if (facts->macs_exact) return SDX_CLI_OK;
     sdx_session *session = NULL;
     options.profile = true;
+    options.count_providers = options.count_provider_options = 0; /* the engine counts */
     if (sdx_session_create(bench->cli.cx, model, &options, &session))
         return sdx_cli_fail(&bench->cli, "%s", sdx_error(bench->cli.cx));
     double ms = 0;
@@ -104,7 +107,7 @@ static int count_flops(struct bench *bench, const sdx_model *model, sdx_session_
     return rc;
 }
 
-static void report(const struct bench *bench, const char *path)
+static void report(const struct bench *bench, const char *path, const sdx_session *session)
 {
     double gflops = bench->flops / (bench->median_ms * 1e6);
     int threads = sdx_threads(bench->cli.cx);
@@ -119,6 +122,7 @@ static void report(const struct bench *bench, const char *path)
         json_object_set_new(o, "runs", json_integer(bench->count));
         json_object_set_new(o, "threads", json_integer(threads));
         json_object_set_new(o, "cpu", json_string(sdx_cpu_name()));
+        json_object_set_new(o, "providers", sdx_cli_providers_json(session));
         json_object_set_new(o, "peak_rss_mb", sdx_cli_json_number(bench->peak_rss_mb, 6));
         json_object_set_new(o, "gflop", sdx_cli_json_number(bench->flops * 1e-9, 9));
         json_object_set_new(o, "gflops", sdx_cli_json_number(gflops, 5));
@@ -128,6 +132,8 @@ static void report(const struct bench *bench, const char *path)
         return;
     }
     printf("%s: %d thread%s, %s\n", path, threads, threads == 1 ? "" : "s", sdx_cpu_name());
+    if (bench->providers.names.count > 0)
+        printf("  provider   %s\n", sdx_session_provider(session, 0));
     printf("  load       %10.3f ms\n  first run  %10.3f ms\n", bench->load_ms, bench->first_ms);
     printf("  min        %10.3f ms\n  median     %10.3f ms  (%.1f a second)\n", bench->min_ms,
            bench->median_ms, 1e3 / bench->median_ms);
@@ -161,7 +167,7 @@ static int bench_session(const struct sdx_cli_verb *verb, struct bench *bench, c
     }
     if (rc == SDX_CLI_OK) {
         bench->peak_gflops = sdx_cli_peak_gflops(sdx_threads(bench->cli.cx));
-        report(bench, path);
+        report(bench, path, session);
     }
     sdx_cli_feeds_free(&feeds);
     sdx_session_destroy(session);
@@ -183,6 +189,7 @@ static int run_bench(const struct sdx_cli_verb *verb, int argc, char **argv)
         {"--seconds", SDX_CLI_NUMBER, &bench.seconds, "S", "time to measure for (3)", 0.001, 86400},
         {"--level", SDX_CLI_TEXT, &bench.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        SDX_CLI_PROVIDER_OPTIONS(&bench.providers),
         {"--tune", SDX_CLI_FLAG, &bench.tune, NULL,
          "measure the ways to compute a convolution once, and keep the fastest", 0, 0},
         {0}};
@@ -191,12 +198,14 @@ static int run_bench(const struct sdx_cli_verb *verb, int argc, char **argv)
     if (rc < 0) {
         rc = sdx_cli_session_options(verb, bench.level, &session_options);
         session_options.tune = bench.tune;
+        if (rc == SDX_CLI_OK) rc = sdx_cli_providers_set(verb, &bench.providers, &session_options);
         if (rc == SDX_CLI_OK) rc = sdx_cli_start(&bench.cli);
         if (rc == SDX_CLI_OK) rc = bench_session(verb, &bench, files.items[0], &session_options);
         sdx_cli_end(&bench.cli);
     }
     free(bench.times);
     sdx_cli_sources_free(&bench.sources);
+    sdx_cli_providers_free(&bench.providers);
     sdx_cli_list_free(&files);
     return rc;
 }

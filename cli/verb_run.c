@@ -3,6 +3,7 @@
 #include "inputs.h"
 #include "json_out.h"
 #include "progress.h"
+#include "providers.h"
 #include "values.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 struct run {
     struct sdx_cli cli;
     struct sdx_cli_sources sources;
+    struct sdx_cli_providers providers;
     struct sdx_cli_list names; /* of outputs; empty: all */
     const char *out, *level;
     bool tune;
@@ -131,8 +133,8 @@ static void print_memory(const sdx_context *cx)
 }
 
 /* Prints, or collects for --json, and writes the outputs. */
-static int give(const struct run *run, int count, const char *const *names,
-                sdx_tensor *const *outputs)
+static int give(const struct run *run, const sdx_session *session, int count,
+                const char *const *names, sdx_tensor *const *outputs)
 {
     json_t *rows = json_array();
     int rc = SDX_CLI_OK;
@@ -165,6 +167,7 @@ static int give(const struct run *run, int count, const char *const *names,
         json_object_set_new(object, "run_ms", sdx_cli_json_number(run->run_ms, 6));
         json_object_set_new(object, "threads", json_integer(sdx_threads(run->cli.cx)));
         json_object_set_new(object, "cpu", json_string(sdx_cpu_name()));
+        json_object_set_new(object, "providers", sdx_cli_providers_json(session));
         if (run->memory) json_object_set_new(object, "memory", memory_json(run->cli.cx));
         sdx_cli_json_print(object);
     } else if (rc == SDX_CLI_OK && run->memory) {
@@ -220,7 +223,7 @@ done:
     sdx_cli_progress_end(run->progress);
     run->progress = NULL;
     /* The outputs are given while the session still lives, so that --memory shows it. */
-    if (rc == SDX_CLI_OK) rc = give(run, names.count, names.items, outputs);
+    if (rc == SDX_CLI_OK) rc = give(run, session, names.count, names.items, outputs);
     for (int i = 0; outputs != NULL && i < names.count; i++)
         sdx_tensor_destroy(outputs[i]);
     free(outputs);
@@ -235,6 +238,7 @@ static int run_model(const struct sdx_cli_verb *verb, struct run *run, const cha
     sdx_session_options options;
     int rc = sdx_cli_session_options(verb, run->level, &options);
     options.tune = run->tune;
+    if (rc == SDX_CLI_OK) rc = sdx_cli_providers_set(verb, &run->providers, &options);
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&run->cli);
     if (rc != SDX_CLI_OK) return rc;
     if (run->out != NULL && !sdx_cli_make_folder(run->out)) {
@@ -268,6 +272,7 @@ static int run_run(const struct sdx_cli_verb *verb, int argc, char **argv)
         {"--show", SDX_CLI_INT, &run.show, "N", "values printed of each output (8)", 0, 1e9},
         {"--level", SDX_CLI_TEXT, &run.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        SDX_CLI_PROVIDER_OPTIONS(&run.providers),
         {"--tune", SDX_CLI_FLAG, &run.tune, NULL,
          "measure the ways to compute a convolution once, and keep the fastest", 0, 0},
         {"--memory", SDX_CLI_FLAG, &run.memory, NULL, "print the memory in use, by tag", 0, 0},
@@ -276,6 +281,7 @@ static int run_run(const struct sdx_cli_verb *verb, int argc, char **argv)
     if (rc < 0) rc = run_model(verb, &run, files.items[0]);
     sdx_cli_sources_free(&run.sources);
     sdx_cli_list_free(&run.names);
+    sdx_cli_providers_free(&run.providers);
     sdx_cli_list_free(&files);
     return rc;
 }
@@ -286,5 +292,6 @@ const struct sdx_cli_verb sdx_cli_verb_run = {
     "  sardonyx run model.onnx\n"
     "  sardonyx run model.onnx --input x=picture.npy --out results\n"
     "  sardonyx run model.onnx --shape x=1x3x224x224 --threads 4 --memory\n"
-    "  sardonyx run add.onnx --input a=1,2,3 --input b=10\n",
+    "  sardonyx run add.onnx --input a=1,2,3 --input b=10\n"
+    "  sardonyx run model.onnx --provider CUDAExecutionProvider,cpu --provider-fallback\n",
     run_run};

@@ -4,6 +4,7 @@
 #include "inputs.h"
 #include "json_out.h"
 #include "progress.h"
+#include "providers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 struct test {
     struct sdx_cli cli;
     const char *level, *filter;
+    struct sdx_cli_providers providers;
     sdx_tolerance tolerance;
     bool arg_max, digest;
     sdx_session_options options;
@@ -118,6 +120,34 @@ static char *place_text(const sdx_tensor *value, int64_t at)
     return text;
 }
 
+/* The tensor that element *at of a value is in; *at becomes its place there. NULL: past the end. */
+static const sdx_tensor *leaf_at(const sdx_tensor *value, int64_t *at)
+{
+    if (sdx_tensor_kind(value) == SDX_KIND_TENSOR) {
+        if (*at < sdx_tensor_count(value)) return value;
+        *at -= sdx_tensor_count(value);
+        return NULL;
+    }
+    for (int64_t i = 0; i < sdx_tensor_count(value); i++) {
+        const sdx_tensor *leaf = leaf_at(sdx_tensor_item(value, i), at);
+        if (leaf) return leaf;
+    }
+    return NULL;
+}
+
+/* Element `at` of a value in quotes; NULL: it is no text. Caller frees. */
+static char *string_text(const sdx_tensor *value, int64_t at)
+{
+    const sdx_tensor *leaf = leaf_at(value, &at);
+    char *text = NULL;
+    if (!leaf || sdx_tensor_dtype(leaf) != SDX_STRING) return NULL;
+    char *string = sdx_cli_value_text(leaf, at);
+    if (asprintf(&text, "\"%.100s%s\"", string, strlen(string) > 100 ? "..." : "") < 0)
+        sdx_cli_no_memory();
+    free(string);
+    return text;
+}
+
 /* Says how `found` differs from `expected`; NULL when it does not. Caller frees. */
 static char *difference_text(const struct test *test, const char *name, const sdx_tensor *found,
                              const sdx_tensor *expected, struct outcome *outcome)
@@ -136,11 +166,22 @@ static char *difference_text(const struct test *test, const char *name, const sd
         if (d.max_rel > outcome->max_rel) outcome->max_rel = d.max_rel;
         if (d.count_bad > 0) {
             char *place = place_text(expected, d.first_bad);
-            rc = asprintf(&text,
-                          "output %s: first differing element %s found %.9g expected %.9g, max abs "
-                          "%.3g, max rel %.3g, %lld of %lld differ",
-                          name, place, d.found, d.expected, d.max_abs, d.max_rel,
-                          (long long)d.count_bad, (long long)d.count);
+            char *have = string_text(found, d.first_bad),
+                 *want = string_text(expected, d.first_bad);
+            if (have && want)
+                rc = asprintf(&text,
+                              "output %s: first differing element %s found %s expected %s, %lld of "
+                              "%lld differ",
+                              name, place, have, want, (long long)d.count_bad, (long long)d.count);
+            else
+                rc = asprintf(
+                    &text,
+                    "output %s: first differing element %s found %.9g expected %.9g, max abs "
+                    "%.3g, max rel %.3g, %lld of %lld differ",
+                    name, place, d.found, d.expected, d.max_abs, d.max_rel, (long long)d.count_bad,
+                    (long long)d.count);
+            free(have);
+            free(want);
             free(place);
         } else if (test->arg_max && !d.arg_max_equal) {
             rc = asprintf(&text, "output %s: the largest element is at another place", name);
@@ -272,6 +313,7 @@ static int test_folders(const struct sdx_cli_verb *verb, struct test *test,
                         const struct sdx_cli_list *folders)
 {
     int rc = sdx_cli_session_options(verb, test->level, &test->options);
+    if (rc == SDX_CLI_OK) rc = sdx_cli_providers_set(verb, &test->providers, &test->options);
     if (rc == SDX_CLI_OK) rc = sdx_cli_start(&test->cli);
     if (rc != SDX_CLI_OK) return rc;
     struct sdx_cli_cases cases = {0};
@@ -314,9 +356,11 @@ static int run_test(const struct sdx_cli_verb *verb, int argc, char **argv)
          "print a hash of all output bytes of every case", 0, 0},
         {"--level", SDX_CLI_TEXT, &test.level, "LEVEL",
          "graph optimisation: none, basic, extended, all", 0, 0},
+        SDX_CLI_PROVIDER_OPTIONS(&test.providers),
         {0}};
     int rc = sdx_cli_args(verb, &test.cli, options, argc, argv, &folders, 1, 0);
     if (rc < 0) rc = test_folders(verb, &test, &folders);
+    sdx_cli_providers_free(&test.providers);
     sdx_cli_list_free(&folders);
     return rc;
 }

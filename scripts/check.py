@@ -28,7 +28,8 @@ LAYERS = {
     "passes": ["ops"],
     "run": ["passes"],
     "convert": ["ops"],
-    "api": ["run", "convert"],
+    "provider": ["run"],
+    "api": ["provider", "convert"],
 }
 CLIENTS = ("cli", "vision", "codecs", "serve", "abi", "bindings", "bench", "examples")  # the public headers only
 INSIDERS = ("tests/unit", "tests/kernels", "tests/fuzz")  # tests that may look inside

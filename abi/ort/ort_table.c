@@ -63,6 +63,10 @@ static const char *get_version(void)
     return "1.31.1";
 }
 
+/* What tells this library from a real one: the engine in it must not open itself as a provider. */
+extern const char sdx_ort_abi;
+ORT_EXPORT const char sdx_ort_abi = 1;
+
 ORT_EXPORT const OrtApiBase *OrtGetApiBase(void)
 {
     static const OrtApiBase base = {.GetApi = get_api, .GetVersionString = get_version};

@@ -38,6 +38,7 @@
  * parent.
  *  - Option structs start with their size; fill them with their `_init` function.
  *  - A model is immutable and may be shared by threads. A session is used by one thread at a time.
+ *  - After fork() the child goes on with everything that no other thread was using at that moment.
  *  - Sizes are in bytes, times in nanoseconds unless the name says otherwise. Strings are UTF-8.
  */
 #ifndef SARDONYX_H
@@ -485,6 +486,12 @@ typedef enum sdx_level {
     SDX_LEVEL_ALL = 99
 } sdx_level;
 
+/* An option of a provider, handed on as it is: {"CUDAExecutionProvider", "device_id", "1"}. */
+typedef struct sdx_provider_option {
+    const char *provider; /* as in the list of providers */
+    const char *key, *value;
+} sdx_provider_option;
+
 typedef struct sdx_session_options {
     size_t size;
     int threads;         /* 0: the context's */
@@ -501,6 +508,15 @@ typedef struct sdx_session_options {
     bool tune;
     bool cancel_holds; /* sdx_cancel ends runs until sdx_cancel_clear, also those that begin later;
                         * false: the run under way only */
+    /* What runs the model, in order of priority; none: the engine. "What runs a model", below. */
+    int count_providers;
+    const char *const *providers;
+    int count_provider_options;
+    const sdx_provider_option *provider_options;
+    /* A provider that cannot start is told of through the log, and those behind it serve. Without:
+     * it is a failure that says what is missing. false */
+    bool provider_fallback;
+    const char *ort_library; /* path of an ONNX Runtime library; NULL: where it usually is */
 } sdx_session_options;
 
 SDX_API void sdx_session_options_init(sdx_session_options *options);
@@ -552,6 +568,44 @@ typedef struct sdx_profile_row {
 /* NULL past the end. Borrowed; valid until the next run. */
 SDX_API const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i);
 SDX_API void sdx_session_profile_reset(sdx_session *session);
+
+/* ---- what runs a model -------------------------------------------------------------------------
+ *
+ * The engine of this library is CPUExecutionProvider ("cpu" for short). An ONNX Runtime library
+ * that is installed brings others, by their own names: CUDAExecutionProvider,
+ * TensorrtExecutionProvider, ROCMExecutionProvider, MIGraphXExecutionProvider,
+ * OpenVINOExecutionProvider, CoreMLExecutionProvider, DmlExecutionProvider and more; its own for
+ * the CPU is ort:CPUExecutionProvider ("ort"). "auto" is the best that starts, the engine at last.
+ * The library is the one of `ort_library`, otherwise of the environment variable SDX_ORT_LIBRARY,
+ * otherwise libonnxruntime.so.1 beside the program or this library or where the loader finds it;
+ * release 1.17 or later.
+ *
+ * Providers of the library that follow each other in the list make one session of it: a node goes
+ * to the first that takes it, those that none takes to ort:CPUExecutionProvider. The engine runs
+ * the model when it comes first, or when nothing before it started (provider_fallback). When
+ * nothing is left the failure is "No ONNX Runtime execution providers available".
+ *
+ * A session of the library checks feeds as others do, and writes into outputs that the caller
+ * brings. It has no profile and no plan file, takes no model whose options bring anything along;
+ * `plans`, `tune` and the limits of memory are of the engine only. Sequences without items and
+ * optionals without a value cannot be fed. */
+
+/* Name of provider `i` that runs the session, in order of priority; NULL past the end. */
+SDX_API const char *sdx_session_provider(const sdx_session *session, int i);
+
+typedef struct sdx_provider_info {
+    const char *name;
+    bool starts;         /* a session with it was made */
+    const char *reason;  /* why not; NULL when it starts */
+    const char *library; /* path of the ONNX Runtime library it is of; NULL: none */
+    const char *version; /* of that library, "1.30.0"; NULL: none */
+} sdx_provider_info;
+
+typedef void (*sdx_provider_fn)(const sdx_provider_info *info, void *user);
+/* Tries every provider there is or could be, the engine first, and calls `each` with what came of
+ * it; texts are valid during the call only. ort_library: as in the options of a session. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_providers(sdx_context *cx, const char *ort_library,
+                                                sdx_provider_fn each, void *user);
 
 /* ---- operators of your own ---------------------------------------------------------------------
  *

@@ -144,8 +144,11 @@ bool sdx_op_info_get(int i, sdx_op_info *info)
     static _Thread_local char types[400];
     const struct sdx_schema *s = sdx_schema_at(i);
     if (!s) return false;
+    /* One that was deprecated from its first version on was so later: models have it. */
+    const bool is_gone =
+        s->deprecated && sdx_schema_find(sdx_str(s->domain), sdx_str(s->name), s->since - 1, NULL);
     const struct sdx_op *op =
-        s->deprecated ? NULL : sdx_op_find(sdx_str(s->domain), sdx_str(s->name), s->since);
+        is_gone ? NULL : sdx_op_find(sdx_str(s->domain), sdx_str(s->name), s->since);
     const struct sdx_schema_types *t = first_types(s);
     size_t len = 0;
     types[0] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules through dlopen. Only full paths are opened: neither the current folder nor the search
- * path of the loader decides what runs. */
+ * Modules through dlopen. Of our own only full paths are opened: neither the current folder nor the
+ * search path of the loader decides what runs. */
 #include "base/module.h"
 
 #include <dlfcn.h>
@@ -76,5 +76,44 @@ enum sdx_status sdx_module_open(struct sdx_context *cx, const char *file, const 
         if (!functions[i])
             return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%s has no function %s", file, names[i]);
     }
+    return SDX_OK;
+}
+
+/* Opens `path` (without a slash: where the loader looks) unless it is our own stand-in. */
+static enum sdx_status open_foreign(struct sdx_context *cx, const struct sdx_foreign *what,
+                                    const char *path, void **symbol)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%s", dlerror());
+    *symbol = dlsym(library, what->symbol);
+    if (*symbol && !dlsym(library, what->ours)) return SDX_OK;
+    enum sdx_status status = SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%s %s %s", path,
+                                      *symbol ? "is Sardonyx's own" : "has no function",
+                                      *symbol ? what->file : what->symbol);
+    *symbol = NULL;
+    dlclose(library);
+    return status;
+}
+
+enum sdx_status sdx_module_open_foreign(struct sdx_context *cx, const struct sdx_foreign *what,
+                                        void **symbol, char path[SDX_MODULE_PATH])
+{
+    char places[PLACES][PLACE_SIZE];
+    const char *given = what->given ? what->given : getenv(what->variable);
+    *symbol = NULL;
+    if (given && *given) {
+        SDX_TRY(open_foreign(cx, what, given, symbol));
+    } else {
+        int found = places_of(what->file, what->variable, places);
+        for (int i = 0; i <= found && !*symbol; i++)
+            if (i == found || access(places[i], R_OK) == 0) {
+                sdx_context_clear(cx);
+                (void)open_foreign(cx, what, i == found ? what->file : places[i], symbol);
+            }
+        if (!*symbol) return sdx_fail_where(cx, "%s names no library", what->variable);
+    }
+    Dl_info info;
+    snprintf(path, SDX_MODULE_PATH, "%s",
+             dladdr(*symbol, &info) && info.dli_fname ? info.dli_fname : what->file);
     return SDX_OK;
 }

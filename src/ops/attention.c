@@ -533,6 +533,30 @@ static enum sdx_status prepare_common(struct sdx_prepare *px, const struct param
     return sdx_attention_prepare(px, &a);
 }
 
+/* The operand in f64; NULL: none, or an error is set. */
+static struct sdx_tensor *widened(struct sdx_prepare *px, struct sdx_tensor *t, bool is_input)
+{
+    if (!t || t->dtype == SDX_F64) return t;
+    struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F64, t->rank, t->dims);
+    return wide && is_input && sdx_prepare_convert(px, t, wide) != SDX_OK ? NULL : wide;
+}
+
+/* Floats and doubles together: all is computed in doubles. */
+static enum sdx_status prepare_mixed(struct sdx_prepare *px, struct params *p,
+                                     struct sdx_tensor *in[IN_COUNT], struct sdx_tensor *out[2])
+{
+    struct sdx_tensor *wide[2] = {widened(px, out[0], false), widened(px, out[1], false)};
+    p->narrow = 0;
+    for (int i = IN_Q; i <= IN_V; i++)
+        in[i] = widened(px, in[i], true);
+    if (px->cx->error.status != SDX_OK) return px->cx->error.status;
+    SDX_TRY(sdx_prepare_step_on(px, "attention", run_f64, p, p->s.batch * p->s.q_heads * p->blocks,
+                                plan_blocks(p, false), IN_COUNT, in, 2, wide));
+    for (int k = 0; k < 2; k++)
+        if (wide[k] != out[k]) SDX_TRY(sdx_prepare_convert(px, wide[k], out[k]));
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_attention(struct sdx_prepare *px)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
@@ -549,13 +573,14 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
     SDX_TRY(join_cache(px, &p->s, 1, past, output(px, 1), p->s.head_size, &in[IN_K], &p->k));
     SDX_TRY(
         join_cache(px, &p->s, 2, input(px, 5), output(px, 2), p->s.value_size, &in[IN_V], &p->v));
-    if ((dtype != SDX_F32 && dtype != SDX_F64) || px->in[1]->dtype != dtype ||
-        px->in[2]->dtype != dtype)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element types %s, %s and %s",
-                        sdx_dtype_short_name(dtype), sdx_dtype_short_name(px->in[1]->dtype),
-                        sdx_dtype_short_name(px->in[2]->dtype));
     struct sdx_tensor *out[] = {px->out[0], output(px, 3)};
     if (px->out[0]->count == 0 && (!out[1] || out[1]->count == 0)) return SDX_OK;
+    for (int i = IN_Q; i <= IN_V; i++)
+        if (in[i]->dtype != SDX_F32 && in[i]->dtype != SDX_F64)
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED,
+                            "Attention: operand %d has elements of type %s", i,
+                            sdx_dtype_short_name(in[i]->dtype));
+    if (in[IN_K]->dtype != dtype || in[IN_V]->dtype != dtype) return prepare_mixed(px, p, in, out);
     if (is_common(p, in, dtype, out[1])) return prepare_common(px, p, in);
     if (p->narrow && p->scale >= 0) SDX_TRY(rescale(px, p, &in[IN_Q], &in[IN_K]));
     size_t scratch = plan_blocks(p, dtype == SDX_F32);

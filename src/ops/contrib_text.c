@@ -78,6 +78,19 @@ static void split(const struct tokenizer *p, const struct sdx_regex *re, struct 
     if (!keep) add_long_enough(p, t, s.ptr + start, s.len - start);
 }
 
+/* UTF-8, with NULs if need be? */
+static bool is_text(struct sdx_str s)
+{
+    while (s.len) {
+        const char *nul = memchr(s.ptr, '\0', s.len);
+        const size_t len = nul ? (size_t)(nul - s.ptr) : s.len;
+        if (!sdx_str_is_utf8((struct sdx_str){s.ptr, len})) return false;
+        const size_t past = nul ? len + 1 : len;
+        s = (struct sdx_str){s.ptr + past, s.len - past};
+    }
+    return true;
+}
+
 /* Adds the tokens of one text. `other` is working memory of the same kind. */
 static void tokenize(const struct tokenizer *p, struct sdx_str s, void *scratch, struct tokens *t,
                      struct tokens *other)
@@ -143,8 +156,12 @@ static enum sdx_status run_tokenizer(struct sdx_exec *x, const struct sdx_step *
     const struct tokenizer *p = step->params;
     struct sdx_mem *mem = x->cx->mem;
     struct tokens t = {.mem = mem, .ok = true}, other = {.mem = mem, .ok = true};
-    size_t *ends = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)in->count + 1, sizeof *ends);
     (void)part;
+    for (int64_t i = 0; i < in->count; i++)
+        if (!is_text(((const struct sdx_str *)in->data)[i]))
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "Tokenizer: text %lld is not valid UTF-8",
+                            (long long)i);
+    size_t *ends = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)in->count + 1, sizeof *ends);
     for (int64_t i = 0; ends && i < in->count && t.ok && other.ok; i++) {
         tokenize(p, ((const struct sdx_str *)in->data)[i], x->scratch, &t, &other);
         ends[i] = t.count;

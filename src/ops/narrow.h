@@ -13,6 +13,9 @@ void sdx_narrow_round(int dtype, float *x, size_t n);
 void sdx_narrow_softmax(int dtype, const float *x, float *y, size_t n);
 /* Softmax of n > 0 values in place. */
 void sdx_softmax_f64(double *x, int64_t n);
+/* Adds a step that writes the elements of `from`, converted, to `to` of the same shape. */
+SDX_MUST_CHECK enum sdx_status sdx_prepare_convert(struct sdx_prepare *px, struct sdx_tensor *from,
+                                                   struct sdx_tensor *to);
 /* Adds a step that writes the f32 tensor `from` times factor, rounded to px->narrow, to `to` (may
  * be `from`; NULL: a temporary). Returns `to`; NULL: error is set. */
 struct sdx_tensor *sdx_narrow_scaled(struct sdx_prepare *px, float factor, struct sdx_tensor *from,

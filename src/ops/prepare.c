@@ -2,6 +2,7 @@
  * What prepare functions call: parameters, steps, temporaries, packed constants; and the conversion
  * of narrow floats around operators that are written for f32. */
 #include "kernels/vec.h"
+#include "ops/narrow.h"
 #include "ops/step_host.h"
 #include "tensor/convert.h"
 
@@ -197,8 +198,8 @@ static enum sdx_status pack_convert(struct sdx_context *cx, void *dst, void *arg
     return SDX_OK;
 }
 
-static enum sdx_status add_convert(struct sdx_prepare *px, struct sdx_tensor *from,
-                                   struct sdx_tensor *to)
+enum sdx_status sdx_prepare_convert(struct sdx_prepare *px, struct sdx_tensor *from,
+                                    struct sdx_tensor *to)
 {
     const struct sdx_tiles tiles = {
         .run = run_convert, .count = from->count, .weight = 0.5, .full = 1};
@@ -211,7 +212,7 @@ static struct sdx_tensor *widen_input(struct sdx_prepare *px, struct sdx_tensor 
 {
     if (!in->is_constant) {
         struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, in->rank, in->dims);
-        return wide && add_convert(px, in, wide) == SDX_OK ? wide : NULL;
+        return wide && sdx_prepare_convert(px, in, wide) == SDX_OK ? wide : NULL;
     }
     struct sdx_tensor *wide = sdx_op_tensor(px->cx, px->arena, SDX_F32, in->rank, in->dims);
     if (!wide) return NULL;
@@ -250,6 +251,6 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
     inner.out = out;
     SDX_TRY(op->prepare(&inner));
     for (int k = 0; k < px->count_out; k++)
-        if (out[k] != px->out[k]) SDX_TRY(add_convert(px, out[k], px->out[k]));
+        if (out[k] != px->out[k]) SDX_TRY(sdx_prepare_convert(px, out[k], px->out[k]));
     return SDX_OK;
 }

@@ -31,8 +31,11 @@ static enum sdx_status open_bytes(struct sdx_context *cx, struct sdx_model *m, c
         *bytes = m->map.data;
         *size = m->map.size;
         folder = sdx_path_folder(&m->arena, path);
-        if (!folder) return SDX_FAIL_MEMORY(cx);
+        m->path = sdx_arena_strndup(&m->arena, path, strlen(path));
+        if (!folder || !m->path) return SDX_FAIL_MEMORY(cx);
     }
+    m->bytes = *bytes;
+    m->size = *size;
     sdx_external_init(&m->external, &m->arena, folder);
     return SDX_OK;
 }
@@ -98,6 +101,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     SDX_TRY(sdx_customs_create(cx, &m->arena, options->count_custom_ops, options->custom_ops,
                                &m->customs));
     SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
+    m->is_given = sdx_model_is_given(options) || m->customs || options->folder;
     if (sdx_plan_is(bytes, size) && sdx_model_is_given(options))
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
                         "plan file: dimensions, initializers and files are given when it is made");
@@ -128,7 +132,7 @@ static struct sdx_model *new_model(struct sdx_context *cx, size_t limit)
     sdx_context_init_child(&m->cx, cx);
     m->cx.mem = &m->mem;
     sdx_arena_init(&m->arena, &m->mem, SDX_MEM_MODEL);
-    pthread_mutex_init(&m->lock, NULL);
+    sdx_lock_init(&m->lock);
     return m;
 }
 
@@ -168,7 +172,7 @@ void sdx_model_free(struct sdx_model *m)
     if (m->external.arena) sdx_external_deinit(&m->external);
     sdx_arena_deinit(&m->arena);
     sdx_file_map_close(&m->map);
-    pthread_mutex_destroy(&m->lock);
+    sdx_lock_deinit(&m->lock);
     sdx_mem_free(mem, m);
 }
 
@@ -218,7 +222,7 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
 {
     *out = NULL;
     enum sdx_status status = SDX_OK;
-    pthread_mutex_lock(&m->lock);
+    sdx_lock_take(&m->lock);
     for (struct sdx_model_graph *g = m->graphs; g && !*out; g = g->next)
         if (g->level == level) *out = g->ir;
     if (!*out && m->plan.bytes) {
@@ -236,7 +240,7 @@ enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m,
             sdx_ir_deinit(ir);
         status = tell(cx, m, NULL, status);
     }
-    pthread_mutex_unlock(&m->lock);
+    sdx_lock_give(&m->lock);
     return status;
 }
 

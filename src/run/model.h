@@ -5,8 +5,7 @@
 #ifndef SDX_RUN_MODEL_H
 #define SDX_RUN_MODEL_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "proto/tensor_data.h"
 #include "run/plan_file.h"
 #include "run/store.h"
@@ -23,14 +22,18 @@ struct sdx_model {
     struct sdx_mem mem;
     struct sdx_arena arena;
     struct sdx_file_map map;
+    const char *path;  /* as it was opened; NULL: from memory */
+    const void *bytes; /* of the file */
+    size_t size;
     struct sdx_external external;
     struct sdx_dim_override *dims; /* that the caller gives */
     int count_dims;
+    bool is_given; /* these, or other things that the options bring along */
     struct sdx_onnx_model *message;
     struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
     struct sdx_store *store;
     struct sdx_plan_file plan; /* the plan file that it is from; bytes NULL: none */
-    pthread_mutex_t lock;      /* of `graphs` and the arena */
+    struct sdx_lock lock;      /* of `graphs` and the arena */
     struct sdx_model_graph *graphs;
     struct sdx_value_info *inputs, *outputs;
     int32_t count_inputs, count_outputs;

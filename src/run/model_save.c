@@ -110,9 +110,9 @@ static enum sdx_status write_level(struct sdx_context *cx, struct sdx_model *m, 
     struct sdx_onnx_model *message = NULL;
     struct sdx_file_writer writer;
     sdx_arena_init(&arena, cx->mem, SDX_MEM_OTHER);
-    pthread_mutex_lock(&m->lock); /* the import opens files with external data */
+    sdx_lock_take(&m->lock); /* the import opens files with external data */
     enum sdx_status status = make_message(cx, m, &arena, level, &ir, &message);
-    pthread_mutex_unlock(&m->lock);
+    sdx_lock_give(&m->lock);
     if (status == SDX_OK) status = sdx_file_writer_open(cx, path, &writer);
     if (status == SDX_OK) {
         status = sdx_onnx_write_model(cx, message, &writer);

@@ -61,21 +61,29 @@ static enum sdx_status open_session(struct sdx_session *s,
     return init_maps(s);
 }
 
-enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
-                                 const struct sdx_session_options *options,
-                                 struct sdx_session **out)
+struct sdx_session *sdx_session_new(struct sdx_context *cx, struct sdx_model *model,
+                                    size_t memory_limit)
 {
-    *out = NULL;
     struct sdx_session *s = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *s);
-    if (!s) return SDX_FAIL_MEMORY(cx);
+    if (!s) return NULL;
     s->user = cx;
     s->model = model;
-    sdx_mem_init(&s->mem, &model->mem, options->memory_limit);
+    sdx_mem_init(&s->mem, &model->mem, memory_limit);
     sdx_context_init_child(&s->cx, cx);
     sdx_context_init_child(&s->results_cx, cx);
     s->cx.mem = &s->mem;
     sdx_map_init(&s->input_index, &s->mem);
     sdx_map_init(&s->output_index, &s->mem);
+    return s;
+}
+
+enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
+                                 const struct sdx_session_options *options,
+                                 struct sdx_session **out)
+{
+    *out = NULL;
+    struct sdx_session *s = sdx_session_new(cx, model, options->memory_limit);
+    if (!s) return SDX_FAIL_MEMORY(cx);
     enum sdx_status status = open_session(s, options);
     if (status == SDX_OK)
         *out = s;
@@ -121,11 +129,16 @@ static bool is_scalar_as_array(const struct sdx_value_info *info, const struct s
            t->rank > 0 && t->count == 1 && t->dtype != SDX_STRING;
 }
 
-/* Does a fed value fit what the model declares? Unknown and symbolic lengths take anything. */
-static enum sdx_status check_feed(struct sdx_session *s, const struct sdx_value_info *info,
-                                  const struct sdx_tensor *t)
+/* Unknown and symbolic lengths take anything. */
+enum sdx_status sdx_session_check_feed(struct sdx_session *s, const struct sdx_value_info *info,
+                                       const struct sdx_feed *feed)
 {
     char text[256];
+    const struct sdx_tensor *t = feed->value;
+    if (!info)
+        return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no input is named \"%s\"",
+                        feed->name ? feed->name : "");
+    if (!t) return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "input \"%s\" has no value", feed->name);
     bool fits = info->kind == SDX_KIND_NONE || info->kind == (enum sdx_kind)t->kind;
     if (info->kind == SDX_KIND_OPTIONAL)
         fits = true; /* an optional of a tensor may be fed as the tensor */
@@ -184,13 +197,7 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
         s->feeds[i] = NULL;
     for (int f = 0; f < count_feeds; f++) {
         int32_t i = feeds[f].name ? find_input(s, f, feeds[f].name) : -1;
-        if (i < 0)
-            return SDX_FAIL(&s->cx, SDX_NOT_FOUND, "no input is named \"%s\"",
-                            feeds[f].name ? feeds[f].name : "");
-        if (!feeds[f].value)
-            return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "input \"%s\" has no value",
-                            feeds[f].name);
-        SDX_TRY(check_feed(s, &s->model->inputs[i], feeds[f].value));
+        SDX_TRY(sdx_session_check_feed(s, i < 0 ? NULL : &s->model->inputs[i], &feeds[f]));
         s->feeds[i] = feeds[f].value;
         SDX_TRY(stand_in(s, i, feeds[f].value));
         if (s->stand_ins[i]) s->feeds[i] = s->stand_ins[i];

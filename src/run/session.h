@@ -26,7 +26,16 @@ struct sdx_session {
     int32_t *feed_order, *output_order; /* index of the feed and output named there last */
     struct sdx_map input_index, output_index;
     bool cancel_holds;
+    struct sdx_remote *remote; /* runs it instead of `runner` (src/provider); NULL: none */
 };
+
+/* Without plans and names yet; sdx_session_close ends it. NULL: no memory. */
+struct sdx_session *sdx_session_new(struct sdx_context *cx, struct sdx_model *model,
+                                    size_t memory_limit);
+/* Does a fed value fit what the model declares (info NULL: it has no such input)? */
+SDX_MUST_CHECK enum sdx_status sdx_session_check_feed(struct sdx_session *s,
+                                                      const struct sdx_value_info *info,
+                                                      const struct sdx_feed *feed);
 
 SDX_MUST_CHECK enum sdx_status sdx_session_open(struct sdx_context *cx, struct sdx_model *model,
                                                 const struct sdx_session_options *options,

@@ -3,7 +3,7 @@
  * done once, and a second session then waits for the result instead of repeating the work. */
 #include "run/store.h"
 
-#include <pthread.h>
+#include "base/lock.h"
 
 enum { BUCKETS = 1024 };
 
@@ -18,7 +18,7 @@ struct entry {
 struct sdx_store {
     struct sdx_mem *mem;
     const struct sdx_file_map *map;
-    pthread_mutex_t lock;
+    struct sdx_lock lock;
     struct entry *buckets[BUCKETS];
     struct entry *first, *last;
     struct entry *adopted; /* one block */
@@ -30,7 +30,7 @@ struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_ma
     if (!store) return NULL;
     store->mem = mem;
     store->map = map;
-    pthread_mutex_init(&store->lock, NULL);
+    sdx_lock_init(&store->lock);
     return store;
 }
 
@@ -44,7 +44,7 @@ void sdx_store_destroy(struct sdx_store *store)
         sdx_mem_free(store->mem, e);
     }
     sdx_mem_free(store->mem, store->adopted);
-    pthread_mutex_destroy(&store->lock);
+    sdx_lock_deinit(&store->lock);
     sdx_mem_free(store->mem, store);
 }
 
@@ -126,23 +126,23 @@ static bool is_usable(struct sdx_context *cx, struct entry *e, const struct sdx_
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack)
 {
-    pthread_mutex_lock(&store->lock);
+    sdx_lock_take(&store->lock);
     struct entry *e = find(store, constant->data, pack);
     if (!e) {
         e = pack_new(store, cx, constant->data, pack);
         sdx_file_map_drop(store->map, constant->data, constant->bytes);
     }
     const void *packed = e && is_usable(cx, e, pack) ? e->form.packed : NULL;
-    pthread_mutex_unlock(&store->lock);
+    sdx_lock_give(&store->lock);
     return packed;
 }
 
 enum sdx_status sdx_store_each(struct sdx_store *store, sdx_packed_fn *fn, void *user)
 {
     enum sdx_status status = SDX_OK;
-    pthread_mutex_lock(&store->lock);
+    sdx_lock_take(&store->lock);
     for (const struct entry *e = store->first; e && status == SDX_OK; e = e->later)
         status = fn(user, &e->form);
-    pthread_mutex_unlock(&store->lock);
+    sdx_lock_give(&store->lock);
     return status;
 }

@@ -35,6 +35,12 @@ def gemm_model(path, rows=8, inner=64, columns=32):
                 [value("x", [rows, inner])], [value("y", [rows, columns])], [weight])
 
 
+def text_model(path):
+    """y = x, texts [N]."""
+    return save(path, [helper.make_node("Identity", ["x"], ["y"])], [value("x", ["N"], T.STRING)],
+                [value("y", ["N"], T.STRING)])
+
+
 def write_pb(path, array, name=""):
     with open(path, "wb") as f:
         f.write(numpy_helper.from_array(np.asarray(array), name).SerializeToString())

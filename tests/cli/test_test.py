@@ -26,6 +26,15 @@ def test_fail(sardonyx, tmp_path):
     assert lines[1] == "0 passed, 1 failed, 0 skipped"
 
 
+def test_strings(sardonyx, tmp_path):
+    texts = np.array(["one", "two", "three"], object)
+    other = np.array(["one", "to\no", "three"], object)
+    folder = models.case(tmp_path / "texts", [("x", texts)], [("y", other)], make=models.text_model)
+    lines = sardonyx("test", tmp_path, code=1).out.splitlines()
+    assert lines[0] == (f"FAIL {folder}/test_data_set_0: output y: first differing element [1] "
+                        'found "two" expected "to o", 1 of 3 differ')
+
+
 def test_tolerances(sardonyx, tmp_path):
     near = (A + B) * 1.005
     models.case(tmp_path / "near", INPUTS, [("y", near)])

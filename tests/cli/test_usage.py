@@ -5,7 +5,8 @@ import re
 import models
 import pytest
 
-VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "ops", "classify", "detect"]
+VERBS = ["info", "check", "infer", "run", "test", "bench", "profile", "compile", "convert", "providers", "ops",
+         "classify", "detect", "track-ball"]
 
 
 def one_error_line(result):

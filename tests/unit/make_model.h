@@ -27,6 +27,7 @@ struct make {
     int64_t opset; /* 0: 17 */
     struct sdx_onnx_function *functions;
     int32_t count_functions;
+    bool has_contrib; /* imports com.microsoft */
 };
 
 static inline void make_init(struct make *m)
@@ -126,12 +127,13 @@ static inline void make_attr_graph(struct sdx_onnx_node *node, const char *name,
 static inline void make_write(struct make *m, char *path, size_t size)
 {
     sdx_context *cx = sdx_context_create(NULL);
-    struct sdx_onnx_opset opsets[2] = {{.version = m->opset ? m->opset : 17},
-                                       {.domain = SDX_STR("local"), .version = 1}};
+    struct sdx_onnx_opset opsets[2] = {
+        {.version = m->opset ? m->opset : 17},
+        {.domain = m->has_contrib ? SDX_STR("com.microsoft") : SDX_STR("local"), .version = 1}};
     struct sdx_onnx_model model = {.ir_version = 8,
                                    .has_ir_version = true,
                                    .graph = &m->graph,
-                                   .opsets = {opsets, m->count_functions ? 2 : 1},
+                                   .opsets = {opsets, m->count_functions || m->has_contrib ? 2 : 1},
                                    .functions = m->functions,
                                    .count_functions = m->count_functions};
     struct sdx_file_writer writer;

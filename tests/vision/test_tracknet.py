@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """sdx_tracknet_* against the recorded tracks of the published module, and against its re-creation."""
-import json
-
 import numpy as np
 import pytest
 from onnx import helper
 
+import track_golden
 import track_models
 import tracknet_original
 import vision_library
@@ -27,68 +26,19 @@ def make():
         module.close()
 
 
-def golden_cases(shared):
-    return json.loads((shared / "tracknet/golden.json").read_text())
+@pytest.mark.parametrize("index", range(track_golden.COUNT))
+def test_recorded(index, shared, make, tmp_path):
+    """X, Y and Visibility of every frame."""
+    def tracknet(*arguments, **options):
+        return make(vision_library.TrackNet, *arguments, **options)
 
+    def inpaint(*arguments):
+        return make(vision_library.Inpaint, *arguments)
 
-def place_of(heat, row, size):
-    """The heat at a recorded position, over the pixels of the model that scale to it."""
-    xs = np.flatnonzero((np.arange(512) * (size[0] / 512)).astype(int) == row["X"])
-    ys = np.flatnonzero((np.arange(288) * (size[1] / 288)).astype(int) == row["Y"])
-    return heat[np.ix_(ys, xs)].max() if len(xs) and len(ys) else -1
+    def resize(image, width, height):
+        return vision_library.resize_area(vision_library.load(), image, width, height)
 
-
-@pytest.mark.parametrize("index", range(21))
-def test_recorded(index, shared, make, tmp_path, monkeypatch):
-    """X, Y and Visibility of every frame. Without a ball the heat map is noise: there a position counts
-    whose heat is within 1e-5 of the greatest."""
-    monkeypatch.syspath_prepend(str(shared / "tracknet"))
-    import frames as rally
-    import models
-    import onnx
-    cases = golden_cases(shared)
-    case, expect = cases[index]["case"], cases[index]["expect"]
-    size, mode = (case["width"], case["height"]), case["bg_mode"]
-    onnx.save(models.tracknet(case["seq_len"], mode), tmp_path / "tracknet.onnx")
-    median = None
-    if case["median"] == "given":
-        scene = rally.background(*size, case["seed"])
-        median = np.ascontiguousarray(np.clip(scene, 0, 255).astype(np.uint8)[:, :, ::-1])
-        if mode == "concat":
-            small = vision_library.resize_area(vision_library.load(), median, 512, 288)
-            median = small.transpose(2, 0, 1)
-    module = make(vision_library.TrackNet, tmp_path / "tracknet.onnx", case["seq_len"], mode,
-                  eval_mode=case["eval_mode"], median=median, median_warmup=case.get("warmup", 0))
-    ids = case.get("ids", [None] * case["frames"])
-    hidden = {i if ids[i] is None else ids[i] for i in case["hidden"]}
-    accepted = 0
-
-    def same(found, wanted):
-        nonlocal accepted
-        if found == wanted:
-            return
-        assert found is not None and wanted is not None and found["Frame"] == wanted["Frame"]
-        assert found["Frame"] in hidden, (found, wanted)
-        assert module.heat.max() - place_of(module.heat, wanted, size) <= 1e-5, (found, wanted)
-        accepted += 1
-
-    pictures = rally.frames(*size, case["frames"], case["seed"], case["hidden"])
-    for image, frame_id, wanted in zip(pictures, ids, expect["push"]):
-        same(module.push(image, frame_id), wanted)
-    wanted = iter(expect["flush"])
-    found = module.flush(each=None)
-    assert len(found) == len(expect["flush"])
-    for row in found:
-        same(row, next(wanted))
-    assert {k: module.stats[k] for k in expect["stats"]} == expect["stats"]
-    print(f"{accepted} positions accepted by their heat")
-    if "inpaint" in case:
-        onnx.save(models.inpaintnet(case["inpaint"]), tmp_path / "inpaint.onnx")
-        filler = make(vision_library.Inpaint, tmp_path / "inpaint.onnx", case["inpaint"], None,
-                      (size[0] / 512, size[1] / 288))
-        tracks = [row for row in expect["push"] if row] + expect["flush"]
-        assert [filler.push(row) for row in tracks] == expect["inpaint_push"]
-        assert filler.flush() == expect["inpaint_flush"]
+    track_golden.check(shared / "tracknet", index, tmp_path, tracknet, inpaint, resize)
 
 
 ORIGINAL = [

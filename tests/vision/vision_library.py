@@ -168,3 +168,47 @@ class Inpaint(Module):
         self.call("push", self.handle, ctypes.byref(track), ctypes.byref(filled),
                   ctypes.byref(found))
         return filled.row() if found.value else None
+
+
+class VideoFacts(ctypes.Structure):
+    _fields_ = [("width", ctypes.c_int), ("height", ctypes.c_int), ("fps", ctypes.c_double),
+                ("frames", ctypes.c_int64), ("live", ctypes.c_bool), ("codec", ctypes.c_char_p)]
+
+
+def check(status, fault):
+    if status != 0:
+        raise ValueError(fault.text.decode())
+
+
+def write_film(path, frames, fps=25.0):
+    """Frames [h, w, 3] of B, G, R bytes as a film."""
+    library, film, fault = load(), ctypes.c_void_p(), Fault()
+    height, width = frames[0].shape[:2]
+    check(library.sdx_film_open(str(path).encode(), width, height, ctypes.c_double(fps),
+                                ctypes.byref(film), ctypes.byref(fault)), fault)
+    for i, frame in enumerate(frames):
+        frame = np.ascontiguousarray(frame)
+        check(library.sdx_film_write(film, frame.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(i),
+                                     ctypes.byref(fault)), fault)
+    check(library.sdx_film_close(film, ctypes.byref(fault)), fault)
+    return path
+
+
+def read_video(source):
+    """(facts, frames) of a video."""
+    library, video, fault = load(), ctypes.c_void_p(), Fault()
+    library.sdx_video_get_facts.restype = ctypes.POINTER(VideoFacts)
+    check(library.sdx_video_open(str(source).encode(), None, ctypes.byref(video),
+                                 ctypes.byref(fault)), fault)
+    facts = library.sdx_video_get_facts(video).contents
+    told = {name: getattr(facts, name) for name, _ in VideoFacts._fields_}
+    frames, found = [], ctypes.c_bool(True)
+    while True:
+        frame = np.empty((facts.height, facts.width, 3), np.uint8)
+        check(library.sdx_video_read(video, frame.ctypes.data_as(ctypes.c_void_p),
+                                     ctypes.byref(found), ctypes.byref(fault)), fault)
+        if not found.value:
+            break
+        frames.append(frame)
+    library.sdx_video_close(video)
+    return told, frames

@@ -233,6 +233,7 @@ static int fill_module(PyObject *module)
     Py_INCREF(st->binding);
     if (PyModule_AddObject(module, "SessionIOBinding", (PyObject *)st->binding) < 0) return -1;
     if (PyModule_AddFunctions(module, py_engine_methods) < 0) return -1;
+    if (PyModule_AddFunctions(module, py_tracking_methods) < 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", sdx_version());
 }
 

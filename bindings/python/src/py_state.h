@@ -90,7 +90,8 @@ int py_add_type(py_state *st, PyTypeObject **slot, PyType_Spec *spec);
 #define PY_FAMILY(name) int py_add_##name(py_state *st);
 PY_FAMILIES(PY_FAMILY)
 #undef PY_FAMILY
-extern PyMethodDef py_engine_methods[]; /* py_engine.c: check, convert_version ... */
+extern PyMethodDef py_engine_methods[];   /* py_engine.c: check, convert_version ... */
+extern PyMethodDef py_tracking_methods[]; /* py_tracking.c: what sardonyx.tracknet is made of */
 /* An object of `type` with all of its own members zero and its state set. */
 PyObject *py_new(PyTypeObject *type);
 void py_delete(PyObject *self); /* the end of every tp_dealloc */

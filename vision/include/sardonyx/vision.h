@@ -327,6 +327,58 @@ SDX_API void sdx_inpaint_get_stats(const sdx_inpaint *inpaint, sdx_track_stats *
 SDX_API int sdx_inpaint_seq_len(const sdx_inpaint *inpaint);
 SDX_API const char *sdx_inpaint_provider(const sdx_inpaint *inpaint);
 
+/* Draws where the ball was: `count` tracks, the newest last, as discs that fade with age. Bytes B,
+ * G, R, rows `stride` bytes apart (0: packed). Tracks that are not visible are left out. */
+SDX_API void sdx_draw_trail(uint8_t *bgr, int width, int height, size_t stride,
+                            const sdx_track *tracks, int count);
+
+/* ---- video ------------------------------------------------------------------------------------
+ *
+ * Not in libsardonyx_vision_plain. A source or a film is used by one thread at a time. */
+
+typedef struct sdx_video sdx_video;
+
+typedef struct sdx_video_options {
+    size_t size;
+    /* Asked now and then, also while a stream is waited for: true ends the source. NULL: never. */
+    bool (*stopped)(void *user);
+    void *stopped_user;
+} sdx_video_options;
+
+typedef struct sdx_video_facts {
+    int width, height;
+    double fps;
+    int64_t frames; /* 0: not known */
+    bool live;      /* a camera or a stream: frames come when they come */
+    const char *codec;
+} sdx_video_facts;
+
+SDX_API void sdx_video_options_init(sdx_video_options *options);
+/* `source`: a file, an address (rtsp://, http://, udp:// ...), a camera's device (/dev/video0) or
+ * its number. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_video_open(const char *source,
+                                                 const sdx_video_options *options, sdx_video **out,
+                                                 sdx_vision_fault *fault);
+SDX_API void sdx_video_close(sdx_video *video);
+/* Borrowed from the video. */
+SDX_API const sdx_video_facts *sdx_video_get_facts(const sdx_video *video);
+/* The next frame, [height, width, 3] bytes B, G, R, into `bgr` (NULL: it is skipped). *found: false
+ * at the end. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_video_read(sdx_video *video, uint8_t *bgr, bool *found,
+                                                 sdx_vision_fault *fault);
+
+typedef struct sdx_film sdx_film;
+
+/* A film of H.264 (or MPEG-4, where this FFmpeg has no encoder for it) in the container that the
+ * name's ending says. An odd last row or column is left out. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_film_open(const char *path, int width, int height, double fps,
+                                                sdx_film **out, sdx_vision_fault *fault);
+/* Adds frame `index`, bytes B, G, R; indices rise and say when it is shown: index / fps. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_film_write(sdx_film *film, const uint8_t *bgr, int64_t index,
+                                                 sdx_vision_fault *fault);
+/* Writes what is left and ends *film, in any case; accepts NULL. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_film_close(sdx_film *film, sdx_vision_fault *fault);
+
 #ifdef __cplusplus
 }
 #endif
