@@ -301,7 +301,7 @@ struct OrtSession {
     struct ort_profile *profile; /* NULL: is not asked for */
     OrtAllocator *allocator;     /* of the environment, for outputs; NULL: the engine's memory */
     struct ort_editor *editor;   /* of a session of the model editor, until it is finalized */
-    struct ort_model *shared; /* what `model` belongs to */
+    struct ort_model *shared;    /* what `model` belongs to */
     const OrtPrepackedWeightsContainer *container;
     struct ort_custom_table *custom; /* NULL: the options bring no operators */
 };
@@ -312,7 +312,7 @@ OrtStatusPtr ort_session_create(const OrtEnv *env, const char *path, const void 
 void ort_session_free(OrtSession *session);
 void ort_editor_free(struct ort_editor *editor);
 
-/* Sets `model` and `shared` of the session, whose source is known: one that is open, or a new one. */
+/* Sets `model` and `shared` of a session whose source is known: one that is open, or a new one. */
 OrtStatusPtr ort_model_open(OrtSession *session, const sdx_model_options *options);
 void ort_model_close(struct ort_model *model);
 
