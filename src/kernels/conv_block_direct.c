@@ -77,6 +77,13 @@ static void cut_passes(struct plan *p)
             break;
     }
 }
+/* One more strip of `length`, or the next number of equal strips: *of lines each; how many there
+ * are. Nine lines in four strips are three in each again, so the lines must shrink too. */
+static int64_t cut_once_more(int64_t length, int64_t *of, int64_t strips)
+{
+    *of = conv_least(conv_divide_up(length, strips + 1), *of - 1);
+    return conv_divide_up(length, *of);
+}
 /* Enough parts for a few threads: smaller strips first, then ranges of panels. */
 static void cut_parts(struct plan *p)
 {
@@ -89,13 +96,10 @@ static void cut_parts(struct plan *p)
     /* Each strip decodes its weights. */
     const bool by_panels = p->s.half && planes * strips * p->panels >= wanted;
     while (!by_panels && planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
-        if (p->rows > 1) {
-            p->rows = conv_divide_up(p->s.out[1], ++p->row_strips);
-            p->row_strips = conv_divide_up(p->s.out[1], p->rows);
-        } else {
-            p->cols = conv_divide_up(p->s.out[2], ++p->col_strips);
-            p->col_strips = conv_divide_up(p->s.out[2], p->cols);
-        }
+        if (p->rows > 1)
+            p->row_strips = cut_once_more(p->s.out[1], &p->rows, p->row_strips);
+        else
+            p->col_strips = cut_once_more(p->s.out[2], &p->cols, p->col_strips);
         strips = p->row_strips * p->col_strips;
     }
     p->splits = conv_least(p->panels, conv_divide_up(wanted, planes * strips));

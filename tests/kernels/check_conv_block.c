@@ -324,6 +324,8 @@ void check_conv_block(void)
     check_other_axes();
     check_shape(square(1, 1, 8, 24, 56, 60, 1, 1, 1, 0)); /* several strips */
     check_shape(square(1, 1, 40, 72, 30, 31, 1, 2, 1, 0));
+    check_shape(
+        square(1, 1, 20, 16, 9, 96, 5, 1, 1, 2)); /* nine rows: cut in three, then in five */
     check_shape(square(1, 1, 40, 20, 33, 33, 3, 1, 12, 12)); /* kernel rows of their own */
     check_shape(square(1, 1, 600, 13, 9, 9, 3, 1, 1, 1));    /* several passes */
     check_shape(square(2, 1, 517, 21, 5, 7, 3, 2, 1, 1));
