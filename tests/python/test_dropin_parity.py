@@ -2,7 +2,8 @@
 """The drop-in module `onnxruntime` against the package of that name: the same script on both.
 
 The cases lie in dropin/cases_*.py. dropin/differences.tsv names those whose text may differ, and why;
-a case listed there that does not differ is a fault too, so that the list stays true.
+a case listed there that does not differ is a fault too, so that the list stays true, unless its
+reason begins with "open": that is work to come.
 """
 import re
 import sys
@@ -14,13 +15,15 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "dropin")]
 import dropin_cases  # noqa: E402,F401
-from dropin_kit import ANY, CASES  # noqa: E402
+from dropin_kit import ANY, CASES, SURFACE  # noqa: E402
 from dropin_paths import find_real, paths_of_ours  # noqa: E402
 from dropin_runner import transcribe  # noqa: E402
 
 
 def matches(expected, got):
-    """ANY in what is expected stands for any text."""
+    """ANY in what is expected stands for any text; of names there may be more."""
+    if expected.startswith(SURFACE):
+        return set(expected.split("\n")) <= set(got.split("\n"))
     pattern = ".*".join(re.escape(part) for part in expected.split(ANY))
     return re.fullmatch(pattern, got, re.S) is not None
 
@@ -50,7 +53,8 @@ def test_parity(transcripts, name):
     expected, got = transcripts[0][name], transcripts[1][name]
     if name in DIFFERENCES:
         assert not got.startswith("process "), got
-        assert not matches(expected, got), f"no longer differs: {DIFFERENCES[name]}"
+        assert DIFFERENCES[name].startswith("open") or not matches(expected, got), \
+            f"no longer differs: {DIFFERENCES[name]}"
     else:
         assert matches(expected, got), f"expected: {expected}\ngot: {got}"
 

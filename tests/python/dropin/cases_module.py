@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 import pickle
 
-from dropin_kit import add_one, case, cases, fails
+from dropin_kit import add_one, case, cases, fails, surface
 
 EXCEPTIONS = ("DeviceReset", "EPFail", "EngineError", "Fail", "InvalidArgument", "InvalidGraph",
               "InvalidProtobuf", "ModelLoadCanceled", "ModelLoaded", "ModelRequiresCompilation",
@@ -31,7 +31,7 @@ def module_spec(kit):
 
 @case
 def module_names(kit):
-    return sorted(name for name in dir(kit.ort) if not name.startswith("_"))
+    return surface(dir(kit.ort))
 
 
 @case
@@ -143,9 +143,7 @@ def exceptions_not_in_module(kit):
 
 @case
 def state_names(kit):
-    module = state()
-    return sorted(name for name in dir(module) if not name.startswith("_") and
-                  (inspect.isclass(getattr(module, name)) or callable(getattr(module, name))))
+    return surface(name for name, item in vars(state()).items() if callable(item))
 
 
 CLASSES = ("AdapterFormat", "ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
@@ -158,10 +156,12 @@ CLASSES = ("AdapterFormat", "ExecutionMode", "GraphOptimizationLevel", "IOBindin
 
 @cases({name.lower(): name for name in CLASSES})
 def class_surface(kit, name):
-    kind = getattr(kit.ort, name)
-    hidden = {"name", "value"} if hasattr(kind, "__members__") else set()
-    return kind.__module__, kind.__qualname__, \
-        sorted(n for n in dir(kind) if not n.startswith("_") and n not in hidden)
+    return surface(dir(getattr(kit.ort, name)))
+
+
+@cases({name.lower(): name for name in CLASSES})
+def class_place(kit, name):
+    return getattr(kit.ort, name).__module__, getattr(kit.ort, name).__qualname__
 
 
 @cases({name.lower(): name for name in ("InferenceSession", "OrtValue", "OrtValueVector", "OrtDevice",
@@ -169,7 +169,7 @@ def class_surface(kit, name):
                                         "ModelCompiler", "SparseCooView", "SparseCsrView",
                                         "SparseBlockSparseView", "SessionOptions", "RunOptions")})
 def state_class_surface(kit, name):
-    return sorted(n for n in dir(getattr(state(), name)) if not n.startswith("_"))
+    return surface(dir(getattr(state(), name)))
 
 
 METHODS = ("run", "run_async", "run_with_ort_values", "run_with_iobinding", "set_providers",
@@ -255,7 +255,7 @@ def provider_arguments_unknown(kit):
 @case
 def quantization_names(kit):
     from onnxruntime import quantization
-    return sorted(n for n in dir(quantization) if not n.startswith("_"))
+    return surface(dir(quantization))
 
 
 @case

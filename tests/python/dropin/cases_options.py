@@ -163,9 +163,8 @@ ENUMS = ("ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "OrtAlloca
 @cases({name.lower(): name for name in ENUMS})
 def enum(kit, name):
     kind = getattr(kit.ort, name)
-    members = {key: member for key, member in kind.__members__.items()}
     return {key: (repr(member), str(member), int(member), member.name, member.value)
-            for key, member in members.items()}
+            for key, member in sorted(kind.__members__.items())}
 
 
 @case

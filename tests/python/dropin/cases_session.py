@@ -284,14 +284,14 @@ def metadata(kit):
     data = matmul(props={"names": "{0: 'a'}", "k": "v"}, producer_name="me", domain="d",
                   doc_string="text", model_version=7, producer_version="2")
     meta = kit.session(data).get_modelmeta()
-    return (meta.custom_metadata_map, meta.description, meta.domain, meta.graph_name,
+    return (dict(sorted(meta.custom_metadata_map.items())), meta.description, meta.domain, meta.graph_name,
             meta.graph_description, meta.producer_name, meta.version)
 
 
 @case
 def metadata_of_nothing(kit):
     meta = kit.session(matmul()).get_modelmeta()
-    return (meta.custom_metadata_map, meta.description, meta.domain, meta.graph_name,
+    return (dict(sorted(meta.custom_metadata_map.items())), meta.description, meta.domain, meta.graph_name,
             meta.graph_description, meta.producer_name, meta.version)
 
 

@@ -84,8 +84,8 @@ def _choose(providers, provider_options):
     for name in names:
         if name not in available and name not in C.get_all_providers():
             raise RuntimeError(f"Unknown Provider Type: {name}")
-    pairs = [pair for pair in zip(names, options) if pair[0] in available]
-    pairs = pairs or [(_CPU, {})]
+    pairs = [(name, {} if name == _CPU else given) for name, given in zip(names, options)
+             if name in available] or [(_CPU, {})]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
@@ -103,6 +103,7 @@ class InferenceSession(Session):
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
         fallback = int(kwargs.get("enable_fallback", 1)) == 1
+        self._enable_fallback = fallback
         try:
             names, options = _choose(providers, provider_options)
             super().__init__(path_or_bytes, sess_options, names, options)
@@ -114,7 +115,15 @@ class InferenceSession(Session):
             print(f"Falling back to {[_CPU]} and retrying.")
             print("****************************************")
             super().__init__(path_or_bytes, sess_options, [_CPU], None)
-            self.disable_fallback()
+            self._enable_fallback = False
+
+    def enable_fallback(self):
+        """Remembers the wish. A run needs no other provider: what the CPU cannot do is refused at start."""
+        self._enable_fallback = True
+
+    def disable_fallback(self):
+        """Remembers the wish; see enable_fallback."""
+        self._enable_fallback = False
 
     def set_providers(self, providers=None, provider_options=None):
         """Makes the session anew on these providers; those that are not here are left out."""

@@ -2,7 +2,8 @@
 """The classes and functions of the extension.
 
 Sardonyx's extension holds its module a second time, under this name: its classes and exceptions call
-themselves onnxruntime.capi.onnxruntime_pybind11_state.X. That module takes the place of this one.
+themselves onnxruntime.capi.onnxruntime_pybind11_state.X. That module takes the place of this one, with
+the enumerations and plain types of sardonyx._types, which then go by this name too.
 """
 import importlib.machinery
 import importlib.util
@@ -18,6 +19,12 @@ def _load():
     module = importlib.util.module_from_spec(spec)
     sys.modules[__name__] = module
     loader.exec_module(module)
+    from sardonyx import _types
+    for name in _types.__all__:
+        item = getattr(_types, name)
+        if isinstance(item, type):
+            item.__module__ = __name__
+        setattr(module, name, item)
 
 
 _load()
