@@ -304,6 +304,7 @@ struct OrtSession {
     struct ort_model *shared;    /* what `model` belongs to */
     const OrtPrepackedWeightsContainer *container;
     struct ort_custom_table *custom; /* NULL: the options bring no operators */
+    void *providers;                 /* what `engine` has of them, of malloc */
 };
 
 /* From a file, or where path is NULL from bytes, which are copied. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Providers that are not in this library: their options, which programs may fill in before they
  * learn it, and what is said when they are appended. */
-#include "ort_objects.h"
+#include "ort_provider_start.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,11 +84,27 @@ static OrtStatusPtr get_address(const struct options *options, const char *name,
     return NULL;
 }
 
-/* X(name in the table, what messages call it when it is appended) */
+/* The struct of options of the first releases begins with the device; what follows in it is left at
+ * its default. */
+static OrtStatusPtr append_old(OrtSessionOptions *to, const char *provider, const void *options,
+                               const char *missing)
+{
+    struct OrtKeyValuePairs pairs = {0};
+    char text[16];
+    int device = 0;
+    if (options) memcpy(&device, options, sizeof device);
+    snprintf(text, sizeof text, "%d", device);
+    OrtStatusPtr status = ort_pairs_set(&pairs, "device_id", text);
+    if (!status) status = ort_provider_start(to, provider, &pairs, ORT_FAIL, missing);
+    ort_pairs_deinit(&pairs);
+    return status;
+}
+
+/* X(name in the table, of the provider, what messages call it when it is appended) */
 #define WITH_OPTIONS(X)                                                                            \
-    X(CUDA, "OrtSessionOptionsAppendExecutionProvider_Cuda")                                       \
-    X(TensorRT, "OrtSessionOptionsAppendExecutionProvider_TensorRT")
-#define FUNCTIONS(name, who)                                                                       \
+    X(CUDA, "CUDAExecutionProvider", "OrtSessionOptionsAppendExecutionProvider_Cuda")              \
+    X(TensorRT, "TensorrtExecutionProvider", "OrtSessionOptionsAppendExecutionProvider_TensorRT")
+#define FUNCTIONS(name, provider, who)                                                             \
     static OrtStatusPtr create_##name(Ort##name##ProviderOptionsV2 **out)                          \
     {                                                                                              \
         *out = calloc(1, sizeof **out);                                                            \
@@ -122,14 +139,13 @@ static OrtStatusPtr get_address(const struct options *options, const char *name,
     static OrtStatusPtr append_##name##_v2(OrtSessionOptions *to,                                  \
                                            const Ort##name##ProviderOptionsV2 *options)            \
     {                                                                                              \
-        (void)to, (void)options;                                                                   \
-        return ort_status(ORT_FAIL, who ": Failed to load shared library");                        \
+        return ort_provider_start(to, provider, options ? &options->options.pairs : NULL,          \
+                                  ORT_FAIL, who ": Failed to load shared library");                \
     }                                                                                              \
     static OrtStatusPtr append_##name(OrtSessionOptions *to,                                       \
                                       const Ort##name##ProviderOptions *options)                   \
     {                                                                                              \
-        (void)to, (void)options;                                                                   \
-        return ort_status(ORT_FAIL, who ": Failed to load shared library");                        \
+        return append_old(to, provider, options, who ": Failed to load shared library");           \
     }
 WITH_OPTIONS(FUNCTIONS)
 #undef FUNCTIONS
@@ -174,8 +190,8 @@ WITHOUT_OPTIONS(FUNCTIONS)
 
 static OrtStatusPtr append_migraphx(OrtSessionOptions *to, const OrtMIGraphXProviderOptions *with)
 {
-    (void)to, (void)with;
-    return ort_status(ORT_FAIL, "MIGraphX execution provider is not enabled in this build.");
+    return append_old(to, "MIGraphXExecutionProvider", with,
+                      "MIGraphX execution provider is not enabled in this build.");
 }
 
 static OrtStatusPtr append_openvino(OrtSessionOptions *to, const OrtOpenVINOProviderOptions *with)
@@ -185,20 +201,33 @@ static OrtStatusPtr append_openvino(OrtSessionOptions *to, const OrtOpenVINOProv
                                 "shared library");
 }
 
+static OrtStatusPtr append_pairs(OrtSessionOptions *to, const char *provider,
+                                 const char *const *keys, const char *const *values, size_t count,
+                                 const char *missing)
+{
+    struct OrtKeyValuePairs pairs = {0};
+    OrtStatusPtr status = NULL;
+    for (size_t i = 0; i < count && !status; i++)
+        status = ort_pairs_set(&pairs, keys[i], values[i]);
+    if (!status) status = ort_provider_start(to, provider, &pairs, ORT_FAIL, missing);
+    ort_pairs_deinit(&pairs);
+    return status;
+}
+
 static OrtStatusPtr append_openvino_v2(OrtSessionOptions *to, const char *const *keys,
                                        const char *const *values, size_t count)
 {
-    (void)to, (void)keys, (void)values, (void)count;
-    return ort_status(ORT_FAIL, "SessionOptionsAppendExecutionProvider_OpenVINO_V2: Failed to load "
-                                "shared library");
+    return append_pairs(to, "OpenVINOExecutionProvider", keys, values, count,
+                        "SessionOptionsAppendExecutionProvider_OpenVINO_V2: Failed to load "
+                        "shared library");
 }
 
 static OrtStatusPtr append_vitis(OrtSessionOptions *to, const char *const *keys,
                                  const char *const *values, size_t count)
 {
-    (void)to, (void)keys, (void)values, (void)count;
-    return ort_status(ORT_FAIL, "SessionOptionsAppendExecutionProvider_VitisAI: Failed to load "
-                                "shared library");
+    return append_pairs(to, "VitisAIExecutionProvider", keys, values, count,
+                        "SessionOptionsAppendExecutionProvider_VitisAI: Failed to load "
+                        "shared library");
 }
 
 static const char no_gpu[] = "CUDA execution provider is either not enabled or not available.";

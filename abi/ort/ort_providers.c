@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which providers there are, which build this is, and the choice of providers for a session. */
-#include "ort_objects.h"
+#include "ort_provider_start.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,24 +46,33 @@ static const char *build_info(void)
     X("NvTensorRtRtx", "NvTensorRTRTXExecutionProvider")                                           \
     X("MIGraphX", "MIGraphXExecutionProvider")
 
+/* Ours alone: what the real library that SDX_ORT_LIBRARY names has for the CPU. */
+static const char cpu_of_library[] = "ort:CPUExecutionProvider";
+
 static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const char *const *keys,
                            const char *const *values, size_t count)
 {
     struct OrtKeyValuePairs pairs = {0};
-    if (!strcmp(name, "CPU") || !strcmp(name, "CPUExecutionProvider")) {
+    const bool is_cpu = !strcmp(name, "CPU") || !strcmp(name, "CPUExecutionProvider");
+    const char *full_name = !strcmp(name, cpu_of_library) ? cpu_of_library : NULL;
+    char missing[96];
+#define FULL_NAME(brief, full)                                                                     \
+    if (!strcmp(name, brief) || !strcmp(name, full)) full_name = full;
+    PROVIDERS(FULL_NAME)
+#undef FULL_NAME
+    if (is_cpu || full_name) {
         OrtStatusPtr status = NULL;
         for (size_t i = 0; i < count && !status; i++)
             status = ort_pairs_set(&pairs, keys[i], values[i]);
-        if (!status) status = ort_options_add_provider(options, "CPUExecutionProvider", &pairs);
+        snprintf(missing, sizeof missing, "%s execution provider is not supported in this build. ",
+                 name);
+        if (!status)
+            status = is_cpu ? ort_options_add_provider(options, "CPUExecutionProvider", &pairs)
+                            : ort_provider_start(options, full_name, &pairs, ORT_INVALID_ARGUMENT,
+                                                 missing);
         ort_pairs_deinit(&pairs);
         return status;
     }
-#define NOT_BUILT(brief, full)                                                                     \
-    if (!strcmp(name, brief) || !strcmp(name, full))                                               \
-        return ort_fail(ORT_INVALID_ARGUMENT,                                                      \
-                        "%s execution provider is not supported in this build. ", name);
-    PROVIDERS(NOT_BUILT)
-#undef NOT_BUILT
 #define LIST(brief, full) "'" brief "'/'" full "', "
     return ort_fail(ORT_INVALID_ARGUMENT,
                     "Unknown provider name '%s'. Currently supported values are " PROVIDERS(

@@ -4,6 +4,7 @@
  * the model's weights. */
 #include "ort_customop.h"
 #include "ort_devices.h"
+#include "ort_provider_start.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -152,6 +153,7 @@ void ort_session_free(OrtSession *session)
     sdx_tensor_destroy(session->nothing);
     sdx_context_destroy(session->cx);
     ort_options_free(session->options);
+    free(session->providers);
     pthread_mutex_destroy(&session->lock);
     free(session->inputs);
     free(session->path);
@@ -186,6 +188,7 @@ static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSess
                             : o->level == ORT_ENABLE_BASIC    ? SDX_LEVEL_BASIC
                             : o->level == ORT_ENABLE_EXTENDED ? SDX_LEVEL_EXTENDED
                                                               : SDX_LEVEL_ALL;
+    ORT_TRY(ort_provider_set(o, &session->engine, &session->providers));
     return o->profile ? ort_profile_open(o->profile_prefix, &session->profile) : NULL;
 }
 

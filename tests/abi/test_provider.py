@@ -528,3 +528,35 @@ def test_zoo(sardonyx, library, shared, name):
     done = sardonyx("test", folder, "--provider", "ort", "--ort-library", library, "--level", "none", "--json",
                     "--rtol", "1e-3", "--atol", "1e-5", "--peak", "1e-4", code=None, timeout=900)
     assert zoo.failures(done.json["cases"]) == []
+
+
+# ---- programs written for ONNX Runtime, on our libonnxruntime.so.1 ----
+
+def borrowed(c_client, our_ort, models, provider, library):
+    """{name: text} of the lines that borrowed_client prints on our library."""
+    env = {**os.environ, "SDX_ORT_LIBRARY": str(library or "")}
+    done = subprocess.run([c_client("borrowed_client"), our_ort, models, provider], capture_output=True,
+                          text=True, env=env, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(line.split(" | ", 1) for line in done.stdout.rstrip("\n").split("\n"))
+
+
+def test_programs_get_providers_of_the_library(c_client, our_ort, models, library, engine):
+    starts = {row["name"]: row for row in engine.providers(library)}
+    found = borrowed(c_client, our_ort, models, CPU, library)
+    assert found["append"] == "ok" and found["end"] == "reached"
+    assert [line for line in found if line.startswith("y")], found
+    if starts[CUDA]["starts"]:
+        assert found["cuda.append"] == "ok"
+    else:
+        text = "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library: "
+        assert text + f"{CUDA} cannot start: {starts[CUDA]['reason']}" in found["cuda.append"]
+    own = borrowed(c_client, our_ort, models, "CPU", library)
+    assert {k: v for k, v in own.items() if k[0] == "y"} == {k: v for k, v in found.items() if k[0] == "y"}
+
+
+def test_programs_without_a_library(c_client, our_ort, models):
+    found = borrowed(c_client, our_ort, models, "XNNPACK", None)
+    assert found["cuda.append"].endswith("OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library")
+    assert found["append"].rstrip().endswith("XNNPACK execution provider is not supported in this build.")
+    assert found["end"] == "reached"
