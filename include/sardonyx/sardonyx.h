@@ -524,10 +524,10 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_session_create(sdx_context *cx, const sdx_
                                                      const sdx_session_options *options,
                                                      sdx_session **out);
 SDX_API void sdx_session_destroy(sdx_session *session);
-/* Runs the model. `feeds` name inputs; an output named in `names` (NULL: all, in the model's order)
- * comes back in outputs[i]. An entry that is not NULL on entry is a tensor of the right type and
- * shape to write into, or one that grows; otherwise the caller owns what comes back. On failure
- * entries that were NULL stay NULL. */
+/* Runs the model. `feeds` name inputs (an optional one that is not fed is empty); an output named
+ * in `names` (NULL: all, in the model's order) comes back in outputs[i]. An entry that is not NULL
+ * on entry is a tensor of the right type and shape to write into, or one that grows; otherwise the
+ * caller owns what comes back. On failure entries that were NULL stay NULL. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_run(sdx_session *session, int count_feeds,
                                           const sdx_feed *feeds, int count_outputs,
                                           const char *const *names, sdx_tensor **outputs);

@@ -202,6 +202,12 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
         SDX_TRY(stand_in(s, i, feeds[f].value));
         if (s->stand_ins[i]) s->feeds[i] = s->stand_ins[i];
     }
+    for (int32_t i = 0; i < g->count_inputs; i++) /* an optional that is not fed is empty */
+        if (!s->feeds[i] && s->model->inputs[i].kind == SDX_KIND_OPTIONAL) {
+            SDX_TRY(sdx_tensor_new_items(&s->cx, SDX_KIND_OPTIONAL, s->model->inputs[i].dtype, 0,
+                                         NULL, 0, NULL, &s->stand_ins[i]));
+            s->feeds[i] = s->stand_ins[i];
+        }
     return SDX_OK;
 }
 

@@ -431,6 +431,38 @@ static void test_sessions_in_threads(void **state)
     close_fixture(&f);
 }
 
+/* An input of an optional type that is not fed is an empty optional. */
+static void test_optional_not_fed(void **state)
+{
+    (void)state;
+    struct make m;
+    struct fixture f = {0};
+    struct sdx_onnx_type outer = {.which = SDX_TYPE_OPTIONAL};
+    sdx_tensor *y = NULL, *x = NULL;
+    make_init(&m);
+    m.opset = 18;
+    make_input(&m, "x", SDX_F32, 1, (int64_t[]){2});
+    outer.elem = m.inputs[0].type;
+    m.inputs[0].type = &outer;
+    make_node(&m, "OptionalHasElement", "x -> y");
+    make_output(&m, "y", SDX_BOOL, 0, NULL);
+    open_fixture(&f, &m, NULL);
+    for (int round = 0; round < 2; round++) {
+        if (sdx_run(f.session, 0, NULL, 1, NULL, &y)) fail_msg("%s", sdx_error(f.cx));
+        assert_int_equal(sdx_tensor_i64(y, 0), 0);
+        sdx_tensor_destroy(y);
+        y = NULL;
+        x = floats(&f, 1, (int64_t[]){2}, (float[]){1, 2});
+        if (sdx_run(f.session, 1, &(sdx_feed){"x", x}, 1, NULL, &y))
+            fail_msg("%s", sdx_error(f.cx));
+        assert_int_equal(sdx_tensor_i64(y, 0), 1);
+        sdx_tensor_destroy(x);
+        sdx_tensor_destroy(y);
+        y = NULL;
+    }
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_errors_name_the_place),
         cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_sessions_in_threads),
+        cmocka_unit_test(test_optional_not_fed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
