@@ -27,9 +27,28 @@ int sdx_track_pixel(double value)
 static sdx_status say_load(sdx_vision_fault *fault, sdx_status status, sdx_context *cx,
                            const char *path)
 {
+    static const char none[] = "No ONNX Runtime execution providers available";
     const char *why = sdx_error(cx);
+    if (strcmp(why, none) == 0) return sdx_vision_fail(fault, SDX_RUN_FAILED, "%s", none);
     if (strstr(why, path) != NULL) return sdx_vision_fail(fault, status, "%s", why);
     return sdx_vision_fail(fault, status, "%s: %s", path, why);
+}
+
+static sdx_status make_session(struct sdx_track_model *m, const char *device,
+                               const sdx_session_options *given)
+{
+    static const char *const wanted[] = {"CUDAExecutionProvider", "CPUExecutionProvider"};
+    sdx_session_options options;
+    sdx_session_options_init(&options);
+    if (given != NULL)
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    options.size = sizeof options;
+    if (options.count_providers == 0 && (device == NULL || strncmp(device, "cuda", 4) == 0)) {
+        options.count_providers = 2;
+        options.providers = wanted;
+        options.provider_fallback = true;
+    }
+    return sdx_session_create(m->cx, m->model, &options, &m->session);
 }
 
 sdx_status sdx_track_model_open(struct sdx_track_model *m, sdx_context *cx, const char *path,
@@ -37,11 +56,10 @@ sdx_status sdx_track_model_open(struct sdx_track_model *m, sdx_context *cx, cons
                                 sdx_vision_fault *fault)
 {
     *m = (struct sdx_track_model){.cx = cx};
-    (void)device;
     if (access(path, F_OK) != 0)
         return sdx_vision_fail(fault, SDX_NOT_FOUND, "ONNX model file not found: %s", path);
     sdx_status status = sdx_model_open(cx, path, NULL, &m->model);
-    if (!status) status = sdx_session_create(cx, m->model, session, &m->session);
+    if (!status) status = make_session(m, device, session);
     if (!status) return SDX_OK;
     status = say_load(fault, status, cx, path);
     sdx_track_model_deinit(m);
@@ -92,8 +110,7 @@ sdx_status sdx_track_model_run(struct sdx_track_model *m, int count_inputs,
 
 const char *sdx_track_model_provider(const struct sdx_track_model *m)
 {
-    (void)m;
-    return "CPUExecutionProvider";
+    return sdx_session_provider(m->session, 0);
 }
 
 bool sdx_track_model_fits(const sdx_value_info *info, int rank, const int64_t *dims)

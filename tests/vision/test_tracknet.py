@@ -215,6 +215,19 @@ def test_other_sizes_on_the_way(make, tmp_path):
         assert ours.push(image) == original.push(image)
 
 
+@pytest.mark.parametrize("device", [None, "cpu", "cuda", "cuda:0"])
+def test_device(device, make, tmp_path):
+    """CUDA where it starts, else the engine; the tracks are the same."""
+    path = track_models.tracknet(tmp_path / "model.onnx", 2, "")
+    _, frames = track_models.rally(512, 288, 3, 5)
+    module = make(vision_library.TrackNet, path, 2, "", device=device)
+    provider = module.library.sdx_tracknet_provider
+    provider.restype = vision_library.ctypes.c_char_p
+    names = {b"CPUExecutionProvider"} | ({b"CUDAExecutionProvider"} if device != "cpu" else set())
+    assert provider(module.handle) in names
+    assert [row and row["Frame"] for row in map(module.push, frames)] == [None, 0, 1]
+
+
 def test_inpaint_window(make, tmp_path):
     """A model with a fixed batch gives what one of any batch gives; reset empties the window."""
     tracks = [{"Frame": i, "X": 40 * i, "Y": 700 - 30 * i, "Visibility": int(i % 3 != 1)}
