@@ -169,6 +169,12 @@ static long long opset_of(struct span model, const char *domain)
     return -1;
 }
 
+static void make_upper(char *text)
+{
+    for (; *text; text++)
+        if (*text >= 'a' && *text <= 'z') *text = (char)(*text - 'a' + 'A');
+}
+
 /* ---- messages ---- */
 
 /* The engine's line `[PATH: ]node [of ]"NAME" (OP): TEXT`. */
@@ -195,8 +201,8 @@ static bool find_place(const char *line, struct place *place)
     return place->text != NULL;
 }
 
-static OrtErrorCode unknown_operator(struct span model, struct span graph, struct span node,
-                                     char *to)
+/* "In Node, (NAME, OP, DOMAIN, -1) : (inputs) -> (outputs) , Error " and the reason. */
+static OrtErrorCode bad_node(struct span graph, struct span node, const char *reason, char *to)
 {
     struct field part;
     char name[NAME], op[NAME], domain[NAME], inputs[NAME * 2], outputs[NAME * 2];
@@ -209,10 +215,38 @@ static OrtErrorCode unknown_operator(struct span model, struct span graph, struc
     list_values(graph, node, NODE_INPUT, inputs, sizeof inputs);
     list_values(graph, node, NODE_OUTPUT, outputs, sizeof outputs);
     snprintf(to, TEXT,
-             "This is an invalid model. In Node, (\"%s\", %s, \"%s\", -1) : %s -> %s , Error No Op "
-             "registered for %s with domain_version of %lld",
-             name, op, domain, inputs, outputs, op, opset_of(model, domain));
+             "This is an invalid model. In Node, (\"%s\", %s, \"%s\", -1) : %s -> %s , Error %s",
+             name, op, domain, inputs, outputs, reason);
     return ORT_INVALID_GRAPH;
+}
+
+/* The reason in the real library's words; false: not known. */
+static bool node_reason(struct span model, struct span node, const struct place *place, char *to)
+{
+    struct field part;
+    char domain[NAME], name[NAME], found[NAME], wanted[NAME];
+    find_field(node, NODE_DOMAIN, 0, &part);
+    copy_text(part.bytes, domain);
+    const long long opset = opset_of(model, domain);
+    const char *text = place->text;
+    if (strstr(text, "has no such operator") || strstr(text, "the operator is not yet in"))
+        snprintf(to, TEXT, "No Op registered for %s with domain_version of %lld", place->op, opset);
+    else if (strstr(text, "the operator is deprecated"))
+        snprintf(to, TEXT, "Op registered for %s is deprecated in domain_version of %lld",
+                 place->op, opset);
+    else if (sscanf(text, "required attribute %255s is missing", name) == 1)
+        snprintf(to, TEXT, "Required attribute '%s' is missing.", name);
+    else if (strstr(text, " is unknown in version") && sscanf(text, "attribute %255s", name) == 1)
+        snprintf(to, TEXT, "Unrecognized attribute: %s for operator %s", name, place->op);
+    else if (sscanf(text, "attribute %255s is of type %255[^,], expected %255s", name, found,
+                    wanted) == 3) {
+        make_upper(found);
+        make_upper(wanted);
+        snprintf(to, TEXT, "Mismatched attribute type in '%s : %s'. Expected: '%s', actual: '%s'",
+                 place->by_name ? place->name : "", name, wanted, found);
+    } else
+        return false;
+    return true;
 }
 
 /* `input X is float[N], expected bool`: the first input of that type is taken to be the one. */
@@ -244,11 +278,28 @@ static OrtErrorCode node_fault(struct span model, const struct place *place, cha
     if (!find_field(model, MODEL_GRAPH, 0, &graph) ||
         !find_node(graph.bytes, place->by_name, place->name, place->op, &node))
         return ORT_OK;
-    if (strstr(place->text, "has no such operator"))
-        return unknown_operator(model, graph.bytes, node, to);
+    char reason[TEXT], first[NAME], other[NAME];
+    if (node_reason(model, node, place, reason)) return bad_node(graph.bytes, node, reason, to);
+    if (sscanf(place->text,
+               "input %*s is %255[^[,], expected the type of input %*[^,], which is "
+               "%255[^[,]",
+               other, first) == 2 ||
+        sscanf(place->text,
+               "input %*s is %255[^[,]%*[^,], expected the type of input %*[^,], "
+               "which is %255[^[,]",
+               other, first) == 2) {
+        snprintf(to, TEXT,
+                 "Type Error: Type parameter (T) of Optype (%s) bound to different types "
+                 "(tensor(%s) and tensor(%s) in node (%s).",
+                 place->op, first, other, place->by_name ? place->name : "");
+        return ORT_FAIL;
+    }
     if (sscanf(place->text, "input %*s is %255s", found) == 1 && strstr(place->text, "expected"))
         return wrong_type(graph.bytes, node, place, found, to);
-    return ORT_OK;
+    if (!strncmp(place->text, "has ", strlen("has "))) return ORT_OK; /* inputs, outputs */
+    snprintf(to, TEXT, "Node (%s) Op (%s) [ShapeInferenceError] %s",
+             place->by_name ? place->name : "", place->op, place->text);
+    return ORT_FAIL;
 }
 
 /* The real library's code and text for the engine's line; ORT_OK: the text is not known. */
@@ -277,7 +328,8 @@ static OrtErrorCode known_fault(const char *line, struct span model, bool is_fil
         snprintf(to, TEXT, "Fatal error: %s:%s(-1) is not a registered function/op", name, dot + 1);
         return ORT_FAIL;
     }
-    if (strstr(line, "ir_version is ") || strstr(line, "newest known is")) {
+    if (strstr(line, "ir_version is ") || strstr(line, "newest known is") ||
+        strstr(line, "is not made by any node")) {
         snprintf(to, TEXT, "%s", line);
         return ORT_FAIL;
     }
@@ -298,7 +350,32 @@ static OrtErrorCode known_fault(const char *line, struct span model, bool is_fil
         snprintf(to, TEXT, "This is an invalid model. Error: the graph is not acyclic.");
         return ORT_FAIL;
     }
+    if (sscanf(place.text, "output \"%255[^\"]\" is defined", name) == 1 &&
+        strstr(place.text, "is defined twice")) {
+        snprintf(to, TEXT, "This is an invalid model. Error: Duplicate definition of name (%s).",
+                 name);
+        return ORT_FAIL;
+    }
+    char found[NAME], declared[NAME];
+    if (sscanf(place.text, "value \"%255[^\"]\" is declared %255[^,[], found %255[^[]", name,
+               declared, found) == 3 &&
+        strcmp(declared, found) != 0) {
+        snprintf(to, TEXT,
+                 "Type Error: Type (tensor(%s)) of output arg (%s) of node (%s) does not match "
+                 "expected type (tensor(%s)).",
+                 declared, name, place.by_name ? place.name : "", found);
+        return ORT_FAIL;
+    }
     return node_fault(model, &place, to);
+}
+
+/* The line without the path that the engine puts in front. */
+static const char *without_path(const char *line, const char *path)
+{
+    const size_t length = path ? strlen(path) : 0;
+    const bool has_path =
+        length && !strncmp(line, path, length) && !strncmp(line + length, ": ", 2);
+    return has_path ? line + length + 2 : line;
 }
 
 static struct span map_file(const char *path)
@@ -326,6 +403,7 @@ OrtStatusPtr ort_load_status(sdx_status status, const char *line, const char *pa
     char text[TEXT];
     const unsigned char *first = bytes;
     struct span model = path ? map_file(path) : (struct span){first, first + size};
+    line = without_path(line, path);
     OrtErrorCode code = known_fault(line, model, path != NULL, text);
     if (path && model.at) munmap((void *)(uintptr_t)model.at, (size_t)(model.end - model.at));
     if (code == ORT_OK) {

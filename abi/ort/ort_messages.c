@@ -39,21 +39,116 @@ static bool find_place(const char *text, struct place *place)
     return true;
 }
 
-/* Messages of kernels that the real library has without a source path; NULL: none of them. */
-static const char *known_text(const struct place *place, char *to, OrtErrorCode *code)
+/* The engine's texts with up to three numbers in them, and the real library's with their places;
+ * its own beginnings with source files are left out. */
+static const struct known {
+    const char *op; /* NULL: any */
+    const char *engine, *real;
+    OrtErrorCode code;
+    int order[3]; /* which numbers of the engine's text the real one shows */
+} known_texts[] = {
+    {"GatherND",
+     "index %lld is outside axis %lld of length %lld",
+     "invalid index found, index = %lld",
+     ORT_INVALID_ARGUMENT,
+     {0}},
+    {"GatherElements",
+     "index %lld is outside axis %lld of length %lld",
+     "GatherElements op: Out of range value in index tensor",
+     ORT_FAIL,
+     {0}},
+    {"TopK",
+     "k is %lld, the axis has length %lld",
+     "k argument [%lld] should not be greater than specified axis dim value [%lld]",
+     ORT_FAIL,
+     {0, 1}},
+    {"Conv",
+     "input has %lld channels, but the weights take %lld in each of %lld groups",
+     "Input channels C is not equal to kernel channels * group. C: %lld kernel channels: %lld "
+     "group: %lld",
+     ORT_FAIL,
+     {0, 1, 2}},
+    {"Expand",
+     "lengths %lld and %lld do not broadcast",
+     "invalid expand shape",
+     ORT_INVALID_ARGUMENT,
+     {0}},
+    {"Tile",
+     "%lld repeats for a tensor of rank %lld",
+     "'repeat' input tensor must have the same length as the 'input' tensor",
+     ORT_INVALID_ARGUMENT,
+     {0}},
+    {"Transpose",
+     "perm has %lld entries, the input has rank %lld",
+     "perm size: %lld does not match input rank: %lld",
+     ORT_INVALID_ARGUMENT,
+     {0, 1}},
+    {"MatMul", "inner length is %lld and %lld", "MatMul dimension mismatch", ORT_FAIL, {0}},
+    {NULL,
+     "lengths %lld and %lld do not broadcast",
+     "Attempting to broadcast an axis by a dimension other than 1. %lld by %lld",
+     ORT_FAIL,
+     {0, 1}},
+};
+
+/* An index outside of its axis, which the real library tells with the range. */
+static bool index_text(const char *text, char *to)
 {
     long long index, axis, length;
-    char op[NAME];
-    if (sscanf(place->text, "%255[^:]: index %lld is outside axis %lld of length %lld", op, &index,
-               &axis, &length) == 4) {
-        *code = ORT_INVALID_ARGUMENT;
-        snprintf(to, TEXT,
-                 "indices element out of data bounds, idx=%lld must be within the inclusive range "
-                 "[%lld,%lld]",
-                 index, -length, length - 1);
+    if (sscanf(text, "index %lld is outside axis %lld of length %lld", &index, &axis, &length) != 3)
+        return false;
+    snprintf(to, TEXT,
+             "indices element out of data bounds, idx=%lld must be within the inclusive range "
+             "[%lld,%lld]",
+             index, -length, length - 1);
+    return true;
+}
+
+/* The same shapes in both: "[2,3] has 6 elements, [4,2] has 8". */
+static bool reshape_text(const char *text, char *to)
+{
+    char from[NAME], wanted[NAME];
+    long long count;
+    if (sscanf(text, "[%255[^]]] has %lld elements, [%255[^]]] has", from, &count, wanted) != 3)
+        return false;
+    snprintf(to, TEXT,
+             "The input tensor cannot be reshaped to the requested shape. Input shape:{%s}, "
+             "requested shape:{%s}",
+             from, wanted);
+    return true;
+}
+
+static int count_numbers(const char *format)
+{
+    int count = 0;
+    while ((format = strstr(format, "%lld")) != NULL) {
+        count++;
+        format++;
+    }
+    return count;
+}
+
+/* Texts of kernels as the real library has them; NULL: not known. */
+static const char *known_text(const struct place *place, char *to, OrtErrorCode *code)
+{
+    const size_t op = strlen(place->op);
+    const bool is_named =
+        !strncmp(place->text, place->op, op) && !strncmp(place->text + op, ": ", 2);
+    const char *text = is_named ? place->text + op + 2 : place->text;
+    for (size_t i = 0; i < sizeof known_texts / sizeof known_texts[0]; i++) {
+        const struct known *k = &known_texts[i];
+        long long n[3] = {0};
+        if (k->op && strcmp(k->op, place->op) != 0) continue;
+        if (sscanf(text, k->engine, &n[0], &n[1], &n[2]) != count_numbers(k->engine)) continue;
+        *code = k->code;
+        snprintf(to, TEXT, k->real, n[k->order[0]], n[k->order[1]], n[k->order[2]]);
         return to;
     }
-    return NULL;
+    if (index_text(text, to)) {
+        *code = ORT_INVALID_ARGUMENT;
+        return to;
+    }
+    return reshape_text(text, to) ? to : NULL;
 }
 
 OrtStatusPtr ort_run_status(sdx_status status, const char *text)
