@@ -53,32 +53,32 @@ static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const c
                            const char *const *values, size_t count)
 {
     struct OrtKeyValuePairs pairs = {0};
+    OrtStatusPtr status = NULL;
     const bool is_cpu = !strcmp(name, "CPU") || !strcmp(name, "CPUExecutionProvider");
-    const char *full_name = !strcmp(name, cpu_of_library) ? cpu_of_library : NULL;
-    char missing[96];
+    const char *known = !strcmp(name, cpu_of_library) ? cpu_of_library : NULL;
+    char missing[1024];
 #define FULL_NAME(brief, full)                                                                     \
-    if (!strcmp(name, brief) || !strcmp(name, full)) full_name = full;
+    if (!strcmp(name, brief) || !strcmp(name, full)) known = full;
     PROVIDERS(FULL_NAME)
 #undef FULL_NAME
-    if (is_cpu || full_name) {
-        OrtStatusPtr status = NULL;
-        for (size_t i = 0; i < count && !status; i++)
-            status = ort_pairs_set(&pairs, keys[i], values[i]);
+#define LIST(brief, full) "'" brief "'/'" full "', "
+    if (known)
         snprintf(missing, sizeof missing, "%s execution provider is not supported in this build. ",
                  name);
-        if (!status)
-            status = is_cpu ? ort_options_add_provider(options, "CPUExecutionProvider", &pairs)
-                            : ort_provider_start(options, full_name, &pairs, ORT_INVALID_ARGUMENT,
-                                                 missing);
-        ort_pairs_deinit(&pairs);
-        return status;
-    }
-#define LIST(brief, full) "'" brief "'/'" full "', "
-    return ort_fail(ORT_INVALID_ARGUMENT,
-                    "Unknown provider name '%s'. Currently supported values are " PROVIDERS(
-                        LIST) "and 'CPU'/'CPUExecutionProvider'.",
-                    name);
+    else
+        snprintf(missing, sizeof missing,
+                 "Unknown provider name '%s'. Currently supported values are " PROVIDERS(
+                     LIST) "and 'CPU'/'CPUExecutionProvider'.",
+                 name);
 #undef LIST
+    for (size_t i = 0; i < count && !status; i++)
+        status = ort_pairs_set(&pairs, keys[i], values[i]);
+    if (!status)
+        status = is_cpu ? ort_options_add_provider(options, "CPUExecutionProvider", &pairs)
+                        : ort_provider_start(options, known ? known : name, &pairs,
+                                             ORT_INVALID_ARGUMENT, missing);
+    ort_pairs_deinit(&pairs);
+    return status;
 }
 
 /* The Java binding imports this one by name. */

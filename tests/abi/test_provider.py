@@ -551,6 +551,10 @@ def test_programs_get_providers_of_the_library(c_client, our_ort, models, librar
     else:
         text = "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library: "
         assert text + f"{CUDA} cannot start: {starts[CUDA]['reason']}" in found["cuda.append"]
+    if not starts[CUDA]["starts"]:
+        found = borrowed(c_client, our_ort, models, CUDA, library)
+        assert f"Unknown provider name '{CUDA}'" in found["append"]
+        assert f"{CUDA} cannot start: {starts[CUDA]['reason']}" in found["append"]
     own = borrowed(c_client, our_ort, models, "CPU", library)
     assert {k: v for k, v in own.items() if k[0] == "y"} == {k: v for k, v in found.items() if k[0] == "y"}
 
