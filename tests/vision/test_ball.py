@@ -17,7 +17,7 @@ def table(path):
 
 def test_accuracy(root, sardonyx, tmp_path):
     """Of the balls that are to be seen at least 95 of 100 are found where they are, and of the pictures without one at most
-    one has a ball."""
+    two have a ball."""
     folder = root / "examples/ball"
     sardonyx("track-ball", "--model", folder / "ball.onnx", "--median-warmup", WARMUP,
              folder / "rally.mp4", "--csv", tmp_path / "tracked.csv")
@@ -28,7 +28,7 @@ def test_accuracy(root, sardonyx, tmp_path):
              and math.dist(found[frame][:2], truth[frame][:2]) <= NEAR]
     ghosts = [frame for frame in found if not truth[frame][2] and found[frame][2]]
     print(f"{len(right)} of {len(seen)} balls, {len(ghosts)} ghosts in {len(found) - len(seen)} frames")
-    assert len(right) >= 0.95 * len(seen) and len(ghosts) <= 1
+    assert len(right) >= 0.95 * len(seen) and len(ghosts) <= 2
 
 
 def test_small_enough(root):
