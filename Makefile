@@ -50,9 +50,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
 	@cmake --build $(BUILD)/fuzz --target $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 	@scripts/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
 
-docs: build ## write docs/operators.md from the operator table and the tables of tests
+docs: build ## write docs/operators.md and docs/ort_abi.md from the tables in the sources and tests
 	scripts/gen_operators.py $(BUILD)/sardonyx > $(BUILD)/operators.md
 	mv $(BUILD)/operators.md docs/operators.md
+	scripts/gen_ort_table.py > $(BUILD)/ort_abi.md
+	mv $(BUILD)/ort_abi.md docs/ort_abi.md
 
 dist: ## dist/sardonyx.c and .h, the engine in two files, and an archive of what is committed
 	@scripts/amalgamate.py dist

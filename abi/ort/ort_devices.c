@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -217,6 +218,62 @@ static OrtStatusPtr get_model_compatibility(const OrtEpDevice *const *of, size_t
     return NULL;
 }
 
+/* What a model was compiled for is told by a provider that compiles. */
+static OrtStatusPtr get_compatibility(const char *path, const char *provider,
+                                      OrtAllocator *allocator, char **out)
+{
+    (void)provider, (void)allocator;
+    *out = NULL;
+    if (access(path, R_OK) == 0) return NULL;
+    return ort_fail(ORT_NO_SUCHFILE, "Failed to open model file: %s", path);
+}
+
+static OrtStatusPtr get_compatibility_of_bytes(const void *bytes, size_t size, const char *provider,
+                                               OrtAllocator *allocator, char **out)
+{
+    (void)provider, (void)allocator;
+    *out = NULL;
+    if (bytes && size) return NULL;
+    return ort_fail(ORT_INVALID_ARGUMENT, "model_data is NULL or empty");
+}
+
+/* ---- shared allocators ---- */
+
+static OrtStatusPtr create_shared(OrtEnv *env, const OrtEpDevice *device,
+                                  OrtDeviceMemoryType memory, OrtAllocatorType type,
+                                  const OrtKeyValuePairs *options, OrtAllocator **out)
+{
+    (void)env, (void)device, (void)memory, (void)type, (void)options;
+    *out = NULL;
+    return ort_fail(ORT_INVALID_ARGUMENT, "the CPU provider's memory has no allocator of its own");
+}
+
+static OrtStatusPtr get_shared(OrtEnv *env, const OrtMemoryInfo *memory, OrtAllocator **out)
+{
+    (void)env;
+    *out = memory->device == OrtMemoryInfoDeviceType_CPU ? ort_default_allocator() : NULL;
+    return NULL;
+}
+
+static OrtStatusPtr release_shared(OrtEnv *env, const OrtEpDevice *device,
+                                   OrtDeviceMemoryType memory)
+{
+    (void)env, (void)device, (void)memory;
+    return ort_fail(ORT_INVALID_ARGUMENT, "the CPU provider's memory has no allocator of its own");
+}
+
+static OrtStatusPtr create_registered(OrtEnv *env, const char *provider,
+                                      const OrtMemoryInfo *memory, const OrtArenaCfg *arena,
+                                      const char *const *keys, const char *const *values,
+                                      size_t count)
+{
+    (void)keys, (void)values, (void)count;
+    if (strcmp(provider, provider_name) != 0)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "%s is not implemented in CreateAndRegisterAllocatorV2()", provider);
+    return OrtGetApiBase()->GetApi(ORT_API_VERSION)->CreateAndRegisterAllocator(env, memory, arena);
+}
+
 /* ---- streams, and providers from other libraries ---- */
 
 static OrtStatusPtr create_sync_stream(const OrtEpDevice *device, const OrtKeyValuePairs *options,
@@ -237,6 +294,11 @@ static void *get_stream_handle(OrtSyncStream *stream)
 static void release_sync_stream(OrtSyncStream *stream)
 {
     (void)stream; /* there are none */
+}
+
+static void set_sync_stream(OrtRunOptions *options, OrtSyncStream *stream)
+{
+    (void)options, (void)stream; /* there are none */
 }
 
 static OrtStatusPtr unregister_library(OrtEnv *env, const char *name)
@@ -328,6 +390,13 @@ void ort_fill_devices(OrtApi *api)
     api->DeviceEpIncompatibilityDetails_GetErrorCode = get_incompatibility_code;
     api->ReleaseDeviceEpIncompatibilityDetails = release_incompatibility_details;
     api->GetModelCompatibilityForEpDevices = get_model_compatibility;
+    api->GetCompatibilityInfoFromModel = get_compatibility;
+    api->GetCompatibilityInfoFromModelBytes = get_compatibility_of_bytes;
+    api->CreateSharedAllocator = create_shared;
+    api->GetSharedAllocator = get_shared;
+    api->ReleaseSharedAllocator = release_shared;
+    api->CreateAndRegisterAllocatorV2 = create_registered;
+    api->RunOptionsSetSyncStream = set_sync_stream;
     api->CreateSyncStreamForEpDevice = create_sync_stream;
     api->SyncStream_GetHandle = get_stream_handle;
     api->ReleaseSyncStream = release_sync_stream;

@@ -36,7 +36,9 @@
     X(op)                                                                                          \
     X(containers)                                                                                  \
     X(sparse)                                                                                      \
-    X(provider_options)
+    X(provider_options)                                                                            \
+    X(compile)                                                                                     \
+    X(external)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

@@ -208,6 +208,16 @@ struct ort_initializer {
     OrtValue *value;
 };
 
+/* A file of external data from memory; shared by the copies of the options. */
+struct ort_file {
+    atomic_int refs;
+    char *name;
+    size_t size;
+    _Alignas(64) unsigned char bytes[];
+};
+
+void ort_file_release(struct ort_file *file);
+
 struct ort_dim_override {
     char *name;
     bool is_denotation;
@@ -239,6 +249,9 @@ struct OrtSessionOptions {
     OrtCustomJoinThreadFn join_thread;
     EpSelectionDelegate choose_device; /* NULL: the program gave none */
     void *choose_state;
+    struct ort_file **files;
+    size_t count_files;
+    atomic_bool load_cancelled;
 };
 
 OrtStatusPtr ort_options_copy(const OrtSessionOptions *from, OrtSessionOptions **out);

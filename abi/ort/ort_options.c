@@ -40,6 +40,9 @@ void ort_options_free(OrtSessionOptions *options)
     }
     for (size_t i = 0; i < options->count_libraries; i++)
         dlclose(options->libraries[i]);
+    for (size_t i = 0; i < options->count_files; i++)
+        ort_file_release(options->files[i]);
+    free(options->files);
     free(options->dims);
     free(options->initializers);
     free(options->providers);
@@ -116,6 +119,11 @@ static OrtStatusPtr copy_lists(const OrtSessionOptions *from, OrtSessionOptions 
         ORT_TRY(add_dim(to, from->dims[i].name, from->dims[i].is_denotation, from->dims[i].length));
     for (size_t i = 0; i < from->count_initializers; i++)
         ORT_TRY(add_initializer(to, from->initializers[i].name, from->initializers[i].value));
+    for (size_t i = 0; i < from->count_files; i++) {
+        ORT_TRY(ort_grow(&to->files, to->count_files, sizeof *to->files));
+        atomic_fetch_add(&from->files[i]->refs, 1);
+        to->files[to->count_files++] = from->files[i];
+    }
     for (size_t i = 0; i < from->count_providers; i++)
         ORT_TRY(ort_options_add_provider(to, from->providers[i].name, &from->providers[i].options));
     for (size_t i = 0; i < from->count_domains; i++)
@@ -343,6 +351,13 @@ static OrtStatusPtr set_external(OrtSessionOptions *options, const char *const *
     return NULL;
 }
 
+/* Another thread may set it while a session is being made. */
+static OrtStatusPtr cancel_load(OrtSessionOptions *options, bool cancel)
+{
+    atomic_store(&options->load_cancelled, cancel);
+    return NULL;
+}
+
 /* ---- config entries ---- */
 
 static OrtStatusPtr set_config(OrtSessionOptions *options, const char *key, const char *value)
@@ -418,5 +433,6 @@ void ort_fill_options(OrtApi *api)
     api->AddSessionConfigEntry = set_config;
     api->HasSessionConfigEntry = has_config;
     api->GetSessionConfigEntry = get_config;
+    api->SessionOptionsSetLoadCancellationFlag = cancel_load;
     api->GetSessionOptionsConfigEntries = get_configs;
 }

@@ -194,12 +194,19 @@ static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSess
 
 /* What the options say of the model; the lists that the engine reads are freed by the caller. */
 static OrtStatusPtr model_options_of(const OrtSessionOptions *options, sdx_model_options *model,
-                                     sdx_dim_override **dims, sdx_feed **initializers)
+                                     sdx_dim_override **dims, sdx_feed **initializers,
+                                     sdx_file_bytes **files)
 {
     sdx_model_options_init(model);
+    *files = calloc(options->count_files + 1, sizeof **files);
     *dims = calloc(options->count_dims + 1, sizeof **dims);
     *initializers = calloc(options->count_initializers + 1, sizeof **initializers);
-    if (!*dims || !*initializers) return ort_no_memory();
+    if (!*dims || !*initializers || !*files) return ort_no_memory();
+    for (size_t i = 0; i < options->count_files; i++)
+        (*files)[i] = (sdx_file_bytes){options->files[i]->name, options->files[i]->bytes,
+                                       options->files[i]->size};
+    model->files = *files;
+    model->count_files = (int)options->count_files;
     for (size_t i = 0; i < options->count_dims; i++) {
         const struct ort_dim_override *from = &options->dims[i];
         (*dims)[i] = (sdx_dim_override){.name = from->is_denotation ? NULL : from->name,
@@ -223,12 +230,15 @@ static OrtStatusPtr open_model(OrtSession *session)
     sdx_model_options options;
     sdx_dim_override *dims = NULL;
     sdx_feed *initializers = NULL;
-    OrtStatusPtr status = model_options_of(session->options, &options, &dims, &initializers);
+    sdx_file_bytes *files = NULL;
+    OrtStatusPtr status =
+        model_options_of(session->options, &options, &dims, &initializers, &files);
     if (!status)
         status = ort_custom_open(session->options, &session->logger, &options, &session->custom);
     if (!status) status = ort_model_open(session, &options);
     free(dims);
     free(initializers);
+    free(files);
     return status;
 }
 
@@ -287,6 +297,13 @@ static OrtStatusPtr load(OrtSession *session)
     return NULL;
 }
 
+static OrtStatusPtr check_cancelled(const OrtSessionOptions *options)
+{
+    if (!options || !atomic_load(&options->load_cancelled)) return NULL;
+    return ort_status(ORT_MODEL_LOAD_CANCELED,
+                      "Session initialization canceled due to user request.");
+}
+
 static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes, size_t size,
                          const OrtSessionOptions *options,
                          const OrtPrepackedWeightsContainer *container, OrtSession **out)
@@ -301,7 +318,9 @@ static OrtStatusPtr make(const OrtEnv *env, const char *path, const void *bytes,
     if (!status)
         status = path ? ort_set_text(&session->path, path) : keep_bytes(session, bytes, size);
     const struct OrtLogger *before = ort_log_here(&session->logger);
+    if (!status) status = check_cancelled(options);
     if (!status) status = load(session);
+    if (!status) status = check_cancelled(options);
     ort_log_here(before);
     if (status)
         ort_session_free(session);
@@ -442,8 +461,25 @@ static OrtStatusPtr memory_of(const OrtSession *session, const OrtMemoryInfo **i
     return NULL;
 }
 
+/* The CPU provider has no options that change while it runs. */
+static OrtStatusPtr set_dynamic(OrtSession *session, const char *const *keys,
+                                const char *const *values, size_t count)
+{
+    (void)session, (void)keys, (void)values, (void)count;
+    return NULL;
+}
+
+/* No provider here captures graphs. */
+static OrtStatusPtr release_captured(OrtSession *session, int id)
+{
+    (void)session, (void)id;
+    return NULL;
+}
+
 void ort_fill_session(OrtApi *api)
 {
+    api->SetEpDynamicOptions = set_dynamic;
+    api->SessionReleaseCapturedGraph = release_captured;
     api->CreateSession = create;
     api->CreateSessionFromArray = create_from_array;
     api->CreatePrepackedWeightsContainer = create_container;

@@ -24,6 +24,19 @@ def add():
                  [numpy_helper.from_array(np.ones(2, np.float32), "one")])
 
 
+def external():
+    """y = x + w, w in the file weights.bin."""
+    made = model([helper.make_node("Add", ["x", "w"], ["y"])],
+                 [tensor("x", ["N", 2])], [tensor("y", ["N", 2])],
+                 [numpy_helper.from_array(np.zeros(2, np.float32), "w")])
+    w = made.graph.initializer[0]
+    w.ClearField("raw_data")
+    w.data_location = TensorProto.EXTERNAL
+    for key, text in (("location", "weights.bin"), ("offset", "0"), ("length", "8")):
+        w.external_data.add(key=key, value=text)
+    return made
+
+
 def two_outputs():
     """sum = a + b and product = a * b, of rows of 3."""
     return model([helper.make_node("Add", ["a", "b"], ["sum"]),
@@ -79,7 +92,8 @@ def custom_models():
 
 def write_models(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    made = {"add": add(), "two_outputs": two_outputs(), "optional": optional(), **custom_models()}
+    made = {"add": add(), "two_outputs": two_outputs(), "optional": optional(),
+            "external": external(), **custom_models()}
     for name, proto in made.items():
         (folder / f"{name}.onnx").write_bytes(proto.SerializeToString())
     return folder

@@ -6,7 +6,7 @@ import pytest
 
 import family_models
 
-FAMILIES = ("objects", "editor", "binding", "containers", "providers")
+FAMILIES = ("objects", "editor", "binding", "containers", "providers", "rest")
 
 
 @pytest.fixture(scope="session")
