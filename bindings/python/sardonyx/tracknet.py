@@ -66,7 +66,7 @@ class TrackNetModuleONNX:
             median = _background(median, self.bg_mode)
         else:
             median = None
-        # A length of 0 would ask the C function to read it from the model.
+        # A length of 0 would have the C function read it from the model.
         self._handle = _sardonyx._tracknet_open(path, self.seq_len or -1, self.bg_mode, str(eval_mode),
                                                 None if device is None else str(device), median,
                                                 int(median_warmup))
