@@ -98,9 +98,22 @@ static const char *keep_text(struct job *job, PyObject *name)
     return failed ? NULL : PyBytes_AsString(bytes);
 }
 
+static bool is_all(PyObject *names)
+{
+    if (names == Py_None) return true;
+    return (PyList_Check(names) && PyList_Size(names) == 0)
+           || (PyTuple_Check(names) && PyTuple_Size(names) == 0);
+}
+
 static int raise_run(PyObject *self, PyObject *names, PyObject *feed, PyObject *options)
 {
     py_state *st = ((py_session *)self)->st;
+    py_loaded *loaded = ((py_session *)self)->loaded;
+    PyObject *all = NULL; /* in place of none */
+    if (is_all(names)) names = all = PyList_New(0);
+    for (size_t i = 0; all && i < loaded->count_out; i++)
+        if (PyList_Append(all, loaded->out_names[i]) < 0) Py_CLEAR(all);
+    if (!names) return -1;
     PyObject *args[4] = {self, names, feed, options ? options : Py_None};
     char signature[512];
     PyOS_snprintf(signature, sizeof signature,
@@ -250,6 +263,21 @@ static PyObject *dict_of(PyObject *feed)
 }
 
 /* ---- running ---- */
+
+/* ONNX Runtime words this one another way in Python than in C. */
+static int check_run(py_state *st, OrtStatus *status)
+{
+    static const char begin[] = "Invalid output name: ";
+    const char *text = status ? st->api->GetErrorMessage(status) : "";
+    if (!status || strncmp(text, begin, sizeof begin - 1) != 0) return py_check(st, status);
+    PyObject *error = PyUnicode_FromFormat("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid "
+                                           "output name:%s",
+                                           text + sizeof begin - 1);
+    if (error) PyErr_SetObject(st->errors[ORT_INVALID_ARGUMENT], error);
+    Py_XDECREF(error);
+    st->api->ReleaseStatus(status);
+    return -1;
+}
 
 static int run_job(struct job *job, const OrtRunOptions *options)
 {
