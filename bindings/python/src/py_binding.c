@@ -364,16 +364,14 @@ PyObject *py_run_binding(PyObject *object, PyObject *const *args, Py_ssize_t cou
                         "IOBinding must be used with the session that created it.");
     } else {
         OrtStatus *status;
-        Py_BEGIN_ALLOW_THREADS status =
-            st->api->RunWithBinding(loaded->session, options, self->binding);
-        Py_END_ALLOW_THREADS if (status)
-        {
+        PyThreadState *thread = PyEval_SaveThread();
+        status = st->api->RunWithBinding(loaded->session, options, self->binding);
+        PyEval_RestoreThread(thread);
+        if (status) {
             PyErr_Format(PyExc_RuntimeError, "Error in execution: %s",
                          st->api->GetErrorMessage(status));
             st->api->ReleaseStatus(status);
-        }
-        else
-        {
+        } else {
             failed = 0;
         }
     }

@@ -91,13 +91,13 @@ static PyObject *check(PyObject *module, PyObject *const *args, Py_ssize_t count
         Py_XDECREF(path);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        is_bytes ? sdx_check_bytes(cx, PyBytes_AsString(found[0]), (size_t)PyBytes_Size(found[0]),
-                                   keep_line, &lines)
-                 : sdx_check(cx, PyBytes_AsString(path), keep_line, &lines);
-    Py_END_ALLOW_THREADS
-        /* A model with faults is what was asked about; all else is an error. */
-        const bool told = status == SDX_OK || (status == SDX_BAD_MODEL && lines.used);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = is_bytes ? sdx_check_bytes(cx, PyBytes_AsString(found[0]),
+                                        (size_t)PyBytes_Size(found[0]), keep_line, &lines)
+                      : sdx_check(cx, PyBytes_AsString(path), keep_line, &lines);
+    PyEval_RestoreThread(thread);
+    /* A model with faults is what was asked about; all else is an error. */
+    const bool told = status == SDX_OK || (status == SDX_BAD_MODEL && lines.used);
     if (!told) raise_status(st, cx, status);
     PyObject *list = list_of_lines(&lines);
     if (!told) Py_CLEAR(list);
@@ -144,9 +144,11 @@ static PyObject *infer_shapes(PyObject *module, PyObject *const *args, Py_ssize_
     sdx_status status;
     if (py_arguments("infer_shapes", names, 2, args, count, keywords, found) < 0) return NULL;
     if (begin_paths(&paths, found[0], found[1]) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
+    PyThreadState *thread = PyEval_SaveThread();
+    status =
         sdx_infer(paths.cx, PyBytes_AsString(paths.from), PyBytes_AsString(paths.to), NULL, NULL);
-    Py_END_ALLOW_THREADS return end_paths(st, &paths, status);
+    PyEval_RestoreThread(thread);
+    return end_paths(st, &paths, status);
 }
 
 /* {domain: version} or a version of the standard's domain. */
@@ -193,10 +195,11 @@ static PyObject *convert_version(PyObject *module, PyObject *const *args, Py_ssi
         Py_DECREF(held);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status =
-        sdx_model_convert(paths.cx, PyBytes_AsString(paths.from), count_opsets, opsets, NULL,
-                          PyBytes_AsString(paths.to));
-    Py_END_ALLOW_THREADS Py_DECREF(held);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = sdx_model_convert(paths.cx, PyBytes_AsString(paths.from), count_opsets, opsets, NULL,
+                               PyBytes_AsString(paths.to));
+    PyEval_RestoreThread(thread);
+    Py_DECREF(held);
     return end_paths(st, &paths, status);
 }
 
@@ -212,13 +215,14 @@ static PyObject *compile(PyObject *module, PyObject *const *args, Py_ssize_t cou
     sdx_status status;
     if (py_arguments("compile", names, 2, args, count, keywords, found) < 0) return NULL;
     if (begin_paths(&paths, found[0], found[1]) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        sdx_model_open(paths.cx, PyBytes_AsString(paths.from), NULL, &model);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = sdx_model_open(paths.cx, PyBytes_AsString(paths.from), NULL, &model);
     if (!status) status = sdx_session_create(paths.cx, model, NULL, &session);
     if (!status) status = sdx_session_save_plan(session, PyBytes_AsString(paths.to));
     sdx_session_destroy(session);
     sdx_model_destroy(model);
-    Py_END_ALLOW_THREADS return end_paths(st, &paths, status);
+    PyEval_RestoreThread(thread);
+    return end_paths(st, &paths, status);
 }
 
 static PyObject *operators(PyObject *module, PyObject *unused)

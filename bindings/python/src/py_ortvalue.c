@@ -702,6 +702,11 @@ static PyObject *vector_item(PyObject *object, PyObject *index)
     return PyObject_GetItem(((struct vector *)object)->list, index);
 }
 
+static PyObject *vector_at(PyObject *object, Py_ssize_t index)
+{
+    return PySequence_GetItem(((struct vector *)object)->list, index);
+}
+
 static PyObject *vector_iter(PyObject *object)
 {
     return PyObject_GetIter(((struct vector *)object)->list);
@@ -721,6 +726,7 @@ static PyType_Slot vector_slots[] = {
     {Py_tp_doc, "A list of OrtValues."}, {Py_tp_new, vector_new},
     {Py_tp_dealloc, vector_dealloc},     {Py_tp_iter, vector_iter},
     {Py_mp_length, vector_length},       {Py_mp_subscript, vector_item},
+    {Py_sq_length, vector_length},       {Py_sq_item, vector_at},
     {Py_tp_methods, vector_methods},     {0, NULL},
 };
 

@@ -101,8 +101,8 @@ static const char *keep_text(struct job *job, PyObject *name)
 static bool is_all(PyObject *names)
 {
     if (names == Py_None) return true;
-    return (PyList_Check(names) && PyList_Size(names) == 0)
-           || (PyTuple_Check(names) && PyTuple_Size(names) == 0);
+    return (PyList_Check(names) && PyList_Size(names) == 0) ||
+           (PyTuple_Check(names) && PyTuple_Size(names) == 0);
 }
 
 static int raise_run(PyObject *self, PyObject *names, PyObject *feed, PyObject *options)
@@ -120,17 +120,12 @@ static int raise_run(PyObject *self, PyObject *names, PyObject *feed, PyObject *
                   "(self: %s.InferenceSession, arg0: collections.abc.Sequence[str], arg1: "
                   "collections.abc.Mapping[str, object], arg2: %s.RunOptions) -> list",
                   st->home, st->home);
-    return py_incompatible("run", signature, args, 4);
+    const int failed = py_incompatible("run", signature, args, 4);
+    Py_XDECREF(all);
+    return failed;
 }
 
 /* ---- outputs ---- */
-
-static bool is_all(PyObject *names)
-{
-    if (names == Py_None) return true;
-    return (PyList_Check(names) && PyList_Size(names) == 0) ||
-           (PyTuple_Check(names) && PyTuple_Size(names) == 0);
-}
 
 /* 1: names are no sequence of str. */
 static int read_outputs(struct job *job, PyObject *names, bool all)
@@ -283,10 +278,12 @@ static int run_job(struct job *job, const OrtRunOptions *options)
 {
     const OrtApi *api = job->st->api;
     OrtStatus *status;
-    Py_BEGIN_ALLOW_THREADS status =
+    PyThreadState *thread = PyEval_SaveThread();
+    status =
         api->Run(job->loaded->session, options, job->in_names, (const OrtValue *const *)job->in,
                  job->count_in, job->out_names, job->count_out, job->out);
-    Py_END_ALLOW_THREADS return py_check(job->st, status);
+    PyEval_RestoreThread(thread);
+    return check_run(job->st, status);
 }
 
 /* The results as a list; what they own leaves the job. */
@@ -507,10 +504,12 @@ PyObject *py_run_async(PyObject *self, PyObject *const *args, Py_ssize_t count, 
     async->run_options = found[4];
     struct job *job = &async->job;
     OrtStatus *status;
-    Py_BEGIN_ALLOW_THREADS status = job->st->api->RunAsync(
-        loaded->session, options, job->in_names, (const OrtValue *const *)job->in, job->count_in,
-        job->out_names, job->count_out, job->out, async_done, async);
-    Py_END_ALLOW_THREADS if (!status) Py_RETURN_NONE; /* `async` belongs to the callback now */
+    PyThreadState *thread = PyEval_SaveThread();
+    status = job->st->api->RunAsync(loaded->session, options, job->in_names,
+                                    (const OrtValue *const *)job->in, job->count_in, job->out_names,
+                                    job->count_out, job->out, async_done, async);
+    PyEval_RestoreThread(thread);
+    if (!status) Py_RETURN_NONE; /* `async` belongs to the callback now */
     py_check(loaded->st, status);
     PyObject *type = NULL, *error = NULL, *trace = NULL;
     PyErr_Fetch(&type, &error, &trace);

@@ -13,8 +13,9 @@ static void loaded_dealloc(PyObject *object)
     py_loaded *self = (py_loaded *)object;
     const OrtApi *api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
     if (self->session) {
-        Py_BEGIN_ALLOW_THREADS api->ReleaseSession(self->session);
-        Py_END_ALLOW_THREADS
+        PyThreadState *thread = PyEval_SaveThread();
+        api->ReleaseSession(self->session);
+        PyEval_RestoreThread(thread);
     }
     for (size_t i = 0; self->in_names && i < self->count_in + self->count_init; i++)
         Py_XDECREF(self->in_names[i]);
@@ -107,18 +108,19 @@ PyObject *py_load(py_state *st, PyObject *path, PyObject *bytes, py_options *opt
     if (path && !PyUnicode_FSConverter(path, &file)) return NULL;
     py_loaded *self = (py_loaded *)py_new(st->loaded);
     if (self) {
-        Py_BEGIN_ALLOW_THREADS if (file) status = st->api->CreateSession(
-            st->env, PyBytes_AsString(file), options->session, &self->session);
-        else status = st->api->CreateSessionFromArray(st->env, PyBytes_AsString(bytes),
-                                                      (size_t)PyBytes_Size(bytes), options->session,
-                                                      &self->session);
-        Py_END_ALLOW_THREADS if (py_check(st, status) < 0)
-        {
+        PyThreadState *thread = PyEval_SaveThread();
+        if (file)
+            status = st->api->CreateSession(st->env, PyBytes_AsString(file), options->session,
+                                            &self->session);
+        else
+            status = st->api->CreateSessionFromArray(st->env, PyBytes_AsString(bytes),
+                                                     (size_t)PyBytes_Size(bytes), options->session,
+                                                     &self->session);
+        PyEval_RestoreThread(thread);
+        if (py_check(st, status) < 0) {
             self->session = NULL;
             Py_CLEAR(self);
-        }
-        else if (describe(self) < 0)
-        {
+        } else if (describe(self) < 0) {
             Py_CLEAR(self);
         }
     }
