@@ -34,7 +34,13 @@ def test_all_names_of_onnxruntime(sdx, ort):
                                   "OrtMemoryInfo", "OrtArenaCfg", "OrtEpDevice", "OrtSparseFormat",
                                   "OrtMemType", "OrtAllocatorType"])
 def test_all_members(sdx, ort, name):
-    assert public(getattr(ort, name)) - public(getattr(sdx, name)) == set()
+    theirs, ours = getattr(ort, name), getattr(sdx, name)
+    here = public(ours)
+    if hasattr(ours, "__members__"):
+        here |= public(ours(0)) | {"name", "value"} | set(ours.__members__)
+    elif name == "OrtArenaCfg":
+        here |= public(ours({}))
+    assert public(theirs) - here == set()
 
 
 def test_exceptions(sdx, ort):

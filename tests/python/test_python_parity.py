@@ -234,10 +234,6 @@ CASES = {
     "tuning results": lambda m: session(m).get_tuning_results(),
 }
 
-# What differs, and why.
-OPEN = {name: "an optional input that is not fed is an error of the engine, not an empty optional"
-        for name in ("optional None", "optional missing")}
-
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 HOMES = re.compile(r"onnxruntime\.capi\.onnxruntime_(pybind11_state|inference_collection)\b|\bsardonyx\b")
 
@@ -258,6 +254,4 @@ def test_same(sdx, ort, name):
     expected = outcome(ort, CASES[name])
     if "is not implemented by Sardonyx" in str(found[1]):
         pytest.skip(found[1])
-    if name in OPEN and found != expected:
-        pytest.xfail(OPEN[name])
     assert found == expected

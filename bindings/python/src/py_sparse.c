@@ -344,9 +344,10 @@ static PyMethodDef sparse_methods[] = {
     PLAIN("as_blocksparse_view", as_blocks,
           "as_blocksparse_view()\n\nIts indices() are those of "
           "the blocks. RuntimeError for another format."),
-    PLAIN("get_coo_data", as_coo, NULL),
-    PLAIN("get_csrc_data", as_csr, NULL),
-    PLAIN("get_blocksparse_data", as_blocks, NULL),
+    PLAIN("get_coo_data", as_coo, "get_coo_data()\n\nThe same as as_coo_view()."),
+    PLAIN("get_csrc_data", as_csr, "get_csrc_data()\n\nThe same as as_csrc_view()."),
+    PLAIN("get_blocksparse_data", as_blocks,
+          "get_blocksparse_data()\n\nThe same as as_blocksparse_view()."),
     {"to_cuda", to_cuda, METH_O, "to_cuda(ort_device)\n\nRuntimeError: there is no CUDA."},
     PLAIN("_get_c_tensor", itself, NULL),
     {NULL, NULL, 0, NULL},
