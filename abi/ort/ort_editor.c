@@ -206,11 +206,14 @@ static OrtStatusPtr create_node(const char *op, const char *domain, const char *
     if (!failed) failed = ort_set_text(&node->domain, strcmp(domain, "ai.onnx") ? domain : "");
     if (!failed) failed = ort_set_text(&node->name, name);
     if (!failed) failed = fill_node(node, inputs, outputs, attributes, count_attributes);
-    if (failed)
+    if (failed) {
         ort_node_free(node);
-    else
-        *out = node;
-    return failed;
+        return failed;
+    }
+    for (size_t i = 0; i < count_attributes; i++) /* they are the library's from now on */
+        ort_attr_free(attributes[i]);
+    *out = node;
+    return NULL;
 }
 
 static OrtStatusPtr create_graph(OrtGraph **out)

@@ -26,8 +26,8 @@ OrtStatusPtr ort_value_own(sdx_tensor *tensor, OrtValue **out)
 
 void ort_value_set(OrtValue *value, sdx_tensor *tensor)
 {
+    ort_texts_free(value); /* needs the tensor */
     sdx_tensor_destroy(value->holder);
-    ort_texts_free(value);
     value->holder = value->tensor = tensor;
     if (tensor && sdx_tensor_kind(tensor) == SDX_KIND_OPTIONAL)
         value->tensor = sdx_tensor_item(tensor, 0);
@@ -51,8 +51,8 @@ OrtValue *ort_value_retain(const OrtValue *value)
 void ort_value_release(OrtValue *value)
 {
     if (!value || atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) != 1) return;
+    ort_texts_free(value); /* needs the tensor */
     sdx_tensor_destroy(value->holder);
-    ort_texts_free(value);
     if (value->opaque_free) value->opaque_free(value->opaque);
     if (value->block) value->allocator->Free(value->allocator, value->block);
     ort_value_release(value->parent);

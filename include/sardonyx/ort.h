@@ -338,7 +338,7 @@ struct OrtCustomOp {
 };
 
 /* What GetModelEditorApi gives: models made by programs. Functions that take an array of objects,
- * or one to add, take ownership of them, except that attributes are copied. */
+ * or one to add, take ownership of them when they succeed. */
 struct OrtModelEditorApi {
     OrtStatusPtr (*CreateTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape, OrtTypeInfo **out);
     OrtStatusPtr (*CreateSparseTensorTypeInfo)(const OrtTensorTypeAndShapeInfo *shape,
