@@ -8,12 +8,11 @@
 Arrays of the narrow types that NumPy lacks (bfloat16, float8, float4, int4, int2) are those of the
 package ml_dtypes, as the package onnx gives and expects them. Needs the package onnx.
 """
-import ctypes
 import os
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 from onnx.backend import base
 
 import sardonyx
@@ -25,73 +24,6 @@ _SESSION_ATTRIBUTES = frozenset((
     "use_per_session_threads"))
 _RUN_ATTRIBUTES = frozenset((
     "log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches"))
-# Type in ONNX: (name in ml_dtypes, elements a byte; 0: more bytes an element).
-_NARROW = {
-    TensorProto.BFLOAT16: ("bfloat16", 0), TensorProto.FLOAT8E4M3FN: ("float8_e4m3fn", 1),
-    TensorProto.FLOAT8E4M3FNUZ: ("float8_e4m3fnuz", 1), TensorProto.FLOAT8E5M2: ("float8_e5m2", 1),
-    TensorProto.FLOAT8E5M2FNUZ: ("float8_e5m2fnuz", 1), TensorProto.UINT4: ("uint4", 2),
-    TensorProto.INT4: ("int4", 2), TensorProto.FLOAT4E2M1: ("float4_e2m1fn", 2),
-    getattr(TensorProto, "FLOAT8E8M0", 24): ("float8_e8m0fnu", 1),
-    getattr(TensorProto, "UINT2", 25): ("uint2", 4), getattr(TensorProto, "INT2", 26): ("int2", 4),
-}
-_NARROW_TYPES = ("tensor(bfloat16", "tensor(float8", "tensor(float4", "tensor(int4", "tensor(uint4",
-                 "tensor(int2", "tensor(uint2")  # as get_outputs() tells them
-_BY_NAME = {name: (kind, count) for kind, (name, count) in _NARROW.items()}
-
-
-def _pack(array, count):
-    """The bytes of elements of less than a byte, `count` in each, the first in the low bits."""
-    bits = 8 // count
-    codes = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-codes.size % count, np.uint8)]).reshape(-1, count)
-    return (codes << np.arange(0, 8, bits, dtype=np.uint8)).sum(axis=1).astype(np.uint8)
-
-
-def _unpack(data, count, size, dtype):
-    """The inverse of _pack: `size` elements. Signed types keep their sign in all of the byte."""
-    bits = 8 // count
-    codes = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & ((1 << bits) - 1)
-    codes = codes.reshape(-1)[:size].astype(np.uint8)
-    if np.dtype(dtype).name.startswith("int"):
-        codes = ((codes ^ (1 << bits - 1)).astype(np.int16) - (1 << bits - 1)).astype(np.int8)
-        return codes.astype(dtype)
-    return codes.view(dtype)
-
-
-def _wrap(array):
-    """An OrtValue of an array, of any type but text."""
-    known = _BY_NAME.get(array.dtype.name)
-    if known is None:
-        return sardonyx.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
-    kind, count = known
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    if count < 2:
-        raw = array.view(np.uint8 if count else np.uint16)
-    else:
-        raw = np.zeros(array.shape, np.uint8)
-        packed = _pack(array, count)
-        raw.reshape(-1)[:packed.size] = packed
-    return sardonyx.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, kind)
-
-
-def _unwrap(value):
-    """The array of an OrtValue, of a type of ml_dtypes where NumPy has none."""
-    if not value.has_value() or not value.is_tensor() or value.element_type() not in _NARROW:
-        return value.numpy()
-    import ml_dtypes
-    name, count = _NARROW[value.element_type()]
-    dtype, shape = getattr(ml_dtypes, name), value.shape()
-    size = int(np.prod(shape, dtype=np.int64))
-    length = value.tensor_size_in_bytes()
-    if size == 0:
-        return np.zeros(shape, dtype)
-    data = np.frombuffer(ctypes.string_at(value.data_ptr(), length), np.uint8)
-    flat = _unpack(data, count, size, dtype) if count > 1 else data.view(dtype)
-    return flat.reshape(shape)
-
-
-def _is_narrow(item):
-    return isinstance(item, np.ndarray) and item.dtype.name in _BY_NAME
 
 
 def _set(options, given, allowed, kind):
@@ -108,7 +40,6 @@ class BackendRep(base.BackendRep):
 
     def __init__(self, session):
         self._session = session
-        self._narrow_out = any(item.type.startswith(_NARROW_TYPES) for item in session.get_outputs())
 
     def run(self, inputs, **kwargs):
         """The outputs, in order, as a list.
@@ -128,10 +59,7 @@ class BackendRep(base.BackendRep):
             feed = {names[0]: inputs}
         feed = {name: np.asarray(item) if isinstance(item, np.generic) else item
                 for name, item in feed.items()}
-        if not self._narrow_out and not any(map(_is_narrow, feed.values())):
-            return self._session.run(None, feed, options)
-        values = {name: _wrap(np.asarray(item)) for name, item in feed.items()}
-        return [_unwrap(item) for item in self._session.run_with_ort_values(None, values, options)]
+        return self._session.run(None, feed, options)
 
 
 class Backend(base.Backend):
