@@ -157,7 +157,7 @@ static PyType_Slot memory_info_slots[] = {
 PyObject *py_memory_infos(py_state *st, const py_loaded *loaded, bool outputs)
 {
     const size_t count = outputs ? loaded->count_out : loaded->count_in;
-    const OrtMemoryInfo **infos = PyMem_Calloc(count + 1, sizeof *infos);
+    const OrtMemoryInfo **infos = py_calloc(count + 1, sizeof *infos);
     if (!infos) return PyErr_NoMemory();
     OrtStatus *status =
         (outputs ? st->api->SessionGetMemoryInfoForOutputs
@@ -316,7 +316,7 @@ static PyObject *list_of_devices(py_state *st, PyTypeObject *type, const void *c
 
 PyObject *py_ep_devices_of(py_state *st, const py_loaded *loaded)
 {
-    const OrtEpDevice **devices = PyMem_Calloc(loaded->count_in + 1, sizeof *devices);
+    const OrtEpDevice **devices = py_calloc(loaded->count_in + 1, sizeof *devices);
     if (!devices) return PyErr_NoMemory();
     PyObject *list = NULL;
     if (py_check(st, st->api->SessionGetEpDeviceForInputs(loaded->session, devices,

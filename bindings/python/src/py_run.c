@@ -44,7 +44,7 @@ static int begin_job(struct job *job, py_loaded *loaded, size_t count_in, size_t
     job->borrowed = job->borrowed_own;
     if (count_in > ON_STACK || count_out > ON_STACK) {
         const size_t most = count_in > count_out ? count_in : count_out;
-        char *heap = PyMem_Calloc(most, 5 * sizeof(void *) + sizeof(bool));
+        char *heap = py_calloc(most, 5 * sizeof(void *) + sizeof(bool));
         if (!heap) {
             PyErr_NoMemory();
             return -1;

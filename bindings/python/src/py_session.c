@@ -70,12 +70,12 @@ static int describe(py_loaded *self)
         py_check(st, st->api->SessionGetOverridableInitializerCount(self->session, &init)) < 0 ||
         py_check(st, st->api->SessionGetOutputCount(self->session, &out)) < 0)
         return -1;
-    self->wants = PyMem_Calloc(in + init + 1, sizeof *self->wants);
-    self->optional = PyMem_Calloc(in + 1, sizeof *self->optional);
-    self->in_names = PyMem_Calloc(in + init + 1, sizeof *self->in_names);
-    self->in_texts = PyMem_Calloc(in + init + 1, sizeof *self->in_texts);
-    self->out_names = PyMem_Calloc(out + 1, sizeof *self->out_names);
-    self->out_texts = PyMem_Calloc(out + 1, sizeof *self->out_texts);
+    self->wants = py_calloc(in + init + 1, sizeof *self->wants);
+    self->optional = py_calloc(in + 1, sizeof *self->optional);
+    self->in_names = py_calloc(in + init + 1, sizeof *self->in_names);
+    self->in_texts = py_calloc(in + init + 1, sizeof *self->in_texts);
+    self->out_names = py_calloc(out + 1, sizeof *self->out_names);
+    self->out_texts = py_calloc(out + 1, sizeof *self->out_texts);
     self->in_bytes = PyList_New(0);
     self->out_bytes = PyList_New(0);
     if (!self->wants || !self->optional || !self->in_names || !self->in_texts || !self->out_names ||

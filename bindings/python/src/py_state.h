@@ -14,6 +14,7 @@
 
 #include <sardonyx/ort.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* The calling convention is in every CPython from 3.7 on; headers of the limited API show it from
  * 3.10 on. */
@@ -32,6 +33,13 @@
 #define PY_LOCK(self) (void)(self)
 #define PY_FREE(self) (void)(self)
 #endif
+
+/* Zeroed memory of PyMem_Free; headers of the limited API of 3.9 lack PyMem_Calloc. */
+static inline void *py_calloc(size_t count, size_t size)
+{
+    void *block = PyMem_Malloc(count * size);
+    return block ? memset(block, 0, count * size) : NULL;
+}
 
 enum { COUNT_DTYPES = 27, COUNT_CODES = 15 };
 
