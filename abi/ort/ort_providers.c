@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which providers there are, which build this is, and the choice of providers for a session. */
+#include "ort_inside.h"
 #include "ort_provider_start.h"
 
 #include <stdio.h>
@@ -8,12 +9,7 @@
 
 static OrtStatusPtr available(char ***out, int *count)
 {
-    *count = 0;
-    *out = calloc(1, sizeof **out);
-    if (!*out) return ort_no_memory();
-    OrtStatusPtr status = ort_copy_text(NULL, "CPUExecutionProvider", &(*out)[0]);
-    if (!status) *count = 1;
-    return status;
+    return ort_provider_names(false, out, count);
 }
 
 static OrtStatusPtr release_available(char **names, int count)

@@ -4,6 +4,7 @@
  * package that stands in for onnxruntime, whose classes then carry its name. */
 #include "py_state.h"
 
+#include <ort_inside.h>
 #include <sardonyx/sardonyx.h>
 #include <string.h>
 
@@ -37,13 +38,18 @@ py_state *py_state_of_type(PyTypeObject *type)
     return st;
 }
 
+bool py_is_own(const py_state *st)
+{
+    return strcmp(st->home, HOME_OWN) == 0;
+}
+
 int py_add_type(py_state *st, PyTypeObject **slot, PyType_Spec *spec)
 {
     const size_t offset = (size_t)((char *)slot - (char *)st);
     const struct type_name *name = type_names;
     while (name->offset != offset)
         name++;
-    spec->name = strcmp(st->home, HOME_OWN) == 0 ? name->own : name->ort;
+    spec->name = py_is_own(st) ? name->own : name->ort;
     spec->flags |= Py_TPFLAGS_DEFAULT;
     PyObject *type = PyType_FromSpec(spec);
     if (!type) return -1;
@@ -73,25 +79,35 @@ void py_delete(PyObject *self)
 
 /* ---- functions ---- */
 
-static PyObject *get_available_providers(PyObject *module, PyObject *unused)
+static int add_name(PyObject *list, const char *text)
 {
-    py_state *st = py_state_of_module(module);
+    PyObject *name = PyUnicode_FromString(text);
+    const int there = name ? PySequence_Contains(list, name) : -1;
+    const int failed = there ? there : PyList_Append(list, name);
+    Py_XDECREF(name);
+    return failed < 0 ? -1 : 0;
+}
+
+/* Adds what starts here to `list`, which this takes. */
+static PyObject *add_available(py_state *st, PyObject *list)
+{
     char **names = NULL;
     int count = 0;
-    (void)unused;
-    if (py_check(st, st->api->GetAvailableProviders(&names, &count)) < 0) return NULL;
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < count; i++) {
-        PyObject *name = PyUnicode_FromString(names[i]);
-        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
+    if (!list || py_check(st, ort_provider_names(py_is_own(st), &names, &count)) < 0)
+        Py_CLEAR(list);
+    for (int i = 0; list && i < count; i++)
+        if (add_name(list, names[i]) < 0) Py_CLEAR(list);
     st->api->ReleaseStatus(st->api->ReleaseAvailableProviders(names, count));
     return list;
 }
 
-/* Every name that ONNX Runtime knows, the most wanted first; which of them can be had here is
- * another question. */
+static PyObject *get_available_providers(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    return add_available(py_state_of_module(module), PyList_New(0));
+}
+
+/* Every name that ONNX Runtime knows, the most wanted first, then those that only we know. */
 static PyObject *get_all_providers(PyObject *module, PyObject *unused)
 {
     static const char *const names[] = {
@@ -102,15 +118,11 @@ static PyObject *get_all_providers(PyObject *module, PyObject *unused)
         "ACLExecutionProvider",           "DmlExecutionProvider",      "RknpuExecutionProvider",
         "WebNNExecutionProvider",         "WebGpuExecutionProvider",   "XnnpackExecutionProvider",
         "CANNExecutionProvider",          "AzureExecutionProvider",    "CPUExecutionProvider"};
-    const Py_ssize_t count = sizeof names / sizeof names[0];
-    (void)module;
+    PyObject *list = PyList_New(0);
     (void)unused;
-    PyObject *list = PyList_New(count);
-    for (Py_ssize_t i = 0; list && i < count; i++) {
-        PyObject *name = PyUnicode_FromString(names[i]);
-        if (!name || PyList_SetItem(list, i, name) < 0) Py_CLEAR(list);
-    }
-    return list;
+    for (size_t i = 0; list && i < sizeof names / sizeof names[0]; i++)
+        if (add_name(list, names[i]) < 0) Py_CLEAR(list);
+    return add_available(py_state_of_module(module), list);
 }
 
 static PyObject *get_device(PyObject *module, PyObject *unused)

@@ -3,6 +3,7 @@
  * to show it, and the calls made to repeat them in a copy or after pickling. */
 #include "py_state.h"
 
+#include <ort_inside.h>
 #include <string.h>
 
 /* ---- properties ---- */
@@ -426,17 +427,16 @@ static int option_texts(PyObject *options, const char ***keys, const char ***val
     return failed;
 }
 
-int py_options_provider(py_options *self, PyObject *name, PyObject *options)
+int py_options_provider(py_options *self, PyObject *name, PyObject *options, bool is_late)
 {
     const char **keys = NULL, **values = NULL;
     size_t count = 0;
     PyObject *held = NULL, *text = py_utf8(name, "provider");
     int failed = text ? option_texts(options, &keys, &values, &count, &held) : -1;
-    /* The CPU is there without being asked for. */
-    if (!failed && strcmp(PyBytes_AsString(text), "CPUExecutionProvider") != 0)
-        failed =
-            py_check(self->st, API->SessionOptionsAppendExecutionProvider(
-                                   self->session, PyBytes_AsString(text), keys, values, count));
+    if (!failed)
+        failed = py_check(
+            self->st, (is_late ? ort_provider_append : API->SessionOptionsAppendExecutionProvider)(
+                          self->session, PyBytes_AsString(text), keys, values, count));
     PyMem_Free(keys);
     PyMem_Free(values);
     Py_XDECREF(held);
@@ -451,7 +451,7 @@ static PyObject *add_provider(PyObject *object, PyObject *const *args, Py_ssize_
     py_options *self = (py_options *)object;
     PyObject *found[2];
     if (py_arguments("add_provider", names, 1, args, count, keywords, found) < 0) return NULL;
-    if (py_options_provider(self, found[0], found[1]) < 0) return NULL;
+    if (py_options_provider(self, found[0], found[1], false) < 0) return NULL;
     return note_call(self, "add_provider",
                      found[1] ? Py_BuildValue("(OO)", found[0], found[1])
                               : Py_BuildValue("(O)", found[0]));

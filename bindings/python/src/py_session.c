@@ -4,6 +4,7 @@
  * another thread runs. Runs are in py_run.c. */
 #include "py_state.h"
 
+#include <ort_inside.h>
 #include <string.h>
 
 /* ---- what is loaded ---- */
@@ -220,18 +221,63 @@ static int read_providers(PyObject *providers, PyObject *options, PyObject *list
     return failed;
 }
 
-/* Gives the library the providers; the CPU is always the last that runs. */
 static int use_providers(py_options *options, PyObject *list, PyObject *table)
 {
-    PyObject *cpu = PyUnicode_FromString("CPUExecutionProvider");
-    int failed = cpu ? 0 : -1;
+    int failed = 0;
     for (Py_ssize_t i = 0; !failed && i < PyList_Size(list); i++) {
         PyObject *name = PyList_GetItem(list, i);
-        failed = py_options_provider(options, name, PyDict_GetItem(table, name));
+        failed = py_options_provider(options, name, PyDict_GetItem(table, name), true);
     }
-    if (!failed) failed = put_provider(list, table, cpu, NULL);
-    Py_XDECREF(cpu);
     return failed;
+}
+
+/* What runs, while it is asked for. */
+struct running {
+    py_state *st;
+    PyObject *list, *table, *given; /* names, options by name; options as they were given */
+    int failed;
+};
+
+/* The options of a provider, which may have been given under another of its names. */
+static PyObject *options_given(PyObject *given, const char *name)
+{
+    char other[256];
+    PyObject *found = PyDict_GetItemString(given, name);
+    if (found) return found;
+    if (strcmp(name, "ort:CPUExecutionProvider") == 0) return PyDict_GetItemString(given, "ort");
+    PyOS_snprintf(other, sizeof other, "ort:%s", name);
+    return PyDict_GetItemString(given, other);
+}
+
+static void note_running(const char *name, void *user)
+{
+    struct running *to = user;
+    PyObject *options = options_given(to->given, name);
+    /* In the package that stands in for onnxruntime it has the name it has there. */
+    if (!py_is_own(to->st) && strcmp(name, "ort:CPUExecutionProvider") == 0) name += 4;
+    PyObject *text = PyUnicode_FromString(name);
+    if (!text || put_provider(to->list, to->table, text, options) < 0) to->failed = -1;
+    Py_XDECREF(text);
+}
+
+/* Puts what really runs in place of what was asked for. */
+static int tell_providers(py_loaded *loaded, PyObject **list, PyObject **table)
+{
+    struct running to = {loaded->st, PyList_New(0), PyDict_New(), *table, 0};
+    if (!to.list || !to.table) to.failed = -1;
+    if (!to.failed &&
+        py_check(loaded->st, ort_session_providers(loaded->session, note_running, &to)) < 0)
+        to.failed = -1;
+    if (to.failed) {
+        Py_XDECREF(to.list);
+        Py_XDECREF(to.table);
+        return -1;
+    }
+    Py_DECREF(*list);
+    Py_DECREF(*table);
+    *list = to.list;
+    *table = to.table;
+    return 0;
 }
 
 /* Makes the session anew: (providers, provider_options, disabled_optimizers) -> None. */
@@ -245,6 +291,7 @@ static int create(py_session *self, PyObject *providers, PyObject *provider_opti
     if (!failed) failed = read_providers(providers, provider_options, list, table);
     if (!failed) failed = use_providers(options, list, table);
     PyObject *loaded = failed ? NULL : py_load(st, self->path, self->bytes, options);
+    if (loaded && tell_providers((py_loaded *)loaded, &list, &table) < 0) Py_CLEAR(loaded);
     if (loaded) {
         PyObject *old[4] = {(PyObject *)self->loaded, self->options_used, self->providers,
                             self->provider_options};

@@ -89,6 +89,9 @@ typedef struct py_state {
 
 /* ---- module, types (py_module.c) ---- */
 
+/* Whether this is sardonyx itself: strict, and with names beside those of ONNX Runtime. */
+bool py_is_own(const py_state *st);
+
 py_state *py_state_of_module(PyObject *module);
 /* The state behind a class of ours or one derived from it; NULL with an exception set. */
 py_state *py_state_of_type(PyTypeObject *type);
@@ -214,7 +217,8 @@ typedef struct py_options {
 PyObject *py_options_new(py_state *st);
 /* A copy; `self` NULL: the defaults. */
 py_options *py_options_copy(py_state *st, py_options *self);
-int py_options_provider(py_options *self, PyObject *name, PyObject *options);
+/* is_late: a provider that cannot start is told of when the session is made, not here. */
+int py_options_provider(py_options *self, PyObject *name, PyObject *options, bool is_late);
 /* The RunOptions behind an argument, NULL for None or none; -1 with a TypeError. */
 int py_run_options(py_state *st, PyObject *object, const OrtRunOptions **out);
 PyObject *py_enum(py_state *st, const char *name, long value);

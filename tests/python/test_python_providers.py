@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs a session: our engine, or the providers of a real ONNX Runtime library.
+
+The library is SDX_ORT_LIBRARY, or that of the npm package onnxruntime-node where tests/abi put it.
+It is loaded in a process of its own: another one may be in this one."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, HERE
+
+OWN, CPU, CUDA = "CPUExecutionProvider", "ort:CPUExecutionProvider", "CUDAExecutionProvider"
+CHILD = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, sardonyx
+import python_models as models
+sardonyx.set_default_logger_severity(4)
+FEEDS = {"x": np.arange(12, dtype="f4").reshape(3, 4), "w": np.arange(12, dtype="f4").reshape(4, 3)}
+def session(providers, **named):
+    return sardonyx.InferenceSession(models.matmul(), providers=providers, **named)
+def told(made):
+    return [made.get_providers(), made.get_provider_options(), made.run(None, FEEDS)[0].tolist()]
+def failure(*arguments, **named):
+    try:
+        return told(session(*arguments, **named))
+    except Exception as error:
+        return str(error)
+print(json.dumps(eval(sys.argv[2])))
+"""
+
+
+@pytest.fixture(scope="session")
+def library():
+    """The path of a real ONNX Runtime library."""
+    given = os.environ.get("SDX_ORT_LIBRARY")
+    if given:
+        return Path(given)
+    clients = Path(os.environ.get("SDX_CLIENTS", BUILD / "clients"))
+    found = sorted(clients.glob("node/node_modules/onnxruntime-node/bin/*/linux/x64/libonnxruntime.so.1"))
+    if not found:
+        pytest.skip("no ONNX Runtime library: SDX_ORT_LIBRARY names none, and tests/abi fetched none")
+    return found[0]
+
+
+@pytest.fixture
+def ask(sdx, package_env):
+    """ask(expression, library): its value in a process where SDX_ORT_LIBRARY is `library`."""
+    def run(expression, path=None):
+        env = dict(package_env)
+        env.pop("SDX_ORT_LIBRARY", None)
+        if path:
+            env["SDX_ORT_LIBRARY"] = str(path)
+        done = subprocess.run([sys.executable, "-c", CHILD, str(HERE), expression], env=env,
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    return run
+
+
+def test_own_engine(ask, tmp_path):
+    nowhere = tmp_path / "libonnxruntime.so.1"
+    for providers in ("None", "[]", "['CPUExecutionProvider']", "['cpu']", "['auto']",
+                      "['CPUExecutionProvider', 'cpu']"):
+        names, options, _ = ask(f"told(session({providers}))", nowhere)
+        assert names == [OWN] and options == {OWN: {}}, providers
+    assert ask("sardonyx.get_available_providers()", nowhere) == [OWN]
+    assert CPU not in ask("sardonyx.get_all_providers()", nowhere)
+
+
+def test_without_a_library(ask, tmp_path):
+    path = tmp_path / "missing.so"
+    for name in (CUDA, CPU, "FooExecutionProvider"):
+        for rest in ("", f", '{OWN}'"):
+            text = ask(f"failure(['{name}'{rest}])", path)
+            assert f"{name} cannot start: " in text and str(path) in text and "\n" not in text, text
+
+
+def test_results_of_the_library(ask, library):
+    ours = ask("told(session(None))", library)
+    theirs = ask(f"told(session(['{CPU}']))", library)
+    assert ours[0] == [OWN] and theirs[0] == [CPU] and theirs[1] == {CPU: {}}
+    assert ours[2] == theirs[2]
+    assert ask("told(session(['ort']))", library) == theirs
+    assert ask(f"told(session(['{CPU}', '{OWN}']))", library) == theirs
+    assert ask(f"told(session(['{OWN}', '{CPU}']))", library) == ours
+
+
+def test_auto_is_what_starts(ask, library):
+    names, available = ask("[session(['auto']).get_providers(), sardonyx.get_available_providers()]",
+                           library)
+    assert names == [name for name in available if name != CPU] or names[-1] == CPU
+    assert available[-2:] == [OWN, CPU]
+    assert set(available) <= set(ask("sardonyx.get_all_providers()", library))
+    for name in available:
+        assert name in ask(f"told(session(['{name}']))", library)[0]
+
+
+def test_a_provider_that_does_not_start(ask, library):
+    if CUDA in ask("sardonyx.get_available_providers()", library):
+        pytest.skip("CUDA starts here")
+    for providers in (f"['{CUDA}']", f"['{CUDA}', '{OWN}']", f"[('{CUDA}', {{'device_id': 1}})]"):
+        text = ask(f"failure({providers})", library)
+        assert f"{CUDA} cannot start: " in text, text
+
+
+def test_options_reach_the_provider(ask, library):
+    for call in (f"failure([('{CPU}', {{'depth': 3}})])",
+                 f"failure(['{CPU}'], provider_options=[{{'depth': 3}}])"):
+        text = ask(call, library)
+        assert f"{CPU} cannot start: " in text and '"depth"' in text, text
+
+
+def test_a_change_of_providers(ask, library):
+    steps = ("(lambda s: [s.get_providers(), s.set_providers(['ort']), s.get_providers(), "
+             "s.set_providers(), s.get_providers()])(session(None))")
+    assert ask(steps, library) == [[OWN], None, [CPU], None, [OWN]]
+
+
+def test_pickled_with_its_provider(ask, library):
+    code = f"__import__('pickle').loads(__import__('pickle').dumps(session(['{CPU}']))).get_providers()"
+    assert ask(code, library) == [CPU]
+
+
+def test_stand_in_has_the_names_of_onnxruntime(ask, library):
+    """The extension as onnxruntime_pybind11_state: no name that ONNX Runtime does not have."""
+    code = ("(lambda u: (lambda m: (m[0].loader.exec_module(m[1]), m[1].get_available_providers(), "
+            "m[1].get_all_providers(), m[1].InferenceSession(models.matmul(), providers=['ort'])"
+            ".get_providers())[1:])((lambda s: (s, u.module_from_spec(s)))(u.spec_from_file_location("
+            "'onnxruntime_pybind11_state', sardonyx._sardonyx.__file__))))"
+            "(__import__('importlib.util').util)")
+    available, known, running = ask(code, library)
+    assert available[-1] == OWN and CPU not in available + known + running and running == [OWN]
+
