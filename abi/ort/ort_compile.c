@@ -263,7 +263,12 @@ static OrtStatusPtr compile_model(const OrtEnv *env, const OrtModelCompilationOp
         return ort_fail(ORT_INVALID_ARGUMENT,
                         "Output model must be specified when the input model is in memory");
     if (options->flags & ERROR_IF_NO_NODES)
-        return ort_fail(ORT_FAIL, "No nodes were compiled: the CPU provider compiles none");
+        return ort_fail(ORT_FAIL, "Unable to compile any nodes. Check that the session EPs support "
+                                  "compilation and can execute at least one subgraph in the "
+                                  "model.");
+    if (options->in_path && access(options->in_path, F_OK))
+        return ort_fail(ORT_INVALID_ARGUMENT, "Input model path does not exist: \"%s\"",
+                        options->in_path);
     ORT_TRY(open_input(env, options, &session));
     OrtStatusPtr failed = options->buffer || options->write ? save_to_memory(session, options)
                                                             : save_to_path(session, options);

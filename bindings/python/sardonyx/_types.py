@@ -4,6 +4,7 @@ so this module must not import it."""
 from __future__ import annotations
 
 import enum
+import os
 
 
 class _Enum(enum.IntEnum):
@@ -332,8 +333,66 @@ class AdapterFormat(_Absent):
         return AdapterFormat(path)
 
 
-class ModelCompiler(_Absent):
-    """Compiles models for other providers; see sardonyx.compile for plan files."""
+class ModelCompiler:
+    """Writes a model as a session with these options would run it: an ONNX file.
+
+    No node is compiled for a device by the CPU, so what is told about such nodes is without effect.
+    sardonyx.compile writes plan files, which load faster.
+
+    sess_options: SessionOptions. input_model_path_or_bytes: a path or the bytes of a model. flags:
+    OrtCompileApiFlags. graph_optimization_level: how far the graph may be rewritten.
+    external_initializers_file_path and get_initializer_location_func are refused with NotImplemented
+    when the model is compiled: its initializers are in its own file.
+    """
+
+    def __init__(self, sess_options, input_model_path_or_bytes,
+                 embed_compiled_data_into_model: bool = False,
+                 external_initializers_file_path=None,
+                 external_initializers_size_threshold: int = 1024,
+                 flags: int = OrtCompileApiFlags.NONE,
+                 graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_DISABLE_ALL,
+                 get_initializer_location_func=None):
+        model, file = input_model_path_or_bytes, external_initializers_file_path
+        if not isinstance(model, (str, bytes, os.PathLike)):
+            raise TypeError(f"Unable to load from type '{type(model)}'")
+        if model in ("", b""):
+            raise ValueError("Input model bytes array is empty" if model == b"" else
+                             "Input model path is empty")
+        if file and not isinstance(file, (str, os.PathLike)):
+            raise TypeError(f"Output external initializer filepath is of unexpected type '{type(file)}'")
+        if file and get_initializer_location_func is not None:
+            raise ValueError("Cannot initialize ModelCompiler with both `external_initializers_file_path` "
+                             "and `get_initializer_location_func`")
+        if not hasattr(sess_options, "_compile"):
+            raise TypeError(f"sess_options must be SessionOptions, not {type(sess_options).__name__}")
+        self._options, self._model = sess_options, model
+        self._settings = (bool(embed_compiled_data_into_model), file or None,
+                          int(external_initializers_size_threshold), int(flags),
+                          int(graph_optimization_level), get_initializer_location_func is not None)
+
+    def compile_to_file(self, output_model_path=None) -> None:
+        """Writes the file; without a path one beside the model's, whose name ends with _ctx.onnx."""
+        if output_model_path and not isinstance(output_model_path, (str, os.PathLike)):
+            raise TypeError(f"Output model's filepath is of unexpected type '{type(output_model_path)}'")
+        self._options._compile(self._model, output_model_path or None, *self._settings)
+
+    def compile_to_bytes(self) -> bytes:
+        """The bytes of the file."""
+        return self._options._compile(self._model, True, *self._settings)
+
+    def compile_to_stream(self, write_function) -> None:
+        """Calls write_function with the bytes of the file, in pieces."""
+        if not callable(write_function):
+            raise TypeError(f"write_function must be callable, not {type(write_function).__name__}")
+        write_function(self.compile_to_bytes())
+
+    def set_ep_context_data_write_func(self, write_func) -> None:
+        """Taken: no node is compiled, so there is no data to write."""
+        if not callable(write_func):
+            raise TypeError(f"write_func must be callable, not {type(write_func).__name__}")
+
+    def clear_ep_context_data_write_func(self) -> None:
+        """Takes back what set_ep_context_data_write_func was given."""
 
 
 __all__ = [name for name, value in list(globals().items())

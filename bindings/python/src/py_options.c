@@ -195,7 +195,7 @@ static int property_set(PyObject *object, PyObject *value, void *closure)
 /* ---- calls ---- */
 
 /* Notes a call that succeeded; takes `args`. */
-static PyObject *note_call(py_options *self, const char *method, PyObject *args)
+PyObject *py_options_note(py_options *self, const char *method, PyObject *args)
 {
     PyObject *call = args ? Py_BuildValue("(sN)", method, args) : NULL;
     const int failed = call ? PyList_Append(self->calls, call) : -1;
@@ -240,7 +240,7 @@ static PyObject *add_entry(PyObject *object, PyObject *const *args, Py_ssize_t c
     }
     Py_XDECREF(key);
     Py_XDECREF(value);
-    return failed ? NULL : note_call(self, method, Py_BuildValue("(OO)", found[0], found[1]));
+    return failed ? NULL : py_options_note(self, method, Py_BuildValue("(OO)", found[0], found[1]));
 }
 
 static PyObject *add_session_entry(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -304,7 +304,7 @@ static PyObject *override_dim(PyObject *object, PyObject *const *args, Py_ssize_
         self->st, (by_name ? API->AddFreeDimensionOverrideByName : API->AddFreeDimensionOverride)(
                       self->session, PyBytes_AsString(name), dim));
     Py_DECREF(name);
-    return failed ? NULL : note_call(self, method, Py_BuildValue("(OO)", found[0], found[1]));
+    return failed ? NULL : py_options_note(self, method, Py_BuildValue("(OO)", found[0], found[1]));
 }
 
 static PyObject *override_by_name(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -337,7 +337,8 @@ static PyObject *add_initializer(PyObject *object, PyObject *const *args, Py_ssi
                                                               py_unwrap_value(self->st, found[1])));
     Py_DECREF(name);
     return failed ? NULL
-                  : note_call(self, "add_initializer", Py_BuildValue("(OO)", found[0], found[1]));
+                  : py_options_note(self, "add_initializer",
+                                    Py_BuildValue("(OO)", found[0], found[1]));
 }
 
 /* Calls the library with arrays of names and values out of two lists of `count` items. */
@@ -379,9 +380,9 @@ static PyObject *add_external_initializers(PyObject *object, PyObject *const *ar
         failed = -1;
     }
     if (!failed) failed = add_external(self, texts, values, PyList_Size(texts));
-    PyObject *done =
-        failed ? NULL
-               : note_call(self, "add_external_initializers", Py_BuildValue("(OO)", texts, values));
+    PyObject *done = failed ? NULL
+                            : py_options_note(self, "add_external_initializers",
+                                              Py_BuildValue("(OO)", texts, values));
     Py_XDECREF(texts);
     Py_XDECREF(values);
     return done;
@@ -395,8 +396,9 @@ static PyObject *register_library(PyObject *object, PyObject *path)
     const int failed = py_check(
         self->st, API->RegisterCustomOpsLibrary_V2(self->session, PyBytes_AsString(bytes)));
     Py_DECREF(bytes);
-    return failed ? NULL
-                  : note_call(self, "register_custom_ops_library", Py_BuildValue("(O)", path));
+    return failed
+               ? NULL
+               : py_options_note(self, "register_custom_ops_library", Py_BuildValue("(O)", path));
 }
 
 /* ---- providers ---- */
@@ -452,9 +454,9 @@ static PyObject *add_provider(PyObject *object, PyObject *const *args, Py_ssize_
     PyObject *found[2];
     if (py_arguments("add_provider", names, 1, args, count, keywords, found) < 0) return NULL;
     if (py_options_provider(self, found[0], found[1], false) < 0) return NULL;
-    return note_call(self, "add_provider",
-                     found[1] ? Py_BuildValue("(OO)", found[0], found[1])
-                              : Py_BuildValue("(O)", found[0]));
+    return py_options_note(self, "add_provider",
+                           found[1] ? Py_BuildValue("(OO)", found[0], found[1])
+                                    : Py_BuildValue("(O)", found[0]));
 }
 
 static PyObject *has_providers(PyObject *object, PyObject *unused)
@@ -660,8 +662,11 @@ static PyMethodDef session_methods[] = {
      "clear_ep_context_data_read_func() -> None"},
     {"set_load_cancellation_flag", accept, METH_VARARGS,
      "set_load_cancellation_flag(value: bool) -> None\n\nTaken: loading is not cancelled."},
-    {"add_external_initializers_from_files_in_memory", not_here, METH_VARARGS,
-     "add_external_initializers_from_files_in_memory(names, buffers, sizes)\n\nNotImplemented."},
+    METHOD("add_external_initializers_from_files_in_memory", py_add_files,
+           "add_external_initializers_from_files_in_memory(names: list[str], buffers, lengths: "
+           "list[int]) -> None\n\nFiles with the data of initializers, by the names that the model "
+           "has for them; the bytes are copied."),
+    {"_compile", py_compile_model, METH_VARARGS, NULL},
     {"__reduce__", options_reduce, METH_NOARGS, NULL},
     {"__setstate__", options_setstate, METH_O, NULL},
     {NULL, NULL, 0, NULL},

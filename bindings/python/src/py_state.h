@@ -217,6 +217,11 @@ typedef struct py_options {
 PyObject *py_options_new(py_state *st);
 /* A copy; `self` NULL: the defaults. */
 py_options *py_options_copy(py_state *st, py_options *self);
+/* Remembers a call for copies; takes args. None, or NULL with an exception, also when args is NULL.
+ */
+PyObject *py_options_note(py_options *self, const char *method, PyObject *args);
+PyObject *py_add_files(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
+PyObject *py_compile_model(PyObject *self, PyObject *args);
 /* is_late: a provider that cannot start is told of when the session is made, not here. */
 int py_options_provider(py_options *self, PyObject *name, PyObject *options, bool is_late);
 /* The RunOptions behind an argument, NULL for None or none; -1 with a TypeError. */
