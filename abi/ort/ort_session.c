@@ -198,6 +198,7 @@ static OrtStatusPtr model_options_of(const OrtSessionOptions *options, sdx_model
                                      sdx_file_bytes **files)
 {
     sdx_model_options_init(model);
+    model->tolerate = true;
     *files = calloc(options->count_files + 1, sizeof **files);
     *dims = calloc(options->count_dims + 1, sizeof **dims);
     *initializers = calloc(options->count_initializers + 1, sizeof **initializers);

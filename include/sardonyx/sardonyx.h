@@ -363,6 +363,11 @@ typedef struct sdx_model_options {
     /* Where the other files with external data are: NULL is the model's own folder, and none for
      * sdx_model_load. */
     const char *folder;
+    /* Read over faults that other runtimes read over, with a warning in the log for each: in a
+     * Constant, attributes behind the first; attributes whose name begins with "__"; initializers,
+     * metadata and imports given twice (the last counts); initializers without a name; ir_version
+     * 0; domains of known operators that are not imported (the newest version is meant). false. */
+    bool tolerate;
 } sdx_model_options;
 
 SDX_API void sdx_model_options_init(sdx_model_options *options);

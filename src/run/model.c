@@ -108,6 +108,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
     SDX_TRY(sdx_model_take_given(cx, m, options));
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
+    if (options->tolerate) SDX_TRY(sdx_model_tolerate(cx, m));
     struct first_fault first = {{0}};
     struct sdx_faults faults = {.fault = keep_first, .user = &first};
     enum sdx_status status = build_ir(cx, m, check, &faults);

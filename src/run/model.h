@@ -72,6 +72,8 @@ SDX_MUST_CHECK enum sdx_status sdx_model_check(struct sdx_context *cx, const cha
 SDX_MUST_CHECK enum sdx_status sdx_model_take_given(struct sdx_context *cx, struct sdx_model *m,
                                                     const struct sdx_model_options *options);
 bool sdx_model_is_given(const struct sdx_model_options *options); /* anything */
+/* model_tolerate.c: mends the messages, as the option `tolerate` says. */
+SDX_MUST_CHECK enum sdx_status sdx_model_tolerate(struct sdx_context *cx, struct sdx_model *m);
 /* Sets the lengths that are given, before inference. */
 SDX_MUST_CHECK enum sdx_status sdx_model_set_dims(struct sdx_context *cx, const struct sdx_model *m,
                                                   struct sdx_ir *ir);

@@ -38,7 +38,7 @@ class ModelOptions(c.Structure):
                 ("count_custom_ops", c.c_int), ("custom_ops", c.c_void_p), ("count_dims", c.c_int),
                 ("dims", c.POINTER(DimOverride)), ("count_initializers", c.c_int),
                 ("initializers", c.c_void_p), ("count_files", c.c_int), ("files", c.c_void_p),
-                ("folder", c.c_char_p)]
+                ("folder", c.c_char_p), ("tolerate", c.c_bool)]
 
 
 class ProviderInfo(c.Structure):
@@ -150,10 +150,14 @@ class Engine:
     # ---- models and sessions ----
 
     @contextmanager
-    def session(self, model, providers=(), library=None, options=(), dims=(), **members):
-        """model: a path, or bytes; dims: (name, length) of the model's options. A Session of it."""
+    def session(self, model, providers=(), library=None, options=(), dims=(), tolerate=False,
+                **members):
+        """model: a path, or bytes; dims: (name, length) and tolerate, of the model's options. A
+        Session of it."""
         model_options = ModelOptions()
         self.lib.sdx_model_options_init(c.byref(model_options))
+        assert model_options.size == c.sizeof(model_options), "ModelOptions is not sdx_model_options"
+        model_options.tolerate = tolerate
         overrides = (DimOverride * len(dims))(*((name.encode(), None, length) for name, length in dims))
         model_options.count_dims, model_options.dims = len(dims), overrides
         given, handle, session = SessionOptions(), c.c_void_p(), c.c_void_p()
