@@ -97,7 +97,7 @@ def test_slimmers(build, tmp_path):
     python = client_python(build, "slim", SLIM)
     places = [Path(os.environ.get("SDX_REAL", "")) / "ultraface_rfb320",
               *(Path(os.environ.get("SDX_ZOO", "")) / name for name in
-                ("shufflenet_v2_x0_5.op11", "mobilenet_v3_small.op16", "bert_tiny"))]
+                ("shufflenet_v2_x0_5.op11", "mobilenet_v3_small.op16"))]  # both feed random numbers: no tokens
     models = [place / "model.onnx" for place in places if (place / "model.onnx").is_file()]
     if not models:
         pytest.skip("no models (SDX_REAL, SDX_ZOO)")
