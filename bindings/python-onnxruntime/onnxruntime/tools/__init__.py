@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of onnxruntime.tools; NotImplementedError when one is called."""
-from onnxruntime import _later
+"""sardonyx.tools under this name."""
+from sardonyx import _later
 
-_later.fill_package(__name__, globals())
+_later.mirror(__name__, globals())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of onnxruntime.transformers; NotImplementedError when one is called."""
-from onnxruntime import _later
+"""sardonyx.transformers under this name."""
+from sardonyx import _later
 
-_later.fill_package(__name__, globals())
+_later.mirror(__name__, globals())

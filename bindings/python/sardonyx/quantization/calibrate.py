@@ -3,7 +3,7 @@
 import abc
 import enum
 
-from onnxruntime import _later
+from sardonyx import _later
 
 
 class CalibrationMethod(enum.Enum):

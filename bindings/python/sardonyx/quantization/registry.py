@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators that ONNX Runtime's quantizer knows, by way of quantizing; programs list the names."""
-from onnxruntime import _later
+from sardonyx import _later
 
 
 def _list(names):

@@ -2,7 +2,7 @@
 """Types of onnxruntime.quantization that programs name in their arguments."""
 import enum
 
-from onnxruntime import _later
+from sardonyx import _later
 
 onnx_domain = "ai.onnx"
 ms_domain = "com.microsoft"

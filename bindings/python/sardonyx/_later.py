@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of onnxruntime that can be imported and not yet be used: each fails when it is called.
 
-NAMES is the list: module below onnxruntime -> its names. A name that begins with a capital is a class.
+NAMES is the list: module below the package -> its names. A name that begins with a capital is a class.
 """
+import importlib
 import sys
 import types
 from importlib.machinery import ModuleSpec
@@ -116,20 +117,39 @@ def fill(module, space):
         space.setdefault(name, make(module, name))
 
 
+def _module(name, doc, is_package):
+    """A new module or package, in its place; the one above it is there."""
+    module = types.ModuleType(name, doc)
+    module.__spec__ = ModuleSpec(name, None, is_package=is_package)
+    module.__package__ = name if is_package else name.rpartition(".")[0]
+    if is_package:
+        module.__path__ = []
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    setattr(sys.modules[parent], last, module)
+    return module
+
+
 def fill_package(package, space):
     """Makes the modules below `package` that are no files, so that they can be imported."""
-    below = package.split(".", 1)[1] + "."
+    root, _, below = package.partition(".")
     for short in NAMES:
-        name = f"onnxruntime.{short}"
-        if not short.startswith(below) or name in sys.modules:
+        name = f"{root}.{short}"
+        if not short.startswith(below + ".") or name in sys.modules:
             continue
-        module = types.ModuleType(name, f"Part of {package}; see onnxruntime._later.")
-        is_package = any(other.startswith(short + ".") for other in NAMES)
-        module.__spec__ = ModuleSpec(name, None, is_package=is_package)
-        module.__package__ = name if is_package else name.rpartition(".")[0]
-        if is_package:
-            module.__path__ = []
+        module = _module(name, f"Part of {package}; see {__name__}.",
+                         any(other.startswith(short + ".") for other in NAMES))
         fill(name, vars(module))
-        sys.modules[name] = module
-        parent, _, last = name.rpartition(".")
-        setattr(sys.modules[parent], last, module)
+
+
+def mirror(package, space):
+    """Fills `package` ("onnxruntime.quantization"), whose namespace is `space`, with what is in
+    sardonyx under that name, and makes modules like those below it, with the same classes."""
+    own = f"sardonyx.{package.partition('.')[2]}"
+    importlib.import_module(own)
+    for name in sorted(name for name in sys.modules if f"{name}.".startswith(own + ".")):
+        module, to = sys.modules[name], space
+        if name != own:
+            to = vars(_module(package + name[len(own):], module.__doc__, hasattr(module, "__path__")))
+        to.update((key, value) for key, value in vars(module).items()
+                  if not key.startswith("__") and not isinstance(value, types.ModuleType))

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of onnxruntime.transformers: NotImplementedError when one is called."""
+from sardonyx import _later
+
+_later.fill_package(__name__, globals())
