@@ -47,7 +47,8 @@ def node_package(clients_cache):
         need("npm")
         folder.mkdir(exist_ok=True)
         fetch(NODE_PACKAGE, ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
-                             "--no-save", "--prefix", folder, NODE_PACKAGE])
+                             "--no-save", "--fetch-retries=0", "--prefix", folder,
+                             NODE_PACKAGE])
     return folder / "node_modules"
 
 
