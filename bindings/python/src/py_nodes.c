@@ -197,7 +197,10 @@ static PyObject *make_node_arg(py_state *st, PyObject *name, const OrtTypeInfo *
     self->name = name;
     self->type = py_type_text(st, info);
     self->shape = shape_list(st, shape);
-    if (want) fill_want(st, held ? held : info, shape, want);
+    if (want) {
+        fill_want(st, held ? held : info, shape, want);
+        want->optional = held != NULL;
+    }
     if (held) st->api->ReleaseTypeInfo(held);
     if (!self->type || !self->shape) Py_CLEAR(self);
     return (PyObject *)self;

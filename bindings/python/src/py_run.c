@@ -159,7 +159,7 @@ static int raise_missing(py_loaded *loaded, PyObject *feed)
     PyObject *missing = PyList_New(0), *keys = PyMapping_Keys(feed);
     int failed = missing && keys ? 0 : -1;
     for (size_t i = 0; !failed && i < loaded->count_in; i++) {
-        if (loaded->optional[i]) continue;
+        if (loaded->wants[i].optional) continue;
         const int has = PySequence_Contains(keys, loaded->in_names[i]);
         failed = has < 0 ? -1 : has ? 0 : PyList_Append(missing, loaded->in_names[i]);
     }
@@ -205,7 +205,7 @@ static size_t count_fed(const struct job *job)
     const py_loaded *loaded = job->loaded;
     size_t fed = 0;
     for (size_t i = 0; i < loaded->count_in; i++) {
-        bool is = loaded->optional[i];
+        bool is = loaded->wants[i].optional;
         for (size_t k = 0; !is && k < job->count_in; k++)
             is = job->in_names[k] == loaded->in_texts[i];
         fed += is;

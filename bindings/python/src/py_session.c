@@ -27,7 +27,6 @@ static void loaded_dealloc(PyObject *object)
     PyMem_Free((void *)self->in_texts);
     PyMem_Free((void *)self->out_texts);
     PyMem_Free(self->wants);
-    PyMem_Free(self->optional);
     Py_CLEAR(self->in_bytes);
     Py_CLEAR(self->out_bytes);
     Py_CLEAR(self->inputs);
@@ -55,14 +54,6 @@ static int keep_names(PyObject *nodes, PyObject **names, const char **texts, PyO
     return 0;
 }
 
-/* An input of an optional type need not be fed. */
-static int keep_optional(py_loaded *self)
-{
-    for (size_t i = 0; i < self->count_in; i++)
-        self->optional[i] = self->wants[i].kind == ONNX_TYPE_OPTIONAL;
-    return 0;
-}
-
 static int describe(py_loaded *self)
 {
     py_state *st = self->st;
@@ -72,14 +63,13 @@ static int describe(py_loaded *self)
         py_check(st, st->api->SessionGetOutputCount(self->session, &out)) < 0)
         return -1;
     self->wants = py_calloc(in + init + 1, sizeof *self->wants);
-    self->optional = py_calloc(in + 1, sizeof *self->optional);
     self->in_names = py_calloc(in + init + 1, sizeof *self->in_names);
     self->in_texts = py_calloc(in + init + 1, sizeof *self->in_texts);
     self->out_names = py_calloc(out + 1, sizeof *self->out_names);
     self->out_texts = py_calloc(out + 1, sizeof *self->out_texts);
     self->in_bytes = PyList_New(0);
     self->out_bytes = PyList_New(0);
-    if (!self->wants || !self->optional || !self->in_names || !self->in_texts || !self->out_names ||
+    if (!self->wants || !self->in_names || !self->in_texts || !self->out_names ||
         !self->out_texts || !self->in_bytes || !self->out_bytes) {
         PyErr_NoMemory();
         return -1;
@@ -98,7 +88,7 @@ static int describe(py_loaded *self)
         return -1;
     for (size_t i = 0; i < in + init; i++)
         self->wants[i].name = self->in_texts[i];
-    return keep_optional(self);
+    return 0;
 }
 
 /* The path as the file system has it, or the model's bytes: one of them is NULL. */

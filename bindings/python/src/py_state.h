@@ -172,7 +172,8 @@ void *py_array_data(py_state *st, PyObject *array);
 /* What an input takes. */
 struct py_want {
     const char *name;
-    ONNXType kind;                   /* UNKNOWN: not known */
+    ONNXType kind;                   /* UNKNOWN: not known; of what an optional holds */
+    bool optional;                   /* need not be fed */
     ONNXTensorElementDataType dtype; /* of tensors, and of items of sequences */
 };
 
@@ -236,7 +237,6 @@ typedef struct py_loaded {
     PyObject **in_names, **out_names; /* interned str; initializers behind the inputs */
     const char **in_texts, **out_texts;
     struct py_want *wants;                                /* count_in + count_init */
-    bool *optional;                                       /* count_in */
     PyObject *in_bytes, *out_bytes;                       /* lists: what the texts point into */
     PyObject *inputs, *outputs, *initializers, *metadata; /* lists of NodeArg, ModelMetadata */
 } py_loaded;
