@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, HERE
-
+HERE = Path(__file__).resolve().parent
 OWN, CPU, CUDA = "CPUExecutionProvider", "ort:CPUExecutionProvider", "CUDAExecutionProvider"
 CHILD = """
 import json, sys
@@ -35,12 +34,12 @@ print(json.dumps(eval(sys.argv[2])))
 
 
 @pytest.fixture(scope="session")
-def library():
+def library(build):
     """The path of a real ONNX Runtime library."""
     given = os.environ.get("SDX_ORT_LIBRARY")
     if given:
         return Path(given)
-    clients = Path(os.environ.get("SDX_CLIENTS", BUILD / "clients"))
+    clients = Path(os.environ.get("SDX_CLIENTS", build / "clients"))
     found = sorted(clients.glob("node/node_modules/onnxruntime-node/bin/*/linux/x64/libonnxruntime.so.1"))
     if not found:
         pytest.skip("no ONNX Runtime library: SDX_ORT_LIBRARY names none, and tests/abi fetched none")
