@@ -225,7 +225,8 @@ CASES = {
         "Foo", m.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, m.OrtMemType.DEFAULT),
     "arena": lambda m: (m.OrtArenaCfg({"max_mem": 5}).max_mem,
                         m.OrtArenaCfg(0, -1, -1, -1).initial_chunk_size_bytes),
-    "all providers": lambda m: m.get_all_providers(),
+    # ort:CPUExecutionProvider is ours only, when other tests have loaded a real library here
+    "all providers": lambda m: [name for name in m.get_all_providers() if ":" not in name],
     "device of the package": lambda m: (m.get_device(), m.get_version_string(),
                                         m.has_collective_ops()),
     "nothing to say": lambda m: (m.set_seed(5), m.disable_telemetry_events(),
