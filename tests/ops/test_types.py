@@ -588,10 +588,7 @@ def clean(why):
 
 
 @pytest.mark.parametrize("newest", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["newest", "all"])
-def test_types(sardonyx, tmp_path, newest):
-    suite = Path(os.environ.get("SDX_SUITE", ""))
-    if not (suite / "node").is_dir():
-        pytest.skip("no suite (SDX_SUITE)")
+def test_types(sardonyx, suite, tmp_path, newest):
     keep = os.environ.get("SDX_TYPES_KEEP")
     every = rows()
     if newest:

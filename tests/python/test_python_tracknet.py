@@ -2,9 +2,11 @@
 """sardonyx.tracknet and sardonyx.vision: signatures, texts, arrays; what they compute is tested below vision/ too."""
 import importlib
 import inspect
+import os
 import re
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ import track_models
 
 @pytest.fixture(scope="module")
 def tracknet(build):
-    folder = build / "python"
+    folder = Path(os.environ.get("SDX_PACKAGE", build / "python"))
     if not list(folder.glob("sardonyx/_sardonyx*.so")):
         pytest.skip(f"{folder} has no extension")
     if str(folder) not in sys.path:

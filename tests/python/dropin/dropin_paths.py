@@ -20,10 +20,12 @@ def find_real():
 
 
 def paths_of_ours(build):
-    """PYTHONPATH for our package of that name and the package sardonyx of a build."""
-    places = [build / "python", ROOT / "bindings/python"]
+    """PYTHONPATH for our package of that name and the package sardonyx: SDX_PACKAGE, or that of a
+    build."""
+    given = os.environ.get("SDX_PACKAGE")
+    places = [Path(given)] if given else [build / "python", ROOT / "bindings/python"]
     for place in places:
         if list(place.glob("sardonyx/*.so")):
             return os.pathsep.join([str(ROOT / "bindings/python-onnxruntime"), str(place)])
-    pytest.skip(f"the package sardonyx is not built below {build}")
+    pytest.skip(f"the package sardonyx is not built in {places[0]}")
     return None
