@@ -200,7 +200,8 @@ static void test_fork_while_others_work(void **state)
     (void)state;
     skip_with_thread_sanitizer();
 #if defined(__SANITIZE_ADDRESS__)
-    print_message("AddressSanitizer's own locks are held in a child that is forked beside threads\n");
+    print_message(
+        "AddressSanitizer's own locks are held in a child that is forked beside threads\n");
     skip();
 #endif
     struct fixture f = {0};
