@@ -81,11 +81,7 @@ static sdx_status open_all(sdx_inpaint *p, sdx_context *cx, const char *path,
     p->seq_len = options->seq_len;
     sdx_inpaint_set_scale(p, options->scale_x, options->scale_y);
     status = sdx_track_model_seq_len(&p->model, path, usual, &p->seq_len, fault);
-    if (!status && p->seq_len <= 0)
-        status = sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len must be positive");
-    if (!status && p->seq_len > INT16_MAX)
-        status = sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len=%d is above %d", p->seq_len,
-                                 INT16_MAX);
+    if (!status) status = sdx_track_model_check_length(p->seq_len, fault);
     if (!status) status = make_values(p, path, fault);
     return status;
 }

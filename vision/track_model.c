@@ -94,6 +94,16 @@ sdx_status sdx_track_model_seq_len(const struct sdx_track_model *m, const char *
     return SDX_OK;
 }
 
+sdx_status sdx_track_model_check_length(int seq_len, sdx_vision_fault *fault)
+{
+    if (seq_len <= 0)
+        return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len must be positive");
+    if (seq_len > INT16_MAX)
+        return sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len=%d is above %d", seq_len,
+                               INT16_MAX);
+    return SDX_OK;
+}
+
 sdx_status sdx_track_model_run(struct sdx_track_model *m, int count_inputs,
                                sdx_tensor *const *inputs, sdx_tensor *output,
                                sdx_vision_fault *fault)

@@ -21,6 +21,8 @@ void sdx_track_model_deinit(struct sdx_track_model *m);
 SDX_MUST_CHECK sdx_status sdx_track_model_seq_len(const struct sdx_track_model *m, const char *path,
                                                   int64_t usual, int *seq_len,
                                                   sdx_vision_fault *fault);
+/* Fails unless it is 1 to 32767. */
+SDX_MUST_CHECK sdx_status sdx_track_model_check_length(int seq_len, sdx_vision_fault *fault);
 /* Runs with inputs by position; *output is written into. Fails with SDX_RUN_FAILED, or
  * SDX_CANCELLED. */
 SDX_MUST_CHECK sdx_status sdx_track_model_run(struct sdx_track_model *m, int count_inputs,

@@ -187,11 +187,7 @@ static sdx_status open_all(sdx_tracknet *t, sdx_context *cx, const char *path,
     t->seq_len = options->seq_len;
     status = sdx_track_model_seq_len(&t->model, path, usual, &t->seq_len, fault);
     if (!status) status = find_mode(t, path, options->bg_mode, fault);
-    if (!status && t->seq_len <= 0)
-        status = sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len must be positive");
-    if (!status && t->seq_len > INT16_MAX)
-        status = sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "seq_len=%d is above %d", t->seq_len,
-                                 INT16_MAX);
+    if (!status) status = sdx_track_model_check_length(t->seq_len, fault);
     if (!status) status = check_shapes(t, path, fault);
     if (!status && options->median_warmup > WARMUP_MAX)
         status = sdx_vision_fail(fault, SDX_INVALID_ARGUMENT, "median_warmup=%d is above %d",
