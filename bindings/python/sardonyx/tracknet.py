@@ -38,7 +38,27 @@ def _background(median, bg_mode):
     return np.ascontiguousarray(median)
 
 
-class TrackNetModuleONNX:
+class _Module:
+    """A model's file, and what runs it."""
+
+    def __init__(self, model_path, seq_len, device):
+        self._path = os.fsdecode(model_path)
+        self.seq_len = int(seq_len)
+        self.device = device
+        if not os.path.exists(self._path):
+            raise ValueError(f"ONNX model file not found: {self._path}")
+
+    def _arguments(self):
+        """The first arguments of the C functions that open."""
+        # A length of 0 would have them read it from the model.
+        return self._path, self.seq_len or -1, None if self.device is None else str(self.device)
+
+    def get_providers(self):
+        """Names of what runs the model."""
+        return [_sardonyx._track_provider(self._handle)]
+
+
+class TrackNetModuleONNX(_Module):
     """Follows a ball through a stream of frames.
 
     model_path: ONNX model [1, C, 288, 512] -> [1, seq_len, 288, 512] of float32.
@@ -54,22 +74,15 @@ class TrackNetModuleONNX:
 
     def __init__(self, model_path, seq_len, bg_mode, device=None, eval_mode="weight", median=None,
                  median_warmup=0):
-        path = os.fspath(model_path)
-        path = os.fsdecode(path) if isinstance(path, bytes) else path
-        self.seq_len = int(seq_len)
+        super().__init__(model_path, seq_len, device)
         self.bg_mode = bg_mode or ""
-        self.device = device
         self.eval_mode = eval_mode
-        if not os.path.exists(path):
-            raise ValueError(f"ONNX model file not found: {path}")
         if median is not None and self.bg_mode:
             median = _background(median, self.bg_mode)
         else:
             median = None
-        # A length of 0 would have the C function read it from the model.
-        self._handle = _sardonyx._tracknet_open(path, self.seq_len or -1, self.bg_mode, str(eval_mode),
-                                                None if device is None else str(device), median,
-                                                int(median_warmup))
+        self._handle = _sardonyx._tracknet_open(*self._arguments(), self.bg_mode, str(eval_mode),
+                                                median, int(median_warmup))
 
     def push(self, frame_bgr, frame_id=None):
         """Takes a frame, uint8 [H, W, 3] in the order B, G, R, of any size.
@@ -109,12 +122,8 @@ class TrackNetModuleONNX:
         """The heat map [288, 512] behind the last track that came out; None before one did."""
         return _sardonyx._tracknet_heat(self._handle)
 
-    def get_providers(self):
-        """Names of what runs the model."""
-        return [_sardonyx._track_provider(self._handle)]
 
-
-class InpaintModuleONNX:
+class InpaintModuleONNX(_Module):
     """Fills the gaps of a track as it comes.
 
     model_path: ONNX model of coordinates [N, seq_len, 2] and gaps [N, seq_len, 1] (by position) to
@@ -122,15 +131,9 @@ class InpaintModuleONNX:
     """
 
     def __init__(self, model_path, seq_len, device, img_scaler):
-        path = os.fspath(model_path)
-        path = os.fsdecode(path) if isinstance(path, bytes) else path
-        self.seq_len = int(seq_len)
-        self.device = device
+        super().__init__(model_path, seq_len, device)
         self.img_scaler = img_scaler
-        if not os.path.exists(path):
-            raise ValueError(f"ONNX model file not found: {path}")
-        self._handle = _sardonyx._inpaint_open(path, self.seq_len or -1,
-                                               None if device is None else str(device), 1.0, 1.0)
+        self._handle = _sardonyx._inpaint_open(*self._arguments(), 1.0, 1.0)
 
     def push(self, pred):
         """Takes {"Frame", "X", "Y", "Visibility"}; returns that of the window's oldest frame, its gap
@@ -151,7 +154,3 @@ class InpaintModuleONNX:
     def stats(self):
         """push_calls, outputs, and the seconds t_forward, t_post."""
         return _sardonyx._track_stats(self._handle)
-
-    def get_providers(self):
-        """Names of what runs the model."""
-        return [_sardonyx._track_provider(self._handle)]

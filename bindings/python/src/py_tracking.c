@@ -66,6 +66,19 @@ static int raise_fault(sdx_status status, const sdx_vision_fault *fault)
     return -1;
 }
 
+/* The object that owns a module which was opened; frees the handle when it was not. */
+static PyObject *handle_give(struct handle *handle, sdx_status status,
+                             const sdx_vision_fault *fault)
+{
+    PyObject *capsule = NULL;
+    if (status)
+        raise_fault(status, fault);
+    else
+        capsule = PyCapsule_New(handle, HANDLE, handle_end);
+    if (!capsule) handle_free(handle);
+    return capsule;
+}
+
 static PyObject *track_dict(const sdx_track *track)
 {
     return Py_BuildValue("{s:L,s:i,s:i,s:i}", "Frame", (long long)track->frame, "X", track->x, "Y",
@@ -91,7 +104,7 @@ static int open_bytes(py_state *st, PyObject *object, const char *what, int leas
 
 /* ---- tracknet ---- */
 
-/* _tracknet_open(path, seq_len, bg_mode, eval_mode, device, median, median_warmup) */
+/* _tracknet_open(path, seq_len, device, bg_mode, eval_mode, median, median_warmup) */
 static PyObject *tracknet_open(PyObject *module, PyObject *args)
 {
     py_state *st = py_state_of_module(module);
@@ -100,8 +113,8 @@ static PyObject *tracknet_open(PyObject *module, PyObject *args)
     struct py_array view = {0};
     sdx_tracknet_options options;
     sdx_tracknet_options_init(&options);
-    if (!PyArg_ParseTuple(args, "siszzOi", &path, &options.seq_len, &options.bg_mode,
-                          &options.eval_mode, &options.device, &median, &options.median_warmup))
+    if (!PyArg_ParseTuple(args, "sizszOi", &path, &options.seq_len, &options.device,
+                          &options.bg_mode, &options.eval_mode, &median, &options.median_warmup))
         return NULL;
     if (median != Py_None) {
         if (py_open_array(st, median, &view) < 0) return NULL;
@@ -120,13 +133,7 @@ static PyObject *tracknet_open(PyObject *module, PyObject *args)
     }
     Py_XDECREF(view.array);
     if (!handle) return NULL;
-    PyObject *capsule = NULL;
-    if (status)
-        raise_fault(status, &fault);
-    else
-        capsule = PyCapsule_New(handle, HANDLE, handle_end);
-    if (!capsule) handle_free(handle);
-    return capsule;
+    return handle_give(handle, status, &fault);
 }
 
 /* _tracknet_push(handle, frame, frame_id) */
@@ -209,13 +216,7 @@ static PyObject *inpaint_open(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS;
     status = sdx_inpaint_open(handle->cx, path, &options, &handle->inpaint, &fault);
     Py_END_ALLOW_THREADS;
-    PyObject *capsule = NULL;
-    if (status)
-        raise_fault(status, &fault);
-    else
-        capsule = PyCapsule_New(handle, HANDLE, handle_end);
-    if (!capsule) handle_free(handle);
-    return capsule;
+    return handle_give(handle, status, &fault);
 }
 
 /* _inpaint_push(handle, frame, x, y, visibility, scale_x, scale_y) */
