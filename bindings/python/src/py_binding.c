@@ -379,37 +379,31 @@ PyObject *py_run_binding(PyObject *object, PyObject *const *args, Py_ssize_t cou
     return end_bind(failed);
 }
 
-#define FAST(name, function, doc)                                                                  \
-    {                                                                                              \
-        name, PY_FAST(function), doc                                                               \
-    }
-#define PLAIN(name, function, doc)                                                                 \
-    {                                                                                              \
-        name, function, METH_NOARGS, doc                                                           \
-    }
 static PyMethodDef binding_methods[] = {
-    FAST(
+    PY_NAMED(
         "bind_cpu_input", bind_cpu_input,
         "bind_cpu_input(name, arr_on_cpu) -> None\n\nBinds an input to a NumPy array, whose memory "
         "is read when it is packed."),
-    FAST("bind_input", bind_input,
-         "bind_input(name, device_type, device_id, element_type, shape, buffer_ptr) -> None\n\n"
-         "Binds an input to memory at an address, which must live until the runs are done."),
-    FAST("bind_output", bind_output,
-         "bind_output(name, device_type='cpu', device_id=0, element_type=None, shape=None, "
-         "buffer_ptr=None) -> None\n\nAsks for an output, in memory of its own or at an address."),
-    FAST("bind_ortvalue_input", bind_ortvalue_input, "bind_ortvalue_input(name, ortvalue) -> None"),
-    FAST("bind_ortvalue_output", bind_ortvalue_output,
-         "bind_ortvalue_output(name, ortvalue) -> None\n\nThe run writes into the OrtValue."),
-    PLAIN("clear_binding_inputs", clear_inputs, "clear_binding_inputs() -> None"),
-    PLAIN("clear_binding_outputs", clear_outputs, "clear_binding_outputs() -> None"),
-    PLAIN("synchronize_inputs", synchronize, "synchronize_inputs() -> None"),
-    PLAIN("synchronize_outputs", synchronize, "synchronize_outputs() -> None"),
-    PLAIN("get_outputs", get_outputs, "get_outputs() -> list[OrtValue]\n\nOf the last run."),
-    PLAIN("get_outputs_as_ortvaluevector", get_vector,
-          "get_outputs_as_ortvaluevector() -> OrtValueVector"),
-    PLAIN("copy_outputs_to_cpu", copy_outputs,
-          "copy_outputs_to_cpu() -> list[numpy.ndarray]\n\nThe outputs of the last run, copied."),
+    PY_NAMED("bind_input", bind_input,
+             "bind_input(name, device_type, device_id, element_type, shape, buffer_ptr) -> None\n\n"
+             "Binds an input to memory at an address, which must live until the runs are done."),
+    PY_NAMED(
+        "bind_output", bind_output,
+        "bind_output(name, device_type='cpu', device_id=0, element_type=None, shape=None, "
+        "buffer_ptr=None) -> None\n\nAsks for an output, in memory of its own or at an address."),
+    PY_NAMED("bind_ortvalue_input", bind_ortvalue_input,
+             "bind_ortvalue_input(name, ortvalue) -> None"),
+    PY_NAMED("bind_ortvalue_output", bind_ortvalue_output,
+             "bind_ortvalue_output(name, ortvalue) -> None\n\nThe run writes into the OrtValue."),
+    PY_ASK("clear_binding_inputs", clear_inputs, "clear_binding_inputs() -> None"),
+    PY_ASK("clear_binding_outputs", clear_outputs, "clear_binding_outputs() -> None"),
+    PY_ASK("synchronize_inputs", synchronize, "synchronize_inputs() -> None"),
+    PY_ASK("synchronize_outputs", synchronize, "synchronize_outputs() -> None"),
+    PY_ASK("get_outputs", get_outputs, "get_outputs() -> list[OrtValue]\n\nOf the last run."),
+    PY_ASK("get_outputs_as_ortvaluevector", get_vector,
+           "get_outputs_as_ortvaluevector() -> OrtValueVector"),
+    PY_ASK("copy_outputs_to_cpu", copy_outputs,
+           "copy_outputs_to_cpu() -> list[numpy.ndarray]\n\nThe outputs of the last run, copied."),
     {NULL, NULL, 0, NULL},
 };
 

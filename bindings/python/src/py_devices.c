@@ -122,20 +122,15 @@ static PyObject *memory_info_get(PyObject *object, void *closure)
     }
 }
 
-#define ASK(name, letter, doc)                                                                     \
-    {                                                                                              \
-        name, memory_info_get, NULL, doc, (void *)(uintptr_t)letter                                \
-    }
 static PyGetSetDef memory_info_getset[] = {
-    ASK("name", "n", "str: 'Cpu'."),
-    ASK("device_id", "i", "int"),
-    ASK("mem_type", "m", "OrtMemType"),
-    ASK("allocator_type", "a", "OrtAllocatorType"),
-    ASK("device_mem_type", "d", "OrtDeviceMemoryType"),
-    ASK("device_vendor_id", "v", "int"),
+    PY_GET("name", memory_info_get, "n", "str: 'Cpu'."),
+    PY_GET("device_id", memory_info_get, "i", "int"),
+    PY_GET("mem_type", memory_info_get, "m", "OrtMemType"),
+    PY_GET("allocator_type", memory_info_get, "a", "OrtAllocatorType"),
+    PY_GET("device_mem_type", memory_info_get, "d", "OrtDeviceMemoryType"),
+    PY_GET("device_vendor_id", memory_info_get, "v", "int"),
     {0},
 };
-#undef ASK
 
 static PyMethodDef memory_info_methods[] = {
     {"create_v2", create_v2, METH_VARARGS | METH_CLASS,
@@ -238,19 +233,14 @@ static PyObject *ep_device_stream(PyObject *object, PyObject *unused)
     return NULL;
 }
 
-#define ASK(name, letter, doc)                                                                     \
-    {                                                                                              \
-        name, ep_device_get, NULL, doc, (void *)(uintptr_t)letter                                  \
-    }
 static PyGetSetDef ep_device_getset[] = {
-    ASK("ep_name", "n", "str: name of the execution provider."),
-    ASK("ep_vendor", "v", "str"),
-    ASK("ep_metadata", "m", "dict[str, str]"),
-    ASK("ep_options", "o", "dict[str, str]"),
-    ASK("device", "d", "OrtHardwareDevice"),
+    PY_GET("ep_name", ep_device_get, "n", "str: name of the execution provider."),
+    PY_GET("ep_vendor", ep_device_get, "v", "str"),
+    PY_GET("ep_metadata", ep_device_get, "m", "dict[str, str]"),
+    PY_GET("ep_options", ep_device_get, "o", "dict[str, str]"),
+    PY_GET("device", ep_device_get, "d", "OrtHardwareDevice"),
     {0},
 };
-#undef ASK
 
 static PyMethodDef ep_device_methods[] = {
     {"memory_info", ep_device_memory, METH_O,
@@ -282,19 +272,14 @@ static PyObject *hardware_get(PyObject *object, void *closure)
     }
 }
 
-#define ASK(name, letter, doc)                                                                     \
-    {                                                                                              \
-        name, hardware_get, NULL, doc, (void *)(uintptr_t)letter                                   \
-    }
 static PyGetSetDef hardware_getset[] = {
-    ASK("type", "t", "OrtHardwareDeviceType"),
-    ASK("vendor", "v", "str"),
-    ASK("metadata", "m", "dict[str, str]"),
-    ASK("device_id", "i", "int"),
-    ASK("vendor_id", "d", "int"),
+    PY_GET("type", hardware_get, "t", "OrtHardwareDeviceType"),
+    PY_GET("vendor", hardware_get, "v", "str"),
+    PY_GET("metadata", hardware_get, "m", "dict[str, str]"),
+    PY_GET("device_id", hardware_get, "i", "int"),
+    PY_GET("vendor_id", hardware_get, "d", "int"),
     {0},
 };
-#undef ASK
 
 static PyType_Slot hardware_slots[] = {
     {Py_tp_doc, "A processor of this machine."},

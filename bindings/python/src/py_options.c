@@ -623,32 +623,29 @@ static PyGetSetDef session_getset[] = {
     {0},
 };
 
-#define METHOD(name, function, doc)                                                                \
-    {                                                                                              \
-        name, PY_FAST(function), doc                                                               \
-    }
 static PyMethodDef session_methods[] = {
-    METHOD("add_session_config_entry", add_session_entry,
-           "add_session_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
+    PY_NAMED("add_session_config_entry", add_session_entry,
+             "add_session_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
     {"get_session_config_entry", get_entry, METH_O,
      "get_session_config_entry(key: str) -> str\n\nRuntimeError when it was not set."},
-    METHOD("add_free_dimension_override_by_name", override_by_name,
-           "add_free_dimension_override_by_name(name: str, value: int) -> None\n\nGives the "
-           "symbolic dimension `name` a length."),
-    METHOD("add_free_dimension_override_by_denotation", override_by_denotation,
-           "add_free_dimension_override_by_denotation(name: str, value: int) -> None"),
-    METHOD("add_initializer", add_initializer,
-           "add_initializer(name: str, value: OrtValue) -> None\n\nReplaces an initializer of the "
-           "model; the memory is shared."),
-    METHOD("add_external_initializers", add_external_initializers,
-           "add_external_initializers(names: list[str], values: list[OrtValue]) -> None\n\nGives "
-           "initializers that the model keeps outside of its file."),
+    PY_NAMED("add_free_dimension_override_by_name", override_by_name,
+             "add_free_dimension_override_by_name(name: str, value: int) -> None\n\nGives the "
+             "symbolic dimension `name` a length."),
+    PY_NAMED("add_free_dimension_override_by_denotation", override_by_denotation,
+             "add_free_dimension_override_by_denotation(name: str, value: int) -> None"),
+    PY_NAMED(
+        "add_initializer", add_initializer,
+        "add_initializer(name: str, value: OrtValue) -> None\n\nReplaces an initializer of the "
+        "model; the memory is shared."),
+    PY_NAMED("add_external_initializers", add_external_initializers,
+             "add_external_initializers(names: list[str], values: list[OrtValue]) -> None\n\nGives "
+             "initializers that the model keeps outside of its file."),
     {"register_custom_ops_library", register_library, METH_O,
      "register_custom_ops_library(path) -> None\n\nLoads operators from a shared library. Fail "
      "when it cannot be loaded."},
-    METHOD("add_provider", add_provider,
-           "add_provider(name: str, options: dict) -> None\n\nAn execution provider; one that is "
-           "unknown or does not start is an error."),
+    PY_NAMED("add_provider", add_provider,
+             "add_provider(name: str, options: dict) -> None\n\nAn execution provider; one that is "
+             "unknown or does not start is an error."),
     {"has_providers", has_providers, METH_NOARGS, "has_providers() -> bool"},
     {"add_provider_for_devices", not_here, METH_VARARGS,
      "add_provider_for_devices(devices, options)\n\nNotImplemented."},
@@ -662,10 +659,11 @@ static PyMethodDef session_methods[] = {
      "clear_ep_context_data_read_func() -> None"},
     {"set_load_cancellation_flag", accept, METH_VARARGS,
      "set_load_cancellation_flag(value: bool) -> None\n\nTaken: loading is not cancelled."},
-    METHOD("add_external_initializers_from_files_in_memory", py_add_files,
-           "add_external_initializers_from_files_in_memory(names: list[str], buffers, lengths: "
-           "list[int]) -> None\n\nFiles with the data of initializers, by the names that the model "
-           "has for them; the bytes are copied."),
+    PY_NAMED(
+        "add_external_initializers_from_files_in_memory", py_add_files,
+        "add_external_initializers_from_files_in_memory(names: list[str], buffers, lengths: "
+        "list[int]) -> None\n\nFiles with the data of initializers, by the names that the model "
+        "has for them; the bytes are copied."),
     {"_compile", py_compile_model, METH_VARARGS, NULL},
     {"__reduce__", options_reduce, METH_NOARGS, NULL},
     {"__setstate__", options_setstate, METH_O, NULL},
@@ -682,8 +680,8 @@ static PyGetSetDef run_getset[] = {
 };
 
 static PyMethodDef run_methods[] = {
-    METHOD("add_run_config_entry", add_run_entry,
-           "add_run_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
+    PY_NAMED("add_run_config_entry", add_run_entry,
+             "add_run_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
     {"get_run_config_entry", get_entry, METH_O,
      "get_run_config_entry(key: str) -> str\n\nRuntimeError when it was not set."},
     {"add_active_adapter", not_here, METH_VARARGS,

@@ -543,50 +543,44 @@ static PyObject *value_reduce(PyObject *object, PyObject *unused)
     return reduced;
 }
 
-#define ASK(name, function, doc)                                                                   \
-    {                                                                                              \
-        name, function, METH_NOARGS, doc                                                           \
-    }
-#define MAKE(name, function, doc)                                                                  \
-    {                                                                                              \
-        name, (PyCFunction)(void (*)(void))function, METH_FASTCALL | METH_KEYWORDS | METH_CLASS,   \
-            doc                                                                                    \
-    }
 static PyMethodDef value_methods[] = {
-    MAKE("ortvalue_from_numpy", from_numpy,
-         "ortvalue_from_numpy(numpy_obj, device_type='cpu', device_id=0, vendor_id=-1) -> OrtValue"
-         "\n\nA tensor over a packed array's memory (others are copied). RuntimeError for text and "
-         "for devices that are not there."),
-    MAKE("ortvalue_from_numpy_with_onnx_type", from_numpy_as,
-         "ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue\n\nThe "
-         "array's bytes as elements of another type of the same size."),
-    MAKE("ortvalue_from_shape_and_type", from_shape,
-         "ortvalue_from_shape_and_type(shape, element_type, device_type='cpu', device_id=0, "
-         "vendor_id=-1, memory_info=None) -> OrtValue\n\nA tensor with memory of its own. "
-         "element_type: a NumPy type or a number of onnx.TensorProto.DataType."),
-    MAKE("ortvalue_from_shape_and_onnx_type", from_shape,
-         "ortvalue_from_shape_and_onnx_type(shape, element_type: int, device) -> OrtValue"),
+    PY_MAKE(
+        "ortvalue_from_numpy", from_numpy,
+        "ortvalue_from_numpy(numpy_obj, device_type='cpu', device_id=0, vendor_id=-1) -> OrtValue"
+        "\n\nA tensor over a packed array's memory (others are copied). RuntimeError for text and "
+        "for devices that are not there."),
+    PY_MAKE("ortvalue_from_numpy_with_onnx_type", from_numpy_as,
+            "ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue\n\nThe "
+            "array's bytes as elements of another type of the same size."),
+    PY_MAKE("ortvalue_from_shape_and_type", from_shape,
+            "ortvalue_from_shape_and_type(shape, element_type, device_type='cpu', device_id=0, "
+            "vendor_id=-1, memory_info=None) -> OrtValue\n\nA tensor with memory of its own. "
+            "element_type: a NumPy type or a number of onnx.TensorProto.DataType."),
+    PY_MAKE("ortvalue_from_shape_and_onnx_type", from_shape,
+            "ortvalue_from_shape_and_onnx_type(shape, element_type: int, device) -> OrtValue"),
     {"ort_value_from_sparse_tensor", from_sparse, METH_O | METH_CLASS,
      "ort_value_from_sparse_tensor(sparse_tensor) -> OrtValue"},
-    MAKE("from_dlpack", from_dlpack,
-         "from_dlpack(data) -> OrtValue\n\nA tensor over the memory of any object with __dlpack__ "
-         "(or a capsule of it) on the CPU. RuntimeError when it is not packed."),
-    ASK("shape", shape, "shape() -> list[int]"),
-    ASK("data_type", data_type, "data_type() -> str\n\nAs in 'tensor(float)'."),
-    ASK("element_type", element_type,
-        "element_type() -> int\n\nThe number of onnx.TensorProto.DataType."),
-    ASK("tensor_size_in_bytes", size_in_bytes, "tensor_size_in_bytes() -> int"),
-    ASK("data_ptr", data_ptr, "data_ptr() -> int\n\nAddress of the first element."),
-    ASK("device_name", device_name, "device_name() -> str\n\n'cpu'."),
-    ASK("has_value", has_value, "has_value() -> bool\n\nFalse for an empty optional."),
-    ASK("is_tensor", is_tensor, "is_tensor() -> bool"),
-    ASK("is_sparse_tensor", is_sparse_tensor, "is_sparse_tensor() -> bool"),
-    ASK("is_tensor_sequence", is_tensor_sequence, "is_tensor_sequence() -> bool"),
-    ASK("numpy", numpy,
+    PY_MAKE(
+        "from_dlpack", from_dlpack,
+        "from_dlpack(data) -> OrtValue\n\nA tensor over the memory of any object with __dlpack__ "
+        "(or a capsule of it) on the CPU. RuntimeError when it is not packed."),
+    PY_ASK("shape", shape, "shape() -> list[int]"),
+    PY_ASK("data_type", data_type, "data_type() -> str\n\nAs in 'tensor(float)'."),
+    PY_ASK("element_type", element_type,
+           "element_type() -> int\n\nThe number of onnx.TensorProto.DataType."),
+    PY_ASK("tensor_size_in_bytes", size_in_bytes, "tensor_size_in_bytes() -> int"),
+    PY_ASK("data_ptr", data_ptr, "data_ptr() -> int\n\nAddress of the first element."),
+    PY_ASK("device_name", device_name, "device_name() -> str\n\n'cpu'."),
+    PY_ASK("has_value", has_value, "has_value() -> bool\n\nFalse for an empty optional."),
+    PY_ASK("is_tensor", is_tensor, "is_tensor() -> bool"),
+    PY_ASK("is_sparse_tensor", is_sparse_tensor, "is_sparse_tensor() -> bool"),
+    PY_ASK("is_tensor_sequence", is_tensor_sequence, "is_tensor_sequence() -> bool"),
+    PY_ASK(
+        "numpy", numpy,
         "numpy() -> numpy.ndarray\n\nThe tensor as an array over the same memory (text: a copy). "
         "RuntimeError for what is no tensor."),
     {"__array__", PY_FAST(as_array), NULL},
-    ASK("as_sparse_tensor", as_sparse_tensor, "as_sparse_tensor() -> SparseTensor"),
+    PY_ASK("as_sparse_tensor", as_sparse_tensor, "as_sparse_tensor() -> SparseTensor"),
     {"update_inplace", update_inplace, METH_O,
      "update_inplace(data) -> None\n\nCopies an array or OrtValue of the same size into the "
      "tensor's memory."},
@@ -594,11 +588,11 @@ static PyMethodDef value_methods[] = {
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nA capsule over "
      "the "
      "tensor's memory."},
-    ASK("__dlpack_device__", dlpack_device, NULL),
+    PY_ASK("__dlpack_device__", dlpack_device, NULL),
     {"to_dlpack", PY_FAST(dlpack), "to_dlpack()\n\nThe capsule of __dlpack__."},
-    ASK("_get_c_value", itself, NULL),
-    ASK("_is_webgpu_buffer", no, NULL),
-    ASK("__reduce__", value_reduce, NULL),
+    PY_ASK("_get_c_value", itself, NULL),
+    PY_ASK("_is_webgpu_buffer", no, NULL),
+    PY_ASK("__reduce__", value_reduce, NULL),
     {NULL, NULL, 0, NULL},
 };
 

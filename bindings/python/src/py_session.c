@@ -674,27 +674,19 @@ static PyObject *get_private_list(PyObject *object, void *closure)
     return PyObject_CallMethod(object, closure, NULL);
 }
 
-#define PRIVATE(name, member)                                                                      \
-    {                                                                                              \
-        name, get_private, NULL, NULL, (void *)offsetof(py_session, member)                        \
-    }
-#define PRIVATE_LIST(name, method)                                                                 \
-    {                                                                                              \
-        name, get_private_list, NULL, NULL, (void *)(uintptr_t)method                              \
-    }
 static PyGetSetDef session_getset[] = {
     {"__dict__", get_dict, NULL, NULL, NULL},
-    PRIVATE("_sess", loaded),
-    PRIVATE("_model_path", path),
-    PRIVATE("_model_bytes", bytes),
-    PRIVATE("_sess_options", options_used),
-    PRIVATE("_sess_options_initial", options),
-    PRIVATE("_providers", providers),
-    PRIVATE("_provider_options", provider_options),
-    PRIVATE_LIST("_inputs_meta", "get_inputs"),
-    PRIVATE_LIST("_outputs_meta", "get_outputs"),
-    PRIVATE_LIST("_overridable_initializers", "get_overridable_initializers"),
-    PRIVATE_LIST("_model_meta", "get_modelmeta"),
+    PY_GET("_sess", get_private, offsetof(py_session, loaded), NULL),
+    PY_GET("_model_path", get_private, offsetof(py_session, path), NULL),
+    PY_GET("_model_bytes", get_private, offsetof(py_session, bytes), NULL),
+    PY_GET("_sess_options", get_private, offsetof(py_session, options_used), NULL),
+    PY_GET("_sess_options_initial", get_private, offsetof(py_session, options), NULL),
+    PY_GET("_providers", get_private, offsetof(py_session, providers), NULL),
+    PY_GET("_provider_options", get_private, offsetof(py_session, provider_options), NULL),
+    PY_GET("_inputs_meta", get_private_list, "get_inputs", NULL),
+    PY_GET("_outputs_meta", get_private_list, "get_outputs", NULL),
+    PY_GET("_overridable_initializers", get_private_list, "get_overridable_initializers", NULL),
+    PY_GET("_model_meta", get_private_list, "get_modelmeta", NULL),
     {0},
 };
 
@@ -704,16 +696,8 @@ static PyMemberDef session_members[] = {
     {0},
 };
 
-#define FAST(name, function, doc)                                                                  \
-    {                                                                                              \
-        name, PY_FAST(function), doc                                                               \
-    }
-#define PLAIN(name, function, doc)                                                                 \
-    {                                                                                              \
-        name, function, METH_NOARGS, doc                                                           \
-    }
 static PyMethodDef session_methods[] = {
-    FAST(
+    PY_NAMED(
         "run", py_run,
         "run(output_names, input_feed, run_options=None) -> list\n\n"
         "Runs the model. output_names: names, or None for all outputs. input_feed: a dict from "
@@ -723,58 +707,60 @@ static PyMethodDef session_methods[] = {
         "memory; a sequence comes as a list, a map as a dict, an empty optional as None.\n\n"
         "ValueError: an input is missing. InvalidArgument: a name, type or shape does not fit. "
         "Fail: a node failed, or run_options.terminate was set. The GIL is released."),
-    FAST("run_async", py_run_async,
-         "run_async(output_names, input_feed, callback, user_data, run_options=None) -> None\n\n"
-         "Runs in another thread, which then calls callback(results, user_data, error): a list of "
-         "arrays and '', or [] and the error's text."),
-    FAST("run_with_ort_values", py_run_values,
-         "run_with_ort_values(output_names, input_dict_ort_values, run_options=None) -> "
-         "list[OrtValue]\n\nrun() with OrtValues in and out."),
-    FAST("run_with_ortvaluevector", py_run_vector,
-         "run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, "
-         "fetch_devices) -> None\n\nrun() with OrtValueVectors; results are added to fetches."),
-    FAST("run_with_iobinding", py_run_binding,
-         "run_with_iobinding(iobinding, run_options=None) -> None\n\nRuns with what is bound."),
-    PLAIN("io_binding", io_binding, "io_binding() -> IOBinding\n\nA new, empty binding."),
-    PLAIN("get_inputs", get_inputs, "get_inputs() -> list[NodeArg]"),
-    PLAIN("get_outputs", get_outputs, "get_outputs() -> list[NodeArg]"),
-    PLAIN("get_overridable_initializers", get_overridable_initializers,
-          "get_overridable_initializers() -> list[NodeArg]\n\nInitializers that may be fed."),
-    PLAIN("get_modelmeta", get_modelmeta, "get_modelmeta() -> ModelMetadata"),
-    PLAIN("get_providers", get_providers,
-          "get_providers() -> list[str]\n\nThe execution providers that run this session."),
-    PLAIN("get_provider_options", get_provider_options,
-          "get_provider_options() -> dict[str, dict[str, str]]"),
-    PLAIN("get_session_options", get_session_options,
-          "get_session_options() -> SessionOptions\n\nThose it was made with."),
-    PLAIN("get_input_memory_infos", get_input_memory_infos,
-          "get_input_memory_infos() -> list[OrtMemoryInfo]"),
-    PLAIN("get_output_memory_infos", get_output_memory_infos,
-          "get_output_memory_infos() -> list[OrtMemoryInfo]"),
-    PLAIN("get_input_epdevices", get_input_epdevices, "get_input_epdevices() -> list[OrtEpDevice]"),
-    FAST("set_providers", set_providers,
-         "set_providers(providers=None, provider_options=None) -> None\n\nLoads the model anew "
-         "with other providers. An unknown one or one that does not start is an error."),
-    PLAIN("end_profiling", end_profiling,
-          "end_profiling() -> str\n\nWrites the trace and returns its file's name; '' when "
-          "SessionOptions.enable_profiling was not set."),
-    PLAIN("get_profiling_start_time_ns", get_profiling_start,
-          "get_profiling_start_time_ns() -> int\n\nOn the clock of time.monotonic_ns()."),
-    FAST("create_ortvalue_from_shape_and_type", create_value,
-         "create_ortvalue_from_shape_and_type(shape, element_type, device_type, device_id=0, "
-         "vendor_id=-1) -> OrtValue"),
+    PY_NAMED(
+        "run_async", py_run_async,
+        "run_async(output_names, input_feed, callback, user_data, run_options=None) -> None\n\n"
+        "Runs in another thread, which then calls callback(results, user_data, error): a list of "
+        "arrays and '', or [] and the error's text."),
+    PY_NAMED("run_with_ort_values", py_run_values,
+             "run_with_ort_values(output_names, input_dict_ort_values, run_options=None) -> "
+             "list[OrtValue]\n\nrun() with OrtValues in and out."),
+    PY_NAMED("run_with_ortvaluevector", py_run_vector,
+             "run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, "
+             "fetch_devices) -> None\n\nrun() with OrtValueVectors; results are added to fetches."),
+    PY_NAMED("run_with_iobinding", py_run_binding,
+             "run_with_iobinding(iobinding, run_options=None) -> None\n\nRuns with what is bound."),
+    PY_ASK("io_binding", io_binding, "io_binding() -> IOBinding\n\nA new, empty binding."),
+    PY_ASK("get_inputs", get_inputs, "get_inputs() -> list[NodeArg]"),
+    PY_ASK("get_outputs", get_outputs, "get_outputs() -> list[NodeArg]"),
+    PY_ASK("get_overridable_initializers", get_overridable_initializers,
+           "get_overridable_initializers() -> list[NodeArg]\n\nInitializers that may be fed."),
+    PY_ASK("get_modelmeta", get_modelmeta, "get_modelmeta() -> ModelMetadata"),
+    PY_ASK("get_providers", get_providers,
+           "get_providers() -> list[str]\n\nThe execution providers that run this session."),
+    PY_ASK("get_provider_options", get_provider_options,
+           "get_provider_options() -> dict[str, dict[str, str]]"),
+    PY_ASK("get_session_options", get_session_options,
+           "get_session_options() -> SessionOptions\n\nThose it was made with."),
+    PY_ASK("get_input_memory_infos", get_input_memory_infos,
+           "get_input_memory_infos() -> list[OrtMemoryInfo]"),
+    PY_ASK("get_output_memory_infos", get_output_memory_infos,
+           "get_output_memory_infos() -> list[OrtMemoryInfo]"),
+    PY_ASK("get_input_epdevices", get_input_epdevices,
+           "get_input_epdevices() -> list[OrtEpDevice]"),
+    PY_NAMED("set_providers", set_providers,
+             "set_providers(providers=None, provider_options=None) -> None\n\nLoads the model anew "
+             "with other providers. An unknown one or one that does not start is an error."),
+    PY_ASK("end_profiling", end_profiling,
+           "end_profiling() -> str\n\nWrites the trace and returns its file's name; '' when "
+           "SessionOptions.enable_profiling was not set."),
+    PY_ASK("get_profiling_start_time_ns", get_profiling_start,
+           "get_profiling_start_time_ns() -> int\n\nOn the clock of time.monotonic_ns()."),
+    PY_NAMED("create_ortvalue_from_shape_and_type", create_value,
+             "create_ortvalue_from_shape_and_type(shape, element_type, device_type, device_id=0, "
+             "vendor_id=-1) -> OrtValue"),
     {"set_ep_dynamic_options", set_ep_dynamic_options, METH_O,
      "set_ep_dynamic_options(options: dict[str, str]) -> None\n\nTaken: the CPU has none."},
-    PLAIN("get_tuning_results", get_tuning_results, "get_tuning_results() -> list\n\nEmpty."),
+    PY_ASK("get_tuning_results", get_tuning_results, "get_tuning_results() -> list\n\nEmpty."),
     {"set_tuning_results", nothing, METH_VARARGS, "set_tuning_results(results) -> None\n\nTaken."},
     {"release_captured_graph", nothing, METH_VARARGS,
      "release_captured_graph(graph_annotation_id=0) -> None\n\nTaken: none is captured."},
-    PLAIN("get_provider_graph_assignment_info", get_assignment,
-          "get_provider_graph_assignment_info() -> list\n\nFail unless it was recorded."),
-    PLAIN("disable_fallback", nothing, "disable_fallback() -> None\n\nThere is no fallback."),
-    PLAIN("enable_fallback", nothing, "enable_fallback() -> None\n\nThere is no fallback."),
+    PY_ASK("get_provider_graph_assignment_info", get_assignment,
+           "get_provider_graph_assignment_info() -> list\n\nFail unless it was recorded."),
+    PY_ASK("disable_fallback", nothing, "disable_fallback() -> None\n\nThere is no fallback."),
+    PY_ASK("enable_fallback", nothing, "enable_fallback() -> None\n\nThere is no fallback."),
     {"_create_inference_session", session_create, METH_VARARGS, NULL},
-    PLAIN("__getstate__", session_getstate, NULL),
+    PY_ASK("__getstate__", session_getstate, NULL),
     {"__setstate__", session_setstate, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

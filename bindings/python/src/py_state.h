@@ -23,6 +23,25 @@
 #endif
 #define PY_FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
 
+/* Rows of tables: methods without arguments, with arguments that have names, those of the class,
+ * and properties that are read; `closure` is what the getter is given. */
+#define PY_ASK(name, function, doc)                                                                \
+    {                                                                                              \
+        name, function, METH_NOARGS, doc                                                           \
+    }
+#define PY_NAMED(name, function, doc)                                                              \
+    {                                                                                              \
+        name, PY_FAST(function), doc                                                               \
+    }
+#define PY_MAKE(name, function, doc)                                                               \
+    {                                                                                              \
+        name, PY_FAST(function) | METH_CLASS, doc                                                  \
+    }
+#define PY_GET(name, getter, closure, doc)                                                         \
+    {                                                                                              \
+        name, getter, NULL, doc, (void *)(uintptr_t)(closure)                                      \
+    }
+
 /* Objects that several threads may use guard what changes in them. With the GIL that is the GIL. */
 #ifdef Py_GIL_DISABLED
 #define PY_GUARD      PyMutex guard;
