@@ -380,30 +380,27 @@ PyObject *py_run_binding(PyObject *object, PyObject *const *args, Py_ssize_t cou
 }
 
 static PyMethodDef binding_methods[] = {
-    PY_NAMED(
-        "bind_cpu_input", bind_cpu_input,
-        "bind_cpu_input(name, arr_on_cpu) -> None\n\nBinds an input to a NumPy array, whose memory "
-        "is read when it is packed."),
+    PY_NAMED("bind_cpu_input", bind_cpu_input, "($self, name, arr_on_cpu)",
+             "Binds an input to a NumPy array, whose memory is read when it is packed."),
     PY_NAMED("bind_input", bind_input,
-             "bind_input(name, device_type, device_id, element_type, shape, buffer_ptr) -> None\n\n"
+             "($self, name, device_type, device_id, element_type, shape, buffer_ptr)",
              "Binds an input to memory at an address, which must live until the runs are done."),
-    PY_NAMED(
-        "bind_output", bind_output,
-        "bind_output(name, device_type='cpu', device_id=0, element_type=None, shape=None, "
-        "buffer_ptr=None) -> None\n\nAsks for an output, in memory of its own or at an address."),
-    PY_NAMED("bind_ortvalue_input", bind_ortvalue_input,
-             "bind_ortvalue_input(name, ortvalue) -> None"),
-    PY_NAMED("bind_ortvalue_output", bind_ortvalue_output,
-             "bind_ortvalue_output(name, ortvalue) -> None\n\nThe run writes into the OrtValue."),
-    PY_ASK("clear_binding_inputs", clear_inputs, "clear_binding_inputs() -> None"),
-    PY_ASK("clear_binding_outputs", clear_outputs, "clear_binding_outputs() -> None"),
-    PY_ASK("synchronize_inputs", synchronize, "synchronize_inputs() -> None"),
-    PY_ASK("synchronize_outputs", synchronize, "synchronize_outputs() -> None"),
-    PY_ASK("get_outputs", get_outputs, "get_outputs() -> list[OrtValue]\n\nOf the last run."),
-    PY_ASK("get_outputs_as_ortvaluevector", get_vector,
-           "get_outputs_as_ortvaluevector() -> OrtValueVector"),
+    PY_NAMED("bind_output", bind_output,
+             "($self, name, device_type='cpu', device_id=0, element_type=None, shape=None, "
+             "buffer_ptr=None)",
+             "Asks for an output, in memory of its own or at an address."),
+    PY_NAMED("bind_ortvalue_input", bind_ortvalue_input, "($self, name, ortvalue)",
+             "The run reads the OrtValue."),
+    PY_NAMED("bind_ortvalue_output", bind_ortvalue_output, "($self, name, ortvalue)",
+             "The run writes into the OrtValue."),
+    PY_ASK("clear_binding_inputs", clear_inputs, "Nothing is bound to inputs any more."),
+    PY_ASK("clear_binding_outputs", clear_outputs, "Nothing is bound to outputs any more."),
+    PY_ASK("synchronize_inputs", synchronize, "Does nothing: memory is the CPU's."),
+    PY_ASK("synchronize_outputs", synchronize, "Does nothing: memory is the CPU's."),
+    PY_ASK("get_outputs", get_outputs, "-> list[OrtValue]\n\nOf the last run."),
+    PY_ASK("get_outputs_as_ortvaluevector", get_vector, "-> OrtValueVector"),
     PY_ASK("copy_outputs_to_cpu", copy_outputs,
-           "copy_outputs_to_cpu() -> list[numpy.ndarray]\n\nThe outputs of the last run, copied."),
+           "-> list[numpy.ndarray]\n\nThe outputs of the last run, copied."),
     {NULL, NULL, 0, NULL},
 };
 

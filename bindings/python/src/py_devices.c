@@ -134,8 +134,10 @@ static PyGetSetDef memory_info_getset[] = {
 
 static PyMethodDef memory_info_methods[] = {
     {"create_v2", create_v2, METH_VARARGS | METH_CLASS,
-     "create_v2(name, device_type, vendor_id, device_id, device_mem_type, alignment, "
-     "allocator_type) -> OrtMemoryInfo"},
+     PY_DOC("create_v2",
+            "($type, name, device_type, vendor_id, device_id, device_mem_type, alignment, "
+            "allocator_type, /)",
+            "-> OrtMemoryInfo")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -244,9 +246,8 @@ static PyGetSetDef ep_device_getset[] = {
 
 static PyMethodDef ep_device_methods[] = {
     {"memory_info", ep_device_memory, METH_O,
-     "memory_info(memory_type: OrtDeviceMemoryType) -> OrtMemoryInfo | None"},
-    {"create_sync_stream", ep_device_stream, METH_NOARGS,
-     "create_sync_stream()\n\nNotImplemented."},
+     PY_DOC("memory_info", "($self, memory_type, /)", "-> OrtMemoryInfo | None")},
+    PY_ASK("create_sync_stream", ep_device_stream, "NotImplemented."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -392,25 +393,29 @@ static PyObject *set_pool_sizes(PyObject *module, PyObject *args, PyObject *keyw
 int py_add_devices(py_state *st)
 {
     static PyMethodDef functions[] = {
-        {"get_ep_devices", get_ep_devices, METH_NOARGS, "get_ep_devices() -> list[OrtEpDevice]"},
+        {"get_ep_devices", get_ep_devices, METH_NOARGS,
+         PY_DOC("get_ep_devices", "($module)", "-> list[OrtEpDevice]")},
         {"register_execution_provider_library", register_provider, METH_VARARGS,
-         "register_execution_provider_library(name: str, path) -> None\n\nFail when the library "
-         "cannot be loaded."},
+         PY_DOC("register_execution_provider_library", "($module, name, path, /)",
+                "Fail when the library cannot be loaded.")},
         {"unregister_execution_provider_library", unregister_provider, METH_O,
-         "unregister_execution_provider_library(name: str) -> None"},
+         PY_DOC("unregister_execution_provider_library", "($module, name, /)",
+                "Takes it out again.")},
         {"create_and_register_allocator", register_allocator, METH_VARARGS,
-         "create_and_register_allocator(memory_info, arena_cfg) -> None\n\nTaken: there is one "
-         "allocator."},
+         PY_DOC("create_and_register_allocator", "($module, memory_info, arena_cfg, /)",
+                "Taken: there is one allocator.")},
         {"create_and_register_allocator_v2", register_allocator, METH_VARARGS,
-         "create_and_register_allocator_v2(provider, memory_info, options, arena_cfg) -> None\n\n"
-         "Taken: there is one allocator."},
+         PY_DOC("create_and_register_allocator_v2",
+                "($module, provider, memory_info, options, arena_cfg, /)",
+                "Taken: there is one allocator.")},
         {"copy_tensors", copy_tensors, METH_VARARGS,
-         "copy_tensors(sources, destinations, stream=None) -> None\n\nCopies elements between "
-         "OrtValues of equal size."},
+         PY_DOC("copy_tensors", "($module, sources, destinations, stream=None, /)",
+                "Copies elements between OrtValues of equal size.")},
         {"set_global_thread_pool_sizes", (PyCFunction)(void (*)(void))set_pool_sizes,
          METH_VARARGS | METH_KEYWORDS,
-         "set_global_thread_pool_sizes(intra_op_num_threads=0, inter_op_num_threads=0) -> None\n\n"
-         "Taken: set the threads of a session."},
+         PY_DOC("set_global_thread_pool_sizes",
+                "($module, intra_op_num_threads=0, inter_op_num_threads=0)",
+                "Taken: set the threads of a session.")},
         {NULL, NULL, 0, NULL},
     };
     PyType_Spec info = {.basicsize = sizeof(struct memory_info), .slots = memory_info_slots};

@@ -243,22 +243,22 @@ static PyObject *operators(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef py_engine_methods[] = {
-    {"check", PY_FAST(check),
-     "check(model) -> list[str]\n\nChecks a model (path or bytes) against the standard: a line for "
-     "each fault, with its place; [] for a valid one. NoSuchFile, Fail: it cannot be read."},
-    {"infer_shapes", PY_FAST(infer_shapes),
-     "infer_shapes(model_path, output_path) -> None\n\nWrites the model with the types and shapes "
-     "of all its values. InvalidGraph: they contradict each other."},
-    {"convert_version", PY_FAST(convert_version),
-     "convert_version(model_path, target, output_path) -> None\n\nWrites the model with its nodes "
-     "as another version of the standard has them. target: a version, or {domain: version}. "
-     "NotImplemented: that version cannot say it, with the node and the reason."},
-    {"compile", PY_FAST(compile),
-     "compile(model_path, plan_path) -> None\n\nWrites a plan file: the model, rewritten and "
-     "packed "
-     "for this machine and version. InferenceSession takes it like a model."},
+    PY_NAMED("check", check, "($module, model)",
+             "-> list[str]\n\nChecks a model (path or bytes) against the standard: a line for each "
+             "fault, with its place; [] for a valid one. NoSuchFile, Fail: it cannot be read."),
+    PY_NAMED("infer_shapes", infer_shapes, "($module, model_path, output_path)",
+             "Writes the model with the types and shapes of all its values. InvalidGraph: they "
+             "contradict each other."),
+    PY_NAMED("convert_version", convert_version, "($module, model_path, target, output_path)",
+             "Writes the model with its nodes as another version of the standard has them. target: "
+             "a version, or {domain: version}. NotImplemented: that version cannot say it, with "
+             "the node and the reason."),
+    PY_NAMED("compile", compile, "($module, model_path, plan_path)",
+             "Writes a plan file: the model, rewritten and packed for this machine and version. "
+             "InferenceSession takes it like a model."),
     {"operators", operators, METH_NOARGS,
-     "operators() -> list[dict]\n\nThe operators that are known, a row for each version: domain, "
-     "name, since, deprecated, support ('kernel', 'lowering', 'function' or None), note, types."},
+     PY_DOC("operators", "($module)",
+            "-> list[dict]\n\nThe operators that are known, a row for each version: domain, name, "
+            "since, deprecated, support ('kernel', 'lowering', 'function' or None), note, types.")},
     {NULL, NULL, 0, NULL},
 };

@@ -183,28 +183,33 @@ static PyObject *set_number(PyObject *module, PyObject *number)
 
 static PyMethodDef methods[] = {
     {"get_available_providers", get_available_providers, METH_NOARGS,
-     "get_available_providers() -> list[str]\n\nNames of the execution providers that can be used "
-     "now; the CPU is the last."},
+     PY_DOC("get_available_providers", "($module)",
+            "-> list[str]\n\nNames of the execution providers that can be used now; the CPU is the "
+            "last.")},
     {"get_all_providers", get_all_providers, METH_NOARGS,
-     "get_all_providers() -> list[str]\n\nNames of all execution providers that are known, "
-     "available or not."},
-    {"get_device", get_device, METH_NOARGS, "get_device() -> str\n\n'CPU'."},
+     PY_DOC("get_all_providers", "($module)",
+            "-> list[str]\n\nNames of all execution providers that are known, available or not.")},
+    {"get_device", get_device, METH_NOARGS, PY_DOC("get_device", "($module)", "-> str\n\n'CPU'.")},
     {"get_version_string", get_version_string, METH_NOARGS,
-     "get_version_string() -> str\n\nThe version of ONNX Runtime whose interface this is."},
-    {"get_build_info", get_build_info, METH_NOARGS, "get_build_info() -> str\n\nHow it was built."},
+     PY_DOC("get_version_string", "($module)",
+            "-> str\n\nThe version of ONNX Runtime whose interface this is.")},
+    {"get_build_info", get_build_info, METH_NOARGS,
+     PY_DOC("get_build_info", "($module)", "-> str\n\nHow it was built.")},
     {"disable_telemetry_events", do_nothing, METH_NOARGS,
-     "disable_telemetry_events() -> None\n\nDoes nothing: there is no telemetry."},
+     PY_DOC("disable_telemetry_events", "($module)", "Does nothing: there is no telemetry.")},
     {"enable_telemetry_events", do_nothing, METH_NOARGS,
-     "enable_telemetry_events() -> None\n\nDoes nothing: there is no telemetry."},
-    {"has_collective_ops", do_not, METH_NOARGS, "has_collective_ops() -> bool\n\nFalse."},
+     PY_DOC("enable_telemetry_events", "($module)", "Does nothing: there is no telemetry.")},
+    {"has_collective_ops", do_not, METH_NOARGS,
+     PY_DOC("has_collective_ops", "($module)", "-> bool\n\nFalse.")},
     {"set_default_logger_severity", set_default_logger_severity, METH_O,
-     "set_default_logger_severity(severity: int) -> None\n\nWhat is below it is not logged: 0 "
-     "verbose, 1 info, 2 warning, 3 error, 4 fatal. RuntimeError for another number."},
+     PY_DOC("set_default_logger_severity", "($module, severity, /)",
+            "What is below it is not logged: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal. "
+            "RuntimeError for another number.")},
     {"set_default_logger_verbosity", set_number, METH_O,
-     "set_default_logger_verbosity(level: int) -> None\n\nTaken and not used."},
+     PY_DOC("set_default_logger_verbosity", "($module, level, /)", "Taken and not used.")},
     {"set_seed", set_number, METH_O,
-     "set_seed(seed: int) -> None\n\nTaken and not used: random operators without an attribute "
-     "seed draw anew."},
+     PY_DOC("set_seed", "($module, seed, /)",
+            "Taken and not used: random operators without an attribute seed draw anew.")},
     {NULL, NULL, 0, NULL},
 };
 

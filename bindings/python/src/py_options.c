@@ -624,46 +624,42 @@ static PyGetSetDef session_getset[] = {
 };
 
 static PyMethodDef session_methods[] = {
-    PY_NAMED("add_session_config_entry", add_session_entry,
-             "add_session_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
+    PY_NAMED("add_session_config_entry", add_session_entry, "($self, key, value)",
+             "A setting by its name."),
     {"get_session_config_entry", get_entry, METH_O,
-     "get_session_config_entry(key: str) -> str\n\nRuntimeError when it was not set."},
-    PY_NAMED("add_free_dimension_override_by_name", override_by_name,
-             "add_free_dimension_override_by_name(name: str, value: int) -> None\n\nGives the "
-             "symbolic dimension `name` a length."),
+     PY_DOC("get_session_config_entry", "($self, key, /)",
+            "-> str\n\nRuntimeError when it was not set.")},
+    PY_NAMED("add_free_dimension_override_by_name", override_by_name, "($self, name, value)",
+             "Gives the symbolic dimension `name` a length."),
     PY_NAMED("add_free_dimension_override_by_denotation", override_by_denotation,
-             "add_free_dimension_override_by_denotation(name: str, value: int) -> None"),
-    PY_NAMED(
-        "add_initializer", add_initializer,
-        "add_initializer(name: str, value: OrtValue) -> None\n\nReplaces an initializer of the "
-        "model; the memory is shared."),
-    PY_NAMED("add_external_initializers", add_external_initializers,
-             "add_external_initializers(names: list[str], values: list[OrtValue]) -> None\n\nGives "
-             "initializers that the model keeps outside of its file."),
+             "($self, name, value)", "Gives the dimensions of that denotation a length."),
+    PY_NAMED("add_initializer", add_initializer, "($self, name, value)",
+             "Replaces an initializer of the model; the memory is shared."),
+    PY_NAMED("add_external_initializers", add_external_initializers, "($self, names, values)",
+             "Gives initializers that the model keeps outside of its file."),
     {"register_custom_ops_library", register_library, METH_O,
-     "register_custom_ops_library(path) -> None\n\nLoads operators from a shared library. Fail "
-     "when it cannot be loaded."},
-    PY_NAMED("add_provider", add_provider,
-             "add_provider(name: str, options: dict) -> None\n\nAn execution provider; one that is "
-             "unknown or does not start is an error."),
-    {"has_providers", has_providers, METH_NOARGS, "has_providers() -> bool"},
+     PY_DOC("register_custom_ops_library", "($self, path, /)",
+            "Loads operators from a shared library. Fail when it cannot be loaded.")},
+    PY_NAMED("add_provider", add_provider, "($self, name, options)",
+             "An execution provider; one that is unknown or does not start is an error."),
+    PY_ASK("has_providers", has_providers, "-> bool"),
     {"add_provider_for_devices", not_here, METH_VARARGS,
-     "add_provider_for_devices(devices, options)\n\nNotImplemented."},
+     PY_DOC("add_provider_for_devices", "($self, devices, options, /)", "NotImplemented.")},
     {"set_provider_selection_policy", accept, METH_VARARGS,
-     "set_provider_selection_policy(policy) -> None\n\nTaken: there is the CPU to choose."},
+     PY_DOC("set_provider_selection_policy", "($self, policy, /)",
+            "Taken: there is the CPU to choose.")},
     {"set_provider_selection_policy_delegate", not_here, METH_VARARGS,
-     "set_provider_selection_policy_delegate(delegate)\n\nNotImplemented."},
+     PY_DOC("set_provider_selection_policy_delegate", "($self, delegate, /)", "NotImplemented.")},
     {"set_ep_context_data_read_func", not_here, METH_VARARGS,
-     "set_ep_context_data_read_func(function)\n\nNotImplemented."},
+     PY_DOC("set_ep_context_data_read_func", "($self, function, /)", "NotImplemented.")},
     {"clear_ep_context_data_read_func", accept, METH_VARARGS,
-     "clear_ep_context_data_read_func() -> None"},
+     PY_DOC("clear_ep_context_data_read_func", "($self)", "Does nothing: none is called.")},
     {"set_load_cancellation_flag", accept, METH_VARARGS,
-     "set_load_cancellation_flag(value: bool) -> None\n\nTaken: loading is not cancelled."},
-    PY_NAMED(
-        "add_external_initializers_from_files_in_memory", py_add_files,
-        "add_external_initializers_from_files_in_memory(names: list[str], buffers, lengths: "
-        "list[int]) -> None\n\nFiles with the data of initializers, by the names that the model "
-        "has for them; the bytes are copied."),
+     PY_DOC("set_load_cancellation_flag", "($self, value, /)", "Taken: loading is not cancelled.")},
+    PY_NAMED("add_external_initializers_from_files_in_memory", py_add_files,
+             "($self, names, buffers, lengths)",
+             "Files with the data of initializers, by the names that the model has for them; the "
+             "bytes are copied."),
     {"_compile", py_compile_model, METH_VARARGS, NULL},
     {"__reduce__", options_reduce, METH_NOARGS, NULL},
     {"__setstate__", options_setstate, METH_O, NULL},
@@ -680,12 +676,13 @@ static PyGetSetDef run_getset[] = {
 };
 
 static PyMethodDef run_methods[] = {
-    PY_NAMED("add_run_config_entry", add_run_entry,
-             "add_run_config_entry(key: str, value: str) -> None\n\nA setting by its name."),
+    PY_NAMED("add_run_config_entry", add_run_entry, "($self, key, value)",
+             "A setting by its name."),
     {"get_run_config_entry", get_entry, METH_O,
-     "get_run_config_entry(key: str) -> str\n\nRuntimeError when it was not set."},
+     PY_DOC("get_run_config_entry", "($self, key, /)",
+            "-> str\n\nRuntimeError when it was not set.")},
     {"add_active_adapter", not_here, METH_VARARGS,
-     "add_active_adapter(adapter)\n\nNotImplemented."},
+     PY_DOC("add_active_adapter", "($self, adapter, /)", "NotImplemented.")},
     {"__reduce__", options_reduce, METH_NOARGS, NULL},
     {"__setstate__", options_setstate, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -716,7 +713,7 @@ int py_add_options(py_state *st)
 {
     static PyMethodDef functions[] = {
         {"get_default_session_options", default_options, METH_NOARGS,
-         "get_default_session_options() -> SessionOptions"},
+         PY_DOC("get_default_session_options", "($module)", "-> SessionOptions")},
         {NULL, NULL, 0, NULL},
     };
     PyType_Spec session = {

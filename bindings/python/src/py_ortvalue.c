@@ -431,10 +431,15 @@ static int update_from_array(PyObject *object, PyObject *array)
     return failed;
 }
 
-static PyObject *update_inplace(PyObject *object, PyObject *data)
+static PyObject *update_inplace(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                PyObject *keywords)
 {
+    static const char *const names[] = {"data", NULL};
     py_state *st = VALUE(object)->st;
+    PyObject *data = NULL;
     int failed = -1;
+    if (py_arguments("OrtValue.update_inplace", names, 1, args, count, keywords, &data) < 0)
+        return NULL;
     if (PyObject_TypeCheck(data, st->value)) {
         char *from = NULL;
         size_t bytes = 0;
@@ -495,7 +500,8 @@ static PyObject *from_dlpack(PyObject *type, PyObject *const *args, Py_ssize_t c
     py_state *st = py_state_of_type((PyTypeObject *)type);
     PyObject *found[2];
     if (!st || py_arguments("from_dlpack", names, 1, args, count, keywords, found) < 0) return NULL;
-    const bool is_bool = found[1] ? PyObject_IsTrue(found[1]) == 1 : says_bool(found[0]);
+    const bool is_bool =
+        found[1] && found[1] != Py_None ? PyObject_IsTrue(found[1]) == 1 : says_bool(found[0]);
     PyObject *capsule = NULL;
     if (PyObject_HasAttrString(found[0], "__dlpack__")) {
         PyObject *method = PyObject_GetAttrString(found[0], "__dlpack__");
@@ -544,55 +550,52 @@ static PyObject *value_reduce(PyObject *object, PyObject *unused)
 }
 
 static PyMethodDef value_methods[] = {
-    PY_MAKE(
-        "ortvalue_from_numpy", from_numpy,
-        "ortvalue_from_numpy(numpy_obj, device_type='cpu', device_id=0, vendor_id=-1) -> OrtValue"
-        "\n\nA tensor over a packed array's memory (others are copied). RuntimeError for text and "
-        "for devices that are not there."),
-    PY_MAKE("ortvalue_from_numpy_with_onnx_type", from_numpy_as,
-            "ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue\n\nThe "
-            "array's bytes as elements of another type of the same size."),
+    PY_MAKE("ortvalue_from_numpy", from_numpy,
+            "($type, numpy_obj, /, device_type='cpu', device_id=0, vendor_id=-1)",
+            "-> OrtValue\n\nA tensor over a packed array's memory (others are copied). "
+            "RuntimeError for text and for devices that are not there."),
+    PY_MAKE("ortvalue_from_numpy_with_onnx_type", from_numpy_as, "($type, data, onnx_element_type)",
+            "-> OrtValue\n\nThe array's bytes as elements of another type of the same size."),
     PY_MAKE("ortvalue_from_shape_and_type", from_shape,
-            "ortvalue_from_shape_and_type(shape, element_type, device_type='cpu', device_id=0, "
-            "vendor_id=-1, memory_info=None) -> OrtValue\n\nA tensor with memory of its own. "
-            "element_type: a NumPy type or a number of onnx.TensorProto.DataType."),
+            "($type, shape, element_type, device_type='cpu', device_id=0, vendor_id=-1, "
+            "memory_info=None)",
+            "-> OrtValue\n\nA tensor with memory of its own. element_type: a NumPy type or a "
+            "number of onnx.TensorProto.DataType."),
     PY_MAKE("ortvalue_from_shape_and_onnx_type", from_shape,
-            "ortvalue_from_shape_and_onnx_type(shape, element_type: int, device) -> OrtValue"),
+            "($type, shape, element_type, device=None)", "-> OrtValue"),
     {"ort_value_from_sparse_tensor", from_sparse, METH_O | METH_CLASS,
-     "ort_value_from_sparse_tensor(sparse_tensor) -> OrtValue"},
-    PY_MAKE(
-        "from_dlpack", from_dlpack,
-        "from_dlpack(data) -> OrtValue\n\nA tensor over the memory of any object with __dlpack__ "
-        "(or a capsule of it) on the CPU. RuntimeError when it is not packed."),
-    PY_ASK("shape", shape, "shape() -> list[int]"),
-    PY_ASK("data_type", data_type, "data_type() -> str\n\nAs in 'tensor(float)'."),
-    PY_ASK("element_type", element_type,
-           "element_type() -> int\n\nThe number of onnx.TensorProto.DataType."),
-    PY_ASK("tensor_size_in_bytes", size_in_bytes, "tensor_size_in_bytes() -> int"),
-    PY_ASK("data_ptr", data_ptr, "data_ptr() -> int\n\nAddress of the first element."),
-    PY_ASK("device_name", device_name, "device_name() -> str\n\n'cpu'."),
-    PY_ASK("has_value", has_value, "has_value() -> bool\n\nFalse for an empty optional."),
-    PY_ASK("is_tensor", is_tensor, "is_tensor() -> bool"),
-    PY_ASK("is_sparse_tensor", is_sparse_tensor, "is_sparse_tensor() -> bool"),
-    PY_ASK("is_tensor_sequence", is_tensor_sequence, "is_tensor_sequence() -> bool"),
-    PY_ASK(
-        "numpy", numpy,
-        "numpy() -> numpy.ndarray\n\nThe tensor as an array over the same memory (text: a copy). "
-        "RuntimeError for what is no tensor."),
+     PY_DOC("ort_value_from_sparse_tensor", "($type, sparse_tensor, /)", "-> OrtValue")},
+    PY_MAKE("from_dlpack", from_dlpack, "($type, data, is_bool_tensor=None)",
+            "-> OrtValue\n\nA tensor over the memory of any object with __dlpack__ (or a capsule "
+            "of it) on the CPU. RuntimeError when it is not packed."),
+    PY_ASK("shape", shape, "-> list[int]"),
+    PY_ASK("data_type", data_type, "-> str\n\nAs in 'tensor(float)'."),
+    PY_ASK("element_type", element_type, "-> int\n\nThe number of onnx.TensorProto.DataType."),
+    PY_ASK("tensor_size_in_bytes", size_in_bytes, "-> int"),
+    PY_ASK("data_ptr", data_ptr, "-> int\n\nAddress of the first element."),
+    PY_ASK("device_name", device_name, "-> str\n\n'cpu'."),
+    PY_ASK("has_value", has_value, "-> bool\n\nFalse for an empty optional."),
+    PY_ASK("is_tensor", is_tensor, "-> bool"),
+    PY_ASK("is_sparse_tensor", is_sparse_tensor, "-> bool"),
+    PY_ASK("is_tensor_sequence", is_tensor_sequence, "-> bool"),
+    PY_ASK("numpy", numpy,
+           "-> numpy.ndarray\n\nThe tensor as an array over the same memory (text: a copy). "
+           "RuntimeError for what is no tensor."),
     {"__array__", PY_FAST(as_array), NULL},
-    PY_ASK("as_sparse_tensor", as_sparse_tensor, "as_sparse_tensor() -> SparseTensor"),
-    {"update_inplace", update_inplace, METH_O,
-     "update_inplace(data) -> None\n\nCopies an array or OrtValue of the same size into the "
-     "tensor's memory."},
-    {"__dlpack__", PY_FAST(dlpack),
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nA capsule over "
-     "the "
-     "tensor's memory."},
-    PY_ASK("__dlpack_device__", dlpack_device, NULL),
-    {"to_dlpack", PY_FAST(dlpack), "to_dlpack()\n\nThe capsule of __dlpack__."},
-    PY_ASK("_get_c_value", itself, NULL),
-    PY_ASK("_is_webgpu_buffer", no, NULL),
-    PY_ASK("__reduce__", value_reduce, NULL),
+    PY_ASK("as_sparse_tensor", as_sparse_tensor, "-> SparseTensor"),
+    PY_NAMED("update_inplace", update_inplace, "($self, data)",
+             "Copies an array or OrtValue of the same size into the tensor's memory; numbers of "
+             "another type are converted. RuntimeError for text."),
+    PY_NAMED("__dlpack__", dlpack,
+             "($self, *, stream=None, max_version=None, dl_device=None, copy=None)",
+             "A capsule over the tensor's memory."),
+    {"__dlpack_device__", dlpack_device, METH_NOARGS, NULL},
+    PY_NAMED("to_dlpack", dlpack,
+             "($self, *, stream=None, max_version=None, dl_device=None, copy=None)",
+             "The capsule of __dlpack__."),
+    {"_get_c_value", itself, METH_NOARGS, NULL},
+    {"_is_webgpu_buffer", no, METH_NOARGS, NULL},
+    {"__reduce__", value_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -707,12 +710,16 @@ static PyObject *vector_iter(PyObject *object)
 }
 
 static PyMethodDef vector_methods[] = {
-    {"push_back", vector_push, METH_O, "push_back(value: OrtValue) -> None"},
-    {"reserve", vector_accept, METH_VARARGS, "reserve(count: int) -> None"},
-    {"shrink_to_fit", vector_accept, METH_NOARGS, "shrink_to_fit() -> None"},
-    {"bool_tensor_indices", vector_indices, METH_NOARGS, "bool_tensor_indices() -> list[int]"},
-    {"dlpack_at", vector_dlpack_at, METH_O, "dlpack_at(index: int)"},
-    {"element_type_at", vector_element_type_at, METH_O, "element_type_at(index: int) -> int"},
+    {"push_back", vector_push, METH_O,
+     PY_DOC("push_back", "($self, value, /)", "Adds a value at the end.")},
+    {"reserve", vector_accept, METH_VARARGS,
+     PY_DOC("reserve", "($self, count, /)", "Does nothing.")},
+    PY_ASK("shrink_to_fit", vector_accept, "Does nothing."),
+    PY_ASK("bool_tensor_indices", vector_indices, "-> list[int]"),
+    {"dlpack_at", vector_dlpack_at, METH_O,
+     PY_DOC("dlpack_at", "($self, index, /)", "The capsule of one of them.")},
+    {"element_type_at", vector_element_type_at, METH_O,
+     PY_DOC("element_type_at", "($self, index, /)", "-> int")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -579,9 +579,15 @@ static PyObject *create_value(PyObject *object, PyObject *const *args, Py_ssize_
                                found[0], found[1], found[2]);
 }
 
-static PyObject *set_ep_dynamic_options(PyObject *object, PyObject *options)
+static PyObject *set_ep_dynamic_options(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *keywords)
 {
+    static const char *const names[] = {"options", NULL};
+    PyObject *options = NULL;
     (void)object;
+    if (py_arguments("Session.set_ep_dynamic_options", names, 1, args, count, keywords, &options) <
+        0)
+        return NULL;
     if (!PyDict_Check(options) || PyDict_Size(options) == 0) {
         PyErr_SetString(PyExc_RuntimeError, "No options were provided");
         return NULL;
@@ -593,6 +599,28 @@ static PyObject *nothing(PyObject *object, PyObject *args)
 {
     (void)object;
     (void)args;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_tuning_results(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *keywords)
+{
+    static const char *const names[] = {"results", "error_on_invalid", NULL};
+    PyObject *found[2];
+    (void)object;
+    if (py_arguments("Session.set_tuning_results", names, 1, args, count, keywords, found) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *release_captured_graph(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                        PyObject *keywords)
+{
+    static const char *const names[] = {"graph_annotation_id", NULL};
+    PyObject *id = NULL;
+    (void)object;
+    if (py_arguments("Session.release_captured_graph", names, 0, args, count, keywords, &id) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -698,69 +726,63 @@ static PyMemberDef session_members[] = {
 
 static PyMethodDef session_methods[] = {
     PY_NAMED(
-        "run", py_run,
-        "run(output_names, input_feed, run_options=None) -> list\n\n"
-        "Runs the model. output_names: names, or None for all outputs. input_feed: a dict from "
-        "names of inputs to NumPy arrays of the input's type and shape (lists of numbers, lists of "
-        "arrays for sequences, dicts for maps, OrtValues, and tensors with __dlpack__ are taken "
-        "as well). Packed arrays are read in place. Returns a list of arrays that own their "
-        "memory; a sequence comes as a list, a map as a dict, an empty optional as None.\n\n"
-        "ValueError: an input is missing. InvalidArgument: a name, type or shape does not fit. "
-        "Fail: a node failed, or run_options.terminate was set. The GIL is released."),
-    PY_NAMED(
-        "run_async", py_run_async,
-        "run_async(output_names, input_feed, callback, user_data, run_options=None) -> None\n\n"
-        "Runs in another thread, which then calls callback(results, user_data, error): a list of "
-        "arrays and '', or [] and the error's text."),
+        "run", py_run, "($self, output_names, input_feed, run_options=None)",
+        "-> list\n\nRuns the model. output_names: names, or None for all outputs. input_feed: a "
+        "dict from names of inputs to NumPy arrays of the input's type and shape (lists of "
+        "numbers, lists of arrays for sequences, dicts for maps, OrtValues, and tensors with "
+        "__dlpack__ are taken as well). Packed arrays are read in place. Returns a list of arrays "
+        "that own their memory; a sequence comes as a list, a map as a dict, an empty optional as "
+        "None.\n\nValueError: an input is missing. InvalidArgument: a name, type or shape does not "
+        "fit. Fail: a node failed, or run_options.terminate was set. The GIL is released."),
+    PY_NAMED("run_async", py_run_async,
+             "($self, output_names, input_feed, callback, user_data, run_options=None)",
+             "Runs in another thread, which then calls callback(results, user_data, error): a list "
+             "of arrays and '', or [] and the error's text."),
     PY_NAMED("run_with_ort_values", py_run_values,
-             "run_with_ort_values(output_names, input_dict_ort_values, run_options=None) -> "
-             "list[OrtValue]\n\nrun() with OrtValues in and out."),
+             "($self, output_names, input_dict_ort_values, run_options=None)",
+             "-> list[OrtValue]\n\nrun() with OrtValues in and out."),
     PY_NAMED("run_with_ortvaluevector", py_run_vector,
-             "run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, "
-             "fetch_devices) -> None\n\nrun() with OrtValueVectors; results are added to fetches."),
-    PY_NAMED("run_with_iobinding", py_run_binding,
-             "run_with_iobinding(iobinding, run_options=None) -> None\n\nRuns with what is bound."),
-    PY_ASK("io_binding", io_binding, "io_binding() -> IOBinding\n\nA new, empty binding."),
-    PY_ASK("get_inputs", get_inputs, "get_inputs() -> list[NodeArg]"),
-    PY_ASK("get_outputs", get_outputs, "get_outputs() -> list[NodeArg]"),
+             "($self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)",
+             "run() with OrtValueVectors; results are added to fetches."),
+    PY_NAMED("run_with_iobinding", py_run_binding, "($self, iobinding, run_options=None)",
+             "Runs with what is bound."),
+    PY_ASK("io_binding", io_binding, "-> IOBinding\n\nA new, empty binding."),
+    PY_ASK("get_inputs", get_inputs, "-> list[NodeArg]"),
+    PY_ASK("get_outputs", get_outputs, "-> list[NodeArg]"),
     PY_ASK("get_overridable_initializers", get_overridable_initializers,
-           "get_overridable_initializers() -> list[NodeArg]\n\nInitializers that may be fed."),
-    PY_ASK("get_modelmeta", get_modelmeta, "get_modelmeta() -> ModelMetadata"),
+           "-> list[NodeArg]\n\nInitializers that may be fed."),
+    PY_ASK("get_modelmeta", get_modelmeta, "-> ModelMetadata"),
     PY_ASK("get_providers", get_providers,
-           "get_providers() -> list[str]\n\nThe execution providers that run this session."),
-    PY_ASK("get_provider_options", get_provider_options,
-           "get_provider_options() -> dict[str, dict[str, str]]"),
+           "-> list[str]\n\nThe execution providers that run this session."),
+    PY_ASK("get_provider_options", get_provider_options, "-> dict[str, dict[str, str]]"),
     PY_ASK("get_session_options", get_session_options,
-           "get_session_options() -> SessionOptions\n\nThose it was made with."),
-    PY_ASK("get_input_memory_infos", get_input_memory_infos,
-           "get_input_memory_infos() -> list[OrtMemoryInfo]"),
-    PY_ASK("get_output_memory_infos", get_output_memory_infos,
-           "get_output_memory_infos() -> list[OrtMemoryInfo]"),
-    PY_ASK("get_input_epdevices", get_input_epdevices,
-           "get_input_epdevices() -> list[OrtEpDevice]"),
-    PY_NAMED("set_providers", set_providers,
-             "set_providers(providers=None, provider_options=None) -> None\n\nLoads the model anew "
-             "with other providers. An unknown one or one that does not start is an error."),
+           "-> SessionOptions\n\nThose it was made with."),
+    PY_ASK("get_input_memory_infos", get_input_memory_infos, "-> list[OrtMemoryInfo]"),
+    PY_ASK("get_output_memory_infos", get_output_memory_infos, "-> list[OrtMemoryInfo]"),
+    PY_ASK("get_input_epdevices", get_input_epdevices, "-> list[OrtEpDevice]"),
+    PY_NAMED("set_providers", set_providers, "($self, providers=None, provider_options=None)",
+             "Loads the model anew with other providers. An unknown one or one that does not start "
+             "is an error."),
     PY_ASK("end_profiling", end_profiling,
-           "end_profiling() -> str\n\nWrites the trace and returns its file's name; '' when "
+           "-> str\n\nWrites the trace and returns its file's name; '' when "
            "SessionOptions.enable_profiling was not set."),
     PY_ASK("get_profiling_start_time_ns", get_profiling_start,
-           "get_profiling_start_time_ns() -> int\n\nOn the clock of time.monotonic_ns()."),
+           "-> int\n\nOn the clock of time.monotonic_ns()."),
     PY_NAMED("create_ortvalue_from_shape_and_type", create_value,
-             "create_ortvalue_from_shape_and_type(shape, element_type, device_type, device_id=0, "
-             "vendor_id=-1) -> OrtValue"),
-    {"set_ep_dynamic_options", set_ep_dynamic_options, METH_O,
-     "set_ep_dynamic_options(options: dict[str, str]) -> None\n\nTaken: the CPU has none."},
-    PY_ASK("get_tuning_results", get_tuning_results, "get_tuning_results() -> list\n\nEmpty."),
-    {"set_tuning_results", nothing, METH_VARARGS, "set_tuning_results(results) -> None\n\nTaken."},
-    {"release_captured_graph", nothing, METH_VARARGS,
-     "release_captured_graph(graph_annotation_id=0) -> None\n\nTaken: none is captured."},
+             "($self, shape, element_type, device_type, device_id=0, vendor_id=-1)", "-> OrtValue"),
+    PY_NAMED("set_ep_dynamic_options", set_ep_dynamic_options, "($self, options)",
+             "Taken: the CPU has none."),
+    PY_ASK("get_tuning_results", get_tuning_results, "-> list\n\nEmpty."),
+    PY_NAMED("set_tuning_results", set_tuning_results,
+             "($self, results, *, error_on_invalid=False)", "Taken."),
+    PY_NAMED("release_captured_graph", release_captured_graph, "($self, graph_annotation_id=0)",
+             "Taken: none is captured."),
     PY_ASK("get_provider_graph_assignment_info", get_assignment,
-           "get_provider_graph_assignment_info() -> list\n\nFail unless it was recorded."),
-    PY_ASK("disable_fallback", nothing, "disable_fallback() -> None\n\nThere is no fallback."),
-    PY_ASK("enable_fallback", nothing, "enable_fallback() -> None\n\nThere is no fallback."),
+           "-> list\n\nFail unless it was recorded."),
+    PY_ASK("disable_fallback", nothing, "There is no fallback."),
+    PY_ASK("enable_fallback", nothing, "There is no fallback."),
     {"_create_inference_session", session_create, METH_VARARGS, NULL},
-    PY_ASK("__getstate__", session_getstate, NULL),
+    {"__getstate__", session_getstate, METH_NOARGS, NULL},
     {"__setstate__", session_setstate, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -314,34 +314,31 @@ static PyObject *get_value(PyObject *object, void *unused)
 }
 
 static PyMethodDef sparse_methods[] = {
-    PY_MAKE(
-        "sparse_coo_from_numpy", from_coo,
-        "sparse_coo_from_numpy(dense_shape, values, coo_indices, ort_device) -> SparseTensor\n\n"
-        "values: [n]; coo_indices: [n] of the flattened matrix, or [n, 2]. Memory is shared."),
-    PY_MAKE(
-        "sparse_csr_from_numpy", from_csr,
-        "sparse_csr_from_numpy(dense_shape, values, inner_indices, outer_indices, ort_device) -> "
-        "SparseTensor\n\nvalues, inner_indices: [n]; outer_indices: [rows + 1]. Memory is shared."),
-    PY_ASK("values", values, "values() -> numpy.ndarray\n\n[n], over the tensor's memory."),
-    PY_ASK("dense_shape", dense_shape, "dense_shape() -> list[int]"),
-    PY_ASK("format", format, "format() -> OrtSparseFormat"),
-    PY_ASK("data_type", data_type, "data_type() -> str\n\nAs in 'sparse_tensor(float)'."),
-    PY_ASK("device_name", device_name, "device_name() -> str\n\n'cpu'."),
+    PY_MAKE("sparse_coo_from_numpy", from_coo,
+            "($type, dense_shape, values, coo_indices, ort_device)",
+            "-> SparseTensor\n\nvalues: [n]; coo_indices: [n] of the flattened matrix, or [n, 2]. "
+            "Memory is shared."),
+    PY_MAKE("sparse_csr_from_numpy", from_csr,
+            "($type, dense_shape, values, inner_indices, outer_indices, ort_device)",
+            "-> SparseTensor\n\nvalues, inner_indices: [n]; outer_indices: [rows + 1]. Memory is "
+            "shared."),
+    PY_ASK("values", values, "-> numpy.ndarray\n\n[n], over the tensor's memory."),
+    PY_ASK("dense_shape", dense_shape, "-> list[int]"),
+    PY_ASK("format", format, "-> OrtSparseFormat"),
+    PY_ASK("data_type", data_type, "-> str\n\nAs in 'sparse_tensor(float)'."),
+    PY_ASK("device_name", device_name, "-> str\n\n'cpu'."),
     PY_ASK("as_coo_view", as_coo,
-           "as_coo_view()\n\nIts indices() are [n] or [n, 2]. RuntimeError "
-           "for another format."),
+           "Its indices() are [n] or [n, 2]. RuntimeError for another format."),
     PY_ASK("as_csrc_view", as_csr,
-           "as_csrc_view()\n\nIts inner() are [n], its outer() [rows + 1]. "
-           "RuntimeError for another format."),
+           "Its inner() are [n], its outer() [rows + 1]. RuntimeError for another format."),
     PY_ASK("as_blocksparse_view", as_blocks,
-           "as_blocksparse_view()\n\nIts indices() are those of "
-           "the blocks. RuntimeError for another format."),
-    PY_ASK("get_coo_data", as_coo, "get_coo_data()\n\nThe same as as_coo_view()."),
-    PY_ASK("get_csrc_data", as_csr, "get_csrc_data()\n\nThe same as as_csrc_view()."),
-    PY_ASK("get_blocksparse_data", as_blocks,
-           "get_blocksparse_data()\n\nThe same as as_blocksparse_view()."),
-    {"to_cuda", to_cuda, METH_O, "to_cuda(ort_device)\n\nRuntimeError: there is no CUDA."},
-    PY_ASK("_get_c_tensor", itself, NULL),
+           "Its indices() are those of the blocks. RuntimeError for another format."),
+    PY_ASK("get_coo_data", as_coo, "The same as as_coo_view()."),
+    PY_ASK("get_csrc_data", as_csr, "The same as as_csrc_view()."),
+    PY_ASK("get_blocksparse_data", as_blocks, "The same as as_blocksparse_view()."),
+    {"to_cuda", to_cuda, METH_O,
+     PY_DOC("to_cuda", "($self, ort_device, /)", "RuntimeError: there is no CUDA.")},
+    {"_get_c_tensor", itself, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

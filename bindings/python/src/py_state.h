@@ -23,19 +23,21 @@
 #endif
 #define PY_FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
 
+/* The docstring of a method, with the signature as inspect reads it: "($self, a, b=1)". */
+#define PY_DOC(name, signature, doc) name signature "\n--\n\n" doc
 /* Rows of tables: methods without arguments, with arguments that have names, those of the class,
  * and properties that are read; `closure` is what the getter is given. */
 #define PY_ASK(name, function, doc)                                                                \
     {                                                                                              \
-        name, function, METH_NOARGS, doc                                                           \
+        name, function, METH_NOARGS, PY_DOC(name, "($self)", doc)                                  \
     }
-#define PY_NAMED(name, function, doc)                                                              \
+#define PY_NAMED(name, function, signature, doc)                                                   \
     {                                                                                              \
-        name, PY_FAST(function), doc                                                               \
+        name, PY_FAST(function), PY_DOC(name, signature, doc)                                      \
     }
-#define PY_MAKE(name, function, doc)                                                               \
+#define PY_MAKE(name, function, signature, doc)                                                    \
     {                                                                                              \
-        name, PY_FAST(function) | METH_CLASS, doc                                                  \
+        name, PY_FAST(function) | METH_CLASS, PY_DOC(name, signature, doc)                         \
     }
 #define PY_GET(name, getter, closure, doc)                                                         \
     {                                                                                              \

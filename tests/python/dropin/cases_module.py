@@ -178,11 +178,16 @@ METHODS = ("run", "run_async", "run_with_ort_values", "run_with_iobinding", "set
            "run_with_ortvaluevector", "set_ep_dynamic_options")
 
 
+def parameters_of(function):
+    """Names, kinds and defaults; compiled methods take `self` by position only, which says nothing."""
+    return [(p.name, "" if p.name == "self" else p.kind.name,
+             "required" if p.default is p.empty else p.default)
+            for p in inspect.signature(function).parameters.values()]
+
+
 @cases({name.strip("_"): name for name in METHODS})
 def signature_of_session(kit, name):
-    parameters = inspect.signature(getattr(kit.ort.InferenceSession, name)).parameters.values()
-    return [(p.name, p.kind.name, "required" if p.default is p.empty else p.default)
-            for p in parameters]
+    return parameters_of(getattr(kit.ort.InferenceSession, name))
 
 
 @cases({"value": ("OrtValue", "ortvalue_from_numpy"), "shape": ("OrtValue", "ortvalue_from_shape_and_type"),
@@ -190,9 +195,7 @@ def signature_of_session(kit, name):
         "bind_cpu": ("IOBinding", "bind_cpu_input"), "device": ("OrtDevice", "make"),
         "sparse": ("SparseTensor", "sparse_coo_from_numpy"), "update": ("OrtValue", "update_inplace")})
 def signature_of(kit, names):
-    function = getattr(getattr(kit.ort, names[0]), names[1])
-    return [(p.name, p.kind.name, "required" if p.default is p.empty else p.default)
-            for p in inspect.signature(function).parameters.values()]
+    return parameters_of(getattr(getattr(kit.ort, names[0]), names[1]))
 
 
 MODULES = ("capi", "capi._pybind_state", "capi.onnxruntime_pybind11_state", "capi._ld_preload",
