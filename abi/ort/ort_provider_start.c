@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting a provider of a real library by making a session of a small model, and handing the list
- * of those that started to the engine. Strict: what was appended runs, or making a session fails.
- * What starts at all is found out once a process and library. */
+ * Starting a provider of a real library, and handing the list of those that started to the engine.
+ * Strict: what was appended runs, or making a session fails. What starts at all is found out once a
+ * process and library. */
 #include "ort_provider_start.h"
 
 #include "ort_inside.h"
@@ -10,29 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Relu of float[1]. */
-static const char small_model[] =
-    "\x08\x08\x3a\x33"
-    "\x0a\x0c\x0a\x01x\x12\x01y\x22\x04Relu"
-    "\x12\x01g"
-    "\x5a\x0f\x0a\x01x\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01"
-    "\x62\x0f\x0a\x01y\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01"
-    "\x42\x02\x10\x0d";
-
 static OrtStatusPtr try_list(sdx_context *cx, const OrtSessionOptions *list, OrtErrorCode code,
                              const char *missing)
 {
     sdx_session_options options;
-    sdx_model *model = NULL;
-    sdx_session *session = NULL;
     void *room = NULL;
     sdx_session_options_init(&options);
     ORT_TRY(ort_provider_set(list, &options, &room));
-    sdx_status failed = sdx_model_load(cx, small_model, sizeof small_model - 1, NULL, &model);
-    if (!failed) failed = sdx_session_create(cx, model, &options, &session);
-    OrtStatusPtr status = failed ? ort_fail(code, "%s: %s", missing, sdx_error(cx)) : NULL;
-    sdx_session_destroy(session);
-    sdx_model_destroy(model);
+    OrtStatusPtr status =
+        sdx_providers_start(cx, &options) ? ort_fail(code, "%s: %s", missing, sdx_error(cx)) : NULL;
     free(room);
     return status;
 }

@@ -611,6 +611,11 @@ typedef void (*sdx_provider_fn)(const sdx_provider_info *info, void *user);
  * it; texts are valid during the call only. ort_library: as in the options of a session. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_providers(sdx_context *cx, const char *ort_library,
                                                 sdx_provider_fn each, void *user);
+/* Whether the providers of these session options start: makes what sdx_session_create would, for a
+ * model of one node. The failure is that of sdx_session_create: it names which does not, and why.
+ */
+SDX_API SDX_MUST_CHECK sdx_status sdx_providers_start(sdx_context *cx,
+                                                      const sdx_session_options *options);
 
 /* ---- operators of your own ---------------------------------------------------------------------
  *

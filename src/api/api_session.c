@@ -7,15 +7,21 @@ void sdx_session_options_init(sdx_session_options *options)
     *options = (sdx_session_options){.size = sizeof *options, .level = SDX_LEVEL_ALL, .plans = 8};
 }
 
+static sdx_session_options options_of(const sdx_session_options *given)
+{
+    sdx_session_options options;
+    sdx_session_options_init(&options);
+    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    return options;
+}
+
 sdx_status sdx_session_create(sdx_context *cx, const sdx_model *model,
                               const sdx_session_options *given, sdx_session **out)
 {
     *out = NULL;
     sdx_context_clear(cx);
     if (!model) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "model is NULL");
-    sdx_session_options options;
-    sdx_session_options_init(&options);
-    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    const sdx_session_options options = options_of(given);
     /* Only what the model keeps behind its lock (graphs, packed constants) changes. */
     struct sdx_model *shared = (struct sdx_model *)(uintptr_t)model;
     if (options.count_providers || options.count_provider_options)
@@ -78,6 +84,14 @@ sdx_status sdx_providers(sdx_context *cx, const char *ort_library, sdx_provider_
     sdx_context_clear(cx);
     if (!each) return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "each is NULL");
     return sdx_remote_list(cx, ort_library, each, user);
+}
+
+sdx_status sdx_providers_start(sdx_context *cx, const sdx_session_options *given)
+{
+    sdx_context_clear(cx);
+    const sdx_session_options options = options_of(given);
+    return options.count_providers || options.count_provider_options ? sdx_remote_try(cx, &options)
+                                                                     : SDX_OK;
 }
 
 void sdx_cancel_clear(sdx_session *session)

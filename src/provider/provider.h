@@ -66,6 +66,14 @@ SDX_MUST_CHECK enum sdx_status sdx_remote_choose(struct sdx_context *cx,
                                                  const struct sdx_session_options *options,
                                                  struct sdx_remote *remote);
 
+/* Makes a session of a model of one node with these options. */
+SDX_MUST_CHECK enum sdx_status sdx_remote_probe(const struct sdx_ort_library *library,
+                                                struct sdx_context *cx, const char *where,
+                                                const OrtSessionOptions *options);
+/* Fails when what the options ask for does not start. */
+SDX_MUST_CHECK enum sdx_status sdx_remote_try(struct sdx_context *cx,
+                                              const struct sdx_session_options *options);
+
 /* A value over `from`'s memory (strings are copied), of rank 0 where that says so. */
 SDX_MUST_CHECK enum sdx_status sdx_remote_value(struct sdx_context *cx,
                                                 const struct sdx_remote *remote,

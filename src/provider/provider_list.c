@@ -102,22 +102,29 @@ static enum sdx_status append(const struct sdx_ort_library *library, struct sdx_
         library->api->SessionOptionsAppendExecutionProvider(to, name, keys, values, count));
 }
 
+enum sdx_status sdx_remote_probe(const struct sdx_ort_library *library, struct sdx_context *cx,
+                                 const char *where, const OrtSessionOptions *options)
+{
+    OrtSession *session = NULL;
+    enum sdx_status status =
+        sdx_ort_status(library, cx, where,
+                       library->api->CreateSessionFromArray(library->env, probe, sizeof probe - 1,
+                                                            options, &session));
+    if (session) library->api->ReleaseSession(session);
+    return status;
+}
+
 static enum sdx_status try_session(const struct sdx_ort_library *library, struct sdx_context *cx,
                                    const struct sdx_session_options *options, const char *name)
 {
     const OrtApi *api = library->api;
     OrtSessionOptions *of = NULL;
-    OrtSession *session = NULL;
     SDX_TRY(sdx_ort_status(library, cx, NULL, api->CreateSessionOptions(&of)));
     enum sdx_status status = append(library, cx, options, name, of);
     if (status == SDX_OK)
         status = sdx_ort_status(library, cx, NULL,
                                 api->SetSessionLogSeverityLevel(of, ORT_LOGGING_LEVEL_FATAL));
-    if (status == SDX_OK)
-        status = sdx_ort_status(
-            library, cx, NULL,
-            api->CreateSessionFromArray(library->env, probe, sizeof probe - 1, of, &session));
-    if (session) api->ReleaseSession(session);
+    if (status == SDX_OK) status = sdx_remote_probe(library, cx, NULL, of);
     api->ReleaseSessionOptions(of);
     return status;
 }

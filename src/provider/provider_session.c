@@ -91,6 +91,17 @@ enum sdx_status sdx_remote_open(struct sdx_context *cx, struct sdx_model *model,
     return is_left ? SDX_OK : status;
 }
 
+enum sdx_status sdx_remote_try(struct sdx_context *cx, const struct sdx_session_options *options)
+{
+    struct sdx_remote *r = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *r);
+    if (!r) return SDX_FAIL_MEMORY(cx);
+    enum sdx_status status = sdx_remote_choose(cx, options, r);
+    if (status == SDX_OK && r->count)
+        status = sdx_remote_probe(&r->library, cx, r->names[0], r->options);
+    close_remote(cx->mem, r);
+    return status;
+}
+
 void sdx_remote_close(struct sdx_session *s)
 {
     if (s->remote) close_remote(s->user->mem, s->remote);

@@ -149,6 +149,25 @@ class Engine:
 
     # ---- models and sessions ----
 
+    def session_options(self, providers=(), library=None, options=(), **members):
+        """SessionOptions; they hold what they point to."""
+        given = SessionOptions()
+        self.lib.sdx_session_options_init(c.byref(given))
+        assert given.size == c.sizeof(given), "SessionOptions is not struct sdx_session_options"
+        names = (c.c_char_p * len(providers))(*(p if p is None else p.encode() for p in providers))
+        rows = (ProviderOption * len(options))(*(tuple(t.encode() for t in row) for row in options))
+        given.count_providers, given.providers = len(names), names
+        given.count_provider_options, given.provider_options = len(rows), rows
+        given.ort_library = library and str(library).encode()
+        for name, member in members.items():
+            setattr(given, name, member)
+        return given
+
+    def start(self, *providers, **members):
+        """sdx_providers_start of session_options()."""
+        given = self.session_options(providers, **members)
+        self.check(self.lib.sdx_providers_start(self.cx, c.byref(given)))
+
     @contextmanager
     def session(self, model, providers=(), library=None, options=(), dims=(), tolerate=False,
                 **members):
@@ -160,16 +179,8 @@ class Engine:
         model_options.tolerate = tolerate
         overrides = (DimOverride * len(dims))(*((name.encode(), None, length) for name, length in dims))
         model_options.count_dims, model_options.dims = len(dims), overrides
-        given, handle, session = SessionOptions(), c.c_void_p(), c.c_void_p()
-        self.lib.sdx_session_options_init(c.byref(given))
-        assert given.size == c.sizeof(given), "SessionOptions is not struct sdx_session_options"
-        names = (c.c_char_p * len(providers))(*(p if p is None else p.encode() for p in providers))
-        rows = (ProviderOption * len(options))(*(tuple(t.encode() for t in row) for row in options))
-        given.count_providers, given.providers = len(names), names
-        given.count_provider_options, given.provider_options = len(rows), rows
-        given.ort_library = library and str(library).encode()
-        for name, member in members.items():
-            setattr(given, name, member)
+        given = self.session_options(providers, library, options, **members)
+        handle, session = c.c_void_p(), c.c_void_p()
         if isinstance(model, bytes):
             status = self.lib.sdx_model_load(self.cx, model, c.c_size_t(len(model)),
                                              c.byref(model_options), c.byref(handle))

@@ -225,6 +225,22 @@ def test_cuda_that_cannot_start_says_why(engine, library, add):
     assert engine.warnings == [f"provider: {CUDA} cannot start: {rows[CUDA]['reason']}"]
 
 
+def test_start_without_a_model(engine, library, tmp_path):
+    """sdx_providers_start says what making a session would say."""
+    engine.start()
+    engine.start("cpu")
+    engine.start("ort", library=library)
+    missing = tmp_path / "libnothing.so"
+    with fails(engine, "SDX_NOT_SUPPORTED", f"{CPU} cannot start: ", str(missing)):
+        engine.start("ort", library=missing)
+    with fails(engine, "SDX_NOT_SUPPORTED", "FooExecutionProvider cannot start: "):
+        engine.start("FooExecutionProvider", library=library)
+    with fails(engine, "SDX_INVALID_ARGUMENT", 'option "threads": cpu has no options'):
+        engine.start("cpu", options=[("cpu", "threads", "2")])
+    engine.start("FooExecutionProvider", "cpu", library=library, provider_fallback=True)
+    assert len(engine.warnings) == 1 and "FooExecutionProvider cannot start" in engine.warnings[0]
+
+
 def test_auto(engine, library, add):
     started = [row["name"] for row in engine.providers(library)
                if row["starts"] and row["name"] not in (OWN, CPU)]
