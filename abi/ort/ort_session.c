@@ -26,6 +26,7 @@ static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
     if (!worker) return ort_no_memory();
     pthread_mutex_lock(&session->lock); /* one thread at a time has the context */
     OrtStatusPtr status = NULL;
+    session->engine.sibling = session->all ? session->all->session : NULL;
     const sdx_status failed =
         sdx_session_create(session->cx, session->model, &session->engine, &worker->session);
     if (failed) {

@@ -522,6 +522,11 @@ typedef struct sdx_session_options {
      * it is a failure that says what is missing. false */
     bool provider_fallback;
     const char *ort_library; /* path of an ONNX Runtime library; NULL: where it usually is */
+    /* A session of the same model and context with the same options otherwise, for another thread.
+     * When an ONNX Runtime library runs the model, both have one session of it in common, which
+     * takes runs of several threads at once; those of the engine share what they can anyway. Either
+     * may be destroyed first. NULL: none */
+    const sdx_session *sibling;
 } sdx_session_options;
 
 SDX_API void sdx_session_options_init(sdx_session_options *options);

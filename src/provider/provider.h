@@ -32,12 +32,12 @@ SDX_MUST_CHECK enum sdx_status sdx_ort_status(const struct sdx_ort_library *libr
                                               struct sdx_context *cx, const char *where,
                                               OrtStatusPtr from);
 
-/* A session of the library; what sdx_session holds of it. */
+/* A session of the library. Sessions of ours that run in several threads may have one in common. */
 struct sdx_remote {
+    atomic_int refs;
     struct sdx_ort_library library;
     OrtSessionOptions *options;
     OrtSession *session;
-    OrtRunOptions *run;
     OrtMemoryInfo *memory;
     OrtAllocator *allocator;
     bool is_lenient;  /* what cannot be is told of, and the engine may run the model if ... */
@@ -46,7 +46,8 @@ struct sdx_remote {
     char names[SDX_PROVIDERS][SDX_PROVIDER_NAME];
 };
 
-/* A session of what starts of the list; *out NULL: the engine is to run the model. */
+/* A session of what starts of the list, or that of the sibling; *out NULL: the engine is to run the
+ * model. */
 SDX_MUST_CHECK enum sdx_status sdx_remote_open(struct sdx_context *cx, struct sdx_model *model,
                                                const struct sdx_session_options *options,
                                                struct sdx_session **out);

@@ -27,8 +27,6 @@ static enum sdx_status create(struct sdx_session *s, const struct sdx_session_op
                         m->plan.bytes ? "a plan file runs"
                         : m->is_given ? "what the model's options bring along is taken"
                                       : "there is a profile");
-    s->cancel_holds = options->cancel_holds;
-    s->level = options->level;
     TRY_ORT(api->SetUserLoggingFunction(r->options, take_log, s->user));
     TRY_ORT(api->SetSessionLogSeverityLevel(r->options, (int)s->user->log_level));
     TRY_ORT(api->SetIntraOpNumThreads(r->options, threads));
@@ -39,7 +37,6 @@ static enum sdx_status create(struct sdx_session *s, const struct sdx_session_op
     else
         TRY_ORT(api->CreateSessionFromArray(r->library.env, m->bytes, m->size, r->options,
                                             &r->session));
-    TRY_ORT(api->CreateRunOptions(&r->run));
     TRY_ORT(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &r->memory));
     TRY_ORT(api->GetAllocatorWithDefaultOptions(&r->allocator));
     for (int i = 0; i < r->count; i++)
@@ -49,11 +46,18 @@ static enum sdx_status create(struct sdx_session *s, const struct sdx_session_op
     return SDX_OK;
 }
 
+static struct sdx_remote *new_remote(struct sdx_context *cx)
+{
+    struct sdx_remote *r = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *r);
+    if (r) atomic_store(&r->refs, 1);
+    return r;
+}
+
 static void close_remote(struct sdx_mem *mem, struct sdx_remote *r)
 {
     const OrtApi *api = r->library.api;
+    if (atomic_fetch_sub(&r->refs, 1) > 1) return;
     if (r->memory) api->ReleaseMemoryInfo(r->memory);
-    if (r->run) api->ReleaseRunOptions(r->run);
     if (r->session) api->ReleaseSession(r->session);
     if (r->options) api->ReleaseSessionOptions(r->options);
     sdx_ort_close(&r->library);
@@ -63,10 +67,18 @@ static void close_remote(struct sdx_mem *mem, struct sdx_remote *r)
 enum sdx_status sdx_remote_open(struct sdx_context *cx, struct sdx_model *model,
                                 const struct sdx_session_options *options, struct sdx_session **out)
 {
+    const struct sdx_session *sibling = options->sibling;
     *out = NULL;
-    struct sdx_remote *r = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *r);
+    if (sibling && (sibling->model != model || sibling->user != cx))
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "the sibling is of another model or context");
+    if (sibling && !sibling->remote) return SDX_OK;
+    struct sdx_remote *r = sibling ? sibling->remote : new_remote(cx);
     if (!r) return SDX_FAIL_MEMORY(cx);
-    enum sdx_status status = sdx_remote_choose(cx, options, r);
+    enum sdx_status status = SDX_OK;
+    if (sibling)
+        atomic_fetch_add(&r->refs, 1);
+    else
+        status = sdx_remote_choose(cx, options, r);
     if (status != SDX_OK || r->count == 0) {
         close_remote(cx->mem, r);
         return status;
@@ -77,7 +89,12 @@ enum sdx_status sdx_remote_open(struct sdx_context *cx, struct sdx_model *model,
         return SDX_FAIL_MEMORY(cx);
     }
     s->remote = r;
-    status = create(s, options);
+    s->cancel_holds = options->cancel_holds;
+    s->level = options->level;
+    if (!sibling) status = create(s, options);
+    if (status == SDX_OK)
+        status = sdx_ort_status(&r->library, &s->cx, r->names[0],
+                                r->library.api->CreateRunOptions(&s->remote_run));
     if (status == SDX_OK) {
         *out = s;
         return SDX_OK;
@@ -93,7 +110,7 @@ enum sdx_status sdx_remote_open(struct sdx_context *cx, struct sdx_model *model,
 
 enum sdx_status sdx_remote_try(struct sdx_context *cx, const struct sdx_session_options *options)
 {
-    struct sdx_remote *r = sdx_mem_calloc(cx->mem, SDX_MEM_PLAN, 1, sizeof *r);
+    struct sdx_remote *r = new_remote(cx);
     if (!r) return SDX_FAIL_MEMORY(cx);
     enum sdx_status status = sdx_remote_choose(cx, options, r);
     if (status == SDX_OK && r->count)
@@ -104,6 +121,7 @@ enum sdx_status sdx_remote_try(struct sdx_context *cx, const struct sdx_session_
 
 void sdx_remote_close(struct sdx_session *s)
 {
+    if (s->remote_run) s->remote->library.api->ReleaseRunOptions(s->remote_run);
     if (s->remote) close_remote(s->user->mem, s->remote);
     s->remote = NULL;
     sdx_session_close(s);
@@ -111,9 +129,9 @@ void sdx_remote_close(struct sdx_session *s)
 
 void sdx_remote_cancel(struct sdx_session *s)
 {
-    struct sdx_remote *r = s->remote;
-    OrtStatusPtr failed = r->library.api->RunOptionsSetTerminate(r->run);
-    if (failed) r->library.api->ReleaseStatus(failed);
+    const OrtApi *api = s->remote->library.api;
+    OrtStatusPtr failed = api->RunOptionsSetTerminate(s->remote_run);
+    if (failed) api->ReleaseStatus(failed);
 }
 
 /* ---- runs ---- */
@@ -214,7 +232,7 @@ static enum sdx_status run(struct call *c, int count_feeds, const struct sdx_fee
     struct sdx_remote *r = s->remote;
     const OrtApi *api = r->library.api;
     if (!s->cancel_holds) atomic_store(&s->shared.cancel, 0);
-    TRY_ORT(api->RunOptionsUnsetTerminate(r->run));
+    TRY_ORT(api->RunOptionsUnsetTerminate(s->remote_run));
     if (!names && count != s->model->count_outputs)
         return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "room for %d outputs, the model has %d",
                         count, s->model->count_outputs);
@@ -225,7 +243,7 @@ static enum sdx_status run(struct call *c, int count_feeds, const struct sdx_fee
     const bool is_cancelled = atomic_load(&s->shared.cancel); /* since then, or it holds */
     OrtStatusPtr failed = NULL;
     if (!is_cancelled)
-        failed = api->Run(r->session, r->run, c->in_names, (const OrtValue *const *)c->in,
+        failed = api->Run(r->session, s->remote_run, c->in_names, (const OrtValue *const *)c->in,
                           (size_t)count_feeds, c->out_names, (size_t)count, c->out);
     if (is_cancelled || (failed && atomic_load(&s->shared.cancel))) {
         if (failed) api->ReleaseStatus(failed);

@@ -26,7 +26,8 @@ struct sdx_session {
     int32_t *feed_order, *output_order; /* index of the feed and output named there last */
     struct sdx_map input_index, output_index;
     bool cancel_holds;
-    struct sdx_remote *remote; /* runs it instead of `runner` (src/provider); NULL: none */
+    struct sdx_remote *remote;        /* runs it instead of `runner` (src/provider); NULL: none */
+    struct OrtRunOptions *remote_run; /* of its runs there */
 };
 
 /* Without plans and names yet; sdx_session_close ends it. NULL: no memory. */

@@ -26,7 +26,7 @@ class SessionOptions(c.Structure):
                 ("plans", c.c_int), ("memory_limit", c.c_size_t), ("tune", c.c_bool), ("cancel_holds", c.c_bool),
                 ("count_providers", c.c_int), ("providers", c.POINTER(c.c_char_p)),
                 ("count_provider_options", c.c_int), ("provider_options", c.POINTER(ProviderOption)),
-                ("provider_fallback", c.c_bool), ("ort_library", c.c_char_p)]
+                ("provider_fallback", c.c_bool), ("ort_library", c.c_char_p), ("sibling", c.c_void_p)]
 
 
 class DimOverride(c.Structure):
@@ -62,8 +62,8 @@ class Failed(Exception):
 class Engine:
     """One context. `warnings` are what the log got."""
 
-    def __init__(self, path):
-        self.lib = c.CDLL(str(path))
+    def __init__(self, path, log_level=None):
+        self.path, self.lib = path, c.CDLL(str(path))
         for name in POINTERS:
             getattr(self.lib, name).restype = c.c_void_p
         for name in TEXTS:
@@ -78,6 +78,8 @@ class Engine:
         options = ContextOptions()
         self.lib.sdx_context_options_init(c.byref(options))
         options.log = self.log
+        if log_level is not None:
+            options.log_level = log_level
         self.cx = c.c_void_p(self.lib.sdx_context_create(c.byref(options)))
 
     def check(self, status):
@@ -190,15 +192,27 @@ class Engine:
         self.check(status)
         try:
             self.check(self.lib.sdx_session_create(self.cx, handle, c.byref(given), c.byref(session)))
-            yield Session(self, session)
+            yield Session(self, session, handle, given)
         finally:
             self.lib.sdx_session_destroy(session)
             self.lib.sdx_model_destroy(handle)
 
 
 class Session:
-    def __init__(self, engine, handle):
+    def __init__(self, engine, handle, model, options):
         self.engine, self.lib, self.handle = engine, engine.lib, handle
+        self.model, self.options = model, options
+
+    def sibling(self, model=None):
+        """Another session of the same (or that) model and options; `destroy` ends it."""
+        self.options.sibling = self.handle
+        made = c.c_void_p()
+        self.engine.check(self.lib.sdx_session_create(self.engine.cx, model or self.model,
+                                                      c.byref(self.options), c.byref(made)))
+        return Session(self.engine, made, self.model, self.options)
+
+    def destroy(self):
+        self.lib.sdx_session_destroy(self.handle)
 
     @property
     def providers(self):

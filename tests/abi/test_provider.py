@@ -492,6 +492,63 @@ def test_many_sessions_one_after_the_other(engine, library, add):
             assert second.run({"a": B, "b": B}, ["y"])[0].tolist() == [[20, 40, 60]]
 
 
+INFO = 1
+
+
+def test_siblings_have_one_session_in_common(engine, library, add):
+    told = Engine(engine.path, log_level=INFO)
+    wrong = []
+
+    def work(session, number):
+        for i in range(50):
+            found = session.run({"a": A * number, "b": B + i}, ["y"])[0]
+            if not np.array_equal(found, A * number + B + i):
+                wrong.append((number, i))
+    with told.session(add, ["ort"], library) as first:
+        sessions = [first, *(first.sibling() for _ in range(3))]
+        threads = [threading.Thread(target=work, args=(session, number))
+                   for number, session in enumerate(sessions)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == [] and all(session.providers == [CPU] for session in sessions)
+        for session in sessions[1:]:
+            session.destroy()
+        made = [line for line in told.warnings if "Session successfully initialized" in line]
+        assert len(made) == 1, told.warnings
+        with told.session(add, ["ort"], library) as other:
+            with pytest.raises(Failed) as failed:
+                first.sibling(other.model)
+        assert failed.value.args == ("SDX_INVALID_ARGUMENT", "the sibling is of another model or context")
+    told.lib.sdx_context_destroy(told.cx)
+
+
+def test_siblings_are_cancelled_apart(engine, library):
+    with engine.session(long_loop(), ["ort"], library, cancel_holds=True) as first:
+        second = first.sibling()
+        engine.lib.sdx_cancel(second.handle)
+        with pytest.raises(Failed) as failed:
+            second.run({"x": np.zeros(4, np.float32)}, ["y"])
+        assert failed.value.args[0] == "SDX_CANCELLED"
+        second.destroy()
+    with engine.session(model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [4])], [value("y", [4])]),
+                        ["ort"], library, cancel_holds=True) as first:
+        second = first.sibling()
+        engine.lib.sdx_cancel(first.handle)
+        assert second.run({"x": np.ones(4, np.float32)}, ["y"])[0].tolist() == [1] * 4
+        second.destroy()
+
+
+def test_sibling_of_the_engine(engine, library, add):
+    """Where nothing of the list started before, nothing is tried again."""
+    with engine.session(add, ["FooExecutionProvider", "cpu"], library, provider_fallback=True) as first:
+        second = first.sibling()
+        assert second.providers == [OWN] and len(engine.warnings) == 1
+        assert second.run({"a": A, "b": B}, ["y"])[0].tolist() == [[11, 22, 33]]
+        second.destroy()
+
+
 # ---- the program ----
 
 def test_program_lists(sardonyx, library):

@@ -24,6 +24,12 @@ def session(providers, **named):
     return sardonyx.InferenceSession(models.matmul(), providers=providers, **named)
 def told(made):
     return [made.get_providers(), made.get_provider_options(), made.run(None, FEEDS)[0].tolist()]
+def at_once(made):
+    from concurrent.futures import ThreadPoolExecutor
+    feeds = {"x": np.ones((200000, 4), "f4"), "w": np.ones((4, 3), "f4")}
+    work = lambda _: [bool((made.run(None, feeds)[0] == 4).all()) for _ in range(10)]
+    with ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(work, range(4)), [])
 def failure(*arguments, **named):
     try:
         return told(session(*arguments, **named))
@@ -135,3 +141,15 @@ def test_stand_in_has_the_names_of_onnxruntime(ask, library):
     available, known, running = ask(code, library)
     assert available[-1] == OWN and CPU not in available + known + running and running == [OWN]
 
+
+
+def test_threads_share_the_librarys_session(sdx, package_env, library):
+    """Four threads run one InferenceSession: the real library has made one session."""
+    env = dict(package_env, SDX_ORT_LIBRARY=str(library))
+    text = f"(sardonyx.set_default_logger_severity(1), at_once(session(['{CPU}'])))[1]"
+    done = subprocess.run([sys.executable, "-c", CHILD, str(HERE), text], env=env,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True] * 40
+    made = [line for line in done.stderr.split("\n") if "ort] Session successfully initialized" in line]
+    assert len(made) == 1, done.stderr[-4000:]
