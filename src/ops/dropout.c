@@ -50,6 +50,7 @@ struct dropout {
     uint32_t seed;
     double ratio; /* of the attribute */
     bool has_ratio_input;
+    bool mask_of_rest; /* without training; versions 7 to 10: false, as ONNX Runtime has it */
 };
 
 static void fill_mask(struct sdx_tensor *mask, int64_t i, bool kept)
@@ -75,7 +76,7 @@ static enum sdx_status run_dropout(struct sdx_exec *x, const struct sdx_step *st
             memcpy((char *)out->data + (size_t)begin * size,
                    (const char *)in->data + (size_t)begin * size, (size_t)(end - begin) * size);
         for (int64_t i = begin; mask && i < end; i++)
-            fill_mask(mask, i, true);
+            fill_mask(mask, i, p->mask_of_rest);
         return SDX_OK;
     }
     if (!(ratio >= 0 && ratio < 1))
@@ -101,6 +102,7 @@ enum sdx_status sdx_dropout_prepare(struct sdx_prepare *px)
     p->seed = seed ? (uint32_t)seed->i : 0;
     p->ratio = sdx_ir_attr_float(px->node, "ratio", 0.5f);
     p->has_ratio_input = sdx_prepare_has(px, 1);
+    p->mask_of_rest = px->opset >= 12 || px->opset < 7;
     p->always_trains = px->opset < 7 && sdx_ir_attr_int(px->node, "is_test", 0) == 0;
     p->may_train = p->always_trains;
     if (sdx_prepare_has(px, 2)) {

@@ -28,9 +28,12 @@ static double score_of(const struct linear *p, const void *row, int64_t target)
 /* Index of the label; scores become the results. */
 static int64_t classify(const struct linear *p, double *scores)
 {
-    if (p->two_of_one) {
+    if (p->two_of_one) { /* as ONNX Runtime: probabilities where no transform makes them */
+        bool second = scores[0] > 0;
         scores[1] = scores[0];
-        scores[0] = -scores[0];
+        scores[0] = p->post == SDX_ML_NONE ? 1 - scores[0] : -scores[0];
+        sdx_ml_post_apply(p->post, scores, 2);
+        return second;
     }
     sdx_ml_post_apply(p->post, scores, p->columns_out);
     int64_t best = 0;

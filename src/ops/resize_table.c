@@ -13,7 +13,7 @@ static double source_of(const struct sdx_resize_rule *rule, const struct sdx_res
     case SDX_RESIZE_ASYMMETRIC: return o / a->scale;
     case SDX_RESIZE_TF_NEAREST: return (o + 0.5) / a->scale;
     case SDX_RESIZE_ALIGN_CORNERS: return n_out == 1 ? 0 : o * (n_in - 1) / (n_out - 1);
-    case SDX_RESIZE_PYTORCH_HALF_PIXEL: return n_out == 1 ? -0.5 : (o + 0.5) / a->scale - 0.5;
+    case SDX_RESIZE_PYTORCH_HALF_PIXEL: return n_out == 1 ? 0 : (o + 0.5) / a->scale - 0.5;
     case SDX_RESIZE_HALF_PIXEL_SYMMETRIC:
         x = n_in / 2 * (1 - (double)a->n_out / n_out);
         return x + (o + 0.5) / a->scale - 0.5;

@@ -129,7 +129,10 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
     SUFFIX(set_bias)(p, step, direction, &s);
     for (int64_t r = 0; r < rows; r++) {
         int64_t at = state_at(p, direction, begin + r) * n;
-        const struct sdx_tensor *h0 = step->in[IN_H], *c0 = step->in[IN_C];
+        /* A row without steps ends in zeros, whatever it begins with: ONNX Runtime's rule where the
+         * standard is silent. */
+        const struct sdx_tensor *h0 = length[r] ? step->in[IN_H] : NULL;
+        const struct sdx_tensor *c0 = length[r] ? step->in[IN_C] : NULL;
         for (int64_t j = 0; j < n; j++) {
             s.h[r * n + j] = h0 ? ((const T *)h0->data)[at + j] : 0;
             s.c[r * n + j] = c0 ? ((const T *)c0->data)[at + j] : 0;

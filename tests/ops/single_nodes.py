@@ -100,18 +100,20 @@ class Case:
     """One node: its operator, inputs (arrays, lists for sequences, None), attributes."""
 
     def __init__(self, op, inputs, attributes=None, *, outputs=1, domain="", opset=26, expected=None,
-                 tolerance=None, constant=(), family="", title="", dtype=None):
+                 tolerance=None, constant=(), family="", title="", dtype=None, unmade=()):
         self.op, self.inputs, self.domain, self.opset = op, list(inputs), domain, opset
         self.attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
         self.outputs, self.expected, self.tolerance = outputs, expected, tolerance
         self.constant, self.family, self.title = set(constant), family, title or op
         self.dtype = dtype  # of output 0, where the reference gives another
+        self.unmade = set(unmade)  # outputs that the node leaves out
         self.captured = {}  # more inputs of the model, which graphs of the node read
 
     def model(self, expected=None):
         names = ["" if value is None else f"x{i}" for i, value in enumerate(self.inputs)]
-        made = [f"y{k}" for k in range(self.outputs)]
-        node = helper.make_node(self.op, names, made, domain=self.domain, **self.attributes)
+        places = ["" if k in self.unmade else f"y{k}" for k in range(self.outputs)]
+        made = [name for name in places if name]
+        node = helper.make_node(self.op, names, places, domain=self.domain, **self.attributes)
         inputs, constants = [], []
         for i, value in enumerate(self.inputs):
             if value is None:
