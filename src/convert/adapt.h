@@ -43,6 +43,11 @@ const struct sdx_adapt_default *sdx_adapt_defaults(int *count);
 enum sdx_status sdx_adapt_inputs_up(struct sdx_rewrite *rx);
 enum sdx_status sdx_adapt_inputs_down(struct sdx_rewrite *rx);
 
+/* Names that TreeEnsemble of ai.onnx.ml 5 numbers (adapt_trees.c). */
+enum { SDX_ADAPT_TREE_AGGREGATES = 4, SDX_ADAPT_TREE_POSTS = 5 };
+extern const char *const sdx_adapt_tree_aggregates[SDX_ADAPT_TREE_AGGREGATES];
+extern const char *const sdx_adapt_tree_posts[SDX_ADAPT_TREE_POSTS];
+
 /* X(name): functions of the rows, by file. */
 #define SDX_ADAPTERS(X)                                                                            \
     X(reduce_down)                                                                                 \
@@ -126,6 +131,20 @@ enum sdx_status sdx_adapt_inputs_down(struct sdx_rewrite *rx);
     X(expand_layer_norm)                                                                           \
     X(expand_rms_norm)                                                                             \
     X(expand_group_norm)                                                                           \
+    X(expand_attention)                                                                            \
+    X(expand_rotary)                                                                               \
+    X(expand_nll)                                                                                  \
+    X(expand_cross_entropy)                                                                        \
+    X(expand_trilu)                                                                                \
+    X(expand_swiglu)                                                                               \
+    X(expand_causal_conv)                                                                          \
+    X(expand_hann)                                                                                 \
+    X(expand_hamming)                                                                              \
+    X(expand_blackman)                                                                             \
+    X(attention_down)                                                                              \
+    X(tree_classifier_up)                                                                          \
+    X(tree_regressor_up)                                                                           \
+    X(trees_down)                                                                                  \
     X(label_encoder_up)                                                                            \
     X(label_encoder_down)
 #define SDX_ADAPTER_DECLARE(name) enum sdx_status sdx_adapt_##name(struct sdx_rewrite *rx);

@@ -27,9 +27,9 @@ static enum sdx_status around_batch(struct sdx_rewrite *rx)
     struct sdx_rewrite_scope *scope = sdx_rewrite_scope_add(rx, rx->scope);
     if (!in || !out || !body || !inner || !scope) return SDX_FAIL_MEMORY(rx->cx);
     for (int32_t i = 0; i < count_in; i++)
-        in[i] = sdx_rewrite_fresh(rx, "item");
+        in[i] = sdx_rewrite_fresh(rx, SDX_STR("item"));
     for (int32_t i = 0; i < count_out; i++)
-        out[i] = sdx_rewrite_fresh(rx, "item");
+        out[i] = sdx_rewrite_fresh(rx, SDX_STR("item"));
     inner->inputs.at = in;
     inner->outputs.at = out;
     *body = (struct sdx_onnx_graph){.name = SDX_STR("item"),

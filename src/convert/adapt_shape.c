@@ -2,6 +2,7 @@
  * Adapters of what moves data: Concat, Split, Pad, Reshape, Tile, TopK, Shape, Resize, Scatter,
  * RoiAlign, GridSample, Constant. */
 #include "convert/adapt.h"
+#include "convert/formula.h"
 
 enum sdx_status sdx_adapt_concat_up(struct sdx_rewrite *rx)
 {
@@ -82,28 +83,54 @@ enum sdx_status sdx_adapt_pad_2_down(struct sdx_rewrite *rx)
     return SDX_OK;
 }
 
+/* Numbers at the axes' places in both halves of a list as long as the rank twice; zeros elsewhere.
+ */
+static void spread_pads(struct sdx_rewrite *rx, int rank, const int64_t *place, int64_t count)
+{
+    struct sdx_formula f;
+    sdx_formula_init(&f, rx, SDX_I64);
+    for (int i = 0; i < 2 * rank; i++) {
+        const int64_t k = place[i % rank] + (i < rank ? 0 : count);
+        if (place[i % rank] >= 0)
+            sdx_formula_add(&f, "one = Slice(in1, [%lld], [%lld], [0])", (long long)k,
+                            (long long)k + 1);
+        else
+            sdx_formula_add(&f, "one = [0]");
+        sdx_formula_add(&f, i ? "all = Concat(all, one){axis=0}" : "all = one");
+    }
+    if (rank) sdx_rewrite_set_input(rx, 1, sdx_formula_get(&f, "all"));
+}
+
 enum sdx_status sdx_adapt_pad_18_down(struct sdx_rewrite *rx)
 {
     const int rank = sdx_rewrite_rank(rx, sdx_rewrite_input(rx, 0));
     const int64_t *axes = NULL, *pads = NULL;
-    int64_t count = 0, count_pads = 0, all[2 * SDX_RANK_MAX] = {0};
+    int64_t count = 0, count_pads = 0, all[2 * SDX_RANK_MAX] = {0}, place[SDX_RANK_MAX];
     struct sdx_str name = sdx_rewrite_input(rx, 3), pads_name = sdx_rewrite_input(rx, 1);
     if (!name.len) return SDX_OK;
-    if (rank < 0 || !sdx_rewrite_ints(rx, name, &axes, &count) ||
-        !sdx_rewrite_ints(rx, pads_name, &pads, &count_pads) || count_pads != 2 * count)
-        return sdx_rewrite_refuse(rx, "has axes, and they, the pads and the rank are not all "
-                                      "constant");
+    if (rank < 0 || !sdx_rewrite_ints(rx, name, &axes, &count))
+        return sdx_rewrite_refuse(rx, "has axes, and they and the rank are not constant");
+    const bool constant = sdx_rewrite_ints(rx, pads_name, &pads, &count_pads);
+    if (constant && count_pads != 2 * count)
+        return sdx_rewrite_refuse(rx, "has %lld pads for %lld axes", (long long)count_pads,
+                                  (long long)count);
+    memset(place, -1, sizeof place);
     for (int64_t i = 0; i < count; i++) {
         const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
             return sdx_rewrite_refuse(rx, "axis %lld is out of range for rank %d",
                                       (long long)axes[i], rank);
-        all[axis] = pads[i];
-        all[rank + axis] = pads[count + i];
+        place[axis] = i;
+        all[axis] = constant ? pads[i] : 0;
+        all[rank + axis] = constant ? pads[count + i] : 0;
     }
     sdx_rewrite_moved(rx, name);
-    sdx_rewrite_moved(rx, pads_name);
-    sdx_rewrite_set_input(rx, 1, sdx_rewrite_const_ints(rx, 2 * rank, all));
+    if (constant) {
+        sdx_rewrite_moved(rx, pads_name);
+        sdx_rewrite_set_input(rx, 1, sdx_rewrite_const_ints(rx, 2 * rank, all));
+    } else {
+        spread_pads(rx, rank, place, count);
+    }
     sdx_rewrite_trim_inputs(rx, 3);
     return SDX_OK;
 }

@@ -99,6 +99,8 @@ static const struct sdx_adapter adapters[] = {
     {"Dropout", 12, sdx_adapt_inputs_up, sdx_adapt_dropout_12_down},
     DOWN("GreaterOrEqual", 12, expand_or_equal),
     DOWN("LessOrEqual", 12, expand_or_equal),
+    DOWN("NegativeLogLikelihoodLoss", 12, expand_nll),
+    DOWN("SoftmaxCrossEntropyLoss", 12, expand_cross_entropy),
     DOWN("DequantizeLinear", 13, quantize_13_down),
     BOTH("Hardmax", 13, softmax),
     BOTH("LogSoftmax", 13, softmax),
@@ -115,9 +117,13 @@ static const struct sdx_adapter adapters[] = {
     DOWN("LSTM", 14, rnn_14_down),
     DOWN("RNN", 14, rnn_14_down),
     DOWN("Reshape", 14, reshape_14_down),
+    DOWN("Trilu", 14, expand_trilu),
     DOWN("CastLike", 15, expand_cast_like),
     DOWN("Shape", 15, shape_down),
     BOTH("RoiAlign", 16, roi_align),
+    DOWN("BlackmanWindow", 17, expand_blackman),
+    DOWN("HammingWindow", 17, expand_hamming),
+    DOWN("HannWindow", 17, expand_hann),
     DOWN("LayerNormalization", 17, expand_layer_norm),
     DOWN("GroupNormalization", 18, expand_group_norm),
     DOWN("Mish", 18, expand_mish),
@@ -142,13 +148,22 @@ static const struct sdx_adapter adapters[] = {
     BOTH("GridSample", 20, grid_sample),
     BOTH("GroupNormalization", 21, group_norm_21),
     DOWN("QuantizeLinear", 21, quantize_output_down),
+    DOWN("Attention", 23, expand_attention),
     DOWN("DequantizeLinear", 23, quantize_output_down),
     DOWN("RMSNormalization", 23, expand_rms_norm),
+    DOWN("RotaryEmbedding", 23, expand_rotary),
+    DOWN("Attention", 24, attention_down),
     DOWN("Swish", 24, expand_swish),
+    DOWN("Attention", 25, attention_down),
+    DOWN("CausalConvWithState", 27, expand_causal_conv),
+    DOWN("SwiGLU", 28, expand_swiglu),
 };
 
 static const struct sdx_adapter adapters_ml[] = {
     BOTH("LabelEncoder", 2, label_encoder),
+    DOWN("TreeEnsemble", 5, trees_down),
+    UP("TreeEnsembleClassifier", 5, tree_classifier_up),
+    UP("TreeEnsembleRegressor", 5, tree_regressor_up),
 };
 
 #define INT(op, version, attr, value)                                                              \

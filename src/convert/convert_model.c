@@ -100,11 +100,13 @@ static bool set_version(struct sdx_onnx_opsets *opsets, struct sdx_str domain, i
     return found;
 }
 
-static enum sdx_status set_versions(struct sdx_rewrite *rx, int64_t version)
+static enum sdx_status set_versions(struct sdx_rewrite *rx)
 {
     struct sdx_onnx_model *model = rx->model;
-    for (int32_t i = 0; i < model->count_functions; i++)
-        (void)set_version(&model->functions[i].opsets, rx->domain, version);
+    const int64_t version = rx->scopes[0]->version;
+    for (int32_t s = 1; s < rx->count_scopes; s++)
+        if (rx->scopes[s]->function)
+            (void)set_version(&rx->scopes[s]->function->opsets, rx->domain, rx->scopes[s]->version);
     if (set_version(&model->opsets, rx->domain, version)) return SDX_OK;
     /* Files of before IR version 3 import nothing and mean version 1. */
     struct sdx_onnx_opset *only = sdx_arena_alloc(rx->arena, sizeof *only);
@@ -115,31 +117,44 @@ static enum sdx_status set_versions(struct sdx_rewrite *rx, int64_t version)
     return SDX_OK;
 }
 
+/* One step of each scope that is at version `from`; bodies that a step adds have its end's. */
+static enum sdx_status step_all(struct sdx_rewrite *rx, int64_t from, int64_t to)
+{
+    for (int32_t s = 0; s < rx->count_scopes; s++)
+        if (rx->scopes[s]->version == from) SDX_TRY(sdx_convert_step(rx, rx->scopes[s], to));
+    return SDX_OK;
+}
+
+/* *more: it stopped on the way down, because the types of values that a step made are not known. */
 static enum sdx_status convert(struct sdx_rewrite *rx, const struct sdx_onnx_model *model,
-                               int64_t version)
+                               int64_t version, bool *more)
 {
     const int64_t newest = sdx_schema_domain_version(rx->domain);
+    int64_t lowest = version, highest = version;
     SDX_TRY(sdx_convert_scopes(rx, model));
     for (int32_t s = 0; s < rx->count_scopes; s++) {
-        struct sdx_rewrite_scope *scope = rx->scopes[s];
-        if (scope->version < 1 || scope->version > newest)
+        const int64_t own = rx->scopes[s]->version;
+        if (own < 1 || own > newest)
             return SDX_FAIL(rx->cx, SDX_NOT_SUPPORTED,
                             "the model imports version %lld of %s, expected 1 to %lld",
-                            (long long)scope->version, domain_text(rx->domain), (long long)newest);
+                            (long long)own, domain_text(rx->domain), (long long)newest);
+        lowest = own < lowest ? own : lowest;
+        highest = own > highest ? own : highest;
     }
-    for (int32_t s = 0; s < rx->count_scopes; s++)
-        while (rx->scopes[s]->version != version)
-            SDX_TRY(sdx_convert_step(rx, rx->scopes[s],
-                                     rx->scopes[s]->version +
-                                         (rx->scopes[s]->version < version ? 1 : -1)));
+    for (; lowest < version; lowest++)
+        SDX_TRY(step_all(rx, lowest, lowest + 1));
+    const int64_t made = rx->count_fresh;
+    for (; highest > version && rx->count_fresh == made; highest--)
+        SDX_TRY(step_all(rx, highest, highest - 1));
+    *more = highest > version;
     SDX_TRY(sweep(rx));
-    return set_versions(rx, version);
+    return set_versions(rx);
 }
 
 enum sdx_status sdx_convert_model(struct sdx_context *cx, struct sdx_arena *arena,
                                   struct sdx_external *external, const struct sdx_onnx_model *model,
                                   const struct sdx_ir *ir, struct sdx_str domain, int64_t version,
-                                  struct sdx_onnx_model **out)
+                                  struct sdx_onnx_model **out, bool *more)
 {
     struct sdx_rewrite rx = {.cx = cx,
                              .arena = arena,
@@ -149,6 +164,7 @@ enum sdx_status sdx_convert_model(struct sdx_context *cx, struct sdx_arena *aren
                              .spare_name = SDX_STR("no_memory")};
     const int64_t newest = sdx_schema_domain_version(rx.domain);
     *out = NULL;
+    *more = false;
     if (!newest)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "%s is no domain with known versions",
                         domain_text(rx.domain));
@@ -156,7 +172,7 @@ enum sdx_status sdx_convert_model(struct sdx_context *cx, struct sdx_arena *aren
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "version %lld of %s, expected 1 to %lld",
                         (long long)version, domain_text(rx.domain), (long long)newest);
     sdx_map_init(&rx.taken, cx->mem);
-    enum sdx_status status = convert(&rx, model, version);
+    enum sdx_status status = convert(&rx, model, version, more);
     for (int32_t s = 0; s < rx.count_scopes; s++)
         sdx_map_deinit(&rx.scopes[s]->names);
     sdx_mem_free(cx->mem, rx.scopes);
@@ -298,6 +314,24 @@ static enum sdx_status write_model(struct sdx_context *cx, const struct sdx_onnx
     return status;
 }
 
+/* As far as types are known; then with those of what was made, as long as the model can be read. */
+static enum sdx_status convert_to(struct sdx_context *cx, struct sdx_arena *arena,
+                                  struct sdx_external *external, const struct sdx_opset *opset,
+                                  struct sdx_onnx_model **model, struct sdx_ir **ir)
+{
+    for (bool more = true; more;) {
+        SDX_TRY(sdx_convert_model(cx, arena, external, *model, *ir, sdx_str(opset->domain),
+                                  opset->version, model, &more));
+        if (!more) break;
+        if (*ir) sdx_ir_deinit(*ir);
+        *ir = NULL;
+        const enum sdx_status status = make_ir(cx, arena, external, *model, false, ir);
+        if (status == SDX_OUT_OF_MEMORY) return status;
+        if (status != SDX_OK) sdx_context_clear(cx);
+    }
+    return SDX_OK;
+}
+
 enum sdx_status sdx_convert_bytes(struct sdx_context *cx, struct sdx_arena *arena,
                                   const void *bytes, size_t size, const char *folder, int count,
                                   const struct sdx_opset *opsets, bool check, const char *to)
@@ -312,8 +346,7 @@ enum sdx_status sdx_convert_bytes(struct sdx_context *cx, struct sdx_arena *aren
     enum sdx_status status = sdx_onnx_read_model(cx, arena, bytes, size, &model);
     if (status == SDX_OK) status = make_ir(cx, arena, &external, model, check, &ir);
     for (int i = 0; i < count && status == SDX_OK; i++)
-        status = sdx_convert_model(cx, arena, &external, model, ir, sdx_str(opsets[i].domain),
-                                   opsets[i].version, &model);
+        status = convert_to(cx, arena, &external, &opsets[i], &model, &ir);
     if (status == SDX_OK && check) status = check_result(cx, arena, &external, model);
     if (status == SDX_OK && (!folder || strcmp(folder, folder_to) != 0))
         status = embed_model(&embed, model);

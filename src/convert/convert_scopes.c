@@ -169,7 +169,7 @@ static enum sdx_status copy_graph(struct sdx_rewrite *rx, struct sdx_rewrite_sco
     return copy_nodes(rx, scope);
 }
 
-static int64_t *find_version(const struct sdx_onnx_opsets *opsets, struct sdx_str domain)
+int64_t *sdx_convert_version(const struct sdx_onnx_opsets *opsets, struct sdx_str domain)
 {
     for (int32_t i = 0; i < opsets->count; i++)
         if (sdx_str_equal(sdx_ir_domain(opsets->at[i].domain), domain))
@@ -196,7 +196,7 @@ static enum sdx_status copy_functions(struct sdx_rewrite *rx, int64_t version)
         struct sdx_rewrite_scope *scope = sdx_rewrite_scope_add(rx, NULL);
         if (!scope) return SDX_FAIL_MEMORY(rx->cx);
         SDX_TRY(copy_opsets(rx, &function->opsets));
-        const int64_t *own = find_version(&function->opsets, rx->domain);
+        const int64_t *own = sdx_convert_version(&function->opsets, rx->domain);
         scope->version = own ? *own : version;
         scope->function = function;
         scope->nodes = &function->nodes;
@@ -211,7 +211,7 @@ enum sdx_status sdx_convert_scopes(struct sdx_rewrite *rx, const struct sdx_onnx
     if (!rx->model) return SDX_FAIL_MEMORY(rx->cx);
     if (!model->graph) return SDX_FAIL(rx->cx, SDX_BAD_MODEL, "the model has no graph");
     SDX_TRY(copy_opsets(rx, &rx->model->opsets));
-    const int64_t *found = find_version(&rx->model->opsets, rx->domain);
+    const int64_t *found = sdx_convert_version(&rx->model->opsets, rx->domain);
     const bool implied = !found && rx->domain.len == 0 && model->ir_version < 3;
     if (!found && !implied)
         return SDX_FAIL(rx->cx, SDX_INVALID_ARGUMENT, "the model does not import %.*s",

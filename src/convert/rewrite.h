@@ -109,19 +109,22 @@ void sdx_rewrite_set_floats(struct sdx_rewrite *rx, struct sdx_onnx_node *node, 
                             int64_t count, const float *v);
 
 /* ---- nodes and values ---- */
-struct sdx_str sdx_rewrite_fresh(struct sdx_rewrite *rx, const char *what);
+struct sdx_str sdx_rewrite_fresh(struct sdx_rewrite *rx, struct sdx_str what);
 void sdx_rewrite_set_input(struct sdx_rewrite *rx, int i, struct sdx_str name);
 void sdx_rewrite_trim_inputs(struct sdx_rewrite *rx, int most); /* and empty ones at the end */
 /* Output k gets a fresh name; returns the old one, which a node behind must make. */
 struct sdx_str sdx_rewrite_take_output(struct sdx_rewrite *rx, int k);
 /* A node of the standard before (after) this one, at the version of the step's end; `output` "":
- * a fresh name. It has one output, and up to four inputs: those up to the last that is not "". */
+ * a fresh name. It has one output, and up to three inputs: those up to the last that is not "". */
 struct sdx_onnx_node *sdx_rewrite_before(struct sdx_rewrite *rx, const char *op,
                                          struct sdx_str output, struct sdx_str a, struct sdx_str b,
                                          struct sdx_str c);
 struct sdx_onnx_node *sdx_rewrite_after(struct sdx_rewrite *rx, const char *op,
                                         struct sdx_str output, struct sdx_str a, struct sdx_str b,
                                         struct sdx_str c);
+/* The same before this one, with `count` inputs. */
+struct sdx_onnx_node *sdx_rewrite_add(struct sdx_rewrite *rx, struct sdx_str op,
+                                      struct sdx_str output, int count, const struct sdx_str *in);
 #define SDX_NONE SDX_STR("")
 static inline struct sdx_str sdx_rewrite_out(const struct sdx_onnx_node *node)
 {

@@ -12,10 +12,11 @@ static void fail_memory(struct sdx_rewrite *rx)
     if (rx->status == SDX_OK) rx->status = SDX_FAIL_MEMORY(rx->cx);
 }
 
-struct sdx_str sdx_rewrite_fresh(struct sdx_rewrite *rx, const char *what)
+struct sdx_str sdx_rewrite_fresh(struct sdx_rewrite *rx, struct sdx_str what)
 {
     for (;;) {
-        char *text = sdx_arena_printf(rx->arena, "%s_%" PRId64, what, rx->count_fresh++);
+        char *text =
+            sdx_arena_printf(rx->arena, "%.*s_%" PRId64, SDX_STR_ARG(what), rx->count_fresh++);
         if (!text) break;
         struct sdx_str name = sdx_str(text);
         if (sdx_map_get(&rx->taken, name) >= 0) continue;
@@ -60,7 +61,7 @@ struct sdx_str sdx_rewrite_take_output(struct sdx_rewrite *rx, int k)
     copy_strings(rx, outputs, outputs->count);
     if (k >= outputs->count) return SDX_STR("");
     struct sdx_str old = outputs->at[k];
-    outputs->at[k] = sdx_rewrite_fresh(rx, "before");
+    outputs->at[k] = sdx_rewrite_fresh(rx, SDX_STR("before"));
     sdx_rewrite_set_type(rx, outputs->at[k], sdx_rewrite_type(rx, old));
     return old;
 }
@@ -84,12 +85,12 @@ static struct sdx_onnx_node *append(struct sdx_rewrite *rx, struct sdx_rewrite_l
 }
 
 static struct sdx_onnx_node *emit(struct sdx_rewrite *rx, struct sdx_rewrite_list *list,
-                                  const char *op, struct sdx_str output, const struct sdx_str *in)
+                                  struct sdx_str op, struct sdx_str output, int32_t count,
+                                  const struct sdx_str *in)
 {
-    int32_t count = 3;
     while (count && in[count - 1].len == 0)
         count--;
-    struct sdx_str *names = sdx_arena_array(rx->arena, 4, sizeof *names);
+    struct sdx_str *names = sdx_arena_array(rx->arena, (size_t)count + 1, sizeof *names);
     if (!names) {
         fail_memory(rx);
         rx->spare = (struct sdx_onnx_node){.outputs = {&rx->spare_name, 1}};
@@ -97,25 +98,33 @@ static struct sdx_onnx_node *emit(struct sdx_rewrite *rx, struct sdx_rewrite_lis
     }
     for (int32_t i = 0; i < count; i++)
         names[i] = in[i];
-    names[3] = output.len ? output : sdx_rewrite_fresh(rx, op);
+    names[count] = output.len ? output : sdx_rewrite_fresh(rx, op);
     struct sdx_onnx_node *node = append(rx, list);
     *node = (struct sdx_onnx_node){
-        .op_type = sdx_str(op), .inputs = {names, count}, .outputs = {&names[3], 1}};
+        .op_type = op, .inputs = {names, count}, .outputs = {&names[count], 1}};
     return node;
+}
+
+struct sdx_onnx_node *sdx_rewrite_add(struct sdx_rewrite *rx, struct sdx_str op,
+                                      struct sdx_str output, int count, const struct sdx_str *in)
+{
+    const char *lasting = sdx_arena_printf(rx->arena, "%.*s", SDX_STR_ARG(op));
+    if (!lasting) fail_memory(rx);
+    return emit(rx, &rx->done, lasting ? sdx_str(lasting) : SDX_NONE, output, count, in);
 }
 
 struct sdx_onnx_node *sdx_rewrite_before(struct sdx_rewrite *rx, const char *op,
                                          struct sdx_str output, struct sdx_str a, struct sdx_str b,
                                          struct sdx_str c)
 {
-    return emit(rx, &rx->done, op, output, (struct sdx_str[]){a, b, c});
+    return emit(rx, &rx->done, sdx_str(op), output, 3, (struct sdx_str[]){a, b, c});
 }
 
 struct sdx_onnx_node *sdx_rewrite_after(struct sdx_rewrite *rx, const char *op,
                                         struct sdx_str output, struct sdx_str a, struct sdx_str b,
                                         struct sdx_str c)
 {
-    return emit(rx, &rx->after, op, output, (struct sdx_str[]){a, b, c});
+    return emit(rx, &rx->after, sdx_str(op), output, 3, (struct sdx_str[]){a, b, c});
 }
 
 /* ---- constants ---- */
@@ -196,7 +205,7 @@ struct sdx_str sdx_rewrite_const(struct sdx_rewrite *rx, int dtype, int rank, in
                                  const void *data)
 {
     size_t bytes = 0;
-    struct sdx_str name = sdx_rewrite_fresh(rx, "constant");
+    struct sdx_str name = sdx_rewrite_fresh(rx, SDX_STR("constant"));
     struct sdx_onnx_tensor *t = sdx_arena_alloc(rx->arena, sizeof *t);
     int64_t *dims = sdx_arena_array(rx->arena, 1, sizeof *dims);
     void *copy =

@@ -122,12 +122,14 @@ static int64_t classify(const struct trees *p, double *sum)
         return best;
     }
     bool positive = sum[p->only_class] > (p->all_positive ? 0.5 : 0);
+    const bool is_softmax = p->post == SDX_ML_SOFTMAX || p->post == SDX_ML_SOFTMAX_ZERO;
+    const enum sdx_ml_post post = is_softmax ? SDX_ML_NONE : p->post; /* of one number */
     if (p->only_class == 1)
         sdx_ml_post_apply(p->post, sum, 2);
     else
-        sdx_ml_post_binary(p->post,
-                           p->all_positive && p->post == SDX_ML_NONE ? SDX_ML_SECOND_COMPLEMENT
-                                                                     : SDX_ML_SECOND_NEGATIVE,
+        sdx_ml_post_binary(post,
+                           p->all_positive && post == SDX_ML_NONE ? SDX_ML_SECOND_COMPLEMENT
+                                                                  : SDX_ML_SECOND_NEGATIVE,
                            sum);
     return p->labels == 2 ? positive : -1 - (int64_t)positive;
 }
@@ -359,14 +361,15 @@ static enum sdx_status set_base(struct sdx_prepare *px, struct trees *p)
     const double *base = NULL;
     int64_t count = 0;
     SDX_TRY(read_base(px, &base, &count));
-    if (!base) return SDX_OK;
+    /* ONNX Runtime gives the one base value to the first class only. */
+    if (!base || (count == 1 && p->only_class == 1)) return SDX_OK;
     if (count != p->targets && count != 1)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %lld base values for %lld targets",
                         SDX_STR_ARG(px->node->op_type), (long long)count, (long long)p->targets);
     p->base = sdx_prepare_alloc(px, (size_t)p->targets * sizeof *p->base);
     if (!p->base) return px->cx->error.status;
     for (int64_t t = 0; t < p->targets; t++)
-        p->base[t] = count > 1 ? base[t] : p->only_class < 0 || p->only_class == t ? base[0] : 0;
+        p->base[t] = count > 1 ? base[t] : p->only_class < 0 || t == 0 ? base[0] : 0;
     return SDX_OK;
 }
 

@@ -268,8 +268,8 @@ REFUSALS = {
                           [V("x", [1, 3]), V("a", [1], T.INT64)],
                           'node "sq" (Squeeze): opset 13 to 12: input 1 ("a") is not a constant, expected one to become '
                           "attribute axes"),
-    "no_operator": (14, 13, [N("Trilu", ["x"], ["y"])], [V("x", [3, 3])],
-                    'node of "y" (Trilu): opset 14 to 13: version 13 has no such operator'),
+    "no_operator": (9, 8, [N("Shrink", ["x"], ["y"])], [V("x", [3, 3])],
+                    'node of "y" (Shrink): opset 9 to 8: version 8 has no such operator'),
     "type": (13, 12, [N("Abs", ["x"], ["y"])], [V("x", [3], T.BFLOAT16)],
              'node of "y" (Abs): opset 13 to 12: input 0 is bfloat16[3], which version 12 does not take'),
     "attribute": (12, 11, [N("ArgMax", ["x"], ["y:i"], select_last_index=1)], [V("x", [3])],

@@ -15,6 +15,11 @@ SAMPLE = 16
 RANDOM = ("test_bernoulli",)
 
 
+# Operators whose meaning the converter has as a formula.
+BODIES = ("attention", "blackmanwindow", "causal_conv", "hammingwindow", "hannwindow", "nllloss", "rotary_embedding", "sce",
+          "swiglu", "tril", "triu")
+
+
 def cases():
     folder = Path(os.environ.get("SDX_SUITE", Path(__file__).resolve().parents[2] / "build/suite"))
     if not folder.is_dir():
@@ -79,3 +84,13 @@ def test_down(sardonyx, tmp_path, opset, step):
     count, refused = check(sardonyx, cases()[::step], opset, tmp_path)
     print(f"{count} cases converted to {opset}, {len(refused)} refused")
     assert not [line for line in refused.values() if "the converted model is not valid" in line], refused
+
+
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("opset", [26, 22, 18, 11])
+def test_bodies(sardonyx, tmp_path, opset, step):
+    chosen = [case for case in cases() if case.name.startswith(tuple(f"test_{name}" for name in BODIES))][::step]
+    count, refused = check(sardonyx, chosen, opset, tmp_path)
+    print(f"{count} cases converted to {opset}, {len(refused)} refused")
+    assert opset == 11 or not refused, "\n".join(refused.values())
+    assert count > 0.7 * len(chosen)

@@ -17,6 +17,10 @@ from onnx.reference import ReferenceEvaluator
 ALLOWED_BY_SCHEMA = {
     # bfloat16 is among the types of ScatterElements and ScatterND 13: the result is valid.
     "test_scatter_16_15_bfloat16_fails[ScatterElements]", "test_scatter_16_15_bfloat16_fails[ScatterND]"}
+EXPANDED = {
+    # The standard's converter has no formula for what is new; test_bodies of test_suite.py runs ours.
+    "test_attention_25_to_24_window_fails[left_window_size]", "test_attention_25_to_24_window_fails[right_window_size]",
+    "test_CausalConvWithState_downgrade_fails"}
 MEANS_MORE = {
     # The standard's converter drops the batch axis from inputs and outputs of the model and leaves
     # what is beside it wrong; ours keeps the interface and puts the axis off and on around Scan.
@@ -120,7 +124,7 @@ def same_results(found, expected):
 
 def test_vectors(sardonyx, vectors):
     assert len(vectors) == CASES
-    tally = {"equal": 0, "run": 0, "means more": 0, "refused": 0, "allowed by the schema": 0}
+    tally = {"equal": 0, "run": 0, "means more": 0, "refused": 0, "allowed by the schema": 0, "expanded": 0}
     faults, invalid = [], 0
     for folder in vectors:
         name = (folder / "test.txt").read_text(encoding="utf-8").strip().split("::")[-1]
@@ -137,6 +141,8 @@ def test_vectors(sardonyx, vectors):
                 tally["refused"] += 1
             elif name in ALLOWED_BY_SCHEMA:
                 tally["allowed by the schema"] += 1
+            elif name in EXPANDED:
+                tally["expanded"] += 1
             else:
                 faults.append(f"{folder.name} {name}: exit code {done.code}, expected a refusal")
             continue

@@ -34,7 +34,8 @@ def grow(rng, names, targets, missing, dense):
     return nodes
 
 
-def write_model(path, trees, targets, aggregate):
+def tree_lists(trees, kind):
+    """The attributes of the trees; kind: "target" or "class"."""
     lists = {key: [] for key in ("treeids", "nodeids", "featureids", "modes", "values",
                                  "truenodeids", "falsenodeids", "missing_value_tracks_true")}
     weights = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
@@ -50,17 +51,21 @@ def write_model(path, trees, targets, aggregate):
             values = (tree, node, row[1], mode, float(row[2]), row[3], row[4], int(row[5]))
             for key, value in zip(lists, values):
                 lists[key].append(value)
-    node = helper.make_node(
-        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets,
-        aggregate_function=aggregate, post_transform="NONE",
-        **{f"nodes_{key}": value for key, value in lists.items()},
-        **{f"target_{key}": value for key, value in weights.items()})
+    return {f"nodes_{key}": value for key, value in lists.items()} | {f"{kind}_{key}": value for key, value in weights.items()}
+
+
+def save_model(path, node, outputs):
     graph = helper.make_graph(
-        [node], "forest", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", FEATURES])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", targets])])
+        [node], "forest", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", FEATURES])], outputs)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18),
                                                       helper.make_opsetid("ai.onnx.ml", 3)],
                                 ir_version=9), str(path))
+
+
+def write_model(path, trees, targets, aggregate):
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets,
+                            aggregate_function=aggregate, post_transform="NONE", **tree_lists(trees, "target"))
+    save_model(path, node, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", targets])])
 
 
 def walk(nodes, row):
@@ -104,3 +109,45 @@ def test_forest(case, sardonyx, tmp_path):
     for name, value in (("input_0", x), ("output_0", expected(trees, x, targets, aggregate))):
         (data / f"{name}.pb").write_bytes(numpy_helper.from_array(value, name).SerializeToString())
     sardonyx("test", tmp_path, "--rtol", "0", "--atol", "0")
+    # As TreeEnsemble of version 5, where leaves have one weight, and back.
+    for opset, op in ((5, "TreeEnsemble"), (3, "TreeEnsembleRegressor")):
+        several = aggregate != "SUM" and dense and targets > 1
+        result = sardonyx("convert", tmp_path / "model.onnx", "--opset", f"ai.onnx.ml={opset}", "-o", tmp_path / "model.onnx",
+                          code=1 if several else 0)
+        assert not several or f"{aggregate} of leaves without one weight each" in result.err
+        if several:
+            break
+        assert [node.op_type for node in onnx.load(str(tmp_path / "model.onnx")).graph.node] == [op]
+        sardonyx("test", tmp_path, "--rtol", "0", "--atol", "0")
+
+
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("classes", ["first", "first, positive", "second", "second, positive", "three", "words"])
+def test_classifier(classes, post, sardonyx, tmp_path):
+    """A classifier as TreeEnsemble and nodes of the standard gives what ONNX Runtime says of it as it was."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rng = numpy.random.default_rng(len(classes) + len(post))
+    targets = {"three": 3, "words": 4}.get(classes, 1)
+    trees = [grow(rng, ["LEQ", "GT"], targets, True, targets > 1) for _ in range(7)]
+    labels = {"classlabels_int64s": [3, 5, 9][:max(targets, 2)]} if targets < 4 else {"classlabels_strings": list("abcd")}
+    leaves = [leaf for tree in trees for leaf in tree.values() if isinstance(leaf, list)]
+    for leaf in leaves if targets == 1 else []:  # of two classes, one has weights
+        leaf[:] = [(int("second" in classes), abs(leaf[0][1]) / 8 if "positive" in classes else leaf[0][1])]
+    base = {"base_values": rng.normal(size=targets).astype(numpy.float32).tolist()} if targets in (1, 3) else {}
+    node = helper.make_node("TreeEnsembleClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", post_transform=post, **labels,
+                            **base, **tree_lists(trees, "class"))
+    path, to = tmp_path / "model.onnx", tmp_path / "to/model.onnx"
+    kind = TensorProto.STRING if classes == "words" else TensorProto.INT64
+    save_model(path, node, [helper.make_tensor_value_info("y", kind, ["N"]),
+                            helper.make_tensor_value_info("z", TensorProto.FLOAT, ["N", max(targets, 2)])])
+    x = rng.normal(size=(40, FEATURES)).astype(numpy.float32)
+    results = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    data = tmp_path / "to/test_data_set_0"
+    data.mkdir(parents=True)
+    for name, value in (("input_0", x), ("output_0", results[0]), ("output_1", results[1])):
+        (data / f"{name}.pb").write_bytes(numpy_helper.from_array(value, name).SerializeToString())
+    (tmp_path / "to/model.onnx").write_bytes(path.read_bytes())
+    sardonyx("test", tmp_path / "to", "--rtol", "1e-5", "--atol", "1e-6")
+    sardonyx("convert", path, "--opset", "ai.onnx.ml=5", "-o", to)
+    assert "TreeEnsemble" in [node.op_type for node in onnx.load(str(to)).graph.node]
+    sardonyx("test", tmp_path / "to", "--rtol", "1e-5", "--atol", "1e-6")
