@@ -596,9 +596,12 @@ SDX_API void sdx_session_profile_reset(sdx_session *session);
  * nothing is left the failure is "No ONNX Runtime execution providers available".
  *
  * A session of the library checks feeds as others do, and writes into outputs that the caller
- * brings. It has no profile and no plan file, takes no model whose options bring anything along;
- * `plans`, `tune` and the limits of memory are of the engine only. Sequences without items and
- * optionals without a value cannot be fed. */
+ * brings. It has no profile and no plan file, and runs no operators of the caller's own; `plans`,
+ * `tune` and the limits of memory are of the engine only. Sequences without items and optionals
+ * without a value cannot be fed. Lengths, initializers and files that the model's options give are
+ * handed on; initializers must not be strings, and be in the file. Where the file holds the data of
+ * one itself, and other data than is given, the library rewrites nothing (SDX_LEVEL_NONE), because
+ * it would use those of the file. */
 
 /* Name of provider `i` that runs the session, in order of priority; NULL past the end. */
 SDX_API const char *sdx_session_provider(const sdx_session *session, int i);

@@ -11,6 +11,8 @@ struct sdx_file_map {
     size_t size;
     bool mapped;
     bool is_file; /* the pages are the file's: they can be dropped and read again */
+    const char
+        *given_as; /* the name by which the caller gave the bytes; NULL: the file was found */
 };
 
 /* Maps a regular file. Errors name the path and the reason (not there, a directory, no permission

@@ -65,7 +65,8 @@ enum sdx_status sdx_external_give_file(struct sdx_context *cx, struct sdx_extern
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "file \"%s\" is given twice", name);
     if (!own.ptr || !reserve_file(ex) || !sdx_map_put(&ex->index, own, ex->count))
         return SDX_FAIL_MEMORY(cx);
-    ex->files[ex->count++] = (struct sdx_file_map){.data = bytes, .size = size};
+    ex->files[ex->count++] =
+        (struct sdx_file_map){.data = bytes, .size = size, .given_as = own.ptr};
     return SDX_OK;
 }
 

@@ -18,6 +18,7 @@ struct sdx_ort_library {
     const OrtApi *api; /* NULL: not opened */
     OrtEnv *env;
     const char *version;
+    uint32_t release; /* of `api`: 30 is 1.30's */
     char path[SDX_MODULE_PATH];
 };
 
@@ -40,6 +41,8 @@ struct sdx_remote {
     OrtSession *session;
     OrtMemoryInfo *memory;
     OrtAllocator *allocator;
+    OrtValue **given; /* initializers, as long as the session */
+    int count_given;
     bool is_lenient;  /* what cannot be is told of, and the engine may run the model if ... */
     bool own_is_next; /* ... it is behind in the list */
     int count;
@@ -74,6 +77,11 @@ SDX_MUST_CHECK enum sdx_status sdx_remote_probe(const struct sdx_ort_library *li
 /* Fails when what the options ask for does not start. */
 SDX_MUST_CHECK enum sdx_status sdx_remote_try(struct sdx_context *cx,
                                               const struct sdx_session_options *options);
+
+/* provider_given.c: hands on what the options of the model brought; *level is lowered where the
+ * library's passes would not see it. */
+SDX_MUST_CHECK enum sdx_status sdx_remote_give(struct sdx_context *cx, struct sdx_model *model,
+                                               struct sdx_remote *remote, sdx_level *level);
 
 /* A value over `from`'s memory (strings are copied), of rank 0 where that says so. */
 SDX_MUST_CHECK enum sdx_status sdx_remote_value(struct sdx_context *cx,

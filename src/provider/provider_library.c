@@ -31,8 +31,10 @@ enum sdx_status sdx_ort_open(struct sdx_context *cx, const char *given, struct s
     const OrtApiBase *base = get_base();
     out->version = base->GetVersionString();
     const OrtApi *api = NULL;
-    for (uint32_t v = newest_api(out->version); v >= OLDEST_API && !api; v--)
+    for (uint32_t v = newest_api(out->version); v >= OLDEST_API && !api; v--) {
         api = base->GetApi(v);
+        out->release = v;
+    }
     if (!api)
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED, "%s is ONNX Runtime %s, expected 1.%d or later",
                         out->path, out->version, OLDEST_API);

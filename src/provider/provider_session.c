@@ -21,24 +21,25 @@ static enum sdx_status create(struct sdx_session *s, const struct sdx_session_op
     const OrtApi *api = r->library.api;
     const struct sdx_model *m = s->model;
     int threads = options->threads > 0 ? options->threads : sdx_pool_threads(s->cx.pool);
-    if (m->plan.bytes || m->is_given || options->profile)
+    if (m->plan.bytes || m->customs || options->profile)
         return SDX_FAIL(&s->cx, SDX_NOT_SUPPORTED, "%s: %s only with " SDX_PROVIDER_OWN,
                         r->names[0],
                         m->plan.bytes ? "a plan file runs"
-                        : m->is_given ? "what the model's options bring along is taken"
+                        : m->customs  ? "operators of the caller's own run"
                                       : "there is a profile");
+    sdx_level level = options->level;
+    TRY_ORT(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &r->memory));
+    TRY_ORT(api->GetAllocatorWithDefaultOptions(&r->allocator));
+    SDX_TRY(sdx_remote_give(&s->cx, s->model, r, &level));
     TRY_ORT(api->SetUserLoggingFunction(r->options, take_log, s->user));
     TRY_ORT(api->SetSessionLogSeverityLevel(r->options, (int)s->user->log_level));
     TRY_ORT(api->SetIntraOpNumThreads(r->options, threads));
-    TRY_ORT(
-        api->SetSessionGraphOptimizationLevel(r->options, (GraphOptimizationLevel)options->level));
-    if (m->path)
+    TRY_ORT(api->SetSessionGraphOptimizationLevel(r->options, (GraphOptimizationLevel)level));
+    if (m->path && !m->has_folder)
         TRY_ORT(api->CreateSession(r->library.env, m->path, r->options, &r->session));
     else
         TRY_ORT(api->CreateSessionFromArray(r->library.env, m->bytes, m->size, r->options,
                                             &r->session));
-    TRY_ORT(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &r->memory));
-    TRY_ORT(api->GetAllocatorWithDefaultOptions(&r->allocator));
     for (int i = 0; i < r->count; i++)
         if (strcmp(r->names[i], SDX_PROVIDER_CPU) == 0) return SDX_OK;
     if (r->count < SDX_PROVIDERS)
@@ -60,6 +61,9 @@ static void close_remote(struct sdx_mem *mem, struct sdx_remote *r)
     if (r->memory) api->ReleaseMemoryInfo(r->memory);
     if (r->session) api->ReleaseSession(r->session);
     if (r->options) api->ReleaseSessionOptions(r->options);
+    for (int i = 0; i < r->count_given; i++)
+        if (r->given[i]) api->ReleaseValue(r->given[i]);
+    sdx_mem_free(mem, r->given);
     sdx_ort_close(&r->library);
     sdx_mem_free(mem, r);
 }

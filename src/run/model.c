@@ -101,7 +101,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
     SDX_TRY(sdx_customs_create(cx, &m->arena, options->count_custom_ops, options->custom_ops,
                                &m->customs));
     SDX_TRY(open_bytes(cx, m, path, &bytes, &size));
-    m->is_given = sdx_model_is_given(options) || m->customs || options->folder;
+    m->has_folder = options->folder != NULL;
     if (sdx_plan_is(bytes, size) && sdx_model_is_given(options))
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
                         "plan file: dimensions, initializers and files are given when it is made");

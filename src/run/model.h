@@ -28,7 +28,7 @@ struct sdx_model {
     struct sdx_external external;
     struct sdx_dim_override *dims; /* that the caller gives */
     int count_dims;
-    bool is_given; /* these, or other things that the options bring along */
+    bool has_folder; /* that of `external` is the caller's */
     struct sdx_onnx_model *message;
     struct sdx_ir *ir; /* as imported, types inferred, operators bound where supported */
     struct sdx_store *store;

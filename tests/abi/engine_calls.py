@@ -33,21 +33,26 @@ class DimOverride(c.Structure):
     _fields_ = [("name", c.c_char_p), ("denotation", c.c_char_p), ("length", c.c_int64)]
 
 
+class FileBytes(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("bytes", c.c_char_p), ("size", c.c_size_t)]
+
+
+class Feed(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("value", c.c_void_p)]
+
+
 class ModelOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("check_fully", c.c_bool), ("memory_limit", c.c_size_t),
                 ("count_custom_ops", c.c_int), ("custom_ops", c.c_void_p), ("count_dims", c.c_int),
                 ("dims", c.POINTER(DimOverride)), ("count_initializers", c.c_int),
-                ("initializers", c.c_void_p), ("count_files", c.c_int), ("files", c.c_void_p),
+                ("initializers", c.POINTER(Feed)), ("count_files", c.c_int),
+                ("files", c.POINTER(FileBytes)),
                 ("folder", c.c_char_p), ("tolerate", c.c_bool)]
 
 
 class ProviderInfo(c.Structure):
     _fields_ = [("name", c.c_char_p), ("starts", c.c_bool), ("reason", c.c_char_p),
                 ("library", c.c_char_p), ("version", c.c_char_p)]
-
-
-class Feed(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("value", c.c_void_p)]
 
 
 EACH = c.CFUNCTYPE(None, c.POINTER(ProviderInfo), c.c_void_p)
@@ -171,16 +176,25 @@ class Engine:
         self.check(self.lib.sdx_providers_start(self.cx, c.byref(given)))
 
     @contextmanager
-    def session(self, model, providers=(), library=None, options=(), dims=(), tolerate=False,
-                **members):
-        """model: a path, or bytes; dims: (name, length) and tolerate, of the model's options. A
-        Session of it."""
+    def session(self, model, providers=(), library=None, options=(), dims=(), denoted=(), given=None,
+                files=None, folder=None, tolerate=False, **members):
+        """model: a path, or bytes. Of the model's options: dims and denoted, (name, length) each;
+        given, {initializer: array}; files, {name: bytes}; folder; tolerate. A Session of it."""
         model_options = ModelOptions()
         self.lib.sdx_model_options_init(c.byref(model_options))
         assert model_options.size == c.sizeof(model_options), "ModelOptions is not sdx_model_options"
         model_options.tolerate = tolerate
-        overrides = (DimOverride * len(dims))(*((name.encode(), None, length) for name, length in dims))
-        model_options.count_dims, model_options.dims = len(dims), overrides
+        overrides = [(name.encode(), None, length) for name, length in dims]
+        overrides += [(None, name.encode(), length) for name, length in denoted]
+        model_options.count_dims = len(overrides)
+        model_options.dims = (DimOverride * len(overrides))(*overrides)
+        tensors = {name: self.tensor(array) for name, array in (given or {}).items()}
+        rows = [(name.encode(), value) for name, value in tensors.items()]
+        model_options.count_initializers = len(rows)
+        model_options.initializers = (Feed * len(rows))(*rows)
+        rows = [(name.encode(), data, len(data)) for name, data in (files or {}).items()]
+        model_options.count_files, model_options.files = len(rows), (FileBytes * len(rows))(*rows)
+        model_options.folder = folder and str(folder).encode()
         given = self.session_options(providers, library, options, **members)
         handle, session = c.c_void_p(), c.c_void_p()
         if isinstance(model, bytes):
@@ -196,6 +210,8 @@ class Engine:
         finally:
             self.lib.sdx_session_destroy(session)
             self.lib.sdx_model_destroy(handle)
+            for tensor in tensors.values():
+                self.lib.sdx_tensor_destroy(tensor)
 
 
 class Session:

@@ -27,6 +27,7 @@ from engine_calls import Engine, Failed  # noqa: E402
 OWN, CPU, CUDA = "CPUExecutionProvider", "ort:CPUExecutionProvider", "CUDAExecutionProvider"
 KNOWN = {"TensorrtExecutionProvider", CUDA, "ROCMExecutionProvider", "MIGraphXExecutionProvider",
          "OpenVINOExecutionProvider", "CoreMLExecutionProvider", "DmlExecutionProvider"}
+INFO = 1
 NONE_LEFT = "No ONNX Runtime execution providers available"
 
 
@@ -321,12 +322,79 @@ def test_profile_and_plan_are_the_engines(engine, library, add, tmp_path):
     assert any("plan file" in line for line in engine.warnings)
 
 
-def test_options_of_the_model_are_the_engines(engine, library, add):
-    with engine.session(add, dims=[("N", 1)]) as session:
-        assert session.run({"a": A, "b": B}, ["y"])[0].tolist() == [[11, 22, 33]]
-    with fails(engine, "SDX_NOT_SUPPORTED", f"{CPU}: what the model's options bring along is taken only with {OWN}"):
-        with engine.session(add, ["ort"], library, dims=[("N", 1)]):
+# ---- what the caller gives beside the model ----
+
+def test_lengths_are_given(engine, library, add):
+    for providers in ((), ("ort",)):
+        with engine.session(add, providers, library, dims=[("N", 1), ("unused", 5)]) as session:
+            assert session.run({"a": A, "b": B}, ["y"])[0].tolist() == [[11, 22, 33]]
+    shape = model([helper.make_node("Shape", ["x"], ["y"])], [value("x", ["N", 3])], [value("y", [2], T.INT64)])
+    told = Engine(engine.path, log_level=INFO)
+    for given in ({"dims": [("N", 7)]}, {"denoted": [("DATA_BATCH", 7)]}):
+        named = onnx.load_from_string(shape)
+        named.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+        with told.session(named.SerializeToString(), ["ort"], library, **given) as session:
+            assert session.run({"x": np.ones((7, 3), np.float32)}, ["y"])[0].tolist() == [7, 3]
+    folded = [line for line in told.warnings if "ConstantFolding modified: 1" in line]
+    assert len(folded) == 2, told.warnings  # the library knew the length
+    told.lib.sdx_context_destroy(told.cx)
+
+
+W, GIVEN = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+
+
+def weighted(external=False, extra=()):
+    """y = x + w - (-w), where a library folds -w; w is in the file w.bin when it is external."""
+    w = numpy_helper.from_array(W, "w")
+    if external:
+        w.ClearField("raw_data")
+        w.data_location = T.EXTERNAL
+        for key, text in (("location", "w.bin"), ("offset", "0"), ("length", "8")):
+            w.external_data.add(key=key, value=text)
+    return model([helper.make_node("Neg", ["w"], ["v"]), helper.make_node("Add", ["x", "w"], ["a"]),
+                  helper.make_node("Sub", ["a", "v"], ["y"])],
+                 [value("x", ["N"]), *extra], [value("y", ["N"])], [w])
+
+
+@pytest.mark.parametrize("how", ["same", "other", "external", "file", "folder", "folder and path"])
+def test_initializers_are_given(engine, library, tmp_path, how):
+    (tmp_path / "w.bin").write_bytes(GIVEN.tobytes())
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "m.onnx").write_bytes(weighted(external=True))
+    made, given = {
+        "same": (weighted(), {"given": {"w": W}}),
+        "other": (weighted(), {"given": {"w": GIVEN}}),
+        "external": (weighted(external=True), {"given": {"w": GIVEN}}),
+        "file": (weighted(external=True), {"files": {"w.bin": GIVEN.tobytes()}}),
+        "folder": (weighted(external=True), {"folder": tmp_path}),
+        "folder and path": (elsewhere / "m.onnx", {"folder": tmp_path})}[how]
+    expected = 2 * (W if how == "same" else GIVEN)
+    for providers in ((), ("ort",)):
+        with engine.session(made, providers, library, **given) as session:
+            assert session.run({"x": np.zeros(2, np.float32)}, ["y"])[0].tolist() == expected.tolist()
+
+
+def test_strings_cannot_be_given(engine, library):
+    made = model([helper.make_node("Identity", ["w"], ["y"])], [], [value("y", [2], T.STRING)],
+                 [helper.make_tensor("w", T.STRING, [2], [b"a", b"b"])])
+    texts = np.array(["no", "yes, and longer than small"], object)
+    with engine.session(made, given={"w": texts}) as session:
+        assert session.run({}, ["y"])[0].tolist() == texts.tolist()
+    with fails(engine, "SDX_INVALID_ARGUMENT", f"{CPU}: Buffer containing the initializer must be owned by the user"):
+        with engine.session(made, ["ort"], library, given={"w": texts}):
             pass
+
+
+def test_input_given_as_initializer(engine, library):
+    made = model([helper.make_node("Add", ["x", "b"], ["y"])], [value("x", [2]), value("b", [2])], [value("y", [2])])
+    with engine.session(made, given={"b": W}) as session:
+        assert session.run({"x": W}, ["y"])[0].tolist() == [2, 4]
+    with fails(engine, "SDX_NOT_SUPPORTED", f'{CPU}: the file has no dense initializer "b"'):
+        with engine.session(made, ["ort"], library, given={"b": W}):
+            pass
+    with engine.session(made, ["ort", "cpu"], library, given={"b": W}, provider_fallback=True) as session:
+        assert session.providers == [OWN]
 
 
 # ---- values ----
@@ -490,9 +558,6 @@ def test_many_sessions_one_after_the_other(engine, library, add):
         with engine.session(add, ["ort"], library) as first, engine.session(add, ["ort"], library) as second:
             assert first.run({"a": A, "b": B}, ["y"])[0].tolist() == [[11, 22, 33]]
             assert second.run({"a": B, "b": B}, ["y"])[0].tolist() == [[20, 40, 60]]
-
-
-INFO = 1
 
 
 def test_siblings_have_one_session_in_common(engine, library, add):

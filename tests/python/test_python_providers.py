@@ -24,6 +24,11 @@ def session(providers, **named):
     return sardonyx.InferenceSession(models.matmul(), providers=providers, **named)
 def told(made):
     return [made.get_providers(), made.get_provider_options(), made.run(None, FEEDS)[0].tolist()]
+def given(name):
+    options = sardonyx.SessionOptions()
+    options.add_initializer("b", sardonyx.OrtValue.ortvalue_from_numpy(np.array([5], "f4")))
+    options.add_free_dimension_override_by_name("N", 2)
+    return sardonyx.InferenceSession(models.overridable(), options, providers=[name])
 def at_once(made):
     from concurrent.futures import ThreadPoolExecutor
     feeds = {"x": np.ones((200000, 4), "f4"), "w": np.ones((4, 3), "f4")}
@@ -141,6 +146,13 @@ def test_stand_in_has_the_names_of_onnxruntime(ask, library):
     available, known, running = ask(code, library)
     assert available[-1] == OWN and CPU not in available + known + running and running == [OWN]
 
+
+
+def test_what_the_options_give(ask, library):
+    """Lengths and initializers reach the library, as they reach our engine."""
+    text = ("[given(name).run(None, {'x': np.zeros(2, 'f4')})[0].tolist()"
+            " for name in ('cpu', 'ort:CPUExecutionProvider')]")
+    assert ask(text, library) == [[5.0, 5.0]] * 2
 
 
 def test_threads_share_the_librarys_session(sdx, package_env, library):
