@@ -51,6 +51,7 @@ static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const c
     struct OrtKeyValuePairs pairs = {0};
     OrtStatusPtr status = NULL;
     const bool is_cpu = !strcmp(name, "CPU") || !strcmp(name, "CPUExecutionProvider");
+    const bool is_auto = !strcmp(name, "auto"); /* ours alone as well: what starts */
     const char *known = !strcmp(name, cpu_of_library) ? cpu_of_library : NULL;
     char missing[1024];
 #define FULL_NAME(brief, full)                                                                     \
@@ -70,9 +71,11 @@ static OrtStatusPtr append(OrtSessionOptions *options, const char *name, const c
     for (size_t i = 0; i < count && !status; i++)
         status = ort_pairs_set(&pairs, keys[i], values[i]);
     if (!status)
-        status = is_cpu ? ort_options_add_provider(options, "CPUExecutionProvider", &pairs)
-                        : ort_provider_start(options, known ? known : name, &pairs,
-                                             ORT_INVALID_ARGUMENT, missing);
+        status =
+            is_cpu || is_auto
+                ? ort_options_add_provider(options, is_cpu ? "CPUExecutionProvider" : name, &pairs)
+                : ort_provider_start(options, known ? known : name, &pairs, ORT_INVALID_ARGUMENT,
+                                     missing);
     ort_pairs_deinit(&pairs);
     return status;
 }

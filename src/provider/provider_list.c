@@ -205,7 +205,8 @@ static enum sdx_status check_options(struct sdx_context *cx,
         for (int i = 0; i < options->count_providers; i++)
             is_asked = is_asked || is_same(option->provider, options->providers[i]) ||
                        strcmp(options->providers[i], automatic) == 0;
-        if (!is_asked || is_same(option->provider, SDX_PROVIDER_OWN))
+        if (!is_asked || is_same(option->provider, SDX_PROVIDER_OWN) ||
+            strcmp(option->provider, automatic) == 0)
             return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "option \"%s\": %s %s", option->key,
                             option->provider,
                             is_asked ? "has no options" : "is not in the list of providers");

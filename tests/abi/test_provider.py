@@ -161,6 +161,7 @@ def test_library_of_something_else(engine, add):
 
 @pytest.mark.parametrize("names, options, text", [
     (["cpu"], [("cpu", "threads", "2")], 'option "threads": cpu has no options'),
+    (["auto"], [("auto", "device_id", "1")], 'option "device_id": auto has no options'),
     (["cpu"], [(CUDA, "device_id", "1")], f'option "device_id": {CUDA} is not in the list of providers'),
     ([], [(CUDA, "device_id", "1")], "is not in the list of providers"),
     ([None], [], "provider 0 is NULL")])
@@ -247,6 +248,23 @@ def test_auto(engine, library, add):
                if row["starts"] and row["name"] not in (OWN, CPU)]
     with engine.session(add, ["auto"], library) as session:
         assert session.providers == (started + [CPU] if started else [OWN])
+    built = [row["name"] for row in engine.providers(library)
+             if row["library"] and row["name"] not in (*started, CPU)]
+    told = [line for line in engine.warnings if " cannot start: " in line]
+    assert told and {line.split()[1] for line in told} <= set(built)
+
+
+def test_program_auto(sardonyx, library, add, tmp_path):
+    """--provider auto: what starts runs; each that does not is told of, with the reason."""
+    arguments = ["run", add, "--input", "a=1,2,3", "--shape", "a=1x3", "--json", "--provider", "auto"]
+    started = [row["name"] for row in sardonyx("providers", "--ort-library", library, "--json").json["providers"]
+               if row["starts"] and row["name"] not in (OWN, CPU)]
+    found = sardonyx(*arguments, "--ort-library", library)
+    assert found.json["providers"] == (started + [CPU] if started else [OWN])
+    assert found.err.count(" cannot start: ") >= 1 or started
+    missing = tmp_path / "libnothing.so"
+    found = sardonyx(*arguments, "--ort-library", missing)
+    assert found.json["providers"] == [OWN] and f"warning: provider: {missing}" in found.err
 
 
 @pytest.mark.parametrize("name, parts", [

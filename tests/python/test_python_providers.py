@@ -24,6 +24,10 @@ def session(providers, **named):
     return sardonyx.InferenceSession(models.matmul(), providers=providers, **named)
 def told(made):
     return [made.get_providers(), made.get_provider_options(), made.run(None, FEEDS)[0].tolist()]
+def added(name):
+    options = sardonyx.SessionOptions()
+    options.add_provider(name, {})
+    return sardonyx.InferenceSession(models.matmul(), options)
 def given(name):
     options = sardonyx.SessionOptions()
     options.add_initializer("b", sardonyx.OrtValue.ortvalue_from_numpy(np.array([5], "f4")))
@@ -108,6 +112,25 @@ def test_auto_is_what_starts(ask, library):
     assert set(available) <= set(ask("sardonyx.get_all_providers()", library))
     for name in available:
         assert name in ask(f"told(session(['{name}']))", library)[0]
+    assert ask("session('auto').get_providers()", library) == names
+    assert ask("added('auto').get_providers()", library) == names
+    for call in ("failure(['auto'], provider_options=[{'device_id': 1}])", "failure([('auto', {'device_id': 1})])"):
+        assert 'option "device_id": auto has no options' in ask(call, library)
+
+
+@pytest.mark.parametrize("call", ["session('auto')", "session(['auto'])", "added('auto')"])
+def test_auto_tells_what_does_not_start(sdx, package_env, library, call):
+    code = f"(sardonyx.set_default_logger_severity(2), {call}.get_providers())[1]"
+    for path, reason in ((library, " cannot start: "), ("/nothing/there.so", "/nothing/there.so")):
+        done = subprocess.run([sys.executable, "-c", CHILD, str(HERE), code], capture_output=True, text=True,
+                              env=dict(package_env, SDX_ORT_LIBRARY=str(path)), timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert reason in done.stderr or len(json.loads(done.stdout)) > 1, done.stderr
+
+
+def test_no_other_text_is_a_list(ask):
+    assert ask("failure('cpu')") == "'providers' should be a sequence."
+    assert ask("failure('auto', provider_options=[{}])") == "'providers' should be a sequence."
 
 
 def test_a_provider_that_does_not_start(ask, library):
@@ -145,7 +168,6 @@ def test_stand_in_has_the_names_of_onnxruntime(ask, library):
             "(__import__('importlib.util').util)")
     available, known, running = ask(code, library)
     assert available[-1] == OWN and CPU not in available + known + running and running == [OWN]
-
 
 
 def test_what_the_options_give(ask, library):

@@ -186,10 +186,14 @@ static int read_provider(PyObject *entry, PyObject *options, PyObject *list, PyO
 }
 
 /* Fills the list of names and the dict of options by name from the arguments. */
-static int read_providers(PyObject *providers, PyObject *options, PyObject *list, PyObject *table)
+static int read_providers(const py_state *st, PyObject *providers, PyObject *options,
+                          PyObject *list, PyObject *table)
 {
     if (!providers || providers == Py_None) return 0;
     if (options == Py_None) options = NULL;
+    if (py_is_own(st) && !options && PyUnicode_Check(providers) &&
+        PyUnicode_CompareWithASCIIString(providers, "auto") == 0)
+        return put_provider(list, table, providers, NULL);
     if (!is_sequence(providers)) return raise_value("'providers' should be a sequence.");
     if (options && !is_sequence(options))
         return raise_value("'provider_options' should be a sequence.");
@@ -278,7 +282,7 @@ static int create(py_session *self, PyObject *providers, PyObject *provider_opti
     py_options *given = (py_options *)(self->options == Py_None ? NULL : self->options);
     py_options *options = py_options_copy(st, given);
     int failed = list && table && options ? 0 : -1;
-    if (!failed) failed = read_providers(providers, provider_options, list, table);
+    if (!failed) failed = read_providers(self->st, providers, provider_options, list, table);
     if (!failed) failed = use_providers(options, list, table);
     PyObject *loaded = failed ? NULL : py_load(st, self->path, self->bytes, options);
     if (loaded && tell_providers((py_loaded *)loaded, &list, &table) < 0) Py_CLEAR(loaded);
