@@ -204,10 +204,11 @@ int main(int argc, char **argv)
     double first = worker_us();
     if (!run(NULL)) return 1;
     first = worker_us() - first;
+    worker_tell_first();
+    double peak = worker_peak_mb();
     printf("{\"version\": \"%s\", \"load_ms\": %.3f, \"first_ms\": %.3f, \"peak_mb\": %.1f, "
            "\"error\": %.3g}\n",
-           version, (loaded - begin) * 1e-3, first * 1e-3, worker_peak_mb(),
-           largest_error(argv[1]));
+           version, (loaded - begin) * 1e-3, first * 1e-3, peak, largest_error(argv[1]));
     fflush(stdout);
     return worker_answer(run, NULL);
 }

@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The worker of bench/peers for Sardonyx, through the public header; see worker.h. Reads
- * MODEL_DIR/test_data_set_0/input_i.pb; what is not there is made of zeros. The error is the
- * largest difference to output_i.pb over the largest number there. Outputs are written into the
- * same memory in every run where their type allows. */
-#include <sardonyx/sardonyx.h>
-
-#include "worker.h"
-
-struct job {
-    sdx_context *cx;
-    sdx_session *session;
-    sdx_feed feeds[WORKER_VALUES_MAX];
-    sdx_tensor *inputs[WORKER_VALUES_MAX], *outputs[WORKER_VALUES_MAX];
-    const char *names[WORKER_VALUES_MAX];
-    int count_feeds, count_outputs;
-    bool keeps[WORKER_VALUES_MAX];
-};
+ * The worker of bench/peers for Sardonyx, through the public header; see worker.h. A third argument
+ * names the file in MODEL_DIR to load in place of model.onnx, a plan file; or is --facts: in place
+ * of times it prints what own_job.h says, and ends. Reads MODEL_DIR/test_data_set_0/input_i.pb;
+ * what is not there is made of zeros. The error is the largest difference to output_i.pb over the
+ * largest number there. Outputs are written into the same memory in every run where their type
+ * allows. */
+#include "own_job.h"
 
 static int fail(const sdx_context *cx)
 {
-    fprintf(stderr, "%s\n", sdx_error(cx));
+    fprintf(stderr, "%s\n", cx ? sdx_error(cx) : "no memory");
     return 1;
 }
 
-static bool run(void *arg)
+bool own_run(void *arg)
 {
-    struct job *job = arg;
+    struct own_job *job = arg;
     for (int i = 0; i < job->count_outputs; i++) {
         if (job->keeps[i]) continue;
         sdx_tensor_destroy(job->outputs[i]);
@@ -35,7 +25,7 @@ static bool run(void *arg)
                    job->outputs) == SDX_OK;
 }
 
-static bool load(struct job *job, const char *folder, const char *kind, int i, sdx_kind type,
+static bool load(struct own_job *job, const char *folder, const char *kind, int i, sdx_kind type,
                  sdx_tensor **out)
 {
     char path[WORKER_PATH];
@@ -43,7 +33,7 @@ static bool load(struct job *job, const char *folder, const char *kind, int i, s
     return sdx_tensor_load_pb(job->cx, path, type, out) == SDX_OK;
 }
 
-static bool make_zeros(struct job *job, const sdx_value_info *info, sdx_tensor **out)
+static bool make_zeros(struct own_job *job, const sdx_value_info *info, sdx_tensor **out)
 {
     int64_t dims[64];
     for (int d = 0; d < info->rank && d < 64; d++)
@@ -52,7 +42,7 @@ static bool make_zeros(struct job *job, const sdx_value_info *info, sdx_tensor *
            SDX_OK;
 }
 
-static double largest_error(struct job *job, const sdx_model *model, const char *folder)
+static double largest_error(struct own_job *job, const char *folder)
 {
     double worst = -1;
     for (int i = 0; i < job->count_outputs; i++) {
@@ -60,7 +50,8 @@ static double largest_error(struct job *job, const sdx_model *model, const char 
         sdx_difference difference;
         sdx_tolerance tolerance;
         sdx_tolerance_init(&tolerance);
-        if (!load(job, folder, "output", i, sdx_model_output(model, i)->kind, &expected)) continue;
+        if (!load(job, folder, "output", i, sdx_model_output(job->model, i)->kind, &expected))
+            continue;
         sdx_compare(job->outputs[i], expected, &tolerance, &difference);
         if (difference.same_type) {
             double error = difference.peak > 0 ? difference.max_abs / difference.peak : 0;
@@ -71,46 +62,60 @@ static double largest_error(struct job *job, const sdx_model *model, const char 
     return worst;
 }
 
-int main(int argc, char **argv)
+/* Opens the model or plan file and makes the session; the inputs are read after. */
+static bool start(struct own_job *job, const char *folder, const char *file, int threads)
 {
-    static struct job job;
     char path[WORKER_PATH];
-    sdx_model *model = NULL;
-    if (argc != 3) return 2;
-    double begin = worker_us();
     sdx_context_options options;
     sdx_context_options_init(&options);
-    options.threads = (int)strtol(argv[2], NULL, 10);
-    job.cx = sdx_context_create(&options);
-    if (!job.cx) return 1;
-    snprintf(path, sizeof path, "%s/model.onnx", argv[1]);
-    if (sdx_model_open(job.cx, path, NULL, &model) ||
-        sdx_session_create(job.cx, model, NULL, &job.session))
+    options.threads = threads;
+    job->cx = sdx_context_create(&options);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return job->cx && sdx_model_open(job->cx, path, NULL, &job->model) == SDX_OK &&
+           sdx_session_create(job->cx, job->model, NULL, &job->session) == SDX_OK;
+}
+
+static bool read_inputs(struct own_job *job, const char *folder)
+{
+    for (int i = 0; i < sdx_model_count_inputs(job->model) && i < WORKER_VALUES_MAX; i++) {
+        const sdx_value_info *info = sdx_model_input(job->model, i);
+        sdx_tensor **to = &job->inputs[job->count_feeds];
+        if (!load(job, folder, "input", i, info->kind, to)) {
+            if (info->optional) continue;
+            if (!make_zeros(job, info, to)) return false;
+        }
+        job->feeds[job->count_feeds++] = (sdx_feed){info->name, *to};
+    }
+    job->count_outputs = sdx_model_count_outputs(job->model);
+    for (int i = 0; i < job->count_outputs && i < WORKER_VALUES_MAX; i++)
+        job->names[i] = sdx_model_output(job->model, i)->name;
+    return job->count_outputs <= WORKER_VALUES_MAX;
+}
+
+int main(int argc, char **argv)
+{
+    static struct own_job job;
+    if (argc != 3 && argc != 4) return 2;
+    bool facts = argc == 4 && strcmp(argv[3], "--facts") == 0;
+    double begin = worker_us();
+    if (!start(&job, argv[1], argc == 4 && !facts ? argv[3] : "model.onnx",
+               (int)strtol(argv[2], NULL, 10)))
         return fail(job.cx);
     double loaded = worker_us();
-    for (int i = 0; i < sdx_model_count_inputs(model) && i < WORKER_VALUES_MAX; i++) {
-        const sdx_value_info *info = sdx_model_input(model, i);
-        sdx_tensor **to = &job.inputs[job.count_feeds];
-        if (!load(&job, argv[1], "input", i, info->kind, to)) {
-            if (info->optional) continue;
-            if (!make_zeros(&job, info, to)) return fail(job.cx);
-        }
-        job.feeds[job.count_feeds++] = (sdx_feed){info->name, *to};
-    }
-    job.count_outputs = sdx_model_count_outputs(model);
-    if (job.count_outputs > WORKER_VALUES_MAX) return 1;
-    for (int i = 0; i < job.count_outputs; i++)
-        job.names[i] = sdx_model_output(model, i)->name;
+    if (!read_inputs(&job, argv[1])) return fail(job.cx);
     double first = worker_us();
-    if (!run(&job)) return fail(job.cx);
+    if (!own_run(&job)) return fail(job.cx);
     first = worker_us() - first;
+    if (facts) return own_tell_facts(&job);
+    worker_tell_first();
+    double peak = worker_peak_mb();
     for (int i = 0; i < job.count_outputs; i++)
         job.keeps[i] = sdx_tensor_kind(job.outputs[i]) == SDX_KIND_TENSOR &&
                        sdx_tensor_dtype(job.outputs[i]) != SDX_STRING;
     printf("{\"version\": \"%s\", \"cpu\": \"%s\", \"load_ms\": %.3f, \"first_ms\": %.3f, "
            "\"peak_mb\": %.1f, \"error\": %.3g}\n",
-           sdx_version(), sdx_cpu_name(), (loaded - begin) * 1e-3, first * 1e-3, worker_peak_mb(),
-           largest_error(&job, model, argv[1]));
+           sdx_version(), sdx_cpu_name(), (loaded - begin) * 1e-3, first * 1e-3, peak,
+           largest_error(&job, argv[1]));
     fflush(stdout);
-    return worker_answer(run, &job);
+    return worker_answer(own_run, &job);
 }

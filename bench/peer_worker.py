@@ -4,9 +4,9 @@
     peer_worker.py PEER MODEL_DIR THREADS
 
 Speaks the lines of bench/worker.h. PEER is ort, ort-exact (integer products without saturation),
-openvino, ncnn, mnn or opencv. MODEL_DIR holds model.onnx (ncnn: model.param and model.bin; mnn:
-model.mnn) and input_i.npy, output_i.npy; all of it is made by bench/peers. `peer_worker.py PEER`
-prints the peer's version, or fails when it is not installed.
+openvino, ncnn, mnn, opencv or tract. MODEL_DIR holds model.onnx (ncnn: model.param and model.bin; mnn:
+model.mnn), input_i.npy, output_i.npy and the names of inputs and outputs in case.json; all of it is
+made by bench/peers. `peer_worker.py PEER` prints the peer's version, or fails when it is not installed.
 """
 import importlib
 import json
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 MODULES = {"ort": "onnxruntime", "ort-exact": "onnxruntime", "openvino": "openvino", "ncnn": "ncnn",
-           "mnn": "MNN", "opencv": "cv2"}
+           "mnn": "MNN", "opencv": "cv2", "tract": "tract"}
 
 
 def version(peer):
@@ -71,41 +71,62 @@ def start_openvino(folder, threads, feeds):
 def start_ncnn(folder, threads, feeds):
     import ncnn
     import numpy
+    if any(x.ndim and x.shape[0] != 1 for x in feeds):
+        raise RuntimeError("it has no batch")
     net = ncnn.Net()
     net.opt.num_threads = threads
     net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
     net.opt.use_bf16_storage = False
     if net.load_param(str(folder / "model.param")) or net.load_model(str(folder / "model.bin")):
         raise RuntimeError("ncnn cannot load the converted model")
-    mats = [ncnn.Mat(numpy.ascontiguousarray(x[0])) for x in feeds]  # it has no batch
+
+    def in_order(names):  # pnnx calls them in0, in1, ... and out0, out1, ...
+        return sorted(names, key=lambda name: int(name.lstrip("inout")))
+    arrays = [x.astype("float32" if x.dtype.kind == "f" else "int32") for x in feeds]
+    mats = [ncnn.Mat(numpy.ascontiguousarray(x[0] if x.ndim else x)).clone() for x in arrays]
+    inputs = list(zip(in_order(net.input_names()), mats))
+    outputs = in_order(net.output_names())
 
     def run():
         extractor = net.create_extractor()
         extractor.set_light_mode(True)
-        for name, mat in zip(net.input_names(), mats):
+        for name, mat in inputs:
             extractor.input(name, mat)
-        return [numpy.array(extractor.extract(name)[1])[None] for name in net.output_names()]
+        found = [extractor.extract(name) for name in outputs]
+        if any(failed for failed, _ in found):
+            raise RuntimeError("ncnn cannot run the converted model")
+        return [numpy.array(mat)[None] for _, mat in found]
     return run
 
 
 def start_mnn(folder, threads, feeds):
     import MNN
     import numpy
+    names = json.loads((folder / "case.json").read_text())
     interpreter = MNN.Interpreter(str(folder / "model.mnn"))
     session = interpreter.createSession({"backend": "CPU", "numThread": threads,
                                          "precision": "high"})
-    inputs = list(interpreter.getSessionInputAll(session).values())
-    for tensor, x in zip(inputs, feeds):
+    found = interpreter.getSessionInputAll(session)
+    feeds = [x if x.dtype.kind == "f" else x.astype(numpy.int32) for x in feeds]  # it has no i64
+    inputs = [(found[name], x) for name, x in zip(names["inputs"], feeds) if name in found]
+    for tensor, x in inputs:
         interpreter.resizeTensor(tensor, tuple(x.shape))
     interpreter.resizeSession(session)
-    for tensor, x in zip(inputs, feeds):
+    for tensor, x in inputs:
         tensor.copyFrom(MNN.Tensor(tuple(x.shape), tensor.getDataType(), x,
                                    MNN.Tensor_DimensionType_Caffe))
 
     def run():
         interpreter.runSession(session)
-        return [numpy.array(tensor.getData()).reshape(tensor.getShape())
-                for tensor in interpreter.getSessionOutputAll(session).values()]
+        results = interpreter.getSessionOutputAll(session)
+        return [to_host(results[name]) for name in names["outputs"] if name in results]
+
+    def to_host(tensor):
+        host = MNN.Tensor(tensor.getShape(), tensor.getDataType(), numpy.empty(
+            tensor.getShape(), "f4" if tensor.getDataType() == MNN.Halide_Type_Float else "i4"),
+                          MNN.Tensor_DimensionType_Caffe)
+        tensor.copyToHostTensor(host)
+        return numpy.array(host.getNumpyData())  # getData would make a tuple
     return run
 
 
@@ -114,14 +135,27 @@ def start_opencv(folder, threads, feeds):
     cv2.setNumThreads(threads)
     net = cv2.dnn.readNetFromONNX(str(folder / "model.onnx"))
     names = net.getUnconnectedOutLayersNames()
+    inputs = list(zip(json.loads((folder / "case.json").read_text())["inputs"], feeds))
 
     def run():
-        for x in feeds:
-            net.setInput(x)
+        for name, x in inputs:
+            net.setInput(x, name)
         return list(net.forward(names))
-    if len(feeds) != 1:
-        raise RuntimeError("more than one input")
     return run
+
+
+def start_tract(folder, threads, feeds):
+    import tract
+    if threads != 1:
+        raise RuntimeError("its Python interface runs on one thread")
+    model = tract.onnx().load(str(folder / "model.onnx"))
+    for i, x in enumerate(feeds):
+        kind = {"f": "f", "i": "i", "u": "u"}.get(x.dtype.kind)
+        name = "bool" if kind is None else f"{kind}{x.dtype.itemsize * 8}"
+        model.set_input_fact(i, ",".join([*map(str, x.shape), name]))
+    runnable = model.into_model().into_runnable()
+    inputs = [tract.Tensor.from_numpy(x) for x in feeds]
+    return lambda: [value.to_numpy() for value in runnable.run(inputs)]
 
 
 def start(peer, folder, threads):
@@ -129,7 +163,7 @@ def start(peer, folder, threads):
     if peer in ("ort", "ort-exact"):
         return start_ort(folder, threads, feeds, peer == "ort-exact")
     return {"openvino": start_openvino, "ncnn": start_ncnn, "mnn": start_mnn,
-            "opencv": start_opencv}[peer](folder, threads, feeds)
+            "opencv": start_opencv, "tract": start_tract}[peer](folder, threads, feeds)
 
 
 def largest_error(found, expected):
@@ -176,6 +210,7 @@ def main():
     loaded = time.perf_counter()
     found = run()
     first = time.perf_counter()
+    print("first", file=out, flush=True)
     status = Path("/proc/self/status").read_text()  # getrusage begins at the size of the parent
     peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
     print(json.dumps({"version": name, "load_ms": round((loaded - begin) * 1e3, 3),

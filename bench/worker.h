@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the C workers of bench/peers share: the clock, memory, and the lines they speak. A worker is
- * started as PROGRAM MODEL_DIR THREADS; after its first run it prints one JSON object; each line
- * "MS" on its input makes it run once unmeasured and then again and again for MS milliseconds
- * (three runs at least), and print a JSON list of the times in us. */
+ * started as PROGRAM MODEL_DIR THREADS; at once after its first run it prints "first", then one
+ * JSON object; each line "MS" on its input makes it run once unmeasured and then again and again
+ * for MS milliseconds (three runs at least), and print a JSON list of the times in us. */
 #ifndef SDX_BENCH_WORKER_H
 #define SDX_BENCH_WORKER_H
 
@@ -31,6 +31,13 @@ static inline double worker_peak_mb(void)
         if (strncmp(line, "VmHWM:", 6) == 0) kb = strtod(line + 6, NULL);
     if (file != NULL) fclose(file);
     return kb / 1024;
+}
+
+/* Tells bench/peers, which has the time of exec, that the first result is there. */
+static inline void worker_tell_first(void)
+{
+    puts("first");
+    fflush(stdout);
 }
 
 typedef bool worker_run_fn(void *arg); /* false: the run failed */

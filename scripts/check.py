@@ -60,7 +60,7 @@ INIT_OF_SET = re.compile(rf"_init_({SETS})$")
 
 # Names that every folder may have.
 COMMON_NAMES = {"CMakeLists.txt", "README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile",
-                "requirements.txt", "pyproject.toml"}
+                "requirements.txt", "pyproject.toml", "Cargo.toml", "Cargo.lock"}
 # Folders whose file names another project prescribes.
 PRESCRIBED = ("bindings/python-onnxruntime/onnxruntime/", "bindings/python/sardonyx/capi/")
 DATA = ("tests/data/", "tests/fuzz/corpus/", "examples/", "bench/baseline/")

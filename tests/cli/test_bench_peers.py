@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/peers: every engine that is asked for is in the report, measured or with the reason why not; the
+goals are reckoned from the rows as bench/goals.tsv says. No time is judged."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import models
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+
+@pytest.fixture(scope="module")
+def report(root):
+    sys.path.insert(0, str(root / "bench"))
+    import peer_report
+    return peer_report
+
+
+def make_case(folder, op, domain=""):
+    """A folder as the zoo's: y = op(x)."""
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    node = helper.make_node(op, ["x"], ["y"], domain=domain)
+    graph = helper.make_graph([node], "g", [models.value("x", [2, 3])],
+                              [models.value("y", [2, 3])])
+    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    (folder / "test_data_set_0").mkdir(parents=True)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    for name, value in (("input_0", x), ("output_0", np.tanh(x))):
+        data = numpy_helper.from_array(value, name[0]).SerializeToString()
+        (folder / f"test_data_set_0/{name}.pb").write_bytes(data)
+    return folder
+
+
+def run_peers(root, build, tmp_path, *words):
+    """The rows of a run and what it printed."""
+    if not (build / "bench/own_worker").is_file():
+        pytest.skip("bench/ is not built")
+    out = tmp_path / "rows.json"
+    done = subprocess.run([sys.executable, root / "bench/peers", "--threads", "1", "--rounds", "1", "--turn", "1",
+                           "--json", out, *words], capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, "SDX_BUILD": str(build), "SDX_BENCH_CACHE": str(tmp_path / "cases"),
+                               "SDX_BENCH_PYTHON": sys.executable})
+    rows = [json.loads(line) for line in out.read_text().split("\n") if line] if out.is_file() else []
+    return rows, done.stdout + done.stderr
+
+
+def test_each_engine_is_reported(root, build, tmp_path):
+    """An engine that is not installed, a result that is wrong and a model that does not load are rows too."""
+    case = make_case(tmp_path / "case", "Tanh")
+    rows, text = run_peers(root, build, tmp_path, "--engines", "own,ort,tract,rten", case)
+    found = {row["engine"]: row for row in rows}
+    assert list(found) == ["own", "ort", "tract", "rten"], text
+    assert found["own"]["error"] < 1e-6 and found["own"]["median_ms"] > 0
+    for engine, row in found.items():
+        assert "failure" not in row or row["failure"] in text and f"{engine}: not installed" in text
+    wrong, text = run_peers(root, build, tmp_path, "--engines", "own", make_case(tmp_path / "wrong", "Abs"))
+    assert wrong[-1]["failure"].startswith("wrong results: error ") and "fails: wrong results" in text
+    absent, text = run_peers(root, build, tmp_path, "--engines", "own", make_case(tmp_path / "odd", "Odd", "x.y"))
+    assert "Odd" in absent[-1]["failure"], text
+    rows, text = run_peers(root, build, tmp_path, "--engines", "own,fastest", case)
+    assert "no engine is called fastest" in text
+
+
+def row(engine, model, ms, threads=1, **more):
+    return {"engine": engine, "model": model, "threads": threads, "median_ms": ms, "load_ms": 1.0, "cold_ms": ms,
+            "peak_mb": 10 * ms, "error": 0.0, "version": "1", **more}
+
+
+def results(report, rows, goals):
+    names = "group model measure peers goal note set".split()
+    args = argparse.Namespace(threads=[1, 2], missing=["lost"], absent={"rten": "not installed"}, words=[], engines=[],
+                              limits="f32 multiply-add, registers      GFLOP/s         1      100.0       90.0\n"
+                                     "read memory, one stream          GB/s            1       12.0       10.0\n"
+                                     "read memory, four streams        GB/s            1       20.0       16.0\n")
+    return report.Results(rows, [dict(zip(names, goal)) for goal in goals], args)
+
+
+@pytest.mark.parametrize("measure, peers, ratio, against", [
+    ("time", "best", 1.5, "mnn"), ("time", "ort", 2.0, "ort-c"), ("time", "ort-exact", 1.25, "ort-exact"),
+    ("time", "own:b", 3.0, "own:b"), ("time", "fma", 0.5, "fma"), ("time", "bandwidth", 0.25, "bandwidth"),
+    ("cold", "mnn", 1.5, "mnn"), ("plan", "ort-c", 8.0, "ort-c"), ("memory", "ort-c", 2.0, "ort-c"),
+    ("time", "rten", None, "rten: not installed"), ("time", "tract", None, "tract: one thread"),
+    ("new_shape", "steady", 0.75, "steady"), ("sessions", "one session", None, "not measured"),
+])
+def test_goal(report, measure, peers, ratio, against):
+    rows = [row("own", "a", 2.0, flops=1e8, bytes=1e7, new_shape=0.75), row("own-plan", "a", 0.5), row("ort", "a", 5.0),
+            row("ort-c", "a", 4.0), row("ort-exact", "a", 2.5), row("mnn", "a", 3.0), row("own", "b", 6.0),
+            {"engine": "tract", "model": "a", "threads": 1, "failure": "one thread"}]
+    found = results(report, rows, [["g", "a", measure, peers, "1.00", "n", "all"]])
+    goal, threads, got, who = next(found.goal_rows())
+    assert threads == 1 and who == against and got == (ratio if ratio is None else pytest.approx(ratio))
+    assert report.verdict(goal, got) == ("not measured" if ratio is None else "met" if ratio >= 1 else "missed")
+
+
+def test_goal_of_group_and_of_absent_model(report):
+    goals = [["g", "a", "time", "best", "1.10", "n", "all"], ["g", "b", "time", "best", "1.10", "n", "all"],
+             ["g", "*", "time", "ort", "1.35", "n", "all"], ["g", "lost", "cold", "ort", "1.35", "n", "all"]]
+    found = results(report, [row("own", "a", 1.0), row("ort", "a", 2.0), row("own", "b", 1.0), row("ort", "b", 8.0)], goals)
+    reached = [(goal["model"], threads, ratio, who) for goal, threads, ratio, who in found.goal_rows()]
+    assert reached[4][:2] == ("*", 1) and reached[4][2] == pytest.approx(4.0) and reached[4][3] == "ort, 2 models"
+    assert reached[6] == ("lost", 1, None, "the model is not in the zoo")
+
+
+def test_goals_file(report):
+    """Each line is one that the report knows."""
+    goals = report.read_goals("all")
+    assert len(goals) > 90 and len(report.read_goals("short")) < len(goals)
+    for goal in goals:
+        assert None not in goal.values() and goal["set"] in ("short", "all") and float(goal["goal"]) > 0
+        assert goal["measure"] in (*report.KEYS, *report.FACTS)
