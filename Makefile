@@ -36,12 +36,12 @@ check: build ## the rules: layers, sizes, bans, symbols, headers, format
 	@scripts/setup check
 	@scripts/check.py
 
-bench: build ## time a short set of the models in SDX_ZOO against the engines that are installed
-	@scripts/setup test
+bench: build ## time a short set of the models in SDX_ZOO against other engines
+	@scripts/setup bench
 	@bench/peers --set short --markdown docs/BENCHMARKS.md $(BENCH_FLAGS)
 
-bench-all: build ## time all models that have a goal
-	@scripts/setup test
+bench-all: build ## time all models that have a goal; every goal and what is reached
+	@scripts/setup bench
 	@bench/peers --set all --markdown docs/BENCHMARKS.md $(BENCH_FLAGS)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds
