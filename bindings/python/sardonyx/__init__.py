@@ -10,9 +10,6 @@ execution provider that is asked for and cannot run is an error that names it. B
 check, infer_shapes, convert_version, compile and operators.
 """
 from ._sardonyx import *
-from ._sardonyx import __version__
+from ._sardonyx import __version__ as __version__
 from ._types import *
-from . import _sardonyx, _types, capi
-
-__all__ = ["__version__", *_types.__all__]
-__all__ += [name for name in vars(_sardonyx) if not name.startswith("_")]
+from . import capi as capi

@@ -6,6 +6,7 @@ from typing import Any, Optional, Union, final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from typing_extensions import disjoint_base
 
 from ._types import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtArenaCfg,
                      OrtDevice, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtMemoryInfoDeviceType,
@@ -101,6 +102,7 @@ class OrtEpDevice:
     def memory_info(self, memory_type: OrtDeviceMemoryType, /) -> Optional[OrtMemoryInfo]: ...
     def create_sync_stream(self) -> Any: ...
 
+@disjoint_base
 class SessionOptions:
     enable_cpu_mem_arena: bool
     enable_mem_pattern: bool
@@ -139,6 +141,7 @@ class SessionOptions:
     def clear_ep_context_data_read_func(self) -> None: ...
     def set_load_cancellation_flag(self, value: bool, /) -> None: ...
 
+@disjoint_base
 class RunOptions:
     log_severity_level: int
     log_verbosity_level: int
@@ -249,6 +252,7 @@ SessionIOBinding = IOBinding
 @final
 class LoadedModel: ...
 
+@disjoint_base
 class InferenceSession:
     def __init__(self, path_or_bytes: Union[str, bytes, PathLike[str], bytearray, memoryview],
                  sess_options: Optional[SessionOptions] = None,

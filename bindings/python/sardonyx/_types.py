@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is only data: enumerations, devices, settings. The extension makes objects of these classes,
-so this module must not import it."""
-from __future__ import annotations
-
-import enum
-import os
+so this module must not import it. Public names are these classes, and they are the package's."""
+import enum as _enum
+import os as _os
 
 
-class _Enum(enum.IntEnum):
+class _Enum(_enum.IntEnum):
     """Shown as "GraphOptimizationLevel.ORT_ENABLE_ALL", equal to its number."""
 
     def __str__(self) -> str:
@@ -128,7 +126,7 @@ class ArenaExtendStrategy(_Enum):
     kSameAsRequested = 1
 
 
-class OrtDeviceVendorId(enum.IntEnum):
+class OrtDeviceVendorId(_enum.IntEnum):
     """PCI numbers of vendors."""
 
     NONE = 0x0000
@@ -162,7 +160,7 @@ class OrtDevice:
         self._vendor, self._id = int(vendor_id), int(device_id)
 
     @staticmethod
-    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
         """The device of a name: "cpu", "cuda", ... Exception for an unknown one."""
         if ort_device_name not in _DEVICES:
             raise Exception("Unsupported device type: " + ort_device_name)
@@ -219,7 +217,7 @@ class OrtDevice:
         """Number of the device's own memory."""
         return 0
 
-    def _get_c_device(self) -> OrtDevice:
+    def _get_c_device(self) -> "OrtDevice":
         return self
 
 
@@ -353,12 +351,12 @@ class ModelCompiler:
                  graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_DISABLE_ALL,
                  get_initializer_location_func=None):
         model, file = input_model_path_or_bytes, external_initializers_file_path
-        if not isinstance(model, (str, bytes, os.PathLike)):
+        if not isinstance(model, (str, bytes, _os.PathLike)):
             raise TypeError(f"Unable to load from type '{type(model)}'")
         if model in ("", b""):
             raise ValueError("Input model bytes array is empty" if model == b"" else
                              "Input model path is empty")
-        if file and not isinstance(file, (str, os.PathLike)):
+        if file and not isinstance(file, (str, _os.PathLike)):
             raise TypeError(f"Output external initializer filepath is of unexpected type '{type(file)}'")
         if file and get_initializer_location_func is not None:
             raise ValueError("Cannot initialize ModelCompiler with both `external_initializers_file_path` "
@@ -372,7 +370,7 @@ class ModelCompiler:
 
     def compile_to_file(self, output_model_path=None) -> None:
         """Writes the file; without a path one beside the model's, whose name ends with _ctx.onnx."""
-        if output_model_path and not isinstance(output_model_path, (str, os.PathLike)):
+        if output_model_path and not isinstance(output_model_path, (str, _os.PathLike)):
             raise TypeError(f"Output model's filepath is of unexpected type '{type(output_model_path)}'")
         self._options._compile(self._model, output_model_path or None, *self._settings)
 
@@ -393,7 +391,3 @@ class ModelCompiler:
 
     def clear_ep_context_data_write_func(self) -> None:
         """Takes back what set_ep_context_data_write_func was given."""
-
-
-__all__ = [name for name, value in list(globals().items())
-           if isinstance(value, type) and not name.startswith("_")]

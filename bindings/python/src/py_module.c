@@ -22,7 +22,7 @@ static const struct type_name {
     PY_TYPES(TYPE_NAME)
 #undef TYPE_NAME
 };
-#define MODULE_KEY "__sardonyx_module__" /* what a type knows its module by */
+#define MODULE_KEY "_sardonyx_module" /* what a type knows its module by */
 
 py_state *py_state_of_module(PyObject *module)
 {

@@ -20,11 +20,10 @@ def _load():
     sys.modules[__name__] = module
     loader.exec_module(module)
     from sardonyx import _types
-    for name in _types.__all__:
-        item = getattr(_types, name)
-        if isinstance(item, type):
+    for name, item in vars(_types).items():
+        if not name.startswith("_"):
             item.__module__ = __name__
-        setattr(module, name, item)
+            setattr(module, name, item)
 
 
 _load()

@@ -3,12 +3,12 @@
 NotImplementedError when one is called."""
 import sys as _sys
 
-from sardonyx import _later
+from sardonyx import _later  # makes the names that type checkers do not see
 from sardonyx.quantization import calibrate, quant_utils, registry  # noqa: F401
-from sardonyx.quantization.calibrate import (  # noqa: F401
+from sardonyx.quantization.calibrate import (  # type: ignore[attr-defined]  # noqa: F401
     CalibraterBase, CalibrationDataReader, CalibrationMethod, MinMaxCalibrater, TensorData, TensorsData,
     create_calibrator, load_tensors_data, save_tensors_data)
-from sardonyx.quantization.quant_utils import (  # noqa: F401
+from sardonyx.quantization.quant_utils import (  # type: ignore[attr-defined]  # noqa: F401
     QuantFormat, QuantizationMode, QuantType, write_calibration_table)
 
 _later.fill_package(__name__, globals())
