@@ -15,7 +15,7 @@ void sdx_machine_cpu(char *buf, size_t size)
     char text[49] = "";
 #if defined(__x86_64__)
     unsigned words[12] = {0};
-    if (__get_cpuid_max(0x80000000U, NULL) >= 0x80000004U)
+    if ((unsigned)__get_cpuid_max(0x80000000U, NULL) >= 0x80000004U)
         for (unsigned i = 0; i < 3; i++)
             (void)__get_cpuid(0x80000002U + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
                               &words[4 * i + 3]);

@@ -2,6 +2,8 @@
  * Quantised operators of com.microsoft, as ONNX Runtime's quantiser writes them. */
 #include "ops/contrib_quant.h"
 
+#include <math.h>
+
 #include "kernels/gemm.h"
 #include "ops/contrib_lower.h"
 #include "ops/product.h"
@@ -48,6 +50,60 @@ static enum sdx_status run_scale_c(struct sdx_exec *x, const struct sdx_step *st
     return SDX_OK;
 }
 
+/* C that is not one row is added to sums that are kept whole: [m, n] with strides of 0. */
+struct whole {
+    int64_t m, n, row_c, col_c;
+    float alpha;
+};
+
+static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct whole *p = step->params;
+    const struct sdx_tensor *sums = step->in[0], *c = step->in[1], *a = step->in[2],
+                            *b = step->in[3], *scale = step->in[4], *zero = step->in[5],
+                            *y = step->out[0];
+    const float scale_a = p->alpha * ((const float *)a->data)[0];
+    const float over = scale ? ((const float *)scale->data)[0] : 1.0f;
+    const float less = zero ? (float)sdx_load_i64(zero->dtype, zero->data, 0) : 0.0f;
+    const bool is_signed = y->dtype == SDX_I8;
+    (void)x;
+    (void)part;
+    for (int64_t at = 0; at < p->m * p->n; at++) {
+        const int64_t i = at / p->n, j = at % p->n;
+        const int32_t sum = ((const int32_t *)sums->data)[at] +
+                            ((const int32_t *)c->data)[i * p->row_c + j * p->col_c];
+        const float v =
+            (float)sum * (scale_a * ((const float *)b->data)[b->count == 1 ? 0 : j] / over);
+        if (y->dtype == SDX_F32)
+            ((float *)y->data)[at] = v;
+        else
+            ((uint8_t *)y->data)[at] = (uint8_t)(int32_t)fminf(
+                fmaxf(rintf(v) + less, is_signed ? -128 : 0), is_signed ? 127 : 255);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status whole_bias(struct sdx_prepare *px, struct sdx_qproduct *p)
+{
+    struct whole *w = SDX_PREPARE_NEW(px, struct whole);
+    const int64_t dims[] = {p->m, p->n};
+    struct sdx_tensor *sums = sdx_prepare_temp(px, SDX_I32, 2, dims), *c = p->bias, *y = p->c;
+    if (!w || !sums) return SDX_FAIL_MEMORY(px->cx);
+    const int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
+    const int64_t columns = c->rank > 0 ? c->dims[c->rank - 1] : 1;
+    if (c->rank > 2 || (rows != 1 && rows != p->m) || (columns != 1 && columns != p->n))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "QGemm: C of shape [%lld,%lld] for [%lld,%lld]",
+                        (long long)rows, (long long)columns, (long long)p->m, (long long)p->n);
+    *w = (struct whole){p->m, p->n, rows > 1 ? columns : 0, columns > 1, (float)p->alpha};
+    struct sdx_tensor *in[] = {
+        sums, c, p->facts.scale_a, p->facts.scale_b, p->facts.scale_y, p->facts.zero_y};
+    p->c = sums;
+    p->bias = NULL;
+    p->to = SDX_QPRODUCT_SUMS;
+    SDX_TRY(sdx_qproduct_prepare(px, p));
+    return sdx_prepare_step_on(px, "qgemm_whole", run_whole, w, 1, 0, 6, in, 1, &y);
+}
+
 static enum sdx_status float_bias(struct sdx_prepare *px, struct sdx_qproduct *p)
 {
     float *alpha = SDX_PREPARE_NEW(px, float);
@@ -82,11 +138,10 @@ enum sdx_status sdx_qgemm_prepare(struct sdx_prepare *px)
                                    .rows = 1};
     p.bias = input(px, 6);
     if (y->count == 0) return SDX_OK;
-    if (p.bias && p.bias->count != p.n && p.bias->count != 1)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "QGemm: C has %lld values, expected 1 or %lld",
-                        (long long)p.bias->count, (long long)p.n);
-    if (p.bias && p.bias->count != p.n && y->dtype != SDX_F32)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "QGemm: C of one value");
+    if (p.bias && p.bias->count == 0) p.bias = NULL;
+    if (p.bias &&
+        (p.bias->count != p.n || (p.bias->rank > 0 && p.bias->dims[p.bias->rank - 1] != p.n)))
+        return whole_bias(px, &p);
     p.to = y->dtype == SDX_F32 ? SDX_QPRODUCT_FLOAT : SDX_QPRODUCT_REQUANT;
     if (p.to == SDX_QPRODUCT_FLOAT && p.bias) SDX_TRY(float_bias(px, &p));
     return sdx_qproduct_prepare(px, &p);

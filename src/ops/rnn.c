@@ -768,11 +768,21 @@ static enum sdx_status run_widen(struct sdx_exec *x, const struct sdx_step *step
     return SDX_OK;
 }
 
+/* Steps behind the longest sequence have no say in the scale. */
 static enum sdx_status run_round(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
+    const struct sdx_tensor *from = step->in[0], *lengths = step->in[1];
+    int64_t longest = lengths ? 0 : from->dims[0];
     (void)x;
     (void)part;
-    round_to_bytes(step->in[0]->data, step->out[0]->data, step->in[0]->count);
+    for (int64_t i = 0; lengths && i < lengths->count; i++) {
+        const int64_t own = sdx_load_i64(lengths->dtype, lengths->data, i);
+        if (own > longest) longest = own < from->dims[0] ? own : from->dims[0];
+    }
+    const int64_t used = longest * from->dims[1] * from->dims[2];
+    float *to = step->out[0]->data;
+    round_to_bytes(from->data, to, used);
+    memset(to + used, 0, (size_t)(from->count - used) * sizeof *to);
     return SDX_OK;
 }
 
@@ -816,7 +826,8 @@ static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
     SDX_TRY(wide_weights(px, 2, &in[2]));
     in[0] = sdx_prepare_temp(px, SDX_F32, 3, px->in[0]->dims);
     if (!in[0]) return SDX_FAIL_MEMORY(px->cx);
-    SDX_TRY(sdx_prepare_step_on(px, "rnn_round", run_round, NULL, 1, 0, 1, px->in, 1, in));
+    struct sdx_tensor *round_in[] = {px->in[0], in[4]};
+    SDX_TRY(sdx_prepare_step_on(px, "rnn_round", run_round, NULL, 1, 0, 2, round_in, 1, in));
     sub.in = in;
     sub.count_in = DYNAMIC_INPUTS;
     return prepare_of(&sub, true);

@@ -390,3 +390,41 @@ static const struct sdx_op ops[] = {
 };
 
 const struct sdx_op_family sdx_ops_state_space = FAMILY("", ops);
+
+/* com.microsoft had them first, with forms that the standard did not take over. */
+static enum sdx_status plain_form(struct sdx_infer *ix)
+{
+    static const struct {
+        const char *name;
+        int64_t usual;
+    } table[] = {{"state_window", 0}, {"channels_last", 0}, {"dilation", 1}, {"ndim", 1}};
+    for (int i = 0; i < SDX_COUNT_OF(table); i++) {
+        const int64_t found = sdx_ir_attr_int(ix->node, table[i].name, table[i].usual);
+        if (found != table[i].usual)
+            return SDX_FAIL(ix->cx, SDX_NOT_SUPPORTED, "%.*s: %s is %lld, expected %lld",
+                            SDX_STR_ARG(ix->node->op_type), table[i].name, (long long)found,
+                            (long long)table[i].usual);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status infer_plain_causal(struct sdx_infer *ix)
+{
+    SDX_TRY(plain_form(ix));
+    return infer_causal(ix);
+}
+
+static enum sdx_status infer_plain_linear(struct sdx_infer *ix)
+{
+    SDX_TRY(plain_form(ix));
+    return infer_linear(ix);
+}
+
+static const struct sdx_op contrib_ops[] = {
+    {"CausalConvWithState", 1, 0, infer_plain_causal, KERNEL(prepare_causal), .cost = cost_causal,
+     .flags = SDX_OP_VIA_F32, .note = "one spatial axis, channels first, no dilation"},
+    {"LinearAttention", 1, 0, infer_plain_linear, KERNEL(prepare_linear), .cost = cost_linear,
+     .flags = SDX_OP_VIA_F32, .note = "state_window 0"},
+};
+
+const struct sdx_op_family sdx_ops_state_space_contrib = FAMILY("com.microsoft", contrib_ops);
