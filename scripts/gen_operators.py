@@ -71,6 +71,7 @@ def page(program):
 def write_tested():
     import onnx
     sys.path.insert(0, str(OPS))
+    import draws
     import test_properties
     suite, families = collections.Counter(), {}
     for path in sorted(pathlib.Path(os.environ["SDX_SUITE"]).rglob("model.onnx")):
@@ -78,7 +79,7 @@ def write_tested():
         suite.update({key_of(node.domain, node.op_type) for node in model.graph.node})
     for name, makers in sorted(test_properties.FAMILIES.items()):
         for at in range(400 * len(makers)):
-            case = makers[at % len(makers)](test_properties.Random([7, at]))
+            case = makers[at % len(makers)](draws.Random([7, at]))
             if case is not None:
                 families.setdefault(key_of(case.domain, case.op), name)
     ort = set()
