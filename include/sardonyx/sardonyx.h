@@ -223,12 +223,18 @@ SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_strings(sdx_context *cx, int
                                                             const char *const *texts,
                                                             const size_t *lengths,
                                                             sdx_tensor **out);
-/* A sequence, optional, map or sparse tensor of `count` items (see sdx_kind); the items are
- * retained, the caller keeps its own. For an empty sequence or optional `dtype` names the element
- * type. */
+/* A sequence, optional or map of `count` items (see sdx_kind); the items are retained, the caller
+ * keeps its own. For an empty sequence or optional `dtype` names the element type. */
 SDX_API SDX_MUST_CHECK sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype,
                                                    int64_t count, sdx_tensor *const *items,
                                                    sdx_tensor **out);
+/* A sparse tensor of the dense shape `dims`. values: [n]; indices, int64: [n], places in the
+ * flattened dense tensor, or [n, rank], coordinates. Both are retained and not copied; where an
+ * index lies outside of the shape the node that reads it fails. SDX_INVALID_ARGUMENT: types or
+ * shapes do not fit each other. The caller owns *out. */
+SDX_API SDX_MUST_CHECK sdx_status sdx_tensor_create_sparse(sdx_context *cx, int rank,
+                                                           const int64_t *dims, sdx_tensor *values,
+                                                           sdx_tensor *indices, sdx_tensor **out);
 /* A tensor that grows on `axis`: zeroed memory for `capacity` positions of it, of which dims[axis]
  * are in use at first (0 is usual). It is for what a decoder hands from one run to the next: give
  * one tensor as the feed of past.0.key, [batch, heads, past, size], and as the output
@@ -366,7 +372,8 @@ typedef struct sdx_model_options {
     /* Read over faults that other runtimes read over, with a warning in the log for each: in a
      * Constant, attributes behind the first; attributes whose name begins with "__"; initializers,
      * metadata and imports given twice (the last counts); initializers without a name; ir_version
-     * 0; domains of known operators that are not imported (the newest version is meant). false. */
+     * 0; domains of known operators that are not imported (the newest version is meant);
+     * `initializers` of names that the model does not have. false. */
     bool tolerate;
 } sdx_model_options;
 
@@ -422,6 +429,7 @@ typedef struct sdx_value_info {
     /* Of the items of a sequence or optional, or of a map's values; NULL: a tensor, or unknown.
      * Its name is "". */
     const struct sdx_value_info *elem;
+    bool unused; /* input that nothing reads: need not be fed */
 } sdx_value_info;
 
 SDX_API int sdx_model_count_inputs(const sdx_model *model);

@@ -62,20 +62,47 @@ sdx_status sdx_value_create(sdx_context *cx, sdx_kind kind, sdx_dtype dtype, int
                             sdx_tensor *const *items, sdx_tensor **out)
 {
     BEGIN(cx, out);
-    if (kind < SDX_KIND_SEQUENCE || kind > SDX_KIND_SPARSE || count < 0 || (count && !items))
+    if (kind < SDX_KIND_SEQUENCE || kind > SDX_KIND_MAP || count < 0 || (count && !items))
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "kind %d with %lld items", (int)kind,
                         (long long)count);
     if (kind == SDX_KIND_OPTIONAL && count > 1)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "an optional has %lld items, expected at most 1",
                         (long long)count);
-    if ((kind == SDX_KIND_MAP || kind == SDX_KIND_SPARSE) && count != 2)
-        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
-                        "a map or sparse tensor has %lld items, expected 2", (long long)count);
+    if (kind == SDX_KIND_MAP && count != 2)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "a map has %lld items, expected 2",
+                        (long long)count);
     for (int64_t i = 0; i < count; i++)
         if (items[i]->layout == SDX_LAYOUT_GROWING)
             return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "item %lld is a tensor that grows",
                             (long long)i);
     return sdx_tensor_new_items(cx, (int)kind, (int)dtype, count, items, 0, NULL, out);
+}
+
+static bool is_plain(const sdx_tensor *tensor)
+{
+    return tensor->kind == SDX_KIND_TENSOR && tensor->layout != SDX_LAYOUT_GROWING;
+}
+
+sdx_status sdx_tensor_create_sparse(sdx_context *cx, int rank, const int64_t *dims,
+                                    sdx_tensor *values, sdx_tensor *indices, sdx_tensor **out)
+{
+    sdx_tensor *const items[] = {values, indices};
+    char a[200], b[200];
+    int64_t places = 0;
+    BEGIN(cx, out);
+    SDX_TRY(check_shape(cx, rank, dims));
+    if (!sdx_dims_count(dims, rank, &places))
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "lengths are negative or overflow");
+    const bool fits = is_plain(values) && values->rank == 1 && is_plain(indices) &&
+                      indices->dtype == SDX_I64 && indices->rank >= 1 && indices->rank <= 2 &&
+                      indices->dims[0] == values->dims[0] &&
+                      (indices->rank == 1 || indices->dims[1] == rank);
+    if (!fits)
+        return SDX_FAIL(cx, SDX_INVALID_ARGUMENT,
+                        "values %s with indices %s, expected [n] and int64 [n] or [n,%d]",
+                        sdx_tensor_describe(values, a, sizeof a),
+                        sdx_tensor_describe(indices, b, sizeof b), rank);
+    return sdx_tensor_new_items(cx, SDX_KIND_SPARSE, values->dtype, 2, items, rank, dims, out);
 }
 
 sdx_status sdx_tensor_create_growing(sdx_context *cx, sdx_dtype dtype, int rank,

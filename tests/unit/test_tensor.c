@@ -164,6 +164,59 @@ static void items(void **state)
     unit_deinit(&unit);
 }
 
+static struct sdx_tensor *zeros(struct unit *unit, int dtype, int rank, const int64_t *dims)
+{
+    struct sdx_tensor *t = NULL;
+    assert_int_equal(sdx_tensor_new(&unit->cx, dtype, rank, dims, &t), SDX_OK);
+    return t;
+}
+
+/* Values and indices that fit each other and the dense shape. */
+static void sparse_tensors(void **state)
+{
+    static const int64_t dims[] = {3, 4}, negative[] = {3, -4}, pairs[] = {2, 2},
+                         triples[] = {2, 3};
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_tensor *values = zeros(&unit, SDX_F32, 1, pairs), *made = NULL;
+    struct sdx_tensor *flat = zeros(&unit, SDX_I64, 1, pairs);
+    struct sdx_tensor *table = zeros(&unit, SDX_I64, 2, pairs);
+    struct sdx_tensor *wide = zeros(&unit, SDX_I64, 2, triples);
+    struct sdx_tensor *few = zeros(&unit, SDX_I64, 1, triples + 1);
+    struct sdx_tensor *narrow = zeros(&unit, SDX_I32, 1, pairs);
+    struct sdx_tensor *good[] = {flat, table}, *bad[] = {wide, few, narrow, NULL};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sdx_tensor_create_sparse(&unit.cx, 2, dims, values, good[i], &made),
+                         SDX_OK);
+        assert_int_equal(sdx_tensor_kind(made), SDX_KIND_SPARSE);
+        assert_int_equal(sdx_tensor_dtype(made), SDX_F32);
+        assert_memory_equal(sdx_tensor_dims(made), dims, sizeof dims);
+        assert_ptr_equal(sdx_tensor_data(sdx_tensor_item(made, 0)), sdx_tensor_data(values));
+        assert_ptr_equal(sdx_tensor_data(sdx_tensor_item(made, 1)), sdx_tensor_data(good[i]));
+        sdx_tensor_destroy(made);
+    }
+    for (int i = 0; bad[i]; i++) {
+        assert_int_equal(sdx_tensor_create_sparse(&unit.cx, 2, dims, values, bad[i], &made),
+                         SDX_INVALID_ARGUMENT);
+        assert_null(made);
+    }
+    assert_string_equal(sdx_error(&unit.cx), "values f32[2] with indices i32[2], "
+                                             "expected [n] and int64 [n] or [n,2]");
+    assert_int_equal(sdx_tensor_create_sparse(&unit.cx, 2, dims, table, flat, &made),
+                     SDX_INVALID_ARGUMENT);
+    assert_int_equal(sdx_tensor_create_sparse(&unit.cx, 2, negative, values, flat, &made),
+                     SDX_INVALID_ARGUMENT);
+    assert_int_equal(sdx_value_create(&unit.cx, SDX_KIND_SPARSE, SDX_F32, 2, good, &made),
+                     SDX_INVALID_ARGUMENT);
+    sdx_tensor_destroy(values);
+    for (int i = 0; i < 2; i++)
+        sdx_tensor_destroy(good[i]);
+    for (int i = 0; bad[i]; i++)
+        sdx_tensor_destroy(bad[i]);
+    unit_deinit(&unit);
+}
+
 static void text_form(void **state)
 {
     (void)state;
@@ -209,7 +262,8 @@ int main(void)
         cmocka_unit_test(sizes_of_types),   cmocka_unit_test(classes_of_types),
         cmocka_unit_test(counts_of_shapes), cmocka_unit_test(creation),
         cmocka_unit_test(strings),          cmocka_unit_test(items),
-        cmocka_unit_test(text_form),        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(sparse_tensors),   cmocka_unit_test(text_form),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
