@@ -117,6 +117,15 @@ static enum sdx_status import_inputs(struct sdx_import *im, struct sdx_import_sc
     return SDX_OK;
 }
 
+/* Is the tensor of the shape that an input is declared with, as far as that is known? */
+static bool shape_fits(const struct sdx_type *declared, const struct sdx_tensor *tensor)
+{
+    bool fits = declared->rank == tensor->rank;
+    for (int d = 0; fits && d < tensor->rank; d++)
+        fits = declared->dims[d] < 0 || declared->dims[d] == tensor->dims[d];
+    return fits;
+}
+
 static enum sdx_status add_constant(struct sdx_import *im, struct sdx_import_scope *scope,
                                     struct sdx_str name, struct sdx_tensor *tensor)
 {
@@ -128,6 +137,13 @@ static enum sdx_status add_constant(struct sdx_import *im, struct sdx_import_sco
         return SDX_FAIL(im->cx, SDX_BAD_MODEL, "initializer \"%.*s\" is given twice",
                         SDX_STR_ARG(name));
     at->constant = tensor;
+    if (at->type.kind == SDX_KIND_TENSOR && at->type.has_shape && !shape_fits(&at->type, tensor)) {
+        char a[160], b[160];
+        return SDX_FAIL(im->cx, SDX_BAD_MODEL, "initializer \"%.*s\" is %s, declared %s",
+                        SDX_STR_ARG(name),
+                        sdx_dims_describe(tensor->dims, tensor->rank, a, sizeof a),
+                        sdx_dims_describe(at->type.dims, at->type.rank, b, sizeof b));
+    }
     if (at->type.kind == SDX_KIND_NONE)
         at->type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
                                      .dtype = tensor->dtype,

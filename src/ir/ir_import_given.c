@@ -51,6 +51,12 @@ enum sdx_status sdx_import_given_inputs(struct sdx_import *im, const struct sdx_
     for (int32_t i = 0; im->ex && i < im->ex->count_given; i++) {
         const struct sdx_str name = im->ex->given[i].name;
         const int32_t at = sdx_map_get(&scope->names, name);
+        if (at <= 0 && im->ex->tolerate) {
+            sdx_log(im->cx, SDX_LOG_WARNING, "model",
+                    "no initializer or input is named \"%.*s\", what is given for it is ignored",
+                    SDX_STR_ARG(name));
+            continue;
+        }
         if (at <= 0)
             return SDX_FAIL(im->cx, SDX_NOT_FOUND, "no initializer or input is named \"%.*s\"",
                             SDX_STR_ARG(name));

@@ -237,7 +237,7 @@ static void check_opset(struct sdx_check *c, const struct sdx_check_place *place
         sdx_check_fault(c, place,
                         "version %" PRId64 " of domain %.*s is imported, expected 1 to %" PRId64,
                         opset->version, SDX_STR_ARG(shown), newest);
-    else if (opset->version > newest && sdx_check_is_standard(domain))
+    else if (opset->version > newest)
         sdx_check_fault(c, place,
                         "version %" PRId64 " of domain %.*s is imported, newest known is %" PRId64,
                         opset->version, SDX_STR_ARG(shown), newest);

@@ -100,6 +100,8 @@ static void check_attr(struct sdx_check *c, const struct sdx_check_place *outer,
         check_reference(c, &place, attr, fields);
     else if (attr->type == SDX_ATTR_UNDEFINED && fields == 0)
         sdx_check_fault(c, &place, "has neither a type nor a value");
+    else if (attr->type == SDX_ATTR_UNDEFINED && c->model->ir_version >= 2)
+        sdx_check_fault(c, &place, "has no type, expected one from IR version 2 on");
     else if (attr->type != SDX_ATTR_UNDEFINED && !field_fits(attr))
         sdx_check_fault(c, &place, "type is %s, but the value field of another type is set",
                         attr_type_name(attr->type));

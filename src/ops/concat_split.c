@@ -226,9 +226,11 @@ static bool grow_concat(const struct sdx_ir_node *node, int k, int rank, int *in
 
 /* ---- Split ---- */
 
-/* Lengths of the outputs on an axis of length n (may be unknown). *known false: not known. */
-static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *lengths, bool *known)
+/* Lengths of the outputs on an axis, whose own may be unknown. *known false: not known. */
+static enum sdx_status split_lengths(struct sdx_infer *ix, int axis, int64_t *lengths, bool *known)
 {
+    const int64_t *in = sdx_infer_dims(ix, 0), n = in[axis];
+    char shape[160];
     int count = ix->count_out;
     int64_t given = 0;
     const int64_t *list = NULL;
@@ -242,19 +244,17 @@ static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *l
     }
     if (list) {
         int64_t sum = 0;
-        if (given != count)
-            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: %lld lengths for %d outputs",
-                            (long long)given, count);
-        for (int k = 0; k < count; k++) {
+        for (int64_t k = 0; k < given; k++) {
             if (list[k] < 0 || !sdx_add_i64(sum, list[k], &sum))
-                return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: length %d is %lld", k,
+                return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: length %lld is %lld", (long long)k,
                                 (long long)list[k]);
-            lengths[k] = list[k];
+            if (k < count) lengths[k] = list[k];
         }
-        if (n >= 0 && sum != n)
+        if (given != count || (n >= 0 && sum != n))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                            "Split: the lengths sum up to %lld, the axis has %lld", (long long)sum,
-                            (long long)n);
+                            "Split: %lld lengths sum up to %lld for %d outputs on axis %d of %s",
+                            (long long)given, (long long)sum, count, axis,
+                            sdx_dims_describe(in, sdx_infer_rank(ix, 0), shape, sizeof shape));
         *known = true;
         return SDX_OK;
     }
@@ -265,8 +265,9 @@ static enum sdx_status split_lengths(struct sdx_infer *ix, int64_t n, int64_t *l
     if (n < 0) return SDX_OK;
     int64_t each = (n + count - 1) / count;
     if (ix->opset < 18 && n % count != 0)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: length %lld is no multiple of %d outputs",
-                        (long long)n, count);
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Split: %d outputs do not divide axis %d of %s",
+                        count, axis,
+                        sdx_dims_describe(in, sdx_infer_rank(ix, 0), shape, sizeof shape));
     for (int k = 0; k < count; k++) {
         int64_t left = n - each * k;
         lengths[k] = left < 0 ? 0 : left < each ? left : each;
@@ -298,7 +299,7 @@ static enum sdx_status infer_split(struct sdx_infer *ix)
     const int64_t *in = sdx_infer_dims(ix, 0);
     int64_t *lengths = sdx_arena_array(ix->arena, (size_t)ix->count_out, sizeof(*lengths));
     if (!lengths) return SDX_FAIL_MEMORY(ix->cx);
-    SDX_TRY(split_lengths(ix, in[axis], lengths, &known));
+    SDX_TRY(split_lengths(ix, axis, lengths, &known));
     for (int k = 0; k < ix->count_out; k++) {
         int64_t *dims = sdx_infer_new_dims(ix, k, rank);
         if (!dims) return SDX_OUT_OF_MEMORY;

@@ -158,9 +158,12 @@ enum sdx_status sdx_gemm_infer(struct sdx_infer *ix)
                             NAME(ix->node), i, sdx_infer_rank(ix, i));
     int64_t out[2] = {-1, -1}, k, unused;
     int trans_a = attr_true(ix->node, "transA"), trans_b = attr_true(ix->node, "transB");
-    if (a && b) {
-        SDX_TRY(sdx_infer_merge_dim(ix, a[1 - trans_a], b[trans_b], "inner length", &k));
-    }
+    if (a && b && a[1 - trans_a] >= 0 && b[0] >= 0 && b[1] >= 0 && a[1 - trans_a] != b[trans_b])
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "%.*s: inner length of A is %lld, B is [%lld,%lld] with %lld columns",
+                        NAME(ix->node), (long long)a[1 - trans_a], (long long)b[0], (long long)b[1],
+                        (long long)b[1 - trans_b]);
+    if (a && b) SDX_TRY(sdx_infer_merge_dim(ix, a[1 - trans_a], b[trans_b], "inner length", &k));
     if (a) out[0] = a[trans_a];
     if (b) out[1] = b[1 - trans_b];
     const int64_t *c = sdx_infer_dims(ix, 2);

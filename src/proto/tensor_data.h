@@ -17,6 +17,7 @@ struct sdx_external {
         const struct sdx_tensor *tensor;
     } * given;
     int32_t count_given, capacity_given;
+    bool tolerate; /* names that are given and not there are ignored */
     struct sdx_map given_index;
     struct sdx_file_map *files; /* in the arena */
     int32_t count, capacity;

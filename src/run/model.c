@@ -107,6 +107,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
                         "plan file: dimensions, initializers and files are given when it is made");
     if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
     SDX_TRY(sdx_model_take_given(cx, m, options));
+    m->external.tolerate = options->tolerate;
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
     if (options->tolerate) SDX_TRY(sdx_model_tolerate(cx, m));
     struct first_fault first = {{0}};

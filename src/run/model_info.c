@@ -35,14 +35,17 @@ static enum sdx_status describe_values(struct sdx_context *cx, struct sdx_model 
 {
     const struct sdx_ir_graph *g = &m->ir->graphs[0];
     const struct sdx_onnx_graph *graph = m->message->graph;
+    int32_t *uses = sdx_arena_array(&m->arena, (size_t)g->count_values + 1, sizeof *uses);
     m->inputs = sdx_arena_array(&m->arena, (size_t)g->count_inputs + 1, sizeof *m->inputs);
     m->outputs = sdx_arena_array(&m->arena, (size_t)g->count_outputs + 1, sizeof *m->outputs);
-    if (!m->inputs || !m->outputs) return SDX_FAIL_MEMORY(cx);
+    if (!m->inputs || !m->outputs || !uses) return SDX_FAIL_MEMORY(cx);
+    sdx_ir_count_uses(g, uses);
     for (int32_t i = 0; i < g->count_inputs; i++) {
         const struct sdx_ir_value *v = &g->values[g->inputs[i]];
         if (v->constant && m->ir->ir_version < 4) continue; /* cannot be fed */
-        if (!describe_value(m, v, &graph->inputs, &m->inputs[m->count_inputs++]))
-            return SDX_FAIL_MEMORY(cx);
+        struct sdx_value_info *info = &m->inputs[m->count_inputs++];
+        if (!describe_value(m, v, &graph->inputs, info)) return SDX_FAIL_MEMORY(cx);
+        info->unused = uses[g->inputs[i]] == 0;
     }
     for (int32_t i = 0; i < g->count_outputs; i++)
         if (!describe_value(m, &g->values[g->outputs[i]], &graph->outputs,

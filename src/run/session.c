@@ -166,6 +166,25 @@ static enum sdx_status stand_in(struct sdx_session *s, int32_t i, const struct s
     return SDX_OK;
 }
 
+/* Where input `i` is not fed: an optional is empty, and of what nothing reads the type will do. */
+static enum sdx_status stand_in_for_nothing(struct sdx_session *s, int32_t i)
+{
+    static char nothing;
+    const struct sdx_value_info *info = &s->model->inputs[i];
+    struct sdx_tensor **to = &s->stand_ins[i];
+    int64_t dims[SDX_RANK_MAX];
+    if (info->kind == SDX_KIND_OPTIONAL || (info->kind == SDX_KIND_SEQUENCE && info->unused))
+        return sdx_tensor_new_items(&s->cx, (int)info->kind, (int)info->dtype, 0, NULL, 0, NULL,
+                                    to);
+    if (!info->unused || info->optional || info->kind != SDX_KIND_TENSOR) return SDX_OK;
+    for (int d = 0; d < info->rank; d++)
+        dims[d] = info->dims[d] < 0 ? 0 : info->dims[d];
+    const int rank = info->rank < 0 ? 0 : info->rank;
+    return info->dtype == SDX_STRING
+               ? sdx_tensor_new(&s->cx, SDX_STRING, rank, dims, to)
+               : sdx_tensor_new_view(&s->cx, (int)info->dtype, rank, dims, &nothing, to);
+}
+
 /* Index of the input that feed `f` names, -1: none. Most callers name the same in every run. */
 static int32_t find_input(struct sdx_session *s, int f, const char *name)
 {
@@ -202,12 +221,11 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
         SDX_TRY(stand_in(s, i, feeds[f].value));
         if (s->stand_ins[i]) s->feeds[i] = s->stand_ins[i];
     }
-    for (int32_t i = 0; i < g->count_inputs; i++) /* an optional that is not fed is empty */
-        if (!s->feeds[i] && s->model->inputs[i].kind == SDX_KIND_OPTIONAL) {
-            SDX_TRY(sdx_tensor_new_items(&s->cx, SDX_KIND_OPTIONAL, s->model->inputs[i].dtype, 0,
-                                         NULL, 0, NULL, &s->stand_ins[i]));
-            s->feeds[i] = s->stand_ins[i];
-        }
+    for (int32_t i = 0; i < s->model->count_inputs; i++) {
+        if (s->feeds[i]) continue;
+        SDX_TRY(stand_in_for_nothing(s, i));
+        s->feeds[i] = s->stand_ins[i];
+    }
     return SDX_OK;
 }
 
