@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sequences and maps made by programs. Opaque values have no types that are registered here. */
+#include "ort_inside.h"
 #include "ort_objects.h"
 
 #include <stdlib.h>
@@ -48,6 +49,12 @@ static OrtStatusPtr check_items(const OrtValue *const *in, size_t count)
                             "one tensor in the input that was different.");
     }
     return NULL;
+}
+
+OrtStatusPtr ort_sequence_empty(ONNXTensorElementDataType type, OrtValue **out)
+{
+    *out = NULL;
+    return make_value(SDX_KIND_SEQUENCE, (sdx_dtype)type, 0, NULL, out);
 }
 
 static OrtStatusPtr make_sequence(const OrtValue *const *in, size_t count, OrtValue **out)
@@ -160,11 +167,19 @@ static OrtStatusPtr check_map(const sdx_tensor *keys, const sdx_tensor *values)
     return NULL;
 }
 
+static sdx_tensor *tensor_of(const OrtValue *value)
+{
+    sdx_tensor *tensor = ort_value_tensor(value);
+    return tensor && sdx_tensor_kind(tensor) == SDX_KIND_TENSOR ? tensor : NULL;
+}
+
 static OrtStatusPtr make_map(const OrtValue *const *in, size_t count, OrtValue **out)
 {
     sdx_tensor *items[2] = {NULL}, *keys = NULL, *values = NULL;
     if (count != 2) return ort_fail(ORT_FAIL, "For map type num_values MUST be 2");
-    if (ort_need_tensor(in[0], &keys) || ort_need_tensor(in[1], &values))
+    keys = tensor_of(in[0]);
+    values = tensor_of(in[1]);
+    if (!keys || !values)
         return ort_fail(ORT_FAIL, "Either the key tensor or the value tensor has NULL handle");
     ORT_TRY(check_map(keys, values));
     int64_t *order = calloc((size_t)sdx_tensor_count(keys) + 1, sizeof *order);

@@ -57,7 +57,7 @@ static OrtStatusPtr call_register(OrtSessionOptions *options, void *library, con
     return call(options, OrtGetApiBase());
 }
 
-static OrtStatusPtr open_library(const char *path, void **out)
+OrtStatusPtr ort_library_open(const char *path, void **out)
 {
     *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*out) return NULL;
@@ -67,14 +67,14 @@ static OrtStatusPtr open_library(const char *path, void **out)
 /* The caller closes *out. */
 static OrtStatusPtr register_library(OrtSessionOptions *options, const char *path, void **out)
 {
-    ORT_TRY(open_library(path, out));
+    ORT_TRY(ort_library_open(path, out));
     return call_register(options, *out, "RegisterCustomOps");
 }
 
 static OrtStatusPtr register_library_v2(OrtSessionOptions *options, const char *path)
 {
     void *library = NULL;
-    ORT_TRY(open_library(path, &library));
+    ORT_TRY(ort_library_open(path, &library));
     OrtStatusPtr failed = call_register(options, library, "RegisterCustomOps");
     if (!failed) failed = ort_options_add_library(options, library);
     if (failed) dlclose(library);

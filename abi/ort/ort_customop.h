@@ -83,6 +83,8 @@ sdx_status ort_custom_infer(sdx_node *node, void *row);
  * not fit the last one. */
 const OrtCustomOp *ort_custom_variant(const struct ort_custom_row *row, const sdx_node *node,
                                       int *wrong);
+/* Opens a shared library; the caller closes *out. */
+OrtStatusPtr ort_library_open(const char *path, void **out);
 OrtStatusPtr ort_kernel_info_create(const sdx_node *node, struct ort_custom_table *table,
                                     OrtKernelInfo **out);
 void ort_kernel_info_release(OrtKernelInfo *info);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Devices: the one CPU there is, as hardware and as what the CPU provider runs on. There are no
  * streams, no providers from other libraries and no models compiled for a device. */
+#include "ort_customop.h"
 #include "ort_devices.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +303,17 @@ static void set_sync_stream(OrtRunOptions *options, OrtSyncStream *stream)
     (void)options, (void)stream; /* there are none */
 }
 
+/* Providers come from a real library (ort_providers.c); one by itself cannot be asked for work. */
+static OrtStatusPtr register_library(OrtEnv *env, const char *name, const char *path)
+{
+    void *library = NULL;
+    (void)env;
+    ORT_TRY(ort_library_open(path, &library));
+    dlclose(library);
+    return ort_fail(ORT_NOT_IMPLEMENTED,
+                    "libraries of one execution provider are not used: %s (%s)", name, path);
+}
+
 static OrtStatusPtr unregister_library(OrtEnv *env, const char *name)
 {
     (void)env;
@@ -400,6 +413,7 @@ void ort_fill_devices(OrtApi *api)
     api->CreateSyncStreamForEpDevice = create_sync_stream;
     api->SyncStream_GetHandle = get_stream_handle;
     api->ReleaseSyncStream = release_sync_stream;
+    api->RegisterExecutionProviderLibrary = register_library;
     api->UnregisterExecutionProviderLibrary = unregister_library;
     api->SessionOptionsAppendExecutionProvider_V2 = append_v2;
     api->SessionOptionsSetEpSelectionPolicy = set_policy;

@@ -16,4 +16,6 @@ OrtStatusPtr ort_provider_names(bool with_library, char ***out, int *count);
 /* Calls `each` with the name of what runs the session, in order of priority. */
 OrtStatusPtr ort_session_providers(OrtSession *session, void (*each)(const char *name, void *user),
                                    void *user);
+/* A sequence of no tensors of that type. */
+OrtStatusPtr ort_sequence_empty(ONNXTensorElementDataType type, OrtValue **out);
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { NAME = 256, TEXT = 2048 };
+static const char external_fault[] = "External data path validation failed for initializer: ";
 
 /* ---- protobuf, read in place; broken bytes end what is read ---- */
 
@@ -236,6 +237,10 @@ static bool node_reason(struct span model, struct span node, const struct place 
                  place->op, opset);
     else if (sscanf(text, "required attribute %255s is missing", name) == 1)
         snprintf(to, TEXT, "Required attribute '%s' is missing.", name);
+    else if ((sscanf(text, "attribute \"%255[^\"]\": type is", name) == 1 ||
+              sscanf(text, "attribute \"%255[^\"]\": has no type", name) == 1) &&
+             strstr(text, " type"))
+        snprintf(to, TEXT, "type field and data field mismatch in attribute %s.", name);
     else if (strstr(text, " is unknown in version") && sscanf(text, "attribute %255s", name) == 1)
         snprintf(to, TEXT, "Unrecognized attribute: %s for operator %s", name, place->op);
     else if (sscanf(text, "attribute %255s is of type %255[^,], expected %255s", name, found,
@@ -302,6 +307,40 @@ static OrtErrorCode node_fault(struct span model, const struct place *place, cha
     return ORT_FAIL;
 }
 
+/* Faults of initializers; ORT_OK: none of them. */
+static OrtErrorCode initializer_fault(const char *line, char *to)
+{
+    char name[NAME], found[NAME], declared[NAME];
+    long long bytes, offset, size;
+    if (sscanf(line, "initializer \"%255[^\"]\" is [%255[^]]], declared [%255[^]]]", name, found,
+               declared) == 3) {
+        snprintf(to, TEXT, "Type Error: Shape of initializer %s does not match. {%s} != {%s}", name,
+                 declared, found);
+        return ORT_FAIL;
+    }
+    if (sscanf(line, "tensor \"%255[^\"]\": ", name) != 1) return ORT_OK;
+    const char *text = strstr(line, "\": ") + strlen("\": ");
+    if (sscanf(text, "external data takes %lld bytes at %lld, but \"%*[^\"]\" has %lld", &bytes,
+               &offset, &size) == 3) {
+        snprintf(to, TEXT,
+                 "External initializer: %s offset: %lld size to read: %lld given file_length: %lld "
+                 "are out of bounds or can not be read in full.",
+                 name, offset, bytes, size);
+        return ORT_FAIL;
+    }
+    char what[TEXT];
+    if (sscanf(text, "cannot open %255[^:]: no such file", found) == 1)
+        snprintf(what, sizeof what, "External data path does not exist: \"%s\"", found);
+    else if (strstr(text, "the path is absolute"))
+        snprintf(what, sizeof what, "Absolute path not allowed for external data location");
+    else if (strstr(text, "external data \"") || strstr(text, "has no folder"))
+        snprintf(what, sizeof what, "External data path escapes model directory. %s", text);
+    else
+        return ORT_OK;
+    snprintf(to, TEXT, "%s%s. Error: %.1500s", external_fault, name, what);
+    return ORT_FAIL;
+}
+
 /* The real library's code and text for the engine's line; ORT_OK: the text is not known. */
 static OrtErrorCode known_fault(const char *line, struct span model, bool is_file, char *to)
 {
@@ -333,6 +372,8 @@ static OrtErrorCode known_fault(const char *line, struct span model, bool is_fil
         snprintf(to, TEXT, "%s", line);
         return ORT_FAIL;
     }
+    const OrtErrorCode code = initializer_fault(line, to);
+    if (code) return code;
     if (!find_place(line, &place)) return ORT_OK;
     if ((at = strstr(place.text, "Type Error: "))) { /* of a custom operator */
         snprintf(to, TEXT, "This is an invalid model. %s", at);
@@ -357,8 +398,10 @@ static OrtErrorCode known_fault(const char *line, struct span model, bool is_fil
         return ORT_FAIL;
     }
     char found[NAME], declared[NAME];
-    if (sscanf(place.text, "value \"%255[^\"]\" is declared %255[^,[], found %255[^[]", name,
-               declared, found) == 3 &&
+    if ((sscanf(place.text, "value \"%255[^\"]\" is declared %255[^,[], found %255[^[]", name,
+                declared, found) == 3 ||
+         sscanf(place.text, "value \"%255[^\"]\" is declared %255[^,[]%*[^,], found %255[^[]", name,
+                declared, found) == 3) &&
         strcmp(declared, found) != 0) {
         snprintf(to, TEXT,
                  "Type Error: Type (tensor(%s)) of output arg (%s) of node (%s) does not match "
@@ -410,6 +453,33 @@ OrtStatusPtr ort_load_status(sdx_status status, const char *line, const char *pa
         snprintf(text, sizeof text, "%s", line);
         code = codes[status] ? codes[status] : ORT_FAIL;
     }
-    return path ? ort_fail(code, "Load model from %s failed:%s", path, text)
-                : ort_status(code, text);
+    const bool is_told_alone = !strncmp(text, external_fault, strlen(external_fault));
+    return path && !is_told_alone ? ort_fail(code, "Load model from %s failed:%s", path, text)
+                                  : ort_status(code, text);
+}
+
+bool ort_find_node(const OrtSession *session, const char *value, bool makes, char *node, char *op,
+                   size_t size)
+{
+    const unsigned char *first = session->bytes;
+    struct field graph, item, part;
+    bool found = false;
+    struct span model =
+        session->path ? map_file(session->path) : (struct span){first, first + session->size};
+    if (!model.at || !find_field(model, MODEL_GRAPH, 0, &graph)) graph = (struct field){0};
+    for (int i = 0; !found && find_field(graph.bytes, GRAPH_NODE, i, &item); i++)
+        for (int k = 0;
+             !found && find_field(item.bytes, makes ? NODE_OUTPUT : NODE_INPUT, k, &part); k++)
+            found = text_is(part.bytes, value);
+    if (found) {
+        find_field(item.bytes, NODE_NAME, 0, &part);
+        snprintf(node, size, "%.*s", (int)(part.bytes.end - part.bytes.at),
+                 (const char *)part.bytes.at);
+        find_field(item.bytes, NODE_OP, 0, &part);
+        snprintf(op, size, "%.*s", (int)(part.bytes.end - part.bytes.at),
+                 (const char *)part.bytes.at);
+    }
+    if (session->path && model.at)
+        munmap((void *)(uintptr_t)model.at, (size_t)(model.end - model.at));
+    return found;
 }

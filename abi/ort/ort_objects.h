@@ -352,7 +352,11 @@ const sdx_value_info *ort_find_output(const OrtSession *session, size_t position
 OrtStatusPtr ort_load_status(sdx_status status, const char *line, const char *path,
                              const void *bytes, size_t size);
 /* What a failed run tells, in the words of the real library where they are known. */
-OrtStatusPtr ort_run_status(sdx_status status, const char *text);
+OrtStatusPtr ort_run_status(const OrtSession *session, sdx_status status, const char *text);
+/* Name and operator of the first node of the file that makes or reads a value; two texts of `size`
+ * bytes. */
+bool ort_find_node(const OrtSession *session, const char *value, bool makes, char *node, char *op,
+                   size_t size);
 /* Checks what is fed and asked for, runs, gives outputs[i] (NULL on entry: a new value). */
 OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
                      const char *const *input_names, const OrtValue *const *inputs,

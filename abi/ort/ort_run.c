@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs: checks in the order and with the words of the real library, then the engine. */
-#include "ort_objects.h"
+#include "ort_sparse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void add_dim(char *text, size_t size, const char *name, int axis, int64_t
                  (long long)got, (long long)expected);
 }
 
-static OrtStatusPtr check_dims(const sdx_value_info *info, const sdx_tensor *tensor)
+static OrtStatusPtr check_dims(const char *name, const sdx_value_info *info,
+                               const sdx_tensor *tensor)
 {
     const int rank = sdx_tensor_rank(tensor);
     if (info->rank < 0) return NULL;
@@ -44,7 +45,7 @@ static OrtStatusPtr check_dims(const sdx_value_info *info, const sdx_tensor *ten
         return ort_fail(ORT_INVALID_ARGUMENT,
                         "Invalid rank for input: %s Got: %d Expected: %d Please fix either the "
                         "inputs/outputs or the model.",
-                        info->name, rank, info->rank);
+                        name, rank, info->rank);
     const int64_t *dims = sdx_tensor_dims(tensor);
     bool fits = true;
     for (int i = 0; i < rank; i++)
@@ -53,21 +54,90 @@ static OrtStatusPtr check_dims(const sdx_value_info *info, const sdx_tensor *ten
     char text[2048] = "";
     for (int i = 0; i < rank; i++)
         if (info->dims[i] >= 0 && info->dims[i] != dims[i])
-            add_dim(text, sizeof text, info->name, i, dims[i], info->dims[i]);
+            add_dim(text, sizeof text, name, i, dims[i], info->dims[i]);
     return ort_fail(ORT_INVALID_ARGUMENT, "%s\n Please fix either the inputs/outputs or the model.",
                     text);
 }
 
-static OrtStatusPtr wrong_type(const char *what, const sdx_value_info *info,
-                               const sdx_tensor *tensor)
+/* Forms of values, as the real library numbers them in messages. */
+enum form { FORM_OTHER = 1, FORM_TENSOR, FORM_SEQUENCE, FORM_SPARSE, FORM_OPTIONAL };
+
+static enum form form_of_value(const sdx_tensor *tensor)
+{
+    const sdx_kind kind = sdx_tensor_kind(tensor);
+    const sdx_tensor *item = kind == SDX_KIND_SEQUENCE ? sdx_tensor_item(tensor, 0) : NULL;
+    return kind == SDX_KIND_TENSOR                             ? FORM_TENSOR
+           : kind == SDX_KIND_SPARSE                           ? FORM_SPARSE
+           : kind != SDX_KIND_SEQUENCE                         ? FORM_OTHER
+           : !item || sdx_tensor_kind(item) == SDX_KIND_TENSOR ? FORM_SEQUENCE
+                                                               : FORM_OTHER;
+}
+
+static enum form form_of_info(const sdx_value_info *info)
+{
+    return info->kind == SDX_KIND_TENSOR                        ? FORM_TENSOR
+           : info->kind == SDX_KIND_SPARSE                      ? FORM_SPARSE
+           : info->kind == SDX_KIND_OPTIONAL                    ? FORM_OPTIONAL
+           : info->kind != SDX_KIND_SEQUENCE                    ? FORM_OTHER
+           : !info->elem || info->elem->kind == SDX_KIND_TENSOR ? FORM_SEQUENCE
+                                                                : FORM_OTHER;
+}
+
+/* Maps and sequences of them: all of the type counts. */
+static OrtStatusPtr check_whole_type(const sdx_value_info *info, const sdx_value_info *inner,
+                                     const sdx_tensor *tensor)
 {
     char actual[TYPE_TEXT], expected[TYPE_TEXT];
-    return ort_fail(ORT_INVALID_ARGUMENT, "Unexpected %s data type. Actual: (%s) , expected: (%s)",
-                    what, ort_tensor_type_text(tensor, actual, sizeof actual),
+    ort_tensor_type_text(tensor, actual, sizeof actual);
+    if (!strcmp(actual, ort_type_text(inner, expected, sizeof expected))) return NULL;
+    return ort_fail(ORT_INVALID_ARGUMENT,
+                    "Unexpected input data type. Actual: ((%s)) , expected: ((%s))", actual,
                     ort_type_text(info, expected, sizeof expected));
 }
 
-/* Is the value of the type that the model declares? Of sequences and maps the kind is looked at. */
+/* Is the value of the type that the input has? inner: what an optional holds, else the input. */
+static OrtStatusPtr check_type(const sdx_value_info *info, const sdx_value_info *inner,
+                               const sdx_tensor *tensor)
+{
+    static const char *const words[] = {[FORM_TENSOR] = "tensor",
+                                        [FORM_SEQUENCE] = "tensor sequence",
+                                        [FORM_SPARSE] = "sparse tensor"};
+    static const char *const types[] = {
+        [FORM_TENSOR] = "tensor", [FORM_SEQUENCE] = "seq", [FORM_SPARSE] = "sparse_tensor"};
+    const enum form form = form_of_value(tensor);
+    if (inner->kind == SDX_KIND_NONE) return NULL;
+    if (form == FORM_OTHER) return check_whole_type(info, inner, tensor);
+    if (form != form_of_info(inner))
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "input with name: '%s' expected to be of type: %d but received a %s",
+                        info->name, (int)form_of_info(info), words[form]);
+    const sdx_value_info *typed = form == FORM_SEQUENCE && inner->elem ? inner->elem : inner;
+    const sdx_dtype found = sdx_tensor_dtype(tensor);
+    if (typed->dtype == SDX_DTYPE_NONE || typed->dtype == found) return NULL;
+    return ort_fail(ORT_INVALID_ARGUMENT,
+                    "Unexpected input data type. Actual: (%s(%s)) , expected: (%s(%s))",
+                    types[form], sdx_dtype_name(found), types[form], sdx_dtype_name(typed->dtype));
+}
+
+static OrtStatusPtr take_input(OrtSession *session, size_t i, const char *name,
+                               const OrtValue *value, sdx_feed *feed)
+{
+    const sdx_value_info *info = ort_find_input(session, i, name);
+    if (!info) return ort_fail(ORT_INVALID_ARGUMENT, "Invalid input name: %s", name);
+    const sdx_tensor *tensor = ort_value_tensor(value);
+    *feed = (sdx_feed){info->name, tensor};
+    if (!tensor && ort_sparse_of(value))
+        return ort_fail(ORT_NOT_IMPLEMENTED, "input '%s' is a sparse tensor without coordinates",
+                        name);
+    if (!tensor) return NULL; /* an optional without a value */
+    const sdx_value_info *inner = info->kind == SDX_KIND_OPTIONAL && info->elem ? info->elem : info;
+    ORT_TRY(check_type(info, inner, tensor));
+    return sdx_tensor_kind(tensor) == SDX_KIND_TENSOR ? check_dims(name, inner, tensor) : NULL;
+}
+
+/* ---- outputs ---- */
+
+/* Is a value of the caller's of the type of the output? Of sequences and maps the kind counts. */
 static bool type_fits(const sdx_value_info *info, const sdx_tensor *tensor)
 {
     const sdx_kind kind = sdx_tensor_kind(tensor);
@@ -78,20 +148,6 @@ static bool type_fits(const sdx_value_info *info, const sdx_tensor *tensor)
     return info->dtype == SDX_DTYPE_NONE || info->dtype == sdx_tensor_dtype(tensor);
 }
 
-static OrtStatusPtr take_input(OrtSession *session, size_t i, const char *name,
-                               const OrtValue *value, sdx_feed *feed)
-{
-    const sdx_value_info *info = ort_find_input(session, i, name);
-    if (!info) return ort_fail(ORT_INVALID_ARGUMENT, "Invalid input name: %s", name);
-    const sdx_tensor *tensor = ort_value_tensor(value);
-    *feed = (sdx_feed){info->name, tensor};
-    if (!tensor) return NULL; /* an optional without a value */
-    if (!type_fits(info, tensor)) return wrong_type("input", info, tensor);
-    return sdx_tensor_kind(tensor) == SDX_KIND_TENSOR && info->kind == SDX_KIND_TENSOR
-               ? check_dims(info, tensor)
-               : NULL;
-}
-
 /* The tensor that the engine is to write into; NULL: it makes one. */
 static OrtStatusPtr prepared_output(const sdx_value_info *info, const OrtValue *value,
                                     sdx_tensor **out)
@@ -99,7 +155,13 @@ static OrtStatusPtr prepared_output(const sdx_value_info *info, const OrtValue *
     sdx_tensor *tensor = value ? ort_value_tensor(value) : NULL;
     *out = NULL;
     if (!tensor) return NULL;
-    if (!type_fits(info, tensor)) return wrong_type("output", info, tensor);
+    if (!type_fits(info, tensor)) {
+        char actual[TYPE_TEXT], expected[TYPE_TEXT];
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "Unexpected output data type. Actual: (%s) , expected: (%s)",
+                        ort_tensor_type_text(tensor, actual, sizeof actual),
+                        ort_type_text(info, expected, sizeof expected));
+    }
     if (sdx_tensor_dtype(tensor) != SDX_STRING && sdx_tensor_kind(tensor) == SDX_KIND_TENSOR)
         *out = tensor;
     return NULL;
@@ -163,7 +225,7 @@ static OrtStatusPtr run_worker(const OrtSession *session, struct ort_worker *wor
     if (options) end_run(options, &running);
     if (session->profile) ort_profile_add_run(session->profile, worker->session, begin);
     if (!status) return NULL;
-    OrtStatusPtr told = ort_run_status(status, sdx_session_error(worker->session));
+    OrtStatusPtr told = ort_run_status(session, status, sdx_session_error(worker->session));
     ort_log(&session->logger, ORT_LOGGING_LEVEL_ERROR, "Run", "%s", ort_status_text(told));
     return told;
 }

@@ -105,24 +105,58 @@ static size_t count_values(const struct ort_sparse *sparse)
     return (size_t)sdx_tensor_count(ort_value_tensor(sparse->values));
 }
 
-static OrtStatusPtr set_coo(struct ort_sparse *sparse, const int64_t *indices, size_t count,
-                            bool view)
+/* The engine's value, over the values and places, int64 [n] or [n, 2]. */
+static OrtStatusPtr set_tensor(OrtValue *value, const struct ort_sparse *sparse, sdx_tensor *places)
+{
+    sdx_context *cx = ort_context();
+    sdx_tensor *tensor = NULL;
+    if (!cx) return ort_no_memory();
+    if (sdx_tensor_create_sparse(cx, (int)sparse->rank, sparse->dims,
+                                 ort_value_tensor(sparse->values), places, &tensor))
+        return ort_status(ORT_INVALID_ARGUMENT, sdx_error(cx));
+    ort_value_set(value, tensor);
+    return NULL;
+}
+
+static OrtStatusPtr set_coo(OrtValue *value, struct ort_sparse *sparse, const int64_t *indices,
+                            size_t count, bool view)
 {
     const size_t values = count_values(sparse);
     if (count != values && count != 2 * values)
-        return ort_fail(ORT_INVALID_ARGUMENT,
-                        "COO indices count must be equal to or twice the values count.");
+        return ort_status(ORT_INVALID_ARGUMENT,
+                          "COO indices count must be equal to or twice the values count.");
     const size_t rank = count == values ? 1 : 2;
     if (rank == 2 && sparse->rank != 2)
         return ort_fail(ORT_INVALID_ARGUMENT, "COO 2D indices require dense shape of 2 dimensions");
     const int64_t dims[] = {(int64_t)values, 2};
     ORT_TRY(set_indices(sparse, 0, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, dims, rank, indices, view));
     sparse->format = ORT_SPARSE_COO;
-    return NULL;
+    return set_tensor(value, sparse, ort_value_tensor(sparse->indices[0]));
 }
 
-static OrtStatusPtr set_csr(struct ort_sparse *sparse, const int64_t *inner, size_t count_inner,
-                            const int64_t *outer, size_t count_outer, bool view)
+/* Rows that end where `outer` says, as coordinates. */
+static OrtStatusPtr set_rows(OrtValue *value, const struct ort_sparse *sparse, const int64_t *inner,
+                             size_t count, const int64_t *outer, size_t count_outer)
+{
+    const int64_t dims[] = {(int64_t)count, 2};
+    sdx_context *cx = ort_context();
+    sdx_tensor *places = NULL;
+    if (!cx || sdx_tensor_create(cx, SDX_I64, 2, dims, &places)) return ort_no_memory();
+    int64_t *at = sdx_tensor_data(places);
+    size_t row = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (row + 1 < count_outer && outer[row + 1] <= (int64_t)i)
+            row++;
+        at[2 * i] = (int64_t)row;
+        at[2 * i + 1] = inner[i];
+    }
+    OrtStatusPtr failed = set_tensor(value, sparse, places);
+    sdx_tensor_destroy(places);
+    return failed;
+}
+
+static OrtStatusPtr set_csr(OrtValue *value, struct ort_sparse *sparse, const int64_t *inner,
+                            size_t count_inner, const int64_t *outer, size_t count_outer, bool view)
 {
     const ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
     const int64_t inner_dims[] = {(int64_t)count_inner}, outer_dims[] = {(int64_t)count_outer};
@@ -144,7 +178,7 @@ static OrtStatusPtr set_csr(struct ort_sparse *sparse, const int64_t *inner, siz
     ORT_TRY(set_indices(sparse, 0, type, inner_dims, 1, inner, view));
     ORT_TRY(set_indices(sparse, 1, type, outer_dims, 1, outer, view));
     sparse->format = ORT_SPARSE_CSRC;
-    return NULL;
+    return set_rows(value, sparse, inner, count_inner, outer, count_outer);
 }
 
 static OrtStatusPtr set_blocks(struct ort_sparse *sparse, const int64_t *dims, size_t rank,
@@ -162,7 +196,7 @@ static OrtStatusPtr fill_coo(OrtValue *value, const OrtMemoryInfo *memory, const
     (void)memory;
     ORT_TRY(need_sparse(value, &sparse));
     ORT_TRY(copy_values(sparse, dims, rank, data));
-    return set_coo(sparse, indices, count, false);
+    return set_coo(value, sparse, indices, count, false);
 }
 
 static OrtStatusPtr fill_csr(OrtValue *value, const OrtMemoryInfo *memory, const int64_t *dims,
@@ -173,7 +207,7 @@ static OrtStatusPtr fill_csr(OrtValue *value, const OrtMemoryInfo *memory, const
     (void)memory;
     ORT_TRY(need_sparse(value, &sparse));
     ORT_TRY(copy_values(sparse, dims, rank, data));
-    return set_csr(sparse, inner, count_inner, outer, count_outer, false);
+    return set_csr(value, sparse, inner, count_inner, outer, count_outer, false);
 }
 
 static OrtStatusPtr fill_blocks(OrtValue *value, const OrtMemoryInfo *memory, const int64_t *dims,
@@ -198,7 +232,7 @@ static OrtStatusPtr use_coo(OrtValue *value, int64_t *indices, size_t count)
 {
     struct ort_sparse *sparse = NULL;
     ORT_TRY(need_values(value, &sparse));
-    return set_coo(sparse, indices, count, true);
+    return set_coo(value, sparse, indices, count, true);
 }
 
 static OrtStatusPtr use_csr(OrtValue *value, int64_t *inner, size_t count_inner, int64_t *outer,
@@ -206,7 +240,7 @@ static OrtStatusPtr use_csr(OrtValue *value, int64_t *inner, size_t count_inner,
 {
     struct ort_sparse *sparse = NULL;
     ORT_TRY(need_values(value, &sparse));
-    return set_csr(sparse, inner, count_inner, outer, count_outer, true);
+    return set_csr(value, sparse, inner, count_inner, outer, count_outer, true);
 }
 
 static OrtStatusPtr use_blocks(OrtValue *value, const int64_t *dims, size_t rank, int32_t *places)

@@ -2,8 +2,7 @@
 """The drop-in module `onnxruntime` against the package of that name: the same script on both.
 
 The cases lie in dropin/cases_*.py. dropin/differences.tsv names those whose text may differ, and why;
-a case listed there that does not differ is a fault too, so that the list stays true, unless its
-reason begins with "open": that is work to come.
+a case listed there that does not differ is a fault too, so that the list stays true.
 """
 import re
 import sys
@@ -53,8 +52,7 @@ def test_parity(transcripts, name):
     expected, got = transcripts[0][name], transcripts[1][name]
     if name in DIFFERENCES:
         assert not got.startswith("process "), got
-        assert DIFFERENCES[name].startswith("open") or not matches(expected, got), \
-            f"no longer differs: {DIFFERENCES[name]}"
+        assert not matches(expected, got), f"no longer differs: {DIFFERENCES[name]}"
     else:
         assert matches(expected, got), f"expected: {expected}\ngot: {got}"
 

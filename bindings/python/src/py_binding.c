@@ -102,8 +102,7 @@ static PyObject *bind_cpu_input(PyObject *object, PyObject *const *args, Py_ssiz
     return end_bind(failed);
 }
 
-/* A tensor over memory that the caller has: element type, shape and address. */
-static OrtValue *value_at(py_state *st, PyObject *element, PyObject *shape, PyObject *address)
+OrtValue *py_value_at(py_state *st, PyObject *element, PyObject *shape, PyObject *address)
 {
     int64_t *dims = NULL;
     Py_ssize_t rank = 0;
@@ -130,14 +129,14 @@ static OrtValue *value_at(py_state *st, PyObject *element, PyObject *shape, PyOb
 static PyObject *bind_address(struct binding *self, PyObject *name, PyObject *element,
                               PyObject *shape, PyObject *address, bool output)
 {
-    OrtValue *value = value_at(self->st, element, shape, address);
+    OrtValue *value = py_value_at(self->st, element, shape, address);
     if (!value) return NULL;
     const int failed = bind(self, name, value, NULL, output);
     self->st->api->ReleaseValue(value);
     return end_bind(failed);
 }
 
-static int want_cpu(PyObject *device)
+int py_want_cpu(PyObject *device)
 {
     if (!device) return 0;
     if (PyUnicode_Check(device)) {
@@ -163,7 +162,7 @@ static PyObject *bind_input(PyObject *object, PyObject *const *args, Py_ssize_t 
     PyObject *found[6];
     if (count == 2 && !keywords) return bind_cpu_input(object, args, count, NULL);
     if (py_arguments("bind_input", names, 6, args, count, keywords, found) < 0) return NULL;
-    if (want_cpu(found[1]) < 0) return NULL;
+    if (py_want_cpu(found[1]) < 0) return NULL;
     return bind_address((struct binding *)object, found[0], found[3], found[4], found[5], false);
 }
 
@@ -175,7 +174,7 @@ static PyObject *bind_output(PyObject *object, PyObject *const *args, Py_ssize_t
     struct binding *self = (struct binding *)object;
     PyObject *found[6];
     if (py_arguments("bind_output", names, 1, args, count, keywords, found) < 0) return NULL;
-    if (want_cpu(found[1]) < 0) return NULL;
+    if (py_want_cpu(found[1]) < 0) return NULL;
     if (found[5] && found[5] != Py_None) {
         if (!found[3] || !found[4] || found[3] == Py_None || found[4] == Py_None) {
             PyErr_SetString(PyExc_ValueError, "`element_type` and `shape` are to be provided if "

@@ -3,6 +3,7 @@
  * never copied when the array is packed; texts always are. */
 #include "py_state.h"
 
+#include <ort_inside.h>
 #include <string.h>
 
 #define DTYPE(name) ONNX_TENSOR_ELEMENT_DATA_TYPE_##name
@@ -27,8 +28,7 @@ PyObject *py_capsule_of_value(OrtValue *value)
 
 /* ---- into values ---- */
 
-/* Elements of this many bits lie packed in a tensor, and one a byte in an array. */
-static int narrow_bits(ONNXTensorElementDataType dtype)
+int py_narrow_bits(ONNXTensorElementDataType dtype)
 {
     switch (dtype) {
     case DTYPE(UINT4):
@@ -135,7 +135,7 @@ int py_tensor_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject *
     *hold = NULL;
     if (py_open_array(st, array, &view) < 0) return -1;
     int failed;
-    const int bits = narrow_bits(view.dtype);
+    const int bits = py_narrow_bits(view.dtype);
     if (view.dtype == DTYPE(UNDEFINED)) {
         const bool text =
             view.kind == 'O' || view.kind == 'U' || view.kind == 'S' || view.kind == 'V';
@@ -157,10 +157,13 @@ int py_tensor_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject *
     return failed;
 }
 
-/* The values of items, made from `items` by their own types; CreateValue shares them. */
-static int make_container(py_state *st, ONNXType kind, PyObject *items,
-                          int (*convert)(py_state *, PyObject *, OrtValue **, PyObject **),
-                          OrtValue **out)
+/* Makes one item of a container; want: of the container, NULL: any. */
+typedef int (*convert_fn)(py_state *st, const struct py_want *want, PyObject *object,
+                          OrtValue **out, PyObject **hold);
+
+/* The values of items, made from `items`; CreateValue shares them. */
+static int make_container(py_state *st, ONNXType kind, const struct py_want *want, PyObject *items,
+                          convert_fn convert, OrtValue **out)
 {
     const Py_ssize_t count = PyList_Size(items);
     OrtValue **values = PyMem_Malloc((size_t)(count + 1) * sizeof *values);
@@ -170,7 +173,7 @@ static int make_container(py_state *st, ONNXType kind, PyObject *items,
     for (; !failed && made < count; made++) {
         PyObject *hold = NULL;
         values[made] = NULL;
-        failed = convert(st, PyList_GetItem(items, made), &values[made], &hold);
+        failed = convert(st, want, PyList_GetItem(items, made), &values[made], &hold);
         if (failed) break;
         if (hold && PyList_Append(holds, hold) < 0) failed = -1;
         Py_XDECREF(hold);
@@ -185,8 +188,19 @@ static int make_container(py_state *st, ONNXType kind, PyObject *items,
     return failed;
 }
 
+static ONNXTensorElementDataType dtype_of(py_state *st, const OrtValue *tensor)
+{
+    ONNXTensorElementDataType dtype = DTYPE(UNDEFINED);
+    const int64_t *dims = NULL;
+    size_t rank = 0;
+    st->api->ReleaseStatus(
+        st->api->GetTensorElementTypeAndShapeDataReference(tensor, &dtype, &dims, &rank));
+    return dtype;
+}
+
 /* A tensor with memory of its own: containers outlive the arrays they are made from. */
-static int copy_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject **hold)
+static int copy_of_array(py_state *st, const struct py_want *want, PyObject *array, OrtValue **out,
+                         PyObject **hold)
 {
     OrtValue *view = NULL;
     void *from = NULL, *to = NULL;
@@ -198,6 +212,13 @@ static int copy_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject
     }
     PyObject *kept = NULL;
     if (py_tensor_of_array(st, array, &view, &kept) < 0) return -1;
+    if (want && want->dtype != DTYPE(UNDEFINED) && dtype_of(st, view) != want->dtype) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "TensorSeq: tensor to be added has a different data type.");
+        st->api->ReleaseValue(view);
+        Py_XDECREF(kept);
+        return -1;
+    }
     if (!kept) { /* it has its own already */
         *out = view;
         return 0;
@@ -218,30 +239,79 @@ static int copy_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject
     return failed;
 }
 
-/* Keys are int64 or texts; values float, int64 or texts, as the first of them is. */
-static int map_of_dict(py_state *st, PyObject *dict, OrtValue **out, PyObject **hold)
+/* A key or value of a map as a number or text of its type: a new reference; NULL, also without an
+ * exception: it is none. */
+static PyObject *map_item(PyObject *item, ONNXTensorElementDataType dtype, bool is_key)
+{
+    PyObject *made = NULL;
+    if (dtype == DTYPE(STRING))
+        made = is_key || PyUnicode_Check(item) ? PyObject_Str(item) : NULL;
+    else if (dtype == DTYPE(INT64))
+        made = PyNumber_Index(item);
+    else if (PyNumber_Check(item))
+        made = PyNumber_Float(item);
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Clear();
+    return made;
+}
+
+/* An array of the keys or the values. */
+static PyObject *map_column(py_state *st, const char *input, PyObject *items,
+                            ONNXTensorElementDataType dtype, ONNXTensorElementDataType key)
+{
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; list && i < PyList_Size(items); i++) {
+        PyObject *item = PyList_GetItem(items, i);
+        PyObject *made = map_item(item, dtype, key == DTYPE(UNDEFINED));
+        if (!made && !PyErr_Occurred())
+            PyErr_Format(PyExc_RuntimeError,
+                         "Unexpected %s type  %R, it cannot be linked to C type %s for input '%s'.",
+                         key ? "value" : "key", Py_TYPE(item),
+                         (key ? key : dtype) == DTYPE(STRING) ? "string" : "int64_t", input);
+        if (!made || PyList_Append(list, made) < 0) Py_CLEAR(list);
+        Py_XDECREF(made);
+    }
+    PyObject *array = list ? py_as_array(st, list, py_dtype_of(st, dtype)) : NULL;
+    Py_XDECREF(list);
+    return array;
+}
+
+/* The first key tells the type of all: texts or int64. Values are what the input takes, float where
+ * it takes no map. */
+static int map_of_dict(py_state *st, const struct py_want *want, PyObject *dict, OrtValue **out,
+                       PyObject **hold)
 {
     *hold = NULL;
     if (!PyDict_Check(dict)) {
         PyErr_Format(PyExc_RuntimeError, "Unable to handle object of type %R", Py_TYPE(dict));
         return -1;
     }
-    PyObject *pair[2] = {PyDict_Keys(dict), PyDict_Values(dict)};
-    PyObject *arrays = PyList_New(0);
-    int failed = pair[0] && pair[1] && arrays ? 0 : -1;
-    for (int i = 0; !failed && i < 2; i++) {
-        PyObject *first = PyList_Size(pair[i]) ? PyList_GetItem(pair[i], 0) : NULL;
-        ONNXTensorElementDataType dtype = i ? DTYPE(FLOAT) : DTYPE(INT64);
-        if (first && PyUnicode_Check(first)) dtype = DTYPE(STRING);
-        if (first && PyLong_Check(first)) dtype = DTYPE(INT64);
-        PyObject *array = py_as_array(st, pair[i], py_dtype_of(st, dtype));
-        failed = array ? PyList_Append(arrays, array) : -1;
-        Py_XDECREF(array);
+    if (PyDict_Size(dict) == 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Size of dictionary is empty, unable to run the prediction.");
+        return -1;
     }
-    if (!failed) failed = make_container(st, ONNX_TYPE_MAP, arrays, copy_of_array, out);
+    PyObject *keys = PyDict_Keys(dict), *values = PyDict_Values(dict);
+    PyObject *first = keys ? PyList_GetItem(keys, 0) : NULL, *columns[2] = {NULL, NULL};
+    const bool is_text = first && PyUnicode_Check(first);
+    const ONNXTensorElementDataType key = is_text ? DTYPE(STRING) : DTYPE(INT64);
+    const bool takes_maps = (want->kind == ONNX_TYPE_MAP || want->kind == ONNX_TYPE_SEQUENCE) &&
+                            want->dtype != DTYPE(UNDEFINED);
+    if (first && !is_text && !PyNumber_Check(first))
+        PyErr_Format(PyExc_RuntimeError, "Key type must be int or string (not %R) for input '%s'.",
+                     Py_TYPE(first), want->name);
+    else if (first && values)
+        columns[0] = map_column(st, want->name, keys, key, DTYPE(UNDEFINED));
+    if (columns[0])
+        columns[1] =
+            map_column(st, want->name, values, takes_maps ? want->dtype : DTYPE(FLOAT), key);
+    PyObject *arrays = columns[1] ? Py_BuildValue("[OO]", columns[0], columns[1]) : NULL;
+    const int failed =
+        arrays ? make_container(st, ONNX_TYPE_MAP, NULL, arrays, copy_of_array, out) : -1;
     Py_XDECREF(arrays);
-    Py_XDECREF(pair[0]);
-    Py_XDECREF(pair[1]);
+    Py_XDECREF(columns[0]);
+    Py_XDECREF(columns[1]);
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
     return failed;
 }
 
@@ -249,9 +319,11 @@ static int value_of_list(py_state *st, const struct py_want *want, PyObject *lis
                          PyObject **hold)
 {
     PyObject *first = PyList_Size(list) ? PyList_GetItem(list, 0) : NULL;
+    if (want->kind == ONNX_TYPE_SEQUENCE && !first)
+        return py_check(st, ort_sequence_empty(want->dtype, out));
     if (want->kind == ONNX_TYPE_SEQUENCE)
-        return make_container(st, ONNX_TYPE_SEQUENCE, list,
-                              first && PyDict_Check(first) ? map_of_dict : copy_of_array, out);
+        return make_container(st, ONNX_TYPE_SEQUENCE, want, list,
+                              PyDict_Check(first) ? map_of_dict : copy_of_array, out);
     PyObject *dtype = NULL;
     if (want->dtype != DTYPE(UNDEFINED) && !(dtype = py_dtype_of(st, want->dtype))) return -1;
     PyObject *array = py_as_array(st, list, dtype);
@@ -294,8 +366,10 @@ static int value_of_other(py_state *st, const struct py_want *want, PyObject *ob
     PyObject *first = PyList_Size(list) ? PyList_GetItem(list, 0) : NULL;
     int failed = -1;
     if (first && PyDict_Check(first))
-        failed = make_container(st, ONNX_TYPE_SEQUENCE, list, map_of_dict, out);
-    else if (first && py_is_array(st, first))
+        failed = make_container(st, ONNX_TYPE_SEQUENCE, want, list, map_of_dict, out);
+    else if (!first)
+        PyErr_Format(PyExc_RuntimeError, "Input '%s' must not be empty.", want->name);
+    else if (py_is_array(st, first))
         PyErr_Format(PyExc_RuntimeError, "Iterable of %R should be given as array for input '%s'.",
                      Py_TYPE(first), want->name);
     else
@@ -321,7 +395,7 @@ int py_to_value(py_state *st, const struct py_want *want, PyObject *object, OrtV
         return 0;
     }
     if (PyList_Check(object)) return value_of_list(st, want, object, out, hold);
-    if (PyDict_Check(object)) return map_of_dict(st, object, out, hold);
+    if (PyDict_Check(object)) return map_of_dict(st, want, object, out, hold);
     const int failed = value_of_dlpack(st, object, out, hold, borrowed);
     return failed <= 0 ? failed : value_of_other(st, want, object, out);
 }
@@ -387,7 +461,7 @@ PyObject *py_copy_of_tensor(py_state *st, const OrtValue *value)
         return NULL;
     if (dtype == DTYPE(STRING)) return text_array(st, value, rank, dims);
     if (py_check(st, st->api->GetTensorMutableData((OrtValue *)value, &data)) < 0) return NULL;
-    return narrow_array(st, dtype, rank, dims, data, narrow_bits(dtype));
+    return narrow_array(st, dtype, rank, dims, data, py_narrow_bits(dtype));
 }
 
 /* The array keeps the value, which is taken. */
@@ -400,7 +474,7 @@ static PyObject *array_of_tensor(py_state *st, OrtValue *value)
     if (py_check(st, st->api->GetTensorElementTypeAndShapeDataReference(value, &dtype, &dims,
                                                                         &rank)) < 0)
         goto failed;
-    if (dtype == DTYPE(STRING) || narrow_bits(dtype)) {
+    if (dtype == DTYPE(STRING) || py_narrow_bits(dtype)) {
         PyObject *array = py_copy_of_tensor(st, value);
         st->api->ReleaseValue(value);
         return array;

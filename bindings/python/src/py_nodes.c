@@ -178,12 +178,35 @@ static PyObject *shape_list(py_state *st, const OrtTensorTypeAndShapeInfo *shape
     return list;
 }
 
+ONNXTensorElementDataType py_leaf_type(py_state *st, const OrtTypeInfo *info)
+{
+    const OrtApi *api = st->api;
+    ONNXType kind = ONNX_TYPE_UNKNOWN;
+    ONNXTensorElementDataType dtype = DTYPE(UNDEFINED);
+    OrtTypeInfo *inner = NULL;
+    const OrtTensorTypeAndShapeInfo *shape = tensor_of_type(st, info, &inner);
+    const OrtSequenceTypeInfo *sequence = NULL;
+    const OrtMapTypeInfo *map = NULL;
+    api->ReleaseStatus(api->GetOnnxTypeFromTypeInfo(info, &kind));
+    if (shape) {
+        api->ReleaseStatus(api->GetTensorElementType(shape, &dtype));
+    } else if (kind == ONNX_TYPE_SEQUENCE) {
+        api->ReleaseStatus(api->CastTypeInfoToSequenceTypeInfo(info, &sequence));
+        if (sequence) api->ReleaseStatus(api->GetSequenceElementType(sequence, &inner));
+    } else if (kind == ONNX_TYPE_MAP) {
+        api->ReleaseStatus(api->CastTypeInfoToMapTypeInfo(info, &map));
+        if (map) api->ReleaseStatus(api->GetMapValueType(map, &inner));
+    }
+    if (inner && !shape) dtype = py_leaf_type(st, inner);
+    if (inner) api->ReleaseTypeInfo(inner);
+    return dtype;
+}
+
 /* Kind and element type that run needs to read lists. */
-static void fill_want(py_state *st, const OrtTypeInfo *info, const OrtTensorTypeAndShapeInfo *shape,
-                      struct py_want *want)
+static void fill_want(py_state *st, const OrtTypeInfo *info, struct py_want *want)
 {
     st->api->ReleaseStatus(st->api->GetOnnxTypeFromTypeInfo(info, &want->kind));
-    if (shape) st->api->ReleaseStatus(st->api->GetTensorElementType(shape, &want->dtype));
+    want->dtype = py_leaf_type(st, info);
 }
 
 static PyObject *make_node_arg(py_state *st, PyObject *name, const OrtTypeInfo *info,
@@ -198,7 +221,7 @@ static PyObject *make_node_arg(py_state *st, PyObject *name, const OrtTypeInfo *
     self->type = py_type_text(st, info);
     self->shape = shape_list(st, shape);
     if (want) {
-        fill_want(st, held ? held : info, shape, want);
+        fill_want(st, held ? held : info, want);
         want->optional = held != NULL;
     }
     if (held) st->api->ReleaseTypeInfo(held);

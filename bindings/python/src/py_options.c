@@ -480,6 +480,16 @@ static PyObject *not_here(PyObject *object, PyObject *args)
     return NULL;
 }
 
+static PyObject *cancel_load(PyObject *object, PyObject *is_cancel)
+{
+    py_options *self = (py_options *)object;
+    const int is = PyObject_IsTrue(is_cancel);
+    if (is < 0 ||
+        py_check(self->st, API->SessionOptionsSetLoadCancellationFlag(self->session, is)) < 0)
+        return NULL;
+    return py_options_note(self, "set_load_cancellation_flag", Py_BuildValue("(O)", is_cancel));
+}
+
 static PyObject *accept(PyObject *object, PyObject *args)
 {
     (void)object;
@@ -654,8 +664,9 @@ static PyMethodDef session_methods[] = {
      PY_DOC("set_ep_context_data_read_func", "($self, function, /)", "NotImplemented.")},
     {"clear_ep_context_data_read_func", accept, METH_VARARGS,
      PY_DOC("clear_ep_context_data_read_func", "($self)", "Does nothing: none is called.")},
-    {"set_load_cancellation_flag", accept, METH_VARARGS,
-     PY_DOC("set_load_cancellation_flag", "($self, value, /)", "Taken: loading is not cancelled.")},
+    {"set_load_cancellation_flag", cancel_load, METH_O,
+     PY_DOC("set_load_cancellation_flag", "($self, value, /)",
+            "True: sessions that are made with these options end in ModelLoadCanceled.")},
     PY_NAMED("add_external_initializers_from_files_in_memory", py_add_files,
              "($self, names, buffers, lengths)",
              "Files with the data of initializers, by the names that the model has for them; the "

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OrtValue: a tensor, sequence, map or sparse tensor as an object of its own, and OrtValueVector, a
- * list of them. */
+ * OrtValue: a tensor, sequence, map or sparse tensor as an object of its own. */
 #include "py_state.h"
 
 #include <string.h>
@@ -139,7 +138,9 @@ static PyObject *from_numpy_as(PyObject *type, PyObject *const *args, Py_ssize_t
         return NULL;
     }
     if (py_open_array(st, found[0], &view) < 0) return NULL;
-    const size_t size = size_of((ONNXTensorElementDataType)dtype);
+    const size_t size = py_narrow_bits((ONNXTensorElementDataType)dtype)
+                            ? 1 /* packed elements, in the first bytes of the array */
+                            : size_of((ONNXTensorElementDataType)dtype);
     if (size != view.size) {
         PyErr_Format(PyExc_RuntimeError,
                      "Items size in the incoming array: %zu specified by onnxtype: %zu", view.size,
@@ -272,13 +273,13 @@ static PyObject *shape(PyObject *object, PyObject *unused)
 
 static PyObject *element_type(PyObject *object, PyObject *unused)
 {
-    ONNXTensorElementDataType dtype = DTYPE(UNDEFINED);
-    int64_t *dims = NULL;
-    size_t rank = 0;
+    py_state *st = VALUE(object)->st;
+    OrtTypeInfo *info = NULL;
     (void)unused;
-    const int failed = read_shape(object, &dtype, &dims, &rank);
-    PyMem_Free(dims);
-    return failed ? NULL : PyLong_FromLong(dtype);
+    if (py_check(st, st->api->GetTypeInfo(VALUE(object)->value, &info)) < 0) return NULL;
+    const ONNXTensorElementDataType dtype = info ? py_leaf_type(st, info) : DTYPE(UNDEFINED);
+    if (info) st->api->ReleaseTypeInfo(info);
+    return PyLong_FromLong(dtype);
 }
 
 static PyObject *data_type(PyObject *object, PyObject *unused)
@@ -414,6 +415,18 @@ static int update_from_array(PyObject *object, PyObject *array)
     int64_t *dims = NULL;
     size_t rank = 0, bytes;
     struct py_array view;
+    PyObject *own = PyObject_GetAttrString(array, "dtype");
+    PyObject *kind = own ? PyObject_GetAttrString(own, "kind") : NULL;
+    const bool is_text = kind && (PyUnicode_CompareWithASCIIString(kind, "U") == 0 ||
+                                  PyUnicode_CompareWithASCIIString(kind, "S") == 0 ||
+                                  PyUnicode_CompareWithASCIIString(kind, "O") == 0);
+    Py_XDECREF(own);
+    Py_XDECREF(kind);
+    if (is_text) {
+        PyErr_SetString(PyExc_RuntimeError, "Inplace update of OrtValues is currently only "
+                                            "supported from non-string numpy arrays");
+        return -1;
+    }
     int failed = read_shape(object, &dtype, &dims, &rank);
     PyMem_Free(dims);
     PyObject *type = failed ? NULL : py_dtype_of(st, dtype);
@@ -618,123 +631,8 @@ static PyType_Slot value_slots[] = {
     {0, NULL},
 };
 
-/* ---- OrtValueVector ---- */
-
-struct vector {
-    PyObject_HEAD py_state *st;
-    PyObject *list;
-};
-
-static PyObject *vector_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    (void)args;
-    (void)keywords;
-    struct vector *self = (struct vector *)py_new(type);
-    if (self && !(self->list = PyList_New(0))) Py_CLEAR(self);
-    return (PyObject *)self;
-}
-
-static void vector_dealloc(PyObject *object)
-{
-    Py_CLEAR(((struct vector *)object)->list);
-    py_delete(object);
-}
-
-static PyObject *vector_push(PyObject *object, PyObject *value)
-{
-    struct vector *self = (struct vector *)object;
-    if (!py_unwrap_value(self->st, value) || PyList_Append(self->list, value) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyObject *vector_accept(PyObject *object, PyObject *args)
-{
-    (void)object;
-    (void)args;
-    Py_RETURN_NONE;
-}
-
-static PyObject *vector_indices(PyObject *object, PyObject *unused)
-{
-    struct vector *self = (struct vector *)object;
-    (void)unused;
-    PyObject *found = PyList_New(0);
-    for (Py_ssize_t i = 0; found && i < PyList_Size(self->list); i++) {
-        PyObject *number = element_type(PyList_GetItem(self->list, i), NULL);
-        PyObject *index = PyLong_FromSsize_t(i);
-        if (!number || !index ||
-            (PyLong_AsLong(number) == DTYPE(BOOL) && PyList_Append(found, index) < 0))
-            Py_CLEAR(found);
-        Py_XDECREF(number);
-        Py_XDECREF(index);
-    }
-    return found;
-}
-
-static PyObject *vector_call_at(PyObject *object, PyObject *index, const char *method)
-{
-    PyObject *value = PyObject_GetItem(((struct vector *)object)->list, index);
-    PyObject *result = value ? PyObject_CallMethod(value, method, NULL) : NULL;
-    Py_XDECREF(value);
-    return result;
-}
-
-static PyObject *vector_dlpack_at(PyObject *object, PyObject *index)
-{
-    return vector_call_at(object, index, "__dlpack__");
-}
-
-static PyObject *vector_element_type_at(PyObject *object, PyObject *index)
-{
-    return vector_call_at(object, index, "element_type");
-}
-
-static Py_ssize_t vector_length(PyObject *object)
-{
-    return PyList_Size(((struct vector *)object)->list);
-}
-
-static PyObject *vector_item(PyObject *object, PyObject *index)
-{
-    return PyObject_GetItem(((struct vector *)object)->list, index);
-}
-
-static PyObject *vector_at(PyObject *object, Py_ssize_t index)
-{
-    return PySequence_GetItem(((struct vector *)object)->list, index);
-}
-
-static PyObject *vector_iter(PyObject *object)
-{
-    return PyObject_GetIter(((struct vector *)object)->list);
-}
-
-static PyMethodDef vector_methods[] = {
-    {"push_back", vector_push, METH_O,
-     PY_DOC("push_back", "($self, value, /)", "Adds a value at the end.")},
-    {"reserve", vector_accept, METH_VARARGS,
-     PY_DOC("reserve", "($self, count, /)", "Does nothing.")},
-    PY_ASK("shrink_to_fit", vector_accept, "Does nothing."),
-    PY_ASK("bool_tensor_indices", vector_indices, "-> list[int]"),
-    {"dlpack_at", vector_dlpack_at, METH_O,
-     PY_DOC("dlpack_at", "($self, index, /)", "The capsule of one of them.")},
-    {"element_type_at", vector_element_type_at, METH_O,
-     PY_DOC("element_type_at", "($self, index, /)", "-> int")},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot vector_slots[] = {
-    {Py_tp_doc, "A list of OrtValues."}, {Py_tp_new, vector_new},
-    {Py_tp_dealloc, vector_dealloc},     {Py_tp_iter, vector_iter},
-    {Py_mp_length, vector_length},       {Py_mp_subscript, vector_item},
-    {Py_sq_length, vector_length},       {Py_sq_item, vector_at},
-    {Py_tp_methods, vector_methods},     {0, NULL},
-};
-
 int py_add_values(py_state *st)
 {
     PyType_Spec value = {.basicsize = sizeof(py_value), .slots = value_slots};
-    PyType_Spec vector = {.basicsize = sizeof(struct vector), .slots = vector_slots};
-    return py_add_type(st, &st->value, &value) < 0 || py_add_type(st, &st->vector, &vector) < 0 ? -1
-                                                                                                : 0;
+    return py_add_type(st, &st->value, &value);
 }

@@ -127,6 +127,16 @@ static int raise_run(PyObject *self, PyObject *names, PyObject *feed, PyObject *
 
 /* ---- outputs ---- */
 
+/* ONNX Runtime words this one another way in Python than in C. */
+static int raise_output(py_state *st, const char *name)
+{
+    PyObject *error = PyUnicode_FromFormat(
+        "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name:%s", name);
+    if (error) PyErr_SetObject(st->errors[ORT_INVALID_ARGUMENT], error);
+    Py_XDECREF(error);
+    return -1;
+}
+
 /* 1: names are no sequence of str. */
 static int read_outputs(struct job *job, PyObject *names, bool all)
 {
@@ -137,9 +147,18 @@ static int read_outputs(struct job *job, PyObject *names, bool all)
     }
     for (size_t i = 0; i < job->count_out; i++) {
         PyObject *name = PySequence_GetItem(names, (Py_ssize_t)i);
+        if (name && PyBytes_Check(name)) {
+            PyObject *text = PyUnicode_FromEncodedObject(name, "utf-8", NULL);
+            Py_DECREF(name);
+            name = text;
+        }
         if (!name || !PyUnicode_Check(name)) {
             Py_XDECREF(name);
             return name ? 1 : -1;
+        }
+        if (PyUnicode_GetLength(name) == 0) {
+            Py_DECREF(name);
+            return raise_output(job->st, "");
         }
         const Py_ssize_t at = find_name(loaded->out_names, loaded->count_out, name);
         job->out_names[i] = at >= 0    ? loaded->out_texts[at]
@@ -259,17 +278,12 @@ static PyObject *dict_of(PyObject *feed)
 
 /* ---- running ---- */
 
-/* ONNX Runtime words this one another way in Python than in C. */
 static int check_run(py_state *st, OrtStatus *status)
 {
     static const char begin[] = "Invalid output name: ";
     const char *text = status ? st->api->GetErrorMessage(status) : "";
     if (!status || strncmp(text, begin, sizeof begin - 1) != 0) return py_check(st, status);
-    PyObject *error = PyUnicode_FromFormat("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid "
-                                           "output name:%s",
-                                           text + sizeof begin - 1);
-    if (error) PyErr_SetObject(st->errors[ORT_INVALID_ARGUMENT], error);
-    Py_XDECREF(error);
+    raise_output(st, text + sizeof begin - 1);
     st->api->ReleaseStatus(status);
     return -1;
 }
@@ -299,22 +313,36 @@ static PyObject *take_results(struct job *job, PyObject *(*wrap)(py_state *, Ort
     return list;
 }
 
-/* Number of outputs wanted; -1 with an exception when names are no sequence of names. */
+/* What names the outputs, as a list or tuple where it is some other series: a new reference. */
+static PyObject *list_names(PyObject *names)
+{
+    const bool is_other = PyUnicode_Check(names) || PyBytes_Check(names) || PyDict_Check(names);
+    if (names == Py_None || is_other || PyList_Check(names) || PyTuple_Check(names) ||
+        !PyObject_HasAttrString(names, "__iter__")) {
+        Py_INCREF(names);
+        return names;
+    }
+    return PySequence_List(names);
+}
+
+/* Number of outputs wanted; -1 when names are no series of names. */
 static Py_ssize_t count_outputs(py_loaded *loaded, PyObject *names, bool all)
 {
     if (all) return (Py_ssize_t)loaded->count_out;
-    const bool texts = PyUnicode_Check(names) || PyBytes_Check(names);
-    return texts || !PySequence_Check(names) ? -1 : PySequence_Size(names);
+    return PyList_Check(names) || PyTuple_Check(names) ? PySequence_Size(names) : -1;
 }
 
 /* Everything up to the run. self is for messages. */
-static int fill_job(struct job *job, py_loaded *loaded, PyObject *self, PyObject *names,
+static int fill_job(struct job *job, py_loaded *loaded, PyObject *self, PyObject *given,
                     PyObject *feed, PyObject *run_options, const OrtRunOptions **options)
 {
+    PyObject *names = list_names(given), *dict = names ? dict_of(feed) : NULL;
+    if (!dict) {
+        Py_XDECREF(names);
+        return -1;
+    }
     const bool all = is_all(names);
     const Py_ssize_t count_out = count_outputs(loaded, names, all);
-    PyObject *dict = dict_of(feed);
-    if (!dict) return -1;
     int failed =
         begin_job(job, loaded, (size_t)PyDict_Size(dict), count_out > 0 ? (size_t)count_out : 0);
     if (!failed) {
@@ -322,9 +350,10 @@ static int fill_job(struct job *job, py_loaded *loaded, PyObject *self, PyObject
         if (!failed && count_out < 0) failed = 1;
         if (!failed) failed = read_outputs(job, names, all);
         if (!failed && py_run_options(job->st, run_options, options) < 0) failed = 1;
-        if (failed == 1) raise_run(self, names, feed, run_options);
+        if (failed == 1) raise_run(self, given, feed, run_options);
         if (failed) end_job(job);
     }
+    Py_DECREF(names);
     Py_DECREF(dict);
     return failed ? -1 : 0;
 }

@@ -91,6 +91,34 @@ static int describe(py_loaded *self)
     return 0;
 }
 
+/* ONNX Runtime reads files in another order here than behind its C functions, and words two faults
+ * of them another way. */
+static int raise_load(py_state *st, OrtStatus *status, const char *path)
+{
+    static const struct {
+        const char *end;
+        OrtErrorCode code;
+        const char *text;
+    } known[] = {
+        {"instead.", ORT_INVALID_PROTOBUF,
+         "7 : INVALID_PROTOBUF : Load model from %s failed:"
+         "Protobuf parsing failed."},
+        {"ModelProto does not have a graph.", ORT_INVALID_ARGUMENT,
+         "2 : INVALID_ARGUMENT : Load model from %s failed:No graph was found in the protobuf."},
+    };
+    const char *text = status && path ? st->api->GetErrorMessage(status) : "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t length = strlen(text), end = strlen(known[i].end);
+        if (length < end || strcmp(text + length - end, known[i].end) != 0) continue;
+        PyObject *told = PyUnicode_FromFormat(known[i].text, path);
+        if (told) PyErr_Format(st->errors[known[i].code], "[ONNXRuntimeError] : %U", told);
+        Py_XDECREF(told);
+        st->api->ReleaseStatus(status);
+        return -1;
+    }
+    return py_check(st, status);
+}
+
 /* The path as the file system has it, or the model's bytes: one of them is NULL. */
 PyObject *py_load(py_state *st, PyObject *path, PyObject *bytes, py_options *options)
 {
@@ -108,7 +136,7 @@ PyObject *py_load(py_state *st, PyObject *path, PyObject *bytes, py_options *opt
                                                      (size_t)PyBytes_Size(bytes), options->session,
                                                      &self->session);
         PyEval_RestoreThread(thread);
-        if (py_check(st, status) < 0) {
+        if (raise_load(st, status, file ? PyBytes_AsString(file) : NULL) < 0) {
             self->session = NULL;
             Py_CLEAR(self);
         } else if (describe(self) < 0) {

@@ -110,7 +110,7 @@ static PyObject *make_sparse(py_state *st, PyObject *const *found, bool rows)
             py_check(st, st->api->CreateSparseTensorWithValuesAsOrtValue(
                              st->cpu_info, parts.values.data, parts.shape.data,
                              count_of(&parts.shape), &count, 1, parts.values.dtype, &value));
-        if (!failed) failed = py_check(st, use_indices(st, value, rows, &parts));
+        if (!failed) failed = py_check_plain(st, use_indices(st, value, rows, &parts));
         if (failed && value) st->api->ReleaseValue(value);
         PyObject *hold = failed ? NULL
                                 : Py_BuildValue("(OOO)", parts.values.array, parts.first.array,

@@ -118,7 +118,8 @@ py_state *py_state_of_module(PyObject *module);
 py_state *py_state_of_type(PyTypeObject *type);
 /* A class; *slot is a member of the state, whose name in PY_TYPES it gets. */
 int py_add_type(py_state *st, PyTypeObject **slot, PyType_Spec *spec);
-#define PY_FAMILIES(X)  X(values) X(options) X(nodes) X(devices) X(sessions) X(bindings) X(sparse)
+#define PY_FAMILIES(X)                                                                             \
+    X(values) X(vectors) X(options) X(nodes) X(devices) X(sessions) X(bindings) X(sparse)
 #define PY_FAMILY(name) int py_add_##name(py_state *st);
 PY_FAMILIES(PY_FAMILY)
 #undef PY_FAMILY
@@ -195,13 +196,15 @@ struct py_want {
     const char *name;
     ONNXType kind;                   /* UNKNOWN: not known; of what an optional holds */
     bool optional;                   /* need not be fed */
-    ONNXTensorElementDataType dtype; /* of tensors, and of items of sequences */
+    ONNXTensorElementDataType dtype; /* of tensors, items of sequences, values of maps */
 };
 
 /* A value for an input; *hold (a new reference) must live as long as the value is used.
  * *borrowed: the value belongs to *hold. */
 int py_to_value(py_state *st, const struct py_want *want, PyObject *object, OrtValue **out,
                 PyObject **hold, bool *borrowed);
+/* Elements of this many bits lie packed in a tensor, and one a byte in an array; 0: others. */
+int py_narrow_bits(ONNXTensorElementDataType dtype);
 /* A tensor over (or, for text, made from) an array. */
 int py_tensor_of_array(py_state *st, PyObject *array, OrtValue **out, PyObject **hold);
 /* A result as Python sees it; takes the value. */
@@ -223,6 +226,13 @@ PyObject *py_wrap_value(py_state *st, OrtValue *value, PyObject *hold);
 /* Of an OrtValue object; NULL with a TypeError. Borrowed. */
 OrtValue *py_unwrap_value(py_state *st, PyObject *object);
 PyObject *py_type_text(py_state *st, const OrtTypeInfo *info);
+/* The element type of the tensors that a type is made of: of a map, its values. */
+ONNXTensorElementDataType py_leaf_type(py_state *st, const OrtTypeInfo *info);
+/* A tensor over memory that the caller has: element type (a number or a NumPy type), shape and
+ * address. */
+OrtValue *py_value_at(py_state *st, PyObject *element, PyObject *shape, PyObject *address);
+/* Only the CPU has memory: 0 for its name or OrtDevice, or NULL. */
+int py_want_cpu(PyObject *device);
 PyObject *py_value_to_dlpack(py_state *st, PyObject *self, bool versioned);
 PyObject *py_value_from_dlpack(py_state *st, PyObject *capsule, bool is_bool);
 PyObject *py_sparse_of_value(py_state *st, OrtValue *value, PyObject *hold);

@@ -2,6 +2,7 @@
 """All cases of the drop-in, in order."""
 import cases_async  # noqa: F401
 import cases_binding  # noqa: F401
+import cases_feeds  # noqa: F401
 import cases_module  # noqa: F401
 import cases_options  # noqa: F401
 import cases_run  # noqa: F401
