@@ -230,3 +230,18 @@ def test_sparse(sdx):
     assert csr.as_csrc_view().outer().tolist() == [0, 1, 2]
     value = sdx.OrtValue.ort_value_from_sparse_tensor(coo)
     assert value.is_sparse_tensor() and value.as_sparse_tensor().values().tolist() == [1, 2]
+
+
+def test_vector_of_many(sdx):
+    """Values over arrays that the vector keeps, and what a function makes of each capsule."""
+    arrays = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([True, False])]
+    vector, cpu = sdx.OrtValueVector(), sdx.OrtDevice.make("cpu", 0)
+    vector.push_back_batch(arrays, [array.ctypes.data for array in arrays],
+                           [array.dtype for array in arrays], [array.shape for array in arrays], [cpu] * 2)
+    arrays[0][0, 0] = 7
+    assert len(vector) == 2 and vector.bool_tensor_indices() == [1]
+    np.testing.assert_array_equal(vector[0].numpy(), [[7, 1, 2], [3, 4, 5]])
+    assert [type(item).__name__ for item in vector.to_dlpacks(None)] == ["PyCapsule"] * 2
+    assert [item.shape() for item in vector.to_dlpacks(sdx.OrtValue.from_dlpack)] == [[2, 3], [2]]
+    with pytest.raises(IndexError):
+        vector.push_back_batch(arrays, [0], [np.float32], [[1]], [cpu])
