@@ -144,6 +144,31 @@ static OrtStatusPtr create_env_with_both(OrtLoggingFunction fn, void *param, Ort
     return get_env(fn, param, level, id, threading, out);
 }
 
+/* config_entries are for providers that are loaded as libraries: there are none to read them. */
+static OrtStatusPtr create_env_with_options(const OrtEnvCreationOptions *options, OrtEnv **out)
+{
+    enum { SINCE = 24 };
+    *out = NULL;
+    if (!options)
+        return ort_status(
+            ORT_INVALID_ARGUMENT,
+            "CreateEnvWithOptions requires a valid (non-null) OrtEnvCreationOptions argument");
+    const char *wrong = options->version < SINCE ? "the version set equal to ORT_API_VERSION"
+                        : options->logging_severity_level < ORT_LOGGING_LEVEL_VERBOSE ||
+                                options->logging_severity_level > ORT_LOGGING_LEVEL_FATAL
+                            ? "a valid logging severity level value from the OrtLoggingLevel "
+                              "enumeration"
+                        : !options->log_id ? "a valid (non-null) log identifier string"
+                                           : NULL;
+    if (wrong)
+        return ort_fail(ORT_INVALID_ARGUMENT,
+                        "CreateEnvWithOptions requires a OrtEnvCreationOptions argument with %s",
+                        wrong);
+    return get_env(options->custom_logging_function, options->custom_logging_param,
+                   (OrtLoggingLevel)options->logging_severity_level, options->log_id,
+                   options->threading_options, out);
+}
+
 static void release_env(OrtEnv *given)
 {
     if (!given) return;
@@ -316,6 +341,7 @@ static OrtStatusPtr set_join_thread(OrtThreadingOptions *threading, OrtCustomJoi
 void ort_fill_env(OrtApi *api)
 {
     api->CreateEnv = create_env;
+    api->CreateEnvWithOptions = create_env_with_options;
     api->CreateEnvWithCustomLogger = create_env_with_logger;
     api->CreateEnvWithGlobalThreadPools = create_env_with_threads;
     api->CreateEnvWithCustomLoggerAndGlobalThreadPools = create_env_with_both;

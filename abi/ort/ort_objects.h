@@ -276,6 +276,7 @@ struct ort_running {
 struct OrtRunOptions {
     int verbosity, severity;
     char *tag;
+    char *profile_prefix; /* each run writes a profile; NULL: none does */
     struct OrtKeyValuePairs config;
     atomic_bool terminate;
     pthread_mutex_t lock; /* of `running` */
@@ -307,7 +308,8 @@ struct OrtSession {
     _Atomic(struct ort_worker *) hot; /* an idle one, taken without a lock */
     pthread_mutex_t lock;             /* of what follows */
     struct ort_worker *idle, *all;
-    char *path; /* of the model; NULL: from bytes */
+    struct ort_worker *profiled; /* idle ones that record the time of nodes, where others do not */
+    char *path;                  /* of the model; NULL: from bytes */
     void *bytes;
     bool owns_bytes;
     size_t size;
@@ -344,6 +346,9 @@ void ort_profile_close(struct ort_profile *profile); /* written where it is not 
 /* A session of the engine for this thread alone, until it is given back. */
 OrtStatusPtr ort_worker_take(OrtSession *session, struct ort_worker **out);
 void ort_worker_give(OrtSession *session, struct ort_worker *worker);
+/* The same for a run with a profile of its own. */
+OrtStatusPtr ort_worker_take_profiled(OrtSession *session, struct ort_worker **out);
+void ort_worker_give_profiled(OrtSession *session, struct ort_worker *worker);
 OrtStatusPtr ort_metadata_of(const sdx_model *model, OrtModelMetadata **out);
 /* The input of that name, NULL: none. `position`: of the feed in the call. */
 const sdx_value_info *ort_find_input(OrtSession *session, size_t position, const char *name);

@@ -94,8 +94,25 @@ static const OrtTrainingApi *training_api(uint32_t version)
     return NULL;
 }
 
+/* That of DirectML is the only one there is anywhere. */
+static OrtStatusPtr provider_api(const char *name, uint32_t version, const void **out)
+{
+    (void)name, (void)version;
+    *out = NULL;
+    return ort_status(ORT_INVALID_ARGUMENT, "Specified provider is not supported.");
+}
+
+/* There are none; programs ask by name and get NULL for what a library lacks. */
+static const void *experimental_function(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
 void ort_fill_providers(OrtApi *api)
 {
+    api->GetExecutionProviderApi = provider_api;
+    api->GetExperimentalFunction = experimental_function;
     api->GetAvailableProviders = available;
     api->ReleaseAvailableProviders = release_available;
     api->GetBuildInfoString = build_info;

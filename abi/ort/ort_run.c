@@ -213,21 +213,49 @@ static void end_run(OrtRunOptions *options, struct ort_running *running)
     sdx_cancel_clear(running->session);
 }
 
+/* own: the profile of this run alone; NULL: none. */
 static OrtStatusPtr run_worker(const OrtSession *session, struct ort_worker *worker,
-                               const OrtRunOptions *given, const struct call *call)
+                               const OrtRunOptions *given, const struct call *call,
+                               struct ort_profile *own)
 {
     OrtRunOptions *options = (OrtRunOptions *)(uintptr_t)given;
     struct ort_running running = {.session = worker->session};
     if (options) begin_run(options, &running);
-    const uint64_t begin = session->profile ? ort_clock() : 0;
+    const uint64_t begin = session->profile || own ? ort_clock() : 0;
     const sdx_status status = sdx_run(worker->session, call->count_feeds, call->feeds,
                                       call->count_results, call->names, call->results);
     if (options) end_run(options, &running);
     if (session->profile) ort_profile_add_run(session->profile, worker->session, begin);
+    if (own) ort_profile_add_run(own, worker->session, begin);
     if (!status) return NULL;
     OrtStatusPtr told = ort_run_status(session, status, sdx_session_error(worker->session));
     ort_log(&session->logger, ORT_LOGGING_LEVEL_ERROR, "Run", "%s", ort_status_text(told));
     return told;
+}
+
+static OrtStatusPtr run_profiled(OrtSession *session, const OrtRunOptions *options,
+                                 const struct call *call)
+{
+    struct ort_profile *profile = NULL;
+    struct ort_worker *worker = NULL;
+    ORT_TRY(ort_profile_open(options->profile_prefix, &profile));
+    OrtStatusPtr status = ort_worker_take_profiled(session, &worker);
+    if (!status) {
+        status = run_worker(session, worker, options, call, profile);
+        ort_worker_give_profiled(session, worker);
+    }
+    ort_profile_close(profile);
+    return status;
+}
+
+static OrtStatusPtr run_plain(OrtSession *session, const OrtRunOptions *options,
+                              const struct call *call)
+{
+    struct ort_worker *worker = NULL;
+    ORT_TRY(ort_worker_take(session, &worker));
+    OrtStatusPtr status = run_worker(session, worker, options, call, NULL);
+    ort_worker_give(session, worker);
+    return status;
 }
 
 /* Output `i` is one that an earlier one has already: a new value shares it. */
@@ -309,7 +337,6 @@ static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, 
                              size_t count_inputs, const char *const *output_names,
                              size_t count_outputs, OrtValue **outputs)
 {
-    struct ort_worker *worker = NULL;
     for (size_t i = 0; i < count_inputs; i++) {
         ORT_TRY(take_input(session, i, input_names[i], inputs[i], &call->feeds[call->count_feeds]));
         if (call->feeds[call->count_feeds].value) call->count_feeds++;
@@ -317,10 +344,9 @@ static OrtStatusPtr run_call(OrtSession *session, const OrtRunOptions *options, 
     if (session->count_optional) feed_nothing(session, call);
     for (size_t i = 0; i < count_outputs; i++)
         ORT_TRY(take_output(session, i, output_names[i], outputs[i], call));
-    ORT_TRY(ort_worker_take(session, &worker));
-    OrtStatusPtr status = run_worker(session, worker, options, call);
-    ort_worker_give(session, worker);
-    return status ? status : give_outputs(session, call, count_outputs, outputs);
+    ORT_TRY(
+        (options && options->profile_prefix ? run_profiled : run_plain)(session, options, call));
+    return give_outputs(session, call, count_outputs, outputs);
 }
 
 static OrtStatusPtr more_room(struct call *call, size_t inputs, size_t outputs, void **block)

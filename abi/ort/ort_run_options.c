@@ -19,6 +19,7 @@ static void release(OrtRunOptions *options)
 {
     if (!options) return;
     free(options->tag);
+    free(options->profile_prefix);
     ort_pairs_deinit(&options->config);
     pthread_mutex_destroy(&options->lock);
     free(options);
@@ -56,6 +57,19 @@ static OrtStatusPtr set_tag(OrtRunOptions *options, const char *tag)
 static OrtStatusPtr get_tag(const OrtRunOptions *options, const char **out)
 {
     *out = options->tag ? options->tag : "";
+    return NULL;
+}
+
+static OrtStatusPtr enable_profiling(OrtRunOptions *options, const char *prefix)
+{
+    if (!prefix) return ort_status(ORT_INVALID_ARGUMENT, "the prefix of the profile is NULL");
+    return ort_set_text(&options->profile_prefix, prefix);
+}
+
+static OrtStatusPtr disable_profiling(OrtRunOptions *options)
+{
+    free(options->profile_prefix);
+    options->profile_prefix = NULL;
     return NULL;
 }
 
@@ -99,6 +113,8 @@ void ort_fill_run_options(OrtApi *api)
     api->RunOptionsGetRunLogSeverityLevel = get_severity;
     api->RunOptionsSetRunTag = set_tag;
     api->RunOptionsGetRunTag = get_tag;
+    api->RunOptionsEnableProfiling = enable_profiling;
+    api->RunOptionsDisableProfiling = disable_profiling;
     api->RunOptionsSetTerminate = set_terminate;
     api->RunOptionsUnsetTerminate = unset_terminate;
     api->AddRunConfigEntry = add_config;

@@ -19,16 +19,18 @@ static OrtStatusPtr load_status(const OrtSession *session, sdx_status status)
                            session->size);
 }
 
-static OrtStatusPtr new_worker(OrtSession *session, struct ort_worker **out)
+static OrtStatusPtr new_worker(OrtSession *session, bool profiled, struct ort_worker **out)
 {
     struct ort_worker *worker = calloc(1, sizeof *worker);
     *out = worker;
     if (!worker) return ort_no_memory();
     pthread_mutex_lock(&session->lock); /* one thread at a time has the context */
     OrtStatusPtr status = NULL;
-    session->engine.sibling = session->all ? session->all->session : NULL;
+    sdx_session_options engine = session->engine;
+    engine.sibling = session->all ? session->all->session : NULL;
+    if (profiled && !engine.count_providers) engine.profile = true;
     const sdx_status failed =
-        sdx_session_create(session->cx, session->model, &session->engine, &worker->session);
+        sdx_session_create(session->cx, session->model, &engine, &worker->session);
     if (failed) {
         status = ort_custom_failure(session->custom);
         if (!status) status = load_status(session, failed);
@@ -51,7 +53,24 @@ OrtStatusPtr ort_worker_take(OrtSession *session, struct ort_worker **out)
     *out = session->idle;
     if (*out) session->idle = (*out)->next_idle;
     pthread_mutex_unlock(&session->lock);
-    return *out ? NULL : new_worker(session, out);
+    return *out ? NULL : new_worker(session, false, out);
+}
+
+OrtStatusPtr ort_worker_take_profiled(OrtSession *session, struct ort_worker **out)
+{
+    pthread_mutex_lock(&session->lock);
+    *out = session->profiled;
+    if (*out) session->profiled = (*out)->next_idle;
+    pthread_mutex_unlock(&session->lock);
+    return *out ? NULL : new_worker(session, true, out);
+}
+
+void ort_worker_give_profiled(OrtSession *session, struct ort_worker *worker)
+{
+    pthread_mutex_lock(&session->lock);
+    worker->next_idle = session->profiled;
+    session->profiled = worker;
+    pthread_mutex_unlock(&session->lock);
 }
 
 void ort_worker_give(OrtSession *session, struct ort_worker *worker)
@@ -284,7 +303,7 @@ static OrtStatusPtr load(OrtSession *session)
     ORT_TRY(ort_choose_device(session->options, session->model));
     const uint64_t loaded = ort_clock();
     ORT_TRY(list_values(session));
-    ORT_TRY(new_worker(session, &worker));
+    ORT_TRY(new_worker(session, false, &worker));
     ort_worker_give(session, worker);
     ort_log(&session->logger, ORT_LOGGING_LEVEL_INFO, "CreateSession",
             "Session successfully initialized.");

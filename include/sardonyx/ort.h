@@ -285,13 +285,23 @@ typedef OrtStatusPtr (*OrtReadNamedBufferFunc)(void *state, const char *name,
                                                OrtAllocator *allocator, void **buffer,
                                                size_t *size);
 
+/* What CreateEnvWithOptions takes. Texts are copied; what may be NULL is left out. */
+typedef struct OrtEnvCreationOptions {
+    uint32_t version; /* ORT_API_VERSION, 24 or later */
+    int32_t logging_severity_level;
+    const char *log_id;
+    OrtLoggingFunction custom_logging_function; /* may be NULL */
+    void *custom_logging_param;
+    const OrtThreadingOptions *threading_options; /* may be NULL */
+    const OrtKeyValuePairs *config_entries;       /* may be NULL */
+} OrtEnvCreationOptions;
+
 /* Options of providers that are not in this library: only passed through. */
 typedef struct OrtCUDAProviderOptions OrtCUDAProviderOptions;
 typedef struct OrtROCMProviderOptions OrtROCMProviderOptions;
 typedef struct OrtTensorRTProviderOptions OrtTensorRTProviderOptions;
 typedef struct OrtMIGraphXProviderOptions OrtMIGraphXProviderOptions;
 typedef struct OrtOpenVINOProviderOptions OrtOpenVINOProviderOptions;
-typedef struct OrtEnvCreationOptions OrtEnvCreationOptions;
 typedef struct OrtThreadPoolCallbacksConfig OrtThreadPoolCallbacksConfig;
 typedef struct OrtTrainingApi OrtTrainingApi;
 typedef struct OrtCompileApi OrtCompileApi;

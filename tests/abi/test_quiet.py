@@ -82,10 +82,16 @@ def test_writes_where_told(c_client, our_ort, traced):
     profile, = (folder / "out").glob("profile*")
     events = json.loads(profile.read_text())
     assert any(event.get("cat") == "Node" for event in events)
+    single, = (folder / "out").glob("single*")
+    events = json.loads(single.read_text())
+    assert {event["args"]["op_name"] for event in events if event["cat"] == "Node"} & {"Gemm", "MatMul"}
+    assert {event["name"] for event in events if event["cat"] == "Session"} == {"SequentialExecutor::Execute", "model_run"}
 
 
 def test_written_model(c_client, transcripts, real_ort, our_ort, models):
     """The optimised model computes the same, in both libraries."""
-    (models.parent / "out").mkdir(exist_ok=True)
-    program = c_client("writes")
-    transcripts("writes", ([program, real_ort, "models"], {}), ([program, our_ort, "models"], {}))
+    folder = models.parent / "out"
+    program = ["sh", "-c", 'rm -rf out; mkdir out; exec "$0" "$@"', c_client("writes")]
+    transcripts("writes", ([*program, real_ort, "models"], {}), ([*program, our_ort, "models"], {}))
+    single, = folder.glob("single*")
+    assert [event["cat"] for event in json.loads(single.read_text())][-2:] == ["Session", "Session"]

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 # These return no status, so a program cannot be told that they are missing: NULL or nothing is all they would give.
-QUIET = {"GetExecutionProviderApi", "GetEpApi", "GetInteropApi", "GetModelPackageApi", "GetExperimentalFunction",
-         "ReleaseLoraAdapter"}
+QUIET = {"GetEpApi", "GetInteropApi", "GetModelPackageApi", "ReleaseLoraAdapter"}
 NOT_IMPLEMENTED = 9
 
 

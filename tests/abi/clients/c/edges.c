@@ -216,6 +216,27 @@ static void check_options(struct client *c)
     api->ReleaseValue(value);
 }
 
+static void check_env_options(struct client *c)
+{
+    const OrtApi *api = c->api;
+    OrtEnvCreationOptions with = {.version = 24, .logging_severity_level = 4, .log_id = "third"};
+    OrtEnv *env = NULL;
+    const void *found = NULL;
+    say_status(c, "env.none", api->CreateEnvWithOptions(NULL, &env));
+    if (!say_status(c, "env.with", api->CreateEnvWithOptions(&with, &env))) {
+        say("env.same", "%d", env == c->env);
+        api->ReleaseEnv(env);
+    }
+    with.log_id = NULL;
+    say_status(c, "env.unnamed", api->CreateEnvWithOptions(&with, &env));
+    with.logging_severity_level = 5;
+    say_status(c, "env.level", api->CreateEnvWithOptions(&with, &env));
+    with.version = 23;
+    say_status(c, "env.old", api->CreateEnvWithOptions(&with, &env));
+    say_status(c, "provider.api", api->GetExecutionProviderApi("DML", 24, &found));
+    say("experimental", "%d", api->GetExperimentalFunction("OrtApi_NoSuchFunction") != NULL);
+}
+
 static void check_run_options(struct client *c)
 {
     const OrtApi *api = c->api;
@@ -364,6 +385,7 @@ int main(int argc, char **argv)
     check_strings(&c);
     check_options(&c);
     check_run_options(&c);
+    check_env_options(&c);
     check_session(&c);
     check_threading(&c);
     check_outputs(&c);

@@ -1,10 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program that gives paths to write to: `writes LIBRARY MODELS` has a session write its optimised
- * model and its profile below the folder `out`. */
+ * model, its profile and those of single runs below the folder `out`. */
 #include "abi_client.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
+
+/* How many profiles of runs there are, after a run with these options. */
+static void run_and_count(struct client *c, const char *name, OrtSession *session,
+                          const OrtRunOptions *options)
+{
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const char *in = "x", *out = "y";
+    OrtValue *input = float_tensor(c, x, 2, 4), *output = NULL;
+    glob_t found;
+    if (!say_status(c, name,
+                    c->api->Run(session, options, &in, (const OrtValue *const *)&input, 1, &out, 1,
+                                &output)))
+        say_value(c, name, output);
+    const int failed = glob("out/single_*.json", 0, NULL, &found);
+    say(name, "%zu profiles", failed ? 0 : found.gl_pathc);
+    if (!failed) globfree(&found);
+    c->api->ReleaseValue(output);
+    c->api->ReleaseValue(input);
+}
+
+static void profile_runs(struct client *c)
+{
+    const OrtApi *api = c->api;
+    OrtSession *session = open_model(c, "linear.onnx");
+    OrtRunOptions *options = NULL;
+    if (!session || !good(c, "runs", api->CreateRunOptions(&options))) return;
+    run_and_count(c, "runs.before", session, options);
+    say_status(c, "runs.on", api->RunOptionsEnableProfiling(options, "out/single"));
+    run_and_count(c, "runs.with", session, options);
+    say_status(c, "runs.off", api->RunOptionsDisableProfiling(options));
+    run_and_count(c, "runs.behind", session, options);
+    say_status(c, "runs.nowhere", api->RunOptionsEnableProfiling(options, "out/nowhere/single"));
+    run_and_count(c, "runs.nowhere", session, options);
+    api->ReleaseRunOptions(options);
+    api->ReleaseSession(session);
+}
 
 int main(int argc, char **argv)
 {
@@ -37,6 +74,7 @@ int main(int argc, char **argv)
         api->ReleaseSession(again);
     }
     api->ReleaseSessionOptions(options);
+    profile_runs(&c);
     client_close(&c);
     say("end", "reached");
     return 0;
