@@ -143,7 +143,7 @@ def print_rows(rows):
 
 def print_goals(results):
     for goal, threads, ratio, against in results.goal_rows():
-        text = "-" if ratio is None else f"{ratio:.2f}"
+        text = "-" if ratio is None else f"{ratio:.3f}"
         print(f"goal {goal['model']:26} {threads} threads, {goal['measure']}, {goal['note']} ({against}): "
               f"{float(goal['goal']):.2f}, reached {text}: {verdict(goal, ratio)}")
 
@@ -188,7 +188,7 @@ def goal_table(results):
             "| group | model | threads | measure | against | goal | reached | |",
             "|---|---|---|---|---|---|---|---|"]
     for goal, threads, ratio, against in reached:
-        shown = "-" if ratio is None else f"{ratio:.2f}"
+        shown = "-" if ratio is None else f"{ratio:.3f}"
         model = "all, geometric mean" if goal["model"] == "*" else goal["model"]
         text.append(f"| {goal['group']} | {model} | {threads} | {goal['measure']} | {goal['note']}: "
                     f"{against} | {float(goal['goal']):.2f} | {shown} | {verdict(goal, ratio)} |")
@@ -213,7 +213,7 @@ def missed(results):
             continue
         if not text:
             text = ["## Goals that are missed", "", "Where the time goes: `sardonyx profile`.", ""]
-        text += [f"{goal['model']}, {threads} threads, {goal['measure']}, {against}: {ratio:.2f} of "
+        text += [f"{goal['model']}, {threads} threads, {goal['measure']}, {against}: {ratio:.3f} of "
                  f"{float(goal['goal']):.2f}", ""]
         if (goal["model"], threads) not in seen and goal["measure"] == "time":
             rows = profile(results.args, goal["model"], threads)
@@ -279,4 +279,4 @@ def markdown(results):
     text += time_table(results, [engine for engine in engines if engine != "own-plan"])
     text += failures(results) + start_table(results, engines)
     notes = (HERE / "notes.md").read_text(encoding="utf-8").split("\n", 1)[1]
-    Path(args.markdown).write_text("\n".join(text) + notes, encoding="utf-8")
+    Path(args.markdown).write_text("\n".join(text) + "\n" + notes, encoding="utf-8")

@@ -206,9 +206,12 @@ def main():
     os.dup2(2, 1)
     name = version(peer)
     begin = time.perf_counter()
-    run = start(peer, folder, threads)
-    loaded = time.perf_counter()
-    found = run()
+    try:
+        run = start(peer, folder, threads)
+        loaded = time.perf_counter()
+        found = run()
+    except Exception as fault:  # engines raise what they like; one line of it goes to the report
+        sys.exit(f"{type(fault).__name__}: {' '.join(str(fault).split())}")
     first = time.perf_counter()
     print("first", file=out, flush=True)
     status = Path("/proc/self/status").read_text()  # getrusage begins at the size of the parent
