@@ -15,13 +15,16 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "dropin")]
-from dropin_env import call, client_python, wheels  # noqa: E402
+from dropin_env import call, client_python, torch_place, wheels  # noqa: E402
 from dropin_paths import paths_of_ours  # noqa: E402
 
 CLIENTS = HERE / "clients"
 SKLEARN = ["scikit-learn==1.9.1", "skl2onnx==1.20.0"]
 SLIM = ["onnxslim==0.1.98", "onnxsim==0.8.1"]
 VISION = ["rtmlib==0.0.16"]
+SHIPPED = ["magika==1.0.3", "nudenet==3.4.2", "onnxruntime-extensions==0.15.2", "piper-tts==1.8.0"]
+YOLO = ["matplotlib==3.11.2", "opencv-python-headless==5.0.0.93", "pillow==13.0.0", "polars==2.1.0", "psutil==7.2.2",
+        "pyyaml==6.0.3", "requests"]
 TOLERANCE = {"rtol": 2e-3, "atol": 2e-4}  # of float results of whole models in another order of sums
 # Packages whose use of names is read from their sources.
 READ = ("audio-separator chromadb fastembed faster-whisper kokoro-onnx nudenet onnxconverter-common onnxtr "
@@ -109,6 +112,30 @@ def test_rtmlib(build, tmp_path, shared):
     if not real:
         pytest.skip("no models (SDX_REAL, SDX_ZOO)")
     compare(real, mine)
+
+
+def test_packages_with_models(build, tmp_path, shared, root):
+    python = client_python(build, "shipped", SHIPPED)
+    files = [root / name for name in ("README.md", "Makefile", "scripts/check.py", "src/base/arena.c",
+                                      "examples/digits/digits.onnx", "bench/goals.tsv")]
+    real, mine = run_both(build, tmp_path, python, "client_shipped.py", shared / "real/media/img", *files)
+    compare(real, mine)
+    assert len(real) > 25
+
+
+def test_ultralytics(build, tmp_path, shared):
+    """PyTorch, which the rest of the tests do not need, comes from where torch_place finds it."""
+    zoo = Path(os.environ.get("SDX_ZOO", "none"))
+    if not (zoo / "yolo11n").is_dir():
+        pytest.skip("no models (SDX_ZOO)")
+    beside = torch_place()
+    python = client_python(build, "ultralytics", YOLO, ["ultralytics==8.4.190", "ultralytics-thop==2.2.3"], beside)
+    works = call([python, "-c", "import numpy, torch; torch.from_numpy(numpy.ones(1))"])
+    if works.returncode != 0:
+        pytest.skip(f"the PyTorch in {beside} does not go with this NumPy: {works.stderr.strip().splitlines()[-1]}")
+    real, mine = run_both(build, tmp_path, python, "client_ultralytics.py", "FOLDER", zoo, shared / "real/media/img")
+    compare(real, mine)
+    assert any(name.endswith("keypoints") for name in real) and any(name.endswith("masks") for name in real)
 
 
 @pytest.mark.slow

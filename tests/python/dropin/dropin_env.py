@@ -46,18 +46,38 @@ def make_venv(folder, *more):
     return folder / "bin/python"
 
 
-def client_python(build, name, requirements):
-    """The Python of the environment `name` with the real onnxruntime and what the client needs."""
+def torch_place():
+    """The folder of packages with PyTorch and torchvision: of SDX_TORCH_PYTHON, of this Python or of the
+    system's, when it is of the same version as this one."""
+    given = os.environ.get("SDX_TORCH_PYTHON")
+    ask = "import sys; from importlib.util import find_spec as find; " \
+          "print(*sys.version_info[:2], find('torchvision') and find('torch').origin)"
+    for python in [given] if given else [sys.executable, "/usr/bin/python3"]:
+        done = call([python, "-c", ask]) if Path(python).is_file() else None
+        *version, place = done.stdout.strip().split(" ", 2) if done and done.returncode == 0 else [""]
+        if version == [str(part) for part in sys.version_info[:2]] and place != "None":
+            return Path(place).parent.parent
+    pytest.skip("no PyTorch and torchvision for this Python (SDX_TORCH_PYTHON)")
+    return None
+
+
+def client_python(build, name, requirements, bare=(), beside=None):
+    """The Python of the environment `name` with the real onnxruntime and what the client needs; `bare`
+    are packages installed without what they ask for, `beside` a folder of more packages."""
     folder = home(build) / name
-    wanted = "\n".join([*REAL, *requirements])
+    wanted = "\n".join([*REAL, *requirements, *bare, str(beside or "")])
     with (home(build) / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         mark = folder / "requirements.done"
         if not mark.is_file() or mark.read_text() != wanted:
             python = make_venv(folder)
-            fault = pip(python, "install", *REAL, *requirements)
+            fault = pip(python, "install", *REAL, *requirements) or \
+                (pip(python, "install", "--no-deps", *bare) if bare else None)
             if fault:
-                pytest.skip(f"{' '.join(requirements)} cannot be installed: {fault.splitlines()[-1]}")
+                pytest.skip(f"{' '.join([*requirements, *bare])} cannot be installed: {fault.splitlines()[-1]}")
+            if beside:
+                packages = next(folder.glob("lib/python*/site-packages"))
+                (packages / "beside.pth").write_text(f"{beside}\n")
             mark.write_text(wanted)
     return folder / "bin/python"
 
