@@ -310,7 +310,7 @@ static sdx_gradient_rule *rule_of(const struct sdx_ir_node *node)
 {
     if (node->domain.len > 0) return NULL;
     static const struct sdx_gradient_rows *const files[] = {
-        &sdx_gradient_broadcast, &sdx_gradient_move, &sdx_gradient_window};
+        &sdx_gradient_broadcast, &sdx_gradient_move, &sdx_gradient_window, &sdx_gradient_linear};
     for (int f = 0; f < SDX_COUNT_OF(files); f++)
         for (int i = 0; i < files[f]->count; i++)
             if (sdx_str_is(node->op_type, files[f]->rows[i].op)) return files[f]->rows[i].rule;

@@ -25,7 +25,7 @@ struct sdx_gradient_rows {
     int count;
 };
 extern const struct sdx_gradient_rows sdx_gradient_broadcast, sdx_gradient_move,
-    sdx_gradient_window;
+    sdx_gradient_window, sdx_gradient_linear;
 /* That of the unary operators; NULL: op is none of them. */
 sdx_gradient_rule *sdx_gradient_find_map(struct sdx_str op);
 

@@ -18,8 +18,8 @@ class Case:
     """inputs: name to array or shape; ones of doubles are differentiated unless named in `fixed`."""
 
     def __init__(self, op, *inputs, shift=0.0, scale=1.0, fixed=(), opset=22, outputs=1,
-                 forward=None, **attributes):
-        self.op, self.fixed, self.opset, self.outputs = op, fixed, opset, outputs
+                 forward=None, atol="1e-7", **attributes):
+        self.op, self.fixed, self.opset, self.outputs, self.atol = op, fixed, opset, outputs, atol
         self.forward = forward  # in place of the reference evaluator, where that is not exact
         self.attributes = attributes
         rng = numpy.random.default_rng(len(op) + len(inputs))
@@ -46,6 +46,8 @@ def i64(*values):
 
 
 SPACED = (numpy.random.default_rng(1).permutation(48) / 7.0 - 3.1).reshape(1, 2, 4, 6)
+EMPTY = numpy.array([], numpy.float64)
+MASK = numpy.array([[0.5, -1.0, 0.0, -numpy.inf], [0.0, 0.25, -0.5, 1.0]])
 CASES = [
     *(Case(op, (2, 3)) for op in ("Neg", "Exp", "Sigmoid", "Tanh", "Relu", "LeakyRelu", "Elu", "Selu",
                                   "Softplus", "Softsign", "Abs", "Sin", "Cos", "Tan", "Atan", "Sinh",
@@ -101,6 +103,23 @@ CASES = [
     Case("LayerNormalization", (2, 3, 4), (4,), (4,), epsilon=0.01),
     Case("LayerNormalization", (2, 3, 4), (3, 4), axis=1),
     Case("RMSNormalization", (2, 3, 4), (4,), opset=23, axis=-1),
+    Case("Einsum", (2, 3), (3, 4), equation="ij, jk -> ik"), Case("Einsum", (2, 3, 4), (2, 3, 4), equation="bij,bij->b"),
+    Case("Einsum", (2, 3), (4,), equation="ij,k->k"), Case("Einsum", (2, 3), equation="ij->"),
+    Case("Einsum", (3, 2), (2, 4), (4,), equation="ab,bc,c"), Case("Einsum", (2, 3), (3, 2), equation="ij,ji"),
+    Case("Pad", (2, 3), i64(1, 0, 0, 2)), Case("Pad", (2, 3), i64(1, 0, 0, 2), numpy.array(1.5)),
+    Case("Pad", (2, 5), i64(2, 1), numpy.array(0.0), i64(1), fixed=(2,), mode="reflect"),
+    Case("Pad", (2, 3), i64(0, 2, 1, 1), mode="edge"),
+    *(Case("Resize", (1, 2, 4, 5), EMPTY, numpy.array([1, 1, h, w], numpy.float32), fixed=(1,), **how)
+      for h, w in ((2, 1.5), (0.6, 0.5)) for how in (
+          {"mode": "nearest"}, {"mode": "linear"}, {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+          {"mode": "cubic", "exclude_outside": 1, "atol": "2e-6"})),  # factors in float
+    Case("Resize", (1, 2, 4, 5), EMPTY, numpy.array([], numpy.float32), i64(7, 3), fixed=(1,), mode="linear", axes=[3, 2]),
+    Case("Trilu", (2, 3, 4), numpy.array(1, numpy.int64)), Case("Trilu", (3, 3), upper=0),
+    *(Case("CumSum", (2, 3), numpy.array(1, numpy.int64), exclusive=e, reverse=r) for e in (0, 1) for r in (0, 1)),
+    Case("Attention", (2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3), opset=23),
+    Case("Attention", (1, 3, 8), (1, 3, 4), (1, 3, 6), opset=23, q_num_heads=4, kv_num_heads=2, is_causal=1, scale=0.3),
+    Case("Attention", (1, 4, 2, 3), (1, 2, 2, 3), (1, 2, 2, 3), MASK, (1, 2, 2, 3), (1, 2, 2, 3), fixed=(3,), opset=24,
+         softcap=1.5),
     Case("BatchNormalization", (2, 3, 4), (3,), (3,), numpy.array([0.1, -0.2, 0.3]),
          numpy.array([0.5, 1.5, 2.0]), fixed=(3, 4)),
 ]
@@ -181,7 +200,7 @@ def test_gradient(number, sardonyx, tmp_path):
                   if value.dtype != numpy.float64]
     fed = {name: value for name, value in zip(names, values) if value.dtype == numpy.float64}
     write(tmp_path, nodes, fed, expected, case.opset, constants)
-    sardonyx("test", tmp_path, "--rtol", "1e-6", "--atol", "1e-7")
+    sardonyx("test", tmp_path, "--rtol", "1e-6", "--atol", case.atol)
 
 
 def test_gradient_of_gradient(sardonyx, tmp_path):
@@ -207,6 +226,23 @@ def test_gradient_at_other_values(sardonyx, tmp_path):
     write(tmp_path, nodes, {"x": x, "h1": h, "u": u},
           {"dh": 2 * h, "du": 0 * u, "here": 2 * numpy.exp(x), "dx2": h, "du2": h}, 22)
     sardonyx("test", tmp_path, "--rtol", "1e-12")
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_rotary(interleaved, sardonyx, tmp_path):
+    """Floats only. Pairs turned by an angle: the gradient is turned back."""
+    rng = numpy.random.default_rng(4)
+    x, weight = (rng.normal(size=(1, 2, 3, 4)).astype(numpy.float32) for _ in range(2))
+    cosine, sine = (rng.normal(size=(1, 3, 2)).astype(numpy.float32) for _ in range(2))
+    nodes = [helper.make_node("RotaryEmbedding", ["x", "c", "s"], ["r"], interleaved=interleaved),
+             helper.make_node("Mul", ["r", "w"], ["p"]), helper.make_node("Cast", ["p"], ["y"], to=TensorProto.DOUBLE),
+             gradient(["x"], "y", ["f"], zs=["w"]), helper.make_node("Cast", ["f"], ["d"], to=TensorProto.DOUBLE)]
+    one, two = ((slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, 2), slice(2, 4)))
+    expected = numpy.zeros(x.shape)
+    expected[..., one] = weight[..., one] * cosine + weight[..., two] * sine
+    expected[..., two] = weight[..., two] * cosine - weight[..., one] * sine
+    write(tmp_path, nodes, {"x": x, "w": weight, "c": cosine, "s": sine}, {"d": expected}, 23)
+    sardonyx("test", tmp_path, "--rtol", "1e-5")
 
 
 def test_network(sardonyx, tmp_path):
