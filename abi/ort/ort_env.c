@@ -90,7 +90,43 @@ sdx_context *ort_context(void)
     return context;
 }
 
+static void *start_thread(void (*work)(void *arg), void *arg, void *user)
+{
+    const struct ort_threads *own = user;
+    return (void *)(uintptr_t)own->create(own->options, work, arg);
+}
+
+static void join_thread(void *thread, void *user)
+{
+    const struct ort_threads *own = user;
+    own->join(thread);
+}
+
+OrtStatusPtr ort_context_create(sdx_context *parent, const struct ort_threads *own, int count,
+                                sdx_context **out)
+{
+    sdx_context_options with;
+    sdx_context_options_init(&with);
+    with.parent = parent;
+    if (own->create) {
+        if (!own->join) return ort_status(ORT_FAIL, "custom join thread function not set");
+        with.threads = count > 0 ? count : 0;
+        with.thread_start = start_thread;
+        with.thread_join = join_thread;
+        with.thread_user = (void *)(uintptr_t)own;
+    }
+    *out = parent ? sdx_context_create(&with) : NULL;
+    return *out ? NULL : ort_no_memory();
+}
+
 /* ---- environments ---- */
+
+static void free_env(OrtEnv *given)
+{
+    sdx_context_destroy(given->pool);
+    free(given->logger.id);
+    free(given);
+}
 
 static OrtStatusPtr make_env(OrtLoggingFunction fn, void *param, OrtLoggingLevel level,
                              const char *id, const OrtThreadingOptions *threading)
@@ -100,9 +136,12 @@ static OrtStatusPtr make_env(OrtLoggingFunction fn, void *param, OrtLoggingLevel
     if (!made) return ort_no_memory();
     made->logger = (struct OrtLogger){.fn = fn, .param = param, .level = level};
     made->threads = threading ? threading->intra : -1;
+    if (threading) made->own = threading->own;
     OrtStatusPtr status = ort_set_text(&made->logger.id, id);
+    if (!status && made->own.create)
+        status = ort_context_create(ort_context(), &made->own, made->threads, &made->pool);
     if (status)
-        free(made);
+        free_env(made);
     else
         env = made;
     return status;
@@ -177,8 +216,7 @@ static void release_env(OrtEnv *given)
     if (last) env = NULL;
     pthread_mutex_unlock(&lock);
     if (!last) return;
-    free(given->logger.id);
-    free(given);
+    free_env(given);
 }
 
 static OrtStatusPtr set_log_level(OrtEnv *given, OrtLoggingLevel level)
@@ -322,19 +360,19 @@ static OrtStatusPtr set_affinity(OrtThreadingOptions *threading, const char *aff
 
 static OrtStatusPtr set_create_thread(OrtThreadingOptions *threading, OrtCustomCreateThreadFn fn)
 {
-    threading->create_thread = fn;
+    threading->own.create = fn;
     return NULL;
 }
 
 static OrtStatusPtr set_create_options(OrtThreadingOptions *threading, void *options)
 {
-    threading->create_options = options;
+    threading->own.options = options;
     return NULL;
 }
 
 static OrtStatusPtr set_join_thread(OrtThreadingOptions *threading, OrtCustomJoinThreadFn fn)
 {
-    threading->join_thread = fn;
+    threading->own.join = fn;
     return NULL;
 }
 

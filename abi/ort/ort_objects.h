@@ -49,6 +49,13 @@ struct OrtLogger {
     char *id;
 };
 
+/* How a program makes threads; create NULL: it does not. */
+struct ort_threads {
+    OrtCustomCreateThreadFn create;
+    void *options;
+    OrtCustomJoinThreadFn join;
+};
+
 /* The environment of the process: CreateEnv gives the one there is, ReleaseEnv the last time ends
  * it. */
 struct OrtEnv {
@@ -57,18 +64,22 @@ struct OrtEnv {
     int threads; /* of sessions with DisablePerSessionThreads; -1: no global pool was asked for */
     OrtAllocator *allocators[8]; /* registered: sessions with session.use_env_allocators */
     int count_allocators;
+    struct ort_threads own;
+    sdx_context *pool; /* with threads that the program makes; NULL: it makes none */
 };
 
 struct OrtThreadingOptions {
     int intra, inter, spin, denormal_as_zero;
     char *affinity;
-    OrtCustomCreateThreadFn create_thread;
-    void *create_options;
-    OrtCustomJoinThreadFn join_thread;
+    struct ort_threads own;
 };
 
 /* The context of the process, made when it is first asked for; NULL: no memory. */
 sdx_context *ort_context(void);
+/* A context with its memory and, where the program makes threads, a pool of `count` (0: as many as
+ * there are CPUs) of them. `own` must live as long as the context. */
+OrtStatusPtr ort_context_create(sdx_context *parent, const struct ort_threads *own, int count,
+                                sdx_context **out);
 /* Tells the logger of the environment (NULL) or another one. */
 __attribute__((format(printf, 4, 5))) void ort_log(const struct OrtLogger *logger,
                                                    OrtLoggingLevel level, const char *place,
@@ -244,9 +255,7 @@ struct OrtSessionOptions {
     size_t count_libraries;
     OrtLoggingFunction log_fn;
     void *log_param;
-    OrtCustomCreateThreadFn create_thread;
-    void *create_options;
-    OrtCustomJoinThreadFn join_thread;
+    struct ort_threads threads;
     EpSelectionDelegate choose_device; /* NULL: the program gave none */
     void *choose_state;
     struct ort_file **files;

@@ -150,9 +150,7 @@ static OrtStatusPtr copy_members(const OrtSessionOptions *from, OrtSessionOption
     to->severity = from->severity;
     to->log_fn = from->log_fn;
     to->log_param = from->log_param;
-    to->create_thread = from->create_thread;
-    to->create_options = from->create_options;
-    to->join_thread = from->join_thread;
+    to->threads = from->threads;
     to->choose_device = from->choose_device;
     to->choose_state = from->choose_state;
     ORT_TRY(copy_text(&to->log_id, from->log_id));
@@ -295,19 +293,19 @@ static OrtStatusPtr set_optimized_path(OrtSessionOptions *options, const char *p
 
 static OrtStatusPtr set_create_thread(OrtSessionOptions *options, OrtCustomCreateThreadFn fn)
 {
-    options->create_thread = fn;
+    options->threads.create = fn;
     return NULL;
 }
 
 static OrtStatusPtr set_create_options(OrtSessionOptions *options, void *with)
 {
-    options->create_options = with;
+    options->threads.options = with;
     return NULL;
 }
 
 static OrtStatusPtr set_join_thread(OrtSessionOptions *options, OrtCustomJoinThreadFn fn)
 {
-    options->join_thread = fn;
+    options->threads.join = fn;
     return NULL;
 }
 

@@ -184,13 +184,13 @@ void ort_session_free(OrtSession *session)
 
 static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSessionOptions *options)
 {
-    sdx_context_options with;
-    sdx_context_options_init(&with);
-    with.parent = ort_context();
-    session->cx = with.parent ? sdx_context_create(&with) : NULL;
-    if (!session->cx) return ort_no_memory();
+    static const struct ort_threads none;
     ORT_TRY(ort_options_copy(options, &session->options));
     const OrtSessionOptions *o = session->options;
+    const bool is_shared = !o->per_session_threads && env->pool;
+    ORT_TRY(ort_context_create(is_shared ? env->pool : ort_context(),
+                               o->per_session_threads ? &o->threads : &none, o->threads_intra,
+                               &session->cx));
     session->logger = env->logger;
     if (o->log_fn) {
         session->logger.fn = o->log_fn;

@@ -181,6 +181,12 @@ typedef struct sdx_context_options {
     /* Memory, threads and log are this context's, and what is above is ignored: the new one has an
      * error text of its own. `parent` must be destroyed later; tensors may outlive the new one. */
     sdx_context *parent;
+    /* Who makes the threads: all of them now, so that a context with a `parent` has `threads` of
+     * its own. thread_start calls work(arg) in a new thread and gives a handle, NULL: none is left,
+     * it goes on with fewer; thread_join returns when that work has. Both, or NULL: the system. */
+    void *(*thread_start)(void (*work)(void *arg), void *arg, void *user);
+    void (*thread_join)(void *thread, void *user);
+    void *thread_user;
 } sdx_context_options;
 
 SDX_API void sdx_context_options_init(sdx_context_options *options);

@@ -42,11 +42,27 @@ void sdx_context_options_init(sdx_context_options *options)
     options->log_level = SDX_LOG_WARNING;
 }
 
-static sdx_context *child_of(const sdx_context *parent)
+static struct sdx_pool *pool_of(struct sdx_mem *mem, const sdx_context_options *options)
 {
+    const int threads = options->threads > 0 ? options->threads : sdx_threads_available();
+    const struct sdx_thread_source source = {options->thread_start, options->thread_join,
+                                             options->thread_user};
+    return source.start && source.join ? sdx_pool_create_from(mem, threads, &source)
+                                       : sdx_pool_create(mem, threads);
+}
+
+static sdx_context *child_of(const sdx_context_options *options)
+{
+    const sdx_context *parent = options->parent;
     sdx_context *cx = sdx_mem_calloc(parent->mem, SDX_MEM_OTHER, 1, sizeof *cx);
-    if (cx) sdx_context_init_child(cx, parent);
-    return cx;
+    if (!cx) return NULL;
+    sdx_context_init_child(cx, parent);
+    if (!options->thread_start) return cx;
+    cx->pool = pool_of(cx->mem, options);
+    cx->owns_pool = cx->pool != NULL;
+    if (cx->owns_pool) return cx;
+    sdx_mem_free(parent->mem, cx);
+    return NULL;
 }
 
 sdx_context *sdx_context_create(const sdx_context_options *given)
@@ -54,7 +70,7 @@ sdx_context *sdx_context_create(const sdx_context_options *given)
     sdx_context_options options;
     sdx_context_options_init(&options);
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-    if (options.parent) return child_of(options.parent);
+    if (options.parent) return child_of(&options);
     struct sdx_mem start;
     sdx_mem_init(&start, NULL, options.memory_limit);
     start.alloc = options.alloc;
@@ -67,9 +83,7 @@ sdx_context *sdx_context_create(const sdx_context_options *given)
     mem->free = options.free;
     mem->user = options.alloc_user;
     sdx_context *cx = sdx_mem_calloc(mem, SDX_MEM_OTHER, 1, sizeof *cx);
-    struct sdx_pool *pool =
-        cx ? sdx_pool_create(mem, options.threads > 0 ? options.threads : sdx_threads_available())
-           : NULL;
+    struct sdx_pool *pool = cx ? pool_of(mem, &options) : NULL;
     if (!pool) {
         sdx_mem_free(mem, cx);
         sdx_mem_free(&start, mem);
@@ -92,7 +106,7 @@ void sdx_context_destroy(sdx_context *cx)
     if (!cx) return;
     struct sdx_mem *mem = cx->mem;
     const bool is_child = !cx->owns_mem;
-    if (!is_child) sdx_pool_destroy(cx->pool);
+    if (cx->owns_pool) sdx_pool_destroy(cx->pool);
     sdx_mem_free(mem, cx);
     if (is_child) return;
     struct sdx_mem end;

@@ -44,6 +44,7 @@ struct range {
 struct worker {
     struct range range;
     pthread_t thread;
+    void *handle; /* of the pool's source, if it has one */
     struct sdx_pool *pool;
     int index;  /* 1 .. threads-1 */
     int barred; /* processor it may not use, -1: none; of the holder of the pool's lock */
@@ -54,9 +55,10 @@ struct worker {
 
 struct sdx_pool {
     struct sdx_mem *mem;
-    int threads;       /* the caller included */
-    int started;       /* workers that run; only the holder of `lock` looks */
-    bool refused;      /* the system gave no more threads */
+    struct sdx_thread_source source; /* start NULL: the system */
+    int threads;                     /* the caller included */
+    int started;                     /* workers that run; only the holder of `lock` looks */
+    bool refused;                    /* the system gave no more threads */
     bool may_spin;     /* false where threads outnumber processors: spinning would keep them off */
     atomic_uint lock;  /* forks seen * 2 + held: see take_lock */
     atomic_uint calls; /* runs announced: sleepers look whether it changed */
@@ -260,6 +262,17 @@ static void *work(void *arg)
     return NULL;
 }
 
+static void work_from(void *arg)
+{
+    work(arg);
+}
+
+static bool start_from(const struct sdx_thread_source *source, struct worker *worker)
+{
+    worker->handle = source->start(work_from, worker, source->user);
+    return worker->handle != NULL;
+}
+
 static void start_workers(struct sdx_pool *pool, int wanted)
 {
     if (pool->started >= wanted || pool->refused) return;
@@ -271,7 +284,8 @@ static void start_workers(struct sdx_pool *pool, int wanted)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool->started < wanted && !pool->refused) {
         struct worker *worker = &pool->workers[pool->started];
-        if (pthread_create(&worker->thread, &attr, work, worker) == 0)
+        if (pool->source.start ? start_from(&pool->source, worker)
+                               : pthread_create(&worker->thread, &attr, work, worker) == 0)
             pool->started++;
         else
             pool->refused = true;
@@ -286,7 +300,7 @@ static void bar_processor(struct worker *worker)
 #if defined(__linux__)
     int cpu = sched_getcpu();
     cpu_set_t set;
-    if (cpu < 0 || cpu >= CPU_SETSIZE || worker->barred == cpu) return;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || worker->barred == cpu || worker->handle) return;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return;
     CPU_CLR(cpu, &set);
     if (CPU_COUNT(&set) == 0) return;
@@ -418,6 +432,16 @@ void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t
     give_lock(pool);
 }
 
+struct sdx_pool *sdx_pool_create_from(struct sdx_mem *mem, int threads,
+                                      const struct sdx_thread_source *source)
+{
+    struct sdx_pool *pool = sdx_pool_create(mem, threads);
+    if (!pool) return NULL;
+    pool->source = *source;
+    start_workers(pool, pool->threads - 1);
+    return pool;
+}
+
 void sdx_pool_destroy(struct sdx_pool *pool)
 {
     if (pool == NULL) return;
@@ -427,7 +451,10 @@ void sdx_pool_destroy(struct sdx_pool *pool)
         for (int i = 0; i < pool->started; i++)
             wake_worker(&pool->workers[i]);
         for (int i = 0; i < pool->started; i++)
-            pthread_join(pool->workers[i].thread, NULL);
+            if (pool->source.start)
+                pool->source.join(pool->workers[i].handle, pool->source.user);
+            else
+                pthread_join(pool->workers[i].thread, NULL);
         for (int i = 0; i < pool->threads - 1; i++) {
             pthread_mutex_destroy(&pool->workers[i].mutex);
             pthread_cond_destroy(&pool->workers[i].wake);

@@ -12,9 +12,20 @@
 struct sdx_mem;
 struct sdx_pool;
 
+/* Who makes and ends threads in place of the system: `start` calls work(arg) in a new one and gives
+ * a handle of it, NULL: there are no more; `join` returns when that work has returned. */
+struct sdx_thread_source {
+    void *(*start)(void (*work)(void *arg), void *arg, void *user);
+    void (*join)(void *thread, void *user);
+    void *user;
+};
+
 /* `threads` counts the caller. NULL: no memory. Worker threads start at the first job that needs
  * them; when the system refuses one the pool goes on with fewer. */
 struct sdx_pool *sdx_pool_create(struct sdx_mem *mem, int threads);
+/* The same with threads of `source`, which all start now. */
+struct sdx_pool *sdx_pool_create_from(struct sdx_mem *mem, int threads,
+                                      const struct sdx_thread_source *source);
 void sdx_pool_destroy(struct sdx_pool *pool);      /* NULL allowed */
 int sdx_pool_threads(const struct sdx_pool *pool); /* NULL: 1 */
 

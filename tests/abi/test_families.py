@@ -6,7 +6,7 @@ import pytest
 
 import family_models
 
-FAMILIES = ("objects", "editor", "binding", "containers", "providers", "rest")
+FAMILIES = ("objects", "editor", "binding", "containers", "providers", "rest", "threads")
 
 
 @pytest.fixture(scope="session")

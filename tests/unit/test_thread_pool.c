@@ -353,6 +353,74 @@ static void paced_runs_cost_their_work(void **state)
     unit_deinit(&unit);
 }
 
+/* A program's own threads: three at most. */
+struct source {
+    pthread_t threads[3];
+    atomic_int started, joined;
+};
+
+struct start {
+    void (*work)(void *arg);
+    void *arg;
+};
+
+static void *run_start(void *arg)
+{
+    struct start start = *(struct start *)arg;
+    free(arg);
+    start.work(start.arg);
+    return NULL;
+}
+
+static void *start_own(void (*work)(void *arg), void *arg, void *user)
+{
+    struct source *source = user;
+    const int i = atomic_load(&source->started);
+    if (i == 3) return NULL;
+    struct start *start = malloc(sizeof *start);
+    *start = (struct start){work, arg};
+    assert_int_equal(pthread_create(&source->threads[i], NULL, run_start, start), 0);
+    atomic_store(&source->started, i + 1);
+    return &source->threads[i];
+}
+
+static void join_own(void *thread, void *user)
+{
+    struct source *source = user;
+    pthread_join(*(pthread_t *)thread, NULL);
+    atomic_fetch_add(&source->joined, 1);
+}
+
+/* They start with the pool, work, and are joined with its end; where there are no more it goes on
+ * with those. A context with a parent has them for itself. */
+static void threads_of_a_program(void **state)
+{
+    (void)state;
+    for (int threads = 3; threads <= 8; threads += 5) {
+        struct source source = {0};
+        sdx_context *parent = sdx_context_create(NULL);
+        sdx_context_options options;
+        sdx_context_options_init(&options);
+        options.parent = parent;
+        options.threads = threads;
+        options.thread_start = start_own;
+        options.thread_join = join_own;
+        options.thread_user = &source;
+        sdx_context *cx = sdx_context_create(&options);
+        const int made = threads == 3 ? 2 : 3;
+        assert_int_equal(atomic_load(&source.started), made);
+        assert_int_equal(sdx_threads(cx), threads);
+        struct job *job = new_job(cx->pool, threads);
+        sdx_parallel_for(cx->pool, 0, PARTS, 1, count_part, job);
+        assert_true(ran_once(job, PARTS));
+        free(job);
+        sdx_context_destroy(cx);
+        assert_int_equal(atomic_load(&source.joined), made);
+        assert_int_equal(atomic_load(&source.started), made);
+        sdx_context_destroy(parent);
+    }
+}
+
 static void no_memory_no_pool(void **state)
 {
     (void)state;
@@ -375,6 +443,7 @@ int main(void)
         cmocka_unit_test(idle_workers_sleep),
         cmocka_unit_test(paced_runs_cost_their_work),
         cmocka_unit_test(children_make_their_own_workers),
+        cmocka_unit_test(threads_of_a_program),
         cmocka_unit_test(no_memory_no_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
