@@ -325,7 +325,7 @@ static const struct sdx_op ops[] = {
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"FusedMatMulActivation", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare),
      .cost = sdx_matmul_cost, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
-    {"FusedGemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
+    {"FusedGemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_fused_gemm_prepare), .cost = sdx_gemm_cost,
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Gelu", 1, 0, sdx_infer_same, KERNEL(prepare_gelu),
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0), .note = "float types but double"},

@@ -306,6 +306,75 @@ enum sdx_status sdx_gemm_prepare(struct sdx_prepare *px)
     return add_c(px, c, is_f64 ? 1 : alpha, beta);
 }
 
+/* ---- FusedGemm: activations that no product's store has ---- */
+
+struct late_act {
+    int kind;
+    float a, b;
+};
+static const struct late_name {
+    const char *name;
+    float a, b; /* alpha, beta */
+} late_names[] = {{"Elu", 1, 0},        {"Softplus", 0, 0},
+                  {"Softsign", 0, 0},   {"ThresholdedRelu", 1, 0},
+                  {"ScaledTanh", 1, 1}, {"ParametricSoftplus", 1, 1}};
+enum { ELU, SOFTPLUS, SOFTSIGN, THRESHOLDED_RELU, SCALED_TANH, PARAMETRIC_SOFTPLUS };
+
+static float softplus(float x)
+{
+    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
+}
+
+static float late_value(const struct late_act *act, float x)
+{
+    switch (act->kind) {
+    case ELU: return x >= 0 ? x : act->a * expm1f(x);
+    case SOFTPLUS: return softplus(x);
+    case SOFTSIGN: return x / (1 + fabsf(x));
+    case THRESHOLDED_RELU: return x > act->a ? x : 0;
+    case SCALED_TANH: return act->a * tanhf(act->b * x);
+    default: return act->a * softplus(act->b * x);
+    }
+}
+
+static enum sdx_status run_late(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    float *y = step->out[0]->data;
+    (void)x;
+    (void)part;
+    for (int64_t i = 0; i < step->out[0]->count; i++)
+        y[i] = late_value(step->params, y[i]);
+    return SDX_OK;
+}
+
+enum sdx_status sdx_fused_gemm_prepare(struct sdx_prepare *px)
+{
+    const struct sdx_str name = sdx_ir_attr_str(px->node, "activation", "");
+    struct late_act *act = NULL;
+    for (int i = 0; i < SDX_COUNT_OF(late_names); i++) {
+        if (!sdx_str_is(name, late_names[i].name)) continue;
+        act = SDX_PREPARE_NEW(px, struct late_act);
+        if (!act) return SDX_FAIL_MEMORY(px->cx);
+        act->kind = i;
+        act->a = sdx_ir_attr_float(px->node, "activation_alpha", late_names[i].a);
+        act->b = sdx_ir_attr_float(px->node, "activation_beta", late_names[i].b);
+    }
+    if (!act || px->out[0]->dtype != SDX_F32) return sdx_gemm_prepare(px);
+    struct sdx_ir_node plain = *px->node;
+    struct sdx_prepare sub = *px;
+    struct sdx_ir_attr *attrs =
+        sdx_prepare_alloc(px, ((size_t)plain.count_attrs + 1) * sizeof *attrs);
+    if (!attrs) return SDX_FAIL_MEMORY(px->cx);
+    plain.attrs = attrs;
+    plain.count_attrs = 0;
+    for (int32_t i = 0; i < px->node->count_attrs; i++)
+        if (!sdx_str_is(px->node->attrs[i].name, "activation"))
+            attrs[plain.count_attrs++] = px->node->attrs[i];
+    sub.node = &plain;
+    SDX_TRY(sdx_gemm_prepare(&sub));
+    return sdx_prepare_step_on(px, "gemm_act", run_late, act, 1, 0, 0, NULL, 1, &px->out[0]);
+}
+
 /* ---- Det ---- */
 
 static enum sdx_status infer_det(struct sdx_infer *ix)

@@ -18,6 +18,7 @@ void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* Gemm; also FusedGemm. */
 enum sdx_status sdx_gemm_infer(struct sdx_infer *ix);
 enum sdx_status sdx_gemm_prepare(struct sdx_prepare *px);
+enum sdx_status sdx_fused_gemm_prepare(struct sdx_prepare *px); /* any activation of ONNX Runtime */
 void sdx_gemm_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* QuantizeLinear, DequantizeLinear of the newest version. */
 enum sdx_status sdx_quantize_infer(struct sdx_infer *ix);

@@ -93,6 +93,20 @@ def q_gemm(d):
         "types_out": [np.uint8 if coded else F32], "constants": d.one((), ("b", "sb", "zb", "c"))}
 
 
+ACTIVATIONS = ("Relu", "LeakyRelu", "Tanh", "Sigmoid", "HardSigmoid", "Elu", "Softplus", "Softsign", "ThresholdedRelu",
+               "ScaledTanh", "ParametricSoftplus")
+
+
+def fused_gemm(d):
+    m, k, n = (int(v) for v in d.rng.integers(1, 9, 3))
+    attributes = {"transA": d.one(0, 1), "transB": d.one(0, 1), "alpha": float(d.one(1, 0.5)), "beta": float(d.one(1, 2, 0)),
+                  "activation": d.one(*ACTIVATIONS), "activation_alpha": 0.2, "activation_beta": 0.5}
+    inputs = [("a", d.normal(*((k, m) if attributes["transA"] else (m, k)))),
+              ("b", d.normal(*((n, k) if attributes["transB"] else (k, n)))),
+              ("c", d.perhaps(0.7, d.normal(*d.one((n,), (1, n), (m, n), (m, 1), (1,)))))]
+    return inputs, 1, attributes, {}
+
+
 def dynamic_lstm(d):
     """The longest sequence is shorter than the room for it: the rest has no say in the scale of X."""
     steps, b, x, h = int(d.one(3, 6)), 1, int(d.one(2, 5)), int(d.one(2, 4))
@@ -123,6 +137,7 @@ def linear_attention(d):
 
 
 OPERATORS = {"MatMulNBits": nbits, "GroupQueryAttention": group_query, "MultiHeadAttention": multi_head, "QGemm": q_gemm,
+             "FusedGemm": fused_gemm,
              "DynamicQuantizeLSTM": dynamic_lstm, "CausalConvWithState": causal_conv, "LinearAttention": linear_attention}
 
 
