@@ -136,9 +136,49 @@ def linear_attention(d):
     return inputs, 2, {"q_num_heads": heads, "kv_num_heads": kv, "update_rule": rule}, {}
 
 
+def gated_add(d):
+    shape = d.one((2, 3, 4), (5, 4))
+    return [("x", d.normal(*shape)), ("y", d.normal(*shape)), ("g", d.normal(*shape[:-1], 1))], 1, {}, {}
+
+
+def scaled_silu(d):
+    return [("x", d.normal(*d.one((2, 3, 4), (5,)))), ("s", d.perhaps(0.5, np.array(d.one(0.3, 2), F32)))], 1, {
+        "alpha": float(d.one(1, 0.4))}, {}
+
+
+def gated_norm(d):
+    c, heads = int(d.one(4, 6)), int(d.one(1, 3))
+    shape = (2, 3, heads * c)
+    return [("x", d.normal(*shape)), ("s", d.normal(c)), ("g", d.normal(*shape))], 1, {
+        "activation": d.one("silu", "swish", "sigmoid"), "epsilon": float(d.one(1e-5, 0.1))}, {}
+
+
+def attention_gate(d):
+    h, second = int(d.one(2, 5)), d.one(False, True)
+    return [("a", d.normal(2, 3, h)), ("t", d.normal(h)), ("s", -abs(d.normal(h))), ("b", d.normal(2, 3, h) if second else None)], (
+        1 + second), {}, {}
+
+
+def branch_norm(d):
+    c, h, flat = int(d.one(1, 3)), int(d.one(4, 6)), d.one(False, True)
+    return [("x", d.normal(*((2, 3, c * h) if flat else (2, 3, c, h)))), ("s", d.perhaps(0.7, d.normal(*d.one((c * h,), (c, h), (h,)))))], 1, {
+        "num_branches": c if flat else 0, "epsilon": float(d.one(1e-5, 0.1))}, {}
+
+
+def multi_rotary(d):
+    b, s, n, section, layout = int(d.one(1, 2)), int(d.one(1, 3)), int(d.one(1, 2)), d.one([2, 1, 1], [4, 2, 2], [1, 2, 1]), d.one(0, 1)
+    half = sum(section)
+    section = [half - 2 * (half // 3), half // 3, half // 3] if layout else section
+    return [("x", d.normal(b, s, n * 2 * half) if d.one(0, 1) else d.normal(b, n, s, 2 * half)),
+            ("p", d.rng.integers(0, 9, (3, b, s)).astype(np.int64)), ("c", d.normal(9, half)), ("s", d.normal(9, half))], 1, {
+        "num_heads": n, "mrope_section": section, "mrope_layout": layout, "interleaved": d.one(0, 1)}, {}
+
+
 OPERATORS = {"MatMulNBits": nbits, "GroupQueryAttention": group_query, "MultiHeadAttention": multi_head, "QGemm": q_gemm,
              "FusedGemm": fused_gemm,
-             "DynamicQuantizeLSTM": dynamic_lstm, "CausalConvWithState": causal_conv, "LinearAttention": linear_attention}
+             "DynamicQuantizeLSTM": dynamic_lstm, "CausalConvWithState": causal_conv, "LinearAttention": linear_attention,
+             "GatedAdd": gated_add, "ScaledSiLU": scaled_silu, "GatedRMSNorm": gated_norm, "LinearAttentionGate": attention_gate,
+             "BranchwiseRMSNorm": branch_norm, "MRotaryEmbedding": multi_rotary}
 
 
 @pytest.mark.parametrize("count", [COUNT, pytest.param(300, marks=pytest.mark.slow)])
