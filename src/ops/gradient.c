@@ -384,14 +384,16 @@ static enum sdx_status differentiate(struct walk *w)
 static enum sdx_status lower_gradient(struct sdx_lower *lx)
 {
     struct walk w = {.lx = lx};
-    bool ready = false, at_ends = true;
+    bool ready = false, at_ends = true, expanded = false;
     lx->opset = sdx_schema_opset_newest;
     SDX_TRY(find_ends(&w));
     SDX_TRY(find_path(&w, &ready));
     for (int32_t i = 0; i < w.count_ends; i++)
         at_ends = at_ends && w.ends[i] == sdx_lower_input(lx, i);
-    lx->is_postponed = !ready || !at_ends;
-    if (!ready) return SDX_OK;
+    for (int32_t n = 0; n < w.count_nodes && ready && lx->status == SDX_OK; n++)
+        if (w.on_path[n] && sdx_gradient_expand(lx, n)) expanded = true;
+    lx->is_postponed = !ready || !at_ends || expanded;
+    if (!ready || expanded) return lx->status;
     return at_ends ? differentiate(&w) : copy_path(&w);
 }
 

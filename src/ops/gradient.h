@@ -29,6 +29,9 @@ extern const struct sdx_gradient_rows sdx_gradient_broadcast, sdx_gradient_move,
 /* That of the unary operators; NULL: op is none of them. */
 sdx_gradient_rule *sdx_gradient_find_map(struct sdx_str op);
 
+/* Replaces a node by others that have rules, where that can be: false: it stays. */
+bool sdx_gradient_expand(struct sdx_lower *lx, int32_t node);
+
 /* ---- the node whose rule runs ---- */
 const struct sdx_ir_node *sdx_gradient_node(const struct sdx_gradient *d);
 int32_t sdx_gradient_in(const struct sdx_gradient *d, int i);  /* -1: left out */

@@ -46,6 +46,51 @@ def i64(*values):
 
 
 SPACED = (numpy.random.default_rng(1).permutation(48) / 7.0 - 3.1).reshape(1, 2, 4, 6)
+def group_norm(x, scale, bias):
+    rows = x.reshape(2, 2, 6)
+    rows = (rows - rows.mean(-1, keepdims=True)) / numpy.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    return rows.reshape(x.shape) * scale[:, None] + bias[:, None]
+
+
+def sigmoid(x):
+    return 1 / (1 + numpy.exp(-x))
+
+
+def lstm(x, w, r, b, _, h0, c0, backward=False):
+    """Both directions; or only the second, of one."""
+    n, ys, hs, cs = r.shape[2], [], [], []
+    for d in range(len(w)):
+        h, c, y = h0[d], c0[d], [None] * len(x)
+        for t in reversed(range(len(x))) if d or backward else range(len(x)):
+            i, o, f, g = numpy.split(x[t] @ w[d].T + h @ r[d].T + b[d, :4 * n] + b[d, 4 * n:], 4, axis=1)
+            c = sigmoid(f) * c + sigmoid(i) * numpy.tanh(g)
+            h = y[t] = sigmoid(o) * numpy.tanh(c)
+        ys, hs, cs = [*ys, numpy.stack(y)], [*hs, h], [*cs, c]
+    return numpy.stack(ys, 1), numpy.stack(hs), numpy.stack(cs)
+
+
+def gru(x, w, r, b, before):
+    n, h, y = r.shape[2], numpy.zeros((x.shape[1], r.shape[2])), []
+    for t in range(len(x)):
+        xz, xr, xh = numpy.split(x[t] @ w[0].T + b[0, :3 * n], 3, axis=1)
+        hz, hr, hh = numpy.split(h @ r[0].T + b[0, 3 * n:], 3, axis=1)
+        z, reset = sigmoid(xz + hz), sigmoid(xr + hr)
+        late = reset * hh if before else (reset * h) @ r[0, 2 * n:].T + b[0, 5 * n:]
+        h = (1 - z) * numpy.tanh(xh + late) + z * h
+        y.append(h)
+    return numpy.stack(y)[:, None], h[None]
+
+
+def rnn(x, w, r, b):
+    n, h, y = r.shape[2], numpy.zeros((x.shape[1], r.shape[2])), []
+    for t in range(len(x)):
+        h = numpy.tanh(x[t] @ w[0].T + h @ r[0].T + b[0, :n] + b[0, n:])
+        y.append(h)
+    return numpy.stack(y)[:, None], h[None]
+
+
+CLASSES = numpy.array([[0, 2], [3, 1], [2, 0]], numpy.int64)
+LEFT_OUT = numpy.zeros(0, numpy.int8)
 EMPTY = numpy.array([], numpy.float64)
 MASK = numpy.array([[0.5, -1.0, 0.0, -numpy.inf], [0.0, 0.25, -0.5, 1.0]])
 CASES = [
@@ -120,6 +165,18 @@ CASES = [
     Case("Attention", (1, 3, 8), (1, 3, 4), (1, 3, 6), opset=23, q_num_heads=4, kv_num_heads=2, is_causal=1, scale=0.3),
     Case("Attention", (1, 4, 2, 3), (1, 2, 2, 3), (1, 2, 2, 3), MASK, (1, 2, 2, 3), (1, 2, 2, 3), fixed=(3,), opset=24,
          softcap=1.5),
+    *(Case("NegativeLogLikelihoodLoss", (3, 4, 2), CLASSES, *weight, reduction=how, **more)
+      for weight in ((), ((4,),)) for how in ("none", "sum", "mean") for more in ({}, {"ignore_index": 2})),
+    Case("SoftmaxCrossEntropyLoss", (3, 4, 2), CLASSES), Case("SoftmaxCrossEntropyLoss", (3, 4, 2), CLASSES, (4,), outputs=2),
+    Case("InstanceNormalization", (2, 3, 4), (3,), (3,)),
+    Case("GroupNormalization", (2, 4, 3), (4,), (4,), num_groups=2, forward=group_norm),
+    Case("LSTM", (3, 2, 2), (2, 12, 2), (2, 12, 3), (2, 24), None, (2, 2, 3), (2, 2, 3), outputs=3, hidden_size=3,
+         direction="bidirectional", forward=lstm),
+    Case("LSTM", (2, 1, 2), (1, 8, 2), (1, 8, 2), outputs=3, hidden_size=2, direction="reverse",
+         forward=lambda x, w, r: lstm(x, w, r, numpy.zeros((1, 16)), None, *numpy.zeros((2, 1, 1, 2)), backward=True)),
+    *(Case("GRU", (3, 2, 2), (1, 9, 2), (1, 9, 3), (1, 18), outputs=2, hidden_size=3, linear_before_reset=before,
+           forward=lambda *v, before=before: gru(*v, before)) for before in (0, 1)),
+    Case("RNN", (3, 2, 2), (1, 3, 2), (1, 3, 3), (1, 6), outputs=2, hidden_size=3, forward=rnn),
     Case("BatchNormalization", (2, 3, 4), (3,), (3,), numpy.array([0.1, -0.2, 0.3]),
          numpy.array([0.5, 1.5, 2.0]), fixed=(3, 4)),
 ]
@@ -151,14 +208,15 @@ def evaluator(case, names, weights):
     graph = helper.make_graph(
         [node], "forward",
         [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-         for name, value in zip(names, map(numpy.asarray, case.values))],
+         for name, value in zip(names, map(numpy.asarray, case.values)) if name],
         [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in outputs])
     session = case.forward or ReferenceEvaluator(helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", case.opset)]))
 
     def run(values):
         if case.forward:
-            results = [case.forward(*values)]
+            results = case.forward(*values)
+            results = results if isinstance(results, tuple) else (results,)
         else:
             results = session.run(None, dict(zip(names, values)))
         if not weights:
@@ -171,8 +229,8 @@ def evaluator(case, names, weights):
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{i}-{c.op}" for i, c in enumerate(CASES)])
 def test_gradient(number, sardonyx, tmp_path):
     case = CASES[number]
-    values = [numpy.asarray(value) for value in case.values]
-    names = [f"x{i}" for i in range(len(values))]
+    values = [LEFT_OUT if value is None else numpy.asarray(value) for value in case.values]
+    names = ["" if value is LEFT_OUT else f"x{i}" for i, value in enumerate(values)]
     weights = []
     run = evaluator(case, names, weights)
     run(values)
@@ -197,7 +255,7 @@ def test_gradient(number, sardonyx, tmp_path):
     nodes.append(gradient([names[i] for i in xs], "s", list(expected)))
     constants = [numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(weights)]
     constants += [numpy_helper.from_array(value, name) for name, value in zip(names, values)
-                  if value.dtype != numpy.float64]
+                  if name and value.dtype != numpy.float64]
     fed = {name: value for name, value in zip(names, values) if value.dtype == numpy.float64}
     write(tmp_path, nodes, fed, expected, case.opset, constants)
     sardonyx("test", tmp_path, "--rtol", "1e-6", "--atol", case.atol)
