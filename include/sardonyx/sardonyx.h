@@ -125,7 +125,9 @@ SDX_API const char *sdx_status_meaning(sdx_status status);
     X(SDX_F4E2M1, 23, 4, "float4e2m1")                                                             \
     X(SDX_F8E8M0, 24, 8, "float8e8m0")                                                             \
     X(SDX_U2, 25, 2, "uint2")                                                                      \
-    X(SDX_I2, 26, 2, "int2")
+    X(SDX_I2, 26, 2, "int2")                                                                       \
+    X(SDX_F6E2M3, 27, 6, "float6e2m3")                                                             \
+    X(SDX_F6E3M2, 28, 6, "float6e3m2")
 
 typedef enum sdx_dtype {
     SDX_DTYPE_NONE = 0,

@@ -152,7 +152,7 @@ bool sdx_op_info_get(int i, sdx_op_info *info)
     const struct sdx_schema_types *t = first_types(s);
     size_t len = 0;
     types[0] = 0;
-    for (int dtype = 1; t && dtype <= SDX_I2; dtype++) {
+    for (int dtype = 1; t && dtype <= SDX_DTYPE_LAST; dtype++) {
         if (!(t->tensor >> dtype & 1)) continue;
         const char *name = sdx_dtype_name((sdx_dtype)dtype);
         size_t n = strlen(name);

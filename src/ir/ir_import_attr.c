@@ -79,7 +79,7 @@ enum sdx_status sdx_import_type(struct sdx_import *im, int32_t graph,
                  from->which == SDX_TYPE_MAP;
     if (typed && from->elem_type != 0 && !sdx_dtype_is_valid(from->elem_type))
         return SDX_FAIL(im->cx, SDX_BAD_MODEL, "element type is %d, expected 1 to %d",
-                        from->elem_type, SDX_I2);
+                        from->elem_type, SDX_DTYPE_LAST);
     to->kind = kinds[from->which];
     if (from->which == SDX_TYPE_MAP) {
         to->key_dtype = (uint8_t)from->elem_type;

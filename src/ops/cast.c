@@ -276,7 +276,7 @@ static enum sdx_status prepare_bit_cast(struct sdx_prepare *px)
 /* Of the first version, where `to` was a name: "FLOAT", "INT64", ... */
 static int dtype_named(struct sdx_str name)
 {
-    for (int dtype = SDX_F32; dtype <= SDX_I2; dtype++)
+    for (int dtype = SDX_F32; dtype <= SDX_DTYPE_LAST; dtype++)
         if (is_word(name, sdx_dtype_name((sdx_dtype)dtype))) return dtype;
     return SDX_DTYPE_NONE;
 }

@@ -99,7 +99,8 @@ void sdx_check_type(struct sdx_check *c, const struct sdx_check_place *place,
         sdx_check_fault(c, place, "key type is %d, expected an integer type or string",
                         type->elem_type);
     if (typed && !sdx_dtype_is_valid(type->elem_type))
-        sdx_check_fault(c, place, "element type is %d, expected 1 to %d", type->elem_type, SDX_I2);
+        sdx_check_fault(c, place, "element type is %d, expected 1 to %d", type->elem_type,
+                        SDX_DTYPE_LAST);
     if (!typed) sdx_check_type(c, place, type->elem);
     if (type->rank > SDX_RANK_MAX)
         sdx_check_fault(c, place, "rank is %d, expected at most %d", type->rank, SDX_RANK_MAX);

@@ -53,7 +53,7 @@ static void describe_types(const struct sdx_schema_types *types, char *buf, size
 {
     size_t at = 0;
     buf[0] = '\0';
-    for (int d = SDX_F32; d <= SDX_I2; d++) {
+    for (int d = SDX_F32; d <= SDX_DTYPE_LAST; d++) {
         if (!(types->tensor >> d & 1)) continue;
         int n = snprintf(buf + at, size - at, "%s%s", at ? ", " : "", sdx_dtype_name((sdx_dtype)d));
         if (n < 0 || (size_t)n >= size - at) return;

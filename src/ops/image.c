@@ -407,6 +407,28 @@ static enum sdx_status infer_col2im(struct sdx_infer *ix)
     return SDX_OK;
 }
 
+/* Texts have no sum: one may be added to nothing, and nothing to one. Others leave a mark. */
+static void add_text(void *dst, const void *src, int64_t n)
+{
+    struct sdx_str *to = dst;
+    const struct sdx_str *from = src;
+    for (int64_t i = 0; i < n; i++)
+        if (to[i].len == 0)
+            to[i] = from[i];
+        else if (from[i].len > 0)
+            to[i].len = SIZE_MAX;
+}
+
+static enum sdx_status check_texts(struct sdx_exec *x, const struct sdx_str *texts, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (texts[i].len == SIZE_MAX)
+            return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                            "Col2Im: two texts meet at pixel %lld, and texts have no sum",
+                            (long long)i);
+    return SDX_OK;
+}
+
 /* Adds the row of kernel position k to an image plane. */
 static void col2im_row(const struct col2im *p, int64_t k, const char *row, char *image)
 {
@@ -433,7 +455,6 @@ static void col2im_row(const struct col2im *p, int64_t k, const char *row, char 
 
 static enum sdx_status run_col2im(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     const struct col2im *p = step->params;
     int64_t end = sdx_part_begin(p->channels, step->parts, part + 1, 1);
     for (int64_t c = sdx_part_begin(p->channels, step->parts, part, 1); c < end; c++) {
@@ -443,6 +464,7 @@ static enum sdx_status run_col2im(struct sdx_exec *x, const struct sdx_step *ste
         memset(dst, 0, (size_t)p->plane * p->size);
         for (int64_t k = 0; k < p->block; k++)
             col2im_row(p, k, src + (size_t)(k * p->length) * p->size, dst);
+        if (p->add == add_text) SDX_TRY(check_texts(x, (const void *)dst, p->plane));
     }
     return SDX_OK;
 }
@@ -491,7 +513,7 @@ static enum sdx_status prepare_col2im(struct sdx_prepare *px)
     }
     p->length = in->dims[2];
     p->size = sdx_move_size(in->dtype);
-    p->add = sdx_scatter_find(SDX_STR("add"), in->dtype);
+    p->add = in->dtype == SDX_STRING ? add_text : sdx_scatter_find(SDX_STR("add"), in->dtype);
     if (!p->add)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Col2Im: element type %s",
                         sdx_dtype_short_name(in->dtype));
@@ -499,8 +521,8 @@ static enum sdx_status prepare_col2im(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Col2Im: %lld columns, expected %lld",
                         (long long)p->length, (long long)cols);
     if (out->count == 0) return SDX_OK;
-    return sdx_prepare_step(px, "col2im", run_col2im, p,
-                            sdx_prepare_parts((double)in->count, 16384, p->channels), 0);
+    return sdx_move_step(px, "col2im", run_col2im, p,
+                         sdx_prepare_parts((double)in->count, 16384, p->channels), 0);
 }
 
 static const struct sdx_op ops[] = {
@@ -509,6 +531,7 @@ static const struct sdx_op ops[] = {
     {"RoiAlign", 10, 0, infer_roi_align, KERNEL(prepare_roi_align), .flags = SDX_OP_VIA_F32},
     {"MaxRoiPool", 1, 0, infer_max_roi_pool, KERNEL(prepare_max_roi_pool), .flags = SDX_OP_VIA_F32},
     {"AffineGrid", 20, 0, infer_affine_grid, KERNEL(prepare_affine_grid)},
-    {"Col2Im", 18, 0, infer_col2im, KERNEL(prepare_col2im), .note = "no strings"},
+    {"Col2Im", 18, 0, infer_col2im, KERNEL(prepare_col2im),
+     .note = "strings where no two meet at a pixel"},
 };
 const struct sdx_op_family sdx_ops_image = FAMILY("", ops);

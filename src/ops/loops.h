@@ -13,7 +13,7 @@
     X(op, i8, int8_t) X(op, i16, int16_t) X(op, i32, int32_t) X(op, i64, int64_t)
 #define SDX_LOOP_INTS(X, op) SDX_LOOP_UNSIGNED(X, op) SDX_LOOP_SIGNED(X, op)
 
-enum { SDX_LOOP_TYPES = SDX_I2 + 1 }; /* length of a table of functions by element type */
+enum { SDX_LOOP_TYPES = SDX_DTYPE_LAST + 1 }; /* length of a table of functions by element type */
 #define SDX_LOOP_INT_ROWS(op)                                                                      \
     [SDX_U8] = op##_u8, [SDX_U16] = op##_u16, [SDX_U32] = op##_u32, [SDX_U64] = op##_u64,          \
     [SDX_I8] = op##_i8, [SDX_I16] = op##_i16, [SDX_I32] = op##_i32, [SDX_I64] = op##_i64

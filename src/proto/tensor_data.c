@@ -76,9 +76,6 @@ static enum data_field typed_field(int dtype, int64_t count, int64_t *entries)
 static enum sdx_status check_shape(struct check *c)
 {
     const struct sdx_onnx_tensor *from = c->from;
-    if (from->data_type == 27 || from->data_type == 28)
-        return FAIL_TENSOR(c, SDX_NOT_SUPPORTED, "element type %s is not supported",
-                           from->data_type == 27 ? "float6e2m3" : "float6e3m2");
     if (!sdx_dtype_is_valid(from->data_type))
         return FAIL_TENSOR(c, c->status, "element type %d is unknown", (int)from->data_type);
     if (from->dims.count > SDX_RANK_MAX)
@@ -193,7 +190,9 @@ static enum sdx_status decode(const struct check *c, enum data_field field, cons
     /* What is left are integers stored wider than they are. Packed ones come as whole bytes. */
     void *elements = sdx_arena_alloc(c->arena, c->bytes);
     if (!elements) return SDX_FAIL_MEMORY(c->cx);
-    if (field == FIELD_UINT64)
+    if (from->data_type == SDX_F6E2M3 || from->data_type == SDX_F6E3M2) /* one in each entry */
+        sdx_pack_codes(from->data_type, elements, from->int32_data, from->count_int32);
+    else if (field == FIELD_UINT64)
         sdx_convert(SDX_U32, elements, 0, SDX_U64, from->uint64_data, 0, from->count_uint64, false);
     else
         sdx_convert(from->data_type == SDX_BOOL                        ? SDX_BOOL

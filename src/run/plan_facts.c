@@ -135,8 +135,8 @@ static void get_value(struct cursor *c, struct sdx_value_info *info)
     info->optional = get_number(c) != 0;
     const int64_t rank = get_number(c);
     c->ok = c->ok && kind >= SDX_KIND_NONE && kind <= SDX_KIND_SPARSE && dtype >= 0 &&
-            dtype <= SDX_I2 && key_dtype >= 0 && key_dtype <= SDX_I2 && rank >= -1 &&
-            rank <= SDX_RANK_MAX;
+            dtype <= SDX_DTYPE_LAST && key_dtype >= 0 && key_dtype <= SDX_DTYPE_LAST &&
+            rank >= -1 && rank <= SDX_RANK_MAX;
     if (!c->ok) return;
     info->kind = (sdx_kind)kind;
     info->dtype = (sdx_dtype)dtype;

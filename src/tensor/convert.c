@@ -100,12 +100,16 @@ static const struct small_format *small_format(int dtype)
     static const struct small_format e5m2 = {2, 15, 0x80, 0x7b, 0x7e, 0x7c, false};
     static const struct small_format e5m2fnuz = {2, 16, 0x80, 0x7f, 0x80, 0, true};
     static const struct small_format e2m1 = {1, 1, 0x8, 0x7, 0, 0, false};
+    static const struct small_format e2m3 = {3, 1, 0x20, 0x1f, 0, 0, false};
+    static const struct small_format e3m2 = {2, 3, 0x20, 0x1f, 0, 0, false};
     switch (dtype) {
     case SDX_F8E4M3FN: return &e4m3fn;
     case SDX_F8E4M3FNUZ: return &e4m3fnuz;
     case SDX_F8E5M2: return &e5m2;
     case SDX_F8E5M2FNUZ: return &e5m2fnuz;
     case SDX_F4E2M1: return &e2m1;
+    case SDX_F6E2M3: return &e2m3;
+    case SDX_F6E3M2: return &e3m2;
     default: return NULL;
     }
 }
@@ -139,14 +143,14 @@ uint8_t sdx_f32_to_f8(int dtype, float x, bool saturate)
     SDX_ASSERT(format != NULL);
     uint32_t u = bits_of_f32(x), magnitude = u & 0x7fffffff;
     uint8_t sign = u >> 31 ? format->sign : 0;
-    if (magnitude > 0x7f800000) { /* float4 has no NaN: zero of the other sign, as ml_dtypes */
-        if (dtype == SDX_F4E2M1) return sign ^ format->sign;
+    if (magnitude > 0x7f800000) { /* without a NaN: zero of the other sign, as ml_dtypes */
+        if (!format->nan) return sign ^ format->sign;
         return format->no_negative_zero ? format->nan : sign | format->nan;
     }
     uint32_t code =
         magnitude < 0x7f800000 ? round_magnitude(magnitude, format->mantissa, format->bias) : 0x100;
     if (code > format->max) {
-        if (saturate || dtype == SDX_F4E2M1) return sign | format->max;
+        if (saturate || !format->nan) return sign | format->max;
         if (format->no_negative_zero) return format->nan;
         return sign | (format->inf ? format->inf : format->nan);
     }
@@ -172,19 +176,35 @@ uint8_t sdx_f32_to_e8m0(float x, enum sdx_e8m0_round round, bool saturate)
 
 /* ---- elements of less than a byte ---- */
 
+/* Where element i begins: a group of 8 takes `bits` bytes. */
+static size_t packed_at(int64_t i, int bits, int *shift)
+{
+    int bit = (int)(i % 8) * bits;
+    *shift = bit % 8;
+    return (size_t)(i / 8) * (size_t)bits + (size_t)bit / 8;
+}
+
 static uint8_t packed_get(const void *data, int64_t i, int bits)
 {
-    int per_byte = 8 / bits;
-    uint8_t byte = ((const uint8_t *)data)[i / per_byte];
-    return (uint8_t)(byte >> (int)(i % per_byte) * bits & ((1 << bits) - 1));
+    int shift = 0;
+    const uint8_t *byte = (const uint8_t *)data + packed_at(i, bits, &shift);
+    unsigned both = 8 % bits && shift + bits > 8 ? byte[0] | (unsigned)byte[1] << 8 : byte[0];
+    return (uint8_t)(both >> shift & ((1u << bits) - 1));
 }
 
 static void packed_put(void *data, int64_t i, int bits, uint8_t value)
 {
-    int per_byte = 8 / bits, shift = (int)(i % per_byte) * bits;
-    uint8_t *byte = (uint8_t *)data + i / per_byte;
-    unsigned mask = (1u << bits) - 1;
-    *byte = (uint8_t)((*byte & ~(mask << shift)) | (value & mask) << shift);
+    int shift = 0;
+    uint8_t *byte = (uint8_t *)data + packed_at(i, bits, &shift);
+    unsigned mask = ((1u << bits) - 1) << shift, put = (unsigned)value << shift & mask;
+    byte[0] = (uint8_t)((byte[0] & ~mask) | put);
+    if (8 % bits && shift + bits > 8) byte[1] = (uint8_t)((byte[1] & ~(mask >> 8)) | put >> 8);
+}
+
+void sdx_pack_codes(int dtype, void *data, const int64_t *codes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        packed_put(data, i, sdx_dtype_bits((sdx_dtype)dtype), (uint8_t)codes[i]);
 }
 
 /* ---- float to integer, always defined ---- */
@@ -280,6 +300,8 @@ static void load_f32(int dtype, const void *src, int64_t from, int64_t n, float 
         LOAD_CASE(SDX_F8E5M2FNUZ, uint8_t, sdx_f8_to_f32(SDX_F8E5M2FNUZ, x))
         LOAD_CASE(SDX_F8E8M0, uint8_t, sdx_f8_to_f32(SDX_F8E8M0, x))
         LOAD_PACKED(SDX_F4E2M1, 4, sdx_f8_to_f32(SDX_F4E2M1, x))
+        LOAD_PACKED(SDX_F6E2M3, 6, sdx_f8_to_f32(SDX_F6E2M3, x))
+        LOAD_PACKED(SDX_F6E3M2, 6, sdx_f8_to_f32(SDX_F6E3M2, x))
     default: SDX_ASSERT(false);
     }
 }
@@ -331,6 +353,8 @@ static void store_floats(int dtype, void *dst, int64_t to, int64_t n, const floa
         STORE_CASE(SDX_F8E5M2FNUZ, uint8_t, sdx_f32_to_f8(SDX_F8E5M2FNUZ, x[k], saturate))
         STORE_CASE(SDX_F8E8M0, uint8_t, sdx_f32_to_f8(SDX_F8E8M0, x[k], saturate))
         STORE_PACKED(SDX_F4E2M1, 4, sdx_f32_to_f8(SDX_F4E2M1, x[k], saturate))
+        STORE_PACKED(SDX_F6E2M3, 6, sdx_f32_to_f8(SDX_F6E2M3, x[k], saturate))
+        STORE_PACKED(SDX_F6E3M2, 6, sdx_f32_to_f8(SDX_F6E3M2, x[k], saturate))
     default: SDX_ASSERT(false);
     }
 }

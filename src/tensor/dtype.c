@@ -25,6 +25,7 @@ static const char *const names_short[] = {
     [SDX_U4] = "u4",           [SDX_I4] = "i4",
     [SDX_F4E2M1] = "f4e2m1",   [SDX_F8E8M0] = "f8e8m0",
     [SDX_U2] = "u2",           [SDX_I2] = "i2",
+    [SDX_F6E2M3] = "f6e2m3",   [SDX_F6E3M2] = "f6e3m2",
 };
 
 const char *sdx_dtype_name(sdx_dtype dtype)
@@ -54,6 +55,8 @@ bool sdx_dtype_is_float(int dtype)
     case SDX_F8E5M2:
     case SDX_F8E5M2FNUZ:
     case SDX_F8E8M0:
+    case SDX_F6E2M3:
+    case SDX_F6E3M2:
     case SDX_F4E2M1: return true;
     default: return false;
     }
@@ -93,8 +96,7 @@ bool sdx_dtype_bytes(int dtype, int64_t count, size_t *bytes)
     int bits = facts[dtype].bits;
     size_t n = (size_t)count;
     if (bits >= 8) return sdx_mul_size(n, (size_t)bits / 8, bytes);
-    size_t per_byte = 8 / (size_t)bits;
-    *bytes = n / per_byte + (n % per_byte != 0);
+    *bytes = n / 8 * (size_t)bits + (n % 8 * (size_t)bits + 7) / 8;
     return true;
 }
 

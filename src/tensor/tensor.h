@@ -65,11 +65,12 @@ struct sdx_type {
 };
 
 /* bits a element 0: unknown type */
+enum { SDX_DTYPE_LAST = SDX_F6E3M2 };
 static inline bool sdx_dtype_is_valid(int dtype)
 {
-    return dtype >= SDX_F32 && dtype <= SDX_I2;
+    return dtype >= SDX_F32 && dtype <= SDX_DTYPE_LAST;
 }
-bool sdx_dtype_is_float(int dtype);   /* f16 bf16 f32 f64 and the 8- and 4-bit ones */
+bool sdx_dtype_is_float(int dtype);   /* f16 bf16 f32 f64 and the 8-, 6- and 4-bit ones */
 bool sdx_dtype_is_integer(int dtype); /* signed or unsigned, 2 to 64 bits; not bool */
 bool sdx_dtype_is_signed(int dtype);  /* integers and floats that can be negative */
 bool sdx_dtype_is_complex(int dtype);

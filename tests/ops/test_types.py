@@ -161,6 +161,8 @@ def hand_templates():
         ("", "Multinomial", {"sample_size": 4}, [m], [np.zeros((2, 4), np.int32)]),
         ("", "GlobalLpPool", {"p": 2}, [x], [np.sqrt((x ** 2).sum((2, 3), keepdims=True))]),
         ("", "GlobalLpPool", {"p": 2.0}, [x], [np.sqrt((x ** 2).sum((2, 3), keepdims=True))]),
+        ("", "Col2Im", {"strides": [2, 2]},  # no two meet at a pixel
+         [np.arange(1, 17, dtype=np.float32).reshape(1, 4, 4), np.array([4, 4]), np.array([2, 2])], None),
         ("", "MaxRoiPool", {"pooled_shape": [1, 1]}, [x, rois], [x[:, :, 2:3, 2:3]]),
         ("", "SequenceAt", {}, [[m, m + 1], at], None), ("", "SequenceErase", {}, [[m, m + 1], at], None),
         ("", "SequenceLength", {}, [[m, m + 1]], None), ("", "SequenceConstruct", {}, [m, m + 1], None),

@@ -197,6 +197,44 @@ static const uint8_t golden_f4e2m1_saturated[] = {
     0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x00, 0x01, 0x02, 0x02, 0x04, 0x04, 0x06, 0x06,
     0x07, 0x07, 0x07, 0x0f, 0x00, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x02, 0x02, 0x02, 0x00, 0x07, 0x02, 0x02};
+static const uint32_t golden_f6e2m3_decoded[] = {
+    0x00000000, 0x3e000000, 0x3e800000, 0x3ec00000, 0x3f000000, 0x3f200000, 0x3f400000, 0x3f600000,
+    0x3f800000, 0x3f900000, 0x3fa00000, 0x3fb00000, 0x3fc00000, 0x3fd00000, 0x3fe00000, 0x3ff00000,
+    0x40000000, 0x40100000, 0x40200000, 0x40300000, 0x40400000, 0x40500000, 0x40600000, 0x40700000,
+    0x40800000, 0x40900000, 0x40a00000, 0x40b00000, 0x40c00000, 0x40d00000, 0x40e00000, 0x40f00000,
+    0x80000000, 0xbe000000, 0xbe800000, 0xbec00000, 0xbf000000, 0xbf200000, 0xbf400000, 0xbf600000,
+    0xbf800000, 0xbf900000, 0xbfa00000, 0xbfb00000, 0xbfc00000, 0xbfd00000, 0xbfe00000, 0xbff00000,
+    0xc0000000, 0xc0100000, 0xc0200000, 0xc0300000, 0xc0400000, 0xc0500000, 0xc0600000, 0xc0700000,
+    0xc0800000, 0xc0900000, 0xc0a00000, 0xc0b00000, 0xc0c00000, 0xc0d00000, 0xc0e00000, 0xc0f00000};
+static const uint8_t golden_f6e2m3_plain[] = {
+    0x00, 0x20, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f,
+    0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x02, 0x02, 0x06, 0x0a, 0x0e, 0x12, 0x16, 0x1a,
+    0x1a, 0x1e, 0x1f, 0x3f, 0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x08, 0x08, 0x08, 0x08, 0x00, 0x1f, 0x08, 0x0a};
+static const uint8_t golden_f6e2m3_saturated[] = {
+    0x00, 0x20, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f,
+    0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x02, 0x02, 0x06, 0x0a, 0x0e, 0x12, 0x16, 0x1a,
+    0x1a, 0x1e, 0x1f, 0x3f, 0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x08, 0x08, 0x08, 0x08, 0x00, 0x1f, 0x08, 0x0a};
+static const uint32_t golden_f6e3m2_decoded[] = {
+    0x00000000, 0x3d800000, 0x3e000000, 0x3e400000, 0x3e800000, 0x3ea00000, 0x3ec00000, 0x3ee00000,
+    0x3f000000, 0x3f200000, 0x3f400000, 0x3f600000, 0x3f800000, 0x3fa00000, 0x3fc00000, 0x3fe00000,
+    0x40000000, 0x40200000, 0x40400000, 0x40600000, 0x40800000, 0x40a00000, 0x40c00000, 0x40e00000,
+    0x41000000, 0x41200000, 0x41400000, 0x41600000, 0x41800000, 0x41a00000, 0x41c00000, 0x41e00000,
+    0x80000000, 0xbd800000, 0xbe000000, 0xbe400000, 0xbe800000, 0xbea00000, 0xbec00000, 0xbee00000,
+    0xbf000000, 0xbf200000, 0xbf400000, 0xbf600000, 0xbf800000, 0xbfa00000, 0xbfc00000, 0xbfe00000,
+    0xc0000000, 0xc0200000, 0xc0400000, 0xc0600000, 0xc0800000, 0xc0a00000, 0xc0c00000, 0xc0e00000,
+    0xc1000000, 0xc1200000, 0xc1400000, 0xc1600000, 0xc1800000, 0xc1a00000, 0xc1c00000, 0xc1e00000};
+static const uint8_t golden_f6e3m2_plain[] = {
+    0x00, 0x20, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f,
+    0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x04, 0x04, 0x0a, 0x0d, 0x0f, 0x11, 0x13, 0x15,
+    0x15, 0x17, 0x1f, 0x3f, 0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x0c, 0x0c, 0x0c, 0x0c, 0x00, 0x1f, 0x0c, 0x0d};
+static const uint8_t golden_f6e3m2_saturated[] = {
+    0x00, 0x20, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x1f, 0x3f, 0x1f,
+    0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x1f, 0x04, 0x04, 0x0a, 0x0d, 0x0f, 0x11, 0x13, 0x15,
+    0x15, 0x17, 0x1f, 0x3f, 0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x0c, 0x0c, 0x0c, 0x0c, 0x00, 0x1f, 0x0c, 0x0d};
 static const uint32_t golden_f8e8m0_decoded[] = {
     0x00400000, 0x00800000, 0x01000000, 0x01800000, 0x02000000, 0x02800000, 0x03000000, 0x03800000,
     0x04000000, 0x04800000, 0x05000000, 0x05800000, 0x06000000, 0x06800000, 0x07000000, 0x07800000,
@@ -286,6 +324,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F32, 0xe5661b462e1f8a11u)                                                    \
     X(SDX_U2, SDX_F32, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_F32, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_F32, 0x6bb5bd7cc8096cc0u)                                                    \
+    X(SDX_F6E3M2, SDX_F32, 0xd77aca7660bd4bc4u)                                                    \
     X(SDX_F32, SDX_U8, 0xf51892e2b6f33f3au)                                                        \
     X(SDX_U8, SDX_U8, 0x6e8454f9dc1c0155u)                                                         \
     X(SDX_I8, SDX_U8, 0x6e8454f9dc1c0155u)                                                         \
@@ -308,6 +348,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U8, 0x281f10adfb911d4du)                                                     \
     X(SDX_U2, SDX_U8, 0xa833288796118093u)                                                         \
     X(SDX_I2, SDX_U8, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_U8, 0x052b73e88ae1f695u)                                                     \
+    X(SDX_F6E3M2, SDX_U8, 0xf9f624827130f8e0u)                                                     \
     X(SDX_F32, SDX_I8, 0x930805447ee7b063u)                                                        \
     X(SDX_U8, SDX_I8, 0x6e8454f9dc1c0155u)                                                         \
     X(SDX_I8, SDX_I8, 0x6e8454f9dc1c0155u)                                                         \
@@ -330,6 +372,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_I8, 0xe9890aaf30e4d419u)                                                     \
     X(SDX_U2, SDX_I8, 0xa833288796118093u)                                                         \
     X(SDX_I2, SDX_I8, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_I8, 0xbe313b7c69674445u)                                                     \
+    X(SDX_F6E3M2, SDX_I8, 0xa12248064bbc550bu)                                                     \
     X(SDX_F32, SDX_U16, 0x71957b74121fdf69u)                                                       \
     X(SDX_U8, SDX_U16, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_U16, 0x6e8454f9dc1c0155u)                                                        \
@@ -352,6 +396,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U16, 0x281f10adfb911d4du)                                                    \
     X(SDX_U2, SDX_U16, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_U16, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_U16, 0x052b73e88ae1f695u)                                                    \
+    X(SDX_F6E3M2, SDX_U16, 0xf9f624827130f8e0u)                                                    \
     X(SDX_F32, SDX_I16, 0x930805447ee7b063u)                                                       \
     X(SDX_U8, SDX_I16, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_I16, 0x6e8454f9dc1c0155u)                                                        \
@@ -374,6 +420,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_I16, 0xe9890aaf30e4d419u)                                                    \
     X(SDX_U2, SDX_I16, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_I16, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_I16, 0xbe313b7c69674445u)                                                    \
+    X(SDX_F6E3M2, SDX_I16, 0xa12248064bbc550bu)                                                    \
     X(SDX_F32, SDX_I32, 0x930805447ee7b063u)                                                       \
     X(SDX_U8, SDX_I32, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_I32, 0x6e8454f9dc1c0155u)                                                        \
@@ -396,6 +444,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_I32, 0xe9890aaf30e4d419u)                                                    \
     X(SDX_U2, SDX_I32, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_I32, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_I32, 0xbe313b7c69674445u)                                                    \
+    X(SDX_F6E3M2, SDX_I32, 0xa12248064bbc550bu)                                                    \
     X(SDX_F32, SDX_I64, 0x930805447ee7b063u)                                                       \
     X(SDX_U8, SDX_I64, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_I64, 0x6e8454f9dc1c0155u)                                                        \
@@ -418,6 +468,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_I64, 0xe9890aaf30e4d419u)                                                    \
     X(SDX_U2, SDX_I64, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_I64, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_I64, 0xbe313b7c69674445u)                                                    \
+    X(SDX_F6E3M2, SDX_I64, 0xa12248064bbc550bu)                                                    \
     X(SDX_F32, SDX_BOOL, 0xb58165f2e21ae9b3u)                                                      \
     X(SDX_U8, SDX_BOOL, 0x21110ef3394be179u)                                                       \
     X(SDX_I8, SDX_BOOL, 0x21110ef3394be179u)                                                       \
@@ -440,6 +492,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_BOOL, 0x9604f0bd24bdff59u)                                                   \
     X(SDX_U2, SDX_BOOL, 0xa4622e1be2652849u)                                                       \
     X(SDX_I2, SDX_BOOL, 0xa4622e1be2652849u)                                                       \
+    X(SDX_F6E2M3, SDX_BOOL, 0xe13c356711dc9599u)                                                   \
+    X(SDX_F6E3M2, SDX_BOOL, 0x678e22571ab0363du)                                                   \
     X(SDX_F32, SDX_F16, 0xa234bcae8a5a1223u)                                                       \
     X(SDX_U8, SDX_F16, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_F16, 0x6e8454f9dc1c0155u)                                                        \
@@ -462,6 +516,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F16, 0xe5661b462e1f8a11u)                                                    \
     X(SDX_U2, SDX_F16, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_F16, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_F16, 0x6bb5bd7cc8096cc0u)                                                    \
+    X(SDX_F6E3M2, SDX_F16, 0xd77aca7660bd4bc4u)                                                    \
     X(SDX_F32, SDX_F64, 0xa234bcae8a5a1223u)                                                       \
     X(SDX_U8, SDX_F64, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_F64, 0x6e8454f9dc1c0155u)                                                        \
@@ -484,6 +540,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F64, 0xe5661b462e1f8a11u)                                                    \
     X(SDX_U2, SDX_F64, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_F64, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_F64, 0x6bb5bd7cc8096cc0u)                                                    \
+    X(SDX_F6E3M2, SDX_F64, 0xd77aca7660bd4bc4u)                                                    \
     X(SDX_F32, SDX_U32, 0x17fdd0bc2e1a2c6cu)                                                       \
     X(SDX_U8, SDX_U32, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_U32, 0x6e8454f9dc1c0155u)                                                        \
@@ -506,6 +564,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U32, 0x281f10adfb911d4du)                                                    \
     X(SDX_U2, SDX_U32, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_U32, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_U32, 0x052b73e88ae1f695u)                                                    \
+    X(SDX_F6E3M2, SDX_U32, 0xf9f624827130f8e0u)                                                    \
     X(SDX_F32, SDX_U64, 0x30d5db0dc4fd859cu)                                                       \
     X(SDX_U8, SDX_U64, 0x6e8454f9dc1c0155u)                                                        \
     X(SDX_I8, SDX_U64, 0x6e8454f9dc1c0155u)                                                        \
@@ -528,6 +588,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U64, 0x281f10adfb911d4du)                                                    \
     X(SDX_U2, SDX_U64, 0xa833288796118093u)                                                        \
     X(SDX_I2, SDX_U64, 0xa833288796118093u)                                                        \
+    X(SDX_F6E2M3, SDX_U64, 0x052b73e88ae1f695u)                                                    \
+    X(SDX_F6E3M2, SDX_U64, 0xf9f624827130f8e0u)                                                    \
     X(SDX_F32, SDX_BF16, 0xa234bcae8a5a1223u)                                                      \
     X(SDX_U8, SDX_BF16, 0x6e8454f9dc1c0155u)                                                       \
     X(SDX_I8, SDX_BF16, 0x6e8454f9dc1c0155u)                                                       \
@@ -550,6 +612,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_BF16, 0xe5661b462e1f8a11u)                                                   \
     X(SDX_U2, SDX_BF16, 0xa833288796118093u)                                                       \
     X(SDX_I2, SDX_BF16, 0xa833288796118093u)                                                       \
+    X(SDX_F6E2M3, SDX_BF16, 0x6bb5bd7cc8096cc0u)                                                   \
+    X(SDX_F6E3M2, SDX_BF16, 0xd77aca7660bd4bc4u)                                                   \
     X(SDX_F32, SDX_F8E4M3FN, 0x4309fceac93c0273u)                                                  \
     X(SDX_U8, SDX_F8E4M3FN, 0xbb8ba22dceb70d19u)                                                   \
     X(SDX_I8, SDX_F8E4M3FN, 0xbb8ba22dceb70d19u)                                                   \
@@ -572,6 +636,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F8E4M3FN, 0xc8af26c1cf2ac8f1u)                                               \
     X(SDX_U2, SDX_F8E4M3FN, 0x05f233e240204c51u)                                                   \
     X(SDX_I2, SDX_F8E4M3FN, 0x05f233e240204c51u)                                                   \
+    X(SDX_F6E2M3, SDX_F8E4M3FN, 0x6bb5bd7cc8096cc0u)                                               \
+    X(SDX_F6E3M2, SDX_F8E4M3FN, 0x6d620459eeffbadfu)                                               \
     X(SDX_F32, SDX_F8E4M3FNUZ, 0x4309fceac93c0273u)                                                \
     X(SDX_U8, SDX_F8E4M3FNUZ, 0xbb8ba22dceb70d19u)                                                 \
     X(SDX_I8, SDX_F8E4M3FNUZ, 0xbb8ba22dceb70d19u)                                                 \
@@ -594,6 +660,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F8E4M3FNUZ, 0xc8af26c1cf2ac8f1u)                                             \
     X(SDX_U2, SDX_F8E4M3FNUZ, 0x05f233e240204c51u)                                                 \
     X(SDX_I2, SDX_F8E4M3FNUZ, 0x05f233e240204c51u)                                                 \
+    X(SDX_F6E2M3, SDX_F8E4M3FNUZ, 0x6bb5bd7cc8096cc0u)                                             \
+    X(SDX_F6E3M2, SDX_F8E4M3FNUZ, 0x6d620459eeffbadfu)                                             \
     X(SDX_F32, SDX_F8E5M2, 0x0f9a7850d1a45af3u)                                                    \
     X(SDX_U8, SDX_F8E5M2, 0xbeb98bfb818df0f9u)                                                     \
     X(SDX_I8, SDX_F8E5M2, 0xbeb98bfb818df0f9u)                                                     \
@@ -616,6 +684,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F8E5M2, 0xc8af26c1cf2ac8f1u)                                                 \
     X(SDX_U2, SDX_F8E5M2, 0xf48aea0f1e239ad1u)                                                     \
     X(SDX_I2, SDX_F8E5M2, 0xf48aea0f1e239ad1u)                                                     \
+    X(SDX_F6E2M3, SDX_F8E5M2, 0x78b23546862cd888u)                                                 \
+    X(SDX_F6E3M2, SDX_F8E5M2, 0xd77aca7660bd4bc4u)                                                 \
     X(SDX_F32, SDX_F8E5M2FNUZ, 0x0f9a7850d1a45af3u)                                                \
     X(SDX_U8, SDX_F8E5M2FNUZ, 0xbeb98bfb818df0f9u)                                                 \
     X(SDX_I8, SDX_F8E5M2FNUZ, 0xbeb98bfb818df0f9u)                                                 \
@@ -638,6 +708,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F8E5M2FNUZ, 0xc8af26c1cf2ac8f1u)                                             \
     X(SDX_U2, SDX_F8E5M2FNUZ, 0xf48aea0f1e239ad1u)                                                 \
     X(SDX_I2, SDX_F8E5M2FNUZ, 0xf48aea0f1e239ad1u)                                                 \
+    X(SDX_F6E2M3, SDX_F8E5M2FNUZ, 0x78b23546862cd888u)                                             \
+    X(SDX_F6E3M2, SDX_F8E5M2FNUZ, 0xd77aca7660bd4bc4u)                                             \
     X(SDX_F32, SDX_U4, 0xcd6c5720ddff88a0u)                                                        \
     X(SDX_U8, SDX_U4, 0xa00b46ccd00c33a5u)                                                         \
     X(SDX_I8, SDX_U4, 0xa00b46ccd00c33a5u)                                                         \
@@ -660,6 +732,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U4, 0xa0ef7dc57cbd4912u)                                                     \
     X(SDX_U2, SDX_U4, 0xa833288796118093u)                                                         \
     X(SDX_I2, SDX_U4, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_U4, 0x7accf2e72bb4cf47u)                                                     \
+    X(SDX_F6E3M2, SDX_U4, 0xef327d53c0dcda45u)                                                     \
     X(SDX_F32, SDX_I4, 0x495a39f8ebc84a33u)                                                        \
     X(SDX_U8, SDX_I4, 0x5facd024cf1a4a95u)                                                         \
     X(SDX_I8, SDX_I4, 0x5facd024cf1a4a95u)                                                         \
@@ -682,6 +756,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_I4, 0x443c16ef12923729u)                                                     \
     X(SDX_U2, SDX_I4, 0xa833288796118093u)                                                         \
     X(SDX_I2, SDX_I4, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_I4, 0x14fd14bb64429b17u)                                                     \
+    X(SDX_F6E3M2, SDX_I4, 0x1848dbcc61b8646bu)                                                     \
     X(SDX_F32, SDX_F4E2M1, 0xa890ef44fa0aa8b3u)                                                    \
     X(SDX_U8, SDX_F4E2M1, 0x296f8eb36aea6f9fu)                                                     \
     X(SDX_I8, SDX_F4E2M1, 0x296f8eb36aea6f9fu)                                                     \
@@ -704,6 +780,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F4E2M1, 0xe5661b462e1f8a11u)                                                 \
     X(SDX_U2, SDX_F4E2M1, 0x279c86b934d62e31u)                                                     \
     X(SDX_I2, SDX_F4E2M1, 0x279c86b934d62e31u)                                                     \
+    X(SDX_F6E2M3, SDX_F4E2M1, 0x97a4efadb1d0efd9u)                                                 \
+    X(SDX_F6E3M2, SDX_F4E2M1, 0x312397f4b3a65314u)                                                 \
     X(SDX_F32, SDX_F8E8M0, 0x31cad63637b24196u)                                                    \
     X(SDX_U8, SDX_F8E8M0, 0x6937ff05095c96cau)                                                     \
     X(SDX_I8, SDX_F8E8M0, 0x6937ff05095c96cau)                                                     \
@@ -726,6 +804,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_F8E8M0, 0xbfaf32a48d54c8bfu)                                                 \
     X(SDX_U2, SDX_F8E8M0, 0x5bac3aa1c09c15a1u)                                                     \
     X(SDX_I2, SDX_F8E8M0, 0x5bac3aa1c09c15a1u)                                                     \
+    X(SDX_F6E2M3, SDX_F8E8M0, 0xa591a3b4c73c5006u)                                                 \
+    X(SDX_F6E3M2, SDX_F8E8M0, 0x7036735ec605b60fu)                                                 \
     X(SDX_F32, SDX_U2, 0x9ed1185c2d11cb13u)                                                        \
     X(SDX_U8, SDX_U2, 0x4de55445411c7289u)                                                         \
     X(SDX_I8, SDX_U2, 0x4de55445411c7289u)                                                         \
@@ -748,6 +828,8 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_F4E2M1, SDX_U2, 0xbc4497ff2d924423u)                                                     \
     X(SDX_U2, SDX_U2, 0xa833288796118093u)                                                         \
     X(SDX_I2, SDX_U2, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_U2, 0x802387995496b681u)                                                     \
+    X(SDX_F6E3M2, SDX_U2, 0xb83874ea93e8a5ddu)                                                     \
     X(SDX_F32, SDX_I2, 0x98b26075ad1935f3u)                                                        \
     X(SDX_U8, SDX_I2, 0x01dd718a7e8d8a91u)                                                         \
     X(SDX_I8, SDX_I2, 0x01dd718a7e8d8a91u)                                                         \
@@ -769,5 +851,55 @@ static const uint8_t golden_f8e8m0_nearest[] = {
     X(SDX_I4, SDX_I2, 0x0ea51edb31a71415u)                                                         \
     X(SDX_F4E2M1, SDX_I2, 0x8852b4eafb464799u)                                                     \
     X(SDX_U2, SDX_I2, 0xa833288796118093u)                                                         \
-    X(SDX_I2, SDX_I2, 0xa833288796118093u)
+    X(SDX_I2, SDX_I2, 0xa833288796118093u)                                                         \
+    X(SDX_F6E2M3, SDX_I2, 0x6354e9f3c4b81f83u)                                                     \
+    X(SDX_F6E3M2, SDX_I2, 0x3b7b0983b0abed6du)                                                     \
+    X(SDX_F32, SDX_F6E2M3, 0xbf49af14c0f83053u)                                                    \
+    X(SDX_U8, SDX_F6E2M3, 0x6da7bc0cb2e32305u)                                                     \
+    X(SDX_I8, SDX_F6E2M3, 0x6da7bc0cb2e32305u)                                                     \
+    X(SDX_U16, SDX_F6E2M3, 0xe2c82c619057dfaau)                                                    \
+    X(SDX_I16, SDX_F6E2M3, 0xe2c82c619057dfaau)                                                    \
+    X(SDX_I32, SDX_F6E2M3, 0x2a15aef0f4da4e40u)                                                    \
+    X(SDX_I64, SDX_F6E2M3, 0x25a35885759d041cu)                                                    \
+    X(SDX_BOOL, SDX_F6E2M3, 0x21110ef3394be179u)                                                   \
+    X(SDX_F16, SDX_F6E2M3, 0x37f970bbd2eafd8bu)                                                    \
+    X(SDX_F64, SDX_F6E2M3, 0x4c9985dda3a34ad3u)                                                    \
+    X(SDX_U32, SDX_F6E2M3, 0x2a15aef0f4da4e40u)                                                    \
+    X(SDX_U64, SDX_F6E2M3, 0x25a35885759d041cu)                                                    \
+    X(SDX_BF16, SDX_F6E2M3, 0xdf68e4ab5e12fdebu)                                                   \
+    X(SDX_F8E4M3FN, SDX_F6E2M3, 0x7387653fe722ce61u)                                               \
+    X(SDX_F8E4M3FNUZ, SDX_F6E2M3, 0x4e02e4a2534528f1u)                                             \
+    X(SDX_F8E5M2, SDX_F6E2M3, 0x6ecdd5d439b159f9u)                                                 \
+    X(SDX_F8E5M2FNUZ, SDX_F6E2M3, 0x54f18cea8f85f639u)                                             \
+    X(SDX_U4, SDX_F6E2M3, 0x48519d82501baa57u)                                                     \
+    X(SDX_I4, SDX_F6E2M3, 0x48519d82501baa57u)                                                     \
+    X(SDX_F4E2M1, SDX_F6E2M3, 0xc8af26c1cf2ac8f1u)                                                 \
+    X(SDX_U2, SDX_F6E2M3, 0x17cadb476a8e6c7fu)                                                     \
+    X(SDX_I2, SDX_F6E2M3, 0x17cadb476a8e6c7fu)                                                     \
+    X(SDX_F6E2M3, SDX_F6E2M3, 0x6bb5bd7cc8096cc0u)                                                 \
+    X(SDX_F6E3M2, SDX_F6E2M3, 0x107127f92de40f9au)                                                 \
+    X(SDX_F32, SDX_F6E3M2, 0x434f7ba9e44e40b3u)                                                    \
+    X(SDX_U8, SDX_F6E3M2, 0x0c8e6400eb48b9a1u)                                                     \
+    X(SDX_I8, SDX_F6E3M2, 0x0c8e6400eb48b9a1u)                                                     \
+    X(SDX_U16, SDX_F6E3M2, 0x61f0399e03abc25au)                                                    \
+    X(SDX_I16, SDX_F6E3M2, 0x61f0399e03abc25au)                                                    \
+    X(SDX_I32, SDX_F6E3M2, 0x20e4317f8de0b260u)                                                    \
+    X(SDX_I64, SDX_F6E3M2, 0x46d6009da5a05ea4u)                                                    \
+    X(SDX_BOOL, SDX_F6E3M2, 0x21110ef3394be179u)                                                   \
+    X(SDX_F16, SDX_F6E3M2, 0x6ac8b3b23f624d7bu)                                                    \
+    X(SDX_F64, SDX_F6E3M2, 0x56c81f1b179b26c3u)                                                    \
+    X(SDX_U32, SDX_F6E3M2, 0x20e4317f8de0b260u)                                                    \
+    X(SDX_U64, SDX_F6E3M2, 0x46d6009da5a05ea4u)                                                    \
+    X(SDX_BF16, SDX_F6E3M2, 0x38056dd8ce8b88dbu)                                                   \
+    X(SDX_F8E4M3FN, SDX_F6E3M2, 0x70ad006089627989u)                                               \
+    X(SDX_F8E4M3FNUZ, SDX_F6E3M2, 0x0147e2e897c4f7c9u)                                             \
+    X(SDX_F8E5M2, SDX_F6E3M2, 0xb8b59d4e1046af39u)                                                 \
+    X(SDX_F8E5M2FNUZ, SDX_F6E3M2, 0x625759f8277a5c29u)                                             \
+    X(SDX_U4, SDX_F6E3M2, 0x675555603aebb18du)                                                     \
+    X(SDX_I4, SDX_F6E3M2, 0x675555603aebb18du)                                                     \
+    X(SDX_F4E2M1, SDX_F6E3M2, 0xc8af26c1cf2ac8f1u)                                                 \
+    X(SDX_U2, SDX_F6E3M2, 0xf48aea0f1e239ad1u)                                                     \
+    X(SDX_I2, SDX_F6E3M2, 0xf48aea0f1e239ad1u)                                                     \
+    X(SDX_F6E2M3, SDX_F6E3M2, 0x78b23546862cd888u)                                                 \
+    X(SDX_F6E3M2, SDX_F6E3M2, 0xd77aca7660bd4bc4u)
 #endif

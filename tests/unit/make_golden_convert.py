@@ -21,9 +21,9 @@ TYPES = {
     "U32": np.uint32, "U64": np.uint64, "BF16": m.bfloat16, "F8E4M3FN": m.float8_e4m3fn,
     "F8E4M3FNUZ": m.float8_e4m3fnuz, "F8E5M2": m.float8_e5m2, "F8E5M2FNUZ": m.float8_e5m2fnuz,
     "U4": m.uint4, "I4": m.int4, "F4E2M1": m.float4_e2m1fn, "F8E8M0": m.float8_e8m0fnu,
-    "U2": m.uint2, "I2": m.int2,
+    "U2": m.uint2, "I2": m.int2, "F6E2M3": m.float6_e2m3fn, "F6E3M2": m.float6_e3m2fn,
 }
-SMALL = ["F8E4M3FN", "F8E4M3FNUZ", "F8E5M2", "F8E5M2FNUZ", "F4E2M1"]
+SMALL = ["F8E4M3FN", "F8E4M3FNUZ", "F8E5M2", "F8E5M2FNUZ", "F4E2M1", "F6E2M3", "F6E3M2"]
 SPECIAL = [0, -0.0, np.inf, -np.inf, 448, 464, 464.5, 480, -500, 240, 247.9, 248, 249, -248.5,
            57344, 61439, 61440, 61441, 70000, 65504, 65519.99, 65520, 0.25, 0.26, 0.75, 1.25, 1.75,
            2.5, 3.5, 5, 5.1, 7, 1e3, -1e3, 1e-10, -1e-10, 2**-6, 2**-9, 2**-10, 1.5 * 2**-10, 2**-7,
@@ -40,13 +40,12 @@ def fnv(data):
 
 def pack(a):
     """Bytes of an array as in TensorProto.raw_data."""
-    bits = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}.get(a.dtype.name)
-    if not bits:
+    narrow = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2, "float6_e2m3fn": 6,
+              "float6_e3m2fn": 6}.get(a.dtype.name)
+    if not narrow:
         return a.tobytes()
-    raw = a.view(np.uint8) & ((1 << bits) - 1)
-    n = 8 // bits
-    raw = np.pad(raw, (0, -len(raw) % n)).reshape(-1, n)
-    return np.bitwise_or.reduce(raw << (np.arange(n) * bits).astype(np.uint8), axis=1).astype(np.uint8).tobytes()
+    each = np.unpackbits(a.view(np.uint8)[:, None], axis=1, bitorder="little")[:, :narrow]
+    return np.packbits(each, bitorder="little").tobytes()
 
 
 def cast(a, t):
@@ -82,7 +81,7 @@ def main():
     print("static const uint32_t golden_special[] = {%s};" % bits(special))
     for name in SMALL:
         t, low = TYPES[name], name.lower()
-        n = 16 if name == "F4E2M1" else 256
+        n = {"F4": 16, "F6": 64, "F8": 256}[name[:2]]
         print("static const uint32_t golden_%s_decoded[] = {%s};" % (low, bits(np.arange(n, dtype=np.uint8).view(t).astype(np.float32))))
         print("static const uint8_t golden_%s_plain[] = {%s};" % (low, codes(special.astype(t))))
         print("static const uint8_t golden_%s_saturated[] = {%s};" % (low, codes(numpy_helper.saturate_cast(special, np.dtype(t)))))

@@ -40,6 +40,8 @@ static const struct small smalls[] = {
     {SDX_F8E5M2FNUZ, 256, golden_f8e5m2fnuz_decoded, golden_f8e5m2fnuz_plain,
      golden_f8e5m2fnuz_saturated},
     {SDX_F4E2M1, 16, golden_f4e2m1_decoded, golden_f4e2m1_plain, golden_f4e2m1_saturated},
+    {SDX_F6E2M3, 64, golden_f6e2m3_decoded, golden_f6e2m3_plain, golden_f6e2m3_saturated},
+    {SDX_F6E3M2, 64, golden_f6e3m2_decoded, golden_f6e3m2_plain, golden_f6e3m2_saturated},
 };
 
 static void assert_decoded(int dtype, int code, uint32_t golden)
@@ -85,6 +87,8 @@ static void small_formats_nan(void **state)
     assert_int_equal(sdx_f32_to_f8(SDX_F8E5M2, NAN, false), 0x7e);
     assert_int_equal(sdx_f32_to_f8(SDX_F8E5M2FNUZ, -NAN, false), 0x80);
     assert_int_equal(sdx_f32_to_f8(SDX_F4E2M1, NAN, true), 0x8);
+    assert_int_equal(sdx_f32_to_f8(SDX_F6E2M3, NAN, false), 0x20);
+    assert_int_equal(sdx_f32_to_f8(SDX_F6E3M2, -NAN, true), 0);
 }
 
 /* Cast's table for float8e8m0, and the reference's rounding. */
@@ -215,16 +219,16 @@ static void every_pair_of_types(void **state)
 static void packed_elements_at_any_place(void **state)
 {
     (void)state;
-    const int types[] = {SDX_U4, SDX_I4, SDX_U2, SDX_I2, SDX_F4E2M1};
+    const int types[] = {SDX_U4, SDX_I4, SDX_U2, SDX_I2, SDX_F4E2M1, SDX_F6E2M3, SDX_F6E3M2};
     for (int k = 0; k < SDX_COUNT_OF(types); k++)
         for (int64_t to = 0; to < 9; to++)
             for (int64_t from = 0; from < 5; from++) {
-                unsigned char source[16], target[16];
-                for (int i = 0; i < 16; i++)
+                unsigned char source[24], target[24];
+                for (int i = 0; i < 24; i++)
                     source[i] = (unsigned char)(37 * i + 11);
                 memset(target, 0xa5, sizeof target);
                 sdx_convert(types[k], target, to, types[k], source, from, 7, true);
-                unsigned char untouched[16];
+                unsigned char untouched[24];
                 memset(untouched, 0xa5, sizeof untouched);
                 for (int64_t i = 0; i < 32; i++) {
                     bool inside = i >= to && i < to + 7;

@@ -20,7 +20,9 @@ static void sizes_of_types(void **state)
     assert_false(sdx_dtype_bytes(SDX_F32, INT64_MAX, &bytes));
     assert_false(sdx_dtype_bytes(SDX_F32, -1, &bytes));
     assert_false(sdx_dtype_bytes(0, 1, &bytes));
-    assert_false(sdx_dtype_bytes(27, 1, &bytes));
+    assert_true(sdx_dtype_bytes(SDX_F6E2M3, 5, &bytes));
+    assert_int_equal(bytes, 4);
+    assert_false(sdx_dtype_bytes(SDX_DTYPE_LAST + 1, 1, &bytes));
 }
 
 static void classes_of_types(void **state)
@@ -34,9 +36,9 @@ static void classes_of_types(void **state)
         complexes += sdx_dtype_is_complex(dtype);
         assert_true(sdx_dtype_is_valid(dtype) == (sdx_dtype_bits((sdx_dtype)dtype) > 0));
     }
-    assert_int_equal(floats, 10);
+    assert_int_equal(floats, 12);
     assert_int_equal(integers, 12);
-    assert_int_equal(signeds, 15);
+    assert_int_equal(signeds, 17);
     assert_int_equal(complexes, 2);
     assert_string_equal(sdx_dtype_name(SDX_F32), "float");
     assert_string_equal(sdx_dtype_name((sdx_dtype)99), "undefined");

@@ -94,9 +94,9 @@ static void faults(void **state)
         {{.data_type = SDX_I32, .int32_data = values, .count_int32 = 3},
          "tensor \"w\": int32_data has 3 elements, i32[4] needs 4",
          SDX_BAD_MODEL},
-        {{.data_type = 28},
-         "tensor \"w\": element type float6e3m2 is not supported",
-         SDX_NOT_SUPPORTED},
+        {{.data_type = SDX_F6E3M2, .int32_data = values, .count_int32 = 3},
+         "tensor \"w\": int32_data has 3 elements, f6e3m2[4] needs 4",
+         SDX_BAD_MODEL},
         {{.data_type = SDX_F32, .data_location = 2},
          "tensor \"w\": data_location is 2, expected 0 or 1",
          SDX_BAD_MODEL},
@@ -159,6 +159,21 @@ static void bools_become_0_or_1(void **state)
     end(&r);
 }
 
+/* Typed 6-bit data has one code in each entry, raw data four in three bytes. */
+static void six_bits(void **state)
+{
+    (void)state;
+    struct reading r;
+    const void *data = NULL;
+    int64_t codes[4] = {0, 2, 44, 31};
+    struct sdx_onnx_tensor from = {
+        .data_type = SDX_F6E2M3, .int32_data = codes, .count_int32 = 4, .dims = {four, 1}};
+    begin(&r);
+    assert_int_equal(sdx_onnx_tensor_data(&r.unit.cx, &r.arena, NULL, &from, &data), SDX_OK);
+    assert_memory_equal(data, "\x80\xc0\x7e", 3);
+    end(&r);
+}
+
 static void no_elements_need_no_data(void **state)
 {
     (void)state;
@@ -166,7 +181,7 @@ static void no_elements_need_no_data(void **state)
     struct sdx_tensor *t = NULL;
     int64_t dims[2] = {0, 3};
     begin(&r);
-    for (int dtype = SDX_F32; dtype <= SDX_I2; dtype++) {
+    for (int dtype = SDX_F32; dtype <= SDX_DTYPE_LAST; dtype++) {
         struct sdx_onnx_tensor from = {.data_type = dtype, .dims = {dims, 2}};
         assert_int_equal(sdx_onnx_tensor_import(&r.unit.cx, &r.arena, NULL, &from, &t), SDX_OK);
         assert_true(t->count == 0 && t->bytes == 0 && t->data != NULL);
@@ -287,6 +302,7 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(raw_data_is_used_in_place),
         cmocka_unit_test(bools_become_0_or_1),
+        cmocka_unit_test(six_bits),
         cmocka_unit_test(no_elements_need_no_data),
         cmocka_unit_test(sparse_tensors),
         cmocka_unit_test(external_data),
