@@ -48,6 +48,9 @@ def tolerance_of(values):
 
 
 def type_proto(value, shape=True):
+    if isinstance(value, dict):
+        key, item = next(iter(value.items()))
+        return helper.make_map_type_proto(number_of(np.asarray(key).dtype), type_proto(item))
     if isinstance(value, list):
         first = value[0] if value else np.zeros((), np.float32)
         return helper.make_sequence_type_proto(type_proto(first, False))
@@ -55,14 +58,30 @@ def type_proto(value, shape=True):
     return helper.make_tensor_type_proto(number_of(value.dtype), value.shape if shape else None)
 
 
+def map_proto(name, keys, values):
+    made = onnx.MapProto(name=name, key_type=number_of(np.asarray(keys).dtype))
+    if made.key_type == TensorProto.STRING:
+        made.string_keys.extend(key.encode() for key in keys)
+    else:
+        made.keys.extend(int(key) for key in keys)
+    made.values.CopyFrom(numpy_helper.from_list([to_array(v) for v in values], "values"))
+    return made
+
+
+def to_array(value):
+    value = np.asarray(value)
+    return value.astype(object) if value.dtype.kind in "OUS" else value
+
+
 def to_tensor(array, name):
-    array = np.asarray(array)
-    if array.dtype.kind in "OUS":
-        array = array.astype(object)
-    return numpy_helper.from_array(array, name)
+    return numpy_helper.from_array(to_array(array), name)
 
 
 def to_bytes(value, name):
+    if isinstance(value, dict):
+        key, item = next(iter(value.items()))
+        keys = list(value) if isinstance(key, str) else np.array(list(value))
+        return map_proto(name, keys, [np.asarray(v) for v in value.values()]).SerializeToString()
     if isinstance(value, list):
         return numpy_helper.from_list(value, name).SerializeToString()
     return to_tensor(value, name).SerializeToString()
@@ -107,6 +126,7 @@ class Case:
         self.constant, self.family, self.title = set(constant), family, title or op
         self.dtype = dtype  # of output 0, where the reference gives another
         self.unmade = set(unmade)  # outputs that the node leaves out
+        self.nodes = None  # those of the model, where they are more than the one
         self.captured = {}  # more inputs of the model, which graphs of the node read
 
     def model(self, expected=None):
@@ -126,7 +146,7 @@ class Case:
         outputs = [onnx.ValueInfoProto(name=name) if expected is None else
                    helper.make_value_info(name, type_proto(value, False))
                    for name, value in zip(made, expected or made)]
-        graph = helper.make_graph([node], self.op, inputs, outputs, constants)
+        graph = helper.make_graph(self.nodes or [node], self.op, inputs, outputs, constants)
         opsets = [helper.make_opsetid(self.domain, self.opset)]
         if self.domain:
             opsets.append(helper.make_opsetid("", 26))
@@ -172,7 +192,7 @@ class Case:
     def text(self):
         shown = []
         for value in self.inputs:
-            if value is None or isinstance(value, list):
+            if value is None or isinstance(value, (list, dict)):
                 shown.append("-" if value is None else f"list of {len(value)}")
                 continue
             value = np.asarray(value)

@@ -12,23 +12,14 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ml_dtypes")
-np = pytest.importorskip("numpy")
 import edges_values  # noqa: E402
 import edges_windows  # noqa: E402
-from contrib_cases import ort_run  # noqa: E402
+from contrib_cases import OnnxRuntime  # noqa: E402
 from draws import Families, run_all, summary  # noqa: E402
 
 EDGES = Families()
 for families in (edges_windows.edges, edges_values.edges):
     EDGES.update(families)
-
-
-class OnnxRuntime:
-    """In place of the standard's evaluator."""
-
-    def run(self, model, feeds):
-        return ort_run(model, {name: value if isinstance(value, list) else np.asarray(value)
-                               for name, value in feeds.items()})
 
 
 def test_edges(sardonyx, tmp_path):
