@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 # Helper modules of all tests (case_folder.py) and beside those of a folder (cli/models.py, models/zoo.py, ops/contrib_cases.py,
-# ops/draws.py, ops/reasons.py, ops/single_nodes.py, passes/graphs.py, vision/vision_library.py) are imported by name.
+# ops/draws.py, ops/edges_*.py, ops/plain_conv.py, ops/properties_*.py, ops/reasons.py, ops/single_nodes.py, ops/types_by_hand.py, passes/graphs.py, vision/vision_library.py) are imported by name.
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("", "cli", "models", "ops", "passes",
                                                             "vision")]
 

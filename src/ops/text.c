@@ -382,7 +382,7 @@ struct tfidf {
     int64_t least, most, skip, width; /* lengths of n-grams; columns of the output */
     const int64_t *pool, *indexes;
     const struct sdx_str *pool_texts;
-    const float *weights; /* of the columns; NULL: none */
+    const float *weights; /* of the n-grams of the pool; NULL: none */
     struct gram_node *nodes;
     int32_t count;
 };
@@ -437,6 +437,17 @@ static int32_t gram_child(struct tfidf *p, int32_t parent, int32_t item)
     return c;
 }
 
+static enum sdx_status tfidf_weights(struct sdx_prepare *px, struct tfidf *p, int64_t grams)
+{
+    int64_t n = 0;
+    p->weights = sdx_ir_attr_floats(px->node, "weights", &n);
+    if (n == 0) p->weights = NULL;
+    if (p->weights && n < grams)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TfIdfVectorizer: %lld weights for %lld n-grams",
+                        (long long)n, (long long)grams);
+    return SDX_OK;
+}
+
 /* counts[k]: where in the pool the (k+1)-grams begin. */
 static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int64_t items)
 {
@@ -464,7 +475,7 @@ static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int6
     if (id > n_indexes)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TfIdfVectorizer: %d n-grams, %lld indexes", id,
                         (long long)n_indexes);
-    return SDX_OK;
+    return tfidf_weights(px, p, id);
 }
 
 static int32_t gram_find(const struct tfidf *p, int32_t parent, const struct sdx_tensor *in,
@@ -480,6 +491,12 @@ static int32_t gram_find(const struct tfidf *p, int32_t parent, const struct sdx
     return -1;
 }
 
+static void tfidf_add(const struct tfidf *p, int32_t id, float *out)
+{
+    float w = p->weights && p->weighting != WEIGHT_TF ? p->weights[id] : 1;
+    *out = p->weighting == WEIGHT_IDF ? w : *out + w;
+}
+
 /* Counts the n-grams of items [from, from + n) with gaps of `step` between their items. */
 static void tfidf_count(const struct tfidf *p, const struct sdx_tensor *in, int64_t from, int64_t n,
                         int64_t step, int64_t least, float *out)
@@ -490,7 +507,7 @@ static void tfidf_count(const struct tfidf *p, const struct sdx_tensor *in, int6
             at = gram_find(p, at, in, from + i);
             if (at < 0) break;
             int32_t id = p->nodes[at].id;
-            if (size >= least && id >= 0) out[p->indexes[id]] += 1;
+            if (size >= least && id >= 0) tfidf_add(p, id, out + p->indexes[id]);
         }
     }
 }
@@ -510,23 +527,7 @@ static enum sdx_status run_tfidf(struct sdx_exec *x, const struct sdx_step *step
             tfidf_count(p, in, r * n, n, gap, least, out);
             if (least == 1) least = 2; /* gaps make no difference to single items */
         }
-        for (int64_t i = 0; i < p->width && p->weighting != WEIGHT_TF; i++) {
-            float w = p->weights ? p->weights[i] : 1;
-            out[i] = p->weighting == WEIGHT_TFIDF ? out[i] * w : out[i] > 0 ? w : 0;
-        }
     }
-    return SDX_OK;
-}
-
-/* One weight for each column of the output, as the reference has it. */
-static enum sdx_status tfidf_weights(struct sdx_prepare *px, struct tfidf *p)
-{
-    int64_t n = 0;
-    p->weights = sdx_ir_attr_floats(px->node, "weights", &n);
-    if (n == 0) p->weights = NULL;
-    if (p->weights && n < p->width)
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TfIdfVectorizer: %lld weights for %lld columns",
-                        (long long)n, (long long)p->width);
     return SDX_OK;
 }
 
@@ -556,7 +557,6 @@ static enum sdx_status prepare_tfidf(struct sdx_prepare *px)
                         (long long)(n_texts + n_ints), sdx_dtype_short_name(in->dtype));
     SDX_TRY(tfidf_width(px->cx, px->node, &p->width));
     SDX_TRY(tfidf_build(px, p, n_texts + n_ints));
-    SDX_TRY(tfidf_weights(px, p));
     int64_t rows = in->rank == 2 ? in->dims[0] : 1;
     return sdx_prepare_step(px, "tfidf", run_tfidf, p,
                             sdx_prepare_parts((double)in->count, 4096, rows > 0 ? rows : 1), 0);

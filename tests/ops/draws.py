@@ -115,26 +115,6 @@ def exact(case):
     return case
 
 
-def window(r, count, dilated=True):
-    kernel = [r.int(1, 3) for _ in range(count)]
-    strides = [r.int(1, 3) for _ in range(count)]
-    dilations = [r.int(1, 2) if dilated else 1 for _ in range(count)]
-    pads = [r.int(0, kernel[i % count] - 1) for i in range(2 * count)]
-    return kernel, strides, dilations, pads
-
-
-def auto_pads(mode, size, kernel, strides, dilations):
-    """pads of SAME_UPPER, SAME_LOWER and VALID, by the standard's formula."""
-    begin, end = [], []
-    for d, k, s, dil in zip(size, kernel, strides, dilations):
-        reach = (k - 1) * dil + 1
-        total = max((-(-d // s) - 1) * s + reach - d, 0) if mode != "VALID" else 0
-        small, large = total // 2, total - total // 2
-        begin.append(small if mode == "SAME_UPPER" else large)
-        end.append(large if mode == "SAME_UPPER" else small)
-    return begin + end
-
-
 def allowed(case):
     """Does the schema allow the types of the inputs? The standard has none of com.microsoft."""
     if case.domain == "com.microsoft":

@@ -468,7 +468,7 @@ def _(r):
         return Case(op, [np.asarray(r.rng.choice(words, r.shape()), object)], {"pattern": pattern}, opset=20)
     if op == "TfIdfVectorizer":
         pool, counts, grams = [2, 3, 5, 4, 5, 6, 7, 8, 6, 7], [0, 4], [2, 3, 5, 4]
-        at, low = [0, 1, 2, 3, 4, 5, 6], r.int(1, 2)
+        at, low = [int(v) for v in r.rng.permutation(7)], r.int(1, 2)
         x = r.rng.choice(np.array([2, 3, 4, 5, 6, 7, 8, 1]), r.pick((r.int(0, 14),), (r.int(1, 3), r.int(1, 14))))
         attributes = {"mode": r.pick("TF", "IDF", "TFIDF"), "min_gram_length": low, "max_gram_length": r.int(low, 2),
                       "max_skip_count": r.int(0, 5), "ngram_counts": counts, "ngram_indexes": at,

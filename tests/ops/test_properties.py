@@ -12,11 +12,16 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 ml_dtypes = pytest.importorskip("ml_dtypes")
-from draws import FLOATS, INTS, NUMBERS, UINTS, Families, auto_pads, exact, run_all, summary, window  # noqa: E402
+from draws import FLOATS, INTS, NUMBERS, UINTS, Families, exact, run_all, summary  # noqa: E402
 from onnx import helper  # noqa: E402
+from plain_conv import auto_pads, conv_plain, transposed_plain, window  # noqa: E402
+from properties_learning import learning  # noqa: E402
+from properties_more import more  # noqa: E402
 from single_nodes import DTYPES, Case, Reference, number_of  # noqa: E402
 
 family = FAMILIES = Families()
+FAMILIES.update(more)
+FAMILIES.update(learning)
 EIGHTS = ["float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"]
 SMALL = ["int4", "uint4", "int2", "uint2"]
 
@@ -854,25 +859,6 @@ def _(r):
     return Case("Einsum", inputs, {"equation": equation}, tolerance="loose" if dtype.name == "float32" else None)
 
 
-def conv_plain(x, w, b, strides, dilations, pads, groups):
-    """Convolution by its definition, in f64."""
-    count = x.ndim - 2
-    x = np.pad(x.astype(np.float64), [(0, 0), (0, 0)] + [(pads[i], pads[count + i]) for i in range(count)])
-    kernel = w.shape[2:]
-    size = [(x.shape[2 + i] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)]
-    y = np.zeros((x.shape[0], w.shape[0], *size))
-    each_in, each_out = w.shape[1], w.shape[0] // groups
-    for at in np.ndindex(*kernel):
-        part = x[(slice(None), slice(None)) + tuple(
-            slice(at[i] * dilations[i], at[i] * dilations[i] + (size[i] - 1) * strides[i] + 1, strides[i])
-            for i in range(count))]
-        for g in range(groups):
-            y[:, g * each_out:(g + 1) * each_out] += np.einsum(
-                "nc...,oc->no...", part[:, g * each_in:(g + 1) * each_in],
-                w[(slice(g * each_out, (g + 1) * each_out), slice(None)) + at].astype(np.float64))
-    return y if b is None else y + b.astype(np.float64).reshape([1, -1] + [1] * count)
-
-
 @family("conv", 3)
 def _(r):
     count, groups = r.int(1, 3), r.pick(1, 1, 2, 3)
@@ -915,14 +901,7 @@ def _(r):
     w = r.array(dtype, (groups * each_in, each_out, *kernel), edges=False)
 
     def expected(v, k, b=None):
-        y = np.zeros((v.shape[0], groups * each_out, *full))
-        for at in np.ndindex(*kernel):
-            where = tuple(slice(at[i] * dilations[i], at[i] * dilations[i] + (size[i] - 1) * strides[i] + 1,
-                                strides[i]) for i in range(count))
-            for g in range(groups):
-                y[(slice(None), slice(g * each_out, (g + 1) * each_out)) + where] += np.einsum(
-                    "nc...,co->no...", v[:, g * each_in:(g + 1) * each_in].astype(np.float64),
-                    k[(slice(g * each_in, (g + 1) * each_in), slice(None)) + at])
+        y = transposed_plain(v, k, full, strides, dilations, groups)
         y = y[(slice(None), slice(None)) + tuple(slice(pads[i], full[i] - pads[count + i])
                                                  for i in range(count))]
         return (y if b is None else y + b.reshape([1, -1] + [1] * count)).astype(dtype)
