@@ -5,6 +5,7 @@
 #include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
+#include "tensor/convert.h"
 
 /* ---- Transpose ---- */
 
@@ -153,22 +154,31 @@ static enum sdx_status prepare_transpose(struct sdx_prepare *px)
 
 /* ---- Tile ---- */
 
-/* Version 1 has one count and one axis as inputs. */
+/* The one number of an input of any type. */
+static bool tile_number(struct sdx_infer *ix, int i, int64_t *number)
+{
+    const struct sdx_tensor *t = sdx_infer_value(ix, i);
+    if (!t || t->count < 1) return false;
+    *number = sdx_load_i64(t->dtype, t->data, 0);
+    return true;
+}
+
+/* Version 1 has one count and one axis as inputs, of the type of what is repeated. */
 static bool tile_repeats(struct sdx_infer *ix, int rank, int64_t *repeats, enum sdx_status *status)
 {
-    const int64_t *v = NULL, *axis = NULL;
-    int64_t n = 0, n_axis = 0;
+    const int64_t *v = NULL;
+    int64_t n = 0, times = 0, axis = 0;
     *status = SDX_OK;
-    if (!sdx_infer_known_ints(ix, 1, &v, &n)) return false;
     for (int i = 0; i < rank; i++)
         repeats[i] = 1;
     if (ix->opset < 6) {
-        if (!sdx_infer_known_ints(ix, 2, &axis, &n_axis) || n < 1 || n_axis < 1) return false;
         int at = 0;
-        *status = sdx_infer_axis(ix, axis[0], rank, &at);
-        if (*status == SDX_OK) repeats[at] = v[0];
+        if (!tile_number(ix, 1, &times) || !tile_number(ix, 2, &axis)) return false;
+        *status = sdx_infer_axis(ix, axis, rank, &at);
+        if (*status == SDX_OK) repeats[at] = times;
         return *status == SDX_OK;
     }
+    if (!sdx_infer_known_ints(ix, 1, &v, &n)) return false;
     if (n != rank) {
         *status = SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Tile: %lld repeats for a tensor of rank %d",
                            (long long)n, rank);
