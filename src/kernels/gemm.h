@@ -56,9 +56,9 @@ int64_t sdx_gemm_f32_panel(void);
 
 /* C(i, j) for i in m0..m1, j in n0..n1 (n0 a multiple of the panel, n1 too unless it is n).
  * a: element (i, k) at a[i * row_a + k * col_a]; col_a == 1 is read in place, anything else is
- * packed into scratch. c: element (i, j) at c[i * row_c + j]. beta 0 or 1: C is added to (before
- * bias) when accumulate is true. alpha multiplies A * B (before bias). K = 0 gives the epilogue of
- * 0. */
+ * packed into scratch. c: element (i, j) at c[i * row_c + j]. The sums begin at C when accumulate
+ * is true, else at 0. alpha multiplies them (before bias); with accumulate it is 1. K = 0 gives the
+ * epilogue of 0 or C. */
 struct sdx_gemm_f32 {
     int64_t m, n, k;
     const float *a;

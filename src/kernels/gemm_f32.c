@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blocking of the f32 matrix product around the register tiles of gemm_tmpl.c. A packed B is stored
  * [block of K][panel][k][column]; sums of several blocks of K pass through C as they are, so that
- * an element is one chain of additions (a block a chain when C is added to). */
+ * an element is one chain of additions. */
 #include "kernels/gemm.h"
 
 #include <string.h>
@@ -118,8 +118,7 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
                                .row_a = g->row_a,
                                .c = g->c + i0 * g->row_c + j0,
                                .row_c = g->row_c,
-                               .from_c = k0 > 0 && !g->accumulate,
-                               .accumulate = g->accumulate,
+                               .from_c = k0 > 0 || g->accumulate,
                                .last = k0 + kc >= g->k,
                                .alpha = 1.0f,
                                .epilogue = g->epilogue};
@@ -127,7 +126,7 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
         job.a = g->a + k0 * g->m + i0 * kc;
         job.row_a = kc;
     }
-    if (job.last || job.accumulate) job.alpha = g->alpha;
+    if (job.last) job.alpha = g->alpha;
     if (job.epilogue.bias_col) job.epilogue.bias_col += j0;
     if (job.epilogue.bias_row) job.epilogue.bias_row += i0;
     if (job.epilogue.residual) job.epilogue.residual += i0 * g->row_c + j0;
@@ -288,7 +287,7 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
     const int64_t depth = block_depth(g->k), cols = table->cols;
     const int64_t few = sdx_kernel_tuning()->direct_tiles * table->rows;
     float *packed = (float *)((char *)scratch + scratch_of_a(g->m, depth));
-    if (col_b == 1 && m1 - m0 <= few && !g->accumulate)
+    if (col_b == 1 && m1 - m0 <= few)
         n0 = run_direct(g, b, row_b, m0, m1, n0, n1, scratch);
     const int64_t width = block_cols(n1 - n0, depth);
     for (int64_t j0 = n0; j0 < n1; j0 += width) {

@@ -42,7 +42,6 @@ static SDX_NOINLINE void finish_slowly(float *t, int mr, int nv, const struct sd
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < nv; j++, at += LANES) {
             vf s = v_load(at) * alpha;
-            if (g->accumulate) s += v_load(p->c + i * g->row_c + j * LANES);
             if (g->last && p->bias_row) s += v_set1(p->bias_row[i]);
             if (g->last && p->bias_col) s += v_load(p->bias_col + j * LANES);
             if (g->last && p->residual) s += v_load(p->residual + i * g->row_c + j * LANES);
@@ -59,7 +58,7 @@ SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sd
 {
     const struct sdx_epilogue *e = &g->epilogue;
     const bool clips = e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP;
-    if (g->accumulate || (g->last && !clips && e->act != SDX_ACT_NONE) || g->alpha != 1.0f) {
+    if ((g->last && !clips && e->act != SDX_ACT_NONE) || g->alpha != 1.0f) {
         float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
         CELLS v_store(t + (i * nv + j) * LANES, s[i][j]);
         finish_slowly(t, mr, nv, g, p);
@@ -261,7 +260,7 @@ static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
     for (int64_t t = 0; t < tiles; t++) {
         int64_t rows = height + (t < taller);
         for (int64_t i = 0; i < rows; i++) {
-            if (g->from_c || g->accumulate) memcpy(c + i * COLS, p.c + i * g->row_c, bytes);
+            if (g->from_c) memcpy(c + i * COLS, p.c + i * g->row_c, bytes);
             if (p.residual) memcpy(residual + i * COLS, p.residual + i * g->row_c, bytes);
         }
         q.a = p.a;

@@ -19,6 +19,7 @@ enum {
     ROWS_MAX = 144,
     TILE_ROWS = 12, /* blocks of rows are multiples of it */
     FEW_ROWS = 4,
+    RISE = 8, /* a greatest score that rises by less stays: its exponentials are below e^8 */
     UNITS_WANTED = 12, /* so many at least, so that threads have something to share, */
     UNIT_ROWS = 240,   /* but not of fewer rows than it pays to pack keys for */
     PART_MACS = 1 << 17
@@ -159,7 +160,7 @@ static int64_t keys_passed(const struct sdx_attention *a, const struct unit *u, 
 }
 
 /* Scores of `row` against keys key .. key + keys become e^(score - top), where top is the greatest
- * of the row up to here; those up to `whole` become 0. Returns what the sums of earlier keys are to
+ * of the row up to here, or less by up to RISE; those up to `whole` become 0. Returns what the sums of earlier keys are to
  * be multiplied by. */
 static float weights_of(const struct params *p, const struct unit *u, int64_t row, int64_t key,
                         int64_t keys, int64_t whole, float *scores)
@@ -185,7 +186,7 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
     for (int64_t j = 0; j < passed; j++)
         scores[j] = -INFINITY;
     const float last = *top, most = sdx_vec()->f32_reduce_max(scores, (size_t)whole);
-    *top = most > last || isnan(most) ? most : last; /* NaN stays */
+    *top = most > last + RISE || isnan(most) ? most : last; /* NaN stays */
     if (!isfinite(*top) || most == -INFINITY) {
         memset(scores, 0, (size_t)whole * sizeof *scores);
         return 1.0f;
@@ -271,7 +272,6 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
     const int64_t n = up(seen, half); /* what is beyond the keys is zeros, and there */
     struct sdx_gemm_f32 g = product_of(u->q + row * a->q_at[2], a->q_at[2], a->q_at[3], u->scores,
                                        p->pitch, rows, n, a->size);
-    g.alpha = u->scale;
     g.packed = u->k_packed;
     if (n) sdx_gemm_f32_run(&g, 0, rows, 0, n, u->scratch);
     const int64_t whole = up(keys, PAD);
@@ -296,6 +296,8 @@ static void run_unit(const struct params *p, const struct unit *u)
         const int64_t keys = all - key < p->block_keys ? all - key : p->block_keys;
         sdx_gemm_f32_pack(u->k + key * a->k_at[2], a->k_at[3], a->k_at[2], a->size, keys,
                           u->k_packed);
+        const size_t packed = sdx_gemm_f32_packed_size(a->size, keys) / sizeof(float);
+        sdx_vec()->f32_mul(u->k_packed, 1, &u->scale, 0, u->k_packed, packed);
         sdx_gemm_f32_pack(u->v + key * a->v_at[2], a->v_at[2], a->v_at[3], keys, a->value_size,
                           u->v_packed);
         for (int64_t row = u->begin; row < u->end; row += p->block_rows) {

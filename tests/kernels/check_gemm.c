@@ -65,8 +65,8 @@ static void give_epilogue(struct product *p, unsigned how, enum sdx_act act)
         fill(residual, p->size_c);
         p->g.epilogue.residual = residual;
     }
-    if (how & 64) p->g.alpha = 0.75f;
     p->g.accumulate = how & 128;
+    if (how & 64 && !p->g.accumulate) p->g.alpha = 0.75f;
 }
 static void compare(const struct product *p)
 {
