@@ -53,6 +53,7 @@ enum sdx_qdot_to {
     SDX_QDOT_BYTES,  /* round_to_even(sum * factor) + zero within lo..hi, xor flip; then table */
     SDX_QDOT_FLOATS, /* sum * factor + bias */
 };
+#define SDX_QDOT_SMALL 0.5f
 /* Arrays have an element for each column of whole panels. */
 struct sdx_qdot_store {
     enum sdx_qdot_to to;
@@ -62,7 +63,8 @@ struct sdx_qdot_store {
     const int32_t *zero_w;   /* less 128 for unsigned weights; NULL: all 0 */
     const int32_t *row_sums; /* with zero_w: sum of (A(i, k) - zero_a) of each row */
     const float *factor;
-    const float *bias; /* NULL: 0 */
+    bool factors_are_small; /* |factor| <= SDX_QDOT_SMALL, so that no product reaches 2^31 */
+    const float *bias;      /* NULL: 0 */
     int32_t zero, lo, hi;
     uint8_t flip;
     const uint8_t *table; /* 256 bytes; NULL: none */

@@ -56,11 +56,15 @@ SIMD struct qdot_rounding qdot_rounding(const struct sdx_qdot_store *st, int64_t
 }
 /* Rounded to shorts: columns 0-3, 8-11, 4-7, 12-15. What does not fit saturates; only above 2^31
  * the conversion would change the sign, and NaN becomes the least. */
-SIMD wide qdot_shorts(const struct qdot_rounding *r, wide x, wide y)
+SIMD wide qdot_shorts(const struct qdot_rounding *r, wide x, wide y, const bool small)
 {
     const __m256 most = _mm256_set1_ps(32767.0f);
-    const __m256 u = _mm256_min_ps(most, _mm256_mul_ps(_mm256_cvtepi32_ps(x), r->u));
-    const __m256 v = _mm256_min_ps(most, _mm256_mul_ps(_mm256_cvtepi32_ps(y), r->v));
+    __m256 u = _mm256_mul_ps(_mm256_cvtepi32_ps(x), r->u);
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(y), r->v);
+    if (!small) {
+        u = _mm256_min_ps(most, u);
+        v = _mm256_min_ps(most, v);
+    }
     return _mm256_adds_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(u), _mm256_cvtps_epi32(v)),
                              r->zero);
 }
@@ -83,33 +87,53 @@ SIMD wide qdot_less_zeros(const struct sdx_qdot_store *st, wide sums, int64_t ro
     const wide sum = _mm256_set1_epi32(st->row_sums[row]);
     return _mm256_sub_epi32(sums, _mm256_mullo_epi32(sum, wide_load(st->zero_w + column)));
 }
-/* 16 sums of each of the rows row, row + 1, .. to where they belong. */
-SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
-                          int64_t row, int64_t column, int64_t n)
+/* 16 sums of each of `count` rows as bytes. */
+SIMD void qdot_store_bytes(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
+                           int64_t row, int64_t column, int64_t n, const bool small)
 {
-    if (st->zero_w) SDX_UNROLL(8)
-    for (int i = 0; i < count; i++) {
-        sums[i][0] = qdot_less_zeros(st, sums[i][0], row + i, column);
-        sums[i][1] = qdot_less_zeros(st, sums[i][1], row + i, column + 8);
-    }
-    if (st->to != SDX_QDOT_BYTES) {
-        SDX_UNROLL(8)
-        for (int i = 0; i < count; i++)
-            qdot_store_words(st, sums[i][0], sums[i][1], row + i, column, n);
-        return;
-    }
     const struct qdot_rounding r = qdot_rounding(st, column);
     const int64_t pitch = st->pitch;
     uint8_t *y = (uint8_t *)st->y + row * pitch + column;
     SDX_UNROLL(4) for (int i = 0; i < count; i += 2)
     {
         const int j = i + 1 < count ? i + 1 : i;
-        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1]);
-        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1]);
+        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], small);
+        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1], small);
         const wide bytes = qdot_bytes(&r, a, b);
         qdot_put(y + i * pitch, _mm256_castsi256_si128(bytes), n);
         if (i != j) qdot_put(y + j * pitch, _mm256_extracti128_si256(bytes, 1), n);
     }
+}
+/* What is rare, or little beside its product: one function a file. */
+static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_store *st,
+                                           wide (*sums)[2], int64_t row, int64_t column, int64_t n)
+{
+    for (int i = 0; st->zero_w && i < count; i++) {
+        sums[i][0] = qdot_less_zeros(st, sums[i][0], row + i, column);
+        sums[i][1] = qdot_less_zeros(st, sums[i][1], row + i, column + 8);
+    }
+    for (int i = 0; i < count; i++)
+        if (st->to == SDX_QDOT_BYTES)
+            qdot_store_bytes(1, st, sums + i, row + i, column, n, false);
+        else
+            qdot_store_words(st, sums[i][0], sums[i][1], row + i, column, n);
+}
+/* 16 sums of each of the rows row, row + 1, .. to where they belong. */
+SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
+                          int64_t row, int64_t column, int64_t n)
+{
+    if (SDX_UNLIKELY(n < SDX_QDOT_COLS || st->to != SDX_QDOT_BYTES || st->zero_w ||
+                     !st->factors_are_small)) {
+        wide copy[8][2];
+        SDX_UNROLL(8) for (int i = 0; i < count; i++)
+        {
+            copy[i][0] = sums[i][0];
+            copy[i][1] = sums[i][1];
+        }
+        qdot_store_slowly(count, st, copy, row, column, n);
+        return;
+    }
+    qdot_store_bytes(count, st, sums, row, column, SDX_QDOT_COLS, true);
 }
 
 #else

@@ -2,6 +2,8 @@
  * ConvInteger and QLinearConv of one to three spatial axes, on channels-last bytes. For the pass
  * qdq QLinearConv gives floats where the scale of the output is left out, bounds its bytes by
  * "clamp" and looks them up in a table (input 9). */
+#include <math.h>
+
 #include "kernels/qconv.h"
 #include "ops/conv_common.h"
 #include "ops/layout.h"
@@ -47,7 +49,8 @@ struct facts {
     int32_t zero_x, zero_y;
     int32_t has_zero_w; /* some are not 0 (less 128 for unsigned weights) */
     int32_t has_bias;   /* of floats */
-    int32_t unused[12]; /* to 64 bytes */
+    int32_t has_large;  /* factors above SDX_QDOT_SMALL */
+    int32_t unused[11]; /* to 64 bytes */
 };
 
 struct conv_q {
@@ -93,6 +96,7 @@ static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, con
         zero_w[at] = zero_at(in[ZERO_W], c) - (p->q.w_signed ? 0 : 128);
         f->has_zero_w = f->has_zero_w || zero_w[at];
         factor[at] = scale_at(in[SCALE_X], 0) * scale_at(in[SCALE_W], c) / scale_at(in[SCALE_Y], 0);
+        f->has_large = f->has_large || !(fabsf(factor[at]) <= SDX_QDOT_SMALL);
     }
     f->has_bias = b && b->dtype == SDX_F32;
     for (int64_t c = 0; f->has_bias && c < p->q.shape.oc; c++)
@@ -123,6 +127,7 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
         .start = array_of(p, f, 0),
         .zero_w = f->has_zero_w ? array_of(p, f, 1) : NULL,
         .factor = (const float *)array_of(p, f, 2),
+        .factors_are_small = !f->has_large,
         .bias = f->has_bias ? (const float *)array_of(p, f, 3) : NULL,
         .zero = f->zero_y + shift,
         .lo = p->clamp.lo + shift,

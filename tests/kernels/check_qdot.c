@@ -70,7 +70,7 @@ static void fill_store(struct product *p, int64_t m, int64_t width, unsigned how
     uint8_t *table = guarded(256, 1);
     for (int64_t j = 0; j < width; j++) {
         zero_w[j] = (int32_t)random_int(-256, 255);
-        factor[j] = j % 5 == 0 ? 0.5f : random_float(1e-5f, 4e-3f);
+        factor[j] = j % 5 ? random_float(1e-5f, 4e-3f) : how & 64 ? SDX_QDOT_SMALL : 1e6f;
         bias[j] = random_float(-3, 3);
     }
     for (int i = 0; i < 256; i++)
@@ -93,6 +93,7 @@ static void fill_store(struct product *p, int64_t m, int64_t width, unsigned how
         st->row_sums = sums;
     }
     st->factor = factor;
+    st->factors_are_small = how & 64;
     st->bias = how & 1 ? bias : NULL;
     st->table = how & 32 ? table : NULL;
     const size_t size = st->to == SDX_QDOT_BYTES ? 1 : 4;
@@ -208,6 +209,7 @@ double bench_qdot(void)
                                         .pitch = n,
                                         .start = start,
                                         .factor = factor,
+                                        .factors_are_small = true,
                                         .zero = 128,
                                         .hi = 255};
     return best_ns(timed_run, &t) / (double)(m * n * k);
