@@ -4,23 +4,10 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { WIDTH = 16, CHUNK = 256 }; /* elements of a step; of a repeated byte */
+enum { PAIRS = 32, WIDTH = 16, CHUNK = 256 }; /* elements of a step; of a repeated byte */
 
 #if SDX_SIMD_LANES >= 8
 typedef __m256i wide;
-SIMD wide shorts_from(const uint8_t *x, __m128i flip, wide zero)
-{
-    const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x), flip);
-    return _mm256_sub_epi16(_mm256_cvtepu8_epi16(bytes), zero);
-}
-SIMD __m256 low_floats(wide x)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(x)));
-}
-SIMD __m256 high_floats(wide x)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_extracti128_si256(x, 1)));
-}
 SIMD wide rounded(__m256 v, __m256 lo, __m256 hi)
 {
     return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
@@ -36,36 +23,44 @@ SIMD void store_bytes(uint8_t *y, wide low, wide high, wide zero, __m128i flip)
 /* The facts of a pair in registers: bytes that are stored may lie anywhere, so that the compiler
  * would read them anew for each step. */
 struct facts {
-    __m256 lo, hi, scale_a, scale_b;
-    wide zero_a, zero_b, zero_y;
-    __m128i flip;
+    __m256 zero_a, zero_b, scale_a, scale_b;
+    wide zero_y;
 };
 SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
-    return (struct facts){.lo = _mm256_set1_ps((float)-p->zero_y),
-                          .hi = _mm256_set1_ps((float)(255 - p->zero_y)),
+    const int32_t less = p->flip ? 128 : 0; /* signed bytes are taken as such */
+    return (struct facts){.zero_a = _mm256_set1_ps((float)(p->zero_a - less)),
+                          .zero_b = _mm256_set1_ps((float)(p->zero_b - less)),
                           .scale_a = _mm256_set1_ps(p->scale_a),
                           .scale_b = _mm256_set1_ps(p->scale_b),
-                          .zero_a = _mm256_set1_epi16((short)p->zero_a),
-                          .zero_b = _mm256_set1_epi16((short)p->zero_b),
-                          .zero_y = _mm256_set1_epi16((short)p->zero_y),
-                          .flip = _mm_set1_epi8((char)p->flip)};
+                          .zero_y = _mm256_set1_epi16((short)(p->zero_y - less))};
 }
-SIMD void pair_step(const int multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
-                    uint8_t *y)
+SIMD __m256 floats_of(const bool is_signed, const uint8_t *x, __m256 zero)
 {
-    const wide x = shorts_from(a, f->flip, f->zero_a), z = shorts_from(b, f->flip, f->zero_b);
-    __m256 u[2];
-    if (multiply) { /* products of integers below 2^16 are exact as floats */
-        u[0] = _mm256_mul_ps(_mm256_mul_ps(low_floats(x), low_floats(z)), f->scale_a);
-        u[1] = _mm256_mul_ps(_mm256_mul_ps(high_floats(x), high_floats(z)), f->scale_a);
-    } else {
-        u[0] = _mm256_add_ps(_mm256_mul_ps(low_floats(x), f->scale_a),
-                             _mm256_mul_ps(low_floats(z), f->scale_b));
-        u[1] = _mm256_add_ps(_mm256_mul_ps(high_floats(x), f->scale_a),
-                             _mm256_mul_ps(high_floats(z), f->scale_b));
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)x);
+    const wide words = is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+    return _mm256_sub_ps(_mm256_cvtepi32_ps(words), zero);
+}
+/* Saturated by the packing; the bound is for what is above 2^31. NaN becomes the least. */
+SIMD void pair_step(const bool multiply, const bool is_signed, const struct facts *f,
+                    const uint8_t *a, const uint8_t *b, uint8_t *y)
+{
+    const __m256 most = _mm256_set1_ps(32767.0f);
+    wide u[4];
+    SDX_UNROLL(4) for (int i = 0; i < 4; i++)
+    {
+        const __m256 x = floats_of(is_signed, a + 8 * i, f->zero_a);
+        const __m256 z = floats_of(is_signed, b + 8 * i, f->zero_b);
+        const __m256 v =
+            multiply ? _mm256_mul_ps(_mm256_mul_ps(x, z), f->scale_a) /* x z is exact */
+                     : _mm256_add_ps(_mm256_mul_ps(x, f->scale_a), _mm256_mul_ps(z, f->scale_b));
+        u[i] = _mm256_cvtps_epi32(_mm256_min_ps(most, v));
     }
-    store_bytes(y, rounded(u[0], f->lo, f->hi), rounded(u[1], f->lo, f->hi), f->zero_y, f->flip);
+    const wide low = _mm256_adds_epi16(_mm256_packs_epi32(u[0], u[1]), f->zero_y);
+    const wide high = _mm256_adds_epi16(_mm256_packs_epi32(u[2], u[3]), f->zero_y);
+    const wide bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    const wide order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((wide *)y, _mm256_permutevar8x32_epi32(bytes, order));
 }
 #else
 struct facts {
@@ -75,12 +70,13 @@ SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
     return (struct facts){*p};
 }
-SIMD void pair_step(const int multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
-                    uint8_t *y)
+SIMD void pair_step(const bool multiply, const bool is_signed, const struct facts *f,
+                    const uint8_t *a, const uint8_t *b, uint8_t *y)
 {
     const struct sdx_qpair *p = &f->pair;
+    (void)is_signed;
     const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
-    for (int i = 0; i < WIDTH; i++) {
+    for (int i = 0; i < PAIRS; i++) {
         const float x = (float)((a[i] ^ p->flip) - p->zero_a);
         const float z = (float)((b[i] ^ p->flip) - p->zero_b);
         float v = multiply ? x * z * p->scale_a : x * p->scale_a + z * p->scale_b;
@@ -91,21 +87,29 @@ SIMD void pair_step(const int multiply, const struct facts *f, const uint8_t *a,
 }
 #endif
 
-SIMD void pair(const int multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
-               uint8_t *y, size_t n)
+SIMD void pair_all(const bool multiply, const bool is_signed, const struct sdx_qpair *p,
+                   const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
 {
     const struct facts f = facts_of(p);
     size_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH)
-        pair_step(multiply, &f, a + i, b + i, y + i);
+    for (; i + PAIRS <= n; i += PAIRS)
+        pair_step(multiply, is_signed, &f, a + i, b + i, y + i);
     if (i == n) return;
-    uint8_t left[3][WIDTH] = {{0}};
+    uint8_t left[3][PAIRS] = {{0}};
     memcpy(left[0], a + i, n - i);
     memcpy(left[1], b + i, n - i);
-    pair_step(multiply, &f, left[0], left[1], left[2]);
+    pair_step(multiply, is_signed, &f, left[0], left[1], left[2]);
     memcpy(y + i, left[2], n - i);
 }
-SIMD void pair_steps(const int multiply, const struct sdx_qpair *p, const uint8_t *a, size_t step_a,
+SIMD void pair(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
+               uint8_t *y, size_t n)
+{
+    if (p->flip)
+        pair_all(multiply, true, p, a, b, y, n);
+    else
+        pair_all(multiply, false, p, a, b, y, n);
+}
+SIMD void pair_steps(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, size_t step_a,
                      const uint8_t *b, size_t step_b, uint8_t *y, size_t n)
 {
     uint8_t same_a[CHUNK], same_b[CHUNK];
@@ -123,12 +127,12 @@ SIMD void pair_steps(const int multiply, const struct sdx_qpair *p, const uint8_
 static void add(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
                 size_t step_b, uint8_t *y, size_t n)
 {
-    pair_steps(0, p, a, step_a, b, step_b, y, n);
+    pair_steps(false, p, a, step_a, b, step_b, y, n);
 }
 static void mul(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
                 size_t step_b, uint8_t *y, size_t n)
 {
-    pair_steps(1, p, a, step_a, b, step_b, y, n);
+    pair_steps(true, p, a, step_a, b, step_b, y, n);
 }
 
 #if SDX_SIMD_LANES >= 8
