@@ -22,7 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
-LAYERS = ("base", "tensor", "proto", "kernels", "ir", "ops", "passes", "run", "convert", "api")
+LAYERS = ("base", "tensor", "proto", "kernels", "ir", "ops", "passes", "run", "convert", "provider",
+          "api")
 CC = os.environ.get("CC", "cc")
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-DSDX_ONE_SET=1", "-DSDX_SET=generic", f"-I{SRC}",
          f"-I{ROOT / 'include'}"]
@@ -247,13 +248,16 @@ class Writer:
         for match in INCLUDE.finditer(text):
             parts.append(text[at:match.start()])
             at = match.end()
-            if match.group(1) == "<" or match.group(2) == "sardonyx/sardonyx.h":
-                parts.append("" if match.group(2) == "sardonyx/sardonyx.h" else match.group())
+            is_public = match.group(2).startswith("sardonyx/")
+            if match.group(2) == "sardonyx/sardonyx.h":
+                continue
+            if match.group(1) == "<" and not is_public:
+                parts.append(match.group())
                 continue
             path = SRC / match.group(2)
             if not path.is_file():
                 path = base / match.group(2)
-            if match.group(2).startswith("sardonyx/"):
+            if is_public:
                 path = ROOT / "include" / match.group(2)
             parts.append(self.header(path))
         return "".join(parts + [text[at:]])

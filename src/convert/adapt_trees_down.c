@@ -49,7 +49,7 @@ static const void *tensor_of(struct walk *w, const char *name, int dtype, int64_
     return aligned;
 }
 
-static enum sdx_status read(struct walk *w)
+static enum sdx_status read_trees(struct walk *w)
 {
     const struct sdx_onnx_attr *features = sdx_rewrite_attr(w->rx->node, "nodes_featureids");
     const struct sdx_onnx_attr *targets = sdx_rewrite_attr(w->rx->node, "leaf_targetids");
@@ -175,7 +175,7 @@ enum sdx_status sdx_adapt_trees_down(struct sdx_rewrite *rx)
         post >= SDX_ADAPT_TREE_POSTS)
         return sdx_rewrite_refuse(rx, "aggregate_function is %lld, post_transform %lld",
                                   (long long)aggregate, (long long)post);
-    SDX_TRY(read(&w));
+    SDX_TRY(read_trees(&w));
     if (!allocate(&w)) return SDX_FAIL_MEMORY(rx->cx);
     int64_t *from = sdx_arena_array(rx->arena, (size_t)w.most + 1, sizeof *from);
     if (!from) return SDX_FAIL_MEMORY(rx->cx);

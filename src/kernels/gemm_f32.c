@@ -287,8 +287,7 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
     const int64_t depth = block_depth(g->k), cols = table->cols;
     const int64_t few = sdx_kernel_tuning()->direct_tiles * table->rows;
     float *packed = (float *)((char *)scratch + scratch_of_a(g->m, depth));
-    if (col_b == 1 && m1 - m0 <= few)
-        n0 = run_direct(g, b, row_b, m0, m1, n0, n1, scratch);
+    if (col_b == 1 && m1 - m0 <= few) n0 = run_direct(g, b, row_b, m0, m1, n0, n1, scratch);
     const int64_t width = block_cols(n1 - n0, depth);
     for (int64_t j0 = n0; j0 < n1; j0 += width) {
         const int64_t j1 = least(n1, j0 + width);

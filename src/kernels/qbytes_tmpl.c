@@ -109,8 +109,8 @@ SIMD void pair(const bool multiply, const struct sdx_qpair *p, const uint8_t *a,
     else
         pair_all(multiply, false, p, a, b, y, n);
 }
-SIMD void pair_steps(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, size_t step_a,
-                     const uint8_t *b, size_t step_b, uint8_t *y, size_t n)
+SIMD void pair_steps(const bool multiply, const struct sdx_qpair *p, const uint8_t *a,
+                     size_t step_a, const uint8_t *b, size_t step_b, uint8_t *y, size_t n)
 {
     uint8_t same_a[CHUNK], same_b[CHUNK];
     if (step_a && step_b) {

@@ -28,9 +28,9 @@
 
 /* C[m x n] = A[m x k] * B[k x n] over register tiles, for one block of the sum over K.
  * A: element (i, k) at a[i * row_a + k]. B: element (k, j) of panel p at b[p * panel_step + k *
- * row_b + j]; with row_b == cols every panel has all its columns, otherwise B is a plain matrix. The
- * sums begin at C when from_c, else at 0; then alpha, then, when last, the epilogue. Pointers of the
- * epilogue and c are those of element (0, 0) of this job. */
+ * row_b + j]; with row_b == cols every panel has all its columns, otherwise B is a plain matrix.
+ * The sums begin at C when from_c, else at 0; then alpha, then, when last, the epilogue. Pointers
+ * of the epilogue and c are those of element (0, 0) of this job. */
 struct sdx_gemm_job {
     int64_t m, n, k;
     const float *a;

@@ -160,8 +160,8 @@ static int64_t keys_passed(const struct sdx_attention *a, const struct unit *u, 
 }
 
 /* Scores of `row` against keys key .. key + keys become e^(score - top), where top is the greatest
- * of the row up to here, or less by up to RISE; those up to `whole` become 0. Returns what the sums of earlier keys are to
- * be multiplied by. */
+ * of the row up to here, or less by up to RISE; those up to `whole` become 0. Returns what the sums
+ * of earlier keys are to be multiplied by. */
 static float weights_of(const struct params *p, const struct unit *u, int64_t row, int64_t key,
                         int64_t keys, int64_t whole, float *scores)
 {
