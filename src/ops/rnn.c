@@ -607,16 +607,17 @@ static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step
     s.row_x = p->directions * f->width * (p->batch_first ? p->seq : 1);
     load_state(p, step->in[IN_H], direction, begin, rows, h);
     load_state(p, step->in[IN_C], direction, begin, rows, c);
+    const bool in_place = y && !p->batch_first && f->padded == n; /* y's rows are the states */
     for (int64_t t = 0; t < p->seq && !sdx_exec_cancelled(x); t++) {
         int64_t time = is_reverse ? p->seq - 1 - t : t;
         s.x = xw + input_at(p, time, begin) * p->directions * f->width;
         if (p->rounds) round_to_bytes(h, rounded, rows * f->padded);
         s.h = p->rounds ? rounded : h;
-        s.h_next = next;
+        s.h_next = in_place ? y + output_at(p, time, direction, begin) * n : next;
         sdx_rnn_step_f32(&s);
-        next = h;
+        if (!in_place) next = h;
         h = s.h_next;
-        for (int64_t r = 0; y && r < rows; r++)
+        for (int64_t r = 0; y && !in_place && r < rows; r++)
             memcpy(y + output_at(p, time, direction, begin + r) * n, h + r * f->padded,
                    (size_t)n * sizeof *y);
     }
