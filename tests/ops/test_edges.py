@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Situations at the edge, drawn at random (edges_windows.py, edges_values.py), against the installed
+"""Situations at the edge, drawn at random (edges_*.py), against the installed
 onnxruntime: empty tensors, rank 0, odd pads, old versions, ties, optional inputs left out. Where
 onnxruntime leaves the standard, the case is not drawn, and a comment says so.
 
@@ -12,13 +12,14 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ml_dtypes")
+import edges_graphs  # noqa: E402
 import edges_values  # noqa: E402
 import edges_windows  # noqa: E402
 from contrib_cases import OnnxRuntime  # noqa: E402
 from draws import Families, run_all, summary  # noqa: E402
 
 EDGES = Families()
-for families in (edges_windows.edges, edges_values.edges):
+for families in (edges_windows.edges, edges_values.edges, edges_graphs.edges):
     EDGES.update(families)
 
 
