@@ -21,8 +21,6 @@ LARGE = {"gemm_large": None,  # 1024 x 1024 x 1024
          # channels in and out, kernel, stride, height and width
          "conv_large_1x1": (256, 256, 1, 1, 56), "conv_large_3x3": (128, 128, 3, 1, 56),
          "conv_large_3x3_s2": (256, 256, 3, 2, 56)}
-QUANTISED = {"QuantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QLinearConv",
-             "QLinearMatMul", "MatMulNBits"}
 
 
 # ---- arrays ----
@@ -156,8 +154,8 @@ def find_folder(name, zoo):
 
 
 def describe(case, work):
-    """Writes case.json: names of inputs and outputs, whether sums are of integers, `work`, and the bytes of
-    constant operands that products read."""
+    """Writes case.json: names of inputs and outputs, `work`, and the bytes of constant operands that
+    products read."""
     import onnx
     model = onnx.load(str(case / "model.onnx"), load_external_data=False)
     sizes = {}
@@ -170,7 +168,6 @@ def describe(case, work):
                if node.op_type in ("MatMul", "Gemm") for name in node.input[:2])
     facts = {"inputs": [item.name for item in model.graph.input if item.name not in sizes],
              "outputs": [item.name for item in model.graph.output],
-             "quantised": any(node.op_type in QUANTISED for node in model.graph.node),
              "flops": work, "bytes": read}
     (case / "case.json").write_text(json.dumps(facts))
 
