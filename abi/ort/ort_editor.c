@@ -374,7 +374,7 @@ void ort_editor_free(struct ort_editor *editor)
     free(editor);
 }
 
-static OrtStatusPtr read_file(const char *path, struct ort_bytes *out)
+OrtStatusPtr ort_read_file(const char *path, struct ort_bytes *out)
 {
     unsigned char block[16384];
     FILE *file = fopen(path, "rb");
@@ -426,7 +426,7 @@ static OrtStatusPtr create_model_editor_session(const OrtEnv *env, const char *p
 {
     struct ort_bytes bytes = {0};
     *out = NULL;
-    OrtStatusPtr failed = read_file(path, &bytes);
+    OrtStatusPtr failed = ort_read_file(path, &bytes);
     if (!failed) return start_editing(env, path, &bytes, options, out);
     ort_bytes_deinit(&bytes);
     return failed;

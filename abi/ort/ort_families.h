@@ -38,7 +38,8 @@
     X(sparse)                                                                                      \
     X(provider_options)                                                                            \
     X(compile)                                                                                     \
-    X(external)
+    X(external)                                                                                    \
+    X(lora)
 
 #define ORT_FILL(family) void ort_fill_##family(OrtApi *api);
 ORT_FAMILIES(ORT_FILL)

@@ -16,6 +16,10 @@ OrtStatusPtr ort_provider_names(bool with_library, char ***out, int *count);
 /* Calls `each` with the name of what runs the session, in order of priority. */
 OrtStatusPtr ort_session_providers(OrtSession *session, void (*each)(const char *name, void *user),
                                    void *user);
+/* Versions of an adapter: of the format, the adapter, the model; and its parameter `i`, borrowed,
+ * NULL past the end. */
+void ort_lora_versions(const OrtLoraAdapter *adapter, int32_t versions[3]);
+const OrtValue *ort_lora_parameter(const OrtLoraAdapter *adapter, size_t i, const char **name);
 /* A sequence of no tensors of that type. */
 OrtStatusPtr ort_sequence_empty(ONNXTensorElementDataType type, OrtValue **out);
 #endif

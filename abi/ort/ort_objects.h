@@ -274,6 +274,10 @@ OrtStatusPtr ort_options_add_library(OrtSessionOptions *options, void *library);
 /* *array has room for one more of `size` bytes each; count is raised by the caller. */
 OrtStatusPtr ort_grow(void *array, size_t count, size_t size);
 
+/* All of a file; the caller ends *out with ort_bytes_deinit, also when this fails. */
+struct ort_bytes;
+OrtStatusPtr ort_read_file(const char *path, struct ort_bytes *out);
+
 /* ---- run options ---- */
 
 /* A run under way with run options; on the stack of who runs. */
@@ -287,6 +291,8 @@ struct OrtRunOptions {
     char *tag;
     char *profile_prefix; /* each run writes a profile; NULL: none does */
     struct OrtKeyValuePairs config;
+    const OrtLoraAdapter **adapters; /* active ones, the caller's */
+    size_t count_adapters;
     atomic_bool terminate;
     pthread_mutex_t lock; /* of `running` */
     struct ort_running *running;
@@ -371,6 +377,16 @@ OrtStatusPtr ort_run_status(const OrtSession *session, sdx_status status, const 
  * bytes. */
 bool ort_find_node(const OrtSession *session, const char *value, bool makes, char *node, char *op,
                    size_t size);
+/* What a run is fed; own_*: arrays of malloc, or NULL. */
+struct ort_feeds {
+    const char *const *names;
+    const OrtValue *const *values;
+    size_t count;
+    const char **own_names;
+    const OrtValue **own_values;
+};
+/* Adds the parameters of the active adapters. The caller frees own_*. */
+OrtStatusPtr ort_lora_feed(const OrtRunOptions *options, struct ort_feeds *feeds);
 /* Checks what is fed and asked for, runs, gives outputs[i] (NULL on entry: a new value). */
 OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
                      const char *const *input_names, const OrtValue *const *inputs,

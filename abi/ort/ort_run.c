@@ -361,10 +361,10 @@ static OrtStatusPtr more_room(struct call *call, size_t inputs, size_t outputs, 
     return NULL;
 }
 
-OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
-                     const char *const *input_names, const OrtValue *const *inputs,
-                     size_t count_inputs, const char *const *output_names, size_t count_outputs,
-                     OrtValue **outputs)
+static OrtStatusPtr run_fed(OrtSession *session, const OrtRunOptions *options,
+                            const char *const *input_names, const OrtValue *const *inputs,
+                            size_t count_inputs, const char *const *output_names,
+                            size_t count_outputs, OrtValue **outputs)
 {
     ORT_TRY(check_names(input_names, count_inputs, "input"));
     for (size_t i = 0; i < count_inputs; i++)
@@ -387,6 +387,24 @@ OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
     OrtStatusPtr status = run_call(session, options, &call, input_names, inputs, count_inputs,
                                    output_names, count_outputs, outputs);
     free(block);
+    return status;
+}
+
+OrtStatusPtr ort_run(OrtSession *session, const OrtRunOptions *options,
+                     const char *const *input_names, const OrtValue *const *inputs,
+                     size_t count_inputs, const char *const *output_names, size_t count_outputs,
+                     OrtValue **outputs)
+{
+    if (!options || !options->count_adapters)
+        return run_fed(session, options, input_names, inputs, count_inputs, output_names,
+                       count_outputs, outputs);
+    struct ort_feeds feeds = {.names = input_names, .values = inputs, .count = count_inputs};
+    OrtStatusPtr status = ort_lora_feed(options, &feeds);
+    if (!status)
+        status = run_fed(session, options, feeds.names, feeds.values, feeds.count, output_names,
+                         count_outputs, outputs);
+    free((void *)feeds.own_names);
+    free((void *)feeds.own_values);
     return status;
 }
 

@@ -19,6 +19,7 @@ static void release(OrtRunOptions *options)
 {
     if (!options) return;
     free(options->tag);
+    free((void *)options->adapters);
     free(options->profile_prefix);
     ort_pairs_deinit(&options->config);
     pthread_mutex_destroy(&options->lock);

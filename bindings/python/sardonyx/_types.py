@@ -4,6 +4,8 @@ so this module must not import it. Public names are these classes, and they are 
 import enum as _enum
 import os as _os
 
+from ._adapters import AdapterFormat as AdapterFormat
+
 
 class _Enum(_enum.IntEnum):
     """Shown as "GraphOptimizationLevel.ORT_ENABLE_ALL", equal to its number."""
@@ -298,7 +300,7 @@ class _Absent:
 
     def __init__(self, *args, **options):
         raise NotImplementedError(f"{type(self).__name__} belongs to parts that Sardonyx does not "
-                                  "have: devices other than the CPU, adapters, compiled contexts")
+                                  "have: devices other than the CPU, compiled contexts")
 
 
 class OrtSyncStream(_Absent):
@@ -311,24 +313,6 @@ class OrtEpContextData(_Absent):
 
 class OrtEpContextDataBuffer(_Absent):
     """Memory for data of a compiled context."""
-
-
-class LoraAdapter(_Absent):
-    """Weights that change a model at run time."""
-
-    @staticmethod
-    def Load(path):
-        """NotImplementedError."""
-        return LoraAdapter(path)
-
-
-class AdapterFormat(_Absent):
-    """A file of adapters."""
-
-    @staticmethod
-    def read_adapter(path):
-        """NotImplementedError."""
-        return AdapterFormat(path)
 
 
 class ModelCompiler:

@@ -490,6 +490,15 @@ static PyObject *cancel_load(PyObject *object, PyObject *is_cancel)
     return py_options_note(self, "set_load_cancellation_flag", Py_BuildValue("(O)", is_cancel));
 }
 
+static PyObject *add_adapter(PyObject *object, PyObject *adapter)
+{
+    py_options *self = (py_options *)object;
+    const OrtLoraAdapter *loaded = py_adapter_of(self->st, adapter);
+    if (!loaded || py_check(self->st, API->RunOptionsAddActiveLoraAdapter(self->run, loaded)) < 0)
+        return NULL;
+    return py_options_note(self, "add_active_adapter", Py_BuildValue("(O)", adapter));
+}
+
 static PyObject *accept(PyObject *object, PyObject *args)
 {
     (void)object;
@@ -692,8 +701,9 @@ static PyMethodDef run_methods[] = {
     {"get_run_config_entry", get_entry, METH_O,
      PY_DOC("get_run_config_entry", "($self, key, /)",
             "-> str\n\nRuntimeError when it was not set.")},
-    {"add_active_adapter", not_here, METH_VARARGS,
-     PY_DOC("add_active_adapter", "($self, adapter, /)", "NotImplemented.")},
+    {"add_active_adapter", add_adapter, METH_O,
+     PY_DOC("add_active_adapter", "($self, adapter, /)",
+            "Runs with these options feed the parameters of the adapter, which is kept.")},
     {"__reduce__", options_reduce, METH_NOARGS, NULL},
     {"__setstate__", options_setstate, METH_O, NULL},
     {NULL, NULL, 0, NULL},

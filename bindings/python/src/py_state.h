@@ -76,6 +76,7 @@ enum { COUNT_DTYPES = 27, COUNT_CODES = 15 };
     X(node_arg, "NodeArg")                                                                         \
     X(metadata, "ModelMetadata")                                                                   \
     X(memory_info, "OrtMemoryInfo")                                                                \
+    X(adapter, "LoraAdapter")                                                                      \
     X(sparse, "SparseTensor")                                                                      \
     X(ep_device, "OrtEpDevice")                                                                    \
     X(hardware, "OrtHardwareDevice")
@@ -119,7 +120,8 @@ py_state *py_state_of_type(PyTypeObject *type);
 /* A class; *slot is a member of the state, whose name in PY_TYPES it gets. */
 int py_add_type(py_state *st, PyTypeObject **slot, PyType_Spec *spec);
 #define PY_FAMILIES(X)                                                                             \
-    X(values) X(vectors) X(options) X(nodes) X(devices) X(sessions) X(bindings) X(sparse)
+    X(values)                                                                                      \
+    X(vectors) X(options) X(nodes) X(devices) X(sessions) X(bindings) X(sparse) X(adapters)
 #define PY_FAMILY(name) int py_add_##name(py_state *st);
 PY_FAMILIES(PY_FAMILY)
 #undef PY_FAMILY
@@ -235,6 +237,8 @@ OrtValue *py_value_at(py_state *st, PyObject *element, PyObject *shape, PyObject
 int py_want_cpu(PyObject *device);
 PyObject *py_value_to_dlpack(py_state *st, PyObject *self, bool versioned);
 PyObject *py_value_from_dlpack(py_state *st, PyObject *capsule, bool is_bool);
+/* What a LoraAdapter has loaded; NULL with an exception. Borrowed. */
+const OrtLoraAdapter *py_adapter_of(py_state *st, PyObject *object);
 PyObject *py_sparse_of_value(py_state *st, OrtValue *value, PyObject *hold);
 
 /* SessionOptions and RunOptions: properties with what was set, and the calls made, to copy and

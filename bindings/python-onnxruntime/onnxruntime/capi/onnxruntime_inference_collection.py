@@ -10,7 +10,7 @@ import warnings
 
 from onnxruntime.capi import _pybind_state as C
 from onnxruntime.capi._pybind_state import (  # noqa: F401
-    AdapterFormat, IOBinding, ModelCompiler, OrtDevice, OrtDeviceVendorId, OrtValue, SparseTensor,
+    IOBinding, ModelCompiler, OrtDevice, OrtDeviceVendorId, OrtValue, SparseTensor,
     copy_tensors)
 
 _DEVICES = ("cuda", "cann", "cpu", "dml", "webgpu", "gpu", "npu")
@@ -87,6 +87,12 @@ def _choose(providers, provider_options):
     pairs = [(name, {} if name == _CPU else given) for name, given in zip(names, options)
              if name in available] or [(_CPU, {})]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+class AdapterFormat(C.AdapterFormat):
+    """A file of an adapter: named tensors and versions; see sardonyx.AdapterFormat."""
+
+    _loader = C.LoraAdapter
 
 
 class Session(C.InferenceSession):
