@@ -14,7 +14,8 @@ LOG = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_char_p, c.c_void_p)
 class ContextOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("log", LOG), ("log_user", c.c_void_p), ("log_level", c.c_int),
                 ("alloc", c.c_void_p), ("free", c.c_void_p), ("alloc_user", c.c_void_p),
-                ("memory_limit", c.c_size_t), ("threads", c.c_int)]
+                ("memory_limit", c.c_size_t), ("threads", c.c_int), ("parent", c.c_void_p),
+                ("thread_start", c.c_void_p), ("thread_join", c.c_void_p), ("thread_user", c.c_void_p)]
 
 
 class ProviderOption(c.Structure):
