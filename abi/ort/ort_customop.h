@@ -71,6 +71,12 @@ void ort_custom_close(struct ort_custom_table *table);
  * be NULL. */
 OrtStatusPtr ort_custom_failure(struct ort_custom_table *table);
 
+/* ort_custom_hand.c. What sdx_session_options.ort_setup is for an OrtSession, `user`, with custom
+ * operators. */
+const char *ort_custom_hand(const void *api, void *options, void *user);
+void ort_custom_unhand(
+    struct ort_handed *handed); /* once the session of the other library is gone */
+
 /* Copies a text as functions do that take a buffer and its size: text NULL asks for the size with
  * its NUL. `error`: what is said when there is too little room. */
 OrtStatusPtr ort_give_text(const char *from, char *text, size_t *size, const char *error);

@@ -308,6 +308,13 @@ struct ort_worker {
 
 struct ort_profile;
 
+/* Libraries of custom operators that a real ONNX Runtime library has copies of. */
+struct ort_handed {
+    int copies[8]; /* of memfd_create */
+    size_t count;
+    char why[512]; /* the last failure */
+};
+
 struct OrtSession {
     sdx_context *cx; /* errors of this session; memory and threads of the process */
     sdx_model *model;
@@ -335,6 +342,7 @@ struct OrtSession {
     const OrtPrepackedWeightsContainer *container;
     struct ort_custom_table *custom; /* NULL: the options bring no operators */
     void *providers;                 /* what `engine` has of them, of malloc */
+    struct ort_handed handed;
 };
 
 /* From a file, or where path is NULL from bytes, which are copied. */

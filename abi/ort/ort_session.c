@@ -167,6 +167,7 @@ void ort_session_free(OrtSession *session)
         sdx_session_destroy(worker->session);
         free(worker);
     }
+    ort_custom_unhand(&session->handed);
     ort_profile_close(session->profile);
     ort_model_close(session->shared);
     ort_custom_close(session->custom);
@@ -209,6 +210,10 @@ static OrtStatusPtr set_up(OrtSession *session, const OrtEnv *env, const OrtSess
                             : o->level == ORT_ENABLE_EXTENDED ? SDX_LEVEL_EXTENDED
                                                               : SDX_LEVEL_ALL;
     ORT_TRY(ort_provider_set(o, &session->engine, &session->providers));
+    if (o->count_domains) {
+        session->engine.ort_setup = ort_custom_hand;
+        session->engine.ort_setup_user = session;
+    }
     return o->profile ? ort_profile_open(o->profile_prefix, &session->profile) : NULL;
 }
 

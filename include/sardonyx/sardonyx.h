@@ -543,6 +543,12 @@ typedef struct sdx_session_options {
      * takes runs of several threads at once; those of the engine share what they can anyway. Either
      * may be destroyed first. NULL: none */
     const sdx_session *sibling;
+    /* Tells an ONNX Runtime library more than these options can, before it makes the session. `api`
+     * is its OrtApi, `options` an OrtSessionOptions of it (sardonyx/ort.h). Returns NULL, or why
+     * the session cannot be. A model with operators of the caller's own runs in the library only
+     * when this brings them along. NULL: nothing is told */
+    const char *(*ort_setup)(const void *api, void *options, void *user);
+    void *ort_setup_user;
 } sdx_session_options;
 
 SDX_API void sdx_session_options_init(sdx_session_options *options);
@@ -612,12 +618,12 @@ SDX_API void sdx_session_profile_reset(sdx_session *session);
  * nothing is left the failure is "No ONNX Runtime execution providers available".
  *
  * A session of the library checks feeds as others do, and writes into outputs that the caller
- * brings. It has no profile and no plan file, and runs no operators of the caller's own; `plans`,
- * `tune` and the limits of memory are of the engine only. Sequences without items and optionals
- * without a value cannot be fed. Lengths, initializers and files that the model's options give are
- * handed on; initializers must not be strings, and be in the file. Where the file holds the data of
- * one itself, and other data than is given, the library rewrites nothing (SDX_LEVEL_NONE), because
- * it would use those of the file. */
+ * brings. It has no profile and no plan file; operators of the caller's own must be the library's
+ * too (ort_setup); `plans`, `tune` and the limits of memory are of the engine only. Sequences
+ * without items and optionals without a value cannot be fed. Lengths, initializers and files that
+ * the model's options give are handed on; initializers must not be strings, and be in the file.
+ * Where the file holds the data of one itself, and other data than is given, the library rewrites
+ * nothing (SDX_LEVEL_NONE), because it would use those of the file. */
 
 /* Name of provider `i` that runs the session, in order of priority; NULL past the end. */
 SDX_API const char *sdx_session_provider(const sdx_session *session, int i);

@@ -21,16 +21,20 @@ static enum sdx_status create(struct sdx_session *s, const struct sdx_session_op
     const OrtApi *api = r->library.api;
     const struct sdx_model *m = s->model;
     int threads = options->threads > 0 ? options->threads : sdx_pool_threads(s->cx.pool);
-    if (m->plan.bytes || m->customs || options->profile)
+    const bool is_foreign = m->customs && !options->ort_setup;
+    if (m->plan.bytes || is_foreign || options->profile)
         return SDX_FAIL(&s->cx, SDX_NOT_SUPPORTED, "%s: %s only with " SDX_PROVIDER_OWN,
                         r->names[0],
                         m->plan.bytes ? "a plan file runs"
-                        : m->customs  ? "operators of the caller's own run"
+                        : is_foreign  ? "operators of the caller's own run"
                                       : "there is a profile");
     sdx_level level = options->level;
     TRY_ORT(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &r->memory));
     TRY_ORT(api->GetAllocatorWithDefaultOptions(&r->allocator));
     SDX_TRY(sdx_remote_give(&s->cx, s->model, r, &level));
+    const char *why =
+        options->ort_setup ? options->ort_setup(api, r->options, options->ort_setup_user) : NULL;
+    if (why) return SDX_FAIL(&s->cx, SDX_NOT_SUPPORTED, "%s: %s", r->names[0], why);
     TRY_ORT(api->SetUserLoggingFunction(r->options, take_log, s->user));
     TRY_ORT(api->SetSessionLogSeverityLevel(r->options, (int)s->user->log_level));
     TRY_ORT(api->SetIntraOpNumThreads(r->options, threads));

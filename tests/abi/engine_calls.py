@@ -27,7 +27,8 @@ class SessionOptions(c.Structure):
                 ("plans", c.c_int), ("memory_limit", c.c_size_t), ("tune", c.c_bool), ("cancel_holds", c.c_bool),
                 ("count_providers", c.c_int), ("providers", c.POINTER(c.c_char_p)),
                 ("count_provider_options", c.c_int), ("provider_options", c.POINTER(ProviderOption)),
-                ("provider_fallback", c.c_bool), ("ort_library", c.c_char_p), ("sibling", c.c_void_p)]
+                ("provider_fallback", c.c_bool), ("ort_library", c.c_char_p), ("sibling", c.c_void_p),
+                ("ort_setup", c.c_void_p), ("ort_setup_user", c.c_void_p)]
 
 
 class DimOverride(c.Structure):

@@ -702,6 +702,8 @@ def test_programs_get_providers_of_the_library(c_client, our_ort, models, librar
     found = borrowed(c_client, our_ort, models, CPU, library)
     assert found["append"] == "ok" and found["end"] == "reached"
     assert [line for line in found if line.startswith("y")], found
+    assert found["own.session"].endswith(
+        f"{CPU}: Mine is the program's own; only those of a library go to another runtime")
     if starts[CUDA]["starts"]:
         assert found["cuda.append"] == "ok"
     else:
@@ -712,6 +714,7 @@ def test_programs_get_providers_of_the_library(c_client, our_ort, models, librar
         assert f"Unknown provider name '{CUDA}'" in found["append"]
         assert f"{CUDA} cannot start: {starts[CUDA]['reason']}" in found["append"]
     own = borrowed(c_client, our_ort, models, "CPU", library)
+    assert own["own.session"] == "ok"
     assert {k: v for k, v in own.items() if k[0] == "y"} == {k: v for k, v in found.items() if k[0] == "y"}
 
 

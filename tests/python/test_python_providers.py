@@ -5,6 +5,7 @@ The library is SDX_ORT_LIBRARY, or that of the npm package onnxruntime-node wher
 It is loaded in a process of its own: another one may be in this one."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,15 @@ def given(name):
     options.add_initializer("b", sardonyx.OrtValue.ortvalue_from_numpy(np.array([5], "f4")))
     options.add_free_dimension_override_by_name("N", 2)
     return sardonyx.InferenceSession(models.overridable(), options, providers=[name])
+def custom(library, name, feeds, provider):
+    sys.path.insert(0, sys.argv[1] + "/../abi")
+    import family_models
+    options = sardonyx.SessionOptions()
+    options.register_custom_ops_library(library)
+    made = sardonyx.InferenceSession(family_models.custom_models()[name].SerializeToString(), options,
+                                     providers=[provider])
+    found = [made.run(None, feeds)[0].tolist() for _ in range(2)][1]
+    return [found, made.get_providers()]
 def at_once(made):
     from concurrent.futures import ThreadPoolExecutor
     feeds = {"x": np.ones((200000, 4), "f4"), "w": np.ones((4, 3), "f4")}
@@ -175,6 +185,46 @@ def test_what_the_options_give(ask, library):
     text = ("[given(name).run(None, {'x': np.zeros(2, 'f4')})[0].tolist()"
             " for name in ('cpu', 'ort:CPUExecutionProvider')]")
     assert ask(text, library) == [[5.0, 5.0]] * 2
+
+
+@pytest.fixture(scope="session")
+def custom_ops(tmp_path_factory):
+    """The library of operators that tests/abi has."""
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc")
+    source = HERE.parent / "abi/clients/c/custom_ops_library.c"
+    library = tmp_path_factory.mktemp("ops") / "libcustom_ops.so"
+    subprocess.run(["gcc", "-std=gnu17", "-fPIC", "-shared", "-fvisibility=hidden", "-I",
+                    HERE.parents[1] / "include", source, "-o", library], check=True)
+    return library
+
+
+@pytest.mark.parametrize("name, feeds", [
+    ("scale", '{"x": np.ones((3, 2), "f4")}'), ("any", '{"x": np.arange(4)}'),
+    ("shout", '{"x": np.array(["a", "long enough to need memory"])}')])
+def test_custom_operators(sdx, package_env, library, custom_ops, name, feeds):
+    """The library keeps the table of functions in a variable, as most do; it serves both runtimes in turn."""
+    code = (f"[custom('{custom_ops}', '{name}', {feeds}, provider)"
+            f" for provider in ('cpu', '{CPU}', 'cpu', '{CPU}')]")
+    done = subprocess.run([sys.executable, "-c", CHILD, str(HERE), code], capture_output=True, text=True,
+                          env=dict(package_env, SDX_ORT_LIBRARY=str(library)), timeout=120)
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = json.loads(done.stdout.strip().split("\n")[-1])
+    assert [providers for _, providers in rows] == [[OWN], [CPU]] * 2
+    assert [found for found, _ in rows] == [rows[0][0]] * 4
+
+
+def test_operators_that_cannot_serve_two(sdx, package_env, library, custom_ops, tmp_path):
+    """As those in C++ that export Ort::Global<void>::api_."""
+    shared = tmp_path / "libshared_ops.so"
+    source = HERE.parent / "abi/clients/c/custom_ops_library.c"
+    subprocess.run(["gcc", "-std=gnu17", "-fPIC", "-shared", "-fvisibility=hidden", "-I", HERE.parents[1] / "include",
+                    source, "-o", shared, "-Wl,--defsym=_ZN3Ort6GlobalIvE4api_E=RegisterCustomOps"], check=True)
+    code = f"custom('{shared}', 'scale', {{'x': np.ones((3, 2), 'f4')}}, '{CPU}')"
+    done = subprocess.run([sys.executable, "-c", CHILD, str(HERE), code], capture_output=True, text=True,
+                          env=dict(package_env, SDX_ORT_LIBRARY=str(library)), timeout=120)
+    assert done.returncode == 1
+    assert f"{CPU}: Scale is of a library that exports its table of functions" in done.stderr.strip().split("\n")[-1]
 
 
 def test_threads_share_the_librarys_session(sdx, package_env, library):
