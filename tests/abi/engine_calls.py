@@ -84,6 +84,7 @@ class Engine:
             f"{area.decode()}: {text.decode()}"))
         options = ContextOptions()
         self.lib.sdx_context_options_init(c.byref(options))
+        assert options.size == c.sizeof(options), "ContextOptions is not sdx_context_options"
         options.log = self.log
         if log_level is not None:
             options.log_level = log_level
