@@ -33,12 +33,6 @@ static struct sdx_str number_of(struct sdx_rewrite *rx, int dtype, double v)
     return sdx_rewrite_const_number(rx, dtype, 0, v);
 }
 
-static double attr_float(const struct sdx_rewrite *rx, const char *name, float fallback)
-{
-    const struct sdx_onnx_attr *attr = sdx_rewrite_attr(rx->node, name);
-    return (double)(attr ? attr->f : fallback);
-}
-
 /* ---- Attention ---- */
 
 struct attention {
@@ -84,9 +78,10 @@ static void attention_operands(struct attention *a)
                            "columns = Shape(k){start=2, end=3}");
 }
 
-/* One more rule of `ok`. */
-static void also(struct attention *a)
+/* One more rule of `ok`; n: the number in its formula, where there is one. */
+static void add_rule(struct attention *a, const char *formula, long long n)
 {
+    sdx_formula_add(&a->f, formula, n);
     sdx_formula_add(&a->f, a->has_rule ? "ok = And(ok, one)" : "ok = one");
     a->has_rule = true;
 }
@@ -108,14 +103,10 @@ static void attention_rule(struct attention *a)
             sdx_formula_add(&a->f, "row = Add(row, Unsqueeze(Sub(in6, rows), [1,2,3]))");
         sdx_formula_add(&a->f, "ahead = Sub(column, row)");
     }
-    if (causal) sdx_formula_add(&a->f, "one = LessOrEqual(ahead, 0i)");
-    if (causal) also(a);
-    if (left >= 0) sdx_formula_add(&a->f, "one = GreaterOrEqual(ahead, %lldi)", -left);
-    if (left >= 0) also(a);
-    if (right >= 0) sdx_formula_add(&a->f, "one = LessOrEqual(ahead, %lldi)", right);
-    if (right >= 0) also(a);
-    if (a->has_lengths) sdx_formula_add(&a->f, "one = Less(column, Unsqueeze(in6, [1,2,3]))");
-    if (a->has_lengths) also(a);
+    if (causal) add_rule(a, "one = LessOrEqual(ahead, %lldi)", 0);
+    if (left >= 0) add_rule(a, "one = GreaterOrEqual(ahead, %lldi)", -left);
+    if (right >= 0) add_rule(a, "one = LessOrEqual(ahead, %lldi)", right);
+    if (a->has_lengths) add_rule(a, "one = Less(column, Unsqueeze(in6, [1,2,3]))", 0);
 }
 
 /* `bias`: what is added to the scores. Rows without any column that they may see give 0. */
@@ -143,7 +134,7 @@ static void attention_scores(struct attention *a, int mode)
 {
     struct sdx_rewrite *rx = a->rx;
     const struct sdx_onnx_attr *scale = sdx_rewrite_attr(rx->node, "scale");
-    const double softcap = attr_float(rx, "softcap", 0);
+    const double softcap = (double)sdx_rewrite_attr_float(rx->node, "softcap", 0);
     const int precision = (int)sdx_rewrite_attr_int(rx->node, "softmax_precision", a->f.dtype);
     if (scale)
         sdx_formula_set(&a->f, "scale", number_of(rx, a->f.dtype, (double)sqrtf(scale->f)));
@@ -324,7 +315,7 @@ enum sdx_status sdx_adapt_expand_swiglu(struct sdx_rewrite *rx)
 {
     struct sdx_formula f;
     SDX_TRY(begin(&f, rx, "Swish", 0));
-    const float alpha = (float)attr_float(rx, "alpha", 1);
+    const float alpha = sdx_rewrite_attr_float(rx->node, "alpha", 1);
     struct sdx_onnx_node *gate =
         sdx_rewrite_before(rx, "Swish", SDX_NONE, sdx_rewrite_input(rx, 0), SDX_NONE, SDX_NONE);
     sdx_rewrite_set_float(rx, gate, "alpha", alpha);

@@ -28,12 +28,6 @@ static void result(struct sdx_rewrite *rx, const char *op, struct sdx_str a, str
     rx->drop = true;
 }
 
-static float attr_float(const struct sdx_rewrite *rx, const char *name, float fallback)
-{
-    const struct sdx_onnx_attr *attr = sdx_rewrite_attr(rx->node, name);
-    return attr ? attr->f : fallback;
-}
-
 /* The element type of input 0, which constants of the formula have. */
 static enum sdx_status need_dtype(struct sdx_rewrite *rx, int *dtype)
 {
@@ -91,8 +85,8 @@ enum sdx_status sdx_adapt_expand_celu(struct sdx_rewrite *rx)
 {
     int dtype;
     SDX_TRY(need_dtype(rx, &dtype));
-    struct sdx_str alpha =
-        sdx_rewrite_const_number(rx, dtype, 0, (double)attr_float(rx, "alpha", 1));
+    struct sdx_str alpha = sdx_rewrite_const_number(
+        rx, dtype, 0, (double)sdx_rewrite_attr_float(rx->node, "alpha", 1));
     struct sdx_str elu = op1(rx, "Elu", op2(rx, "Div", sdx_rewrite_input(rx, 0), alpha));
     result(rx, "Mul", elu, alpha);
     return SDX_OK;
@@ -110,7 +104,7 @@ enum sdx_status sdx_adapt_expand_or_equal(struct sdx_rewrite *rx)
 enum sdx_status sdx_adapt_expand_swish(struct sdx_rewrite *rx)
 {
     struct sdx_str x = sdx_rewrite_input(rx, 0), inner = x;
-    const float alpha = attr_float(rx, "alpha", 1);
+    const float alpha = sdx_rewrite_attr_float(rx->node, "alpha", 1);
     int dtype;
     SDX_TRY(need_dtype(rx, &dtype));
     if (alpha != 1)
@@ -159,7 +153,7 @@ static enum sdx_status stashed(struct sdx_rewrite *rx, struct sdx_str *x, int *d
 
 static struct sdx_str inverse_root(struct sdx_rewrite *rx, struct sdx_str square, int work)
 {
-    const double epsilon = (double)attr_float(rx, "epsilon", 1e-5f);
+    const double epsilon = (double)sdx_rewrite_attr_float(rx->node, "epsilon", 1e-5f);
     return op1(
         rx, "Reciprocal",
         op1(rx, "Sqrt", op2(rx, "Add", square, sdx_rewrite_const_number(rx, work, 0, epsilon))));
@@ -217,7 +211,7 @@ enum sdx_status sdx_adapt_expand_group_norm(struct sdx_rewrite *rx)
     struct sdx_onnx_node *norm =
         sdx_rewrite_before(rx, "InstanceNormalization", SDX_NONE, grouped, sdx_rewrite_input(rx, 1),
                            sdx_rewrite_input(rx, 2));
-    sdx_rewrite_set_float(rx, norm, "epsilon", attr_float(rx, "epsilon", 1e-5f));
+    sdx_rewrite_set_float(rx, norm, "epsilon", sdx_rewrite_attr_float(rx->node, "epsilon", 1e-5f));
     struct sdx_str y = sdx_rewrite_out(norm);
     result(rx, "Reshape", y, op1(rx, "Shape", x));
     return SDX_OK;

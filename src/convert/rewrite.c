@@ -176,6 +176,12 @@ int64_t sdx_rewrite_attr_int(const struct sdx_onnx_node *node, const char *name,
     return attr ? attr->i : fallback;
 }
 
+float sdx_rewrite_attr_float(const struct sdx_onnx_node *node, const char *name, float fallback)
+{
+    const struct sdx_onnx_attr *attr = sdx_rewrite_attr(node, name);
+    return attr ? attr->f : fallback;
+}
+
 bool sdx_rewrite_attr_is(const struct sdx_onnx_node *node, const char *name, const char *text,
                          bool fallback)
 {

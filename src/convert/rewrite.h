@@ -91,6 +91,7 @@ void sdx_rewrite_set_like(struct sdx_rewrite *rx, struct sdx_str name, struct sd
 /* ---- attributes ---- */
 struct sdx_onnx_attr *sdx_rewrite_attr(const struct sdx_onnx_node *node, const char *name);
 int64_t sdx_rewrite_attr_int(const struct sdx_onnx_node *node, const char *name, int64_t fallback);
+float sdx_rewrite_attr_float(const struct sdx_onnx_node *node, const char *name, float fallback);
 bool sdx_rewrite_attr_is(const struct sdx_onnx_node *node, const char *name, const char *text,
                          bool fallback); /* fallback: there is none */
 void sdx_rewrite_remove(struct sdx_onnx_node *node, const char *name);
