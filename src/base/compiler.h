@@ -11,6 +11,7 @@
 #define SDX_UNLIKELY(x)         __builtin_expect(!!(x), 0)
 #define SDX_UNUSED              __attribute__((unused))
 #define SDX_NO_RETURN           __attribute__((noreturn))
+#define SDX_ANYWHERE            __attribute__((aligned(1))) /* of a type: at any address */
 #else
 #define SDX_PRINTF(text, first)
 #define SDX_ALWAYS_INLINE
@@ -19,6 +20,7 @@
 #define SDX_UNLIKELY(x) (x)
 #define SDX_UNUSED
 #define SDX_NO_RETURN
+#define SDX_ANYWHERE
 #endif
 
 /* SDX_UNROLL stands before a loop over registers: without complete unrolling gcc keeps the arrays

@@ -108,7 +108,7 @@ static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limi
 }
 
 /* Large pages where the system gives them: fewer faults and table walks. For what is used again and
- * again as a whole; clearing them costs more than constants, read once a run, give back. */
+ * again as a whole; constants have pages.h. */
 static void ask_for_huge_pages(char *base, size_t size)
 {
 #ifdef MADV_HUGEPAGE
@@ -121,18 +121,35 @@ static void ask_for_huge_pages(char *base, size_t size)
 #endif
 }
 
-void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
+bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 {
-    SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
     bool by_limit = false;
-    size_t total;
-    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, NULL);
     for (struct sdx_mem *level = mem; level != NULL; level = level->parent) {
         if (!count_in_level(level, tag, size, &by_limit)) {
             count_out(mem, level, tag, size);
-            return refuse(mem, size, by_limit ? level : NULL);
+            (void)refuse(mem, size, by_limit ? level : NULL);
+            return false;
         }
     }
+    return true;
+}
+
+void sdx_mem_uncount(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
+{
+    count_out(mem, NULL, tag, size);
+}
+
+bool sdx_mem_is_malloc(struct sdx_mem *mem)
+{
+    return server_of(mem)->alloc == NULL;
+}
+
+void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
+{
+    SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
+    size_t total;
+    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, NULL);
+    if (!sdx_mem_count(mem, tag, size)) return NULL;
     const struct sdx_mem *server = server_of(mem);
     char *base = server->alloc != NULL ? server->alloc(total, server->user) : malloc(total);
     if (base == NULL) {

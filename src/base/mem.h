@@ -55,6 +55,12 @@ void *sdx_mem_realloc(struct sdx_mem *mem, enum sdx_mem_tag tag, void *block, si
 void sdx_mem_free(struct sdx_mem *mem, void *block); /* NULL allowed */
 size_t sdx_mem_size(const void *block);              /* of a block of ours */
 
+/* For memory that comes from elsewhere: counts it, or refuses it as sdx_mem_alloc does; and counts
+ * it out. */
+bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
+void sdx_mem_uncount(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
+bool sdx_mem_is_malloc(struct sdx_mem *mem); /* no allocator of the program serves it */
+
 /* Checked size arithmetic: false when the result does not fit. */
 bool sdx_mul_size(size_t a, size_t b, size_t *out);
 bool sdx_add_size(size_t a, size_t b, size_t *out);

@@ -21,7 +21,7 @@ static const struct form {
     enum sdx_conv_block_form form;
     bool (*fits)(const struct sdx_conv_shape *s);
     size_t (*packed_size)(const struct sdx_conv_shape *s);
-    void (*pack)(const struct sdx_conv_shape *s, const float *weights, void *packed);
+    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
     void (*part)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
@@ -67,7 +67,8 @@ size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
 {
     return form_of(s)->packed_size(s);
 }
-void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                         void *packed)
 {
     form_of(s)->pack(s, weights, packed);
 }

@@ -35,7 +35,8 @@ int sdx_conv_block_winograd(const struct sdx_conv_shape *s);
  * the packed ones take 16 bits, but in FIRST and DEPTHWISE. Sizes in bytes; packed and scratch are
  * aligned to 64 bytes. */
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_conv_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                         void *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s);

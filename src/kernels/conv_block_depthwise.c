@@ -85,7 +85,8 @@ size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s)
     const int64_t taps = s->kernel[1] * s->kernel[2];
     return (size_t)(conv_divide_up(s->oc, lanes) * lanes * taps) * sizeof(float);
 }
-void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                              void *packed)
 {
     float *to = packed;
     const int64_t lanes = sdx_kernel_tables()->block.lanes;

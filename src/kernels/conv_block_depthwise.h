@@ -13,7 +13,8 @@ bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s);
 /* As in conv.h: weights are plain [oc, 1, kh, kw], bias_row has oc elements, the residual is laid
  * out as y. The packed form depends on the channels and the kernel only. */
 size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
+void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                              void *packed);
 int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s);
 void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,

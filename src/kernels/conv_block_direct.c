@@ -173,34 +173,52 @@ size_t sdx_direct_block_packed_size(const struct sdx_conv_shape *s)
     const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);
     return (size_t)(s->groups * p.out_blocks * p.lanes * p.icg * p.taps) * one;
 }
-/* The panel of output channels o0 .. o0 + width - 1 of a group. */
-static void pack_panel(const struct plan *p, const float *weights, int64_t o0, int64_t width,
-                       void *packed)
+/* Blocks b of a panel, `rows` output channels from `weights` on, zeros beyond them: [kernel
+ * position][channel][width]. */
+static void pack_block(const struct plan *p, const sdx_weight_f32 *weights, int64_t rows,
+                       int64_t width, int64_t b, void *packed)
 {
-    const bool half = is_half(p);
-    int64_t at = 0;
-    if (p->taps == 1 && !half && o0 + width <= p->ocg) {
-        sdx_kernel_tables()->vec.b32_transpose((const uint32_t *)(weights + o0 * p->icg),
-                                               (size_t)p->icg, packed, (size_t)width, (size_t)width,
-                                               (size_t)p->icg);
+    enum { ROOM = 8192 };
+    float turned[ROOM];
+    const int64_t begin = channels_before(p, b), channels = channels_before(p, b + 1) - begin;
+    const int64_t piece = ROOM / width;
+    if (rows < width) memset(turned, 0, sizeof turned);
+    for (int64_t j0 = 0; j0 < channels * p->taps; j0 += piece) {
+        const int64_t count = conv_least(piece, channels * p->taps - j0);
+        sdx_kernel_tables()->vec.b32_transpose(weights + begin * p->taps + j0,
+                                               (size_t)(p->icg * p->taps), (uint32_t *)turned,
+                                               (size_t)width, (size_t)rows, (size_t)count);
+        for (int64_t j = 0; j < count; j++) {
+            const int64_t c = (j0 + j) / p->taps, tap = (j0 + j) % p->taps;
+            const int64_t to = (tap * channels + c) * width;
+            if (is_half(p))
+                sdx_half_encode(p->s.half, turned + j * width, (uint16_t *)packed + to, width);
+            else
+                memcpy((float *)packed + to, turned + j * width, (size_t)width * sizeof(float));
+        }
+    }
+}
+/* The panel of output channels o0 .. o0 + width - 1 of a group. */
+static void pack_panel(const struct plan *p, const sdx_weight_f32 *weights, int64_t o0,
+                       int64_t width, void *packed)
+{
+    const size_t one = is_half(p) ? sizeof(uint16_t) : sizeof(float);
+    const int64_t rows = conv_least(width, p->ocg - o0);
+    weights += o0 * p->icg * p->taps;
+    if (p->taps == 1 && !is_half(p) && rows == width) {
+        sdx_kernel_tables()->vec.b32_transpose(weights, (size_t)p->icg, packed, (size_t)width,
+                                               (size_t)width, (size_t)p->icg);
         return;
     }
-    for (int64_t b = 0; b < p->in_blocks; b++)
-        for (int64_t tap = 0; tap < p->taps; tap++)
-            for (int64_t c = channels_before(p, b); c < channels_before(p, b + 1); c++) {
-                float row[MOST_PANEL] = {0};
-                for (int64_t o = o0; o < conv_least(o0 + width, p->ocg); o++)
-                    row[o - o0] = weights[(o * p->icg + c) * p->taps + tap];
-                if (half)
-                    sdx_half_encode(p->s.half, row, (uint16_t *)packed + at, width);
-                else
-                    memcpy((float *)packed + at, row, (size_t)width * sizeof(float));
-                at += width;
-            }
+    for (int64_t b = 0; b < p->in_blocks; b++) {
+        char *to = (char *)packed + (size_t)(channels_before(p, b) * p->taps * width) * one;
+        pack_block(p, weights, rows, width, b, to);
+    }
 }
 /* [group][panel][block][kernel position][channel of the block][channel of the panel]: a pass reads
  * a range of blocks of a panel, so passes may differ from one image size to the next. */
-void sdx_direct_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed)
+void sdx_direct_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                           void *packed)
 {
     const struct plan p = plan_of(s);
     const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);

@@ -2,7 +2,9 @@
  * Winograd's convolution on blocked channels: a block of tiles is transformed to V, (step + 2)^2
  * matrices [tiles, channels]; their products with the transformed weights U give M, chunk by chunk
  * of output channels, and each chunk's inverse transform is the output. Sizes of blocks and chunks
- * are those that keep V and M in the second cache while U is read in order. */
+ * are those that keep V and M in the second cache while U is read in order. Where an image is one
+ * block of few tiles, U would be read once a run: it is made from the filters then, panel by panel,
+ * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. */
 #include "kernels/conv_block_winograd.h"
 
 #include <math.h>
@@ -15,7 +17,10 @@
 enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PANEL = 32,
-    MOST_PLANES = 64
+    MOST_PLANES = 64,
+    AT_ONCE = 4,         /* input channels whose filters are packed at once */
+    LATE_TILES = 64,     /* of an image, at most */
+    LATE_LEAST = 2 << 20 /* bytes of U from which it is made late */
 };
 
 struct winograd_cut {
@@ -26,6 +31,7 @@ struct winograd_cut {
     int64_t vectors;           /* of all output channels */
     int64_t splits;            /* parts of a block, of whole chunks */
     int64_t plane_v, plane_m;
+    bool late; /* U is made in each run, a panel at a time */
 };
 
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
@@ -42,17 +48,25 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.high = conv_divide_up(s->out[1], c.step);
     c.wide = conv_divide_up(s->out[2], c.step);
     c.tiles = s->batch * c.high * c.wide;
-    const int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
+    const int64_t one = c.high * c.wide;
+    int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
+    c.vectors = conv_divide_up(s->oc, c.lanes);
+    c.late = c.step != 6 && one <= conv_most(want, LATE_TILES) &&
+             c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST;
+    if (c.late) {
+        c.chunk = 2;
+        want = conv_most(want, one);
+    }
     c.blocks = conv_divide_up(c.tiles, want);
     if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
-    c.vectors = conv_divide_up(s->oc, c.lanes);
     c.chunks = conv_divide_up(c.vectors, c.chunk);
     /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. */
+    const int64_t outputs = c.late ? 128 : 256;
     c.splits = 1;
-    while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts && 256 * c.splits <= s->oc &&
-           2 * c.splits <= c.chunks)
+    while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts &&
+           outputs * c.splits <= s->oc && 2 * c.splits <= c.chunks)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
     c.plane_v = groups * table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;
@@ -91,62 +105,87 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 }
 
 /* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel];
- * 16-bit ones come after the scales [chunk][plane][output channel]. */
+ * 16-bit ones come after the scales [chunk][plane][output channel]. Late: [panel][channel][9]
+ * [output channel of the panel], the filters themselves. */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
+    if (c.late)
+        return (size_t)(9 * s->ic * c.vectors * c.lanes) *
+               (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
     const size_t filters = (size_t)(c.planes * c.vectors * c.lanes);
     if (s->half != SDX_HALF_NONE)
         return filters * (sizeof(float) + (size_t)s->ic * sizeof(int16_t));
     return filters * (size_t)s->ic * sizeof(float);
 }
-/* The transformed filters of input channel i and the output channels k .. k + width - 1: rows of
- * 2 * lanes, one a plane, zeros beyond the channels. */
-static void transform_filters(const struct sdx_conv_shape *s, int64_t step, const float *weights,
-                              int64_t k, int64_t width, int64_t i, float *u)
+/* The filters of input channels i0 .. i0 + channels - 1 and output channels k .. k + width - 1 as
+ * [channel][9][width], zeros beyond the output channels. */
+static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
+                           int64_t width, int64_t i0, int64_t channels, float *to)
 {
-    sdx_kernel_tables()->block.f32_winograd_filters((int)step, weights + (k * s->ic + i) * 9,
-                                                    s->ic * 9, conv_least(width, s->oc - k), u);
+    const int64_t count = conv_least(width, s->oc - k), numbers = 9 * channels;
+    const sdx_weight_f32 *from = weights + (k * s->ic + i0) * 9;
+    if (count < width) memset(to, 0, (size_t)(numbers * width) * sizeof *to);
+    sdx_kernel_tables()->vec.b32_transpose(from, (size_t)(9 * s->ic), (uint32_t *)to, (size_t)width,
+                                           (size_t)count, (size_t)numbers);
+}
+/* The transformed filters of the same: planes [channel][width], AT_ONCE * width floats apart. */
+static void transform_filters(const struct sdx_conv_shape *s, int64_t step,
+                              const sdx_weight_f32 *weights, int64_t k, int64_t width, int64_t i0,
+                              int64_t channels, float *u)
+{
+    float g[AT_ONCE * 9 * MOST_PANEL];
+    gather_filters(s, weights, k, width, i0, channels, g);
+    sdx_kernel_tables()->block.f32_winograd_filters((int)step, g, channels, width, u,
+                                                    AT_ONCE * width);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
 static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut *c,
-                       const float *weights, int64_t k, int64_t width, float *to, int64_t plane)
+                       const sdx_weight_f32 *weights, int64_t k, int64_t width, float *to,
+                       int64_t plane)
 {
-    float u[MOST_PLANES * MOST_PANEL];
-    for (int64_t i = 0; i < s->ic; i++, to += width) {
-        transform_filters(s, c->step, weights, k, width, i, u);
+    float u[MOST_PLANES * AT_ONCE * MOST_PANEL];
+    for (int64_t i = 0; i < s->ic; i += AT_ONCE, to += AT_ONCE * width) {
+        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+        transform_filters(s, c->step, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
-            memcpy(to + p * plane, u + p * 2 * c->lanes, (size_t)width * sizeof(float));
+            memcpy(to + p * plane, u + p * AT_ONCE * width,
+                   (size_t)(channels * width) * sizeof(float));
     }
 }
 /* The same as integers: an output channel's numbers of a plane are rounded to 1/32767 of the
  * largest of them. scales: plane p at scales + p * plane_scales. */
 static void pack_panel_half(const struct sdx_conv_shape *s, const struct winograd_cut *c,
-                            const float *weights, int64_t k, int64_t width, int16_t *to,
+                            const sdx_weight_f32 *weights, int64_t k, int64_t width, int16_t *to,
                             int64_t plane, float *scales, int64_t plane_scales)
 {
-    const int64_t pitch = 2 * c->lanes;
-    float u[MOST_PLANES * MOST_PANEL], most[MOST_PLANES * MOST_PANEL] = {0};
-    for (int64_t i = 0; i < s->ic; i++) {
-        transform_filters(s, c->step, weights, k, width, i, u);
-        for (int64_t at = 0; at < c->planes * pitch; at++)
-            most[at] = isnan(u[at]) ? INFINITY : fmaxf(most[at], fabsf(u[at]));
+    float u[MOST_PLANES * AT_ONCE * MOST_PANEL], most[MOST_PLANES * MOST_PANEL] = {0};
+    for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
+        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+        transform_filters(s, c->step, weights, k, width, i, channels, u);
+        for (int64_t p = 0; p < c->planes; p++)
+            for (int64_t at = 0; at < channels * width; at++) {
+                const float one = u[p * AT_ONCE * width + at];
+                float *largest = &most[p * width + at % width];
+                *largest = isnan(one) ? INFINITY : fmaxf(*largest, fabsf(one));
+            }
     }
     for (int64_t p = 0; p < c->planes; p++)
         for (int64_t j = 0; j < width; j++)
-            scales[p * plane_scales + j] = most[p * pitch + j] / INT16_MAX;
-    for (int64_t i = 0; i < s->ic; i++) {
-        transform_filters(s, c->step, weights, k, width, i, u);
+            scales[p * plane_scales + j] = most[p * width + j] / INT16_MAX;
+    for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
+        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+        transform_filters(s, c->step, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
-            for (int64_t j = 0; j < width; j++) {
-                const int64_t at = p * pitch + j;
-                const double scaled = (double)u[at] / most[at] * INT16_MAX;
-                to[p * plane + i * width + j] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
+            for (int64_t at = 0; at < channels * width; at++) {
+                const double one = (double)u[p * AT_ONCE * width + at];
+                const double scaled = one / most[p * width + at % width] * INT16_MAX;
+                to[p * plane + i * width + at] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
             }
     }
 }
-static void pack_half(const struct sdx_conv_shape *s, const float *weights, void *packed)
+static void pack_half(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed)
 {
     const struct winograd_cut c = cut_of(s);
     float *scales = packed;
@@ -161,10 +200,31 @@ static void pack_half(const struct sdx_conv_shape *s, const float *weights, void
         to += c.planes * filters * s->ic;
     }
 }
-void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed_)
+static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed)
+{
+    const struct winograd_cut c = cut_of(s);
+    float g[AT_ONCE * 9 * MOST_PANEL];
+    for (int64_t v = 0; v < c.vectors; v += 2) {
+        const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = 9 * width;
+        const int64_t panel = 9 * s->ic * v * c.lanes;
+        if (s->half == SDX_HALF_NONE)
+            gather_filters(s, weights, v * c.lanes, width, 0, s->ic, (float *)packed + panel);
+        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < s->ic; i += AT_ONCE) {
+            const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+            gather_filters(s, weights, v * c.lanes, width, i, channels, g);
+            sdx_half_encode(s->half, g, (uint16_t *)packed + panel + i * row, channels * row);
+        }
+    }
+}
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                             void *packed_)
 {
     const struct winograd_cut c = cut_of(s);
     float *packed = packed_;
+    if (c.late) {
+        pack_late(s, weights, packed);
+        return;
+    }
     if (s->half != SDX_HALF_NONE) {
         pack_half(s, weights, packed);
         return;
@@ -190,7 +250,12 @@ size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
     int64_t floats = c.planes * (c.plane_v + c.plane_m);
-    if (s->half != SDX_HALF_NONE) floats += conv_least(c.chunk, c.vectors) * c.lanes * s->ic;
+    if (c.late) {
+        const int64_t pass = sdx_kernel_tables()->block.winograd_pass;
+        floats += c.planes * (2 * c.lanes * pass + GAP);
+        if (s->half != SDX_HALF_NONE) floats += 9 * 2 * c.lanes * pass;
+    } else if (s->half != SDX_HALF_NONE)
+        floats += conv_least(c.chunk, c.vectors) * c.lanes * s->ic;
     return (size_t)floats * sizeof(float);
 }
 /* M of a chunk of `vectors` from vector k0 on, whose U is decoded plane by plane into u. */
@@ -215,11 +280,37 @@ static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cu
         table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
     }
 }
+/* M of a panel of `vectors` from vector k0 on, whose U is made in u: for so many input channels at
+ * once that it stays in the second cache until it is used. */
+static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cut *c,
+                          const void *packed, int64_t k0, int64_t vectors, const float *v, float *m,
+                          float *u)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const enum sdx_half half = w->shape->half;
+    const int64_t ic = w->shape->ic, width = vectors * c->lanes, row = 9 * width;
+    const int64_t at = 9 * ic * k0 * c->lanes, pass = table->winograd_pass;
+    float *decoded = u + c->planes * (2 * c->lanes * pass + GAP);
+    w->gap_u = GAP;
+    for (w->from = 0; w->from < ic; w->from += pass) {
+        const float *filters = (const float *)packed + at + w->from * row;
+        w->channels = conv_least(pass, ic - w->from);
+        if (half != SDX_HALF_NONE) {
+            sdx_half_decode(half, (const uint16_t *)packed + at + w->from * row, decoded,
+                            w->channels * row);
+            filters = decoded;
+        } else
+            w->ahead = filters + w->channels * row;
+        table->f32_winograd_filters(w->step, filters, w->channels, width, u,
+                                    w->channels * width + GAP);
+        table->f32_winograd_multiply(w, v, u, vectors, m);
+    }
+}
 /* Does U come from beyond the second cache, as it is? */
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
 {
     const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
-    return s->half == SDX_HALF_NONE && bytes > sdx_kernel_tuning()->a_bytes;
+    return s->half == SDX_HALF_NONE && !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
@@ -236,6 +327,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
+                                   .channels = s->ic,
                                    .streams = streams(s, &c),
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m};
@@ -244,7 +336,9 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
     const int64_t end = c.chunks * (split + 1) / c.splits;
     for (int64_t i = c.chunks * split / c.splits; i < end; i++) {
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
-        if (s->half != SDX_HALF_NONE)
+        if (c.late)
+            multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
+        else if (s->half != SDX_HALF_NONE)
             multiply_half(&w, &c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(

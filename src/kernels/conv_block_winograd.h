@@ -5,9 +5,10 @@
  * channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images.
  * Errors with random operands: below 5e-6, 2e-6 and 3e-5 of the output's largest magnitude up to
  * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile
- * that reads it. Filters of 16-bit weights are packed as 16-bit integers with a scale for each
- * plane and output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4 of the peak with
- * F(2 x 2); a weight that is not finite makes what its output channel gives NaN. Lanes beyond the
+ * that reads it. Filters of 16-bit weights stay as they are for images of few tiles; else they are
+ * packed as 16-bit integers with a scale for each plane and output channel, which errs by up to
+ * 3e-4 with F(4 x 4) and 1.5e-4 of the peak with F(2 x 2), and a weight that is not finite makes
+ * what its output channel gives NaN. Lanes beyond the
  * channels hold any finite values and are given finite ones.
  */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
@@ -22,7 +23,8 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
  * the residual is laid out as y. The packed form depends on the channels and on the form (what
  * ..._fits gives). */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
-void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const float *weights, void *packed);
+void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                             void *packed);
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,

@@ -244,12 +244,9 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
 }
 
 /* ---- filters ---- */
-typedef double vd __attribute__((vector_size(LANES * 4)));
-typedef float half_vf __attribute__((vector_size(LANES * 2)));
-enum { DOUBLES = LANES / 2, FILTERS = WIDE * LANES };
 
 /* One row or column of three weights to its step + 2 sums: at 0, at +-p for each p, at infinity. */
-SIMD void spread(const int step, const vd *g, vd *to)
+SIMD void spread(const int step, const vf *g, vf *to)
 {
     static const struct {
         double p, factor; /* 1 / product of the distances to the other points */
@@ -257,48 +254,57 @@ SIMD void spread(const int step, const vd *g, vd *to)
                     {{2.0 / 3, -729.0 / 1170}, {3.0 / 2, 16.0 / 130}},
                     {{1, -2.0 / 9}, {2, 1.0 / 90}, {0.5, 32.0 / 45}}};
     to[0] = g[0];
-    for (int i = 0; i < step / 2; i++) {
+    SDX_UNROLL(3) for (int i = 0; i < step / 2; i++)
+    {
         const double p = pairs[step / 2 - 1][i].p, factor = pairs[step / 2 - 1][i].factor;
-        const vd even = (g[0] + p * p * g[2]) * factor, odd = p * factor * g[1];
+        const vf even = times((float)(p * p * factor), g[2], v_set1((float)factor) * g[0]);
+        const vf odd = v_set1((float)(p * factor)) * g[1];
         to[2 * i + 1] = even + odd;
         to[2 * i + 2] = even - odd;
     }
     to[step + 1] = g[2];
 }
-SIMD void filters_of(const int step, double g[9][FILTERS], float *u)
+SIMD void filters(const int step, const int wide, const float *g, int64_t channels, float *u,
+                  int64_t plane)
 {
     const int side = step + 2;
-    for (int at = 0; at < FILTERS; at += DOUBLES) {
-        vd half[3][MOST];
-        for (int j = 0; j < 3; j++) {
-            vd column[3];
-            for (int i = 0; i < 3; i++)
-                memcpy(&column[i], &g[3 * i + j][at], sizeof column[i]);
-            spread(step, column, half[j]);
-        }
-        for (int i = 0; i < side; i++) {
-            const vd row[3] = {half[0][i], half[1][i], half[2][i]};
-            vd t[MOST];
-            spread(step, row, t);
-            for (int j = 0; j < side; j++) {
-                const half_vf rounded = __builtin_convertvector(t[j], half_vf);
-                memcpy(u + (i * side + j) * FILTERS + at, &rounded, sizeof rounded);
+    for (; channels > 0; channels--, g += 9 * wide * LANES, u += wide * LANES) {
+        for (int at = 0; at < wide * LANES; at += LANES) {
+            vf half[3][MOST];
+            for (int j = 0; j < 3; j++) {
+                vf column[3];
+                SDX_UNROLL(3)
+                for (int i = 0; i < 3; i++)
+                    column[i] = v_load(g + (3 * i + j) * wide * LANES + at);
+                spread(step, column, half[j]);
+            }
+            float *row = u + at;
+            for (int i = 0; i < side; i++) {
+                const vf line[3] = {half[0][i], half[1][i], half[2][i]};
+                vf t[MOST];
+                spread(step, line, t);
+                SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
             }
         }
     }
 }
-static void winograd_filters(int step, const float *weights, int64_t next, int64_t count, float *u)
+SIMD void filters_of(const int step, const float *g, int64_t channels, int64_t width, float *u,
+                     int64_t plane)
 {
-    double g[9][FILTERS] = {{0}};
-    for (int64_t j = 0; j < count; j++)
-        for (int e = 0; e < 9; e++)
-            g[e][j] = (double)weights[j * next + e];
-    if (step == 6)
-        filters_of(6, g, u);
-    else if (step == 4)
-        filters_of(4, g, u);
+    if (width == WIDE * LANES)
+        filters(step, WIDE, g, channels, u, plane);
     else
-        filters_of(2, g, u);
+        filters(step, 1, g, channels, u, plane);
+}
+static void winograd_filters(int step, const float *weights, int64_t channels, int64_t width,
+                             float *u, int64_t plane)
+{
+    if (step == 6)
+        filters_of(6, weights, channels, width, u, plane);
+    else if (step == 4)
+        filters_of(4, weights, channels, width, u, plane);
+    else
+        filters_of(2, weights, channels, width, u, plane);
 }
 
 /* ---- products ---- */
@@ -367,15 +373,15 @@ struct fetch {
     int64_t lines;
 };
 /* `count` groups of `rows` tiles. */
-SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, const float *v,
-                  int64_t step, const float *u, struct fetch *fetch, float *m)
+SIMD void product(const int rows, const int wide, const struct sdx_winograd_block *w, int64_t count,
+                  const float *v, int64_t step, const float *u, struct fetch *fetch, float *m)
 {
     const int64_t lines = fetch->lines;
     const float *next = fetch->next;
     for (; count > 0; count--, v += step, m += rows * WIDE * LANES) {
         const float *tiles = v, *weights = u;
-        for (int64_t done = 0; done < ic; done += PASS) {
-            const int64_t channels = conv_least(PASS, ic - done);
+        for (int64_t done = 0; done < w->channels; done += PASS) {
+            const int64_t channels = conv_least(PASS, w->channels - done);
             vf sums[ROWS][WIDE];
             SDX_UNROLL(12)
             for (int i = 0; i < rows; i++)
@@ -393,7 +399,7 @@ SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, con
                 product_step(rows, wide, sums, tiles + k, weights + k * wide * LANES);
             float *to = m;
             P_KEEP(to);
-            if (done > 0) {
+            if (done + w->from > 0) {
                 SDX_UNROLL(12)
                 for (int i = 0; i < rows; i++)
                     SDX_UNROLL(2)
@@ -410,9 +416,9 @@ SIMD void product(const int rows, const int wide, int64_t ic, int64_t count, con
     fetch->next = next;
 }
 #define PRODUCT(rows)                                                                              \
-    case rows: product(rows, wide, ic, count, v, step, u, fetch, m); break;
-SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, const float *v,
-                   int64_t step, const float *u, struct fetch *fetch, float *m)
+    case rows: product(rows, wide, w, count, v, step, u, fetch, m); break;
+SIMD void products(const int wide, int64_t rows, const struct sdx_winograd_block *w, int64_t count,
+                   const float *v, int64_t step, const float *u, struct fetch *fetch, float *m)
 {
     switch (rows) {
 #if SDX_SIMD_LANES == 16
@@ -430,36 +436,47 @@ SIMD void products(const int wide, int64_t rows, int64_t ic, int64_t count, cons
         PRODUCT(4)
         PRODUCT(3)
         PRODUCT(2)
-    default: product(1, wide, ic, count, v, step, u, fetch, m); break;
+    default: product(1, wide, w, count, v, step, u, fetch, m); break;
     }
 }
-SIMD void panel(const int wide, const struct groups *g, int64_t ic, const float *v, const float *u,
-                bool streams, float *m)
+SIMD void panel(const int wide, const struct groups *g, const struct sdx_winograd_block *w,
+                const float *v, const float *u, struct fetch fetch, float *m)
 {
-    const int64_t step = conv_divide_up(ic, LANES) * ROWS * LANES;
-    /* The next panel, in equal shares by all groups: memory has the time of all of them for it. */
-    const int64_t all = wide * LANES * LANES / LINE;
-    struct fetch fetch = {u + ic * wide * LANES, 0};
-    if (streams) fetch.lines = conv_divide_up(all, g->count);
-    if (g->more) products(wide, g->size + 1, ic, g->more, v, step, u, &fetch, m);
+    const int64_t step = conv_divide_up(w->shape->ic, LANES) * ROWS * LANES;
+    v += w->from * ROWS;
+    if (g->more) products(wide, g->size + 1, w, g->more, v, step, u, &fetch, m);
     if (g->count > g->more)
-        products(wide, g->size, ic, g->count - g->more, v + g->more * step, step, u, &fetch,
+        products(wide, g->size, w, g->count - g->more, v + g->more * step, step, u, &fetch,
                  m + g->more * (g->size + 1) * WIDE * LANES);
+}
+/* What the panel at u of plane p brings: the next one, or a share of w->ahead. In equal shares by
+ * all groups: memory has the time of all of them for it. */
+SIMD struct fetch fetch_of(const int wide, const struct sdx_winograd_block *w, int64_t groups,
+                           int p, const float *u)
+{
+    const int64_t size = w->channels * wide * LANES;
+    if (w->ahead) {
+        const int64_t share = conv_divide_up(9 * size / LINE, w->planes);
+        return (struct fetch){w->ahead + p * share * LINE,
+                              conv_divide_up(share, groups * conv_most(w->channels / LANES, 1))};
+    }
+    const int64_t all = wide * LANES * LANES / LINE;
+    return (struct fetch){u + size, w->streams ? conv_divide_up(all, groups) : 0};
 }
 static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,
                               int64_t vectors, float *m)
 {
-    const int64_t ic = w->shape->ic;
+    const int64_t ic = w->channels;
     const struct groups g = groups_of(w->tiles);
-    for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m) {
+    for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m, u += w->gap_u) {
         float *to = m;
         int64_t left = vectors;
         for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
-            panel(WIDE, &g, ic, v, u, w->streams, to);
+            panel(WIDE, &g, w, v, u, fetch_of(WIDE, w, g.count, p, u), to);
             u += ic * WIDE * LANES;
         }
         if (left) {
-            panel(1, &g, ic, v, u, w->streams, to);
+            panel(1, &g, w, v, u, fetch_of(1, w, g.count, p, u), to);
             u += ic * LANES;
         }
     }
@@ -593,6 +610,7 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
 void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
 {
     block->winograd_rows = ROWS;
+    block->winograd_pass = PASS;
     block->f32_winograd_filters = winograd_filters;
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;

@@ -10,6 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
+/* Weights, as they lie in a model file: at any address. */
+typedef float sdx_weight_f32 SDX_ANYWHERE;
+
 /* What happens at the store of GEMM and convolution. */
 enum sdx_act {
     SDX_ACT_NONE,
@@ -42,10 +47,10 @@ void sdx_half_encode(enum sdx_half half, const float *src, uint16_t *dst, int64_
  * transposed operand costs nothing. Packed: panels of a width that the CPU's tile wants. Sizes in
  * bytes, 64-byte aligned. */
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
-void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+void sdx_gemm_f32_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
 /* Column j of a packed B becomes scale[j] times itself. */
-void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed);
+void sdx_gemm_f32_pack_scale(const sdx_weight_f32 *scale, int64_t k, int64_t n, float *packed);
 /* The same order, and half the size, for a B of 16-bit numbers, which are decoded where they are
  * used: results have the bits that a decoded B gives. */
 size_t sdx_gemm_half_packed_size(int64_t k, int64_t n);

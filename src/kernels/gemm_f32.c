@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/compiler.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -50,7 +49,7 @@ int64_t sdx_gemm_f32_panel(void)
 {
     return sdx_kernel_tables()->gemm.cols;
 }
-void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+void sdx_gemm_f32_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
@@ -60,7 +59,7 @@ void sdx_gemm_f32_pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, 
         table->f32_pack(b + k0 * row_b, row_b, col_b, kc, n, packed + k0 * width, kc * table->cols);
     }
 }
-void sdx_gemm_f32_pack_scale(const float *scale, int64_t k, int64_t n, float *packed)
+void sdx_gemm_f32_pack_scale(const sdx_weight_f32 *scale, int64_t k, int64_t n, float *packed)
 {
     const int64_t cols = sdx_gemm_f32_panel(), depth = block_depth(k);
     for (int64_t k0 = 0; k0 < k; k0 += depth)
@@ -140,8 +139,8 @@ static void copy_a(const float *a, int64_t row_a, int64_t col_a, int64_t m, int6
         for (int64_t i = 0; i < m; i++)
             memcpy(to + i * k, a + i * row_a, (size_t)k * sizeof(float));
     } else if (row_a == 1) {
-        tables->vec.b32_transpose((const uint32_t *)a, (size_t)col_a, (uint32_t *)to, (size_t)k,
-                                  (size_t)k, (size_t)m);
+        tables->vec.b32_transpose(a, (size_t)col_a, (uint32_t *)to, (size_t)k, (size_t)k,
+                                  (size_t)m);
     } else {
         tables->gemm.f32_copy_rows(
             a, to,

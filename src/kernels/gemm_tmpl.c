@@ -442,12 +442,12 @@ static void block(const struct sdx_gemm_job *g)
         panel_edge(g, p, (int)(g->n % COLS));
 }
 
-static void pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+static void pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                  float *packed_first, int64_t panel_step)
 {
     for (int64_t j0 = 0; j0 < n; j0 += COLS, packed_first += panel_step) {
         const int64_t cols = n - j0 < COLS ? n - j0 : COLS;
-        const float *from = b + j0 * col_b;
+        const sdx_weight_f32 *from = b + j0 * col_b;
         float *packed = packed_first;
         int64_t k0 = 0;
         if (col_b == 1 && cols == COLS) {
@@ -458,8 +458,7 @@ static void pack(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_
         } else if (row_b == 1 && cols == COLS) {
             for (; k0 + SIDE <= k; k0 += SIDE, packed += SIDE * COLS)
                 for (int64_t j = 0; j < COLS; j += SIDE)
-                    turn((const uint32_t *)(from + j * col_b + k0), (size_t)col_b,
-                         (uint32_t *)(packed + j), COLS);
+                    turn(from + j * col_b + k0, (size_t)col_b, (uint32_t *)(packed + j), COLS);
         }
         for (; k0 < k; k0++, packed += COLS)
             for (int64_t j = 0; j < COLS; j++)

@@ -73,7 +73,7 @@ struct sdx_gemm_table {
     void (*f32_thin_half)(const struct sdx_gemm_job *job);
     /* rows 0..k of b(k, j), columns 0..n, to panels of [k][cols], panel_step apart; zeros beyond n
      */
-    void (*f32_pack)(const float *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+    void (*f32_pack)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
     /* columns of one panel of low-bit weights, k0..k1 (k0 a multiple of 32 / bits), to [k][cols] */
     void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
@@ -115,13 +115,16 @@ struct sdx_depthwise_strip {
  * order over the whole batch. */
 struct sdx_winograd_block {
     const struct sdx_conv_shape *shape;
-    int step;             /* outputs of a tile down and across: 2, 4 or 6 */
-    int64_t high, wide;   /* tiles of an image */
-    int64_t tiles, first; /* of the block in hand */
-    int64_t room;         /* tiles of a panel of M */
-    int planes;           /* of V, U and M to be multiplied */
-    bool streams;         /* U comes from memory */
+    int step;               /* outputs of a tile down and across: 2, 4 or 6 */
+    int64_t high, wide;     /* tiles of an image */
+    int64_t tiles, first;   /* of the block in hand */
+    int64_t room;           /* tiles of a panel of M */
+    int planes;             /* of V, U and M to be multiplied */
+    int64_t from, channels; /* input channels of U; from > 0: added to M, in steps of ..._pass */
+    bool streams;           /* U comes from memory */
+    const float *ahead;     /* filters of the next panel, brought meanwhile when U is one panel */
     int64_t plane_v, plane_m;
+    int64_t gap_u; /* floats between planes of U */
 };
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
  * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
@@ -154,6 +157,7 @@ struct sdx_conv_block_table {
     int vectors;       /* blocks of the widest panel */
     int rows;          /* most pixels of a tile two vectors wide */
     int winograd_rows; /* tiles of Winograd's register tile */
+    int winograd_pass; /* input channels in one chain of sums */
     void (*f32_panel)(int vectors, const struct sdx_conv_block_job *job);
     /* `channels` <= lanes planes of pixels, pitch apart, to [pixel][lanes], zeros beyond channels;
      * and back */
@@ -161,10 +165,10 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
-    /* 3 x 3 filters of `count` <= 2 * lanes output channels, `next` floats apart, to (step + 2)^2
-     * rows of 2 * lanes, zeros beyond count; computed in f64 */
-    void (*f32_winograd_filters)(int step, const float *weights, int64_t next, int64_t count,
-                                 float *u);
+    /* 3 x 3 filters [channel][9][width], of one or two vectors of output channels, to (step + 2)^2
+     * planes [channel][width], `plane` floats apart */
+    void (*f32_winograd_filters)(int step, const float *weights, int64_t channels, int64_t width,
+                                 float *u, int64_t plane);
     /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
      * block][winograd_rows][lanes] */
     void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);

@@ -19,10 +19,12 @@ typedef int32_t turn_row __attribute__((vector_size(16)));
 #define LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
-SIMD void turn_four(const uint32_t *src, size_t stride, turn_row q[4])
+SIMD void turn_four(const char *src, size_t stride, turn_row q[4])
 {
     turn_row a[4];
-    SDX_UNROLL(4) for (size_t i = 0; i < 4; i++) memcpy(&a[i], src + i * stride, sizeof(turn_row));
+    SDX_UNROLL(4)
+    for (size_t i = 0; i < 4; i++)
+        memcpy(&a[i], src + 4 * i * stride, sizeof(turn_row));
     turn_row low02 = LOW(a[0], a[2]), high02 = HIGH(a[0], a[2]);
     turn_row low13 = LOW(a[1], a[3]), high13 = HIGH(a[1], a[3]);
     q[0] = LOW(low02, low13);
@@ -30,13 +32,14 @@ SIMD void turn_four(const uint32_t *src, size_t stride, turn_row q[4])
     q[2] = LOW(high02, high13);
     q[3] = HIGH(high02, high13);
 }
-SIMD void turn(const uint32_t *src, size_t stride, uint32_t *dst, size_t stride_dst)
+/* src at any address */
+SIMD void turn(const void *src, size_t stride, uint32_t *dst, size_t stride_dst)
 {
     turn_row q[4];
     turn_four(src, stride, q);
 #if SDX_SIMD_LANES >= 8
     turn_row p[4];
-    turn_four(src + 4 * stride, stride, p);
+    turn_four((const char *)src + 16 * stride, stride, p);
     SDX_UNROLL(4) for (size_t c = 0; c < 4; c++)
     {
         turn_row near = __builtin_shufflevector(q[c], p[c], 0, 1, 2, 3, 8, 9, 10, 11);

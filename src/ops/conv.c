@@ -190,7 +190,7 @@ static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *
 {
     const struct pack_conv *arg = arg_;
     float *temp;
-    const float *weights = sdx_weights_f32(cx, arg->weights, &temp);
+    const sdx_weight_f32 *weights = sdx_weights_f32(cx, arg->weights, &temp);
     if (!weights) return cx->error.status;
     sdx_conv_block_pack(arg->shape, weights, dst);
     sdx_mem_free(cx->mem, temp);
@@ -270,7 +270,8 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                     .variant = variant_of(shape),
                                     .size = sdx_conv_block_packed_size(shape),
                                     .pack = pack_conv_block,
-                                    .arg = &arg};
+                                    .arg = &arg,
+                                    .reads_anywhere = px->in[1]->dtype == SDX_F32};
     p->packed = sdx_prepare_pack(px, 1, &wanted);
     if (!p->packed) return px->cx->error.status;
     struct sdx_tensor *in[] = {x, sdx_prepare_has(px, 2) ? px->in[2] : NULL,

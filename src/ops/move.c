@@ -175,9 +175,8 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
     case 1: TRANSPOSE(uint8_t); break;
     case 2: TRANSPOSE(uint16_t); break;
     case 4:
-        sdx_vec()->b32_transpose((const uint32_t *)(const void *)src, (size_t)step_src,
-                                 (uint32_t *)(void *)dst, (size_t)step_dst, (size_t)rows,
-                                 (size_t)cols);
+        sdx_vec()->b32_transpose(src, (size_t)step_src, (uint32_t *)(void *)dst, (size_t)step_dst,
+                                 (size_t)rows, (size_t)cols);
         break;
     case 8: TRANSPOSE(uint64_t); break;
     default: TRANSPOSE(struct pair16); break;

@@ -69,7 +69,8 @@ enum sdx_status sdx_fused_act(struct sdx_context *cx, const struct sdx_ir_node *
                     SDX_STR_ARG(node->op_type), SDX_STR_ARG(name));
 }
 
-const float *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights, float **temp)
+const sdx_weight_f32 *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights,
+                                      float **temp)
 {
     const enum sdx_half half = sdx_half_of(weights);
     *temp = NULL;
@@ -284,7 +285,7 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
     const struct pack_arg *arg = arg_;
     const struct sdx_product *p = &arg->s->p;
     float *temp = NULL;
-    const float *b = arg->s->half ? NULL : sdx_weights_f32(cx, p->b, &temp);
+    const sdx_weight_f32 *b = arg->s->half ? NULL : sdx_weights_f32(cx, p->b, &temp);
     if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
         void *to = (char *)dst + (size_t)i * arg->s->packed_size;
@@ -361,7 +362,8 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
                                     .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack_all,
-                                    .arg = &arg};
+                                    .arg = &arg,
+                                    .reads_anywhere = p->b->dtype == SDX_F32};
     s->packed = sdx_prepare_pack(px, p->input_b, &wanted);
     return s->packed ? SDX_OK : px->cx->error.status;
 }

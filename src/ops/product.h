@@ -61,8 +61,8 @@ static inline enum sdx_half sdx_half_of(const struct sdx_tensor *weights)
 }
 /* Constant weights as f32, for packing: where they are, or decoded into *temp, which the caller
  * frees. NULL: no memory (error is set). */
-const float *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights,
-                             float **temp);
+const sdx_weight_f32 *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights,
+                                      float **temp);
 
 /* A number that names a packed form: a mixture of `count` values. */
 int64_t sdx_pack_variant(const int64_t *values, int count);

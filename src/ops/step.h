@@ -141,7 +141,8 @@ struct sdx_pack {
     /* A form from a plan file that holds more than plain numbers is checked before it is used;
      * NULL: no content of its `size` bytes does harm. */
     sdx_pack_check_fn *check;
-    void *arg; /* of both */
+    void *arg;           /* of both */
+    bool reads_anywhere; /* `pack` reads the constant at any address: no aligned copy is made */
 };
 /* Packed form of constant input i, 64-byte aligned, shared by all plans and sessions of the model.
  * NULL: no memory, or packing failed (error is set). Fails an assertion when the input is not

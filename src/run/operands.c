@@ -282,7 +282,7 @@ static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op 
         copy->is_unaligned = false;
         copy->data = later ? at : memcpy(at, in[i]->data, in[i]->bytes);
         at += (in[i]->bytes + 127) / 64 * 64;
-        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], !later};
+        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], copy->data, !later};
         in[i] = copy;
     }
     return SDX_OK;
@@ -296,7 +296,7 @@ static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg
     return SDX_OK;
 }
 
-/* A form of a constant, of which the copies may have to be filled first. */
+/* A form of a constant, of which the copies may have to be filled first, or not to be used. */
 struct filling {
     struct sdx_planning *p;
     const struct sdx_pack *pack;
@@ -307,22 +307,38 @@ static const struct sdx_pack *fill(void *arg)
     const struct filling *f = arg;
     for (int c = 0; c < f->p->count_copies; c++) {
         struct sdx_aligned_copy *copy = &f->p->copies[c];
+        if (f->pack->reads_anywhere && !copy->is_filled) {
+            copy->copy->data = copy->original->data;
+            continue;
+        }
         if (!copy->is_filled) memcpy(copy->copy->data, copy->original->data, copy->copy->bytes);
         copy->is_filled = true;
     }
     return f->pack;
 }
 
+/* The copies that fill() has pointed to their originals have their places again. */
+static void point_back(void *arg)
+{
+    const struct filling *f = arg;
+    for (int c = 0; c < f->p->count_copies; c++)
+        f->p->copies[c].copy->data = f->p->copies[c].place;
+}
+
 static enum sdx_status fill_and_pack(struct sdx_context *cx, void *dst, void *arg)
 {
     const struct sdx_pack *pack = fill(arg);
-    return pack->pack(cx, dst, pack->arg);
+    const enum sdx_status status = pack->pack(cx, dst, pack->arg);
+    point_back(arg);
+    return status;
 }
 
 static bool fill_and_check(const void *packed, void *arg)
 {
     const struct sdx_pack *pack = fill(arg);
-    return pack->check(packed, pack->arg);
+    const bool good = pack->check(packed, pack->arg);
+    point_back(arg);
+    return good;
 }
 
 /* Copies that the node's steps read while running get a place that stays: shared in the model's

@@ -40,6 +40,7 @@ struct sdx_planning {
     struct sdx_aligned_copy {
         struct sdx_tensor *copy;
         const struct sdx_tensor *original;
+        void *place; /* of the copy */
         bool is_filled;
     } * copies;
     int count_copies;

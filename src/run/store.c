@@ -4,14 +4,16 @@
 #include "run/store.h"
 
 #include "base/lock.h"
+#include "base/pages.h"
 
-enum { BUCKETS = 1024 };
+enum { BUCKETS = 1024, LARGE = 16 << 10 /* bytes that lie in pages */ };
 
 struct entry {
     struct entry *next;  /* of the bucket */
     struct entry *later; /* made after this one */
     struct sdx_packed form;
-    void *owned;     /* its memory; NULL: lies in a file */
+    void *owned;     /* its memory, when it is a block of its own */
+    bool is_adopted; /* of the block of those in a file */
     bool is_checked; /* may be used */
 };
 
@@ -22,6 +24,7 @@ struct sdx_store {
     struct entry *buckets[BUCKETS];
     struct entry *first, *last;
     struct entry *adopted; /* one block */
+    struct sdx_pages pages;
 };
 
 struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map)
@@ -30,6 +33,7 @@ struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_ma
     if (!store) return NULL;
     store->mem = mem;
     store->map = map;
+    sdx_pages_init(&store->pages, mem, SDX_MEM_WEIGHTS);
     sdx_lock_init(&store->lock);
     return store;
 }
@@ -39,10 +43,10 @@ void sdx_store_destroy(struct sdx_store *store)
     if (!store) return;
     for (struct entry *e = store->first, *later; e; e = later) {
         later = e->later;
-        if (!e->owned) continue;
         sdx_mem_free(store->mem, e->owned);
-        sdx_mem_free(store->mem, e);
+        if (!e->is_adopted) sdx_mem_free(store->mem, e);
     }
+    sdx_pages_deinit(&store->pages);
     sdx_mem_free(store->mem, store->adopted);
     sdx_lock_deinit(&store->lock);
     sdx_mem_free(store->mem, store);
@@ -77,6 +81,7 @@ enum sdx_status sdx_store_adopt(struct sdx_store *store, struct sdx_context *cx,
                                       .variant = p->variant,
                                       .size = (size_t)p->size,
                                       .packed = file->bytes + p->at};
+        e->is_adopted = true;
         add(store, e);
     }
     return SDX_OK;
@@ -96,17 +101,21 @@ static struct entry *pack_new(struct sdx_store *store, struct sdx_context *cx, c
                               const struct sdx_pack *pack)
 {
     struct entry *e = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, sizeof *e);
-    void *packed = e ? sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, pack->size) : NULL;
+    void *owned = NULL, *packed = NULL;
+    if (e && pack->size < LARGE)
+        packed = owned = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, pack->size);
+    else if (e)
+        packed = sdx_pages_alloc(&store->pages, pack->size);
     if (!packed) {
         (void)SDX_FAIL_MEMORY(cx);
     } else if (pack->pack(cx, packed, pack->arg) == SDX_OK) {
         *e = (struct entry){.form = {constant, pack->key, pack->variant, pack->size, packed},
-                            .owned = packed,
+                            .owned = owned,
                             .is_checked = true};
         add(store, e);
         return e;
     }
-    sdx_mem_free(store->mem, packed);
+    sdx_mem_free(store->mem, owned);
     sdx_mem_free(store->mem, e);
     return NULL;
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Regions on large pages. The first one is small and on small pages, as a little model would not
+ * fill a large one; where memory comes from an allocator of the program, a region is a block of it.
+ */
+#include "base/pages.h"
+
+#include <sys/mman.h>
+
+enum { LINE = 64, HUGE = 2 << 20, FIRST = 4 << 20, REGION = 32 << 20 };
+
+struct sdx_region {
+    struct sdx_region *next;
+    size_t mapped; /* bytes; 0: a block of sdx_mem */
+};
+_Static_assert(sizeof(struct sdx_region) <= LINE, "the head of a region fits in one line");
+
+void sdx_pages_init(struct sdx_pages *pages, struct sdx_mem *mem, enum sdx_mem_tag tag)
+{
+    *pages = (struct sdx_pages){.mem = mem, .tag = tag};
+}
+
+static char *map_anonymous(size_t size)
+{
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+/* `size`, a multiple of HUGE, at a multiple of it. */
+static char *map_huge(size_t size)
+{
+    char *base = map_anonymous(size + HUGE);
+    if (!base) return NULL;
+    const size_t skip = (HUGE - (uintptr_t)base % HUGE) % HUGE;
+    if (skip) (void)munmap(base, skip);
+    if (skip < HUGE) (void)munmap(base + skip + size, HUGE - skip);
+#ifdef MADV_HUGEPAGE
+    (void)madvise(base + skip, size, MADV_HUGEPAGE); /* only a hint */
+#endif
+    return base + skip;
+}
+
+/* A new region with room for `size` and its head. */
+static bool grow(struct sdx_pages *pages, size_t size)
+{
+    struct sdx_region *region;
+    size_t mapped = 0;
+    if (!sdx_mem_is_malloc(pages->mem)) {
+        region = sdx_mem_alloc(pages->mem, pages->tag, size);
+    } else if (!pages->regions && size <= FIRST) {
+        region = (void *)map_anonymous(mapped = FIRST);
+    } else {
+        if (!sdx_add_size(size, HUGE - 1, &mapped)) return false;
+        mapped = mapped < REGION ? REGION : mapped / HUGE * HUGE;
+        region = (void *)map_huge(mapped);
+    }
+    if (!region) return false;
+    *region = (struct sdx_region){.next = pages->regions, .mapped = mapped};
+    pages->regions = region;
+    pages->at = (char *)region + LINE;
+    pages->end = (char *)region + (mapped ? mapped : size);
+    return true;
+}
+
+void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
+{
+    size_t room;
+    if (!sdx_add_size(size, 2 * LINE, &room)) return NULL;
+    room = room / LINE * LINE; /* with the head of a region */
+    const size_t left = (size_t)(pages->end - pages->at);
+    const bool counts = sdx_mem_is_malloc(pages->mem);
+    if (counts && !sdx_mem_count(pages->mem, pages->tag, size)) return NULL;
+    if (left < room - LINE && !grow(pages, room)) {
+        if (counts) sdx_mem_uncount(pages->mem, pages->tag, size);
+        return NULL;
+    }
+    if (counts) pages->counted += size;
+    void *block = pages->at;
+    pages->at += room - LINE;
+    return block;
+}
+
+void sdx_pages_deinit(struct sdx_pages *pages)
+{
+    for (struct sdx_region *region = pages->regions, *next; region; region = next) {
+        next = region->next;
+        if (region->mapped)
+            (void)munmap(region, region->mapped);
+        else
+            sdx_mem_free(pages->mem, region);
+    }
+    sdx_mem_uncount(pages->mem, pages->tag, pages->counted);
+    sdx_pages_init(pages, pages->mem, pages->tag);
+}
