@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Regions on large pages. The first one is small and on small pages, as a little model would not
- * fill a large one; where memory comes from an allocator of the program, a region is a block of it.
- */
+ * Regions on large pages. The first one is on small pages, as a small model would not fill the last
+ * large one; they are had block by block, not fault by fault. Where memory comes from an allocator
+ * of the program, a region is a block of it. */
 #include "base/pages.h"
 
 #include <sys/mman.h>
 
-enum { LINE = 64, HUGE = 2 << 20, FIRST = 4 << 20, REGION = 32 << 20 };
+enum { LINE = 64, PAGE = 4096, HUGE = 2 << 20, FIRST = 16 << 20, REGION = 32 << 20 };
 
 struct sdx_region {
     struct sdx_region *next;
@@ -60,6 +60,17 @@ static bool grow(struct sdx_pages *pages, size_t size)
     return true;
 }
 
+/* The pages of a block at once. */
+static void populate(char *begin, const char *end)
+{
+#ifdef MADV_POPULATE_WRITE
+    begin -= (uintptr_t)begin % PAGE;
+    (void)madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE); /* only a hint */
+#else
+    (void)begin, (void)end;
+#endif
+}
+
 void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
 {
     size_t room;
@@ -75,6 +86,7 @@ void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
     if (counts) pages->counted += size;
     void *block = pages->at;
     pages->at += room - LINE;
+    if (counts && !pages->regions->next) populate(block, pages->at);
     return block;
 }
 

@@ -18,9 +18,9 @@ enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PANEL = 32,
     MOST_PLANES = 64,
-    AT_ONCE = 4,         /* input channels whose filters are packed at once */
-    LATE_TILES = 64,     /* of an image, at most */
-    LATE_LEAST = 2 << 20 /* bytes of U from which it is made late */
+    AT_ONCE = 4,           /* input channels whose filters are packed at once */
+    LATE_TILES = 100,      /* of an image, at most */
+    LATE_LEAST = 512 << 10 /* bytes of U from which it is made late */
 };
 
 struct winograd_cut {
@@ -62,11 +62,11 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
     c.chunks = conv_divide_up(c.vectors, c.chunk);
-    /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. */
-    const int64_t outputs = c.late ? 128 : 256;
+    /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. An
+     * only block is worth more of that. */
     c.splits = 1;
     while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts &&
-           outputs * c.splits <= s->oc && 2 * c.splits <= c.chunks)
+           2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : 256 * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
     c.plane_v = groups * table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;

@@ -86,27 +86,28 @@ size_t sdx_qwinograd_packed_size(const struct sdx_qconv *q)
     return (size_t)columns * (sizeof(int32_t) + (size_t)(PLANES * q->shape.ic) * sizeof(int16_t));
 }
 
-/* Three weights to six: the rows of G times 24, 6, 6, 24, 24, 6. */
-static void line(int a, int b, int c, int *u, int step)
+/* Three weights to six, of COLS columns each: the rows of G times 24, 6, 6, 24, 24, 6. Twice of it
+ * gives 49 times a byte at most. */
+static void line(const int16_t *a, const int16_t *b, const int16_t *c, int16_t *u, int step)
 {
-    const int ends = a + c, more = a + 4 * c;
-    u[0] = 6 * a;
-    u[step] = -(ends + b);
-    u[2 * step] = b - ends;
-    u[3 * step] = more + 2 * b;
-    u[4 * step] = more - 2 * b;
-    u[5 * step] = 6 * c;
+    for (int j = 0; j < COLS; j++) {
+        const int ends = a[j] + c[j], more = a[j] + 4 * c[j];
+        u[j] = (int16_t)(6 * a[j]);
+        u[step * COLS + j] = (int16_t)-(ends + b[j]);
+        u[2 * step * COLS + j] = (int16_t)(b[j] - ends);
+        u[3 * step * COLS + j] = (int16_t)(more + 2 * b[j]);
+        u[4 * step * COLS + j] = (int16_t)(more - 2 * b[j]);
+        u[5 * step * COLS + j] = (int16_t)(6 * c[j]);
+    }
 }
-/* u = G w G^T, to the places of a column and one of a pair of channels. */
-static void transform(const int w[TAPS], int16_t u[PLANES][2 * COLS], int64_t place)
+/* u = G w G^T of one channel, COLS columns. */
+static void transform(int16_t w[TAPS][COLS], int16_t u[PLANES][COLS])
 {
-    int lines[SIDE * 3], all[PLANES];
+    int16_t lines[SIDE * 3][COLS];
     for (int j = 0; j < 3; j++)
-        line(w[j], w[3 + j], w[6 + j], lines + j, 3);
+        line(w[j], w[3 + j], w[6 + j], lines[j], 3);
     for (int i = 0; i < SIDE; i++)
-        line(lines[3 * i], lines[3 * i + 1], lines[3 * i + 2], all + SIDE * i, 1);
-    for (int i = 0; i < PLANES; i++)
-        u[i][place] = (int16_t)all[i];
+        line(lines[3 * i], lines[3 * i + 1], lines[3 * i + 2], u[SIDE * i], 1);
 }
 
 void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *packed)
@@ -115,22 +116,25 @@ void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *pa
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + panels * COLS);
     memset(sums, 0, (size_t)(panels * COLS) * sizeof *sums);
-    for (int64_t p = 0; p < panels; p++, to += PLANES * ic * COLS)
+    for (int64_t p = 0; p < panels; p++, to += PLANES * ic * COLS, sums += COLS) {
+        const int64_t count = conv_least(COLS, q->shape.oc - p * COLS);
         for (int64_t k = 0; k < ic; k += 2) {
-            int16_t u[PLANES][2 * COLS] = {{0}};
-            for (int64_t j = 0; j < COLS && p * COLS + j < q->shape.oc; j++)
-                for (int64_t b = 0; b < 2; b++) {
-                    const int64_t c = p * COLS + j;
-                    int w[TAPS];
+            int16_t w[TAPS][COLS] = {{0}}, u[2][PLANES][COLS];
+            for (int b = 0; b < 2; b++) {
+                for (int64_t j = 0; j < count; j++)
                     for (int t = 0; t < TAPS; t++) {
-                        w[t] = sdx_qconv_weight(q, weights, (c * ic + k + b) * TAPS + t);
-                        sums[c] += w[t];
+                        const int64_t at = ((p * COLS + j) * ic + k + b) * TAPS + t;
+                        w[t][j] = sdx_qconv_weight(q, weights, at);
+                        sums[j] += w[t][j];
                     }
-                    transform(w, u, 2 * j + b);
-                }
+                transform(w, u[b]);
+            }
             for (int i = 0; i < PLANES; i++)
-                memcpy(to + (i * ic + k) * COLS, u[i], sizeof u[i]);
+                for (int j = 0; j < COLS; j++)
+                    for (int b = 0; b < 2; b++)
+                        to[(i * ic + k) * COLS + 2 * j + b] = u[b][i][j];
         }
+    }
 }
 
 int64_t sdx_qwinograd_parts(const struct sdx_qconv *q)

@@ -6,7 +6,7 @@
 #include "tensor/convert.h"
 
 /* Smaller tensors at odd addresses are copied at once. */
-enum { UNALIGNED_MIN = 64 * 1024 };
+enum { UNALIGNED_MIN = 4096 };
 
 /* One tensor under check: what faults are called, and its facts once they are known. */
 struct check {
