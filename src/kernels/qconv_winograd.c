@@ -93,7 +93,7 @@ static void line(const int16_t *a, const int16_t *b, const int16_t *c, int16_t *
     for (int j = 0; j < COLS; j++) {
         const int ends = a[j] + c[j], more = a[j] + 4 * c[j];
         u[j] = (int16_t)(6 * a[j]);
-        u[step * COLS + j] = (int16_t)-(ends + b[j]);
+        u[step * COLS + j] = (int16_t) - (ends + b[j]);
         u[2 * step * COLS + j] = (int16_t)(b[j] - ends);
         u[3 * step * COLS + j] = (int16_t)(more + 2 * b[j]);
         u[4 * step * COLS + j] = (int16_t)(more - 2 * b[j]);
