@@ -248,6 +248,11 @@ static struct stretch stretch_at(const struct sdx_conv_shape *s, int axis, int64
     int64_t first = at * step - s->pad_begin[axis];
     struct stretch t = {.begin = at, .end = at + 1};
     conv_valid(first, apart, s->in[axis], s->kernel[axis], &t.lo, &t.hi);
+    if (t.lo == 0 && t.hi == s->kernel[axis]) { /* up to the last that sees all */
+        const int64_t last = s->in[axis] - 1 - (s->kernel[axis] - 1) * apart + s->pad_begin[axis];
+        t.end = conv_least(end, last / step + 1);
+        return t;
+    }
     for (; t.end < end; t.end++) {
         int64_t lo, hi;
         first += step;

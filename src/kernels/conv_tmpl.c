@@ -4,9 +4,11 @@
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
-/* `rows` rows at once: as many streams of memory, and x is read once. A row's sum is the same in
- * any company: two chains of lanes, their sum, the lanes by halves, then what no vector holds. */
-enum { DOT_ROWS = 4, CHAINS = 2 };
+/* `rows` rows at once: as many streams of memory, and x is read once. Rows behind them are fetched
+ * meanwhile, as the processor's own streams end with a page and rows are often short. A row's sum
+ * is the same in any company: two chains of lanes, their sum, the lanes by halves, then what no
+ * vector holds. */
+enum { DOT_ROWS = 4, CHAINS = 2, AHEAD = 8 };
 SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, int64_t k, float *y)
 {
     vf s[DOT_ROWS][CHAINS];
@@ -20,6 +22,7 @@ SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, in
             const vf v = v_load(x + at + c * LANES);
             EACH_ROW s[r][c] = v_fma(v_load(a + r * row_a + at + c * LANES), v, s[r][c]);
         }
+        EACH_ROW V_PREFETCH(a + (r + AHEAD) * row_a + at);
     }
     for (; at + LANES <= k; at += LANES)
         EACH_ROW s[r][0] = v_fma(v_load(a + r * row_a + at), v_load(x + at), s[r][0]);
