@@ -43,10 +43,8 @@ const struct sdx_adapt_default *sdx_adapt_defaults(int *count);
 enum sdx_status sdx_adapt_inputs_up(struct sdx_rewrite *rx);
 enum sdx_status sdx_adapt_inputs_down(struct sdx_rewrite *rx);
 
-/* Names that TreeEnsemble of ai.onnx.ml 5 numbers (adapt_trees.c). */
-enum { SDX_ADAPT_TREE_AGGREGATES = 4, SDX_ADAPT_TREE_POSTS = 5 };
-extern const char *const sdx_adapt_tree_aggregates[SDX_ADAPT_TREE_AGGREGATES];
-extern const char *const sdx_adapt_tree_posts[SDX_ADAPT_TREE_POSTS];
+/* Fails where input 0 is not known to be float: the other version of a tree gives its type. */
+SDX_MUST_CHECK enum sdx_status sdx_adapt_trees_need_floats(struct sdx_rewrite *rx);
 
 /* X(name): functions of the rows, by file. */
 #define SDX_ADAPTERS(X)                                                                            \

@@ -6,14 +6,9 @@
 #include "convert/adapt.h"
 #include "convert/convert_model.h"
 #include "convert/formula.h"
+#include "ops/ml_names.h"
 
-static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
-                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-const char *const sdx_adapt_tree_aggregates[SDX_ADAPT_TREE_AGGREGATES] = {"AVERAGE", "SUM", "MIN",
-                                                                          "MAX"};
-const char *const sdx_adapt_tree_posts[SDX_ADAPT_TREE_POSTS] = {"NONE", "SOFTMAX", "LOGISTIC",
-                                                                "SOFTMAX_ZERO", "PROBIT"};
-enum { SUM = 1, NONE = 0, SOFTMAX, LOGISTIC, OPSET_MIN = 12 };
+enum { OPSET_MIN = 12 };
 
 /* ---- lists of the old operators ---- */
 
@@ -98,11 +93,9 @@ static bool chain_weights(struct lists *l)
 static bool modes_are_known(const struct lists *l)
 {
     for (int64_t i = 0; i < l->count; i++) {
-        bool known = is_leaf(l, i);
-        for (int m = 0; m < SDX_COUNT_OF(mode_names); m++)
-            known |= sdx_str_is(l->modes[i], mode_names[m]);
-        if (!known || (!is_leaf(l, i) &&
-                       (find(l, l->trees[i], l->yes[i]) < 0 || find(l, l->trees[i], l->no[i]) < 0)))
+        const int mode = sdx_ml_find_name(sdx_forest_mode_names, SDX_FOREST_MODES, l->modes[i]);
+        if (mode < 0 || (!is_leaf(l, i) && (find(l, l->trees[i], l->yes[i]) < 0 ||
+                                            find(l, l->trees[i], l->no[i]) < 0)))
             return false;
     }
     return true;
@@ -224,8 +217,8 @@ static void add_tree(struct lists *l, struct arrays *a, int32_t root, int32_t tu
         if (is_leaf(l, i)) continue;
         const int64_t at = a->count++;
         const int32_t yes = find(l, l->trees[i], l->yes[i]), no = find(l, l->trees[i], l->no[i]);
-        for (uint8_t m = 0; m < SDX_COUNT_OF(mode_names); m++)
-            if (sdx_str_is(l->modes[i], mode_names[m])) a->modes[at] = m;
+        a->modes[at] =
+            (uint8_t)sdx_ml_find_name(sdx_forest_mode_names, SDX_FOREST_MODES, l->modes[i]);
         a->features[at] = l->features[i];
         a->splits[at] = l->values[i];
         a->tracks[at] = l->tracks ? l->tracks[i] : 0;
@@ -258,11 +251,11 @@ static enum sdx_status build(struct lists *l, struct arrays *a, int64_t targets,
         most = turns > most ? turns : most;
         nodes += turns * entries;
     }
-    if (aggregate != SUM && (has_base || has_bare || most > 1))
+    if (aggregate != SDX_ML_SUM && (has_base || has_bare || most > 1))
         return sdx_rewrite_refuse(rx,
                                   "%s of leaves without one weight each, or of base values, has "
                                   "no form in version 5",
-                                  sdx_adapt_tree_aggregates[aggregate]);
+                                  sdx_ml_aggregate_names[aggregate]);
     if (nodes > INT32_MAX / 8 || (has_base && l->count_base != 1 && l->count_base != targets))
         return sdx_rewrite_refuse(rx, "%lld base values for %lld targets", (long long)l->count_base,
                                   (long long)targets);
@@ -343,7 +336,7 @@ static enum sdx_status index_of(struct sdx_rewrite *rx, const char *attr, const 
     return sdx_rewrite_refuse(rx, "%s is not one that the standard knows", attr);
 }
 
-static enum sdx_status need_floats(struct sdx_rewrite *rx)
+enum sdx_status sdx_adapt_trees_need_floats(struct sdx_rewrite *rx)
 {
     if (sdx_rewrite_dtype(rx, sdx_rewrite_input(rx, 0)) == SDX_F32) return SDX_OK;
     return sdx_rewrite_refuse(rx,
@@ -355,11 +348,10 @@ static enum sdx_status regressor_up(struct lists *l)
     struct sdx_rewrite *rx = l->rx;
     struct arrays a = {0};
     int aggregate, post;
-    SDX_TRY(need_floats(rx));
-    SDX_TRY(index_of(rx, "aggregate_function", sdx_adapt_tree_aggregates, SDX_ADAPT_TREE_AGGREGATES,
-                     SUM, &aggregate));
-    SDX_TRY(
-        index_of(rx, "post_transform", sdx_adapt_tree_posts, SDX_ADAPT_TREE_POSTS, NONE, &post));
+    SDX_TRY(sdx_adapt_trees_need_floats(rx));
+    SDX_TRY(index_of(rx, "aggregate_function", sdx_ml_aggregate_names, SDX_ML_AGGREGATES,
+                     SDX_ML_SUM, &aggregate));
+    SDX_TRY(index_of(rx, "post_transform", sdx_ml_post_names, SDX_ML_POSTS, SDX_ML_NONE, &post));
     SDX_TRY(read_lists(l, "target"));
     int64_t targets = sdx_rewrite_attr_int(rx->node, "n_targets", 0);
     for (int64_t w = 0; w < l->count_weights; w++)
@@ -393,9 +385,9 @@ static struct sdx_str add_labels(struct sdx_rewrite *rx, int64_t *count)
 /* Scores as they are or in a curve that keeps their order. */
 static void add_scores(struct sdx_formula *f, int post)
 {
-    sdx_formula_add(f, post == SOFTMAX    ? "out1 = Softmax(z){axis=1}"
-                       : post == LOGISTIC ? "out1 = Sigmoid(z)"
-                                          : "out1 = z");
+    sdx_formula_add(f, post == SDX_ML_SOFTMAX    ? "out1 = Softmax(z){axis=1}"
+                       : post == SDX_ML_LOGISTIC ? "out1 = Sigmoid(z)"
+                                                 : "out1 = z");
 }
 
 /* Weights of one class decide between two: from 1/2 up where they are probabilities, else from 0.
@@ -409,11 +401,11 @@ static void two_classes(struct lists *l, struct sdx_formula *f, int post)
     sdx_formula_add(f, "at = Reshape(Cast(hot){to=7}, [-1]); out0 = Gather(labels, at)");
     if (l->targets[0] == 1)
         sdx_formula_add(f, "z = Concat(Sub(s, s), s){axis=1}");
-    else if (positive && post != LOGISTIC)
+    else if (positive && post != SDX_ML_LOGISTIC)
         sdx_formula_add(f, "z = Concat(Sub(1, s), s){axis=1}");
     else
         sdx_formula_add(f, "z = Concat(Neg(s), s){axis=1}");
-    add_scores(f, l->targets[0] == 0 && post == SOFTMAX ? NONE : post);
+    add_scores(f, l->targets[0] == 0 && post == SDX_ML_SOFTMAX ? SDX_ML_NONE : post);
 }
 
 static enum sdx_status classifier_nodes(struct lists *l)
@@ -423,12 +415,11 @@ static enum sdx_status classifier_nodes(struct lists *l)
     struct sdx_formula f;
     int64_t labels = 0;
     int post;
-    SDX_TRY(need_floats(rx));
-    SDX_TRY(
-        index_of(rx, "post_transform", sdx_adapt_tree_posts, SDX_ADAPT_TREE_POSTS, NONE, &post));
+    SDX_TRY(sdx_adapt_trees_need_floats(rx));
+    SDX_TRY(index_of(rx, "post_transform", sdx_ml_post_names, SDX_ML_POSTS, SDX_ML_NONE, &post));
     SDX_TRY(read_lists(l, "class"));
-    if (post > LOGISTIC)
-        return sdx_rewrite_refuse(rx, "post_transform is %s", sdx_adapt_tree_posts[post]);
+    if (post > SDX_ML_LOGISTIC)
+        return sdx_rewrite_refuse(rx, "post_transform is %s", sdx_ml_post_names[post]);
     sdx_formula_init(&f, rx, SDX_F32);
     sdx_formula_set(&f, "labels", add_labels(rx, &labels));
     bool binary = labels <= 2 && l->count_weights > 0;
@@ -443,8 +434,8 @@ static enum sdx_status classifier_nodes(struct lists *l)
                                   (long long)labels, (long long)l->count_base);
     const int64_t targets = binary ? 1 : labels;
     if (binary && l->targets[0] == 1) l->count_base = 0; /* it is the first class's */
-    SDX_TRY(build(l, &a, targets, SUM, binary));
-    sdx_formula_set(&f, "s", add_ensemble(rx, &a, SDX_NONE, targets, SUM, NONE));
+    SDX_TRY(build(l, &a, targets, SDX_ML_SUM, binary));
+    sdx_formula_set(&f, "s", add_ensemble(rx, &a, SDX_NONE, targets, SDX_ML_SUM, SDX_ML_NONE));
     if (binary) {
         two_classes(l, &f, post);
     } else {

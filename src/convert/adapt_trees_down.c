@@ -3,10 +3,8 @@
  * from its root, so that branches and leaves that trees share are written once a use. */
 #include "convert/adapt.h"
 #include "convert/formula.h"
+#include "ops/ml_names.h"
 
-static const struct sdx_str mode_names[] = {{"BRANCH_LEQ", 10}, {"BRANCH_LT", 9},
-                                            {"BRANCH_GTE", 10}, {"BRANCH_GT", 9},
-                                            {"BRANCH_EQ", 9},   {"BRANCH_NEQ", 10}};
 enum { SHARING_MAX = 4 }; /* uses of a node on average, so that what is shared stays in bounds */
 
 struct walk {
@@ -73,7 +71,7 @@ static enum sdx_status read_trees(struct walk *w)
     if (!ok || w->count > INT32_MAX / 8 || w->count_leaves > INT32_MAX / 8)
         return sdx_rewrite_refuse(w->rx, "its arrays are not float or not of one length");
     for (int64_t i = 0; i < w->count; i++)
-        if (w->modes[i] >= SDX_COUNT_OF(mode_names))
+        if (w->modes[i] >= SDX_FOREST_MEMBER)
             return sdx_rewrite_refuse(w->rx, "tests membership, which older versions have not");
     return SDX_OK;
 }
@@ -108,7 +106,7 @@ static int64_t put(struct walk *w, int64_t tree, int64_t first, int64_t at, bool
     w->to_feature[i] = leaf ? 0 : w->features[at];
     w->to_tracks[i] = leaf || !w->tracks ? 0 : w->tracks[at];
     w->to_value[i] = leaf ? 0 : w->splits[at];
-    w->to_mode[i] = leaf ? SDX_STR("LEAF") : mode_names[w->modes[at]];
+    w->to_mode[i] = sdx_str(sdx_forest_mode_names[leaf ? SDX_FOREST_LEAF : w->modes[at]]);
     from[i] = leaf ? -1 : at;
     if (!leaf) return i - first;
     w->leaf_tree[w->made_leaves] = tree;
@@ -149,8 +147,8 @@ static void write_node(struct walk *w)
                  {"target_nodeids", w->made_leaves, w->leaf_id},
                  {"target_ids", w->made_leaves, w->leaf_target}};
     const int64_t targets = sdx_rewrite_attr_int(rx->node, "n_targets", 1);
-    const int64_t aggregate = sdx_rewrite_attr_int(rx->node, "aggregate_function", 1);
-    const int64_t post = sdx_rewrite_attr_int(rx->node, "post_transform", 0);
+    const int64_t aggregate = sdx_rewrite_attr_int(rx->node, "aggregate_function", SDX_ML_SUM);
+    const int64_t post = sdx_rewrite_attr_int(rx->node, "post_transform", SDX_ML_NONE);
     rx->node->op_type = SDX_STR("TreeEnsembleRegressor");
     rx->node->attrs = (struct sdx_onnx_attrs){NULL, 0};
     for (int i = 0; i < SDX_COUNT_OF(lists); i++)
@@ -160,19 +158,17 @@ static void write_node(struct walk *w)
     struct sdx_onnx_attr *modes = sdx_rewrite_set(rx, rx->node, "nodes_modes", SDX_ATTR_STRINGS);
     if (modes) modes->strings = (struct sdx_onnx_strings){w->to_mode, (int32_t)w->made};
     sdx_rewrite_set_int(rx, rx->node, "n_targets", targets);
-    sdx_rewrite_set_str(rx, rx->node, "aggregate_function", sdx_adapt_tree_aggregates[aggregate]);
-    sdx_rewrite_set_str(rx, rx->node, "post_transform", sdx_adapt_tree_posts[post]);
+    sdx_rewrite_set_str(rx, rx->node, "aggregate_function", sdx_ml_aggregate_names[aggregate]);
+    sdx_rewrite_set_str(rx, rx->node, "post_transform", sdx_ml_post_names[post]);
 }
 
 enum sdx_status sdx_adapt_trees_down(struct sdx_rewrite *rx)
 {
     struct walk w = {.rx = rx};
-    const int64_t aggregate = sdx_rewrite_attr_int(rx->node, "aggregate_function", 1);
-    const int64_t post = sdx_rewrite_attr_int(rx->node, "post_transform", 0);
-    if (sdx_rewrite_dtype(rx, sdx_rewrite_input(rx, 0)) != SDX_F32)
-        return sdx_rewrite_refuse(rx, "input 0 is not known to be float, as the older result");
-    if (aggregate < 0 || aggregate >= SDX_ADAPT_TREE_AGGREGATES || post < 0 ||
-        post >= SDX_ADAPT_TREE_POSTS)
+    const int64_t aggregate = sdx_rewrite_attr_int(rx->node, "aggregate_function", SDX_ML_SUM);
+    const int64_t post = sdx_rewrite_attr_int(rx->node, "post_transform", SDX_ML_NONE);
+    SDX_TRY(sdx_adapt_trees_need_floats(rx));
+    if (aggregate < 0 || aggregate >= SDX_ML_AGGREGATES || post < 0 || post >= SDX_ML_POSTS)
         return sdx_rewrite_refuse(rx, "aggregate_function is %lld, post_transform %lld",
                                   (long long)aggregate, (long long)post);
     SDX_TRY(read_trees(&w));

@@ -9,15 +9,13 @@
 enum sdx_status sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node,
                                  enum sdx_ml_post *out)
 {
-    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
     struct sdx_str text = sdx_ir_attr_str(node, "post_transform", "NONE");
-    for (int i = 0; i < SDX_COUNT_OF(names); i++) {
-        if (!sdx_str_is(text, names[i])) continue;
-        *out = (enum sdx_ml_post)i;
-        return SDX_OK;
-    }
-    return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: post_transform \"%.*s\"", SDX_STR_ARG(node->op_type),
-                    SDX_STR_ARG(text));
+    const int found = sdx_ml_find_name(sdx_ml_post_names, SDX_ML_POSTS, text);
+    if (found < 0)
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "%.*s: post_transform \"%.*s\"",
+                        SDX_STR_ARG(node->op_type), SDX_STR_ARG(text));
+    *out = (enum sdx_ml_post)found;
+    return SDX_OK;
 }
 
 static double logistic(double x)

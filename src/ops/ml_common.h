@@ -5,15 +5,8 @@
 #define SDX_OPS_ML_COMMON_H
 
 #include "ops/infer.h"
+#include "ops/ml_names.h"
 #include "ops/step.h"
-
-enum sdx_ml_post {
-    SDX_ML_NONE,
-    SDX_ML_SOFTMAX,
-    SDX_ML_LOGISTIC,
-    SDX_ML_SOFTMAX_ZERO,
-    SDX_ML_PROBIT
-}; /* numbered as TreeEnsemble numbers them */
 
 /* Attribute post_transform as text. */
 SDX_MUST_CHECK enum sdx_status

@@ -206,18 +206,6 @@ static enum sdx_status build(struct sdx_prepare *px, const struct source *s, str
 
 /* ---- TreeEnsembleClassifier, TreeEnsembleRegressor ---- */
 
-static bool parse_mode(struct sdx_str text, uint8_t *mode)
-{
-    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
-                                        "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
-    for (int i = 0; i < SDX_COUNT_OF(names); i++) {
-        if (i == SDX_FOREST_MEMBER || !sdx_str_is(text, names[i])) continue;
-        *mode = (uint8_t)i;
-        return true;
-    }
-    return false;
-}
-
 /* Nodes are named by (tree, node): a map from such pairs to positions. */
 struct pairs {
     struct sdx_map map;
@@ -316,7 +304,9 @@ static enum sdx_status read_lists(struct sdx_prepare *px, struct source *s, stru
         return wrong_length(px, "nodes_missing_value_tracks_true", missing, s->count);
     if (!mode || modes != s->count) return wrong_length(px, "nodes_modes", modes, s->count);
     for (int64_t i = 0; i < s->count; i++) {
-        if (!parse_mode(mode[i], &s->mode[i])) return broken(px, "an unknown mode", i);
+        const int found = sdx_ml_find_name(sdx_forest_mode_names, SDX_FOREST_MODES, mode[i]);
+        if (found < 0) return broken(px, "an unknown mode", i);
+        s->mode[i] = (uint8_t)found;
         s->feature[i] = features[i];
         s->missing[i] = missing && tracks[i] != 0;
     }

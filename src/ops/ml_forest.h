@@ -5,18 +5,8 @@
 #ifndef SDX_OPS_ML_FOREST_H
 #define SDX_OPS_ML_FOREST_H
 
+#include "ops/ml_names.h"
 #include "ops/step.h"
-
-enum sdx_forest_mode {
-    SDX_FOREST_LEQ,
-    SDX_FOREST_LT,
-    SDX_FOREST_GTE,
-    SDX_FOREST_GT,
-    SDX_FOREST_EQ,
-    SDX_FOREST_NEQ,
-    SDX_FOREST_MEMBER,
-    SDX_FOREST_LEAF
-}; /* numbered as TreeEnsemble numbers them */
 
 struct sdx_forest_node {
     float value;    /* leaf: NaN */

@@ -12,12 +12,10 @@
 /* A forest of more nodes does not stay in the second cache: rows go through each tree together. */
 enum { NODES_CACHED = 20000 };
 
-enum aggregate { AGGREGATE_AVERAGE, AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
-
 struct trees {
     struct sdx_forest forest;
     int64_t rows, columns, targets;
-    enum aggregate aggregate;
+    enum sdx_ml_aggregate aggregate;
     enum sdx_ml_post post;
     double *base; /* NULL: none; otherwise `targets` numbers */
     /* classifier */
@@ -77,9 +75,9 @@ static void add_leaf(const struct trees *p, int32_t leaf, double *sum, bool *see
     for (int32_t k = first, end = first + f->leaves[leaf].count; k < end; k++) {
         int32_t t = f->leaf_target[k];
         double w = narrowed(f, f->leaf_weight[k]);
-        if (p->aggregate <= AGGREGATE_SUM)
+        if (p->aggregate <= SDX_ML_SUM)
             sum[t] += w;
-        else if (!seen[t] || (p->aggregate == AGGREGATE_MIN ? w < sum[t] : w > sum[t]))
+        else if (!seen[t] || (p->aggregate == SDX_ML_MIN ? w < sum[t] : w > sum[t]))
             sum[t] = w;
         seen[t] = true;
     }
@@ -87,13 +85,13 @@ static void add_leaf(const struct trees *p, int32_t leaf, double *sum, bool *see
 
 static bool sums_are_narrow(const struct trees *p)
 {
-    return !p->forest.wide && p->aggregate <= AGGREGATE_SUM;
+    return !p->forest.wide && p->aggregate <= SDX_ML_SUM;
 }
 
 static void finish_sums(const struct trees *p, double *sum)
 {
     for (int64_t t = 0; t < p->targets; t++) {
-        if (p->aggregate == AGGREGATE_AVERAGE)
+        if (p->aggregate == SDX_ML_AVERAGE)
             sum[t] = narrowed(&p->forest, sum[t] / (double)p->forest.count_trees);
         if (p->base) sum[t] = narrowed(&p->forest, sum[t] + p->base[t]);
     }
@@ -302,7 +300,7 @@ static enum sdx_status lay_leaves(struct sdx_prepare *px, struct trees *p)
 {
     const struct sdx_forest *f = &p->forest;
     size_t nodes = (size_t)f->count_nodes + 1;
-    if (f->wide || p->aggregate > AGGREGATE_SUM) return SDX_OK;
+    if (f->wide || p->aggregate > SDX_ML_SUM) return SDX_OK;
     if (p->targets <= 64 && leaves_are(f, p->targets)) {
         int64_t padded = p->targets == 1 ? 1 : (p->targets + 3) / 4 * 4;
         float *dense = sdx_prepare_alloc(px, nodes * (size_t)padded * sizeof *dense);
@@ -375,17 +373,14 @@ static enum sdx_status set_base(struct sdx_prepare *px, struct trees *p)
 
 static enum sdx_status prepare_regressor(struct sdx_prepare *px)
 {
-    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
     struct trees *p = SDX_PREPARE_NEW(px, struct trees);
     if (!p) return px->cx->error.status;
     struct sdx_str text = sdx_ir_attr_str(px->node, "aggregate_function", "SUM");
-    int found = -1;
-    for (int i = 0; i < SDX_COUNT_OF(names); i++)
-        if (sdx_str_is(text, names[i])) found = i;
+    const int found = sdx_ml_find_name(sdx_ml_aggregate_names, SDX_ML_AGGREGATES, text);
     if (found < 0)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TreeEnsembleRegressor: aggregate_function \"%.*s\"",
                         SDX_STR_ARG(text));
-    p->aggregate = (enum aggregate)found;
+    p->aggregate = (enum sdx_ml_aggregate)found;
     p->targets = p->columns_out = px->out[0]->dims[1];
     p->only_class = -1;
     SDX_TRY(sdx_ml_post_attr(px->cx, px->node, &p->post));
@@ -399,13 +394,13 @@ static enum sdx_status prepare_ensemble(struct sdx_prepare *px)
 {
     struct trees *p = SDX_PREPARE_NEW(px, struct trees);
     if (!p) return px->cx->error.status;
-    int64_t aggregate = sdx_ir_attr_int(px->node, "aggregate_function", AGGREGATE_SUM);
+    int64_t aggregate = sdx_ir_attr_int(px->node, "aggregate_function", SDX_ML_SUM);
     int64_t post = sdx_ir_attr_int(px->node, "post_transform", SDX_ML_NONE);
-    if (aggregate < 0 || aggregate > AGGREGATE_MAX || post < 0 || post > SDX_ML_PROBIT)
+    if (aggregate < 0 || aggregate > SDX_ML_MAX || post < 0 || post > SDX_ML_PROBIT)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                         "TreeEnsemble: aggregate_function %lld, post_transform %lld",
                         (long long)aggregate, (long long)post);
-    p->aggregate = (enum aggregate)aggregate;
+    p->aggregate = (enum sdx_ml_aggregate)aggregate;
     p->post = (enum sdx_ml_post)post;
     p->targets = p->columns_out = px->out[0]->dims[1];
     p->only_class = -1;
@@ -445,7 +440,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct sdx_ml_labels labels = sdx_ml_labels_of(px->node, label_ints, label_strings);
     if (labels.count == 0)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TreeEnsembleClassifier: no class labels");
-    p->aggregate = AGGREGATE_SUM;
+    p->aggregate = SDX_ML_SUM;
     p->is_classifier = true;
     p->labels = labels.count;
     p->targets = labels.count;
