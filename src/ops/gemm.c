@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/product.h"
 #include "ops/shared.h"
 #include "tensor/convert.h"
@@ -320,30 +321,23 @@ static const struct late_name {
                   {"ScaledTanh", 1, 1}, {"ParametricSoftplus", 1, 1}};
 enum { ELU, SOFTPLUS, SOFTSIGN, THRESHOLDED_RELU, SCALED_TANH, PARAMETRIC_SOFTPLUS };
 
-static float softplus(float x)
-{
-    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
-}
-
-static float late_value(const struct late_act *act, float x)
-{
-    switch (act->kind) {
-    case ELU: return x >= 0 ? x : act->a * expm1f(x);
-    case SOFTPLUS: return softplus(x);
-    case SOFTSIGN: return x / (1 + fabsf(x));
-    case THRESHOLDED_RELU: return x > act->a ? x : 0;
-    case SCALED_TANH: return act->a * tanhf(act->b * x);
-    default: return act->a * softplus(act->b * x);
-    }
-}
-
 static enum sdx_status run_late(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
+    const struct late_act *act = step->params;
+    const struct sdx_vec *vec = sdx_vec();
     float *y = step->out[0]->data;
+    const size_t n = (size_t)step->out[0]->count;
     (void)x;
     (void)part;
-    for (int64_t i = 0; i < step->out[0]->count; i++)
-        y[i] = late_value(step->params, y[i]);
+    switch (act->kind) {
+    case ELU: vec->f32_elu(y, y, n, act->a, 0); return SDX_OK;
+    case SOFTPLUS: vec->f32_softplus(y, y, n, 0, 0); return SDX_OK;
+    case SOFTSIGN: vec->f32_softsign(y, y, n, 0, 0); return SDX_OK;
+    case THRESHOLDED_RELU: vec->f32_thresholded_relu(y, y, n, act->a, 0); return SDX_OK;
+    }
+    vec->f32_affine(y, act->b, 0, y, n);
+    (act->kind == SCALED_TANH ? vec->f32_tanh : vec->f32_softplus)(y, y, n, 0, 0);
+    vec->f32_affine(y, act->a, 0, y, n);
     return SDX_OK;
 }
 
