@@ -2,8 +2,6 @@
  * Quantised operators of com.microsoft, as ONNX Runtime's quantiser writes them. */
 #include "ops/contrib_quant.h"
 
-#include <math.h>
-
 #include "kernels/gemm.h"
 #include "ops/contrib_lower.h"
 #include "ops/product.h"
@@ -64,8 +62,8 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
                             *y = step->out[0];
     const float scale_a = p->alpha * ((const float *)a->data)[0];
     const float over = scale ? ((const float *)scale->data)[0] : 1.0f;
-    const float less = zero ? (float)sdx_load_i64(zero->dtype, zero->data, 0) : 0.0f;
-    const bool is_signed = y->dtype == SDX_I8;
+    const int32_t least = y->dtype == SDX_I8 ? -128 : 0;
+    const int32_t add = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, 0) : 0;
     (void)x;
     (void)part;
     for (int64_t at = 0; at < p->m * p->n; at++) {
@@ -77,8 +75,7 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
         if (y->dtype == SDX_F32)
             ((float *)y->data)[at] = v;
         else
-            ((uint8_t *)y->data)[at] = (uint8_t)(int32_t)fminf(
-                fmaxf(rintf(v) + less, is_signed ? -128 : 0), is_signed ? 127 : 255);
+            ((uint8_t *)y->data)[at] = (uint8_t)sdx_round_saturate(v, add, least, least + 255);
     }
     return SDX_OK;
 }
