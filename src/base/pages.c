@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Regions on large pages. The first one is on small pages, as a small model would not fill the last
  * large one; they are had block by block, not fault by fault. Where memory comes from an allocator
- * of the program, a region is a block of it. */
+ * of the program, and under AddressSanitizer, which shall see where a block ends, each block is one
+ * of sdx_mem. */
 #include "base/pages.h"
 
 #include <sys/mman.h>
@@ -10,13 +11,23 @@ enum { LINE = 64, PAGE = 4096, HUGE = 2 << 20, FIRST = 16 << 20, REGION = 32 << 
 
 struct sdx_region {
     struct sdx_region *next;
-    size_t mapped; /* bytes; 0: a block of sdx_mem */
+    size_t mapped; /* bytes; 0: one block, of sdx_mem */
 };
 _Static_assert(sizeof(struct sdx_region) <= LINE, "the head of a region fits in one line");
 
 void sdx_pages_init(struct sdx_pages *pages, struct sdx_mem *mem, enum sdx_mem_tag tag)
 {
     *pages = (struct sdx_pages){.mem = mem, .tag = tag};
+}
+
+static bool maps(const struct sdx_pages *pages)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void)pages;
+    return false;
+#else
+    return sdx_mem_is_malloc(pages->mem);
+#endif
 }
 
 static char *map_anonymous(size_t size)
@@ -38,25 +49,24 @@ static char *map_huge(size_t size)
     return base + skip;
 }
 
-/* A new region with room for `size` and its head. */
-static bool grow(struct sdx_pages *pages, size_t size)
+static bool add_region(struct sdx_pages *pages, struct sdx_region *region, size_t mapped)
 {
-    struct sdx_region *region;
-    size_t mapped = 0;
-    if (!sdx_mem_is_malloc(pages->mem)) {
-        region = sdx_mem_alloc(pages->mem, pages->tag, size);
-    } else if (!pages->regions && size <= FIRST) {
-        region = (void *)map_anonymous(mapped = FIRST);
-    } else {
-        if (!sdx_add_size(size, HUGE - 1, &mapped)) return false;
-        mapped = mapped < REGION ? REGION : mapped / HUGE * HUGE;
-        region = (void *)map_huge(mapped);
-    }
     if (!region) return false;
     *region = (struct sdx_region){.next = pages->regions, .mapped = mapped};
     pages->regions = region;
-    pages->at = (char *)region + LINE;
-    pages->end = (char *)region + (mapped ? mapped : size);
+    return true;
+}
+/* A new region with room for `size` and its head. */
+static bool grow(struct sdx_pages *pages, size_t size)
+{
+    const bool first = !pages->regions && size <= FIRST;
+    size_t mapped = FIRST;
+    if (!first && !sdx_add_size(size, HUGE - 1, &mapped)) return false;
+    if (!first) mapped = mapped < REGION ? REGION : mapped / HUGE * HUGE;
+    if (!add_region(pages, (void *)(first ? map_anonymous(mapped) : map_huge(mapped)), mapped))
+        return false;
+    pages->at = (char *)pages->regions + LINE;
+    pages->left = mapped - LINE;
     return true;
 }
 
@@ -75,18 +85,21 @@ void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
 {
     size_t room;
     if (!sdx_add_size(size, 2 * LINE, &room)) return NULL;
+    if (!maps(pages)) {
+        struct sdx_region *one = sdx_mem_alloc(pages->mem, pages->tag, size + LINE);
+        return add_region(pages, one, 0) ? (char *)one + LINE : NULL;
+    }
     room = room / LINE * LINE; /* with the head of a region */
-    const size_t left = (size_t)(pages->end - pages->at);
-    const bool counts = sdx_mem_is_malloc(pages->mem);
-    if (counts && !sdx_mem_count(pages->mem, pages->tag, size)) return NULL;
-    if (left < room - LINE && !grow(pages, room)) {
-        if (counts) sdx_mem_uncount(pages->mem, pages->tag, size);
+    if (!sdx_mem_count(pages->mem, pages->tag, size)) return NULL;
+    if (pages->left < room - LINE && !grow(pages, room)) {
+        sdx_mem_uncount(pages->mem, pages->tag, size);
         return NULL;
     }
-    if (counts) pages->counted += size;
-    void *block = pages->at;
+    pages->counted += size;
+    char *block = pages->at;
     pages->at += room - LINE;
-    if (counts && !pages->regions->next) populate(block, pages->at);
+    pages->left -= room - LINE;
+    if (!pages->regions->next) populate(block, pages->at);
     return block;
 }
 

@@ -12,7 +12,8 @@
 struct sdx_pages {
     struct sdx_mem *mem;
     struct sdx_region *regions; /* newest first */
-    char *at, *end;             /* what is left of the newest */
+    char *at;                   /* what is left of the newest: */
+    size_t left;                /* so many bytes */
     size_t counted;             /* at `mem`, in mapped regions */
     enum sdx_mem_tag tag;
 };
