@@ -112,8 +112,23 @@ SIMD void thin_words(const int bits, const int mr, const int streams, const stru
                      const float *a, int64_t row_a, const uint32_t *word, int64_t apart,
                      int64_t count, sums s)
 {
+    const bool again = bits == 8 && mr > 1 && streams > 1; /* words would take sums' registers */
     for (; count > 0; count--, word += COLS) {
         vi x[STREAMS][2];
+        if (again) {
+            PLACES
+            {
+                P_KEEP(word);
+                STREAM PAIR
+                {
+                    const vi bits_of = vi_load(word + q * apart + j * LANES);
+                    vf w = decode(bits, i, bits_of, b[q].scale[i][j], b[q].shift[j]);
+                    ROW s[q][r][j] = v_fma(v_set1(a[i + r * row_a]), w, s[q][r][j]);
+                }
+            }
+            a += places_of(bits);
+            continue;
+        }
         STREAM PAIR x[q][j] = vi_load(word + q * apart + j * LANES);
         HALVES
         {
@@ -202,10 +217,10 @@ SIMD void thin_panels(const int bits, const int mr, const int streams,
         for (int64_t p = half * (streams); p < panels; p++)                                        \
             thin_panels(bits, mr, 1, g, p, 0);                                                     \
     }
-#define THIN_BITS(bits) THIN(bits, 1, 2) THIN(bits, 2, 2) THIN(bits, 3, 1) THIN(bits, 4, 1)
-THIN_BITS(2)
-THIN_BITS(4)
-THIN_BITS(8)
+#define THIN_BITS(bits, two) THIN(bits, 1, 2) THIN(bits, 2, two) THIN(bits, 3, 1) THIN(bits, 4, 1)
+THIN_BITS(2, 2)
+THIN_BITS(4, 1) /* not memory, but the chains of sums are what takes the time */
+THIN_BITS(8, 2)
 static void nbits_thin(const struct sdx_nbits_job *g)
 {
     static void (*const run[3][ROWS])(const struct sdx_nbits_job *g) = {
