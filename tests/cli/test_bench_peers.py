@@ -42,7 +42,7 @@ def run_peers(root, build, tmp_path, *words):
         pytest.skip("bench/ is not built")
     out = tmp_path / "rows.json"
     done = subprocess.run([sys.executable, root / "bench/peers", "--threads", "1", "--rounds", "1", "--turn", "1",
-                           "--json", out, *words], capture_output=True, text=True, timeout=300, check=False,
+                           "--spend", "0", "--json", out, *words], capture_output=True, text=True, timeout=300, check=False,
                           env={**os.environ, "SDX_BUILD": str(build), "SDX_BENCH_CACHE": str(tmp_path / "cases"),
                                "SDX_BENCH_PYTHON": sys.executable})
     rows = [json.loads(line) for line in out.read_text().split("\n") if line] if out.is_file() else []
@@ -64,6 +64,16 @@ def test_each_engine_is_reported(root, build, tmp_path):
     assert "Odd" in absent[-1]["failure"], text
     rows, text = run_peers(root, build, tmp_path, "--engines", "own,fastest", case)
     assert "no engine is called fastest" in text
+
+
+def test_earlier_rows(root, build, tmp_path):
+    """A report of rows measured before: the last of each, and nothing is measured again."""
+    earlier = tmp_path / "earlier.json"
+    lines = [row(engine, "yolo11n", ms, flops=None, bytes=None, min_ms=ms, p10_ms=ms, p90_ms=ms, turns=1, clean=1)
+             for engine, ms in (("own", 9.0), ("own", 2.0), ("ort", 6.0))]
+    earlier.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    rows, text = run_peers(root, build, tmp_path, "--engines", "own,ort", "--earlier", earlier)
+    assert rows == [] and "1 threads, time, ONNX Runtime (ort): 1.30, reached 3.000: met" in text, text
 
 
 def row(engine, model, ms, threads=1, **more):
