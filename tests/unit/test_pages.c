@@ -6,6 +6,11 @@
 
 #include "base/pages.h"
 
+/* 60 MB in 40 blocks: three regions, one of them for a block alone. */
+static size_t size_of(size_t i)
+{
+    return i == 30 ? (size_t)40 << 20 : 100 + i * 25000;
+}
 static void blocks_are_apart_and_counted(void **state)
 {
     (void)state;
@@ -16,9 +21,8 @@ static void blocks_are_apart_and_counted(void **state)
     enum { COUNT = 40 };
     unsigned char *blocks[COUNT];
     size_t total = 0;
-    for (size_t i = 0; i < COUNT;
-         i++) { /* to 60 MB: three regions, one of them for a block alone */
-        const size_t size = i == 30 ? (size_t)40 << 20 : 100 + i * 25000;
+    for (size_t i = 0; i < COUNT; i++) {
+        const size_t size = size_of(i);
         blocks[i] = sdx_pages_alloc(&pages, size);
         assert_non_null(blocks[i]);
         assert_int_equal((uintptr_t)blocks[i] % 64, 0);
@@ -28,9 +32,8 @@ static void blocks_are_apart_and_counted(void **state)
         assert_true(atomic_load(&unit.mem.tag_now[SDX_MEM_WEIGHTS]) <= total + COUNT * 64);
     }
     for (size_t i = 0; i < COUNT; i++) {
-        const size_t size = i == 30 ? (size_t)40 << 20 : 100 + i * 25000;
         assert_int_equal(blocks[i][0], i);
-        assert_int_equal(blocks[i][size - 1], i);
+        assert_int_equal(blocks[i][size_of(i) - 1], i);
     }
     sdx_pages_deinit(&pages);
     assert_int_equal(atomic_load(&unit.mem.tag_now[SDX_MEM_WEIGHTS]), 0);
