@@ -56,6 +56,7 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
     const int tile = sdx_winograd_block_fits(s);
     return tile == 6   ? SDX_CONV_BLOCK_WINOGRAD_6
            : tile == 4 ? SDX_CONV_BLOCK_WINOGRAD_4
+           : tile == 3 ? SDX_CONV_BLOCK_WINOGRAD_3
                        : SDX_CONV_BLOCK_WINOGRAD_2;
 }
 int sdx_conv_block_winograd(const struct sdx_conv_shape *s)

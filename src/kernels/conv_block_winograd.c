@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Winograd's convolution on blocked channels: a block of tiles is transformed to V, (step + 2)^2
- * matrices [tiles, channels]; their products with the transformed weights U give M, chunk by chunk
+ * Winograd's convolution on blocked channels: a block of tiles is transformed to V, matrices
+ * [tiles, channels], one for each input of a tile, with the channels of all four phases where the
+ * stride is 2; their products with the transformed weights U give M, chunk by chunk
  * of output channels, and each chunk's inverse transform is the output. Sizes of blocks and chunks
  * are those that keep V and M in the second cache while U is read in order. Where an image is one
  * block of few tiles, U would be read once a run: it is made from the filters then, panel by panel,
- * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. */
+ * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. With stride 2
+ * it always is, and V holds no more input channels than one such U, M all output channels. */
 #include "kernels/conv_block_winograd.h"
 
 #include <math.h>
@@ -18,9 +20,10 @@ enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PANEL = 32,
     MOST_PLANES = 64,
-    AT_ONCE = 4,           /* input channels whose filters are packed at once */
-    LATE_TILES = 100,      /* of an image, at most */
-    LATE_LEAST = 512 << 10 /* bytes of U from which it is made late */
+    AT_ONCE = 4,            /* input channels whose filters are packed at once */
+    LATE_TILES = 100,       /* of an image, at most */
+    LATE_LEAST = 512 << 10, /* bytes of U from which it is made late */
+    PHASED_TILES = 64       /* of a block with stride 2 */
 };
 
 struct winograd_cut {
@@ -30,8 +33,10 @@ struct winograd_cut {
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
     int64_t vectors;           /* of all output channels */
     int64_t splits;            /* parts of a block, of whole chunks */
-    int64_t plane_v, plane_m;
-    bool late; /* U is made in each run, a panel at a time */
+    int64_t plane_v, plane_m, group_v;
+    int64_t phases; /* images whose products add up */
+    int64_t pass;   /* input channels of which a late U is made */
+    bool late;      /* U is made in each run, a panel at a time */
 };
 
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
@@ -44,18 +49,21 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     struct winograd_cut c = {
         .lanes = table->lanes, .step = sdx_winograd_block_fits(s), .chunk = chunk_of(s)};
-    c.planes = (c.step + 2) * (c.step + 2);
+    c.planes = winograd_side((int)c.step) * winograd_side((int)c.step);
+    c.phases = winograd_phases((int)c.step, 0);
+    c.pass = table->winograd_pass / c.phases;
     c.high = conv_divide_up(s->out[1], c.step);
     c.wide = conv_divide_up(s->out[2], c.step);
     c.tiles = s->batch * c.high * c.wide;
     const int64_t one = c.high * c.wide;
     int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
     c.vectors = conv_divide_up(s->oc, c.lanes);
-    c.late = c.step != 6 && one <= conv_most(want, LATE_TILES) &&
-             c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST;
+    c.late = c.phases > 1 ||
+             (c.step != 6 && one <= conv_most(want, LATE_TILES) &&
+              c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST);
     if (c.late) {
         c.chunk = 2;
-        want = conv_most(want, one);
+        want = c.phases > 1 ? PHASED_TILES : conv_most(want, one);
     }
     c.blocks = conv_divide_up(c.tiles, want);
     if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
@@ -69,8 +77,12 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : 256 * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
-    c.plane_v = groups * table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes + GAP;
-    c.plane_m = conv_divide_up(conv_least(c.chunk, c.vectors), 2) * 2 * c.lanes * c.block + GAP;
+    c.group_v = table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes;
+    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(s->ic, c.pass);
+    c.plane_v = groups * c.group_v + GAP;
+    const int64_t chunks = c.phases > 1 ? conv_divide_up(c.chunks, c.splits) : 1; /* in M at once */
+    c.plane_m =
+        conv_divide_up(conv_least(chunks * c.chunk, c.vectors), 2) * 2 * c.lanes * c.block + GAP;
     return c;
 }
 
@@ -80,20 +92,35 @@ static double cost_of(const struct sdx_conv_shape *s, int64_t step)
 {
     const double tiles =
         (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
-    const double side = (double)step + 2, ic = (double)s->ic, oc = (double)s->oc;
+    const double side = winograd_side((int)step), ic = (double)s->ic, oc = (double)s->oc;
     const double each = step == 6 ? 390 : step == 4 ? 165 : 60;
     const double transform = each * tiles * (ceil(ic / 8) + ceil(oc / 8));
     const double products = side * side * fmax(tiles, 4) * ic * oc / 14.8;
     return fmax(products, side * side * 4 * ic * oc / 5.6) + transform;
 }
+/* The same with stride 2, with the transforms of the filters of each block. */
+static double cost_of_phases(const struct sdx_conv_shape *s)
+{
+    const double high = (double)conv_divide_up(s->out[1], 3);
+    const double tiles = high * (double)conv_divide_up(s->out[2], 3);
+    const double ic = (double)s->ic, oc = (double)s->oc;
+    const double products = 49 * fmax(tiles, 4) * ic * oc / 15.2;
+    const double filters = 15 * ceil(tiles / PHASED_TILES) * ic * oc;
+    return products + filters + tiles * (250 * ceil(ic / 8) + 70 * ceil(oc / 8));
+}
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
     if (s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0) return 0;
+    const bool phased = s->stride[1] == 2;
+    if (s->stride[0] != 1 || s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
     for (int i = 0; i < 3; i++)
-        if (s->kernel[i] != (i ? 3 : 1) || s->stride[i] != 1 || s->dilation[i] != 1) return 0;
-    if (s->winograd) return s->winograd < 0 ? 0 : s->winograd;
+        if (s->kernel[i] != (i ? 3 : 1) || s->dilation[i] != 1) return 0;
+    if (phased && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
+    if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
+    if (s->winograd < 0) return 0;
     const double ic = (double)s->ic, oc = (double)s->oc;
     const double pixels = (double)s->out[1] * (double)s->out[2];
+    if (phased) return cost_of_phases(s) < 0.92 * 9 * pixels * ic * oc / 14.9 ? 3 : 0;
     /* Pixels at a padded border are classes of their own, in tiles of few pixels. */
     const double border = s->pad_begin[1] > 0 || s->pad_begin[2] > 0 ? 9 * ic * oc : 0;
     const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6) + border;
@@ -251,9 +278,8 @@ size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
     const struct winograd_cut c = cut_of(s);
     int64_t floats = c.planes * (c.plane_v + c.plane_m);
     if (c.late) {
-        const int64_t pass = sdx_kernel_tables()->block.winograd_pass;
-        floats += c.planes * (2 * c.lanes * pass + GAP);
-        if (s->half != SDX_HALF_NONE) floats += 9 * 2 * c.lanes * pass;
+        floats += c.planes * (2 * c.lanes * c.pass * c.phases + GAP);
+        if (s->half != SDX_HALF_NONE) floats += 9 * 2 * c.lanes * c.pass;
     } else if (s->half != SDX_HALF_NONE)
         floats += conv_least(c.chunk, c.vectors) * c.lanes * s->ic;
     return (size_t)floats * sizeof(float);
@@ -280,31 +306,69 @@ static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cu
         table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
     }
 }
-/* M of a panel of `vectors` from vector k0 on, whose U is made in u: for so many input channels at
- * once that it stays in the second cache until it is used. */
+/* M of a panel of `vectors` from vector k0 on and of the input channels in hand, whose U is made in
+ * u; next: the filters after these. */
+static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cut *c,
+                          const float *filters, const float *next, int64_t vectors, const float *v,
+                          float *m, float *u)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const enum sdx_half half = w->shape->half;
+    const int64_t width = vectors * c->lanes, numbers = 9 * width * w->channels;
+    float *decoded = u + c->planes * (2 * c->lanes * c->pass * c->phases + GAP);
+    w->gap_u = GAP;
+    if (half != SDX_HALF_NONE) {
+        sdx_half_decode(half, (const uint16_t *)(const void *)filters, decoded, numbers);
+        filters = decoded;
+    } else
+        w->ahead = next;
+    table->f32_winograd_filters(w->step, filters, w->channels, width, u,
+                                w->channels * width * c->phases + GAP);
+    table->f32_winograd_multiply(w, v, u, vectors, m);
+}
+/* Filters of input channel i and the panel of `vectors` from k0 on. */
+static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
+                              const void *packed, int64_t k0, int64_t vectors, int64_t i)
+{
+    const int64_t at = 9 * c->lanes * (s->ic * k0 + i * vectors);
+    return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
+}
+/* M of a panel: for so many input channels at once that U stays in the second cache until it is
+ * used. */
 static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cut *c,
                           const void *packed, int64_t k0, int64_t vectors, const float *v, float *m,
                           float *u)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    const enum sdx_half half = w->shape->half;
-    const int64_t ic = w->shape->ic, width = vectors * c->lanes, row = 9 * width;
-    const int64_t at = 9 * ic * k0 * c->lanes, pass = table->winograd_pass;
-    float *decoded = u + c->planes * (2 * c->lanes * pass + GAP);
-    w->gap_u = GAP;
-    for (w->from = 0; w->from < ic; w->from += pass) {
-        const float *filters = (const float *)packed + at + w->from * row;
-        w->channels = conv_least(pass, ic - w->from);
-        if (half != SDX_HALF_NONE) {
-            sdx_half_decode(half, (const uint16_t *)packed + at + w->from * row, decoded,
-                            w->channels * row);
-            filters = decoded;
-        } else
-            w->ahead = filters + w->channels * row;
-        table->f32_winograd_filters(w->step, filters, w->channels, width, u,
-                                    w->channels * width + GAP);
-        table->f32_winograd_multiply(w, v, u, vectors, m);
+    const struct sdx_conv_shape *s = w->shape;
+    const int64_t rows = sdx_kernel_tables()->block.winograd_rows;
+    for (w->from = 0; w->from < s->ic; w->from += c->pass) {
+        w->channels = conv_least(c->pass, s->ic - w->from);
+        multiply_pass(w, c, filters_at(s, c, packed, k0, vectors, w->from),
+                      filters_at(s, c, packed, k0, vectors, w->from + w->channels), vectors,
+                      v + w->from * rows, m, u);
     }
+}
+/* The vectors k0 .. k1 with stride 2: V has but the input channels in hand, M all these vectors. */
+static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *c, const float *x,
+                       const void *packed, int64_t k0, int64_t k1,
+                       const struct sdx_epilogue *epilogue, float *v, float *m, float *u, float *y)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const struct sdx_conv_shape *s = w->shape;
+    for (w->from = 0; w->from < s->ic; w->from += c->pass) {
+        w->channels = conv_least(c->pass, s->ic - w->from);
+        table->f32_winograd_in(w, x, v);
+        for (int64_t k = k0; k < k1; k += c->chunk) {
+            const int64_t vectors = conv_least(c->chunk, k1 - k), then = k + vectors;
+            const void *next =
+                then < k1 ? filters_at(s, c, packed, then, conv_least(c->chunk, k1 - then), w->from)
+                          : filters_at(s, c, packed, k0, conv_least(c->chunk, k1 - k0),
+                                       w->from + w->channels);
+            multiply_pass(w, c, filters_at(s, c, packed, k, vectors, w->from), next, vectors, v,
+                          m + (k - k0) * c->lanes * w->room, u);
+        }
+    }
+    table->f32_winograd_out(w, m, k0, k1, epilogue, y);
 }
 /* Does U come from beyond the second cache, as it is? */
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
@@ -330,11 +394,17 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .channels = s->ic,
                                    .streams = streams(s, &c),
                                    .plane_v = c.plane_v,
-                                   .plane_m = c.plane_m};
+                                   .plane_m = c.plane_m,
+                                   .group_v = c.group_v};
     w.tiles = conv_least(c.block, c.tiles - w.first);
+    const int64_t begin = c.chunks * split / c.splits, end = c.chunks * (split + 1) / c.splits;
+    if (c.phases > 1) {
+        run_phases(&w, &c, x, packed, begin * c.chunk, conv_least(c.vectors, end * c.chunk),
+                   epilogue, v, m, u, y);
+        return;
+    }
     table->f32_winograd_in(&w, x, v);
-    const int64_t end = c.chunks * (split + 1) / c.splits;
-    for (int64_t i = c.chunks * split / c.splits; i < end; i++) {
+    for (int64_t i = begin; i < end; i++) {
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
         if (c.late)
             multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * f32 convolution of 3 x 3, stride 1, on blocked channels ([N][ceil(C / b)][H][W][b], b the lanes
- * of a vector) by Winograd's transforms: F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and
- * infinity, a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few pixels and many
- * channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images.
- * Errors with random operands: below 5e-6, 2e-6 and 3e-5 of the output's largest magnitude up to
- * 512 channels (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile
- * that reads it. Filters of 16-bit weights stay as they are for images of few tiles; else they are
- * packed as 16-bit integers with a scale for each plane and output channel, which errs by up to
- * 3e-4 with F(4 x 4) and 1.5e-4 of the peak with F(2 x 2), and a weight that is not finite makes
- * what its output channel gives NaN. Lanes beyond the
- * channels hold any finite values and are given finite ones.
+ * f32 convolution of 3 x 3 on blocked channels ([N][ceil(C / b)][H][W][b], b the lanes of a vector)
+ * by Winograd's transforms. Stride 1: F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and infinity,
+ * a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few pixels and many channels;
+ * F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images. Stride 2: the
+ * pixels of even and odd rows and columns are four images, phases, whose convolutions of 2 x 2,
+ * 2 x 1, 1 x 2 and 1 x 1 add up: F(3 x 3, 2 x 2) with 0, +-1 and infinity and one sum for all four,
+ * 49 multiplications of 81 (docs/adr/0029).
+ * Errors with random operands: below 5e-6, 2e-6 (both with four points) and 3e-5 of the output's
+ * largest magnitude up to 512 channels (kernelcheck holds it). A NaN or infinity spreads over the
+ * outputs of every tile that reads it. Filters of 16-bit weights stay as they are for images of few
+ * tiles and with stride 2; else they are packed as 16-bit integers with a scale for each plane and
+ * output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4 of the peak with F(2 x 2), and
+ * a weight that is not finite makes what its output channel gives NaN. Lanes beyond the channels
+ * hold any finite values and are given finite ones.
  */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 
 #include "kernels/conv.h"
 
-/* 6, 4 or 2: F(6 x 6), F(4 x 4) or F(2 x 2) is the best way; 0: it is not served, or direct is
- * faster. By the shape of one image, so that a batch changes no bit of it. */
+/* 6, 4 or 2: F(6 x 6), F(4 x 4) or F(2 x 2) is the best way; 3: so is F(3 x 3) with stride 2; 0: it
+ * is not served, or direct is faster. By the shape of one image, so that a batch changes no bit of
+ * it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
 /* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
  * the residual is laid out as y. The packed form depends on the channels and on the form (what
@@ -30,4 +34,29 @@ size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
                              void *scratch);
+
+/* Of tiles of `step` outputs down and across: the inputs of a side, of a phase; the stride; the
+ * phases that have a part of plane p (row by row of the side), four but at infinity; and the place
+ * among those of plane p, over all blocks of channels, of the phase of rows 2 i + down and columns
+ * 2 j + across of a block. */
+static inline int winograd_side(int step)
+{
+    return (step + 2) / 2 * 2;
+}
+static inline int winograd_stride(int step)
+{
+    return 1 + step % 2;
+}
+static inline int winograd_phases(int step, int p)
+{
+    const int side = winograd_side(step);
+    if (step % 2 == 0) return 1;
+    return (p / side < side - 1 ? 2 : 1) * (p % side < side - 1 ? 2 : 1);
+}
+static inline int64_t winograd_phase(int step, int p, int down, int across, int64_t block)
+{
+    const int side = winograd_side(step);
+    const int place = (p % side < side - 1 ? 2 * down : down) + across;
+    return block * winograd_phases(step, p) + place;
+}
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Winograd's transforms and products on blocked channels: a vector holds one pixel, or one element
- * of a tile, of all channels of a block. Once an instruction set. Points of F(4 x 4): 0, +-a, +-b,
- * infinity with a b = 1; of F(2 x 2): 0, +-1, infinity; of F(6 x 6): 0, +-1, +-2, +-1/2, infinity.
- */
+ * of a tile, of all channels of a block. Once an instruction set. Points of tiles of 6 inputs: 0,
+ * +-a, +-b, infinity with a b = 1; of 4: 0, +-1, infinity; of 8: 0, +-1, +-2, +-1/2, infinity. */
 #include "kernels/conv_block_curve.h"
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 #include "kernels/winograd_points.h"
@@ -18,6 +18,7 @@ enum {
 #endif
     WIDE = 2,
     MOST = 8,  /* side of an input tile */
+    REACH = 8, /* most pixels that a tile reads across */
     LINE = 16, /* floats of a line of the cache */
     PASS = 128 /* input channels in one chain of sums, for accuracy */
 };
@@ -29,9 +30,10 @@ SIMD vf times(float c, vf a, vf b)
 }
 SIMD void line_out(const int step, const vf *m, vf *to)
 {
-    if (step == 2) {
+    if (step < 4) {
         to[0] = m[0] + (m[1] + m[2]);
-        to[1] = (m[1] - m[2]) + m[3];
+        to[1] = step == 2 ? (m[1] - m[2]) + m[3] : m[1] - m[2];
+        if (step == 3) to[2] = (m[1] + m[2]) + m[3];
         return;
     }
     if (step == 6) {
@@ -81,7 +83,7 @@ SIMD struct groups groups_of(int64_t tiles)
     return (struct groups){count, size, tiles - count * size};
 }
 
-/* The constants of F(4 x 4) in registers. */
+/* The constants of tiles of 6 in registers. */
 struct points {
     vf a, b, a2, b2, s2;
 };
@@ -95,11 +97,13 @@ SIMD struct points points(void)
     V_KEEP(p.s2);
     return p;
 }
-/* Element j of the transform of d, of which only what it needs is loaded. */
-SIMD vf element_in(const int step, const int j, const struct points *p, const float *d)
+/* Element j of the transform of d, of which only what it needs is loaded; its elements lie `apart`
+ * vectors apart. */
+SIMD vf element_in(const int step, const int j, const struct points *p, const float *d,
+                   const int apart)
 {
-#define D(i) v_load(d + (i)*LANES)
-    if (step == 2)
+#define D(i) v_load(d + (i)*apart * LANES)
+    if (step < 4)
         return j == 1 ? D(2) + D(1) : j == 0 ? D(0) - D(2) : j == 2 ? D(2) - D(1) : D(3) - D(1);
     if (j == 0 || j == 5) {
         const int from = j == 5;
@@ -112,7 +116,7 @@ SIMD vf element_in(const int step, const int j, const struct points *p, const fl
 }
 SIMD void line_in(const int step, const struct points *p, const vf *d, vf *to)
 {
-    if (step == 2) {
+    if (step < 4) {
         to[0] = d[0] - d[2];
         to[1] = d[2] + d[1];
         to[2] = d[2] - d[1];
@@ -167,7 +171,7 @@ SIMD void tile_in_6(const float *from, int64_t pitch, float *to, int64_t plane)
 SIMD void tile_in(const int step, const struct points *p, const float *from, int64_t pitch,
                   float *to, int64_t plane)
 {
-    const int side = step + 2;
+    const int side = winograd_side(step);
     if (step == 6) {
         tile_in_6(from, pitch, to, plane);
         return;
@@ -180,7 +184,7 @@ SIMD void tile_in(const int step, const struct points *p, const float *from, int
         SDX_UNROLL(6) for (int i = 0; i < side; i++, row += pitch)
         {
             P_KEEP(row);
-            d[i] = element_in(step, j, p, row);
+            d[i] = element_in(step, j, p, row, 1);
         }
         line_in(step, p, d, t);
         SDX_UNROLL(6) for (int i = 0; i < side; i++, column += side * plane)
@@ -190,44 +194,83 @@ SIMD void tile_in(const int step, const struct points *p, const float *from, int
         }
     }
 }
+/* With stride 2: a phase is the pixels of rows 2 i + down and columns 2 j + across, which meet the
+ * weights of those places. Where there is but one in a direction, it has no part of the point at
+ * infinity there, and the last pixels are not read. `block`: of channels. */
+SIMD void phase_in(const int down, const int across, const struct points *p, const float *from,
+                   int64_t pitch, int64_t block, float *to, int64_t plane)
+{
+    enum { SIDE = 4, STEP = SIDE - 1 };
+    from += down * pitch + across * LANES;
+    SDX_UNROLL(4) for (int j = 0; j < SIDE - across; j++)
+    {
+        vf d[SIDE], t[SIDE];
+        const float *row = from;
+        d[STEP] = v_set1(0.0f);
+        SDX_UNROLL(4) for (int i = 0; i < SIDE - down; i++, row += 2 * pitch)
+        {
+            P_KEEP(row);
+            d[i] = element_in(STEP, j, p, row, 2);
+        }
+        line_in(STEP, p, d, t);
+        SDX_UNROLL(4) for (int i = 0; i < SIDE - down; i++)
+        {
+            float *at = to + (i * SIDE + j) * plane;
+            P_KEEP(at);
+            at += winograd_phase(STEP, i * SIDE + j, down, across, block) * ROWS * LANES;
+            v_store(at, t[i]);
+        }
+    }
+}
+SIMD void phases_in(const struct points *p, const float *from, int64_t pitch, int64_t block,
+                    float *to, int64_t plane)
+{
+    phase_in(0, 0, p, from, pitch, block, to, plane);
+    phase_in(0, 1, p, from, pitch, block, to, plane);
+    phase_in(1, 0, p, from, pitch, block, to, plane);
+    phase_in(1, 1, p, from, pitch, block, to, plane);
+}
 /* A tile that reaches beyond the image: its pixels between zeros. */
-static void edge_in(const struct sdx_conv_shape *s, int64_t side, const float *x, int64_t h,
+static void edge_in(const struct sdx_conv_shape *s, int64_t reach, const float *x, int64_t h,
                     int64_t w, float *to)
 {
     int64_t top, bottom, left, right;
-    conv_valid(h, 1, s->in[1], side, &top, &bottom);
-    conv_valid(w, 1, s->in[2], side, &left, &right);
-    for (int64_t i = 0; i < side * side; i++)
+    conv_valid(h, 1, s->in[1], reach, &top, &bottom);
+    conv_valid(w, 1, s->in[2], reach, &left, &right);
+    for (int64_t i = 0; i < reach * reach; i++)
         v_store(to + i * LANES, v_set1(0.0f));
     for (int64_t i = top; i < bottom; i++)
         for (int64_t j = left; j < right; j++)
-            v_store(to + (i * side + j) * LANES, v_load(x + ((h + i) * s->in[2] + w + j) * LANES));
+            v_store(to + (i * reach + j) * LANES, v_load(x + ((h + i) * s->in[2] + w + j) * LANES));
 }
 SIMD void block_in(const int step, const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
-    const int side = step + 2;
+    const int stride = winograd_stride(step), reach = stride * (step - 1) + 3;
     const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
+    const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
     const struct groups groups = groups_of(w->tiles);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
-    for (int64_t g = 0; g < groups.count; g++) {
+    for (int64_t g = 0; g < groups.count; g++, v += w->group_v) {
         const int64_t count = groups.size + (g < groups.more);
         struct tile_at at = begin;
-        for (int64_t b = 0; b < blocks; b++, v += ROWS * LANES) {
+        for (int64_t b = 0; b < count_in; b++) {
             at = begin;
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
-                const int64_t h = at.row * step - s->pad_begin[1];
-                const int64_t c = at.column * step - s->pad_begin[2];
-                const float *image = x + (at.image * blocks + b) * s->in[1] * pitch;
-                float edge[MOST * MOST * LANES];
-                if (h >= 0 && c >= 0 && h + side <= s->in[1] && c + side <= s->in[2]) {
-                    tile_in(step, &p, image + h * pitch + c * LANES, pitch, v + i * LANES,
-                            w->plane_v);
-                } else {
-                    edge_in(s, side, image, h, c, edge);
-                    tile_in(step, &p, edge, side * LANES, v + i * LANES, w->plane_v);
-                }
+                const int64_t h = at.row * step * stride - s->pad_begin[1];
+                const int64_t c = at.column * step * stride - s->pad_begin[2];
+                const float *image = x + (at.image * blocks + first + b) * s->in[1] * pitch;
+                const bool inside =
+                    h >= 0 && c >= 0 && h + reach <= s->in[1] && c + reach <= s->in[2];
+                float edge[REACH * REACH * LANES];
+                if (!inside) edge_in(s, reach, image, h, c, edge);
+                const float *from = inside ? image + h * pitch + c * LANES : edge;
+                const int64_t apart = inside ? pitch : reach * LANES;
+                if (stride == 2)
+                    phases_in(&p, from, apart, b, v + i * LANES, w->plane_v);
+                else
+                    tile_in(step, &p, from, apart, v + (b * ROWS + i) * LANES, w->plane_v);
             }
         }
         begin = at;
@@ -235,18 +278,19 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
 }
 static void winograd_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
-    if (w->step == 6)
-        block_in(6, w, x, v);
-    else if (w->step == 4)
-        block_in(4, w, x, v);
-    else
-        block_in(2, w, x, v);
+    switch (w->step) {
+    case 6: block_in(6, w, x, v); break;
+    case 4: block_in(4, w, x, v); break;
+    case 3: block_in(3, w, x, v); break;
+    default: block_in(2, w, x, v); break;
+    }
 }
 
 /* ---- filters ---- */
 
-/* One row or column of three weights to its step + 2 sums: at 0, at +-p for each p, at infinity. */
-SIMD void spread(const int step, const vf *g, vf *to)
+/* One row or column of 1 to 3 weights to `side` sums: at 0, at +-p for each p, at infinity, where
+ * one weight has none. */
+SIMD void spread(const int side, const int taps, const vf *g, vf *to)
 {
     static const struct {
         double p, factor; /* 1 / product of the distances to the other points */
@@ -254,20 +298,21 @@ SIMD void spread(const int step, const vf *g, vf *to)
                     {{2.0 / 3, -729.0 / 1170}, {3.0 / 2, 16.0 / 130}},
                     {{1, -2.0 / 9}, {2, 1.0 / 90}, {0.5, 32.0 / 45}}};
     to[0] = g[0];
-    SDX_UNROLL(3) for (int i = 0; i < step / 2; i++)
+    SDX_UNROLL(3) for (int i = 0; i < side / 2 - 1; i++)
     {
-        const double p = pairs[step / 2 - 1][i].p, factor = pairs[step / 2 - 1][i].factor;
-        const vf even = times((float)(p * p * factor), g[2], v_set1((float)factor) * g[0]);
-        const vf odd = v_set1((float)(p * factor)) * g[1];
+        const double p = pairs[side / 2 - 2][i].p, factor = pairs[side / 2 - 2][i].factor;
+        const vf first = v_set1((float)factor) * g[0];
+        const vf even = taps == 3 ? times((float)(p * p * factor), g[2], first) : first;
+        const vf odd = taps == 1 ? v_set1(0.0f) : v_set1((float)(p * factor)) * g[1];
         to[2 * i + 1] = even + odd;
         to[2 * i + 2] = even - odd;
     }
-    to[step + 1] = g[2];
+    if (taps > 1) to[side - 1] = g[taps - 1];
 }
 SIMD void filters(const int step, const int wide, const float *g, int64_t channels, float *u,
                   int64_t plane)
 {
-    const int side = step + 2;
+    const int side = winograd_side(step);
     for (; channels > 0; channels--, g += 9 * wide * LANES, u += wide * LANES) {
         for (int at = 0; at < wide * LANES; at += LANES) {
             vf half[3][MOST];
@@ -276,35 +321,82 @@ SIMD void filters(const int step, const int wide, const float *g, int64_t channe
                 SDX_UNROLL(3)
                 for (int i = 0; i < 3; i++)
                     column[i] = v_load(g + (3 * i + j) * wide * LANES + at);
-                spread(step, column, half[j]);
+                spread(side, 3, column, half[j]);
             }
             float *row = u + at;
             for (int i = 0; i < side; i++) {
                 const vf line[3] = {half[0][i], half[1][i], half[2][i]};
                 vf t[MOST];
-                spread(step, line, t);
+                spread(side, 3, line, t);
                 SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
             }
         }
     }
 }
-SIMD void filters_of(const int step, const float *g, int64_t channels, int64_t width, float *u,
+/* The filters of a phase of stride 2; u: [block of channels][phase][channel of the block]. */
+SIMD void phase_filters(const int down, const int across, const int wide, const float *g,
+                        int64_t channel, float *u, int64_t plane)
+{
+    enum { STEP = 3, SIDE = 4 };
+    for (int at = 0; at < wide * LANES; at += LANES) {
+        vf half[2][SIDE];
+        SDX_UNROLL(2) for (int j = 0; j < 2 - across; j++)
+        {
+            vf column[2];
+            SDX_UNROLL(2)
+            for (int i = 0; i < 2 - down; i++)
+                column[i] = v_load(g + (3 * (2 * i + down) + 2 * j + across) * wide * LANES + at);
+            spread(SIDE, 2 - down, column, half[j]);
+        }
+        SDX_UNROLL(4) for (int i = 0; i < SIDE - down; i++)
+        {
+            vf line[2], t[SIDE];
+            SDX_UNROLL(2) for (int j = 0; j < 2 - across; j++) line[j] = half[j][i];
+            spread(SIDE, 2 - across, line, t);
+            SDX_UNROLL(4) for (int j = 0; j < SIDE - across; j++)
+            {
+                const int64_t row =
+                    winograd_phase(STEP, i * SIDE + j, down, across, channel / LANES);
+                float *to = u + (i * SIDE + j) * plane;
+                P_KEEP(to);
+                v_store(to + (row * LANES + channel % LANES) * wide * LANES + at, t[j]);
+            }
+        }
+    }
+}
+SIMD void phases_filters(const int wide, const float *g, int64_t channels, float *u, int64_t plane)
+{
+    for (int64_t i = 0; i < channels; i++, g += 9 * wide * LANES) {
+        phase_filters(0, 0, wide, g, i, u, plane);
+        phase_filters(0, 1, wide, g, i, u, plane);
+        phase_filters(1, 0, wide, g, i, u, plane);
+        phase_filters(1, 1, wide, g, i, u, plane);
+    }
+}
+SIMD void filters_of(const int step, const int wide, const float *g, int64_t channels, float *u,
                      int64_t plane)
 {
-    if (width == WIDE * LANES)
-        filters(step, WIDE, g, channels, u, plane);
+    if (step == 3)
+        phases_filters(wide, g, channels, u, plane);
     else
-        filters(step, 1, g, channels, u, plane);
+        filters(step, wide, g, channels, u, plane);
 }
 static void winograd_filters(int step, const float *weights, int64_t channels, int64_t width,
                              float *u, int64_t plane)
 {
-    if (step == 6)
-        filters_of(6, weights, channels, width, u, plane);
-    else if (step == 4)
-        filters_of(4, weights, channels, width, u, plane);
-    else
-        filters_of(2, weights, channels, width, u, plane);
+#define FILTERS(step)                                                                              \
+    if (width == WIDE * LANES)                                                                     \
+        filters_of(step, WIDE, weights, channels, u, plane);                                       \
+    else                                                                                           \
+        filters_of(step, 1, weights, channels, u, plane);                                          \
+    break
+    switch (step) {
+    case 6: FILTERS(6);
+    case 4: FILTERS(4);
+    case 3: FILTERS(3);
+    default: FILTERS(2);
+    }
+#undef FILTERS
 }
 
 /* ---- products ---- */
@@ -442,42 +534,46 @@ SIMD void products(const int wide, int64_t rows, const struct sdx_winograd_block
 SIMD void panel(const int wide, const struct groups *g, const struct sdx_winograd_block *w,
                 const float *v, const float *u, struct fetch fetch, float *m)
 {
-    const int64_t step = conv_divide_up(w->shape->ic, LANES) * ROWS * LANES;
-    v += w->from * ROWS;
+    const int64_t step = w->group_v;
     if (g->more) products(wide, g->size + 1, w, g->more, v, step, u, &fetch, m);
     if (g->count > g->more)
         products(wide, g->size, w, g->count - g->more, v + g->more * step, step, u, &fetch,
                  m + g->more * (g->size + 1) * WIDE * LANES);
 }
-/* What the panel at u of plane p brings: the next one, or a share of w->ahead. In equal shares by
- * all groups: memory has the time of all of them for it. */
+/* What a panel of plane p brings: the next one, or a share of w->ahead. In equal shares by all
+ * groups: memory has the time of all of them for it. */
 SIMD struct fetch fetch_of(const int wide, const struct sdx_winograd_block *w, int64_t groups,
-                           int p, const float *u)
+                           int p, const float *next)
 {
-    const int64_t size = w->channels * wide * LANES;
     if (w->ahead) {
-        const int64_t share = conv_divide_up(9 * size / LINE, w->planes);
+        const int64_t lines = 9 * w->channels / winograd_phases(w->step, p) * wide * LANES / LINE;
+        const int64_t share = conv_divide_up(lines, w->planes);
         return (struct fetch){w->ahead + p * share * LINE,
                               conv_divide_up(share, groups * conv_most(w->channels / LANES, 1))};
     }
     const int64_t all = wide * LANES * LANES / LINE;
-    return (struct fetch){u + size, w->streams ? conv_divide_up(all, groups) : 0};
+    return (struct fetch){next, w->streams ? conv_divide_up(all, groups) : 0};
 }
 static void winograd_multiply(const struct sdx_winograd_block *w, const float *v, const float *u,
                               int64_t vectors, float *m)
 {
-    const int64_t ic = w->channels;
+    const int64_t room = w->channels * winograd_phases(w->step, 0) * LANES; /* of a vector in u */
     const struct groups g = groups_of(w->tiles);
     for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m, u += w->gap_u) {
+        const int phases = winograd_phases(w->step, p);
+        struct sdx_winograd_block plane = *w;
         float *to = m;
         int64_t left = vectors;
+        plane.from *= phases;
+        plane.channels *= phases;
         for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
-            panel(WIDE, &g, w, v, u, fetch_of(WIDE, w, g.count, p, u), to);
-            u += ic * WIDE * LANES;
+            const struct fetch fetch = fetch_of(WIDE, &plane, g.count, p, u + room * WIDE);
+            panel(WIDE, &g, &plane, v, u, fetch, to);
+            u += room * WIDE;
         }
         if (left) {
-            panel(1, &g, w, v, u, fetch_of(1, w, g.count, p, u), to);
-            u += ic * LANES;
+            panel(1, &g, &plane, v, u, fetch_of(1, &plane, g.count, p, u + room), to);
+            u += room;
         }
     }
 }
@@ -517,7 +613,7 @@ struct output {
 SIMD void tile_out(const int step, const float *m, int64_t plane, const struct output *o,
                    const float *residual, float *y, int64_t pitch)
 {
-    const int side = step + 2;
+    const int side = winograd_side(step);
     const vf lo = v_set1(o->lo), hi = v_set1(o->hi);
     vf half[MOST][MOST], d[MOST], t[MOST];
     for (int j = 0; j < side; j++, m += plane) {
@@ -539,28 +635,50 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
             v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
     }
 }
-/* A tile that is cut off at the edge, or that has a curved activation. */
-static void copied_out(const int step, const float *m, int64_t plane, const struct output *o,
-                       const float *residual, float *y, int64_t rows, int64_t columns)
+/* Tiles that are cut off at the edge, or that have a curved activation, on their way to y: so many
+ * at once that whole blocks of vectors go through it. */
+enum { COPIES = 4 };
+struct copies {
+    int count;
+    struct copy {
+        float *y;
+        int64_t rows, columns;
+    } of[COPIES];
+    float tiles[COPIES * 6 * 6 * LANES];
+};
+static void copies_out(const int step, const struct output *o, struct copies *c)
 {
-    float copy[6 * 6 * LANES], more[6 * 6 * LANES];
+    const struct sdx_epilogue *e = o->epilogue;
     const int64_t pitch = step * LANES;
+    const float *from = c->tiles;
+    if (block_is_curved(e->act)) block_curve(c->tiles, c->count * step * step, e->act, e->a, e->b);
+    for (int n = 0; n < c->count; n++, from += step * pitch)
+        for (int64_t i = 0; i < c->of[n].rows; i++)
+            for (int64_t j = 0; j < c->of[n].columns; j++)
+                v_store(c->of[n].y + i * o->pitch + j * LANES,
+                        v_load(from + i * pitch + j * LANES));
+    c->count = 0;
+}
+static void copy_out(const int step, const float *m, int64_t plane, const struct output *o,
+                     const float *residual, struct copy to, struct copies *c)
+{
+    const int64_t pitch = step * LANES;
+    float more[6 * 6 * LANES], *copy = c->tiles + c->count * step * pitch;
     for (int64_t i = 0; residual && i < step; i++)
         for (int64_t j = 0; j < step; j++)
-            v_store(more + i * pitch + j * LANES, i < rows && j < columns
+            v_store(more + i * pitch + j * LANES, i < to.rows && j < to.columns
                                                       ? v_load(residual + i * o->pitch + j * LANES)
                                                       : v_set1(0.0f));
     if (step == 6)
         tile_out(6, m, plane, o, residual ? more : NULL, copy, pitch);
     else if (step == 4)
         tile_out(4, m, plane, o, residual ? more : NULL, copy, pitch);
+    else if (step == 3)
+        tile_out(3, m, plane, o, residual ? more : NULL, copy, pitch);
     else
         tile_out(2, m, plane, o, residual ? more : NULL, copy, pitch);
-    const struct sdx_epilogue *e = o->epilogue;
-    if (block_is_curved(e->act)) block_curve(copy, step * step, e->act, e->a, e->b);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            v_store(y + i * o->pitch + j * LANES, v_load(copy + i * pitch + j * LANES));
+    c->of[c->count++] = to;
+    if (c->count == COPIES) copies_out(step, o, c);
 }
 /* Both vectors of a panel, tile by tile, as they share the lines of M. */
 SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const float *m, int64_t k,
@@ -570,6 +688,8 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
     const int64_t blocks = conv_divide_up(s->oc, LANES), size = s->out[1] * o->pitch;
     const bool curved = block_is_curved(o->epilogue->act);
     struct tile_at at = tile_at(w, w->first);
+    struct copies copies;
+    copies.count = 0;
     for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
         const int64_t h = at.row * step, c = at.column * step;
         const int64_t rows = conv_least(step, s->out[1] - h);
@@ -580,9 +700,11 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
             if (!curved && rows == step && columns == step)
                 tile_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
             else
-                copied_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, rows, columns);
+                copy_out(step, m + j * LANES, w->plane_m, &o[j], residual,
+                         (struct copy){y + to, rows, columns}, &copies);
         }
     }
+    copies_out(step, o, &copies);
 }
 static void winograd_out(const struct sdx_winograd_block *w, const float *m, int64_t k0, int64_t k1,
                          const struct sdx_epilogue *epilogue, float *y)
@@ -600,6 +722,8 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
         }
         if (w->step == 6)
             panel_out(6, w, m, k, o, count, y);
+        else if (w->step == 3)
+            panel_out(3, w, m, k, o, count, y);
         else if (w->step == 4)
             panel_out(4, w, m, k, o, count, y);
         else

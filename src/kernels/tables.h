@@ -115,16 +115,16 @@ struct sdx_depthwise_strip {
  * order over the whole batch. */
 struct sdx_winograd_block {
     const struct sdx_conv_shape *shape;
-    int step;               /* outputs of a tile down and across: 2, 4 or 6 */
+    int step;               /* outputs of a tile down and across: 2, 4 or 6; 3 with stride 2 */
     int64_t high, wide;     /* tiles of an image */
     int64_t tiles, first;   /* of the block in hand */
     int64_t room;           /* tiles of a panel of M */
     int planes;             /* of V, U and M to be multiplied */
-    int64_t from, channels; /* input channels of U; from > 0: added to M, in steps of ..._pass */
+    int64_t from, channels; /* input channels in hand; from > 0: added to M, in steps of ..._pass */
     bool streams;           /* U comes from memory */
     const float *ahead;     /* filters of the next panel, brought meanwhile when U is one panel */
-    int64_t plane_v, plane_m;
-    int64_t gap_u; /* floats between planes of U */
+    int64_t plane_v, plane_m, group_v; /* floats of a plane, and of a group of tiles in V */
+    int64_t gap_u;                     /* between planes of U */
 };
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
  * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
@@ -165,12 +165,13 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
-    /* 3 x 3 filters [channel][9][width], of one or two vectors of output channels, to (step + 2)^2
-     * planes [channel][width], `plane` floats apart */
+    /* 3 x 3 filters [channel][9][width], of one or two vectors of output channels, to planes
+     * [channel][width], `plane` floats apart; step 3: whole blocks, [block][phase][lane][width] */
     void (*f32_winograd_filters)(int step, const float *weights, int64_t channels, int64_t width,
                                  float *u, int64_t plane);
-    /* V: (step + 2)^2 planes [group of at most `winograd_rows` tiles][channel
-     * block][winograd_rows][lanes] */
+    /* V: planes [group of at most `winograd_rows` tiles][channel
+     * block][phase][winograd_rows][lanes]
+     */
     void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
     /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
      * [panel][channel][2][lanes], an odd last panel of one vector */

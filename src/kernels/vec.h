@@ -3,7 +3,8 @@
  * normalisation, conversions. One table of function pointers, filled once for the CPU (sdx_vec()).
  * Pointers need no alignment. y may equal an input (same address), otherwise they may not overlap.
  * n = 0 does nothing; a reduction of nothing gives its neutral element.
- * Maps of all sets are bit-equal; reductions use the fixed order stated in vec_tmpl.c. */
+ * Maps of all sets are bit-equal, but for those of a polynomial, which uses FMA where the set has
+ * it; reductions use the fixed order stated in vec_reduce_tmpl.c. */
 #ifndef SDX_KERNELS_VEC_H
 #define SDX_KERNELS_VEC_H
 
@@ -12,7 +13,7 @@
 
 /* X(name): void (const float *x, float *y, size_t n, float a, float b). a, b are the operator's
  * parameters: clip(lo, hi), leaky_relu(alpha), elu(alpha), hard_sigmoid(alpha, beta),
- * thresholded_relu(alpha), others none. Accuracy against the exact value, in ulp: exp 1, log 1,
+ * thresholded_relu(alpha), others none. Accuracy against the exact value, in ulp: exp 1.1, log 1,
  * tanh 2, sigmoid 2.5, erf 2, sin/cos 2 (|x| < 8192, libm beyond), others exact or as their parts.
  * NaN, infinities and signed zeros as C's libm has them. silu: x*sigmoid(x); gelu_erf:
  * x/2*(1+erf(x/sqrt2)); gelu_tanh; hard_swish: x*clip(x/6+1/2,0,1); round: to nearest, ties to
@@ -62,6 +63,8 @@ struct sdx_vec {
      * Relative error of softmax: 1.1e-5. */
     void (*f32_softmax)(const float *x, float *y, size_t n);
     void (*f32_log_softmax)(const float *x, float *y, size_t n);
+    /* Softmax of each of n columns of `length` numbers, `step` apart in x and y. */
+    void (*f32_softmax_columns)(const float *x, float *y, size_t length, size_t step, size_t n);
     /* (x - mean) / sqrt(variance + epsilon) * scale + bias of one row; scale, bias may be NULL. Two
      * passes. mean and inv_std (may be NULL) get the statistics. */
     void (*f32_layer_norm)(const float *x, const float *scale, const float *bias, float epsilon,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Elementary functions on four vectors at a time (one alone would run at the latency of its chain
- * of operations). Products and sums are rounded separately, without FMA, and every set does the
- * same operations on a lane: results are bit-equal between sets. Polynomials are our own minimax
- * fits in f64, rounded to f32; the error stated is measured by tests/kernels/check_vec.c. */
+ * of operations). Polynomials are our own minimax fits in f64, rounded to f32, and use FMA where
+ * the set has it; the error stated is measured by tests/kernels/check_vec.c. Everything else is
+ * rounded operation by operation and bit-equal between sets. */
 #ifndef SDX_KERNELS_VEC_MATH_H
 #define SDX_KERNELS_VEC_MATH_H
 
@@ -84,11 +84,17 @@ SIMD struct vx x_select(struct mx m, struct vx yes, struct vx no)
     EACH y.r[i] = v_select(m.r[i], yes.r[i], no.r[i]);
     return y;
 }
+SIMD struct vx x_fma(struct vx a, struct vx b, struct vx c) /* one rounding where the set has FMA */
+{
+    struct vx y;
+    EACH y.r[i] = v_fma(a.r[i], b.r[i], c.r[i]);
+    return y;
+}
 /* Horner's rule, highest coefficient first. */
 SIMD struct vx x_poly(struct vx x, const float *c, const int count)
 {
     struct vx y = x_set1(c[0]);
-    SDX_UNROLL(12) for (int k = 1; k < count; k++) y = x_mad(y, x, c[k]);
+    SDX_UNROLL(12) for (int k = 1; k < count; k++) y = x_fma(y, x, x_set1(c[k]));
     return y;
 }
 
@@ -99,12 +105,12 @@ SIMD void x_exp_parts(struct vx x, struct vx *p, struct mx *n)
     static const float c[] = {1.395063126e-03f, 8.368969895e-03f, 4.166620225e-02f,
                               1.666651815e-01f, 5.000000000e-01f};
     const float magic = 12582912.0f;
-    struct vx m = x_mad(x, x_set1(1.44269504f), magic);
+    struct vx m = x_fma(x, x_set1(1.44269504f), x_set1(magic));
     EACH n->r[i] = vi_sub(vi_bits(m.r[i]), vi_set1(0x4b400000));
     m = x_sub(m, x_set1(magic));
-    struct vx r = x_sub(x, x_scale(m, 0.693359375f));
-    r = x_sub(r, x_scale(m, -2.12194440e-4f));
-    *p = x_add(r, x_mul(x_mul(r, r), x_poly(r, c, 5)));
+    struct vx r = x_fma(m, x_set1(-0.693359375f), x);
+    r = x_fma(m, x_set1(2.12194440e-4f), r);
+    *p = x_fma(x_mul(r, r), x_poly(r, c, 5), r);
 }
 SIMD struct vx x_pow2(struct mx n) /* 2^n of a normal number */
 {
@@ -313,8 +319,7 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
     return y;
 }
 
-/* ---- for stores and softmax: FMA where the set has it, so the last bits differ between sets ----
- */
+/* ---- for stores: fewer operations, and less exact where the results are very small ---- */
 
 /* 1 + e^-x for x limited to -88 .. 87, with FMA where there is one; x becomes -88 at least. NaN
  * gives NaN or garbage. n of 2^n is added to the bits of the exponent. */

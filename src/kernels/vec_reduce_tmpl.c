@@ -222,6 +222,63 @@ static void softmax(const float *x, float *y, size_t n)
     for (size_t i = 0; i < n; i++) /* a NaN or infinity somewhere, or nothing but -infinity */
         y[i] = NAN;
 }
+SIMD vf load_some(const float *p, size_t n)
+{
+    float some[LANES] = {0};
+    if (n == LANES) return v_load(p);
+    memcpy(some, p, n * sizeof *p);
+    return v_load(some);
+}
+SIMD void store_some(float *p, vf v, size_t n)
+{
+    float some[LANES];
+    v_store(n == LANES ? p : some, v);
+    if (n < LANES) memcpy(p, some, n * sizeof *p);
+}
+/* `vectors` of n columns each. A NaN, or a largest number that is not finite, makes the sum NaN. */
+SIMD void softmax_block(const int vectors, const float *x, float *y, size_t length, size_t step,
+                        const size_t n)
+{
+    vf top[4], sum[4];
+    vi bad[4];
+#define VECTORS SDX_UNROLL(4) for (int i = 0; i < vectors; i++)
+    VECTORS
+    {
+        top[i] = v_set1(-INFINITY);
+        bad[i] = vi_set1(0);
+    }
+    for (size_t k = 0; k < length; k++)
+        VECTORS
+        {
+            const vf v = load_some(x + k * step + i * LANES, n);
+            top[i] = v_max(v, top[i]);
+            bad[i] |= v != v;
+        }
+    VECTORS sum[i] = v_select(bad[i], v_set1(NAN), top[i] - top[i]);
+    for (size_t k = 0; k < length; k++)
+        VECTORS
+        {
+            const vf e = exp_one(load_some(x + k * step + i * LANES, n) - top[i]);
+            store_some(y + k * step + i * LANES, e, n);
+            sum[i] += e;
+        }
+    VECTORS sum[i] = v_set1(1.0f) / sum[i];
+    for (size_t k = 0; k < length; k++)
+        VECTORS
+        {
+            float *to = y + k * step + i * LANES;
+            store_some(to, load_some(to, n) * sum[i], n);
+        }
+#undef VECTORS
+}
+static void softmax_columns(const float *x, float *y, size_t length, size_t step, size_t n)
+{
+    for (; n >= BLOCK; n -= BLOCK, x += BLOCK, y += BLOCK)
+        softmax_block(4, x, y, length, step, LANES);
+    for (; n >= LANES; n -= LANES, x += LANES, y += LANES)
+        softmax_block(1, x, y, length, step, LANES);
+    if (n) softmax_block(1, x, y, length, step, n);
+}
 /* x - max - log(sum of exp); blocks of exponentials stay on the stack, as y may be x. */
 static void log_softmax(const float *x, float *y, size_t n)
 {
@@ -276,6 +333,7 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     vec->f32_exp_sum = exp_sum;
     vec->f32_softmax = softmax;
     vec->f32_log_softmax = log_softmax;
+    vec->f32_softmax_columns = softmax_columns;
     vec->f32_layer_norm = layer_norm;
     vec->f32_rms_norm = rms_norm;
 }

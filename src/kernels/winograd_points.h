@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The points 0, +-a, +-b, infinity of Winograd's F(4 x 4, 3 x 3), a b = 1, and their powers: an
- * error of 3e-6 of the peak at 512 channels, a quarter of what 1 and 2 give. */
+ * The points 0, +-a, +-b, infinity of Winograd's tiles of 6 x 6 inputs, a b = 1, and their powers:
+ * F(4 x 4, 3 x 3) errs by 3e-6 of the peak at 512 channels, a quarter of what 1 and 2 give. */
 #ifndef SDX_KERNELS_WINOGRAD_POINTS_H
 #define SDX_KERNELS_WINOGRAD_POINTS_H
 

@@ -83,7 +83,9 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
         }
         const float *from = (const float *)step->in[0]->data + at;
         float *to = (float *)step->out[0]->data + at, *scratch = x->scratch;
-        if (p->inner > 1)
+        if (p->inner > 1 && !p->is_log && !p->narrow)
+            vec->f32_softmax_columns(from, to, (size_t)p->length, (size_t)p->inner, (size_t)n);
+        else if (p->inner > 1)
             columns_f32(p, from, to, scratch, scratch + TILE, n);
         else if (p->is_log)
             vec->f32_log_softmax(from, to, (size_t)p->length);

@@ -18,6 +18,14 @@ static struct sdx_conv_shape shape_of(int64_t batch, int64_t ic, int64_t oc, int
                                    .dilation = {1, 1, 1},
                                    .pad_begin = {0, pad_h, pad_w}};
 }
+static struct sdx_conv_shape with_stride_2(struct sdx_conv_shape s)
+{
+    for (int i = 1; i < 3; i++) {
+        s.stride[i] = 2;
+        s.out[i] = s.out[i] > 0 ? (s.out[i] + 1) / 2 : 0;
+    }
+    return s;
+}
 
 struct operands {
     int64_t lanes, size_x, size_y; /* floats of an image, blocked */
@@ -65,8 +73,8 @@ static void exact_plane(const struct sdx_conv_shape *s, const struct operands *o
         for (int64_t h = 0; h < s->out[1]; h++)
             for (int64_t w = 0; w < s->out[2]; w++)
                 for (int64_t t = 0; t < 9; t++) {
-                    const int64_t ih = h + t / 3 - s->pad_begin[1];
-                    const int64_t iw = w + t % 3 - s->pad_begin[2];
+                    const int64_t ih = h * s->stride[1] + t / 3 - s->pad_begin[1];
+                    const int64_t iw = w * s->stride[2] + t % 3 - s->pad_begin[2];
                     if (ih >= 0 && ih < s->in[1] && iw >= 0 && iw < s->in[2])
                         sums[h * s->out[2] + w] +=
                             (double)weights[t] * x[(ih * s->in[2] + iw) * o->lanes];
@@ -92,12 +100,13 @@ static void check_values(const struct sdx_conv_shape *s, const struct operands *
             }
         }
     /* A curved activation's slope reaches 1.13, and its own error comes on top. */
-    const double bound = (form == 6 ? 3e-5 : form == 4 ? 5e-6 : 2e-6) * fmax(peak, 1);
-    expect(worst <= (o->epilogue.act == SDX_ACT_NONE ? bound : 1.2 * bound + 4e-7),
-           "%lld to %lld of %lldx%lld pads %lld,%lld act %d: F(%d) errs by %g of the peak",
-           (long long)s->ic, (long long)s->oc, (long long)s->in[1], (long long)s->in[2],
-           (long long)s->pad_begin[1], (long long)s->pad_begin[2], (int)o->epilogue.act, form,
-           worst / peak);
+    const double bound = (form == 6 ? 3e-5 : form >= 4 ? 5e-6 : 2e-6) * fmax(peak, 1);
+    expect(
+        worst <= (o->epilogue.act == SDX_ACT_NONE ? bound : 1.2 * bound + 4e-7),
+        "%lld to %lld of %lldx%lld stride %lld pads %lld,%lld act %d: F(%d) errs by %g of the peak",
+        (long long)s->ic, (long long)s->oc, (long long)s->in[1], (long long)s->in[2],
+        (long long)s->stride[1], (long long)s->pad_begin[1], (long long)s->pad_begin[2],
+        (int)o->epilogue.act, form, worst / peak);
 }
 /* Against the definition; finite in all lanes; the last image alone has the same bits. Returns the
  * form. */
@@ -130,6 +139,39 @@ static int check_shape(struct sdx_conv_shape s, bool plain)
     guards_release();
     return form;
 }
+static void check_stride_2(void)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    for (int64_t pad = -1; pad <= 2; pad++)
+        for (int64_t size = 3; size <= 34; size += 1 + size / 12)
+            for (int64_t wide = 0; wide < 2; wide++) {
+                struct sdx_conv_shape s = with_stride_2(
+                    shape_of(1 + size % 3, lanes * (1 + size % 6), 3 + 11 * (size % 5), size,
+                             13 + wide * size, pad, 1 - pad));
+                if (s.out[1] < 1 || s.out[2] < 1) continue;
+                s.winograd = 3;
+                expect(check_shape(s, false) == 3, "stride 2 is not taken when it is wanted");
+            }
+    /* the bound, and what is taken by itself */
+    const int64_t sizes[][5] = {{1, 64, 64, 160, 3},  {2, 128, 128, 56, 3}, {1, 256, 256, 28, 3},
+                                {1, 512, 512, 14, 0}, {1, 16, 8, 20, 0},    {1, 32, 32, 5, 0}};
+    for (int i = 0; i < 6; i++) {
+        const int64_t *z = sizes[i];
+        const int form =
+            check_shape(with_stride_2(shape_of(z[0], z[1], z[2], z[3], z[3], 1, 1)), true);
+        expect(form == (int)z[4], "%lld to %lld of %lldx%lld stride 2 takes form %d",
+               (long long)z[1], (long long)z[2], (long long)z[3], (long long)z[3], form);
+    }
+    struct sdx_conv_shape s = with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1));
+    s.winograd = 4;
+    expect(sdx_winograd_block_fits(&s) == 0, "tiles of stride 1 are taken for stride 2");
+    s.winograd = 0;
+    s.ic = 61;
+    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
+    s.ic = 64;
+    s.stride[2] = 1;
+    expect(sdx_winograd_block_fits(&s) == 0, "two strides are taken");
+}
 void check_winograd_block(void)
 {
     int taken[7] = {0};
@@ -154,6 +196,7 @@ void check_winograd_block(void)
                (long long)z[2], (long long)z[3], (long long)z[3], form);
     }
     check_shape(shape_of(1, 8, 16, 9, 300, 1, 1), true); /* rows cut into blocks */
+    check_stride_2();
     expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
     const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
     expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
@@ -192,6 +235,7 @@ void check_winograd_half(void)
                                   13 + size, 1, size % 2));
     check_half_shape(shape_of(1, 256, 200, 14, 14, 1, 1));
     check_half_shape(shape_of(2, 512, 512, 7, 7, 1, 1));
+    check_half_shape(with_stride_2(shape_of(2, 128, 72, 56, 40, 1, 1)));
 }
 
 struct timed {

@@ -150,6 +150,39 @@ void check_f32_log_softmax(void)
 {
     check_softmax(vec_now->f32_log_softmax, vec_generic.f32_log_softmax, true);
 }
+/* Against rows of the same numbers, whose bound they share; a NaN and an infinity spoil their
+ * column alone. */
+void check_f32_softmax_columns(void)
+{
+    for (size_t n = 1; n <= 80; n += 1 + n / 9) {
+        const size_t length = (size_t)random_int(1, 30), step = n + (size_t)random_int(0, 3);
+        const size_t size = (length - 1) * step + n, bad = n / 2, infinite = n / 3;
+        float *x = random_row(size, -40, 40, 4), *y = guarded(size * 4, 8), row[30], right[30];
+        if (n > 20) {
+            x[(length / 2) * step + bad] = NAN;
+            x[(length / 3) * step + infinite] = INFINITY;
+        }
+        x[0] = length > 1 ? -INFINITY : 0.0f;
+        vec_now->f32_softmax_columns(x, y, length, step, n);
+        for (size_t j = 0; j < n; j++) {
+            for (size_t k = 0; k < length; k++)
+                row[k] = x[k * step + j];
+            vec_now->f32_softmax(row, right, length);
+            for (size_t k = 0; k < length; k++) {
+                const float got = y[k * step + j];
+                expect(isnan(got) ? isnan(right[k]) : fabsf(got - right[k]) <= 1e-6f * right[k],
+                       "%zu columns of %zu: [%zu] of column %zu is %.9g, as a row %.9g", n, length,
+                       k, j, got, right[k]);
+            }
+        }
+        vec_now->f32_softmax_columns(x, x, length, step, n);
+        for (size_t k = 0; k < length; k++)
+            for (size_t j = 0; j < n; j++)
+                expect(same_bits(x[k * step + j], y[k * step + j]), "other in place");
+        guards_intact();
+        guards_release();
+    }
+}
 
 void check_f32_layer_norm(void)
 {
@@ -374,6 +407,8 @@ BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
 BENCH(f32_add_outer, vec_now->f32_add_outer(timed_x, timed_bytes, 14, 5, timed_y, TIMED))
 BENCH(f32_exp_sum, vec_now->f32_exp_sum(timed_x, timed_y, TIMED, 2.0f))
 BENCH(f32_softmax, vec_now->f32_softmax(timed_x, timed_y, TIMED))
+BENCH(f32_softmax_columns,
+      vec_now->f32_softmax_columns(timed_x, timed_y, 16, TIMED / 16, TIMED / 16))
 BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
 BENCH(f32_layer_norm,
       vec_now->f32_layer_norm(timed_x, timed_x, timed_x, 1e-5f, timed_y, TIMED, NULL, NULL))

@@ -17,7 +17,7 @@
 #define EVICT(p) (void)(p)
 #endif
 
-enum { FORMS = 5, TURN_NS = 2000000, LINE = 64 };
+enum { FORMS = 6, TURN_NS = 2000000, LINE = 64 };
 enum { DIRECT, PLAIN = FORMS - 1 };
 static const struct {
     const char *name;
@@ -27,6 +27,7 @@ static const struct {
 } kinds[FORMS] = {{"direct", -1, SDX_CONV_BLOCK_DIRECT, 1},
                   {"winograd_2", 2, SDX_CONV_BLOCK_WINOGRAD_2, 1},
                   {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
+                  {"winograd_3", 3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
                   {"winograd_6", 6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
                   {"plain", 0, SDX_CONV_BLOCK_NONE, 1}};
 
