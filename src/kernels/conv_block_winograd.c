@@ -376,6 +376,12 @@ static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c
     const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
     return s->half == SDX_HALF_NONE && !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
+/* Is V read again for every panel, from beyond the second cache? */
+static bool is_far(const struct winograd_cut *c)
+{
+    return c->late &&
+           c->planes * c->plane_v * (int64_t)sizeof(float) > sdx_kernel_tuning()->a_bytes;
+}
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
                              void *scratch)
@@ -393,6 +399,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .planes = (int)c.planes,
                                    .channels = s->ic,
                                    .streams = streams(s, &c),
+                                   .far = is_far(&c),
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m,
                                    .group_v = c.group_v};

@@ -483,6 +483,8 @@ SIMD void product(const int rows, const int wide, const struct sdx_winograd_bloc
                 P_KEEP(weights);
                 for (int64_t k = lines; k > 0; k--, next += LINE)
                     V_PREFETCH(next);
+                for (int k = 0; w->far && k < rows * LANES; k += LINE)
+                    V_PREFETCH(tiles + step + k);
                 product_block(rows, wide, sums, tiles, weights);
                 tiles += ROWS * LANES;
                 weights += wide * LANES * LANES;

@@ -121,7 +121,7 @@ struct sdx_winograd_block {
     int64_t room;           /* tiles of a panel of M */
     int planes;             /* of V, U and M to be multiplied */
     int64_t from, channels; /* input channels in hand; from > 0: added to M, in steps of ..._pass */
-    bool streams;           /* U comes from memory */
+    bool streams, far;      /* U comes from memory; V again from beyond the second cache */
     const float *ahead;     /* filters of the next panel, brought meanwhile when U is one panel */
     int64_t plane_v, plane_m, group_v; /* floats of a plane, and of a group of tiles in V */
     int64_t gap_u;                     /* between planes of U */
