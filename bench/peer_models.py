@@ -5,7 +5,8 @@ Each becomes a folder below build/bench/cases (or SDX_BENCH_CACHE) with model.on
 .npy and as test_data_set_0/, case.json (names, work of a run), and the converted forms,
 which are kept until the model is newer. Some models are made here: call_add (one Add), gemm_large and
 conv_large_* (one operator each, the work counted), and NAME.weight8, NAME.weight4: the model NAME with
-the constants of its products in blocks of 32 integers (MatMulNBits).
+the constants of its products in blocks of 32 integers (MatMulNBits); NAME.weight8i, NAME.weight4i: with
+integer arithmetic (accuracy_level 4).
 """
 import importlib.util
 import json
@@ -104,8 +105,8 @@ def pack_blocks(weights, bits):
     return packed, scales.astype(numpy.float32)
 
 
-def make_weight_only(source, target, bits):
-    """The model with each product by a constant matrix of f32 as MatMulNBits."""
+def make_weight_only(source, target, bits, level):
+    """The model with each product by a constant matrix of f32 as MatMulNBits of that accuracy_level."""
     import onnx
     from onnx import helper, numpy_helper
     model = onnx.load(str(source))
@@ -131,7 +132,8 @@ def make_weight_only(source, target, bits):
         product = f"{node.output[0]}_product" if bias else node.output[0]
         nodes.append(helper.make_node(
             "MatMulNBits", [node.input[0], *made[name, turned]], [product], f"{node.name}_{count}",
-            domain="com.microsoft", K=depth, N=width, bits=bits, block_size=BLOCK))
+            domain="com.microsoft", K=depth, N=width, bits=bits, block_size=BLOCK,
+            accuracy_level=level))
         if bias:
             nodes.append(helper.make_node("Add", [product, bias[0]], [node.output[0]]))
         count += 1
@@ -199,7 +201,7 @@ def prepare(name, zoo, cases):
     if not bits:
         link_model(case, folder)
     elif outdated(case, "model.onnx", folder / "model.onnx"):
-        make_weight_only(folder / "model.onnx", case / "model.onnx", int(bits))
+        make_weight_only(folder / "model.onnx", case / "model.onnx", int(bits[0]), 4 if bits[1:] else 0)
     try:
         inputs = read_arrays(folder / "test_data_set_0", "input")
         outputs = [] if one_row else read_arrays(folder / "test_data_set_0", "output")
