@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packing and blocking of nbits.h. A panel of columns holds for each block of K its scales, its
- * shifts when there are zero points, and words of 32 / bits neighbouring k for each column, low
- * bits first. */
+ * shifts when there are zero points, and words of 32 / bits neighbouring k for each column. A word
+ * has its weights from the low bits on. Of whole products it is four bytes or, of 8-bit weights,
+ * two shorts, that masks take apart into runs of neighbouring k: the first run lies at the low end
+ * of each byte or short, the next above it. */
 #include "kernels/nbits.h"
 
 #include <string.h>
@@ -10,6 +12,7 @@
 #include "kernels/tables.h"
 
 enum { DEPTH = 512, WIDTH = 128, ROWS = 96 }; /* decoded at a time; rows of A that meet it */
+enum { WHOLE_ROWS = 64 };                     /* that meet a panel while it is in the first cache */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -36,12 +39,28 @@ size_t sdx_nbits_packed_size(const struct sdx_nbits *w)
     return (size_t)(panels * panel_step(w)) * 4;
 }
 
+/* Are packed weights signed? */
+static bool is_turned(const struct sdx_nbits *w)
+{
+    return w->whole && w->bits == 8;
+}
 static uint32_t weight(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t n,
                        int64_t k)
 {
     const int64_t bit = (n * s->row + k * s->column) * w->bits;
     const uint32_t q = (uint32_t)s->weights[bit / 8] >> (bit % 8) & ((1u << w->bits) - 1);
-    return s->is_signed ? q ^ 1u << (w->bits - 1) : q;
+    return s->is_signed != is_turned(w) ? q ^ 1u << (w->bits - 1) : q;
+}
+/* Where weight i of a word begins. */
+static int64_t bit_of(const struct sdx_nbits *w, int64_t i)
+{
+    const int64_t run = w->bits == 8 ? 2 : 4;
+    return w->whole ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
+}
+static float shift_of(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t at)
+{
+    const float middle = w->whole ? (float)(1 << (w->bits - 1)) : 0.0f;
+    return (middle - s->zeros[at]) * s->scales[at];
 }
 void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *source, void *packed)
 {
@@ -51,9 +70,9 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
     for (int64_t n0 = 0; n0 < w->n; n0 += cols)
         for (int64_t g = 0; g < blocks; g++) {
             for (int64_t j = 0; j < cols * (1 + w->has_zeros); j++) {
-                const int64_t n = n0 + j % cols;
-                float f = n < w->n ? source->scales[n * blocks + g] : 0.0f;
-                if (j >= cols && n < w->n) f *= -source->zeros[n * blocks + g];
+                const int64_t n = n0 + j % cols, at = n * blocks + g;
+                float f = 0;
+                if (n < w->n) f = j < cols ? source->scales[at] : shift_of(w, source, at);
                 memcpy(to++, &f, sizeof f);
             }
             const int64_t end = least(w->k, (g + 1) * w->block);
@@ -61,7 +80,7 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
                 for (int64_t n = n0; n < n0 + cols; n++) {
                     uint32_t word = 0;
                     for (int64_t i = 0; n < w->n && i < each && k + i < end; i++)
-                        word |= weight(w, source, n, k + i) << (i * w->bits);
+                        word |= weight(w, source, n, k + i) << bit_of(w, i);
                     *to++ = word;
                 }
         }
@@ -128,12 +147,45 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
         job.c = c + j;
         if (e.bias_col) e.bias_col += j;
         if (is_thin(m)) {
-            job.epilogue = &e;
+            job.bias = e.bias_col;
             table->nbits_thin(&job);
             for (int64_t i = 0; i < m && e.act != SDX_ACT_NONE; i++)
                 table->f32_finish(job.c + i * row_c, job.c + i * row_c, job.width, 0.0f, NULL, &e);
         } else {
             run_decoded(&job, m, &e, (job.width + cols - 1) / cols * cols, scratch);
         }
+    }
+}
+
+size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
+{
+    const int64_t numbers = words_of(w) * (32 / w->bits);
+    return (size_t)blocks_of(w) * sizeof(struct sdx_nbits_fact) +
+           (size_t)(numbers * (w->bits == 8 ? 2 : 1));
+}
+void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, int64_t i0,
+                    int64_t i1, void *rows)
+{
+    const size_t step = sdx_nbits_row_bytes(w);
+    for (int64_t i = i0; i < i1; i++)
+        sdx_kernel_tables()->gemm.nbits_row(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
+}
+void sdx_nbits_run_whole(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
+                         float *c, int64_t row_c, const float *bias, int64_t n0, int64_t n1)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    SDX_ASSERT(w->whole && w->block <= SDX_NBITS_WHOLE_BLOCK && n0 % table->cols == 0);
+    struct sdx_nbits_job job = {.w = w,
+                                .panel_step = panel_step(w),
+                                .row_bytes = (int64_t)sdx_nbits_row_bytes(w),
+                                .row_c = row_c,
+                                .width = n1 - n0,
+                                .bias = bias ? bias + n0 : NULL};
+    job.packed = (const uint32_t *)packed + n0 / table->cols * job.panel_step;
+    for (int64_t i = 0; i < m; i += WHOLE_ROWS) {
+        job.m = least(WHOLE_ROWS, m - i);
+        job.rows = (const uint8_t *)rows + i * job.row_bytes;
+        job.c = c + i * row_c + n0;
+        table->nbits_whole(&job);
     }
 }

@@ -76,6 +76,7 @@ enum { LANES = SDX_SIMD_LANES };
 typedef float vf __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * SDX_SIMD_LANES)));
+typedef int16_t vs __attribute__((vector_size(4 * SDX_SIMD_LANES)));
 typedef double vd __attribute__((vector_size(4 * SDX_SIMD_LANES))); /* LANES / 2 of them */
 
 #define SIMD SDX_INLINE
@@ -125,6 +126,10 @@ SIMD vi vi_add(vi a, vi b) /* modulo 2^32, as is the difference */
 SIMD vi vi_sub(vi a, vi b)
 {
     return (vi)((vu)a - (vu)b);
+}
+SIMD vi vi_shift16_left(vi a, const int by) /* in each 16 bits */
+{
+    return (vi)((vs)a << by);
 }
 SIMD vf v_from_int(vi v)
 {
@@ -177,6 +182,12 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
     return vi_add(acc, (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b));
 }
+/* acc + a0 * b0 + a1 * b1 in each 16 bits for their two bytes, those of a unsigned; the products'
+ * sum fits */
+SIMD vi vi_dot8(vi acc, vi a, vi b)
+{
+    return (vi)_mm512_add_epi16((__m512i)acc, _mm512_maddubs_epi16((__m512i)a, (__m512i)b));
+}
 #elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
 SIMD vf v_set1(float x)
 {
@@ -217,6 +228,10 @@ SIMD vf v_select(vi mask, vf yes, vf no)
 SIMD vi vi_dot16(vi acc, vi a, vi b)
 {
     return vi_add(acc, (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b));
+}
+SIMD vi vi_dot8(vi acc, vi a, vi b)
+{
+    return (vi)_mm256_add_epi16((__m256i)acc, _mm256_maddubs_epi16((__m256i)a, (__m256i)b));
 }
 #else
 #if SDX_SIMD_LANES == 4
@@ -332,6 +347,11 @@ SIMD vi vi_dot16(vi acc, vi a, vi b)
 }
 #endif
 #endif
+SIMD vi vi_dot8(vi acc, vi a, vi b)
+{
+    const vs x = (vs)a, y = (vs)b;
+    return (vi)((vs)acc + (x & 255) * ((y << 8) >> 8) + ((x >> 8) & 255) * (y >> 8));
+}
 #endif
 
 /* LANES numbers of 16 bits: f16, exact, with NaNs made quiet; bf16; integers. */

@@ -51,8 +51,9 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
-/* Up to SDX_NBITS_THIN rows times columns 0..width of packed low-bit weights (nbits.h); panel_step
- * in lanes of 4 bytes, epilogue and c those of column 0. */
+/* m rows times columns 0..width of packed low-bit weights (nbits.h): up to SDX_NBITS_THIN rows of
+ * floats, or any number of `rows`. panel_step in lanes of 4 bytes; bias (may be NULL) and c are
+ * those of column 0. */
 enum { SDX_NBITS_THIN = 4 };
 struct sdx_nbits_job {
     const struct sdx_nbits *w;
@@ -60,9 +61,17 @@ struct sdx_nbits_job {
     int64_t panel_step, m, width;
     const float *a;
     int64_t row_a;
+    const uint8_t *rows;
+    int64_t row_bytes;
     float *c;
     int64_t row_c;
-    const struct sdx_epilogue *epilogue;
+    const float *bias;
+};
+/* Each block of one of `rows`: this, then its numbers up to a whole word: bytes or, with weights of
+ * 8 bits, shorts. */
+struct sdx_nbits_fact {
+    float scale, sum; /* sum: of the numbers, times scale */
+    int32_t start;    /* of sums with unsigned weights: their middle times the numbers, less it */
 };
 
 enum { SDX_GEMM_THIN = 4 };
@@ -79,6 +88,8 @@ struct sdx_gemm_table {
     void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
                          float *to);
     void (*nbits_thin)(const struct sdx_nbits_job *job);
+    void (*nbits_row)(const struct sdx_nbits *w, const float *a, void *row);
+    void (*nbits_whole)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);

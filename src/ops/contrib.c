@@ -348,7 +348,7 @@ static const struct sdx_op ops[] = {
     {"MatMulIntegerToFloat", 1, 0, sdx_float_matmul_infer, KERNEL(sdx_integer_matmul_prepare),
      .cost = sdx_matmul_cost},
     {"MatMulNBits", 1, 0, sdx_nbits_infer, KERNEL(sdx_nbits_prepare), .cost = sdx_nbits_cost,
-     .flags = SDX_OP_VIA_F32, .note = "2, 4 and 8 bits"},
+     .flags = SDX_OP_VIA_F32, .note = "2, 4 and 8 bits; in integers with accuracy_level 4"},
     {"QLinearAdd", 1, 0, sdx_qlinear_binary_infer, KERNEL(sdx_qlinear_add_prepare),
      .layout = sdx_layout_elementwise,
      .flags = SDX_OP_PHYSICAL | SDX_OP_INPLACE(0) | SDX_OP_INPLACE(3)},

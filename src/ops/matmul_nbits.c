@@ -34,8 +34,21 @@ static enum sdx_status run_nbits(struct sdx_exec *x, const struct sdx_step *step
     struct sdx_epilogue e = {.act = p->act, .a = p->act_a, .b = p->act_b};
     if (r.n0 == r.n1 || sdx_exec_cancelled(x)) return SDX_OK;
     if (step->in[1]) e.bias_col = step->in[1]->data;
-    sdx_nbits_run(&p->w, p->packed, p->m, step->in[0]->data, p->w.k, step->out[0]->data, p->w.n, &e,
-                  r.n0, r.n1, x->scratch);
+    if (p->w.whole)
+        sdx_nbits_run_whole(&p->w, p->packed, p->m, step->in[0]->data, step->out[0]->data, p->w.n,
+                            e.bias_col, r.n0, r.n1);
+    else
+        sdx_nbits_run(&p->w, p->packed, p->m, step->in[0]->data, p->w.k, step->out[0]->data, p->w.n,
+                      &e, r.n0, r.n1, x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status run_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    (void)x;
+    sdx_nbits_rows(&p->w, step->in[0]->data, p->w.k, sdx_part_begin(p->m, step->parts, part, 1),
+                   sdx_part_begin(p->m, step->parts, part + 1, 1), step->out[0]->data);
     return SDX_OK;
 }
 
@@ -76,7 +89,7 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
         w->n,        w->k,
         w->bits,     w->block,
         source->row, (int64_t)(sdx_hash_bytes(scales, 2 * (size_t)count * sizeof *scales, 3) >> 1)};
-    const struct sdx_pack wanted = {.key = "nbits",
+    const struct sdx_pack wanted = {.key = w->whole ? "nbits_whole" : "nbits",
                                     .variant = sdx_pack_variant(form, 6),
                                     .size = sdx_nbits_packed_size(w),
                                     .pack = pack,
@@ -87,7 +100,15 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
     /* columns only: every part decodes what it reads */
     p->split = sdx_split_make(1, 1, w->n, w->k * p->m, sdx_gemm_f32_panel());
     struct sdx_tensor *in[] = {px->in[0], bias};
-    return sdx_prepare_step_on(px, "nbits", run_nbits, p, p->split.parts,
+    if (w->whole) {
+        const int64_t size = p->m * (int64_t)sdx_nbits_row_bytes(w);
+        struct sdx_tensor *rows = sdx_prepare_temp(px, SDX_I8, 1, &size);
+        if (!rows) return SDX_FAIL_MEMORY(px->cx);
+        const int64_t parts = sdx_prepare_parts((double)(p->m * w->k), 1 << 14, p->m);
+        SDX_TRY(sdx_prepare_step_on(px, "nbits_rows", run_rows, p, parts, 0, 1, in, 1, &rows));
+        in[0] = rows;
+    }
+    return sdx_prepare_step_on(px, w->whole ? "nbits_whole" : "nbits", run_nbits, p, p->split.parts,
                                sdx_nbits_scratch(w, p->m), 2, in, 1, px->out);
 }
 
@@ -213,7 +234,12 @@ static enum sdx_status read_nbits(struct sdx_prepare *px, struct params *p)
         w->block > 1 << 20)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MatMulNBits: %lld bits in blocks of %lld",
                         (long long)bits, (long long)w->block);
+    const int64_t level = sdx_ir_attr_int(px->node, "accuracy_level", 0);
+    if (level < 0 || level > 4)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "MatMulNBits: accuracy_level is %lld, expected 0 to 4", (long long)level);
     w->bits = (int)bits;
+    w->whole = level == 4 && w->block <= SDX_NBITS_WHOLE_BLOCK;
     p->m = px->in[0]->count / w->k;
     const int64_t blocks = (w->k + w->block - 1) / w->block;
     int64_t want_zeros =

@@ -96,8 +96,10 @@ def test_kinds_of_weights(sardonyx, tmp_path):
     assert outputs(sardonyx, plan, tmp_path / "a", *shape) == outputs(sardonyx, tmp_path / "model.onnx", tmp_path / "b", *shape)
 
 
-def test_weights_of_4_bits(sardonyx, tmp_path):
-    blocks = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=32, bits=4, block_size=32)
+@pytest.mark.parametrize("level", [0, 4])
+def test_weights_of_4_bits(sardonyx, tmp_path, level):
+    blocks = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=32, bits=4, block_size=32,
+                              accuracy_level=level)
     graph = helper.make_graph([blocks], "g", [models.value("x", [2, 64])], [models.value("y", [2, 32])],
                               [constant("w", (32, 2, 16), np.uint8), constant("s", (64,))])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)

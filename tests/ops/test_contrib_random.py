@@ -41,9 +41,10 @@ def nbits(d):
     groups = None
     if form == "none" and bits == 4:
         groups = d.perhaps(0.4, d.rng.permutation(np.arange(blocks * block) // block).astype(np.int32))
+    level = d.one(0, 4) if form != "floats" and groups is None else 0  # it has no integers then
     inputs = [("a", d.normal(*d.one((m, k), (2, m, k)))), ("b", d.bytes(n, blocks, block * bits // 8)), ("s", d.scales(n, blocks)),
               ("z", zeros), ("g", groups), ("bias", d.perhaps(0.4, d.normal(n)))]
-    return inputs, 1, {"K": k, "N": n, "bits": bits, "block_size": block}, {"constants": d.one((), ("b", "s", "z", "g", "bias"))}
+    return inputs, 1, {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}, {"constants": d.one((), ("b", "s", "z", "g", "bias"))}
 
 
 def group_query(d):
