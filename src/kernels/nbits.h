@@ -12,8 +12,8 @@
 
 #include "kernels/gemm.h"
 
-/* block: a multiple of 32 / bits; has_zeros: otherwise all zero points are
- * the middle; whole: packed for sdx_nbits_run_whole and for nothing else. */
+/* block: a multiple of 32 / bits; has_zeros: otherwise all zero points are the middle; whole:
+ * packed for sdx_nbits_run_whole and for nothing else. */
 struct sdx_nbits {
     int64_t n, k, block;
     int bits;
@@ -44,8 +44,8 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
 /* Whole products. With a block's scale s = max |a| / 127 a number of A is q = a / s, rounded to
  * nearest even; a block of zeros has s = 0 and q = 0. With weights p and zero points z less the
  * middle, C is a chain over the blocks of float(sum q p) * (s scale) and, when has_zeros, of
- * float(sum q) s * (-z scale), in FMAs where there are. A block with NaN or infinity gives no
- * finite number.
+ * (s float(sum q)) * (-z scale), in FMAs where there are: the same bits for any number of rows and
+ * any range. A block with NaN or infinity gives no finite number.
  *
  * rows: sdx_nbits_row_bytes a row of A, a multiple of 4; sdx_nbits_rows fills rows i0..i1 of it.
  * bias (may be NULL): n numbers. block: at most SDX_NBITS_WHOLE_BLOCK. */

@@ -2,7 +2,11 @@
  * Products with weights of 2, 4 or 8 bits that stay packed: MatMulNBits of com.microsoft, and the
  * operator that the pass `weights` makes of MatMul or Gemm on a DequantizeLinear of constants. That
  * one has inputs A, W [K, N] or [N, K], scale, zero point, bias and the attributes k_axis (of W)
- * and block_size (along K; 0: the scale is one number or one for each column). */
+ * and block_size (along K; 0: the scale is one number or one for each column).
+ *
+ * MatMulNBits with accuracy_level 4 quantises A and computes in integers; levels 0 to 3 are floats.
+ * So are, at any level, operands that are not constant, a g_idx in another order, blocks that are
+ * not whole words of 32 bits or too long for sums in 32 bits. */
 #include "kernels/nbits.h"
 
 #include "ops/contrib_quant.h"
