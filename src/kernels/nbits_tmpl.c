@@ -224,8 +224,9 @@ SIMD void thin_panels(const int bits, const int mr, const int streams,
             thin_panels(bits, mr, 1, g, p, 0);                                                     \
     }
 #define THIN_BITS(bits, two) THIN(bits, 1, 2) THIN(bits, 2, two) THIN(bits, 3, 1) THIN(bits, 4, 1)
-THIN_BITS(2, 2)
-THIN_BITS(4, 1) /* not memory, but the chains of sums are what takes the time */
+/* Of 2 and 4 bits not memory, but the operations are what takes the time. */
+THIN_BITS(2, 1)
+THIN_BITS(4, 1)
 THIN_BITS(8, 2)
 static void nbits_thin(const struct sdx_nbits_job *g)
 {
@@ -398,13 +399,12 @@ SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *
     }
     store_panel(mr, g, i, p * COLS, s);
 }
+/* Four rows at a time are 5 % faster, which is not worth their code. */
 #define WHOLE(bits)                                                                                \
     static void whole_##bits(const struct sdx_nbits_job *g)                                        \
     {                                                                                              \
         for (int64_t p = 0; p * COLS < g->width; p++) {                                            \
             int64_t i = 0;                                                                         \
-            for (; i + 4 <= g->m; i += 4)                                                          \
-                whole_panel(bits, 4, g, i, p);                                                     \
             for (; i + 2 <= g->m; i += 2)                                                          \
                 whole_panel(bits, 2, g, i, p);                                                     \
             if (i < g->m) whole_panel(bits, 1, g, i, p);                                           \
