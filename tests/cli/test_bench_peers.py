@@ -67,13 +67,14 @@ def test_each_engine_is_reported(root, build, tmp_path):
 
 
 def test_earlier_rows(root, build, tmp_path):
-    """A report of rows measured before: the last of each, and nothing is measured again."""
+    """A report of rows measured before: all of the last time, and nothing is measured again."""
     earlier = tmp_path / "earlier.json"
     lines = [row(engine, "yolo11n", ms, flops=None, bytes=None, min_ms=ms, p10_ms=ms, p90_ms=ms, turns=1, clean=1)
-             for engine, ms in (("own", 9.0), ("own", 2.0), ("ort", 6.0))]
+             for engine, ms in (("own", 9.0), ("mnn", 1.0), ("own", 2.0), ("ort", 6.0))]
     earlier.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     rows, text = run_peers(root, build, tmp_path, "--engines", "own,ort", "--earlier", earlier)
     assert rows == [] and "1 threads, time, ONNX Runtime (ort): 1.30, reached 3.000: met" in text, text
+    assert "mnn" not in text
 
 
 def row(engine, model, ms, threads=1, **more):
