@@ -28,6 +28,7 @@ static void tell(const char *name, const char *format, ...)
     vprintf(format, arguments);
     va_end(arguments);
     putchar('\n');
+    fflush(stdout); /* whole lines between those of a host that does not write through stdio */
 }
 
 static bool well(const char *name, OrtStatus *status)
