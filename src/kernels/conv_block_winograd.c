@@ -326,11 +326,11 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
                                 w->channels * width * c->phases + GAP);
     table->f32_winograd_multiply(w, v, u, vectors, m);
 }
-/* Filters of input channel i and the panel of `vectors` from k0 on. */
+/* Late filters of input channel i and the panel from vector k0 on. */
 static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
-                              const void *packed, int64_t k0, int64_t vectors, int64_t i)
+                              const void *packed, int64_t k0, int64_t i)
 {
-    const int64_t at = 9 * c->lanes * (s->ic * k0 + i * vectors);
+    const int64_t at = 9 * c->lanes * (s->ic * k0 + i * conv_least(2, c->vectors - k0));
     return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
 }
 /* M of a panel: for so many input channels at once that U stays in the second cache until it is
@@ -343,8 +343,8 @@ static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cu
     const int64_t rows = sdx_kernel_tables()->block.winograd_rows;
     for (w->from = 0; w->from < s->ic; w->from += c->pass) {
         w->channels = conv_least(c->pass, s->ic - w->from);
-        multiply_pass(w, c, filters_at(s, c, packed, k0, vectors, w->from),
-                      filters_at(s, c, packed, k0, vectors, w->from + w->channels), vectors,
+        multiply_pass(w, c, filters_at(s, c, packed, k0, w->from),
+                      filters_at(s, c, packed, k0, w->from + w->channels), vectors,
                       v + w->from * rows, m, u);
     }
 }
@@ -360,11 +360,9 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
         table->f32_winograd_in(w, x, v);
         for (int64_t k = k0; k < k1; k += c->chunk) {
             const int64_t vectors = conv_least(c->chunk, k1 - k), then = k + vectors;
-            const void *next =
-                then < k1 ? filters_at(s, c, packed, then, conv_least(c->chunk, k1 - then), w->from)
-                          : filters_at(s, c, packed, k0, conv_least(c->chunk, k1 - k0),
-                                       w->from + w->channels);
-            multiply_pass(w, c, filters_at(s, c, packed, k, vectors, w->from), next, vectors, v,
+            const void *next = then < k1 ? filters_at(s, c, packed, then, w->from)
+                                         : filters_at(s, c, packed, k0, w->from + w->channels);
+            multiply_pass(w, c, filters_at(s, c, packed, k, w->from), next, vectors, v,
                           m + (k - k0) * c->lanes * w->room, u);
         }
     }

@@ -321,20 +321,22 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
 
 /* ---- for stores: fewer operations, and less exact where the results are very small ---- */
 
+/* An own fit of 2^r for r within +-1/2, highest coefficient first. */
+static const float pow2_fit[] = {1.326472731e-03f, 9.671512991e-03f, 5.550733581e-02f,
+                                 2.402224243e-01f, 6.931470037e-01f, 1.0f};
+
 /* 1 + e^-x for x limited to -88 .. 87, with FMA where there is one; x becomes -88 at least. NaN
- * gives NaN or garbage. e^-x = 2^n 2^r by an own fit of 2^r, n added to the bits of the exponent:
- * a relative error of 2e-7 + 1.2e-7 |x|. */
+ * gives NaN or garbage. e^-x = 2^n 2^r, n added to the bits of the exponent: a relative error of
+ * 2e-7 + 1.2e-7 |x|. */
 SIMD struct vx x_one_and_exp_of_minus(struct vx *x)
 {
-    static const float c[] = {1.326472731e-03f, 9.671512991e-03f, 5.550733581e-02f,
-                              2.402224243e-01f, 6.931470037e-01f, 1.0f};
     const vf magic = v_set1(12582912.0f), log2e = v_set1(-1.44269504f);
     struct vx m, r;
     EACH x->r[i] = v_max(v_set1(-88.0f), x->r[i]);
     EACH r.r[i] = v_min(v_set1(87.0f), x->r[i]);
     EACH m.r[i] = v_fma(r.r[i], log2e, magic);
     EACH r.r[i] = v_fma(r.r[i], log2e, magic - m.r[i]);
-    struct vx p = x_poly(r, c, 6);
+    struct vx p = x_poly(r, pow2_fit, 6);
     EACH p.r[i] = v_bits(vi_add(vi_bits(p.r[i]), vi_bits(m.r[i]) << 23));
     return x_add(x_set1(1.0f), p);
 }

@@ -165,16 +165,16 @@ ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
 ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
 
-/* e^x = 2^n 2^r for x <= 0, 0 below -87 and for -inf: an own fit of 2^r, in pairs of terms. One
+/* e^x = 2^n 2^r for x <= 0, 0 below -87 and for -inf; 2^r in pairs of terms. One
  * vector, of few operations and a short chain of them: the processor overlaps the vectors of a row,
  * as far as those that wait fit its queues. */
 SIMD vf exp_one(vf x)
 {
     const vf log2e = v_set1(1.44269504f), magic = v_set1(12582912.0f);
     const vf m = v_fma(x, log2e, magic), r = v_fma(x, log2e, magic - m), r2 = r * r;
-    const vf low = v_fma(r, v_set1(6.931470037e-01f), v_set1(1.0f));
-    const vf mid = v_fma(r, v_set1(5.550733581e-02f), v_set1(2.402224243e-01f));
-    const vf high = v_fma(r, v_set1(1.326472731e-03f), v_set1(9.671512991e-03f));
+    const vf low = v_fma(r, v_set1(pow2_fit[4]), v_set1(pow2_fit[5]));
+    const vf mid = v_fma(r, v_set1(pow2_fit[2]), v_set1(pow2_fit[3]));
+    const vf high = v_fma(r, v_set1(pow2_fit[0]), v_set1(pow2_fit[1]));
     const vf p = v_fma(v_fma(high, r2, mid), r2, low);
     return v_bits(vi_add(vi_bits(p), vi_bits(m) << 23) & (x >= v_set1(-87.0f)));
 }

@@ -253,8 +253,8 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     static const char *const names[] = {[SDX_CONV_BLOCK_FIRST] = "conv_block_first",
                                         [SDX_CONV_BLOCK_DEPTHWISE] = "conv_block_depthwise",
                                         [SDX_CONV_BLOCK_WINOGRAD_2] = "conv_block_winograd_2",
-                                        [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
                                         [SDX_CONV_BLOCK_WINOGRAD_3] = "conv_block_winograd_3",
+                                        [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
                                         [SDX_CONV_BLOCK_WINOGRAD_6] = "conv_block_winograd_6",
                                         [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
     struct sdx_tensor *x = px->in[0];

@@ -53,9 +53,10 @@ NBITS = [(bits, block, zeros, m, n, k, bias)
              [(1, 70, 256, True), (3, 33, 96, False), (9, 70, 300, True), (130, 40, 1100, False)])]
 
 
-@pytest.mark.parametrize("bits,block,zeros,m,n,k,bias", NBITS)
-def test_matmul_nbits(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
-    rng = np.random.default_rng(bits * 1000 + block + m)
+def nbits_case(seed, bits, block, zeros, m, n, k, bias, **attributes):
+    """A model of one MatMulNBits, A [2, m, k], the weights less their zero points [n, blocks, block], their scales
+    [n, blocks] and what is added."""
+    rng = np.random.default_rng(seed)
     blocks = -(-k // block)
     q = rng.integers(0, 1 << bits, (n, blocks, block))
     scale = rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)
@@ -69,10 +70,16 @@ def test_matmul_nbits(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
         constants.append(numpy_helper.from_array(added, "bias"))
     node = helper.make_node("MatMulNBits", ["A", "B", "s", "z" if zeros else "", "",
                                             "bias" if bias else ""], ["Y"], domain="com.microsoft",
-                            K=k, N=n, bits=bits, block_size=block)
+                            K=k, N=n, bits=bits, block_size=block, **attributes)
     model = model_of([node], [("A", [2, m, k])], [("Y", [2, m, n])], constants)
-    w = ((q - zero[..., None]) * scale[..., None].astype(np.float64)).reshape(n, -1)[:, :k]
-    exact = a @ w.T + (added if bias else 0)
+    return model, a, q - zero[..., None], scale, added if bias else 0
+
+
+@pytest.mark.parametrize("bits,block,zeros,m,n,k,bias", NBITS)
+def test_matmul_nbits(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
+    model, a, p, scale, added = nbits_case(bits * 1000 + block + m, bits, block, zeros, m, n, k, bias)
+    w = (p * scale[..., None].astype(np.float64)).reshape(n, -1)[:, :k]
+    exact = a @ w.T + added
     golden = ort_run(model, {"A": a})[0]
     assert np.abs(golden - exact).max() <= 1e-4 * np.abs(exact).max()
     write_case(tmp_path / "case", model, {"A": a}, [golden])
@@ -99,24 +106,9 @@ def in_whole_numbers(a, p, scale, block):
 
 @pytest.mark.parametrize("bits,block,zeros,m,n,k,bias", NBITS)
 def test_accuracy_level_4(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias):
-    rng = np.random.default_rng(bits * 1000 + block + m + 1)
-    blocks = -(-k // block)
-    q = rng.integers(0, 1 << bits, (n, blocks, block))
-    scale = rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)
-    zero = rng.integers(0, 1 << bits, (n, blocks)) if zeros else np.full((n, blocks), 1 << (bits - 1))
-    a = rng.standard_normal((2, m, k)).astype(np.float32)
+    model, a, p, scale, added = nbits_case(bits * 1000 + block + m + 1, bits, block, zeros, m, n, k, bias, accuracy_level=4)
     a[0, 0, :block] = 0  # a block without a scale
-    added = rng.standard_normal(n).astype(np.float32)
-    constants = [numpy_helper.from_array(pack(q, bits), "B"), numpy_helper.from_array(scale, "s")]
-    if zeros:
-        constants.append(numpy_helper.from_array(pack(zero, bits), "z"))
-    if bias:
-        constants.append(numpy_helper.from_array(added, "bias"))
-    node = helper.make_node("MatMulNBits", ["A", "B", "s", "z" if zeros else "", "",
-                                            "bias" if bias else ""], ["Y"], domain="com.microsoft",
-                            K=k, N=n, bits=bits, block_size=block, accuracy_level=4)
-    model = model_of([node], [("A", [2, m, k])], [("Y", [2, m, n])], constants)
-    defined = in_whole_numbers(a, q - zero[..., None], scale, block) + (added if bias else 0)
+    defined = in_whole_numbers(a, p, scale, block) + added
     write_case(tmp_path / "defined", model, {"A": a}, [defined.astype(np.float32)])
     # Sums are exact; what is left is the rounding of one chain over the blocks.
     for threads in (1, 2):

@@ -26,8 +26,8 @@ static const struct {
     double worth; /* the less exact form is wanted when it takes less than this share */
 } kinds[FORMS] = {{"direct", -1, SDX_CONV_BLOCK_DIRECT, 1},
                   {"winograd_2", 2, SDX_CONV_BLOCK_WINOGRAD_2, 1},
-                  {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
                   {"winograd_3", 3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
+                  {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
                   {"winograd_6", 6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
                   {"plain", 0, SDX_CONV_BLOCK_NONE, 1}};
 
