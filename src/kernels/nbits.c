@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packing and blocking of nbits.h. A panel of columns holds for each block of K its scales, its
- * shifts when there are zero points, and words of 32 / bits neighbouring k for each column. A word
- * has its weights from the low bits on. Of whole products it is four bytes or, of 8-bit weights,
- * two shorts, that masks take apart into runs of neighbouring k: the first run lies at the low end
- * of each byte or short, the next above it. */
+ * shifts when there are zero points, and words of 32 / bits neighbouring k for each column.
+ *
+ * A word for floats has its weights from the low bits on, the top bit of the topmost turned, which
+ * makes that signed; weights of 8 bits are signed bytes, those of one k of all columns side by
+ * side. A word of whole products is four bytes or, of 8-bit weights, two shorts, that masks take
+ * apart into runs of neighbouring k: the first run lies at the low end of each byte or short, the
+ * next above it. */
 #include "kernels/nbits.h"
 
 #include <string.h>
@@ -11,8 +14,7 @@
 #include "base/compiler.h"
 #include "kernels/tables.h"
 
-enum { DEPTH = 512, WIDTH = 128, ROWS = 96 }; /* decoded at a time; rows of A that meet it */
-enum { WHOLE_ROWS = 64 };                     /* that meet a panel while it is in the first cache */
+enum { ROWS = 64, ROW_BYTES = 1 << 18 }; /* of A that meet a panel while both are in the caches */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -39,28 +41,33 @@ size_t sdx_nbits_packed_size(const struct sdx_nbits *w)
     return (size_t)(panels * panel_step(w)) * 4;
 }
 
-/* Are packed weights signed? */
-static bool is_turned(const struct sdx_nbits *w)
+/* Is weight i of a word signed? */
+static bool is_turned(const struct sdx_nbits *w, int64_t i)
 {
-    return w->whole && w->bits == 8;
+    return w->bits == 8 || (!w->whole && i == 32 / w->bits - 1);
 }
 static uint32_t weight(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t n,
-                       int64_t k)
+                       int64_t k, int64_t i)
 {
     const int64_t bit = (n * s->row + k * s->column) * w->bits;
     const uint32_t q = (uint32_t)s->weights[bit / 8] >> (bit % 8) & ((1u << w->bits) - 1);
-    return s->is_signed != is_turned(w) ? q ^ 1u << (w->bits - 1) : q;
+    return s->is_signed != is_turned(w, i) ? q ^ 1u << (w->bits - 1) : q;
 }
-/* Where weight i of a word begins. */
-static int64_t bit_of(const struct sdx_nbits *w, int64_t i)
+/* Puts weight i of `column` into the words of a panel. */
+static void put(const struct sdx_nbits *w, uint32_t *words, int64_t column, int64_t cols, int64_t i,
+                uint32_t q)
 {
     const int64_t run = w->bits == 8 ? 2 : 4;
-    return w->whole ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
+    if (w->whole)
+        words[column] |= q << (i % run * (32 / run) + i / run * w->bits);
+    else if (w->bits == 8)
+        ((uint8_t *)words)[i * cols + column] = (uint8_t)q;
+    else
+        words[column] |= q << i * w->bits;
 }
 static float shift_of(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t at)
 {
-    const float middle = w->whole ? (float)(1 << (w->bits - 1)) : 0.0f;
-    return (middle - s->zeros[at]) * s->scales[at];
+    return ((float)(1 << (w->bits - 1)) - s->zeros[at]) * s->scales[at];
 }
 void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *source, void *packed)
 {
@@ -76,92 +83,24 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
                 memcpy(to++, &f, sizeof f);
             }
             const int64_t end = least(w->k, (g + 1) * w->block);
-            for (int64_t k = g * w->block; k < end; k += each)
-                for (int64_t n = n0; n < n0 + cols; n++) {
-                    uint32_t word = 0;
-                    for (int64_t i = 0; n < w->n && i < each && k + i < end; i++)
-                        word |= weight(w, source, n, k + i) << bit_of(w, i);
-                    *to++ = word;
-                }
+            for (int64_t k = g * w->block; k < end; k += each, to += cols) {
+                memset(to, 0, (size_t)cols * sizeof *to);
+                for (int64_t j = 0; j < cols && n0 + j < w->n; j++)
+                    for (int64_t i = 0; i < each && k + i < end; i++)
+                        put(w, to, j, cols, i, weight(w, source, n0 + j, k + i, i));
+            }
         }
-}
-
-static bool is_thin(int64_t m)
-{
-    return m <= SDX_NBITS_THIN;
-}
-size_t sdx_nbits_scratch(const struct sdx_nbits *w, int64_t m)
-{
-    (void)w;
-    return is_thin(m) ? 0 : (size_t)DEPTH * WIDTH * sizeof(float);
-}
-
-/* Panels of columns j0 .. j0 + width, decoded block of K by block of K. */
-static void run_decoded(const struct sdx_nbits_job *job, int64_t m, const struct sdx_epilogue *e,
-                        int64_t width, float *scratch)
-{
-    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const int64_t cols = table->cols, k_all = job->w->k;
-    int64_t k0 = 0;
-    do {
-        const int64_t depth = least(DEPTH, k_all - k0);
-        for (int64_t j = 0; j < width; j += cols)
-            table->nbits_decode(job->w, job->packed + j / cols * job->panel_step, k0, k0 + depth,
-                                scratch + j * depth);
-        for (int64_t i = 0; i < m; i += ROWS) {
-            struct sdx_gemm_job g = {.m = least(ROWS, m - i),
-                                     .n = job->width,
-                                     .k = depth,
-                                     .a = job->a + i * job->row_a + k0,
-                                     .row_a = job->row_a,
-                                     .b = scratch,
-                                     .row_b = cols,
-                                     .panel_step = depth * cols,
-                                     .c = job->c + i * job->row_c,
-                                     .row_c = job->row_c,
-                                     .from_c = k0 > 0,
-                                     .last = k0 + depth >= k_all,
-                                     .alpha = 1.0f,
-                                     .epilogue = *e};
-            table->f32_block(&g);
-        }
-        k0 += depth;
-    } while (k0 < k_all);
-}
-
-void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const float *a,
-                   int64_t row_a, float *c, int64_t row_c, const struct sdx_epilogue *epilogue,
-                   int64_t n0, int64_t n1, void *scratch)
-{
-    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const int64_t cols = table->cols;
-    SDX_ASSERT(n0 % cols == 0 && !epilogue->residual && !epilogue->bias_row);
-    if (m <= 0 || n0 >= n1) return;
-    struct sdx_nbits_job job = {
-        .w = w, .a = a, .row_a = row_a, .row_c = row_c, .panel_step = panel_step(w), .m = m};
-    const int64_t width = is_thin(m) ? n1 - n0 : WIDTH;
-    for (int64_t j = n0; j < n1; j += width) {
-        struct sdx_epilogue e = *epilogue;
-        job.width = least(width, n1 - j);
-        job.packed = (const uint32_t *)packed + j / cols * job.panel_step;
-        job.c = c + j;
-        if (e.bias_col) e.bias_col += j;
-        if (is_thin(m)) {
-            job.bias = e.bias_col;
-            table->nbits_thin(&job);
-            for (int64_t i = 0; i < m && e.act != SDX_ACT_NONE; i++)
-                table->f32_finish(job.c + i * row_c, job.c + i * row_c, job.width, 0.0f, NULL, &e);
-        } else {
-            run_decoded(&job, m, &e, (job.width + cols - 1) / cols * cols, scratch);
-        }
-    }
 }
 
 size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
 {
-    const int64_t numbers = words_of(w) * (32 / w->bits);
-    return (size_t)blocks_of(w) * sizeof(struct sdx_nbits_fact) +
-           (size_t)(numbers * (w->bits == 8 ? 2 : 1));
+    const int64_t each = 32 / w->bits, numbers = words_of(w) * each, rest = w->k % w->block;
+    if (w->whole)
+        return (size_t)blocks_of(w) * sizeof(struct sdx_nbits_fact) +
+               (size_t)(numbers * (w->bits == 8 ? 2 : 1));
+    const int64_t runs = w->k / w->block * ((w->block + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN) +
+                         (rest + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN;
+    return (size_t)(blocks_of(w) + runs + numbers) * sizeof(float);
 }
 void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, int64_t i0,
                     int64_t i1, void *rows)
@@ -170,22 +109,28 @@ void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, in
     for (int64_t i = i0; i < i1; i++)
         sdx_kernel_tables()->gemm.nbits_row(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
 }
-void sdx_nbits_run_whole(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
-                         float *c, int64_t row_c, const float *bias, int64_t n0, int64_t n1)
+void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
+                   float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,
+                   int64_t n1)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    SDX_ASSERT(w->whole && w->block <= SDX_NBITS_WHOLE_BLOCK && n0 % table->cols == 0);
+    SDX_ASSERT((!w->whole || w->block <= SDX_NBITS_WHOLE_BLOCK) && n0 % table->cols == 0 &&
+               !epilogue->residual && !epilogue->bias_row);
     struct sdx_nbits_job job = {.w = w,
                                 .panel_step = panel_step(w),
                                 .row_bytes = (int64_t)sdx_nbits_row_bytes(w),
                                 .row_c = row_c,
                                 .width = n1 - n0,
-                                .bias = bias ? bias + n0 : NULL};
+                                .bias = epilogue->bias_col ? epilogue->bias_col + n0 : NULL};
+    const int64_t fit = ROW_BYTES / job.row_bytes / 4 * 4, most = fit < 8 ? 8 : least(fit, ROWS);
     job.packed = (const uint32_t *)packed + n0 / table->cols * job.panel_step;
-    for (int64_t i = 0; i < m; i += WHOLE_ROWS) {
-        job.m = least(WHOLE_ROWS, m - i);
+    for (int64_t i = 0; i < m; i += most) {
+        job.m = least(most, m - i);
         job.rows = (const uint8_t *)rows + i * job.row_bytes;
         job.c = c + i * row_c + n0;
-        table->nbits_whole(&job);
+        table->nbits_run(&job);
     }
+    struct sdx_epilogue act = {.act = epilogue->act, .a = epilogue->a, .b = epilogue->b};
+    for (int64_t i = 0; i < m && act.act != SDX_ACT_NONE; i++)
+        table->f32_finish(c + i * row_c + n0, c + i * row_c + n0, n1 - n0, 0.0f, NULL, &act);
 }

@@ -1,112 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of nbits.h, once an instruction set. For floats a weight is masked where it stands in
- * its word and converted: that is q * 2^(bits * i), which a scale divided by the same power makes
- * good, exactly. Only the topmost is shifted down, as it would be negative. A word of 2-bit weights
- * is two halves of eight.
+ * Products of nbits.h, once an instruction set. For floats a weight of 2 or 4 bits is masked where
+ * it stands in its word and converted: that is q * 2^(bits * i), which numbers of A divided by the
+ * same power make good, exactly. The mask of the topmost leaves the sign bit, so that one is less
+ * its middle; the others' middles are in the number that a sum starts from. Weights of 8 bits are
+ * less their middle.
  *
  * In whole products masks part a word into runs of bytes or shorts, which meet as many numbers of A
  * as neighbours of 32 bits that are the same for all columns. */
+#include "kernels/simd.h"
 #include "kernels/tables.h"
-#include "kernels/vec_math.h"
 
-enum { COLS = 2 * LANES, PLACES_MAX = 8 };
-#define PAIR       SDX_UNROLL(2) for (int j = 0; j < 2; j++)
-#define PLACES     SDX_UNROLL(8) for (int i = 0; i < places_of(bits); i++)
-#define HALVES     for (int half = 0; half < (bits == 2 ? 2 : 1); half++)
-#define NEXT(word) (vi)((vu)(word) >> 16) /* the upper half, when there are two */
-SIMD int places_of(const int bits)
-{
-    return bits == 8 ? 4 : PLACES_MAX;
-}
+enum { COLS = 2 * LANES, ROWS = 4, STREAMS = 3 };
+#define PAIR   SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+#define ROW    SDX_UNROLL(4) for (int r = 0; r < mr; r++)
+#define STREAM SDX_UNROLL(3) for (int q = 0; q < streams; q++)
 
-/* The scales of one block for each place in a word or half, and its shifts. */
-struct block {
-    vf scale[PLACES_MAX][2], shift[2];
-};
-SIMD bool is_top(const int bits, const int i)
+SIMD int64_t least(int64_t a, int64_t b)
 {
-    return i == 32 / bits - 1;
-}
-SIMD void block_load(struct block *b, const int bits, bool has_zeros, const uint32_t *from)
-{
-    PAIR
-    {
-        vf s = v_load((const float *)(const void *)from + j * LANES);
-        b->shift[j] = has_zeros ? v_load((const float *)(const void *)from + COLS + j * LANES)
-                                : s * v_set1(-(float)(1 << (bits - 1)));
-        PLACES
-        {
-            b->scale[i][j] = is_top(bits, i) ? b->scale[0][j] : s;
-            s *= v_set1(1.0f / (float)(1 << bits));
-        }
-    }
-}
-SIMD vf decode(const int bits, const int i, vi word, vf scale, vf shift)
-{
-    const uint32_t mask = (1u << bits) - 1;
-    vi q = is_top(bits, i) ? (vi)((vu)word >> (32 - bits))
-                           : word & vi_set1((int32_t)(mask << (i * bits)));
-    return v_fma(v_from_int(q), scale, shift);
-}
-/* The lowest weight of a word, which leaves it: where loops over a part of a word are not worth
- * the code of each place. The same values. */
-SIMD vf decode_next(const int bits, vu *word, vf scale, vf shift)
-{
-    vf q = v_from_int((vi)*word & vi_set1((1 << bits) - 1));
-    *word >>= bits;
-    return v_fma(q, scale, shift);
-}
-
-/* ---- a panel to floats ---- */
-
-SIMD void decode_panel(const int bits, const struct sdx_nbits *w, const uint32_t *from, int64_t k0,
-                       int64_t k1, float *to)
-{
-    const int each = 32 / bits;
-    const int64_t head = COLS * (1 + w->has_zeros), step = head + w->block / each * COLS;
-    for (int64_t k = k0; k < k1;) {
-        const int64_t g = k / w->block, end = (g + 1) * w->block < k1 ? (g + 1) * w->block : k1;
-        const uint32_t *word = from + g * step + head + (k - g * w->block) / each * COLS;
-        struct block b;
-        block_load(&b, bits, w->has_zeros, from + g * step);
-        for (; k + each <= end; k += each, word += COLS) {
-            vi x[2];
-            PAIR x[j] = vi_load(word + j * LANES);
-            HALVES
-            {
-                PLACES PAIR v_store(to + i * COLS + j * LANES,
-                                    decode(bits, i, x[j], b.scale[i][j], b.shift[j]));
-                PAIR x[j] = NEXT(x[j]);
-                to += places_of(bits) * COLS;
-            }
-        }
-        if (k < end) /* the last word of K */
-            PAIR
-            {
-                vu rest = (vu)vi_load(word + j * LANES);
-                SDX_UNROLL(1)
-                for (int64_t i = 0; i < end - k; i++)
-                    v_store(to + i * COLS + j * LANES,
-                            decode_next(bits, &rest, b.scale[0][j], b.shift[j]));
-            }
-        k = end;
-    }
-}
-static void nbits_decode(const struct sdx_nbits *w, const uint32_t *from, int64_t k0, int64_t k1,
-                         float *to)
-{
-    if (w->bits == 2)
-        decode_panel(2, w, from, k0, k1, to);
-    else if (w->bits == 4)
-        decode_panel(4, w, from, k0, k1, to);
-    else
-        decode_panel(8, w, from, k0, k1, to);
+    return a < b ? a : b;
 }
 
 /* ---- sums to C ---- */
-
-enum { ROWS = SDX_NBITS_THIN };
-#define ROW SDX_UNROLL(4) for (int r = 0; r < mr; r++)
 
 /* The n columns of the last panel, of rows i .. i + mr. */
 static SDX_NOINLINE void store_part(int mr, const struct sdx_nbits_job *g, int64_t i,
@@ -134,108 +48,172 @@ SIMD void store_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, in
     store_part(mr, g, i, column, g->width - column, out);
 }
 
-/* ---- few rows ---- */
+/* ---- floats: rows ---- */
 
-enum { STREAMS = 2 };
-typedef vf sums[STREAMS][ROWS][2];
-#define STREAM SDX_UNROLL(2) for (int q = 0; q < streams; q++)
-
-/* `count` whole words of K. */
-SIMD void thin_words(const int bits, const int mr, const int streams, const struct block *b,
-                     const float *a, int64_t row_a, const uint32_t *word, int64_t apart,
-                     int64_t count, sums s)
+/* What numbers k, k + RUN ... of a block are multiplied by, and what each adds to the start of its
+ * run: less the middle of its weight, where that is not signed. */
+enum { RUN = SDX_NBITS_RUN };
+struct places {
+    float scale[RUN], start[RUN];
+};
+static void places_fill(struct places *p, int bits)
 {
-    const bool again = bits == 8 && mr > 1 && streams > 1; /* words would take sums' registers */
-    for (; count > 0; count--, word += COLS) {
-        vi x[STREAMS][2];
-        if (again) {
-            PLACES
-            {
-                P_KEEP(word);
-                STREAM PAIR
-                {
-                    const vi bits_of = vi_load(word + q * apart + j * LANES);
-                    vf w = decode(bits, i, bits_of, b[q].scale[i][j], b[q].shift[j]);
-                    ROW s[q][r][j] = v_fma(v_set1(a[i + r * row_a]), w, s[q][r][j]);
-                }
+    const int each = 32 / bits;
+    float scale = 1.0f;
+    for (int i = 0; i < RUN; i++) {
+        if (i % each == 0) scale = 1.0f;
+        p->scale[i] = scale;
+        p->start[i] = bits == 8 || i % each == each - 1 ? 0.0f : -(float)(1 << (bits - 1));
+        if (bits < 8) scale /= (float)(1 << bits);
+    }
+}
+SIMD float total(vf v)
+{
+    float lanes[LANES], sum = 0;
+    v_store(lanes, v);
+    for (int i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+static void float_row(const struct sdx_nbits *w, const float *a, float *row)
+{
+    const int64_t each = 32 / w->bits;
+    struct places p;
+    places_fill(&p, w->bits);
+    for (int64_t k = 0; k < w->k;) {
+        const int64_t end = least(k + w->block, w->k);
+        float *sum = row++, rest[RUN] = {0};
+        *sum = 0;
+        for (int64_t depth; k < end; k += depth) {
+            vf all = v_set1(0.0f), start = all;
+            const float *from = a + k;
+            float *to = row + 1;
+            depth = least(RUN, end - k);
+            if (depth < RUN) from = to = memcpy(rest, from, (size_t)depth * sizeof *rest);
+            for (int i = 0; i < RUN; i += LANES) {
+                const vf x = v_load(from + i);
+                all += x;
+                start += x * v_load(p.start + i);
+                v_store(to + i, x * v_load(p.scale + i));
             }
-            a += places_of(bits);
-            continue;
-        }
-        STREAM PAIR x[q][j] = vi_load(word + q * apart + j * LANES);
-        HALVES
-        {
-            PLACES STREAM PAIR
-            {
-                vf w = decode(bits, i, x[q][j], b[q].scale[i][j], b[q].shift[j]);
-                ROW s[q][r][j] = v_fma(v_set1(a[i + r * row_a]), w, s[q][r][j]);
-            }
-            STREAM PAIR x[q][j] = NEXT(x[q][j]);
-            a += places_of(bits);
+            *sum += total(all);
+            *row++ = total(start);
+            const int64_t whole = (depth + each - 1) / each * each;
+            if (depth < RUN) memcpy(row, rest, (size_t)whole * sizeof *rest);
+            row += whole;
         }
     }
 }
-/* The first `count` weights of a word. */
-SIMD void thin_rest(const int bits, const int mr, const int streams, const struct block *b,
-                    const float *a, int64_t row_a, const uint32_t *word, int64_t apart,
-                    int64_t count, sums s)
+
+/* ---- floats: sums ---- */
+
+static const uint32_t masks[2][16] = {
+    {0x3u, 0x3u << 2, 0x3u << 4, 0x3u << 6, 0x3u << 8, 0x3u << 10, 0x3u << 12, 0x3u << 14,
+     0x3u << 16, 0x3u << 18, 0x3u << 20, 0x3u << 22, 0x3u << 24, 0x3u << 26, 0x3u << 28,
+     0x3u << 30},
+    {0xfu, 0xfu << 4, 0xfu << 8, 0xfu << 12, 0xfu << 16, 0xfu << 20, 0xfu << 24, 0xfu << 28}};
+
+typedef vf float_sums[STREAMS][ROWS][2];
+
+SIMD int places_of(const int bits)
 {
-    vu x[STREAMS][2];
-    STREAM PAIR x[q][j] = (vu)vi_load(word + q * apart + j * LANES);
-    SDX_UNROLL(1)
-    for (int64_t i = 0; i < count; i++) {
-        STREAM PAIR
+    return bits == 8 ? 4 : 8;
+}
+/* Adds up to eight weights of a word of each column to s, of place `from` on. */
+SIMD void float_places(const int bits, const int mr, const int streams, int from, const float *a,
+                       int64_t row_a, const uint32_t *word, int64_t apart, float_sums s)
+{
+    SDX_UNROLL(8) for (int i = 0; i < places_of(bits); i++)
+    {
+        const uint32_t *mask_of = masks[bits == 4] + from;
+        vf w[STREAMS][2];
+        P_KEEP(word); /* loaded anew for each place, as the mask is: sums take the registers */
+        P_KEEP(mask_of);
+        if (bits == 8) {
+            const int8_t *bytes = (const int8_t *)word + i * COLS;
+            STREAM PAIR w[q][j] = v_load_i8(bytes + 4 * q * apart + j * LANES);
+        } else {
+            const vi mask = vi_set1((int32_t)mask_of[i]);
+            STREAM PAIR w[q][j] = v_from_int(vi_load(word + q * apart + j * LANES) & mask);
+        }
+        STREAM PAIR V_KEEP(w[q][j]);
+        ROW
         {
-            vf w = decode_next(bits, &x[q][j], b[q].scale[0][j], b[q].shift[j]);
-            ROW s[q][r][j] = v_fma(v_set1(a[i + r * row_a]), w, s[q][r][j]);
+            const vf x = v_set1(a[from + i + r * row_a]);
+            STREAM PAIR
+            {
+                s[q][r][j] = v_fma(x, w[q][j], s[q][r][j]);
+                V_KEEP(s[q][r][j]);
+            }
         }
     }
 }
-/* `streams` panels, half of the range apart, from panel p on. */
-SIMD void thin_panels(const int bits, const int mr, const int streams,
-                      const struct sdx_nbits_job *g, int64_t p, int64_t half)
+/* Rows i .. i + mr of panels p, p + step and so on. */
+SIMD void float_panels(const int bits, const int mr, const int streams,
+                       const struct sdx_nbits_job *g, int64_t i, int64_t p, int64_t step)
 {
     const struct sdx_nbits *w = g->w;
     const int each = 32 / bits;
+    const int64_t apart = step * g->panel_step, row_a = g->row_bytes / 4;
     const uint32_t *from = g->packed + p * g->panel_step;
-    const int64_t apart = half * g->panel_step, head = COLS * (1 + w->has_zeros);
-    sums s;
-    STREAM ROW PAIR s[q][r][j] = v_set1(0.0f);
+    const float *a = (const float *)(const void *)(g->rows + i * g->row_bytes);
+    float_sums c, s;
+    STREAM ROW PAIR c[q][r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block) {
-        const int64_t depth = w->k - k < w->block ? w->k - k : w->block, whole = depth / each;
-        struct block b[STREAMS];
-        STREAM block_load(&b[q], bits, w->has_zeros, from + q * apart);
-        from += head;
-        thin_words(bits, mr, streams, b, g->a + k, g->row_a, from, apart, whole, s);
-        from += whole * COLS;
-        if (depth % each)
-            thin_rest(bits, mr, streams, b, g->a + k + whole * each, g->row_a, from, apart,
-                      depth % each, s);
+        const float *sum = a++, *scale = (const float *)(const void *)from;
+        int64_t words = (least(w->block, w->k - k) + each - 1) / each;
+        from += COLS * (1 + w->has_zeros);
+        while (words > 0) {
+            const int64_t n = least(RUN / each, words);
+            words -= n;
+            STREAM ROW PAIR s[q][r][j] = v_set1(a[r * row_a]);
+            a++;
+            SDX_UNROLL(1)
+            for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
+                STREAM for (int b = 0; b < COLS; b += 16) /* a page ahead */
+                    V_PREFETCH(from + q * apart + 1024 + b);
+                SDX_UNROLL(1)
+                for (int at = 0; at < each; at += 8)
+                    float_places(bits, mr, streams, at, a, row_a, from, apart, s);
+            }
+            STREAM PAIR
+            {
+                const vf of = v_load(scale + q * apart + j * LANES);
+                ROW c[q][r][j] = v_fma(of, s[q][r][j], c[q][r][j]);
+            }
+        }
+        if (w->has_zeros) STREAM PAIR
+            {
+                const vf shift = v_load(scale + q * apart + COLS + j * LANES);
+                ROW c[q][r][j] = v_fma(v_set1(sum[r * row_a]), shift, c[q][r][j]);
+            }
     }
-    STREAM store_panel(mr, g, 0, (p + q * half) * COLS, s[q]);
+    STREAM store_panel(mr, g, i, (p + q * step) * COLS, c[q]);
 }
-#define THIN(bits, mr, streams)                                                                    \
-    static void thin_##bits##_##mr(const struct sdx_nbits_job *g)                                  \
+/* Several panels at a time where the sums of few rows do not hide what an FMA takes; far apart, as
+ * memory gives more from several places. */
+#define FLOATS(bits)                                                                               \
+    static void floats_##bits(const struct sdx_nbits_job *g)                                       \
     {                                                                                              \
-        const int64_t panels = (g->width + COLS - 1) / COLS, half = panels / (streams);            \
-        for (int64_t p = 0; p < half; p++)                                                         \
-            thin_panels(bits, mr, streams, g, p, half);                                            \
-        for (int64_t p = half * (streams); p < panels; p++)                                        \
-            thin_panels(bits, mr, 1, g, p, 0);                                                     \
+        const int64_t panels = (g->width + COLS - 1) / COLS, m = g->m;                             \
+        const int64_t streams = m == 1 ? 3 : m == 2 ? 2 : 1, step = panels / streams;              \
+        int64_t p = 0;                                                                             \
+        for (; streams == 3 && p < step; p++)                                                      \
+            float_panels(bits, 1, 3, g, 0, p, step);                                               \
+        for (; streams == 2 && p < step; p++)                                                      \
+            float_panels(bits, 2, 2, g, 0, p, step);                                               \
+        for (p *= streams; p < panels; p++) {                                                      \
+            int64_t i = 0;                                                                         \
+            for (; i + 4 <= m; i += 4)                                                             \
+                float_panels(bits, 4, 1, g, i, p, 0);                                              \
+            for (; i + 2 <= m; i += 2)                                                             \
+                float_panels(bits, 2, 1, g, i, p, 0);                                              \
+            if (i < m) float_panels(bits, 1, 1, g, i, p, 0);                                       \
+        }                                                                                          \
     }
-#define THIN_BITS(bits, two) THIN(bits, 1, 2) THIN(bits, 2, two) THIN(bits, 3, 1) THIN(bits, 4, 1)
-/* Of 2 and 4 bits not memory, but the operations are what takes the time. */
-THIN_BITS(2, 1)
-THIN_BITS(4, 1)
-THIN_BITS(8, 2)
-static void nbits_thin(const struct sdx_nbits_job *g)
-{
-    static void (*const run[3][ROWS])(const struct sdx_nbits_job *g) = {
-        {thin_2_1, thin_2_2, thin_2_3, thin_2_4},
-        {thin_4_1, thin_4_2, thin_4_3, thin_4_4},
-        {thin_8_1, thin_8_2, thin_8_3, thin_8_4}};
-    run[g->w->bits == 2 ? 0 : g->w->bits == 4 ? 1 : 2][g->m - 1](g);
-}
+FLOATS(2)
+FLOATS(4)
+FLOATS(8)
 
 /* ---- whole products: rows ---- */
 
@@ -296,16 +274,8 @@ SIMD int64_t whole_step(const int size, int64_t depth)
 SIMD void whole_row(const int size, const struct sdx_nbits *w, const float *a, uint8_t *row)
 {
     for (int64_t k = 0; k < w->k; k += w->block, row += whole_step(size, w->block))
-        whole_block(size, w->bits, a + k, w->k - k < w->block ? w->k - k : w->block, row);
+        whole_block(size, w->bits, a + k, least(w->block, w->k - k), row);
 }
-static void nbits_row(const struct sdx_nbits *w, const float *a, void *row)
-{
-    if (w->bits == 8)
-        whole_row(2, w, a, row);
-    else
-        whole_row(1, w, a, row);
-}
-
 /* ---- whole products: sums ---- */
 
 /* Words whose sums stay exact in 16 bits: 16 products of 4 bits or 64 of 2 bits in each. Sums of 8
@@ -357,7 +327,7 @@ SIMD void whole_words(const int bits, const int mr, const uint8_t *a, int64_t ro
                       const uint32_t *word, int64_t count, whole_sums s)
 {
     while (count > 0) {
-        int64_t n = count < whole_chunk(bits) ? count : whole_chunk(bits);
+        int64_t n = least(whole_chunk(bits), count);
         whole_sums part;
         count -= n;
         ROW PAIR part[r][j] = vi_set1(0);
@@ -380,7 +350,7 @@ SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *
     vf s[ROWS][2];
     ROW PAIR s[r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block, a += whole_step(bits == 8 ? 2 : 1, w->block)) {
-        const int64_t depth = w->k - k < w->block ? w->k - k : w->block;
+        const int64_t depth = least(w->block, w->k - k);
         const int64_t words = (depth + each - 1) / each;
         const float *scale = (const float *)(const void *)from;
         const uint8_t *facts = a;
@@ -413,20 +383,27 @@ SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *
 WHOLE(2)
 WHOLE(4)
 WHOLE(8)
-static void nbits_whole(const struct sdx_nbits_job *g)
+
+/* ---- both ---- */
+
+static void nbits_row(const struct sdx_nbits *w, const float *a, void *row)
 {
-    if (g->w->bits == 2)
-        whole_2(g);
-    else if (g->w->bits == 4)
-        whole_4(g);
+    if (!w->whole)
+        float_row(w, a, row);
+    else if (w->bits == 8)
+        whole_row(2, w, a, row);
     else
-        whole_8(g);
+        whole_row(1, w, a, row);
+}
+static void nbits_run(const struct sdx_nbits_job *g)
+{
+    static void (*const run[2][3])(const struct sdx_nbits_job *g) = {{floats_2, floats_4, floats_8},
+                                                                     {whole_2, whole_4, whole_8}};
+    run[g->w->whole][g->w->bits == 2 ? 0 : g->w->bits == 4 ? 1 : 2](g);
 }
 
 void SDX_INIT(sdx_nbits_init_)(struct sdx_gemm_table *gemm)
 {
-    gemm->nbits_decode = nbits_decode;
-    gemm->nbits_thin = nbits_thin;
     gemm->nbits_row = nbits_row;
-    gemm->nbits_whole = nbits_whole;
+    gemm->nbits_run = nbits_run;
 }

@@ -391,6 +391,18 @@ SIMD vf v_load_bf16(const uint16_t *p)
 {
     return (vf)(vu_load_16(p) << 16);
 }
+SIMD vf v_load_i8(const int8_t *p)
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return v_from_int((vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return v_from_int((vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+#else
+    int8_t v __attribute__((vector_size(SDX_SIMD_LANES)));
+    memcpy(&v, p, sizeof v);
+    return v_from_int(__builtin_convertvector(v, vi));
+#endif
+}
 SIMD vf v_load_i16(const int16_t *p)
 {
 #if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16

@@ -51,23 +51,23 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
-/* m rows times columns 0..width of packed low-bit weights (nbits.h): up to SDX_NBITS_THIN rows of
- * floats, or any number of `rows`. panel_step in lanes of 4 bytes; bias (may be NULL) and c are
- * those of column 0. */
-enum { SDX_NBITS_THIN = 4 };
+/* m `rows` (nbits.h) times columns 0..width of packed low-bit weights. panel_step in lanes of 4
+ * bytes; bias (may be NULL) and c are those of column 0. */
 struct sdx_nbits_job {
     const struct sdx_nbits *w;
     const uint32_t *packed;
     int64_t panel_step, m, width;
-    const float *a;
-    int64_t row_a;
     const uint8_t *rows;
     int64_t row_bytes;
     float *c;
     int64_t row_c;
     const float *bias;
 };
-/* Each block of one of `rows`: this, then its numbers up to a whole word: bytes or, with weights of
+/* Of floats each block of one of `rows` is the sum of its numbers and then, for each SDX_NBITS_RUN
+ * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
+ * their weights. */
+enum { SDX_NBITS_RUN = 32 };
+/* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */
 struct sdx_nbits_fact {
     float scale, sum; /* sum: of the numbers, times scale */
@@ -84,12 +84,8 @@ struct sdx_gemm_table {
      */
     void (*f32_pack)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
-    /* columns of one panel of low-bit weights, k0..k1 (k0 a multiple of 32 / bits), to [k][cols] */
-    void (*nbits_decode)(const struct sdx_nbits *w, const uint32_t *panel, int64_t k0, int64_t k1,
-                         float *to);
-    void (*nbits_thin)(const struct sdx_nbits_job *job);
     void (*nbits_row)(const struct sdx_nbits *w, const float *a, void *row);
-    void (*nbits_whole)(const struct sdx_nbits_job *job);
+    void (*nbits_run)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);

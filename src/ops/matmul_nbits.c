@@ -38,12 +38,8 @@ static enum sdx_status run_nbits(struct sdx_exec *x, const struct sdx_step *step
     struct sdx_epilogue e = {.act = p->act, .a = p->act_a, .b = p->act_b};
     if (r.n0 == r.n1 || sdx_exec_cancelled(x)) return SDX_OK;
     if (step->in[1]) e.bias_col = step->in[1]->data;
-    if (p->w.whole)
-        sdx_nbits_run_whole(&p->w, p->packed, p->m, step->in[0]->data, step->out[0]->data, p->w.n,
-                            e.bias_col, r.n0, r.n1);
-    else
-        sdx_nbits_run(&p->w, p->packed, p->m, step->in[0]->data, p->w.k, step->out[0]->data, p->w.n,
-                      &e, r.n0, r.n1, x->scratch);
+    sdx_nbits_run(&p->w, p->packed, p->m, step->in[0]->data, step->out[0]->data, p->w.n, &e, r.n0,
+                  r.n1);
     return SDX_OK;
 }
 
@@ -103,17 +99,14 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
     if (!p->packed) return px->cx->error.status;
     /* columns only: every part decodes what it reads */
     p->split = sdx_split_make(1, 1, w->n, w->k * p->m, sdx_gemm_f32_panel());
-    struct sdx_tensor *in[] = {px->in[0], bias};
-    if (w->whole) {
-        const int64_t size = p->m * (int64_t)sdx_nbits_row_bytes(w);
-        struct sdx_tensor *rows = sdx_prepare_temp(px, SDX_I8, 1, &size);
-        if (!rows) return SDX_FAIL_MEMORY(px->cx);
-        const int64_t parts = sdx_prepare_parts((double)(p->m * w->k), 1 << 14, p->m);
-        SDX_TRY(sdx_prepare_step_on(px, "nbits_rows", run_rows, p, parts, 0, 1, in, 1, &rows));
-        in[0] = rows;
-    }
+    const int64_t size = p->m * (int64_t)sdx_nbits_row_bytes(w);
+    struct sdx_tensor *rows = sdx_prepare_temp(px, SDX_I8, 1, &size);
+    if (!rows) return SDX_FAIL_MEMORY(px->cx);
+    struct sdx_tensor *in[] = {rows, bias};
+    const int64_t parts = sdx_prepare_parts((double)(p->m * w->k), 1 << 14, p->m);
+    SDX_TRY(sdx_prepare_step_on(px, "nbits_rows", run_rows, p, parts, 0, 1, px->in, 1, &rows));
     return sdx_prepare_step_on(px, w->whole ? "nbits_whole" : "nbits", run_nbits, p, p->split.parts,
-                               sdx_nbits_scratch(w, p->m), 2, in, 1, px->out);
+                               0, 2, in, 1, px->out);
 }
 
 /* ---- MatMulNBits ---- */

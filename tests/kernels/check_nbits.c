@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of nbits.h: all widths, blocks, zero points, thin and decoded products against f64. The
- * bound is that of a chain of K additions of weights that are rounded once. Whole products against
- * their definition, to the last bit where every float of it is exact. */
+ * Checks of nbits.h: all widths, blocks, zero points and numbers of rows against f64. The bound is
+ * that of two chains, over the numbers of a run and over the runs. Whole products against their
+ * definition, to the last bit where every float of it is exact. */
 #include "kernelcheck.h"
 
 #include "kernels/nbits.h"
@@ -43,15 +43,18 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
     const int64_t row_a = w.k + 3, row_c = w.n + 1, blocks = (w.k + w.block - 1) / w.block;
     float *a = guarded((size_t)(m * row_a) * 4, 4), *bias = guarded((size_t)w.n * 4, 4);
     float *c = guarded((size_t)(m * row_c) * 4, 4), *one = guarded((size_t)w.n * 4, 4);
-    void *scratch = guarded(sdx_nbits_scratch(&w, m), 0);
+    uint8_t *rows = guarded((size_t)m * sdx_nbits_row_bytes(&w), 0);
+    const int64_t run = w.block < SDX_NBITS_RUN ? w.block : SDX_NBITS_RUN, runs = 2 * w.k / run + 2;
     const struct sdx_epilogue e = {.bias_col = bias, .act = act};
     for (int64_t i = 0; i < m * row_a; i++)
         a[i] = random_float(-1, 1);
     for (int64_t j = 0; j < w.n; j++)
         bias[j] = random_float(-1, 1);
     const int64_t cut = w.n / 2 / sdx_gemm_f32_panel() * sdx_gemm_f32_panel();
-    sdx_nbits_run(&w, s.packed, m, a, row_a, c, row_c, &e, 0, cut, scratch);
-    sdx_nbits_run(&w, s.packed, m, a, row_a, c, row_c, &e, cut, w.n, scratch);
+    sdx_nbits_rows(&w, a, row_a, 0, m / 2, rows);
+    sdx_nbits_rows(&w, a, row_a, m / 2, m, rows);
+    sdx_nbits_run(&w, s.packed, m, rows, c, row_c, &e, 0, cut);
+    sdx_nbits_run(&w, s.packed, m, rows, c, row_c, &e, cut, w.n);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < w.n; j++) {
             double sum = bias[j], size = 1;
@@ -63,13 +66,14 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
             }
             if (act == SDX_ACT_RELU && sum < 0) sum = 0;
             if (!expect(fabs((double)c[i * row_c + j] - sum) <=
-                            2.0 * (double)(w.k + 4) * size * 6e-8,
+                            (double)(run + runs + blocks) * size * 6e-8,
                         "%d bits, %lldx%lldx%lld at %lld,%lld: %.9g, expected %.9g", w.bits,
                         (long long)m, (long long)w.n, (long long)w.k, (long long)i, (long long)j,
                         (double)c[i * row_c + j], sum))
                 return;
         }
-    sdx_nbits_run(&w, s.packed, 1, a + (m - 1) * row_a, row_a, one, row_c, &e, 0, w.n, scratch);
+    sdx_nbits_rows(&w, a + (m - 1) * row_a, row_a, 0, 1, rows);
+    sdx_nbits_run(&w, s.packed, 1, rows, one, row_c, &e, 0, w.n);
     expect(memcmp(one, c + (m - 1) * row_c, (size_t)w.n * 4) == 0, "a row alone has other bits");
     guards_intact();
     guards_release();
@@ -85,8 +89,9 @@ struct whole {
 };
 static void whole_run(const struct whole *t, int64_t i, int64_t m, float *c, int64_t n0, int64_t n1)
 {
-    sdx_nbits_run_whole(&t->s.w, t->s.packed, m, t->rows + (size_t)i * sdx_nbits_row_bytes(&t->s.w),
-                        c, t->row_c, t->bias, n0, n1);
+    const struct sdx_epilogue e = {.bias_col = t->bias};
+    sdx_nbits_run(&t->s.w, t->s.packed, m, t->rows + (size_t)i * sdx_nbits_row_bytes(&t->s.w), c,
+                  t->row_c, &e, n0, n1);
 }
 /* What row i of A becomes, times its scales: against the definition, and to `numbers`. */
 static void check_row(const struct whole *t, int64_t i, double *numbers)
@@ -176,9 +181,9 @@ static void check_whole(int bits)
                     m, k < 300 && random_bits() & 1);
 }
 /* A number that is none, or no bound: nothing finite comes of it. */
-static void check_whole_not_finite(void)
+static void check_not_finite(int bits, bool whole)
 {
-    const struct sdx_nbits w = {.n = 5, .k = 70, .block = 16, .bits = 4, .whole = true};
+    const struct sdx_nbits w = {.n = 5, .k = 70, .block = 16, .bits = bits, .whole = whole};
     struct whole t = {.s = make(w, false, false), .row_c = w.n};
     t.a = guarded((size_t)w.k * 4, 4);
     t.c = guarded((size_t)w.n * 4, 4);
@@ -212,7 +217,8 @@ void check_nbits(void)
                                random_bits() & 1 ? SDX_ACT_RELU : SDX_ACT_NONE);
     for (int b = 0; b < 3; b++)
         check_whole(all_bits[b]);
-    check_whole_not_finite();
+    for (int b = 0; b < 6; b++)
+        check_not_finite(all_bits[b / 2], b % 2);
     check_case((struct sdx_nbits){.n = 133, .k = 1100, .block = 1104, .bits = 4}, 100, true,
                SDX_ACT_NONE);
 }
@@ -220,12 +226,14 @@ void check_nbits(void)
 struct timed {
     struct weights s;
     float *a, *c;
+    void *rows;
 };
 static void timed_run(void *arg)
 {
     const struct timed *t = arg;
     const struct sdx_epilogue e = {.act = SDX_ACT_NONE};
-    sdx_nbits_run(&t->s.w, t->s.packed, 1, t->a, t->s.w.k, t->c, t->s.w.n, &e, 0, t->s.w.n, NULL);
+    sdx_nbits_rows(&t->s.w, t->a, t->s.w.k, 0, 1, t->rows);
+    sdx_nbits_run(&t->s.w, t->s.packed, 1, t->rows, t->c, t->s.w.n, &e, 0, t->s.w.n);
 }
 double bench_nbits(void)
 {
@@ -233,6 +241,7 @@ double bench_nbits(void)
     struct timed t = {.s = make(w, false, false)};
     t.a = guarded((size_t)w.k * 4, 0);
     t.c = guarded((size_t)w.n * 4, 0);
+    t.rows = guarded(sdx_nbits_row_bytes(&w), 0);
     for (int64_t k = 0; k < w.k; k++)
         t.a[k] = random_float(-1, 1);
     const double ns = best_ns(timed_run, &t) / (double)(w.n * w.k);
