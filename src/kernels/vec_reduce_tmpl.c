@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reductions, softmax and normalisation of one row. Once an instruction set. The order of every sum
- * is fixed: 32 lanes, element i goes to lane i % 32 in rising order, then lanes l and l + 16, l +
- * 8,
- * ... 1 are joined. So results are bit-equal between sets, but for those of softmax, which uses FMA
- * where there is one. */
+ * is fixed: 32 lanes, element i goes to lane i % 32 in rising order, then lanes l and l + 16,
+ * l + 8, ... 1 are joined. So results are bit-equal between sets, but for those of softmax, which
+ * uses FMA where there is one. */
 #include <float.h>
 
 #include "kernels/tables.h"
@@ -27,14 +26,35 @@ SIMD struct wide wide_load(const float *p)
     EACH_PART w.r[i] = v_load(p + i * LANES);
     return w;
 }
+SIMD vf load_masked(const float *p, size_t n, float fill) /* the first n; the rest `fill` */
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return (vf)_mm512_mask_loadu_ps((__m512)v_set1(fill), (__mmask16)((1u << n) - 1), p);
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const vi mask = vi_load(ones + LANES - n);
+    const vf v = (vf)_mm256_maskload_ps(p, (__m256i)mask);
+    return v_select(mask, v, v_set1(fill));
+#else
+    float t[LANES];
+    v_store(t, v_set1(fill));
+    memcpy(t, p, n * sizeof(float));
+    return v_load(t);
+#endif
+}
 /* The first n of 32 elements, the rest `fill`. */
 SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
 {
-    float t[WIDE];
-    for (int i = 0; i < WIDE; i++)
-        t[i] = fill;
-    memcpy(t, p, n * sizeof(float));
-    return wide_load(t);
+    struct wide w = wide_set1(fill);
+    EACH_PART
+    {
+        const size_t from = (size_t)i * LANES;
+        if (n >= from + LANES)
+            w.r[i] = v_load(p + from);
+        else if (n > from)
+            w.r[i] = load_masked(p + from, n - from, fill);
+    }
+    return w;
 }
 #define JOIN(acc, vectors, scalars)                                                                \
     do {                                                                                           \
@@ -224,10 +244,7 @@ static void softmax(const float *x, float *y, size_t n)
 }
 SIMD vf load_some(const float *p, size_t n)
 {
-    float some[LANES] = {0};
-    if (n == LANES) return v_load(p);
-    memcpy(some, p, n * sizeof *p);
-    return v_load(some);
+    return n == LANES ? v_load(p) : load_masked(p, n, 0.0f);
 }
 SIMD void store_some(float *p, vf v, size_t n)
 {

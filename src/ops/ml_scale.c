@@ -11,9 +11,9 @@ enum norm { NORM_MAX, NORM_L1, NORM_L2 };
 
 struct scale {
     int64_t rows, columns;
-    const float *a, *b; /* Scaler: offset and scale. Imputer: values */
+    const float *a, *b; /* Scaler: offset and scale, for each feature. Imputer: values */
     const int64_t *ints;
-    int64_t count_a, count_b, count_ints;
+    int64_t count_a, count_ints;
     double replaced;
     int64_t replaced_int;
     float threshold;
@@ -62,14 +62,36 @@ static enum sdx_status run_scaler(struct sdx_exec *x, const struct sdx_step *ste
 {
     (void)x;
     const struct scale *p = step->params;
-    float *y = step->out[0]->data;
+    const struct sdx_tensor *from = step->in[0];
+    const float *offset = p->a, *factor = p->b;
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++)
-        for (int64_t j = 0; j < p->columns; j++) {
-            float offset = p->a ? p->a[p->count_a == 1 ? 0 : j] : 0;
-            float factor = p->b ? p->b[p->count_b == 1 ? 0 : j] : 1;
-            y[i * p->columns + j] = (real_at(step->in[0], i * p->columns + j) - offset) * factor;
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
+        float *y = (float *)step->out[0]->data + i * p->columns;
+        if (from->dtype == SDX_F32) {
+            const float *v = (const float *)from->data + i * p->columns;
+            for (int64_t j = 0; j < p->columns; j++)
+                y[j] = (v[j] - offset[j]) * factor[j];
+        } else {
+            for (int64_t j = 0; j < p->columns; j++)
+                y[j] = (real_at(from, i * p->columns + j) - offset[j]) * factor[j];
         }
+    }
+    return SDX_OK;
+}
+
+/* A number for each feature, where the attribute has one for all, or none. */
+static enum sdx_status spread(struct sdx_prepare *px, const char *name, float missing,
+                              int64_t columns, const float **values)
+{
+    int64_t count = 0;
+    *values = sdx_ir_attr_floats(px->node, name, &count);
+    if (*values && count == columns) return SDX_OK;
+    if (*values && count != 1) return wrong_count(px, name, count, columns);
+    float *all = sdx_prepare_alloc(px, (size_t)columns * sizeof *all);
+    if (!all) return px->cx->error.status;
+    for (int64_t j = 0; j < columns; j++)
+        all[j] = *values ? **values : missing;
+    *values = all;
     return SDX_OK;
 }
 
@@ -78,12 +100,8 @@ static enum sdx_status prepare_scaler(struct sdx_prepare *px)
     struct scale *p = SDX_PREPARE_NEW(px, struct scale);
     if (!p) return px->cx->error.status;
     SDX_TRY(set_shape(px, p));
-    p->a = sdx_ir_attr_floats(px->node, "offset", &p->count_a);
-    p->b = sdx_ir_attr_floats(px->node, "scale", &p->count_b);
-    if (p->a && p->count_a != 1 && p->count_a != p->columns)
-        return wrong_count(px, "offset", p->count_a, p->columns);
-    if (p->b && p->count_b != 1 && p->count_b != p->columns)
-        return wrong_count(px, "scale", p->count_b, p->columns);
+    SDX_TRY(spread(px, "offset", 0, p->columns, &p->a));
+    SDX_TRY(spread(px, "scale", 1, p->columns, &p->b));
     return add_rows(px, "Scaler", run_scaler, p);
 }
 
