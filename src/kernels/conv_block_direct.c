@@ -15,7 +15,8 @@
 enum {
     FIRST_CHANNELS = 4, /* so many are read from plain layout */
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
-    STRIP_LEAST = 96,   /* pixels that make reading the weights worth while */
+    STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
+    STRIP_MORE = 384,   /* and those of many */
     MOST_PANEL = 64     /* channels */
 };
 
@@ -68,12 +69,12 @@ static void cut_passes(struct plan *p)
 {
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     const int64_t block_k = p->taps * (p->first ? 1 : p->lanes), pixels = p->s.out[1] * p->s.out[2];
+    const int64_t least = conv_least(p->taps > 1 ? STRIP_MORE : STRIP_LEAST, pixels);
     int64_t passes = conv_divide_up(p->in_blocks * block_k, t->whole_k);
     for (;; passes *= 2) {
         p->pass_blocks = p->first ? p->in_blocks : conv_divide_up(p->in_blocks, passes);
         cut_strip(p, t->block_bytes);
-        if (p->rows * p->cols >= conv_least(STRIP_LEAST, pixels) || p->first ||
-            p->pass_blocks / 2 * block_k < PASS_LEAST)
+        if (p->rows * p->cols >= least || p->first || p->pass_blocks / 2 * block_k < PASS_LEAST)
             break;
     }
 }
@@ -84,7 +85,8 @@ static int64_t cut_once_more(int64_t length, int64_t *of, int64_t strips)
     *of = conv_least(conv_divide_up(length, strips + 1), *of - 1);
     return conv_divide_up(length, *of);
 }
-/* Enough parts for a few threads: smaller strips first, then ranges of panels. */
+/* Enough parts for a few threads: smaller strips first, then ranges of panels. Panels first where
+ * each strip decodes its weights, and where rows far apart make many small classes of a strip. */
 static void cut_parts(struct plan *p)
 {
     const struct sdx_kernel_tuning *tuning = sdx_kernel_tuning();
@@ -93,8 +95,8 @@ static void cut_parts(struct plan *p)
     const int64_t wanted = worth < (double)most ? 1 + (int64_t)worth : most;
     const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
     int64_t strips = p->row_strips * p->col_strips;
-    /* Each strip decodes its weights. */
-    const bool by_panels = p->s.half && planes * strips * p->panels >= wanted;
+    const bool is_spread = p->s.dilation[1] > 1 && p->s.kernel[1] > 1;
+    const bool by_panels = (p->s.half || is_spread) && planes * strips * p->panels >= wanted;
     while (!by_panels && planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
         if (p->rows > 1)
             p->row_strips = cut_once_more(p->s.out[1], &p->rows, p->row_strips);
