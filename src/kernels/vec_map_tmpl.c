@@ -177,6 +177,22 @@ static void axpy(float a, const float *x, float *y, size_t n)
     for (; at < n; at++)
         y[at] += a * x[at];
 }
+static void mix(const float *const *rows, const float *w, int count, float *y, size_t n)
+{
+    size_t at = 0;
+    for (; at + LANES <= n; at += LANES) {
+        vf sum = v_load(rows[0] + at) * v_set1(w[0]);
+        for (int t = 1; t < count; t++)
+            sum += v_load(rows[t] + at) * v_set1(w[t]);
+        v_store(y + at, sum);
+    }
+    for (; at < n; at++) {
+        float sum = rows[0][at] * w[0];
+        for (int t = 1; t < count; t++)
+            sum += rows[t][at] * w[t];
+        y[at] = sum;
+    }
+}
 static void affine(const float *x, float scale, float shift, float *y, size_t n)
 {
     size_t at = 0;
@@ -196,6 +212,7 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
     SDX_VEC_BINARIES(FIELD)
 #undef FIELD
     vec->f32_axpy = axpy;
+    vec->f32_mix = mix;
     vec->f32_add_outer = add_outer;
     vec->f32_affine = affine;
 }

@@ -37,6 +37,7 @@ typedef void sdx_op_cost_fn(const struct sdx_infer *ix, struct sdx_cost *cost);
  * everything is plain to begin with. The planner reorders inputs that have another. */
 struct sdx_layouts {
     uint8_t *in, *out; /* enum sdx_layout, one an operand */
+    bool leaves;       /* output 0 will be read plain, by the caller or a body */
 };
 typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;

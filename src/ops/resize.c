@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/conv_block.h"
+#include "kernels/vec.h"
 #include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
@@ -333,15 +334,15 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
     return SDX_OK;
 }
 
-/* Images and channels stay as they are. */
+/* Images and channels stay as they are. What leaves larger is reordered while it is small. */
 static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     struct resize r = {.rank = in->rank};
     if (in->layout == SDX_LAYOUT_PLAIN || out->count == 0 ||
-        !sdx_dims_equal(in->dims, 2, out->dims, 2) || read_rule(px, &r.rule) != SDX_OK ||
-        read_geometry(px, &r) != SDX_OK || r.rule.coordinates == SDX_RESIZE_CROP ||
-        r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
+        (want->leaves && out->count > in->count) || !sdx_dims_equal(in->dims, 2, out->dims, 2) ||
+        read_rule(px, &r.rule) != SDX_OK || read_geometry(px, &r) != SDX_OK ||
+        r.rule.coordinates == SDX_RESIZE_CROP || r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
         (r.rule.mode != SDX_RESIZE_NEAREST && (in->rank != 4 || in->layout != SDX_LAYOUT_BLOCKED)))
         return;
     want->in[0] = want->out[0] = in->layout;
@@ -515,30 +516,6 @@ static void resize_row(const struct sdx_resize_axis *h, const float *src, float 
     }
 }
 
-static void mix_rows(float *dst, float *const *rows, const float *w, int taps, int64_t n)
-{
-    const float *a = rows[0];
-    float wa = w[0];
-    if (taps == 1) {
-        if (wa == 1)
-            memcpy(dst, a, (size_t)n * sizeof(*dst));
-        else
-            for (int64_t j = 0; j < n; j++)
-                dst[j] = a[j] * wa;
-        return;
-    }
-    const float *b = rows[1];
-    float wb = w[1];
-    for (int64_t j = 0; j < n; j++)
-        dst[j] = a[j] * wa + b[j] * wb;
-    for (int t = 2; t < taps; t++) {
-        const float *c = rows[t];
-        float wc = w[t];
-        for (int64_t j = 0; j < n; j++)
-            dst[j] += c[j] * wc;
-    }
-}
-
 /* Scratch: `taps` rows, the source row in each slot, the rows' addresses. A source row lives in
  * slot (row % taps); the rows of one output row are neighbours, so they never share a slot. */
 static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -574,7 +551,8 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
                 sdx_move_fill(to, sizeof(*to), &p->extrapolation, n);
                 continue;
             }
-            mix_rows(to, rows, v->weight + y * v->taps, v->taps, n);
+            sdx_vec()->f32_mix((const float *const *)rows, v->weight + y * v->taps, v->taps, to,
+                               (size_t)n);
             for (int64_t j = 0; h->outside && j < n; j++) /* plain layout only */
                 if (h->outside[j]) to[j] = p->extrapolation;
         }

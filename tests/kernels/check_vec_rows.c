@@ -45,6 +45,30 @@ void check_f32_axpy(void)
             }
         }
 }
+void check_f32_mix(void)
+{
+    static const float w[] = {0.37f, -1.25f, 0.6f, 2.0f};
+    for
+        LENGTHS(n)
+        {
+            const float *rows[4];
+            float *y = guarded(n * 4, 4);
+            for (int t = 0; t < 4; t++)
+                rows[t] = random_row(n, -1, 1, (size_t)t % 2 * 4);
+            for (int count = 1; count <= 4; count++) {
+                vec_now->f32_mix(rows, w, count, y, n);
+                for (size_t i = 0; i < n; i++) {
+                    float right = rows[0][i] * w[0];
+                    for (int t = 1; t < count; t++) {
+                        const float product = rows[t][i] * w[t];
+                        right += product;
+                    }
+                    expect(same_bits(y[i], right), "%d rows, n %zu, element %zu: %.9g", count, n, i,
+                           y[i]);
+                }
+            }
+        }
+}
 void check_f32_affine(void)
 {
     for
@@ -403,6 +427,8 @@ static volatile float sink;
     }
 BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
 BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
+BENCH(f32_mix, vec_now->f32_mix((const float *const[]){timed_x, timed_x + 8},
+                                (const float[]){0.3f, 0.7f}, 2, timed_y, TIMED - 8))
 BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
 BENCH(f32_add_outer, vec_now->f32_add_outer(timed_x, timed_bytes, 14, 5, timed_y, TIMED))
 BENCH(f32_exp_sum, vec_now->f32_exp_sum(timed_x, timed_y, TIMED, 2.0f))
