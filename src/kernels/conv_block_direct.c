@@ -33,6 +33,7 @@ struct plan {
     int64_t pass_blocks;
     int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols */
     int64_t splits, split_panels;
+    int64_t bundle; /* groups of a part */
 };
 
 /* What a strip reads of one block, in bytes; rows that no kernel position reads do not count. */
@@ -107,6 +108,10 @@ static void cut_parts(struct plan *p)
     p->splits = conv_least(p->panels, conv_divide_up(wanted, planes * strips));
     p->split_panels = conv_divide_up(p->panels, p->splits);
     p->splits = conv_divide_up(p->panels, p->split_panels);
+    const int64_t parts = p->s.batch * p->s.out[0] * strips * p->splits; /* of a group */
+    const double each = worth / (double)(parts * p->s.groups);
+    p->bundle = each < 1 ? conv_least((int64_t)(1 / each), p->s.groups / most) : 1;
+    p->bundle = conv_most(p->bundle, 1);
 }
 /* Panels one block narrower than tiles can be, as higher tiles read each weight less often; a few
  * are as wide, so that none is thin. */
@@ -236,7 +241,8 @@ void sdx_direct_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 
 int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)
 {
     const struct plan p = plan_of(s);
-    return s->batch * s->groups * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
+    const int64_t bundles = conv_divide_up(s->groups, p.bundle);
+    return s->batch * bundles * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
 }
 
 /* A stretch of rows, or of columns, that see the same kernel positions lo..hi of their axis. */
@@ -314,7 +320,7 @@ size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
 
 /* The strip in hand. */
 struct strip {
-    int64_t image, group, od, row0, row1, col0, col1, panel0, panel1;
+    int64_t image, group, group1, od, row0, row1, col0, col1, panel0, panel1;
 };
 static struct strip strip_of(const struct plan *p, int64_t part)
 {
@@ -327,8 +333,10 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     part /= p->row_strips;
     t.od = part % p->s.out[0];
     part /= p->s.out[0];
-    t.group = part % p->s.groups;
-    t.image = part / p->s.groups;
+    const int64_t bundles = conv_divide_up(p->s.groups, p->bundle);
+    t.group = part % bundles * p->bundle;
+    t.group1 = conv_least(p->s.groups, t.group + p->bundle);
+    t.image = part / bundles;
     t.panel0 = split * p->split_panels;
     t.panel1 = conv_least(p->panels, t.panel0 + p->split_panels);
     t.row0 = conv_least(p->s.out[1], row * p->rows);
@@ -536,31 +544,39 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
     }
 }
 
-void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const void *packed,
-                           float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
+/* The group in hand. x, packed, y, the residual: of the whole image and kernel. */
+static void run_group(struct work *w, const float *x, const void *packed, float *y,
+                      const struct sdx_epilogue *e)
 {
-    struct work w = {.p = plan_of(shape)};
-    const struct plan *p = &w.p;
+    const struct plan *p = &w->p;
     const struct sdx_conv_shape *s = &p->s;
-    w.t = strip_of(p, part);
-    w.room = room_of(p, scratch);
-    const int64_t group = w.t.image * s->groups + w.t.group;
+    const int64_t group = w->t.image * s->groups + w->t.group;
     const int64_t pixels_in = s->in[0] * s->in[1] * s->in[2] * p->unit;
     const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p->lanes;
     const int64_t to = group * p->out_blocks * pixels_out;
     x += group * p->in_blocks * pixels_in;
-    const int64_t group_at = w.t.group * p->out_blocks * p->lanes * p->icg * p->taps;
+    const int64_t group_at = w->t.group * p->out_blocks * p->lanes * p->icg * p->taps;
     if (is_half(p))
         packed = (const uint16_t *)packed + group_at;
     else
         packed = (const float *)packed + group_at;
-    place_work(&w);
-    w.job.y_step = pixels_out;
-    for (w.b0 = 0; w.b0 < p->in_blocks; w.b0 = w.b1) {
-        w.b1 = conv_least(p->in_blocks, w.b0 + p->pass_blocks);
-        const bool last = w.b1 == p->in_blocks;
-        w.job.x = x + w.b0 * pixels_in;
-        finish_of(e, last, &w.job);
-        run_pass(&w, packed, e, y + to, last && e->residual ? e->residual + to : NULL);
+    w->job.y_step = pixels_out;
+    for (w->b0 = 0; w->b0 < p->in_blocks; w->b0 = w->b1) {
+        w->b1 = conv_least(p->in_blocks, w->b0 + p->pass_blocks);
+        const bool last = w->b1 == p->in_blocks;
+        w->job.x = x + w->b0 * pixels_in;
+        finish_of(e, last, &w->job);
+        run_pass(w, packed, e, y + to, last && e->residual ? e->residual + to : NULL);
     }
+}
+
+void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const void *packed,
+                           float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
+{
+    struct work w = {.p = plan_of(shape)};
+    w.t = strip_of(&w.p, part);
+    w.room = room_of(&w.p, scratch);
+    place_work(&w);
+    for (; w.t.group < w.t.group1; w.t.group++)
+        run_group(&w, x, packed, y, e);
 }
