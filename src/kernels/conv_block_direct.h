@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The forms DIRECT and FIRST of conv_block.h: sums over runs of the input from tables of offsets,
- * read in place or, when padded, from a copied patch. */
+ * read in place; padding is left out. */
 #ifndef SDX_KERNELS_CONV_BLOCK_DIRECT_H
 #define SDX_KERNELS_CONV_BLOCK_DIRECT_H
 
