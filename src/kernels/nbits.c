@@ -41,29 +41,36 @@ size_t sdx_nbits_packed_size(const struct sdx_nbits *w)
     return (size_t)(panels * panel_step(w)) * 4;
 }
 
-/* Is weight i of a word signed? */
-static bool is_turned(const struct sdx_nbits *w, int64_t i)
+/* Where a weight begins in its word, and the bit that is turned to make it signed or unsigned. */
+struct place {
+    int64_t bit;
+    uint32_t turn;
+};
+static void find_places(const struct sdx_nbits *w, bool is_signed, struct place *places)
 {
-    return w->bits == 8 || (!w->whole && i == 32 / w->bits - 1);
+    const int64_t run = w->bits == 8 ? 2 : 4, each = 32 / w->bits;
+    for (int64_t i = 0; i < each; i++) {
+        const bool becomes_signed = w->bits == 8 || (!w->whole && i == each - 1);
+        places[i].bit = w->whole ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
+        places[i].turn = is_signed != becomes_signed ? 1u << (w->bits - 1) : 0;
+    }
 }
 static uint32_t weight(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t n,
-                       int64_t k, int64_t i)
+                       int64_t k)
 {
     const int64_t bit = (n * s->row + k * s->column) * w->bits;
-    const uint32_t q = (uint32_t)s->weights[bit / 8] >> (bit % 8) & ((1u << w->bits) - 1);
-    return s->is_signed != is_turned(w, i) ? q ^ 1u << (w->bits - 1) : q;
+    return (uint32_t)s->weights[bit / 8] >> (bit % 8) & ((1u << w->bits) - 1);
 }
-/* Puts weight i of `column` into the words of a panel. */
-static void put(const struct sdx_nbits *w, uint32_t *words, int64_t column, int64_t cols, int64_t i,
-                uint32_t q)
+/* The word of a column among those of `cols`. */
+static void put(const struct sdx_nbits *w, uint32_t *words, int64_t cols, int64_t column,
+                uint32_t word)
 {
-    const int64_t run = w->bits == 8 ? 2 : 4;
-    if (w->whole)
-        words[column] |= q << (i % run * (32 / run) + i / run * w->bits);
-    else if (w->bits == 8)
-        ((uint8_t *)words)[i * cols + column] = (uint8_t)q;
-    else
-        words[column] |= q << i * w->bits;
+    if (w->whole || w->bits != 8) {
+        words[column] = word;
+        return;
+    }
+    for (int64_t i = 0; i < 4; i++)
+        ((uint8_t *)words)[i * cols + column] = (uint8_t)(word >> 8 * i);
 }
 static float shift_of(const struct sdx_nbits *w, const struct sdx_nbits_source *s, int64_t at)
 {
@@ -73,7 +80,9 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
 {
     const int64_t cols = sdx_gemm_f32_panel(), blocks = blocks_of(w), each = 32 / w->bits;
     uint32_t *to = packed;
+    struct place places[16];
     SDX_ASSERT(w->block % each == 0);
+    find_places(w, source->is_signed, places);
     for (int64_t n0 = 0; n0 < w->n; n0 += cols)
         for (int64_t g = 0; g < blocks; g++) {
             for (int64_t j = 0; j < cols * (1 + w->has_zeros); j++) {
@@ -83,12 +92,14 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
                 memcpy(to++, &f, sizeof f);
             }
             const int64_t end = least(w->k, (g + 1) * w->block);
-            for (int64_t k = g * w->block; k < end; k += each, to += cols) {
-                memset(to, 0, (size_t)cols * sizeof *to);
-                for (int64_t j = 0; j < cols && n0 + j < w->n; j++)
-                    for (int64_t i = 0; i < each && k + i < end; i++)
-                        put(w, to, j, cols, i, weight(w, source, n0 + j, k + i, i));
-            }
+            for (int64_t k = g * w->block; k < end; k += each, to += cols)
+                for (int64_t j = 0; j < cols; j++) {
+                    uint32_t word = 0;
+                    for (int64_t i = 0; n0 + j < w->n && i < each && k + i < end; i++)
+                        word |= (weight(w, source, n0 + j, k + i) ^ places[i].turn)
+                                << places[i].bit;
+                    put(w, to, cols, j, word);
+                }
         }
 }
 

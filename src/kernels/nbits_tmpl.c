@@ -276,6 +276,7 @@ SIMD void whole_row(const int size, const struct sdx_nbits *w, const float *a, u
     for (int64_t k = 0; k < w->k; k += w->block, row += whole_step(size, w->block))
         whole_block(size, w->bits, a + k, least(w->block, w->k - k), row);
 }
+
 /* ---- whole products: sums ---- */
 
 /* Words whose sums stay exact in 16 bits: 16 products of 4 bits or 64 of 2 bits in each. Sums of 8
