@@ -55,6 +55,10 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     c.per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
     c.groups = conv_divide_up(c.blocks, c.per_part);
     c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
+    if (sdx_depthwise_block_slides(s)) {
+        add_strip(s, &c, 0, s->out[2], false);
+        return c;
+    }
     int64_t lo, hi; /* outputs that read no column beside the image */
     const int64_t reach = (s->kernel[2] - 1) * s->dilation[2];
     conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - reach, s->out[2], &lo, &hi);

@@ -2,14 +2,23 @@
  * f32 depthwise convolution (a filter for each channel) of one or two dimensions on blocked
  * channels: a tensor [N, C, H, W] lies as [N][ceil(C / b)][H][W][b], b being the lanes of a vector
  * of the set in use. Lanes beyond C hold any finite values and are given finite ones. Any kernel,
- * stride, dilation and pads; the order of a sum is that of the kernel's positions, whatever the
- * batch and the cut into parts. */
+ * stride, dilation and pads; the order of a sum depends on the shape and the place of the output,
+ * not on the batch or the cut into parts. */
 #ifndef SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
 #define SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
 
 #include "kernels/conv.h"
 
 bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s);
+/* Whether whole lines are summed column by column of the input, in place. */
+static inline bool sdx_depthwise_block_slides(const struct sdx_conv_shape *s)
+{
+    const int64_t stride = s->stride[2], before = s->pad_begin[2];
+    const int64_t after = (s->out[2] - 1) * stride + 3 - before - s->in[2];
+    const int64_t most = stride == 1 ? 2 : 1; /* columns beside the image */
+    return s->kernel[1] <= 3 && s->kernel[2] == 3 && s->dilation[2] == 1 && stride <= 2 &&
+           before >= 0 && before <= most && after <= most;
+}
 /* As in conv.h: weights are plain [oc, 1, kh, kw], bias_row has oc elements, the residual is laid
  * out as y. The packed form depends on the channels and the kernel only. */
 size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s);

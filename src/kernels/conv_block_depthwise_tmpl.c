@@ -2,6 +2,7 @@
  * Strips of depthwise outputs on blocked channels: a vector holds one pixel of all channels of a
  * block, several neighbouring outputs of a line are summed at a time. Once an instruction set. */
 #include "kernels/conv_block_curve.h"
+#include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 
@@ -9,7 +10,7 @@ enum { MOST_ROWS = SDX_DEPTHWISE_ROWS };
 struct line {
     const float *rows[MOST_ROWS]; /* of the input, under each row of the kernel in the image */
     int count, taps;
-    int64_t stride, dilation, n;
+    int64_t stride, dilation, n, pad, width; /* the last: columns of the image */
     const float *w, *bias, *residual;
     float *y, lo, hi;
 };
@@ -32,6 +33,115 @@ SIMD void finish(const int count, const struct line *l, int64_t at, vf *sums)
     for (int i = 0; i < count; i++)
         v_store(y + i * LANES, v_min(hi, v_max(lo, sums[i])));
 }
+
+/* Kernels of 3 columns, whose weights all stay in registers: each column of the input is added to
+ * the outputs that it reaches. No group of sums has to end before the next begins, and columns
+ * beside the image are left out. rows: of the kernel in the image. */
+struct window {
+    vf w[3][3], bias, lo, hi;
+    const float *x, *residual;
+    float *y;
+    int64_t apart[3]; /* floats from x to the same column of the rows under it */
+};
+SIMD struct window open_window(const int rows, const struct line *l)
+{
+    struct window o = {.bias = v_load(l->bias), .lo = v_set1(l->lo), .hi = v_set1(l->hi)};
+    SDX_UNROLL(3) for (int r = 0; r < rows; r++)
+    {
+        o.apart[r] = l->rows[r] - l->rows[0];
+        SDX_UNROLL(3) for (int k = 0; k < 3; k++)
+        {
+            o.w[r][k] = v_load(l->w + (r * 3 + k) * LANES);
+            V_KEEP(o.w[r][k]);
+        }
+    }
+    o.x = l->rows[0];
+    o.y = l->y;
+    o.residual = l->residual;
+    return o;
+}
+SIMD void put(struct window *o, vf sum)
+{
+    if (SDX_UNLIKELY(o->residual)) {
+        sum += v_load(o->residual);
+        o->residual += LANES;
+    }
+    v_store(o->y, v_min(o->hi, v_max(o->lo, sum)));
+    o->y += LANES;
+}
+/* Adds a column to the sums of outputs by the weights given; NULL: of none. */
+SIMD void column(const int rows, struct window *o, vf *by_0, vf *by_1, vf *by_2)
+{
+    SDX_UNROLL(3) for (int r = 0; r < rows; r++)
+    {
+        vf pixel = v_load(o->x + o->apart[r]);
+        V_KEEP(pixel);
+        if (by_2) *by_2 = v_fma(o->w[r][2], pixel, *by_2);
+        if (by_1) *by_1 = v_fma(o->w[r][1], pixel, *by_1);
+        if (by_0) *by_0 = v_fma(o->w[r][0], pixel, *by_0);
+    }
+    o->x += LANES;
+}
+/* The next column with stride 1: one output begins, one ends. */
+SIMD void step(const int rows, struct window *o, vf *begins, vf *goes_on, vf *ends)
+{
+    *begins = o->bias;
+    column(rows, o, begins, goes_on, ends);
+}
+SIMD void slide_1(const int rows, const struct line *l)
+{
+    struct window o = open_window(rows, l);
+    int64_t early = 2 - l->pad; /* columns at which no output ends */
+    int64_t columns = conv_least(l->width, l->n + early), late = l->n + early - columns;
+    vf a = o.bias, b = o.bias, c;
+    for (; early > 0 && columns > 0; early--, columns--) {
+        c = b, b = a;
+        step(rows, &o, &a, &b, &c);
+    }
+    for (; columns > 2; columns -= 3) {
+        step(rows, &o, &c, &a, &b);
+        put(&o, b);
+        step(rows, &o, &b, &c, &a);
+        put(&o, a);
+        step(rows, &o, &a, &b, &c);
+        put(&o, c);
+    }
+    for (; columns > 0; columns--) {
+        c = b, b = a;
+        step(rows, &o, &a, &b, &c);
+        put(&o, c);
+    }
+    for (; late > 0; late--, early--) {
+        c = b, b = a, a = o.bias;
+        if (early <= 0) put(&o, c);
+    }
+}
+SIMD void slide_2(const int rows, const struct line *l)
+{
+    struct window o = open_window(rows, l);
+    vf a = o.bias, b;
+    if (l->pad == 0) column(rows, &o, &a, NULL, NULL);
+    column(rows, &o, NULL, &a, NULL);
+    for (int64_t left = l->n - 1; left > 0; left--) {
+        b = a, a = o.bias;
+        column(rows, &o, &a, NULL, &b);
+        put(&o, b);
+        column(rows, &o, NULL, &a, NULL);
+    }
+    if (2 * l->n - l->pad < l->width) column(rows, &o, NULL, NULL, &a);
+    put(&o, a);
+}
+#define SLIDE(stride, rows)                                                                        \
+    static void slide_##stride##_##rows(const struct line *l)                                      \
+    {                                                                                              \
+        slide_##stride(rows, l);                                                                   \
+    }
+SLIDE(1, 1)
+SLIDE(1, 2)
+SLIDE(1, 3)
+SLIDE(2, 1)
+SLIDE(2, 2)
+SLIDE(2, 3)
 
 /* Neighbours share what they read: a pixel is loaded once for a row of the kernel, whose weights
  * stay in registers. */
@@ -109,8 +219,6 @@ SIMD void sparse(const int count, const struct line *l, int64_t at)
     {                                                                                              \
         GROUPS(taps == 7 ? 7 : 8, group_##taps##_##stride)                                         \
     }
-DENSE(3, 1)
-DENSE(3, 2)
 DENSE(5, 1)
 DENSE(5, 2)
 DENSE(7, 1)
@@ -123,11 +231,10 @@ static void line_any(const struct line *l)
 typedef void line_function(const struct line *l);
 static line_function *line_of(const struct sdx_conv_shape *s)
 {
-    static line_function *const dense[3][2] = {
-        {line_3_1, line_3_2}, {line_5_1, line_5_2}, {line_7_1, line_7_2}};
+    static line_function *const dense[2][2] = {{line_5_1, line_5_2}, {line_7_1, line_7_2}};
     const int64_t taps = s->kernel[2], stride = s->stride[2];
-    if (s->dilation[2] != 1 || stride > 2 || taps < 3 || taps > 7 || taps % 2 == 0) return line_any;
-    return dense[taps / 2 - 1][stride - 1];
+    if (s->dilation[2] != 1 || stride > 2 || (taps != 5 && taps != 7)) return line_any;
+    return dense[taps / 2 - 2][stride - 1];
 }
 
 /* The columns of the input that a strip reads, and those of them in the image. */
@@ -141,26 +248,63 @@ SIMD void copy_row(const struct columns *c, const float *row, float *ring)
     for (int64_t i = c->hi - c->lo; i > 0; i--, from += LANES, to += LANES)
         v_store(to, v_load(from));
 }
+SIMD struct line line_begin(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
+{
+    struct line l = {.taps = (int)s->kernel[2],
+                     .stride = s->stride[2],
+                     .dilation = s->dilation[2],
+                     .n = t->end - t->from,
+                     .pad = s->pad_begin[2],
+                     .width = s->in[2],
+                     .bias = t->bias};
+    block_limits(t->act, t->a, t->b, &l.lo, &l.hi);
+    return l;
+}
+/* Line h, which sees the rows lo..hi of the kernel. */
+SIMD void line_run(line_function *run, const struct sdx_conv_shape *s,
+                   const struct sdx_depthwise_strip *t, int64_t h, int64_t lo, int64_t hi,
+                   struct line *l)
+{
+    const int64_t to = (h * s->out[2] + t->from) * LANES;
+    l->count = (int)(hi - lo);
+    l->w = t->w + lo * l->taps * LANES;
+    l->y = t->y + to;
+    l->residual = t->residual ? t->residual + to : NULL;
+    run(l);
+    if (block_is_curved(t->act)) block_curve(l->y, l->n, t->act, t->a, t->b);
+}
+static void strip_slid(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
+{
+    static line_function *const slides[2][4] = {{line_any, slide_1_1, slide_1_2, slide_1_3},
+                                                {line_any, slide_2_1, slide_2_2, slide_2_3}};
+    const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
+    struct line l = line_begin(s, t);
+    for (int64_t h = t->h0; h < t->h1; h++) {
+        const int64_t top = h * s->stride[1] - s->pad_begin[1];
+        int64_t lo, hi;
+        conv_valid(top, dilation, s->in[1], s->kernel[1], &lo, &hi);
+        for (int64_t k = lo; k < hi; k++)
+            l.rows[k - lo] = t->x + (top + k * dilation) * pitch;
+        line_run(slides[s->stride[2] - 1][hi - lo], s, t, h, lo, hi, &l);
+    }
+}
 static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
 {
+    if (sdx_depthwise_block_slides(s)) {
+        strip_slid(s, t);
+        return;
+    }
     line_function *const run = line_of(s);
-    const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1], n = t->end - t->from;
+    const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
+    struct line l = line_begin(s, t);
     struct columns c = {.first = t->from * s->stride[2] - s->pad_begin[2],
-                        .width = (n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
+                        .width = (l.n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
     conv_valid(c.first, 1, s->in[2], c.width, &c.lo, &c.hi);
     const int64_t size = c.width * LANES;
     const uint32_t span = (uint32_t)((s->kernel[1] - 1) * dilation + 1);
     int64_t next = 0; /* first row not in the ring; dilated, a later line may need an earlier one */
-    struct line l;
-    l.taps = (int)s->kernel[2];
-    l.stride = s->stride[2];
-    l.dilation = s->dilation[2];
-    l.n = n;
-    l.bias = t->bias;
-    block_limits(t->act, t->a, t->b, &l.lo, &l.hi);
     for (int64_t h = t->h0; h < t->h1; h++) {
         const int64_t top = h * s->stride[1] - s->pad_begin[1];
-        const int64_t to = (h * s->out[2] + t->from) * LANES;
         int64_t lo, hi;
         conv_valid(top, dilation, s->in[1], s->kernel[1], &lo, &hi);
         const int64_t row = top + lo * dilation;
@@ -177,12 +321,7 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
         } else
             for (int64_t k = lo; k < hi; k++)
                 l.rows[k - lo] = t->x + (top + k * dilation) * pitch + c.first * LANES;
-        l.count = (int)(hi - lo);
-        l.w = t->w + lo * l.taps * LANES;
-        l.y = t->y + to;
-        l.residual = t->residual ? t->residual + to : NULL;
-        run(&l);
-        if (block_is_curved(t->act)) block_curve(l.y, n, t->act, t->a, t->b);
+        line_run(run, s, t, h, lo, hi, &l);
     }
 }
 
