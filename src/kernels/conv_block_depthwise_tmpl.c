@@ -13,12 +13,13 @@ struct line {
     int64_t stride, dilation, n, pad, width; /* the last: columns of the image */
     const float *w, *bias, *residual;
     float *y, lo, hi;
+    int64_t bent; /* first line of y that has no curve yet */
 };
 
 SIMD void begin(const int count, const struct line *l, vf *sums)
 {
     const vf bias = v_load(l->bias);
-    SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] = bias;
+    SDX_UNROLL(14) for (int i = 0; i < count; i++) sums[i] = bias;
 }
 SIMD void finish(const int count, const struct line *l, int64_t at, vf *sums)
 {
@@ -27,9 +28,9 @@ SIMD void finish(const int count, const struct line *l, int64_t at, vf *sums)
     P_KEEP(y);
     if (l->residual) {
         const float *more = l->residual + at * LANES;
-        SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] += v_load(more + i * LANES);
+        SDX_UNROLL(14) for (int i = 0; i < count; i++) sums[i] += v_load(more + i * LANES);
     }
-    SDX_UNROLL(8)
+    SDX_UNROLL(14)
     for (int i = 0; i < count; i++)
         v_store(y + i * LANES, v_min(hi, v_max(lo, sums[i])));
 }
@@ -143,48 +144,49 @@ SLIDE(2, 1)
 SLIDE(2, 2)
 SLIDE(2, 3)
 
-/* Neighbours share what they read: a pixel is loaded once for a row of the kernel, whose weights
- * stay in registers. */
-SIMD void dense(const int taps, const int stride, const int count, const struct line *l, int64_t at)
+/* Kernels of 5 columns: a pixel is loaded once for a row of the kernel, whose weights stay in
+ * registers. */
+SIMD void dense(const int stride, const int count, const struct line *l, int64_t at)
 {
     vf sums[8];
     begin(count, l, sums);
     const float *w = l->w;
-    for (int r = 0; r < l->count; r++, w += taps * LANES) {
+    for (int r = 0; r < l->count; r++, w += 5 * LANES) {
         const float *x = l->rows[r] + at * stride * LANES;
         P_KEEP(x);
-        vf tap[7];
-        SDX_UNROLL(7) for (int k = 0; k < taps; k++)
+        vf tap[5];
+        SDX_UNROLL(5) for (int k = 0; k < 5; k++)
         {
             tap[k] = v_load(w + k * LANES);
             V_KEEP(tap[k]);
         }
-        SDX_UNROLL(24) for (int c = 0; c < (count - 1) * stride + taps; c++)
+        SDX_UNROLL(24) for (int c = 0; c < (count - 1) * stride + 5; c++)
         {
             vf pixel = v_load(x + c * LANES);
             V_KEEP(pixel);
             SDX_UNROLL(8) for (int i = 0; i < count; i++)
             {
                 const int k = c - i * stride;
-                if (k >= 0 && k < taps) sums[i] = v_fma(tap[k], pixel, sums[i]);
+                if (k >= 0 && k < 5) sums[i] = v_fma(tap[k], pixel, sums[i]);
             }
         }
     }
     finish(count, l, at, sums);
 }
-/* Any row of weights; each pixel is an operand of its product. */
-SIMD void sparse(const int count, const struct line *l, int64_t at)
+/* Any kernel: more sums at a time, one weight in a register, each pixel an operand of its product.
+ * stride: 0 if not known when compiling. */
+SIMD void sparse(const int stride, const int count, const struct line *l, int64_t at)
 {
-    const int64_t step = l->stride * LANES, skip = l->dilation * LANES;
-    vf sums[8];
+    const int64_t step = (stride ? stride : l->stride) * LANES, skip = l->dilation * LANES;
+    vf sums[14];
     begin(count, l, sums);
     const float *w = l->w;
     for (int r = 0; r < l->count; r++) {
         const float *x = l->rows[r] + at * step;
-        P_KEEP(x);
-        for (int k = 0; k < l->taps; k++, x += skip, w += LANES) {
+        for (int k = l->taps; k > 0; k--, x += skip, w += LANES) {
+            P_KEEP(x);
             const vf tap = v_load(w);
-            SDX_UNROLL(8)
+            SDX_UNROLL(14)
             for (int i = 0; i < count; i++)
                 sums[i] = v_fma(tap, v_load(x + i * step), sums[i]);
         }
@@ -192,49 +194,44 @@ SIMD void sparse(const int count, const struct line *l, int64_t at)
     finish(count, l, at, sums);
 }
 
-/* A line in groups of at most 8 outputs, as equal as can be: a group of few runs at the latency of
- * its sums. dense() with 7 weights has registers for 7. */
-#define GROUPS(most, group)                                                                        \
-    for (int64_t at = 0, left = l->n; left > 0;) {                                                 \
-        const int64_t groups = (left + (most)-1) / (most), count = (left + groups - 1) / groups;   \
-        switch (count) {                                                                           \
-        case 8: group(8, l, at); break;                                                            \
-        case 7: group(7, l, at); break;                                                            \
-        case 6: group(6, l, at); break;                                                            \
-        case 5: group(5, l, at); break;                                                            \
-        case 4: group(4, l, at); break;                                                            \
-        case 3: group(3, l, at); break;                                                            \
-        case 2: group(2, l, at); break;                                                            \
-        default: group(1, l, at); break;                                                           \
+/* A line in groups of at most so many outputs, as equal as can be: a group of few runs at the
+ * latency of its sums. */
+#define CASE(sums, stride, count)                                                                  \
+    case count:                                                                                    \
+        sums(stride, count, l, at);                                                                \
+        break;
+#define UP_TO_8(sums, stride)                                                                      \
+    CASE(sums, stride, 1)                                                                          \
+    CASE(sums, stride, 2) CASE(sums, stride, 3) CASE(sums, stride, 4) CASE(sums, stride, 5)        \
+        CASE(sums, stride, 6) CASE(sums, stride, 7) CASE(sums, stride, 8)
+#define UP_TO_14(sums, stride)                                                                     \
+    UP_TO_8(sums, stride)                                                                          \
+    CASE(sums, stride, 9) CASE(sums, stride, 10) CASE(sums, stride, 11) CASE(sums, stride, 12)     \
+        CASE(sums, stride, 13) CASE(sums, stride, 14)
+#define LINE(name, sums, stride, most)                                                             \
+    static void name(const struct line *l)                                                         \
+    {                                                                                              \
+        for (int64_t at = 0, left = l->n; left > 0;) {                                             \
+            const int64_t groups = (left + (most)-1) / (most);                                     \
+            const int64_t count = (left + groups - 1) / groups;                                    \
+            switch (count) {                                                                       \
+                UP_TO_##most(sums, stride)                                                         \
+            }                                                                                      \
+            at += count;                                                                           \
+            left -= count;                                                                         \
         }                                                                                          \
-        at += count;                                                                               \
-        left -= count;                                                                             \
     }
-#define DENSE(taps, stride)                                                                        \
-    SIMD void group_##taps##_##stride(const int count, const struct line *l, int64_t at)           \
-    {                                                                                              \
-        dense(taps, stride, count, l, at);                                                         \
-    }                                                                                              \
-    static void line_##taps##_##stride(const struct line *l)                                       \
-    {                                                                                              \
-        GROUPS(taps == 7 ? 7 : 8, group_##taps##_##stride)                                         \
-    }
-DENSE(5, 1)
-DENSE(5, 2)
-DENSE(7, 1)
-DENSE(7, 2)
-static void line_any(const struct line *l)
-{
-    GROUPS(8, sparse)
-}
+LINE(dense_1, dense, 1, 8)
+LINE(dense_2, dense, 2, 8)
+LINE(sparse_1, sparse, 1, 14)
+LINE(sparse_any, sparse, 0, 14)
 
 typedef void line_function(const struct line *l);
 static line_function *line_of(const struct sdx_conv_shape *s)
 {
-    static line_function *const dense[2][2] = {{line_5_1, line_5_2}, {line_7_1, line_7_2}};
-    const int64_t taps = s->kernel[2], stride = s->stride[2];
-    if (s->dilation[2] != 1 || stride > 2 || (taps != 5 && taps != 7)) return line_any;
-    return dense[taps / 2 - 2][stride - 1];
+    const bool is_dense = s->kernel[2] == 5 && s->dilation[2] == 1;
+    if (s->stride[2] == 1) return is_dense ? dense_1 : sparse_1;
+    return s->stride[2] == 2 && is_dense ? dense_2 : sparse_any;
 }
 
 /* The columns of the input that a strip reads, and those of them in the image. */
@@ -256,9 +253,26 @@ SIMD struct line line_begin(const struct sdx_conv_shape *s, const struct sdx_dep
                      .n = t->end - t->from,
                      .pad = s->pad_begin[2],
                      .width = s->in[2],
-                     .bias = t->bias};
+                     .bias = t->bias,
+                     .bent = t->h0};
     block_limits(t->act, t->a, t->b, &l.lo, &l.hi);
     return l;
+}
+/* The curve over what is summed of y up to line h and not bent yet: whole lines several at a time,
+ * as a call takes four vectors at least. */
+SIMD void bend(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t, int64_t h,
+               struct line *l)
+{
+    enum { ENOUGH = 64 }; /* vectors, still in the first cache */
+    if (!block_is_curved(t->act)) return;
+    if (l->n < s->out[2]) {
+        block_curve(l->y, l->n, t->act, t->a, t->b);
+        return;
+    }
+    const int64_t lines = h + 1 - l->bent;
+    if (lines * l->n < ENOUGH && h + 1 < t->h1) return;
+    block_curve(t->y + l->bent * l->n * LANES, lines * l->n, t->act, t->a, t->b);
+    l->bent = h + 1;
 }
 /* Line h, which sees the rows lo..hi of the kernel. */
 SIMD void line_run(line_function *run, const struct sdx_conv_shape *s,
@@ -271,12 +285,12 @@ SIMD void line_run(line_function *run, const struct sdx_conv_shape *s,
     l->y = t->y + to;
     l->residual = t->residual ? t->residual + to : NULL;
     run(l);
-    if (block_is_curved(t->act)) block_curve(l->y, l->n, t->act, t->a, t->b);
+    bend(s, t, h, l);
 }
 static void strip_slid(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
 {
-    static line_function *const slides[2][4] = {{line_any, slide_1_1, slide_1_2, slide_1_3},
-                                                {line_any, slide_2_1, slide_2_2, slide_2_3}};
+    static line_function *const slides[2][4] = {{sparse_any, slide_1_1, slide_1_2, slide_1_3},
+                                                {sparse_any, slide_2_1, slide_2_2, slide_2_3}};
     const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
     struct line l = line_begin(s, t);
     for (int64_t h = t->h0; h < t->h1; h++) {
@@ -298,7 +312,8 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
     const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
     struct line l = line_begin(s, t);
     struct columns c = {.first = t->from * s->stride[2] - s->pad_begin[2],
-                        .width = (l.n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
+                        .width =
+                            (l.n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
     conv_valid(c.first, 1, s->in[2], c.width, &c.lo, &c.hi);
     const int64_t size = c.width * LANES;
     const uint32_t span = (uint32_t)((s->kernel[1] - 1) * dilation + 1);
