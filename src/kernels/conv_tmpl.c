@@ -2,6 +2,7 @@
  * Row loops of the convolutions: depthwise rows, strided copies, the finish of a row. Once an
  * instruction set. */
 #include "kernels/tables.h"
+#include "kernels/transpose.h"
 #include "kernels/vec_math.h"
 
 /* `rows` rows at once: as many streams of memory, and x is read once. Rows behind them are fetched
@@ -9,6 +10,31 @@
  * is the same in any company: two chains of lanes, their sum, the lanes by halves, then what no
  * vector holds. */
 enum { DOT_ROWS = 4, CHAINS = 2, AHEAD = 8 };
+typedef float four __attribute__((vector_size(16)));
+SIMD four four_of(turn_row v, const bool upper)
+{
+    four f;
+    memcpy(&f, (const char *)&v + (upper ? sizeof f : 0), sizeof f);
+    return f;
+}
+/* The sums of four rows' lanes: halves are added to halves as long as there are two. */
+SIMD four four_sums(float lanes[DOT_ROWS][LANES])
+{
+    turn_row columns[4];
+    four sums[4];
+    SDX_UNROLL(4) for (int r = 0; r < DOT_ROWS; r++)
+    {
+        for (int e = 0; e < LANES - SIDE; e++)
+            lanes[r][e] += lanes[r][e + SIDE];
+    }
+    turn_four((const char *)lanes, LANES, columns);
+    SDX_UNROLL(4) for (int c = 0; c < 4; c++)
+    {
+        sums[c] = four_of(columns[c], false);
+        if (SIDE > 4) sums[c] += four_of(columns[c], true);
+    }
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
 SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, int64_t k, float *y)
 {
     vf s[DOT_ROWS][CHAINS];
@@ -27,12 +53,16 @@ SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, in
     for (; at + LANES <= k; at += LANES)
         EACH_ROW s[r][0] = v_fma(v_load(a + r * row_a + at), v_load(x + at), s[r][0]);
     EACH_ROW v_store(lanes[r], s[r][0] + s[r][1]);
-    for (int half = LANES / 2; half; half /= 2)
-        for (int e = 0; e < half; e++)
-            EACH_ROW lanes[r][e] += lanes[r][e + half];
+    four sums;
+    if (rows == DOT_ROWS)
+        sums = four_sums(lanes);
+    else
+        for (int half = LANES / 2; half; half /= 2)
+            for (int e = 0; e < half; e++)
+                EACH_ROW lanes[r][e] += lanes[r][e + half];
     for (; at < k; at++)
         EACH_ROW rest[r] += a[r * row_a + at] * x[at];
-    EACH_ROW y[r] = lanes[r][0] + rest[r];
+    EACH_ROW y[r] = (rows == DOT_ROWS ? sums[r] : lanes[r][0]) + rest[r];
 #undef EACH_ROW
 }
 static void rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k, float *y)
