@@ -365,13 +365,15 @@ static int64_t place_pixels(const struct plan *p, const struct stretch *planes,
     const int64_t below = rows->lo * s->dilation[1] - s->pad_begin[1];
     const int64_t right = cols->lo * s->dilation[2] - s->pad_begin[2];
     const bool empty = planes->lo == planes->hi || rows->lo == rows->hi || cols->lo == cols->hi;
+    const int64_t step = empty ? 0 : s->stride[2] * p->unit;
     int64_t count = 0;
     for (int64_t r = rows->begin; r < rows->end; r++) {
-        const int64_t line = (id * s->in[1] + r * s->stride[1] + below) * s->in[2] + right;
-        const int64_t line_to = (od * s->out[1] + r) * s->out[2];
-        for (int64_t c = cols->begin; c < cols->end; c++, count++) {
-            from[count] = empty ? 0 : (line + c * s->stride[2]) * p->unit;
-            to[count] = (line_to + c) * p->lanes;
+        int64_t in = ((id * s->in[1] + r * s->stride[1] + below) * s->in[2] + right) * p->unit;
+        int64_t out = ((od * s->out[1] + r) * s->out[2] + cols->begin) * p->lanes;
+        in = empty ? 0 : in + cols->begin * step;
+        for (int64_t c = cols->begin; c < cols->end; c++, count++, in += step, out += p->lanes) {
+            from[count] = in;
+            to[count] = out;
         }
     }
     return count;
