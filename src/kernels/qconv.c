@@ -103,9 +103,18 @@ static int64_t blocks_of(const struct sdx_qconv *q)
 {
     return conv_divide_up(q->shape.oc, SDX_QDOT_COLS);
 }
-static int64_t block_shorts(const struct geometry *g)
+/* Taps of a depthwise kernel as they are packed, and where tap t stands among them. */
+static int64_t places_of(const struct sdx_qconv *q)
 {
-    return (g->z.taps + 1) / 2 * 2 * SDX_QDOT_COLS;
+    return qdw_slides(&q->shape) ? SDX_QDW_SLID : conv_sizes(&q->shape).taps;
+}
+static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
+{
+    return qdw_slides(&q->shape) ? qdw_slid_tap(t) : t;
+}
+static int64_t block_shorts(const struct sdx_qconv *q)
+{
+    return (places_of(q) + 1) / 2 * 2 * SDX_QDOT_COLS;
 }
 
 /* Do so many pairs of weights not fit that sorting and pairing them anew helps little? Trained
@@ -148,7 +157,7 @@ size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
                (sizeof(int32_t) + (size_t)(p.runs * p.run) * sizeof(int16_t));
     if (g.depthwise) /* sums of the channels, weights */
         return (size_t)blocks_of(q) *
-               (SDX_QDOT_COLS * sizeof(int32_t) + (size_t)block_shorts(&g) * sizeof(int16_t));
+               (SDX_QDOT_COLS * sizeof(int32_t) + (size_t)block_shorts(q) * sizeof(int16_t));
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
 }
 
@@ -161,11 +170,12 @@ static void pack_depthwise(const struct sdx_qconv *q, const void *from, void *pa
     memset(packed, 0, sdx_qconv_packed_size(q));
     for (int64_t c = 0; c < q->shape.oc; c++) {
         const int32_t zero = q->zero_w ? q->zero_w[c] : 0;
-        int16_t *block = to + c / SDX_QDOT_COLS * block_shorts(&g);
+        int16_t *block = to + c / SDX_QDOT_COLS * block_shorts(q);
         for (int64_t t = 0; t < g.z.taps; t++) {
             const uint8_t byte = weights[c * g.z.taps + t];
             const int32_t w = (q->w_signed ? (int8_t)byte : byte) - zero;
-            block[t / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, t % 2)] = (int16_t)w;
+            const int64_t at = place_of_tap(q, t);
+            block[at / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, at % 2)] = (int16_t)w;
             sums[c] += w;
         }
     }
@@ -262,7 +272,7 @@ size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     if (is_winograd(q)) return 0;
-    if (g.depthwise) return (size_t)g.z.taps * sizeof(int64_t);
+    if (g.depthwise) return (size_t)places_of(q) * sizeof(int64_t);
     if (is_shorts(q)) return (size_t)g.runs * sizeof(int64_t);
     return (size_t)g.runs * sizeof(int64_t) +
            (size_t)(q->shape.groups * sdx_qdot_steps(&p)) * sizeof(struct sdx_qdot_step);
@@ -277,9 +287,10 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     int64_t *starts = steps, r = 0;
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
-            for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++)
-                starts[r++] =
+            for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
+                starts[g.depthwise ? place_of_tap(q, r) : r] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
+    if (g.depthwise && qdw_slides(s)) starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
@@ -381,7 +392,8 @@ static void run_depthwise(const struct part *p, const void *packed,
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     struct sdx_qdw j = {.count = s->out[2], .step = s->stride[2] * s->ic, .taps = p->steps};
-    j.count_taps = p->g.z.taps;
+    j.count_taps = places_of(p->q);
+    j.slides = qdw_slides(s) ? (int)s->stride[2] : 0;
     j.channels = s->oc;
     j.weights = (const int16_t *)((const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS);
     j.store = *store;

@@ -3,6 +3,7 @@
 #ifndef SDX_KERNELS_QCONV_DEPTHWISE_H
 #define SDX_KERNELS_QCONV_DEPTHWISE_H
 
+#include "kernels/conv.h"
 #include "kernels/qdot.h"
 
 /* Weights in blocks of 16 channels: [taps / 2][32] shorts, the two taps' of a channel beside each
@@ -12,13 +13,30 @@ struct sdx_qdw {
     int64_t count, step; /* pixels, bytes from one to the next */
     const int64_t *taps; /* places of the taps */
     int64_t count_taps;
+    int slides; /* 1, 2: the stride of a kernel that slides, whose taps are in qdw_slid_tap's order
+                 */
     int64_t channels;
     const int16_t *weights;
     struct sdx_qdot_store store; /* row i is pixel i */
 };
-/* Where tap `odd` (0, 1) of channel c of 16 stands. */
+/* Where tap `odd` (0, 1) of channel c of 16 stands: as two rows of shorts interleave in halves. */
 static inline int64_t qdw_place(int64_t c, int64_t odd)
 {
-    return 2 * c + odd;
+    return c % 4 * 2 + (c / 4 % 2 * 2 + c / 8) * 8 + odd;
+}
+
+/* Kernels of three rows and three columns that lie together slide: a column of the input is made
+ * ready once for the outputs that it reaches. Pairs of taps are the upper two rows of each column,
+ * then in the third row nothing and column 0, columns 1 and 2. */
+enum { SDX_QDW_SLID = 10, SDX_QDW_NO_TAP = 6 };
+static inline bool qdw_slides(const struct sdx_conv_shape *s)
+{
+    return s->kernel[0] == 1 && s->kernel[1] == 3 && s->kernel[2] == 3 && s->dilation[2] == 1 &&
+           s->stride[2] <= 2;
+}
+/* Where tap t, in reading order, stands among those. */
+static inline int64_t qdw_slid_tap(int64_t t)
+{
+    return t < 6 ? t % 3 * 2 + t / 3 : t + 1;
 }
 #endif
