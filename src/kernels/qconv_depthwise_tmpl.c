@@ -94,13 +94,17 @@ SIMD void slide_2(struct slide *s)
     weigh(before, c, s->w + 3 * PAIR, s->begins);
     s->x = next + s->apart;
 }
-/* The next output, rounded to shorts. */
-SIMD wide slide_next(const int stride, const struct qdot_rounding *r, struct slide *s)
+SIMD void slide_step(const int stride, struct slide *s)
 {
     if (stride == 1)
         slide_1(s);
     else
         slide_2(s);
+}
+/* The next output, rounded to shorts. */
+SIMD wide slide_next(const int stride, const struct qdot_rounding *r, struct slide *s)
+{
+    slide_step(stride, s);
     return qdot_shorts(r, s->ends[0], s->ends[1], true);
 }
 SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, int64_t channel)
@@ -131,8 +135,18 @@ SIMD wide slide_bytes(const struct qdot_rounding *r, wide one, wide two)
     const wide limited = _mm256_min_epu8(_mm256_max_epu8(bytes, r->lo), r->hi);
     return _mm256_permute4x64_epi64(_mm256_xor_si256(limited, r->flip), 0xd8);
 }
+/* n channels of all pixels, to whatever is stored. */
+SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel, int64_t n)
+{
+    struct slide s = slide_begin(stride, j, channel);
+    for (int64_t i = 0; i < j->count; i++) {
+        slide_step(stride, &s);
+        swap_middle(s.ends);
+        qdot_store_rows(1, &j->store, &s.ends, i, channel, n);
+    }
+}
 /* 16 channels of all pixels, to bytes. */
-SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel)
+SIMD void slide_to_bytes(const int stride, const struct sdx_qdw *j, int64_t channel)
 {
     struct qdot_rounding r = qdot_rounding(&j->store, channel);
     const __m256 u = r.u;
@@ -191,18 +205,34 @@ SIMD void block(const int64_t count_taps, const struct sdx_qdw *j, const int64_t
 }
 #endif
 
-static void row(const struct sdx_qdw *j)
+SIMD int64_t some(const struct sdx_qdw *j, int64_t channel)
+{
+    return j->channels - channel < BLOCK ? j->channels - channel : BLOCK;
+}
+#if SDX_SIMD_LANES >= 8
+SIMD void slide_row(const int stride, const struct sdx_qdw *j)
 {
     int64_t c = 0;
-#if SDX_SIMD_LANES >= 8
-    const bool is_plain = j->store.to == SDX_QDOT_BYTES && j->store.factors_are_small;
-    for (; j->slides == 1 && is_plain && c + BLOCK <= j->channels; c += BLOCK)
-        slide(1, j, c);
-    for (; j->slides == 2 && is_plain && c + BLOCK <= j->channels; c += BLOCK)
-        slide(2, j, c);
-#endif
+    if (j->store.to == SDX_QDOT_BYTES && j->store.factors_are_small)
+        for (; c + BLOCK <= j->channels; c += BLOCK)
+            slide_to_bytes(stride, j, c);
     for (; c < j->channels; c += BLOCK)
-        block(j->count_taps, j, j->taps, c, j->channels - c < BLOCK ? j->channels - c : BLOCK);
+        slide(stride, j, c, some(j, c));
+}
+#endif
+static void row(const struct sdx_qdw *j)
+{
+#if SDX_SIMD_LANES >= 8
+    if (j->slides) {
+        if (j->slides == 1)
+            slide_row(1, j);
+        else
+            slide_row(2, j);
+        return;
+    }
+#endif
+    for (int64_t c = 0; c < j->channels; c += BLOCK)
+        block(j->count_taps, j, j->taps, c, some(j, c));
 }
 
 void SDX_INIT(sdx_qdw_init_)(void (**fn)(const struct sdx_qdw *job))
