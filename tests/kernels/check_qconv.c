@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of qconv.h: every sum of every output pixel, whatever the shape and the strips. */
+#include <math.h>
+
 #include "kernelcheck.h"
 #include "kernels/qconv.h"
 
@@ -77,6 +79,38 @@ static bool compare(const struct sdx_qconv *q, const struct image *im, const int
     return true;
 }
 
+/* The sums once more, as bytes: rounded, limited, turned over. */
+static void check_bytes(const struct sdx_qconv *q, const struct image *im, const void *packed,
+                        const void *steps, struct sdx_qdot_store store, void *scratch)
+{
+    const int32_t *sums = store.y;
+    int64_t count = q->shape.batch * q->shape.oc;
+    for (int i = 0; i < 3; i++)
+        count *= q->shape.out[i];
+    float *factor = guarded((size_t)sdx_qconv_width(q) * 4, 4);
+    for (int64_t c = 0; c < sdx_qconv_width(q); c++)
+        factor[c] = random_float(0.0005f, 0.01f);
+    store.to = SDX_QDOT_BYTES;
+    store.y = guarded((size_t)count, 1);
+    store.factor = factor;
+    store.factors_are_small = true;
+    store.zero = (int32_t)random_int(0, 255);
+    store.lo = 3;
+    store.hi = 250;
+    store.flip = 0x80;
+    for (int64_t part = sdx_qconv_parts(q); part-- > 0;)
+        sdx_qconv_part(q, im->x, im->zero_x, packed, steps, &store, part, scratch);
+    for (int64_t i = 0; i < count; i++) {
+        const float scaled = (float)sums[i] * factor[sdx_qconv_place_of(q, i % q->shape.oc)];
+        const int32_t rounded = (int32_t)lrintf(fminf(fmaxf(scaled, -300), 300)) + store.zero;
+        const int32_t limited = rounded < 3 ? 3 : rounded > 250 ? 250 : rounded;
+        const uint8_t found = ((const uint8_t *)store.y)[i], expected = (uint8_t)limited ^ 0x80;
+        if (!expect(found == expected, "byte %lld of a sum %d is %u, expected %u", (long long)i,
+                    sums[i], found, expected))
+            return;
+    }
+}
+
 /* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights.
  */
 static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
@@ -120,7 +154,10 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
                                          .zero_w = how & 4 ? zeros : NULL};
     for (int64_t part = sdx_qconv_parts(&q); part-- > 0;)
         sdx_qconv_part(&q, im.x, im.zero_x, packed, steps, &store, part, scratch);
-    if (compare(&q, &im, store.y)) guards_intact();
+    if (compare(&q, &im, store.y)) {
+        check_bytes(&q, &im, packed, steps, store, scratch);
+        guards_intact();
+    }
     guards_release();
 }
 
