@@ -19,6 +19,15 @@ struct sdx_conv_shape {
                    */
 };
 
+/* Every output pixel reads the input pixel at its own place. */
+static inline bool sdx_conv_is_pointwise(const struct sdx_conv_shape *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->kernel[i] != 1 || s->stride[i] != 1 || s->pad_begin[i] != 0 || s->in[i] != s->out[i])
+            return false;
+    return true;
+}
+
 /* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, and
  * on whether the output has more than one pixel; on nothing else of the shape. */
 size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s);

@@ -128,7 +128,7 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     p.first = sdx_direct_block_is_first(shape);
     p.lanes = table->lanes;
     p.unit = p.first ? 1 : p.lanes;
-    if (conv_is_pointwise(shape)) {
+    if (sdx_conv_is_pointwise(shape)) {
         p.s.in[2] = p.s.out[2] = z.pixels;
         p.s.in[0] = p.s.in[1] = p.s.out[0] = p.s.out[1] = 1;
     }

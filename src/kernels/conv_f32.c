@@ -88,7 +88,7 @@ static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, i
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct conv_sizes z = conv_sizes(s);
     const int64_t count = p1 - p0, step = kc * table->cols;
-    if (conv_is_pointwise(s)) {
+    if (sdx_conv_is_pointwise(s)) {
         table->f32_pack(x + k0 * z.pixels + p0, z.pixels, 1, kc, count, panels, step);
         return;
     }

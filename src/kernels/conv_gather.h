@@ -30,15 +30,6 @@ static inline bool conv_is_direct(const struct sdx_conv_shape *s)
 {
     return s->groups > 1 && s->ic == s->groups && s->oc / s->groups <= 4;
 }
-/* Every output pixel reads the input pixel at its own place. */
-static inline bool conv_is_pointwise(const struct sdx_conv_shape *s)
-{
-    for (int i = 0; i < 3; i++)
-        if (s->kernel[i] != 1 || s->stride[i] != 1 || s->pad_begin[i] != 0 || s->in[i] != s->out[i])
-            return false;
-    return true;
-}
-
 static inline int64_t conv_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

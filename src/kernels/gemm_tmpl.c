@@ -442,20 +442,36 @@ static void block(const struct sdx_gemm_job *g)
         panel_edge(g, p, (int)(g->n % COLS));
 }
 
+/* Whole panels of contiguous rows: some at a time, as rows far apart are a page each, and lines of
+ * panels that lie a power of 2 apart would push each other out of the first cache. */
+SIMD void pack_rows(const int panels, const float *from, int64_t row_b, int64_t k, float *packed,
+                    int64_t panel_step)
+{
+    enum { AHEAD = 12 };
+    for (; k > 0; k--, from += row_b, packed += COLS)
+        SDX_UNROLL(4) for (int p = 0; p < panels; p++)
+        {
+            V_PREFETCH(from + AHEAD * row_b + p * COLS);
+            v_store(packed + p * panel_step, v_load(from + p * COLS));
+            v_store(packed + p * panel_step + LANES, v_load(from + p * COLS + LANES));
+        }
+}
 static void pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                  float *packed_first, int64_t panel_step)
 {
-    for (int64_t j0 = 0; j0 < n; j0 += COLS, packed_first += panel_step) {
+    int64_t j0 = 0;
+    if (col_b == 1) {
+        for (; n - j0 >= 4 * COLS; j0 += 4 * COLS, packed_first += 4 * panel_step)
+            pack_rows(4, b + j0, row_b, k, packed_first, panel_step);
+        for (; n - j0 >= COLS; j0 += COLS, packed_first += panel_step)
+            pack_rows(1, b + j0, row_b, k, packed_first, panel_step);
+    }
+    for (; j0 < n; j0 += COLS, packed_first += panel_step) {
         const int64_t cols = n - j0 < COLS ? n - j0 : COLS;
         const sdx_weight_f32 *from = b + j0 * col_b;
         float *packed = packed_first;
         int64_t k0 = 0;
-        if (col_b == 1 && cols == COLS) {
-            for (; k0 < k; k0++, packed += COLS) {
-                v_store(packed, v_load(from + k0 * row_b));
-                v_store(packed + LANES, v_load(from + k0 * row_b + LANES));
-            }
-        } else if (row_b == 1 && cols == COLS) {
+        if (row_b == 1 && cols == COLS) {
             for (; k0 + SIDE <= k; k0 += SIDE, packed += SIDE * COLS)
                 for (int64_t j = 0; j < COLS; j += SIDE)
                     turn(from + j * col_b + k0, (size_t)col_b, (uint32_t *)(packed + j), COLS);

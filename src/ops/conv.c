@@ -299,6 +299,10 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
         return;
+    /* A matrix product as it lies: to reorder both sides would cost more than its own packing. */
+    if (want->leaves && x->layout == SDX_LAYOUT_PLAIN && shape.groups == 1 && !shape.half &&
+        form == SDX_CONV_BLOCK_DIRECT && sdx_conv_is_pointwise(&shape))
+        return;
     if (sdx_conv_tune(px, &shape)) return;
     form = sdx_conv_block_form(&shape);
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
