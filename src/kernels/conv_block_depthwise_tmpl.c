@@ -202,12 +202,14 @@ SIMD void sparse(const int stride, const int count, const struct line *l, int64_
         break;
 #define UP_TO_8(sums, stride)                                                                      \
     CASE(sums, stride, 1)                                                                          \
-    CASE(sums, stride, 2) CASE(sums, stride, 3) CASE(sums, stride, 4) CASE(sums, stride, 5)        \
-        CASE(sums, stride, 6) CASE(sums, stride, 7) CASE(sums, stride, 8)
+    CASE(sums, stride, 2)                                                                          \
+    CASE(sums, stride, 3) CASE(sums, stride, 4) CASE(sums, stride, 5) CASE(sums, stride, 6)        \
+        CASE(sums, stride, 7) CASE(sums, stride, 8)
 #define UP_TO_14(sums, stride)                                                                     \
     UP_TO_8(sums, stride)                                                                          \
-    CASE(sums, stride, 9) CASE(sums, stride, 10) CASE(sums, stride, 11) CASE(sums, stride, 12)     \
-        CASE(sums, stride, 13) CASE(sums, stride, 14)
+    CASE(sums, stride, 9)                                                                          \
+    CASE(sums, stride, 10) CASE(sums, stride, 11) CASE(sums, stride, 12) CASE(sums, stride, 13)    \
+        CASE(sums, stride, 14)
 #define LINE(name, sums, stride, most)                                                             \
     static void name(const struct line *l)                                                         \
     {                                                                                              \
