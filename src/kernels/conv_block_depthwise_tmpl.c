@@ -196,20 +196,27 @@ SIMD void sparse(const int stride, const int count, const struct line *l, int64_
 
 /* A line in groups of at most so many outputs, as equal as can be: a group of few runs at the
  * latency of its sums. */
-#define CASE(sums, stride, count)                                                                  \
-    case count:                                                                                    \
-        sums(stride, count, l, at);                                                                \
-        break;
 #define UP_TO_8(sums, stride)                                                                      \
-    CASE(sums, stride, 1)                                                                          \
-    CASE(sums, stride, 2)                                                                          \
-    CASE(sums, stride, 3) CASE(sums, stride, 4) CASE(sums, stride, 5) CASE(sums, stride, 6)        \
-        CASE(sums, stride, 7) CASE(sums, stride, 8)
-#define UP_TO_14(sums, stride)                                                                     \
-    UP_TO_8(sums, stride)                                                                          \
-    CASE(sums, stride, 9)                                                                          \
-    CASE(sums, stride, 10) CASE(sums, stride, 11) CASE(sums, stride, 12) CASE(sums, stride, 13)    \
-        CASE(sums, stride, 14)
+    case 1: sums(stride, 1, l, at); break;                                                         \
+    case 2: sums(stride, 2, l, at); break;                                                         \
+    case 3: sums(stride, 3, l, at); break;                                                         \
+    case 4: sums(stride, 4, l, at); break;                                                         \
+    case 5: sums(stride, 5, l, at); break;                                                         \
+    case 6: sums(stride, 6, l, at); break;                                                         \
+    case 7: sums(stride, 7, l, at); break;                                                         \
+    case 8:                                                                                        \
+        sums(stride, 8, l, at);                                                                    \
+        break;
+#define FROM_9_TO_14(sums, stride)                                                                 \
+    case 9: sums(stride, 9, l, at); break;                                                         \
+    case 10: sums(stride, 10, l, at); break;                                                       \
+    case 11: sums(stride, 11, l, at); break;                                                       \
+    case 12: sums(stride, 12, l, at); break;                                                       \
+    case 13: sums(stride, 13, l, at); break;                                                       \
+    case 14:                                                                                       \
+        sums(stride, 14, l, at);                                                                   \
+        break;
+#define UP_TO_14(sums, stride) UP_TO_8(sums, stride) FROM_9_TO_14(sums, stride)
 #define LINE(name, sums, stride, most)                                                             \
     static void name(const struct line *l)                                                         \
     {                                                                                              \
