@@ -106,11 +106,11 @@ static int64_t blocks_of(const struct sdx_qconv *q)
 /* Taps of a depthwise kernel as they are packed, and where tap t stands among them. */
 static int64_t places_of(const struct sdx_qconv *q)
 {
-    return qdw_slides(&q->shape) ? SDX_QDW_SLID : conv_sizes(&q->shape).taps;
+    return qdw_is_slid(&q->shape) ? SDX_QDW_SLID : conv_sizes(&q->shape).taps;
 }
 static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
 {
-    return qdw_slides(&q->shape) ? qdw_slid_tap(t) : t;
+    return qdw_is_slid(&q->shape) ? qdw_slid_tap(t) : t;
 }
 static int64_t block_shorts(const struct sdx_qconv *q)
 {
@@ -290,7 +290,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
             for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
                 starts[g.depthwise ? place_of_tap(q, r) : r] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
-    if (g.depthwise && qdw_slides(s)) starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
+    if (g.depthwise && qdw_is_slid(s)) starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
@@ -393,7 +393,7 @@ static void run_depthwise(const struct part *p, const void *packed,
     const struct sdx_conv_shape *s = &p->q->shape;
     struct sdx_qdw j = {.count = s->out[2], .step = s->stride[2] * s->ic, .taps = p->steps};
     j.count_taps = places_of(p->q);
-    j.slides = qdw_slides(s) ? (int)s->stride[2] : 0;
+    j.slides = qdw_is_slid(s) && s->stride[2] <= 2 ? (int)s->stride[2] : 0;
     j.channels = s->oc;
     j.weights = (const int16_t *)((const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS);
     j.store = *store;

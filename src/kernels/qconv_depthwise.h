@@ -13,8 +13,7 @@ struct sdx_qdw {
     int64_t count, step; /* pixels, bytes from one to the next */
     const int64_t *taps; /* places of the taps */
     int64_t count_taps;
-    int slides; /* 1, 2: the stride of a kernel that slides, whose taps are in qdw_slid_tap's order
-                 */
+    int slides; /* 1, 2: the stride of a kernel that slides; 0: it does not */
     int64_t channels;
     const int16_t *weights;
     struct sdx_qdot_store store; /* row i is pixel i */
@@ -25,14 +24,14 @@ static inline int64_t qdw_place(int64_t c, int64_t odd)
     return c % 4 * 2 + (c / 4 % 2 * 2 + c / 8) * 8 + odd;
 }
 
-/* Kernels of three rows and three columns that lie together slide: a column of the input is made
- * ready once for the outputs that it reaches. Pairs of taps are the upper two rows of each column,
- * then in the third row nothing and column 0, columns 1 and 2. */
+/* Kernels of three rows and three columns that lie together slide with a stride of 1 or 2: a column
+ * of the input is made ready once for the outputs that it reaches. Pairs of taps are, whatever the
+ * stride, the upper two rows of each column, then in the third row nothing and column 0, columns 1
+ * and 2. */
 enum { SDX_QDW_SLID = 10, SDX_QDW_NO_TAP = 6 };
-static inline bool qdw_slides(const struct sdx_conv_shape *s)
+static inline bool qdw_is_slid(const struct sdx_conv_shape *s)
 {
-    return s->kernel[0] == 1 && s->kernel[1] == 3 && s->kernel[2] == 3 && s->dilation[2] == 1 &&
-           s->stride[2] <= 2;
+    return s->kernel[0] == 1 && s->kernel[1] == 3 && s->kernel[2] == 3 && s->dilation[2] == 1;
 }
 /* Where tap t, in reading order, stands among those. */
 static inline int64_t qdw_slid_tap(int64_t t)
