@@ -35,9 +35,10 @@ SIMD void start_of(const struct sdx_qdw *j, int64_t channel, wide start[2])
     start[1] = wide_load(j->store.start + channel + 8);
     swap_middle(start);
 }
-SIMD void sums_of(const int64_t count_taps, const struct sdx_qdw *j, const int64_t *taps, int64_t i,
-                  int64_t channel, const wide start[2], wide sums[2])
+SIMD void sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, const wide start[2],
+                  wide sums[2])
 {
+    const int64_t count_taps = j->count_taps, *const taps = j->taps;
     const uint8_t *x = j->x + i * j->step + channel;
     const int16_t *w = j->weights + channel * ((count_taps + 1) / 2) * 2;
     sums[0] = start[0];
@@ -131,9 +132,7 @@ SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, int64_t
 /* Two outputs whose shorts stand in the order of the channels. */
 SIMD wide slide_bytes(const struct qdot_rounding *r, wide one, wide two)
 {
-    const wide bytes = _mm256_packus_epi16(one, two);
-    const wide limited = _mm256_min_epu8(_mm256_max_epu8(bytes, r->lo), r->hi);
-    return _mm256_permute4x64_epi64(_mm256_xor_si256(limited, r->flip), 0xd8);
+    return _mm256_permute4x64_epi64(qdot_pack(r, one, two), 0xd8);
 }
 /* n channels of all pixels, to whatever is stored. */
 SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel, int64_t n)
@@ -167,8 +166,7 @@ SIMD void slide_to_bytes(const int stride, const struct sdx_qdw *j, int64_t chan
     qdot_put(y, _mm256_castsi256_si128(slide_bytes(&r, one, one)), BLOCK);
 }
 /* Pixels of one block of channels: the whole line of pixels lies in the first cache. */
-SIMD void block(const int64_t count_taps, const struct sdx_qdw *j, const int64_t *taps,
-                int64_t channel, int64_t n)
+SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
     wide start[2];
     start_of(j, channel, start);
@@ -177,19 +175,19 @@ SIMD void block(const int64_t count_taps, const struct sdx_qdw *j, const int64_t
         wide sums[PIXELS][2];
         SDX_UNROLL(4)
         for (int p = 0; p < PIXELS; p++)
-            sums_of(count_taps, j, taps, i + p, channel, start, sums[p]);
+            sums_of(j, i + p, channel, start, sums[p]);
         qdot_store_rows(PIXELS, &j->store, sums, i, channel, n);
     }
     for (; i < j->count; i++) {
         wide sums[1][2];
-        sums_of(count_taps, j, taps, i, channel, start, sums[0]);
+        sums_of(j, i, channel, start, sums[0]);
         qdot_store_rows(1, &j->store, sums, i, channel, n);
     }
 }
 #else
-SIMD void block(const int64_t count_taps, const struct sdx_qdw *j, const int64_t *taps,
-                int64_t channel, int64_t n)
+SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
+    const int64_t count_taps = j->count_taps, *const taps = j->taps;
     const int16_t *w = j->weights + channel * ((count_taps + 1) / 2) * 2;
     for (int64_t i = 0; i < j->count; i++) {
         const uint8_t *x = j->x + i * j->step + channel;
@@ -232,7 +230,7 @@ static void row(const struct sdx_qdw *j)
     }
 #endif
     for (int64_t c = 0; c < j->channels; c += BLOCK)
-        block(j->count_taps, j, j->taps, c, some(j, c));
+        block(j, c, some(j, c));
 }
 
 void SDX_INIT(sdx_qdw_init_)(void (**fn)(const struct sdx_qdw *job))

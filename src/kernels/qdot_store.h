@@ -68,13 +68,17 @@ SIMD wide qdot_shorts(const struct qdot_rounding *r, wide x, wide y, const bool 
     return _mm256_adds_epi16(_mm256_packs_epi32(_mm256_cvtps_epi32(u), _mm256_cvtps_epi32(v)),
                              r->zero);
 }
-/* The bytes of two rows. */
+/* The bytes of two rows' shorts, in the order that packing halves leaves. */
+SIMD wide qdot_pack(const struct qdot_rounding *r, wide a, wide b)
+{
+    const wide bytes = _mm256_packus_epi16(a, b);
+    return _mm256_xor_si256(_mm256_min_epu8(_mm256_max_epu8(bytes, r->lo), r->hi), r->flip);
+}
+/* Those of qdot_shorts(): row after row, in the order of the columns. */
 SIMD wide qdot_bytes(const struct qdot_rounding *r, wide a, wide b)
 {
     const wide order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    wide bytes = _mm256_packus_epi16(a, b);
-    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, r->lo), r->hi);
-    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, r->flip), order);
+    return _mm256_permutevar8x32_epi32(qdot_pack(r, a, b), order);
 }
 SIMD void qdot_put(uint8_t *y, __m128i bytes, int64_t n)
 {
