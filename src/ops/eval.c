@@ -55,8 +55,10 @@ static enum sdx_status run_steps(struct sdx_context *cx, struct sdx_arena *work,
         struct sdx_exec x = {.cx = cx, .cancel = &cancel, .threads = 1};
         if (step->scratch && !(x.scratch = sdx_arena_alloc(work, step->scratch + 256)))
             return SDX_FAIL_MEMORY(cx);
-        for (int64_t part = 0; part < step->parts; part++)
+        for (int64_t part = 0; part < step->parts; part = x.part_end) {
+            x.part_end = step->in_ranges ? step->parts : part + 1;
             SDX_TRY(step->run(&x, step, part));
+        }
     }
     return SDX_OK;
 }

@@ -34,7 +34,7 @@ struct params {
 static enum sdx_status run_nbits(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *p = step->params;
-    struct sdx_split_range r = sdx_split_at(&p->split, part);
+    const struct sdx_split_range r = sdx_split_next(&p->split, &part, x->part_end);
     struct sdx_epilogue e = {.act = p->act, .a = p->act_a, .b = p->act_b};
     if (r.n0 == r.n1 || sdx_exec_cancelled(x)) return SDX_OK;
     if (step->in[1]) e.bias_col = step->in[1]->data;
@@ -105,8 +105,10 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
     struct sdx_tensor *in[] = {rows, bias};
     const int64_t parts = sdx_prepare_parts((double)(p->m * w->k), 1 << 14, p->m);
     SDX_TRY(sdx_prepare_step_on(px, "nbits_rows", run_rows, p, parts, 0, 1, px->in, 1, &rows));
-    return sdx_prepare_step_on(px, w->whole ? "nbits_whole" : "nbits", run_nbits, p, p->split.parts,
-                               0, 2, in, 1, px->out);
+    SDX_TRY(sdx_prepare_step_on(px, w->whole ? "nbits_whole" : "nbits", run_nbits, p,
+                                p->split.parts, 0, 2, in, 1, px->out));
+    sdx_prepare_in_ranges(px); /* columns only are cut: any number of parts is one range */
+    return SDX_OK;
 }
 
 /* ---- MatMulNBits ---- */

@@ -63,6 +63,12 @@ enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const char *kernel, 
     return SDX_OK;
 }
 
+void sdx_prepare_in_ranges(struct sdx_prepare *px)
+{
+    struct sdx_step_list *list = host_of(px)->list;
+    list->steps[list->count - 1].in_ranges = true;
+}
+
 enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
                                  void *params, int64_t parts, size_t scratch)
 {

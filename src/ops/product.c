@@ -124,6 +124,21 @@ struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part)
     return r;
 }
 
+struct sdx_split_range sdx_split_next(const struct sdx_split *s, int64_t *part, int64_t end)
+{
+    struct sdx_split_range r = sdx_split_at(s, *part), last;
+    const int64_t cells = s->split_m * s->split_n, cell = *part % cells, row = cell % s->split_n;
+    int64_t most = end - *part;
+    if (cells > 1 && cells - cell < most) most = cells - cell;
+    if (s->split_n > 1 && s->split_n - row < most) most = s->split_n - row;
+    *part += most;
+    last = sdx_split_at(s, *part - 1);
+    r.end = last.end;
+    r.m1 = last.m1;
+    r.n1 = last.n1;
+    return r;
+}
+
 static int64_t blocks(int64_t count, int64_t step)
 {
     return (count + step - 1) / step;
@@ -149,8 +164,8 @@ struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, 
         s.split_n = want < most_n ? want : most_n;
     } else {
         s.split_n = want < most_n ? want : most_n;
-        want = blocks(want, s.split_n);
-        s.split_m = want < most_m ? want : most_m;
+        want /= 2 * s.split_n; /* B is read again for each block of rows */
+        s.split_m = want < 1 ? 1 : want < most_m ? want : most_m;
     }
     s.parts = batch * s.split_m * s.split_n;
     return s;
@@ -220,10 +235,12 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
 static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
-    struct sdx_split_range r = sdx_split_at(&s->split, part);
-    if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
-    for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
-        run_f32_one(s, step, i, &r, x->scratch);
+    while (part < x->part_end) {
+        const struct sdx_split_range r = sdx_split_next(&s->split, &part, x->part_end);
+        if (r.m0 == r.m1 || r.n0 == r.n1) continue;
+        for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
+            run_f32_one(s, step, i, &r, x->scratch);
+    }
     return SDX_OK;
 }
 
@@ -433,7 +450,9 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
     }
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row,
                                p->residual};
-    return sdx_prepare_step_on(px, name, run_f32, s, parts, scratch, 5, in, 1, &p->c);
+    SDX_TRY(sdx_prepare_step_on(px, name, run_f32, s, parts, scratch, 5, in, 1, &p->c));
+    if (p->m > PLAIN_ROWS) sdx_prepare_in_ranges(px); /* few rows wait for memory: no gain */
+    return SDX_OK;
 }
 
 enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_product *product)

@@ -46,6 +46,8 @@ struct sdx_split_range {
 };
 struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n);
 struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part);
+/* The parts from *part to `end` at the most that are one range, which *part becomes the end of. */
+struct sdx_split_range sdx_split_next(const struct sdx_split *s, int64_t *part, int64_t end);
 
 /* Attributes "activation" (name of an ONNX operator, Silu, HardSwish or Gelu, GeluTanh) and
  * "activation_params" (or activation_alpha, activation_beta). */

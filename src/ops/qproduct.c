@@ -241,12 +241,14 @@ static enum sdx_status run(struct sdx_exec *x, const struct sdx_step *step, int6
 {
     const struct params *s = step->params;
     const struct sdx_qproduct *p = &s->p;
-    struct sdx_split_range r = sdx_split_at(&s->split, part);
     struct sdx_qfacts facts =
         sdx_qfacts_view(s->facts ? s->facts : step->in[2]->data, p->facts.rows, p->facts.columns);
-    if (r.m0 == r.m1 || r.n0 == r.n1) return SDX_OK;
-    for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
-        run_one(s, step, &facts, i, &r, x->scratch);
+    while (part < x->part_end) {
+        const struct sdx_split_range r = sdx_split_next(&s->split, &part, x->part_end);
+        if (r.m0 == r.m1 || r.n0 == r.n1) continue;
+        for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
+            run_one(s, step, &facts, i, &r, x->scratch);
+    }
     return SDX_OK;
 }
 
@@ -332,8 +334,10 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
     s->packed_size = round_64(sdx_qdot_packed_size(&shape));
     if (is_constant) SDX_TRY(pack_constant(px, s));
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, facts, p->bias};
-    return sdx_prepare_step_on(px, "gemm_q", run, s, s->split.parts, own_in(s, NULL, &unused), 4,
-                               in, 1, &p->c);
+    SDX_TRY(sdx_prepare_step_on(px, "gemm_q", run, s, s->split.parts, own_in(s, NULL, &unused), 4,
+                                in, 1, &p->c));
+    if (s->packed) sdx_prepare_in_ranges(px); /* otherwise scratch is for the columns of a part */
+    return SDX_OK;
 }
 
 enum sdx_status sdx_qproduct_matmul(struct sdx_prepare *px, struct sdx_qproduct *p)

@@ -555,7 +555,6 @@ static enum sdx_status read_bias(struct sdx_prepare *px, struct params *p)
 static enum sdx_status run_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *p = step->params;
-    struct sdx_split_range r = sdx_split_at(&p->fused.split, part);
     struct sdx_gemm_f32 g = {.m = p->seq * p->batch, .n = p->directions * p->fused.width};
     g.k = g.row_a = p->input;
     g.col_a = 1;
@@ -565,7 +564,10 @@ static enum sdx_status run_input(struct sdx_exec *x, const struct sdx_step *step
     g.row_c = g.n;
     g.alpha = 1;
     g.epilogue.bias_col = p->fused.bias;
-    sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
+    while (part < x->part_end && !sdx_exec_cancelled(x)) {
+        const struct sdx_split_range r = sdx_split_next(&p->fused.split, &part, x->part_end);
+        sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
+    }
     return SDX_OK;
 }
 
@@ -669,6 +671,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
     SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts,
                                 sdx_gemm_f32_scratch(m, dims[2], p->input), 1, &px->in[0], 1,
                                 &in[IN_XW]));
+    sdx_prepare_in_ranges(px);
     for (int i = 5; i < 7; i++)
         in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     for (int k = 0; k < 3 && k < px->count_out; k++)

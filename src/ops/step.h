@@ -2,7 +2,8 @@
  * From a node to steps, and the running of steps. `prepare` runs once a node and set of input
  * shapes: it reads attributes, checks, packs weights, picks the loop and adds one or more steps. A
  * step is split into parts that may run at once on several threads; the split depends on shapes
- * only, never on the number of threads, so results do not either. A step sees operands and its
+ * only, never on the number of threads, so results do not either (how many parts come in one call
+ * may, where a part's result does not depend on its neighbours). A step sees operands and its
  * parameters, never the graph. */
 #ifndef SDX_OPS_STEP_H
 #define SDX_OPS_STEP_H
@@ -40,6 +41,7 @@ struct sdx_step {
     struct sdx_tensor *const *out; /* NULL entries: not wanted */
     int32_t count_in, count_out;
     int64_t parts;                 /* >= 1 */
+    bool in_ranges;                /* run does x->part_end parts from `part` on */
     size_t scratch;                /* bytes each worker has for itself while it runs a part */
     int32_t node;                  /* index for messages and the profile */
     const char *kernel;            /* name for the profile */
@@ -51,6 +53,7 @@ struct sdx_exec {
     struct sdx_context *cx;
     void *scratch; /* step->scratch bytes, 64-byte aligned, content undefined */
     int worker;
+    int64_t part_end; /* behind the last part of this call; part + 1 unless step->in_ranges */
     const atomic_int *cancel; /* long loops look at it: sdx_exec_cancelled */
     struct sdx_pool *pool;
     int threads;
@@ -120,6 +123,8 @@ SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const
                                                    size_t scratch, int count_in,
                                                    struct sdx_tensor *const *in, int count_out,
                                                    struct sdx_tensor *const *out);
+/* The last step added does neighbouring parts in one call, where that costs less. */
+void sdx_prepare_in_ranges(struct sdx_prepare *px);
 /* Adds a step of at most SDX_TILE_IN operands that works element by element; `tiles` is copied. */
 SDX_MUST_CHECK enum sdx_status sdx_prepare_tiles(struct sdx_prepare *px, const char *kernel,
                                                  const struct sdx_tiles *tiles, void *params,
