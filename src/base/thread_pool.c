@@ -27,7 +27,8 @@ enum {
     THREADS_MOST = 1024,
     SPIN_NS = 30000,      /* awake after a job or run: waking takes about as long */
     SPIN_RUN_NS = 500000, /* awake within a run: most steps that run on one thread are shorter */
-    STACK = 1 << 20
+    STACK = 1 << 20,
+    SERIAL_CALLS = 8 /* of a range function: so often it can look whether to go on */
 };
 
 #define GATE_INSIDE UINT64_C(0xffff)
@@ -69,6 +70,7 @@ struct sdx_pool {
     pthread_cond_t left;
     /* The job; written by the caller while the gate is closed and nobody is inside. */
     sdx_part_fn fn;
+    sdx_range_fn range_fn; /* NULL: fn */
     void *arg;
     int64_t grain;
     int team; /* threads that have a range of it */
@@ -137,12 +139,29 @@ static struct range *range_of(struct sdx_pool *pool, int index)
     return index ? &pool->workers[index - 1].range : &pool->range;
 }
 
+static void run_halves(struct sdx_pool *pool, struct range *range, int index)
+{
+    long long from = atomic_load_explicit(&range->next, memory_order_relaxed);
+    while (from < range->end) {
+        const long long to = from + (range->end - from + 1) / 2;
+        if (!atomic_compare_exchange_weak_explicit(&range->next, &from, to, memory_order_relaxed,
+                                                   memory_order_relaxed))
+            continue;
+        pool->range_fn(pool->arg, from, to, index);
+        from = atomic_load_explicit(&range->next, memory_order_relaxed);
+    }
+}
+
 /* The thread's own range, then what is left of the others'. */
 static void run_parts(struct sdx_pool *pool, int index)
 {
     const int64_t grain = pool->grain;
     for (int i = 0; i < pool->team; i++) {
         struct range *range = range_of(pool, (index + i) % pool->team);
+        if (pool->range_fn) {
+            run_halves(pool, range, index);
+            continue;
+        }
         for (;;) {
             int64_t from = atomic_fetch_add_explicit(&range->next, grain, memory_order_relaxed);
             if (from >= range->end) break;
@@ -401,22 +420,19 @@ void sdx_pool_run_end(struct sdx_pool *pool, int threads)
     if (sdx_pool_threads(pool) > 1 && threads != 1) count_run(pool, -1);
 }
 
-void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
-                      sdx_part_fn fn, void *arg)
+/* One job; false: it is not for several threads now. */
+static bool run_shared(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                       sdx_part_fn fn, sdx_range_fn range_fn, void *arg)
 {
-    if (grain < 1) grain = 1;
     int64_t chunks = count / grain + (count % grain != 0);
     int64_t wanted = pool != NULL ? pool->threads : 1;
     if (threads > 0 && threads < wanted) wanted = threads;
     if (chunks < wanted) wanted = chunks;
-    if (wanted < 2 || !take_lock(pool)) {
-        for (int64_t part = 0; part < count; part++)
-            fn(arg, part, 0);
-        return;
-    }
+    if (wanted < 2 || !take_lock(pool)) return false;
     start_workers(pool, (int)wanted - 1);
     int helpers = (int)wanted - 1 < pool->started ? (int)wanted - 1 : pool->started;
     pool->fn = fn;
+    pool->range_fn = range_fn;
     pool->arg = arg;
     pool->grain = grain;
     pool->team = helpers + 1;
@@ -430,6 +446,24 @@ void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);
     wait_for_workers(pool);
     give_lock(pool);
+    return true;
+}
+
+void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                      sdx_part_fn fn, void *arg)
+{
+    if (run_shared(pool, threads, count, grain < 1 ? 1 : grain, fn, NULL, arg)) return;
+    for (int64_t part = 0; part < count; part++)
+        fn(arg, part, 0);
+}
+
+void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, sdx_range_fn fn,
+                         void *arg)
+{
+    if (run_shared(pool, threads, count, 1, NULL, fn, arg)) return;
+    const int64_t some = (count + SERIAL_CALLS - 1) / SERIAL_CALLS;
+    for (int64_t part = 0; part < count; part += some)
+        fn(arg, part, count - part < some ? count : part + some, 0);
 }
 
 struct sdx_pool *sdx_pool_create_from(struct sdx_mem *mem, int threads,

@@ -293,45 +293,45 @@ static void bind_aliases(struct sdx_segment *s)
 
 /* ---- running ---- */
 
-enum { RANGES = 8 }; /* of parts that a thread takes from a step in ranges: for balance */
-
 struct job {
     struct sdx_runner *r;
     const struct sdx_step *step;
-    int64_t grain; /* parts in a range */
     atomic_int status;
 };
 
-static void run_range(void *arg, int64_t range, int worker)
+static void run_range(void *arg, int64_t part, int64_t end, int worker)
 {
     struct job *job = arg;
     const struct sdx_step *step = job->step;
     struct sdx_exec *x = &job->r->workers[worker];
-    const int64_t part = range * job->grain, rest = step->parts - part;
     if (atomic_load_explicit(&job->status, memory_order_relaxed)) return;
     enum sdx_status status = SDX_OK;
     if (atomic_load_explicit(&job->r->shared->cancel, memory_order_relaxed))
         status = SDX_CANCELLED;
     else {
-        x->part_end = part + (job->grain < rest ? job->grain : rest);
+        x->part_end = end;
         status = step->run(x, step, part);
     }
     if (status != SDX_OK) atomic_store_explicit(&job->status, (int)status, memory_order_relaxed);
 }
 
+static void run_part(void *arg, int64_t part, int worker)
+{
+    run_range(arg, part, part + 1, worker);
+}
+
 static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)
 {
-    struct job job = {.r = r, .step = step, .grain = 1};
+    struct sdx_pool *pool = use_pool ? r->shared->pool : NULL;
+    struct job job = {.r = r, .step = step};
     if (step->parts == 1) {
         r->workers[0].part_end = 1;
         return step->run(&r->workers[0], step, 0);
     }
-    if (step->in_ranges) {
-        const int64_t ranges = RANGES * (int64_t)(use_pool ? r->shared->threads : 1);
-        if (step->parts > ranges) job.grain = step->parts / ranges;
-    }
-    sdx_parallel_for(use_pool ? r->shared->pool : NULL, r->shared->threads,
-                     (step->parts + job.grain - 1) / job.grain, 1, run_range, &job);
+    if (step->in_ranges)
+        sdx_parallel_ranges(pool, r->shared->threads, step->parts, run_range, &job);
+    else
+        sdx_parallel_for(pool, r->shared->threads, step->parts, 1, run_part, &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pool: each part once, worker numbers, sharing, nesting, runs, sleeping, forks. */
+ * The pool: each part once, ranges, worker numbers, sharing, nesting, runs, sleeping, forks. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -17,6 +17,7 @@ struct job {
     atomic_int runs[PARTS];
     atomic_int busy[64]; /* by worker: a number is used by one thread at a time */
     atomic_int workers_bad, worker_highest;
+    atomic_int calls; /* of count_range */
 };
 
 static void count_part(void *arg, int64_t part, int worker)
@@ -74,6 +75,40 @@ static void each_part_runs_once(void **state)
     sdx_parallel_for(NULL, 0, 10, 1, count_part, job);
     assert_true(ran_once(job, 10));
     free(job);
+    unit_deinit(&unit);
+}
+
+static void count_range(void *arg, int64_t part, int64_t end, int worker)
+{
+    struct job *job = arg;
+    if (part >= end) atomic_fetch_add(&job->workers_bad, 1);
+    atomic_fetch_add(&job->calls, 1);
+    for (; part < end; part++)
+        count_part(arg, part, worker);
+}
+
+static void ranges_hold_each_part_once(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 9, 100, PARTS};
+    struct unit unit;
+    unit_init(&unit);
+    for (int threads = 0; threads <= 7; threads++) { /* 0: no pool */
+        struct sdx_pool *pool = threads ? sdx_pool_create(&unit.mem, threads) : NULL;
+        for (int i = 0; i < 50 * SDX_COUNT_OF(counts); i++) {
+            const int64_t count = counts[i % SDX_COUNT_OF(counts)];
+            struct job *job = new_job(pool, threads ? threads : 1);
+            sdx_parallel_ranges(pool, 0, count, count_range, job);
+            assert_true(ran_once(job, count));
+            /* halves: few calls for a thread's range and for each that is taken over */
+            assert_true(atomic_load(&job->calls) <= 8 || count < PARTS || threads > 1);
+            assert_true(atomic_load(&job->calls) < 16 * (threads + 1));
+            sdx_parallel_for(pool, 0, count, 1, count_part, job);
+            assert_true(atomic_load(&job->calls) < 16 * (threads + 1));
+            free(job);
+        }
+        sdx_pool_destroy(pool);
+    }
     unit_deinit(&unit);
 }
 
@@ -435,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_runs_once),
+        cmocka_unit_test(ranges_hold_each_part_once),
         cmocka_unit_test(fewer_threads_on_request),
         cmocka_unit_test(nested_jobs_run_alone),
         cmocka_unit_test(callers_share_a_pool),
