@@ -25,10 +25,7 @@ static SDX_NOINLINE void act_blocks(float *y, int n, enum sdx_act act, float a, 
         ACT_CASE(SDX_ACT_SILU)
         ACT_CASE(SDX_ACT_HARD_SWISH)
         ACT_CASE(SDX_ACT_HARD_SIGMOID)
-    case SDX_ACT_GELU_ERF: /* four vectors at a time would not fit the registers */
-        for (int at = 0; at < n; at += LANES)
-            v_store(y + at, v_fma_gelu_erf(v_load(y + at)));
-        break;
+        ACT_CASE(SDX_ACT_GELU_ERF)
         ACT_CASE(SDX_ACT_GELU_TANH)
     }
 }

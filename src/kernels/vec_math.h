@@ -357,28 +357,20 @@ SIMD struct vx x_fma_gelu_tanh(struct vx x)
     struct vx u = x_mul(x_scale(x, 1.59576912f), x_mad(x_mul(x, x), x_set1(0.044715f), 1.0f));
     return x_mul(x, x_fma_sigmoid(u));
 }
-/* x (1/2 + x P(x^2) / Q(x^2)) within +-5.4, beyond that x or 0: error below 2.5e-7 of max(1, |x|).
+/* x (1/2 + z P(z^2) / Q(z^2)), z = x within +-5.4, and 0 below: error below 2.6e-7 of max(1, |x|).
  */
-static const float gelu_store_p[] = {2.3386509e-08f, 6.3600014e-06f, 1.6432238e-04f,
-                                     4.6508545e-03f, 3.3372320e-02f, 3.9894223e-01f};
-static const float gelu_store_q[] = {1.2165831e-06f, 7.2400290e-05f, 1.8589853e-03f,
-                                     2.8378734e-02f, 2.5031808e-01f, 1.0f};
-SIMD vf v_fma_gelu_erf(vf x)
-{
-    const vf limit = v_set1(5.4f), t = v_min(limit * limit, x * x);
-    vf p = v_set1(gelu_store_p[0]), q = v_set1(gelu_store_q[0]);
-    SDX_UNROLL(8) for (int k = 1; k < 6; k++)
-    {
-        p = v_fma(p, t, v_set1(gelu_store_p[k]));
-        q = v_fma(q, t, v_set1(gelu_store_q[k]));
-    }
-    const vf near = v_fma(x, x * p / q, x * v_set1(0.5f));
-    return v_select(v_abs(x) < limit, near, v_max(v_set1(0.0f), x));
-}
+static const float gelu_store_p[] = {7.159531447e-06f, 3.944806455e-04f, 6.033109529e-03f,
+                                     5.673721287e-02f, 3.989409836e-01f};
+static const float gelu_store_q[] = {5.936236466e-07f, 1.421542059e-04f, 3.163008335e-03f,
+                                     4.162462904e-02f, 3.088706778e-01f, 1.0f};
 SIMD struct vx x_fma_gelu_erf(struct vx x)
 {
-    EACH x.r[i] = v_fma_gelu_erf(x.r[i]);
-    return x;
+    const struct vx limit = x_set1(5.4f), least = x_neg(limit), half = x_set1(0.5f);
+    const struct vx z = x_max(least, x_min(limit, x)), t = x_mul(z, z);
+    const struct vx p = x_poly(t, gelu_store_p, 5), q = x_poly(t, gelu_store_q, 6);
+    struct vx y = x_mul(x, x_add(half, x_div(x_mul(z, p), q)));
+    EACH y.r[i] = v_bits(vi_bits(y.r[i]) & ~(x.r[i] < least.r[i]));
+    return y;
 }
 
 /* The activations of a store that are more than a minimum and a maximum. */
