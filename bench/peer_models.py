@@ -4,9 +4,9 @@
 Each becomes a folder below build/bench/cases (or SDX_BENCH_CACHE) with model.onnx, its arrays as
 .npy and as test_data_set_0/, case.json (names, work of a run), and the converted forms,
 which are kept until the model is newer. Some models are made here: call_add (one Add), gemm_large and
-conv_large_* (one operator each, the work counted), and NAME.weight8, NAME.weight4: the model NAME with
-the constants of its products in blocks of 32 integers (MatMulNBits); NAME.weight8i, NAME.weight4i: with
-integer arithmetic (accuracy_level 4).
+conv_large_* (one operator each, the work counted), tdnn where the zoo has none, and NAME.weight8 and
+NAME.weight4: the model NAME with the constants of its products in blocks of 32 integers (MatMulNBits);
+NAME.weight8i, NAME.weight4i: with integer arithmetic (accuracy_level 4).
 """
 import importlib.util
 import json
@@ -86,6 +86,58 @@ def make_large(case, name):
     save_node(case, "Conv", [("x", x)], [("w", w)], numpy.ascontiguousarray(y),
               kernel_shape=[kernel] * 2, pads=[pad] * 4, strides=[stride] * 2)
     return 2.0 * y.size * channels * kernel * kernel
+
+
+def make_tdnn(case):
+    """The time-delay network of x-vectors (Snyder and others, 2018) on 300 frames of 24 features: five
+    layers over frames, their mean and deviation, two layers of 512. Weights are random."""
+    import numpy
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+    random = numpy.random.default_rng(1)
+    nodes, constants = [], []
+
+    def constant(name, array):
+        constants.append(numpy_helper.from_array(numpy.asarray(array), name))
+        return name
+
+    def add(op, inputs, output, **attributes):
+        nodes.append(helper.make_node(op, inputs, [output], **attributes))
+        return output
+
+    def weights(name, *shape):
+        scale = (2 / numpy.prod(shape[1:])) ** 0.5
+        return constant(name, (random.standard_normal(shape) * scale).astype(numpy.float32))
+    at = "features"
+    frames = [(24, 512, 5, 1), (512, 512, 3, 2), (512, 512, 3, 3), (512, 512, 1, 1), (512, 1500, 1, 1)]
+    for i, (channels, filters, kernel, dilation) in enumerate(frames):
+        bias = constant(f"b{i}", numpy.full(filters, 0.01, numpy.float32))
+        at = add("Conv", [at, weights(f"w{i}", filters, channels, kernel), bias], f"c{i}",
+                 kernel_shape=[kernel], dilations=[dilation])
+        at = add("Relu", [at], f"r{i}")
+        facts = [constant(f"norm_{k}{i}", random.uniform(0.5, 1.5, filters).astype(numpy.float32))
+                 for k in ("scale", "shift", "mean", "var")]
+        at = add("BatchNormalization", [at, *facts], f"n{i}")
+    axis = constant("axis", numpy.array([2], numpy.int64))
+    mean = add("ReduceMean", [at, axis], "mean", keepdims=0)
+    square = add("ReduceMean", [add("Mul", [at, at], "squares"), axis], "square", keepdims=0)
+    spread = add("Sub", [square, add("Mul", [mean, mean], "mean2")], "variance")
+    spread = add("Sqrt", [add("Relu", [spread], "spread")], "deviation")
+    at = add("Concat", [mean, spread], "statistics", axis=1)
+    for i, depth in enumerate((3000, 512)):
+        bias = constant(f"gb{i}", numpy.zeros(512, numpy.float32))
+        at = add("Gemm", [at, weights(f"g{i}", 512, depth), bias], f"embedding{i}", transB=1)
+        if i == 0:
+            at = add("Relu", [at], "hidden")
+    x = random.standard_normal((1, 24, 300), numpy.float32)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+              for name, shape in (("features", x.shape), (at, (1, 512)))]
+    graph = helper.make_graph(nodes, "tdnn", values[:1], values[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    onnx.save(model, str(case / "model.onnx"))
+    write_arrays(case, "input", [("features", x)])
+    write_arrays(case, "output", [(at, ReferenceEvaluator(model).run(None, {"features": x})[0])])
 
 
 def pack_blocks(weights, bits):
@@ -196,6 +248,11 @@ def prepare(name, zoo, cases):
     one_row = name.startswith("call_")
     base, _, bits = name.partition(".weight")
     folder = find_folder(name[5:] if one_row else base, zoo)
+    if folder is None and name == "tdnn":
+        if not (case / "case.json").is_file():
+            make_tdnn(case)
+            describe(case, None)
+        return case
     if folder is None:
         return None
     if not bits:

@@ -82,6 +82,8 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t g
         if (bn->outputs[k] >= 0) return SDX_OK;
     struct sdx_ir_node *conv = &g->nodes[g->values[x].producer];
     if (conv->is_dead || conv->domain.len || !sdx_str_is(conv->op_type, "Conv")) return SDX_OK;
+    /* an earlier round may have fused what comes between: an activation, a residual */
+    if (conv->count_inputs > 3 || sdx_ir_attr(conv, "activation")) return SDX_OK;
     const struct sdx_tensor *w = constant_f32(g, conv, 1), *bias = constant_f32(g, conv, 2);
     if (!w || w->rank < 3 || (conv->count_inputs > 2 && conv->inputs[2] >= 0 && !bias))
         return SDX_OK;

@@ -214,6 +214,7 @@ static enum sdx_status make_product(struct sdx_qdq *r, int32_t n, int32_t at,
                                     const struct result *to, bool *done)
 {
     const struct sdx_ir_node *node = &r->g->nodes[at];
+    if (sdx_ir_attr(node, "activation")) return SDX_OK; /* fused in an earlier round */
     if (is_plain(node, "Conv")) return make_conv(r, n, at, to, done);
     if (is_plain(node, "Gemm")) return make_gemm(r, n, at, to, done);
     if (is_plain(node, "MatMul")) return make_matmul(r, n, at, -1, to, done);
@@ -223,6 +224,7 @@ static enum sdx_status make_product(struct sdx_qdq *r, int32_t n, int32_t at,
         int32_t v = node->inputs[i], c = node->inputs[1 - i];
         const struct sdx_ir_node *product = sdx_qdq_maker(r, v, "MatMul");
         if (!product || product->domain.len || r->uses[v] != 1 || c < 0) continue;
+        if (sdx_ir_attr(product, "activation")) continue;
         SDX_TRY(make_matmul(r, n, r->g->values[v].producer, c, to, done));
     }
     return SDX_OK;

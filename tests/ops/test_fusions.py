@@ -194,3 +194,27 @@ def test_gemm_adds_matrix_and_row(sardonyx, tmp_path):
 def test_einsum_turns(sardonyx, tmp_path, equation, a, b):
     run_case(sardonyx, tmp_path, [N("Einsum", ["a", "b"], ["Y"], equation=equation)],
              {"a": f32(*a), "b": f32(*b)}, {})
+
+
+BETWEEN = {"nothing": [N("Identity", ["c"], ["t"])], "Relu": [N("Relu", ["c"], ["t"])],
+           "LeakyRelu": [N("LeakyRelu", ["c"], ["t"], alpha=0.3)], "Clip": [N("Clip", ["c", "low", "high"], ["t"])],
+           "Swish": [N("Sigmoid", ["c"], ["s"]), N("Mul", ["c", "s"], ["t"])],
+           "residual": [N("Add", ["c", "r"], ["t"])],
+           "residual and Relu": [N("Add", ["r", "c"], ["s"]), N("Relu", ["s"], ["t"])]}
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("between", sorted(BETWEEN))
+def test_batch_norm_behind_convolution(sardonyx, tmp_path, between, axes):
+    """Folds into the weights only where nothing comes between; a pass of an earlier round may have joined
+    that with the convolution."""
+    nodes = [N("Conv", ["x", "w", "b"], ["c"]), *BETWEEN[between],
+             N("BatchNormalization", ["t", "gamma", "beta", "mean", "variance"], ["Y"])]
+    feeds = {"x": f32(2, 9, *[11] * axes)}
+    if "residual" in between:
+        feeds["r"] = f32(2, 16, *[9] * axes)
+    constants = {"w": f32(16, 9, *[3] * axes), "b": f32(16), "gamma": f32(16, lo=0.5, hi=1.5), "beta": f32(16),
+                 "mean": f32(16), "variance": f32(16, lo=0.5, hi=1.5), "low": np.float32(-0.2),
+                 "high": np.float32(0.4)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
+    assert ("BatchNormalization" in out) == (between != "nothing")
