@@ -47,22 +47,32 @@ def read_arrays(folder, kind):
 
 # ---- made models ----
 
+def save_graph(case, nodes, feeds, constants, output, result=None):
+    """A model of f32 values with its arrays; result: what comes out, or the reference computes it."""
+    from onnx import TensorProto, ValueInfoProto, helper, numpy_helper, save
+    from onnx.reference import ReferenceEvaluator
+
+    def info(name, x):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape)
+    graph = helper.make_graph(nodes, case.name, [info(*feed) for feed in feeds], [ValueInfoProto(name=output)],
+                              [numpy_helper.from_array(x, name) for name, x in constants])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    if result is None:
+        result = ReferenceEvaluator(model).run(None, dict(feeds))[0]
+    model.graph.output[0].CopyFrom(info(output, result))
+    save(model, str(case / "model.onnx"))
+    write_arrays(case, "input", feeds)
+    write_arrays(case, "output", [(output, result)])
+
+
 def save_node(case, op, feeds, constants, result, **attributes):
     """A model of one node, with its arrays."""
-    from onnx import TensorProto, helper, numpy_helper, save
-
-    def values(arrays):
-        return [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name, x in arrays]
+    from onnx import helper
     node = helper.make_node(op, [name for name, _ in feeds + constants], ["y"], **attributes)
-    graph = helper.make_graph([node], op, values(feeds), values([("y", result)]),
-                              [numpy_helper.from_array(x, name) for name, x in constants])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-         str(case / "model.onnx"))
-    write_arrays(case, "input", feeds)
-    write_arrays(case, "output", [("y", result)])
+    save_graph(case, [node], feeds, constants, "y", result)
 
 
-def make_add(case):
+def make_add(case, _name):
     import numpy
     four = numpy.arange(4, dtype=numpy.float32)
     save_node(case, "Add", [("a", four), ("b", four)], [], four + four)
@@ -88,18 +98,16 @@ def make_large(case, name):
     return 2.0 * y.size * channels * kernel * kernel
 
 
-def make_tdnn(case):
+def make_tdnn(case, _name):
     """The time-delay network of x-vectors (Snyder and others, 2018) on 300 frames of 24 features: five
     layers over frames, their mean and deviation, two layers of 512. Weights are random."""
     import numpy
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
+    from onnx import helper
     random = numpy.random.default_rng(1)
     nodes, constants = [], []
 
     def constant(name, array):
-        constants.append(numpy_helper.from_array(numpy.asarray(array), name))
+        constants.append((name, array))
         return name
 
     def add(op, inputs, output, **attributes):
@@ -119,9 +127,8 @@ def make_tdnn(case):
         facts = [constant(f"norm_{k}{i}", random.uniform(0.5, 1.5, filters).astype(numpy.float32))
                  for k in ("scale", "shift", "mean", "var")]
         at = add("BatchNormalization", [at, *facts], f"n{i}")
-    axis = constant("axis", numpy.array([2], numpy.int64))
-    mean = add("ReduceMean", [at, axis], "mean", keepdims=0)
-    square = add("ReduceMean", [add("Mul", [at, at], "squares"), axis], "square", keepdims=0)
+    mean = add("ReduceMean", [at], "mean", axes=[2], keepdims=0)
+    square = add("ReduceMean", [add("Mul", [at, at], "squares")], "square", axes=[2], keepdims=0)
     spread = add("Sub", [square, add("Mul", [mean, mean], "mean2")], "variance")
     spread = add("Sqrt", [add("Relu", [spread], "spread")], "deviation")
     at = add("Concat", [mean, spread], "statistics", axis=1)
@@ -131,13 +138,7 @@ def make_tdnn(case):
         if i == 0:
             at = add("Relu", [at], "hidden")
     x = random.standard_normal((1, 24, 300), numpy.float32)
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-              for name, shape in (("features", x.shape), (at, (1, 512)))]
-    graph = helper.make_graph(nodes, "tdnn", values[:1], values[1:], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    onnx.save(model, str(case / "model.onnx"))
-    write_arrays(case, "input", [("features", x)])
-    write_arrays(case, "output", [(at, ReferenceEvaluator(model).run(None, {"features": x})[0])])
+    save_graph(case, nodes, [("features", x)], constants, at)
 
 
 def pack_blocks(weights, bits):
@@ -241,18 +242,16 @@ def prepare(name, zoo, cases):
     import onnx
     case = cases / Path(name).name
     case.mkdir(parents=True, exist_ok=True)
-    if name == "call_add" or name in LARGE:
+    makers = {"call_add": make_add, **dict.fromkeys(LARGE, make_large)}
+    if find_folder(name, zoo) is None:
+        makers["tdnn"] = make_tdnn
+    if name in makers:
         if not (case / "case.json").is_file():
-            describe(case, make_add(case) if name == "call_add" else make_large(case, name))
+            describe(case, makers[name](case, name))
         return case
     one_row = name.startswith("call_")
     base, _, bits = name.partition(".weight")
     folder = find_folder(name[5:] if one_row else base, zoo)
-    if folder is None and name == "tdnn":
-        if not (case / "case.json").is_file():
-            make_tdnn(case)
-            describe(case, None)
-        return case
     if folder is None:
         return None
     if not bits:

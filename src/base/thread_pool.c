@@ -69,11 +69,10 @@ struct sdx_pool {
     pthread_mutex_t mutex; /* of `left` */
     pthread_cond_t left;
     /* The job; written by the caller while the gate is closed and nobody is inside. */
-    sdx_part_fn fn;
-    sdx_range_fn range_fn; /* NULL: fn */
+    sdx_range_fn fn;
     void *arg;
-    int64_t grain;
-    int team; /* threads that have a range of it */
+    int64_t grain; /* parts at a time; 0: half of what is left */
+    int team;      /* threads that have a range of it */
     _Alignas(64) atomic_uint_least64_t gate;
     struct range range; /* the caller's */
     struct worker workers[];
@@ -139,47 +138,39 @@ static struct range *range_of(struct sdx_pool *pool, int index)
     return index ? &pool->workers[index - 1].range : &pool->range;
 }
 
-static void run_halves(struct sdx_pool *pool, struct range *range, int index)
+/* Takes some parts of the range, *from .. *to - 1; false: none are left. */
+static bool take_parts(struct range *range, int64_t grain, long long *from, long long *to)
 {
-    long long from = atomic_load_explicit(&range->next, memory_order_relaxed);
-    while (from < range->end) {
-        const long long to = from + (range->end - from + 1) / 2;
-        if (!atomic_compare_exchange_weak_explicit(&range->next, &from, to, memory_order_relaxed,
-                                                   memory_order_relaxed))
-            continue;
-        pool->range_fn(pool->arg, from, to, index);
-        from = atomic_load_explicit(&range->next, memory_order_relaxed);
+    if (grain > 0) {
+        *from = atomic_fetch_add_explicit(&range->next, grain, memory_order_relaxed);
+        *to = range->end - *from < grain ? range->end : *from + grain;
+        return *from < range->end;
     }
+    *from = atomic_load_explicit(&range->next, memory_order_relaxed);
+    do {
+        if (*from >= range->end) return false;
+        *to = *from + (range->end - *from + 1) / 2;
+    } while (!atomic_compare_exchange_weak_explicit(&range->next, from, *to, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
 }
 
 /* The thread's own range, then what is left of the others'. */
 static void run_parts(struct sdx_pool *pool, int index)
 {
-    const int64_t grain = pool->grain;
-    for (int i = 0; i < pool->team; i++) {
-        struct range *range = range_of(pool, (index + i) % pool->team);
-        if (pool->range_fn) {
-            run_halves(pool, range, index);
-            continue;
-        }
-        for (;;) {
-            int64_t from = atomic_fetch_add_explicit(&range->next, grain, memory_order_relaxed);
-            if (from >= range->end) break;
-            int64_t to = range->end - from < grain ? range->end : from + grain;
-            for (int64_t part = from; part < to; part++)
-                pool->fn(pool->arg, part, index);
-        }
-    }
+    long long from, to;
+    for (int i = 0; i < pool->team; i++)
+        while (take_parts(range_of(pool, (index + i) % pool->team), pool->grain, &from, &to))
+            pool->fn(pool->arg, from, to, index);
 }
 
-/* Ranges of about as many chunks of `grain` parts. */
-static void share_parts(struct sdx_pool *pool, int64_t count, int64_t chunks)
+/* Ranges of about as many chunks of `size` parts. */
+static void share_parts(struct sdx_pool *pool, int64_t count, int64_t size, int64_t chunks)
 {
     for (int i = 0; i < pool->team; i++) {
         struct range *range = range_of(pool, i);
-        const int64_t end = chunks * (i + 1) / pool->team * pool->grain;
-        atomic_store_explicit(&range->next, chunks * i / pool->team * pool->grain,
-                              memory_order_relaxed);
+        const int64_t end = chunks * (i + 1) / pool->team * size;
+        atomic_store_explicit(&range->next, chunks * i / pool->team * size, memory_order_relaxed);
         range->end = end < count ? end : count;
     }
 }
@@ -420,23 +411,26 @@ void sdx_pool_run_end(struct sdx_pool *pool, int threads)
     if (sdx_pool_threads(pool) > 1 && threads != 1) count_run(pool, -1);
 }
 
-/* One job; false: it is not for several threads now. */
-static bool run_shared(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
-                       sdx_part_fn fn, sdx_range_fn range_fn, void *arg)
+void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                         sdx_range_fn fn, void *arg)
 {
-    int64_t chunks = count / grain + (count % grain != 0);
+    const int64_t size = grain > 0 ? grain : 1, chunks = count / size + (count % size != 0);
     int64_t wanted = pool != NULL ? pool->threads : 1;
     if (threads > 0 && threads < wanted) wanted = threads;
     if (chunks < wanted) wanted = chunks;
-    if (wanted < 2 || !take_lock(pool)) return false;
+    if (wanted < 2 || !take_lock(pool)) {
+        const int64_t some = grain > 0 ? grain : (count + SERIAL_CALLS - 1) / SERIAL_CALLS;
+        for (int64_t part = 0; part < count; part += some)
+            fn(arg, part, count - part < some ? count : part + some, 0);
+        return;
+    }
     start_workers(pool, (int)wanted - 1);
     int helpers = (int)wanted - 1 < pool->started ? (int)wanted - 1 : pool->started;
     pool->fn = fn;
-    pool->range_fn = range_fn;
     pool->arg = arg;
     pool->grain = grain;
     pool->team = helpers + 1;
-    share_parts(pool, count, chunks);
+    share_parts(pool, count, size, chunks);
     uint32_t job = (uint32_t)(atomic_load(&pool->gate) >> GATE_JOB) + 1;
     if (job == 0) job = 1; /* 0 is what a new worker has seen last */
     atomic_store(&pool->gate,
@@ -446,24 +440,25 @@ static bool run_shared(struct sdx_pool *pool, int threads, int64_t count, int64_
     atomic_fetch_and(&pool->gate, ~GATE_OPEN);
     wait_for_workers(pool);
     give_lock(pool);
-    return true;
+}
+
+struct each {
+    sdx_part_fn fn;
+    void *arg;
+};
+
+static void run_each(void *arg, int64_t part, int64_t end, int worker)
+{
+    const struct each *each = arg;
+    for (; part < end; part++)
+        each->fn(each->arg, part, worker);
 }
 
 void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
                       sdx_part_fn fn, void *arg)
 {
-    if (run_shared(pool, threads, count, grain < 1 ? 1 : grain, fn, NULL, arg)) return;
-    for (int64_t part = 0; part < count; part++)
-        fn(arg, part, 0);
-}
-
-void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, sdx_range_fn fn,
-                         void *arg)
-{
-    if (run_shared(pool, threads, count, 1, NULL, fn, arg)) return;
-    const int64_t some = (count + SERIAL_CALLS - 1) / SERIAL_CALLS;
-    for (int64_t part = 0; part < count; part += some)
-        fn(arg, part, count - part < some ? count : part + some, 0);
+    struct each each = {fn, arg};
+    sdx_parallel_ranges(pool, threads, count, grain < 1 ? 1 : grain, run_each, &each);
 }
 
 struct sdx_pool *sdx_pool_create_from(struct sdx_mem *mem, int threads,

@@ -40,12 +40,12 @@ typedef void (*sdx_part_fn)(void *arg, int64_t part, int worker);
 void sdx_parallel_for(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
                       sdx_part_fn fn, void *arg);
 
-/* The same for parts that cost less together: fn(arg, part, end, worker) does parts part .. end
- * - 1. A thread takes half of what is left of a range at a time, so that the last calls are short;
- * serial, an eighth of all. */
+/* The same, neighbouring parts in one call: fn(arg, part, end, worker) does parts part .. end - 1.
+ * grain 0: a thread takes half of what is left of a range at a time, for parts that cost less
+ * together, so that the last calls are short; serial, an eighth of all. */
 typedef void (*sdx_range_fn)(void *arg, int64_t part, int64_t end, int worker);
-void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, sdx_range_fn fn,
-                         void *arg);
+void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, int64_t grain,
+                         sdx_range_fn fn, void *arg);
 
 /* Around a stretch of work with several calls of sdx_parallel_for: wakes the workers at its begin
  * and keeps them awake between the calls. `threads` as there, the same in both. For work of fewer

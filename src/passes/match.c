@@ -58,6 +58,11 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)
     return true;
 }
 
+bool sdx_match_is_fused(const struct sdx_ir_node *product)
+{
+    return product->count_inputs > 3 || sdx_ir_attr(product, "activation");
+}
+
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
 {
     if (product->count_inputs > 3 && product->inputs[3] >= 0) return false;

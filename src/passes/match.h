@@ -20,6 +20,9 @@ const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_
 bool sdx_match_near(double a, double b);
 /* Do two values have the same element type and shape for certain? */
 bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
+/* Did an earlier round of passes give the MatMul, Conv or Gemm what its operator does not have: an
+ * activation, a residual, a scale? */
+bool sdx_match_is_fused(const struct sdx_ir_node *product);
 /* Has the store of a MatMul, Conv or Gemm room for a residual? Gemm's C may be one already. */
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product);
 /* The node becomes `op`(input) of that version, without attributes; its other inputs are let go. */

@@ -4,15 +4,15 @@
  * output channel. Re-associates: results differ in the last bits. */
 #include <math.h>
 
+#include "passes/match.h"
 #include "passes/passes.h"
 
 static const struct sdx_tensor *constant_f32(const struct sdx_ir_graph *g,
                                              const struct sdx_ir_node *node, int i)
 {
-    if (i >= node->count_inputs || node->inputs[i] < 0) return NULL;
-    const struct sdx_ir_value *v = &g->values[node->inputs[i]];
-    return v->constant && !(v->flags & SDX_IR_INPUT) && v->constant->dtype == SDX_F32 ? v->constant
-                                                                                      : NULL;
+    const struct sdx_tensor *t =
+        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
+    return t && t->dtype == SDX_F32 ? t : NULL;
 }
 
 static struct sdx_tensor *new_constant(struct sdx_context *cx, struct sdx_ir *ir, int rank,
@@ -75,15 +75,11 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t g
 {
     struct sdx_ir_graph *g = &ir->graphs[graph];
     int32_t x = bn->inputs[0];
-    if (x < 0 || g->values[x].producer < 0 || uses[x] != 1 ||
-        sdx_ir_attr_int(bn, "training_mode", 0))
-        return SDX_OK;
+    struct sdx_ir_node *conv = sdx_match_maker(g, x, "Conv");
+    if (!conv || uses[x] != 1 || sdx_ir_attr_int(bn, "training_mode", 0)) return SDX_OK;
+    if (sdx_match_is_fused(conv)) return SDX_OK; /* with what stood between the two */
     for (int k = 1; k < bn->count_outputs; k++)
         if (bn->outputs[k] >= 0) return SDX_OK;
-    struct sdx_ir_node *conv = &g->nodes[g->values[x].producer];
-    if (conv->is_dead || conv->domain.len || !sdx_str_is(conv->op_type, "Conv")) return SDX_OK;
-    /* an earlier round may have fused what comes between: an activation, a residual */
-    if (conv->count_inputs > 3 || sdx_ir_attr(conv, "activation")) return SDX_OK;
     const struct sdx_tensor *w = constant_f32(g, conv, 1), *bias = constant_f32(g, conv, 2);
     if (!w || w->rank < 3 || (conv->count_inputs > 2 && conv->inputs[2] >= 0 && !bias))
         return SDX_OK;

@@ -100,7 +100,7 @@ static bool is_plain_gemm(const struct sdx_ir_graph *g, const struct sdx_ir_node
                           type->dims[0] >= 0 && type->dims[0] == out->dims[1]);
     return fits && sdx_ir_attr_float(node, "alpha", 1) == 1 &&
            sdx_ir_attr_float(node, "beta", 1) == 1 && sdx_ir_attr_int(node, "transA", 0) == 0 &&
-           !sdx_ir_attr(node, "activation") && node->count_inputs <= 3;
+           !sdx_match_is_fused(node);
 }
 
 enum sdx_status sdx_pass_weights(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)

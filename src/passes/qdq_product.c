@@ -121,7 +121,7 @@ static enum sdx_status make_conv(struct sdx_qdq *r, int32_t n, int32_t at, const
     struct sdx_ir_attr attrs[ATTRS_MAX];
     bool ok = false;
     int32_t bias = -1;
-    if (conv->count_inputs > 3 || conv->count_attrs >= ATTRS_MAX ||
+    if (sdx_match_is_fused(conv) || conv->count_attrs >= ATTRS_MAX ||
         !sdx_qdq_dequantized(r, conv->inputs[0], &x) || !weights_of(r, conv->inputs[1], 0, &w))
         return SDX_OK;
     const struct sdx_type *type = &r->g->values[w.w].type;
@@ -146,7 +146,7 @@ static enum sdx_status make_gemm(struct sdx_qdq *r, int32_t n, int32_t at, const
     struct sdx_ir_attr attrs[ATTRS_MAX];
     bool trans_b = sdx_ir_attr_int(gemm, "transB", 0) != 0, ok = false;
     int32_t bias = -1, c = gemm->count_inputs > 2 ? gemm->inputs[2] : -1;
-    if (gemm->count_inputs > 3 || sdx_ir_attr_float(gemm, "alpha", 1) != 1 ||
+    if (sdx_match_is_fused(gemm) || sdx_ir_attr_float(gemm, "alpha", 1) != 1 ||
         (c >= 0 && sdx_ir_attr_float(gemm, "beta", 1) != 1) ||
         !sdx_qdq_dequantized(r, gemm->inputs[0], &a) ||
         !weights_of(r, gemm->inputs[1], trans_b ? 0 : 1, &b))
@@ -182,7 +182,8 @@ static enum sdx_status make_matmul(struct sdx_qdq *r, int32_t n, int32_t at, int
     struct sdx_ir_attr attrs[ATTRS_MAX];
     bool ok = false;
     int32_t bias = -1;
-    if (product->count_inputs != 2 || !sdx_qdq_dequantized(r, product->inputs[0], &a) ||
+    if (product->count_inputs != 2 || sdx_match_is_fused(product) ||
+        !sdx_qdq_dequantized(r, product->inputs[0], &a) ||
         !weights_of(r, product->inputs[1], -1, &b))
         return SDX_OK;
     const struct sdx_type *type = &r->g->values[b.w].type;
@@ -214,7 +215,6 @@ static enum sdx_status make_product(struct sdx_qdq *r, int32_t n, int32_t at,
                                     const struct result *to, bool *done)
 {
     const struct sdx_ir_node *node = &r->g->nodes[at];
-    if (sdx_ir_attr(node, "activation")) return SDX_OK; /* fused in an earlier round */
     if (is_plain(node, "Conv")) return make_conv(r, n, at, to, done);
     if (is_plain(node, "Gemm")) return make_gemm(r, n, at, to, done);
     if (is_plain(node, "MatMul")) return make_matmul(r, n, at, -1, to, done);
@@ -224,7 +224,6 @@ static enum sdx_status make_product(struct sdx_qdq *r, int32_t n, int32_t at,
         int32_t v = node->inputs[i], c = node->inputs[1 - i];
         const struct sdx_ir_node *product = sdx_qdq_maker(r, v, "MatMul");
         if (!product || product->domain.len || r->uses[v] != 1 || c < 0) continue;
-        if (sdx_ir_attr(product, "activation")) continue;
         SDX_TRY(make_matmul(r, n, r->g->values[v].producer, c, to, done));
     }
     return SDX_OK;

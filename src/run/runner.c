@@ -315,11 +315,6 @@ static void run_range(void *arg, int64_t part, int64_t end, int worker)
     if (status != SDX_OK) atomic_store_explicit(&job->status, (int)status, memory_order_relaxed);
 }
 
-static void run_part(void *arg, int64_t part, int worker)
-{
-    run_range(arg, part, part + 1, worker);
-}
-
 static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)
 {
     struct sdx_pool *pool = use_pool ? r->shared->pool : NULL;
@@ -328,10 +323,8 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
         r->workers[0].part_end = 1;
         return step->run(&r->workers[0], step, 0);
     }
-    if (step->in_ranges)
-        sdx_parallel_ranges(pool, r->shared->threads, step->parts, run_range, &job);
-    else
-        sdx_parallel_for(pool, r->shared->threads, step->parts, 1, run_part, &job);
+    sdx_parallel_ranges(pool, r->shared->threads, step->parts, step->in_ranges ? 0 : 1, run_range,
+                        &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 

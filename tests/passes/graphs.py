@@ -56,3 +56,17 @@ class Graph:
             info.CopyFrom(helper.make_tensor_value_info(info.name, TensorProto.FLOAT, array.shape))
         model.graph.CopyFrom(graph)
         write_case(folder / self.name, model, self.inputs, expected)
+
+
+ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Silu", "Clip")
+
+
+def activate(g, x, kind):
+    if kind == "Silu":
+        return g.op("Mul", x, g.op("Sigmoid", x))
+    if kind == "Clip":
+        return g.op("Clip", x, g.constant(np.float32(-0.2)), g.constant(np.float32(0.7)))
+    if kind == "Gelu":
+        erf = g.op("Erf", g.op("Div", x, g.constant(np.float32(2 ** 0.5))))
+        return g.op("Mul", g.op("Mul", x, g.op("Add", erf, g.constant(np.float32(1)))), g.constant(np.float32(0.5)))
+    return g.op(kind, x) if kind else x

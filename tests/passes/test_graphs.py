@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small graphs that the passes and the planner change: fused epilogues, joined and split memory,
-blocked channels, attention. The expected outputs come from the ONNX reference evaluator."""
+blocked channels, attention, and random ones. The expected outputs come from the ONNX reference evaluator."""
 import itertools
 
 import numpy as np
 import pytest
 
-from graphs import Graph
-
-ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Silu", "Clip")
-
-
-def activate(g, x, kind):
-    if kind == "Silu":
-        return g.op("Mul", x, g.op("Sigmoid", x))
-    if kind == "Clip":
-        return g.op("Clip", x, g.constant(np.float32(-0.2)), g.constant(np.float32(0.7)))
-    return g.op(kind, x) if kind else x
+from graphs import ACTIVATIONS, Graph, activate
+from random_graphs import random_graphs
 
 
 def product(g, kind, x, n, k, m):
@@ -175,7 +166,7 @@ def attentions(folder):
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, attentions):
+    for family in (epilogues, memory, blocked, attentions, random_graphs):
         family(folder)
     return folder
 
@@ -185,6 +176,7 @@ def graphs(tmp_path_factory):
 def test_graphs(sardonyx, graphs, level, cpu):
     done = sardonyx("test", graphs, "--rtol", "1e-4", "--peak", "1e-5", "--level", level, "--cpu", cpu, code=None)
     assert done.code == 0, done.out
+    assert f"{len(list(graphs.iterdir()))} passed, 0 failed" in done.out
 
 
 def test_threads(sardonyx, graphs):
