@@ -120,6 +120,11 @@ void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, in
     for (int64_t i = i0; i < i1; i++)
         sdx_kernel_tables()->gemm.nbits_row(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
 }
+int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m)
+{
+    const int64_t panels = m % 2 ? SDX_NBITS_PANELS_1 : m % 4 ? SDX_NBITS_PANELS_2 : 1;
+    return sdx_gemm_f32_panel() * (w->whole ? 1 : panels);
+}
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,
                    int64_t n1)

@@ -10,10 +10,10 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { COLS = 2 * LANES, ROWS = 4, STREAMS = 3 };
+enum { COLS = 2 * LANES, ROWS = 4, STREAMS = SDX_NBITS_PANELS_1 };
 #define PAIR   SDX_UNROLL(2) for (int j = 0; j < 2; j++)
 #define ROW    SDX_UNROLL(4) for (int r = 0; r < mr; r++)
-#define STREAM SDX_UNROLL(3) for (int q = 0; q < streams; q++)
+#define STREAM SDX_UNROLL(6) for (int q = 0; q < streams; q++)
 
 SIMD int64_t least(int64_t a, int64_t b)
 {
@@ -119,36 +119,48 @@ SIMD int places_of(const int bits)
 {
     return bits == 8 ? 4 : 8;
 }
-/* Adds up to eight weights of a word of each column to s, of place `from` on. */
+/* Adds up to eight weights of a word of each column to s, of place `from` on: sums, numbers of A, a
+ * mask and one vector of weights fill 16 registers. */
 SIMD void float_places(const int bits, const int mr, const int streams, int from, const float *a,
                        int64_t row_a, const uint32_t *word, int64_t apart, float_sums s)
 {
+    const float *row[ROWS];
+    const uint32_t *words[STREAMS], *mask_of = masks[bits == 4] + from;
+    P_KEEP(mask_of);
+    ROW
+    {
+        row[r] = r ? row[r - 1] + row_a : a + from;
+        P_KEEP(row[r]);
+    }
+    STREAM words[q] = q ? words[q - 1] + apart : word;
     SDX_UNROLL(8) for (int i = 0; i < places_of(bits); i++)
     {
-        const uint32_t *mask_of = masks[bits == 4] + from;
-        vf w[STREAMS][2];
-        P_KEEP(word); /* loaded anew for each place, as the mask is: sums take the registers */
-        P_KEEP(mask_of);
-        if (bits == 8) {
-            const int8_t *bytes = (const int8_t *)word + i * COLS;
-            STREAM PAIR w[q][j] = v_load_i8(bytes + 4 * q * apart + j * LANES);
-        } else {
-            const vi mask = vi_set1((int32_t)mask_of[i]);
-            STREAM PAIR w[q][j] = v_from_int(vi_load(word + q * apart + j * LANES) & mask);
-        }
-        STREAM PAIR V_KEEP(w[q][j]);
+        vf x[ROWS];
+        vi mask = vi_set1((int32_t)mask_of[i]);
+        V_KEEP(mask);
+        STREAM P_KEEP(words[q]); /* loaded anew for each place */
         ROW
         {
-            const vf x = v_set1(a[from + i + r * row_a]);
-            STREAM PAIR
+            x[r] = v_set1(row[r][i]);
+            V_KEEP(x[r]);
+        }
+        STREAM PAIR
+        {
+            vf w;
+            if (bits == 8)
+                w = v_load_i8((const int8_t *)words[q] + i * COLS + j * LANES);
+            else
+                w = v_from_int(vi_load(words[q] + j * LANES) & mask);
+            V_KEEP(w);
+            ROW
             {
-                s[q][r][j] = v_fma(x, w[q][j], s[q][r][j]);
+                s[q][r][j] = v_fma(x[r], w, s[q][r][j]);
                 V_KEEP(s[q][r][j]);
             }
         }
     }
 }
-/* Rows i .. i + mr of panels p, p + step and so on. */
+/* Rows i .. i + mr of panels p, p + step and so on. c stays in memory, as s needs the registers. */
 SIMD void float_panels(const int bits, const int mr, const int streams,
                        const struct sdx_nbits_job *g, int64_t i, int64_t p, int64_t step)
 {
@@ -157,7 +169,8 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     const int64_t apart = step * g->panel_step, row_a = g->row_bytes / 4;
     const uint32_t *from = g->packed + p * g->panel_step;
     const float *a = (const float *)(const void *)(g->rows + i * g->row_bytes);
-    float_sums c, s;
+    float_sums sums, s;
+    vf(*c)[ROWS][2] = sums;
     STREAM ROW PAIR c[q][r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block) {
         const float *sum = a++, *scale = (const float *)(const void *)from;
@@ -170,12 +183,12 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
             a++;
             SDX_UNROLL(1)
             for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
-                STREAM for (int b = 0; b < COLS; b += 16) /* a page ahead */
-                    V_PREFETCH(from + q * apart + 1024 + b);
+                if (bits == 8) STREAM V_PREFETCH(from + q * apart + 1024); /* a page ahead */
                 SDX_UNROLL(1)
                 for (int at = 0; at < each; at += 8)
                     float_places(bits, mr, streams, at, a, row_a, from, apart, s);
             }
+            P_KEEP(c);
             STREAM PAIR
             {
                 const vf of = v_load(scale + q * apart + j * LANES);
@@ -188,27 +201,43 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
                 ROW c[q][r][j] = v_fma(v_set1(sum[r * row_a]), shift, c[q][r][j]);
             }
     }
-    STREAM store_panel(mr, g, i, (p + q * step) * COLS, c[q]);
+    SDX_UNROLL(1)
+    for (int q = 0; q < streams; q++)
+        store_panel(mr, g, i, (p + q * step) * COLS, c[q]);
 }
-/* Several panels at a time where the sums of few rows do not hide what an FMA takes; far apart, as
- * memory gives more from several places. */
+#define PANELS(name, bits, mr, streams)                                                            \
+    static SDX_NOINLINE void name##_##bits##_##mr(const struct sdx_nbits_job *g, int64_t i,        \
+                                                  int64_t p, int64_t step)                         \
+    {                                                                                              \
+        float_panels(bits, mr, streams, g, i, p, step);                                            \
+    }
+/* Panels that are computed together lie far apart, as memory gives more from several places. */
+#define SPREAD(bits, mr, streams)                                                                  \
+    for (p = 0; p < panels / (streams); p++)                                                       \
+        float_spread_##bits##_##mr(g, i, p, panels / (streams));                                   \
+    for (p *= (streams); p < panels; p++)                                                          \
+        float_single_##bits##_##mr(g, i, p, 0);
+/* About twelve sums hide what an FMA takes: of several panels where rows are few. */
 #define FLOATS(bits)                                                                               \
+    PANELS(float_single, bits, 1, 1)                                                               \
+    PANELS(float_single, bits, 2, 1)                                                               \
+    PANELS(float_single, bits, 4, 1)                                                               \
+    PANELS(float_spread, bits, 1, SDX_NBITS_PANELS_1)                                              \
+    PANELS(float_spread, bits, 2, SDX_NBITS_PANELS_2)                                              \
     static void floats_##bits(const struct sdx_nbits_job *g)                                       \
     {                                                                                              \
-        const int64_t panels = (g->width + COLS - 1) / COLS, m = g->m;                             \
-        const int64_t streams = m == 1 ? 3 : m == 2 ? 2 : 1, step = panels / streams;              \
-        int64_t p = 0;                                                                             \
-        for (; streams == 3 && p < step; p++)                                                      \
-            float_panels(bits, 1, 3, g, 0, p, step);                                               \
-        for (; streams == 2 && p < step; p++)                                                      \
-            float_panels(bits, 2, 2, g, 0, p, step);                                               \
-        for (p *= streams; p < panels; p++) {                                                      \
-            int64_t i = 0;                                                                         \
-            for (; i + 4 <= m; i += 4)                                                             \
-                float_panels(bits, 4, 1, g, i, p, 0);                                              \
-            for (; i + 2 <= m; i += 2)                                                             \
-                float_panels(bits, 2, 1, g, i, p, 0);                                              \
-            if (i < m) float_panels(bits, 1, 1, g, i, p, 0);                                       \
+        const int64_t panels = (g->width + COLS - 1) / COLS, fours = g->m / 4 * 4;                 \
+        int64_t i, p;                                                                              \
+        for (p = 0; p < panels; p++)                                                               \
+            for (i = 0; i < fours; i += 4)                                                         \
+                float_single_##bits##_4(g, i, p, 0);                                               \
+        i = fours;                                                                                 \
+        if (g->m - i >= 2) {                                                                       \
+            SPREAD(bits, 2, SDX_NBITS_PANELS_2)                                                    \
+            i += 2;                                                                                \
+        }                                                                                          \
+        if (i < g->m) {                                                                            \
+            SPREAD(bits, 1, SDX_NBITS_PANELS_1)                                                    \
         }                                                                                          \
     }
 FLOATS(2)

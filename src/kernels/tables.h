@@ -67,6 +67,8 @@ struct sdx_nbits_job {
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
  * their weights. */
 enum { SDX_NBITS_RUN = 32 };
+/* Panels that one row and two rows of floats are computed of at a time. */
+enum { SDX_NBITS_PANELS_1 = 6, SDX_NBITS_PANELS_2 = 3 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */
 struct sdx_nbits_fact {
