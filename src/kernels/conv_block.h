@@ -21,10 +21,11 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_NONE,  /* not served: conv.h does it in plain layout */
     SDX_CONV_BLOCK_FIRST, /* few input channels, read from plain layout; the others are blocked */
     SDX_CONV_BLOCK_DEPTHWISE,
-    SDX_CONV_BLOCK_WINOGRAD_2, /* F(2 x 2, 3 x 3) */
-    SDX_CONV_BLOCK_WINOGRAD_3, /* F(3 x 3, 2 x 2) of the phases of 3 x 3 with stride 2 */
-    SDX_CONV_BLOCK_WINOGRAD_4, /* F(4 x 4, 3 x 3) */
-    SDX_CONV_BLOCK_WINOGRAD_6, /* F(6 x 6, 3 x 3) */
+    SDX_CONV_BLOCK_WINOGRAD_2,    /* F(2 x 2, 3 x 3) */
+    SDX_CONV_BLOCK_WINOGRAD_3,    /* F(3 x 3, 2 x 2) of the phases of 3 x 3 with stride 2 */
+    SDX_CONV_BLOCK_WINOGRAD_4,    /* F(4 x 4, 3 x 3) */
+    SDX_CONV_BLOCK_WINOGRAD_6,    /* F(6 x 6, 3 x 3) */
+    SDX_CONV_BLOCK_WINOGRAD_LINE, /* F(4, 3) of 1 x 3 or 3 x 1, with any dilation */
     SDX_CONV_BLOCK_DIRECT
 };
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);

@@ -28,6 +28,7 @@ enum {
 
 struct winograd_cut {
     int64_t lanes, step, planes;
+    int axis;                  /* as in struct sdx_winograd_block */
     int64_t high, wide, tiles; /* of an image, and of all */
     int64_t block, blocks;     /* tiles of a block */
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
@@ -39,6 +40,23 @@ struct winograd_cut {
     bool late;      /* U is made in each run, a panel at a time */
 };
 
+/* 1, 2: kernels of 3 along this axis; 0: of 3 x 3; -1: others. */
+static int axis_of(const struct sdx_conv_shape *s)
+{
+    const int64_t high = s->kernel[1], wide = s->kernel[2];
+    if (s->kernel[0] != 1) return -1;
+    return high == 3 && wide == 3   ? 0
+           : high == 3 && wide == 1 ? 1
+           : high == 1 && wide == 3 ? 2
+                                    : -1;
+}
+/* Tiles along an axis, of `step` outputs each; those of the outputs 0, d, 2 d ..., of 1, d + 1 ...
+ * are as many, so the last ones may hold none. */
+static int64_t tiles_along(const struct sdx_conv_shape *s, int axis, int64_t step, bool is_line)
+{
+    const int64_t d = is_line ? s->dilation[axis] : 1;
+    return d * conv_divide_up(s->out[axis], step * d);
+}
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
 static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
@@ -49,17 +67,19 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     struct winograd_cut c = {
         .lanes = table->lanes, .step = sdx_winograd_block_fits(s), .chunk = chunk_of(s)};
-    c.planes = winograd_side((int)c.step) * winograd_side((int)c.step);
+    c.axis = axis_of(s);
+    c.planes = winograd_side((int)c.step) * (c.axis ? 1 : winograd_side((int)c.step));
     c.phases = winograd_phases((int)c.step, 0);
     c.pass = table->winograd_pass / c.phases;
-    c.high = conv_divide_up(s->out[1], c.step);
-    c.wide = conv_divide_up(s->out[2], c.step);
+    c.high = c.axis == 2 ? s->out[1] : tiles_along(s, 1, c.step, c.axis == 1);
+    c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, c.step, c.axis == 2);
     c.tiles = s->batch * c.high * c.wide;
     const int64_t one = c.high * c.wide;
     int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
+    if (c.axis) want *= 4; /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
     c.late = c.phases > 1 ||
-             (c.step != 6 && one <= conv_most(want, LATE_TILES) &&
+             (c.step != 6 && !c.axis && one <= conv_most(want, LATE_TILES) &&
               c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST);
     if (c.late) {
         c.chunk = 2;
@@ -108,13 +128,32 @@ static double cost_of_phases(const struct sdx_conv_shape *s)
     const double filters = 15 * ceil(tiles / PHASED_TILES) * ic * oc;
     return products + filters + tiles * (250 * ceil(ic / 8) + 70 * ceil(oc / 8));
 }
+/* The same along an axis. */
+static int line_fits(const struct sdx_conv_shape *s, int axis)
+{
+    const int other = 3 - axis;
+    for (int i = 0; i < 3; i++)
+        if (s->stride[i] != 1) return 0;
+    if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
+    if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
+    const double ic = (double)s->ic, oc = (double)s->oc, lines = (double)s->out[other];
+    const double tiles = (double)tiles_along(s, axis, 4, true) * lines;
+    const double pixels = (double)s->out[axis] * lines;
+    const double border = s->pad_begin[axis] > 0 ? 3 : 0;
+    const double direct = fmax(3 * pixels / 14.3, 3 * 4 / 5.6) + border;
+    const double products = fmax(6 * fmax(tiles, 4) / 14.8, 6 * 4 / 5.6);
+    const double transform = 26.5 * tiles * (ceil(ic / 8) + ceil(oc / 8));
+    return products * ic * oc + transform < 0.97 * direct * ic * oc ? 4 : 0;
+}
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
-    if (s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0) return 0;
+    const int axis = axis_of(s);
+    if (axis < 0 || s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0)
+        return 0;
+    if (axis > 0) return line_fits(s, axis);
     const bool phased = s->stride[1] == 2;
     if (s->stride[0] != 1 || s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
-    for (int i = 0; i < 3; i++)
-        if (s->kernel[i] != (i ? 3 : 1) || s->dilation[i] != 1) return 0;
+    if (s->dilation[0] != 1 || s->dilation[1] != 1 || s->dilation[2] != 1) return 0;
     if (phased && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
@@ -146,25 +185,29 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
     return filters * (size_t)s->ic * sizeof(float);
 }
 /* The filters of input channels i0 .. i0 + channels - 1 and output channels k .. k + width - 1 as
- * [channel][9][width], zeros beyond the output channels. */
+ * [channel][taps][width], zeros beyond the output channels. */
 static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
                            int64_t width, int64_t i0, int64_t channels, float *to)
 {
-    const int64_t count = conv_least(width, s->oc - k), numbers = 9 * channels;
-    const sdx_weight_f32 *from = weights + (k * s->ic + i0) * 9;
+    const int64_t taps = s->kernel[1] * s->kernel[2];
+    const int64_t count = conv_least(width, s->oc - k), numbers = taps * channels;
+    const sdx_weight_f32 *from = weights + (k * s->ic + i0) * taps;
     if (count < width) memset(to, 0, (size_t)(numbers * width) * sizeof *to);
-    sdx_kernel_tables()->vec.b32_transpose(from, (size_t)(9 * s->ic), (uint32_t *)to, (size_t)width,
-                                           (size_t)count, (size_t)numbers);
+    sdx_kernel_tables()->vec.b32_transpose(from, (size_t)(taps * s->ic), (uint32_t *)to,
+                                           (size_t)width, (size_t)count, (size_t)numbers);
 }
 /* The transformed filters of the same: planes [channel][width], AT_ONCE * width floats apart. */
-static void transform_filters(const struct sdx_conv_shape *s, int64_t step,
+static void transform_filters(const struct sdx_conv_shape *s, const struct winograd_cut *c,
                               const sdx_weight_f32 *weights, int64_t k, int64_t width, int64_t i0,
                               int64_t channels, float *u)
 {
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, channels, g);
-    sdx_kernel_tables()->block.f32_winograd_filters((int)step, g, channels, width, u,
-                                                    AT_ONCE * width);
+    if (c->axis)
+        table->f32_winograd_line_filters(g, channels, width, u, AT_ONCE * width);
+    else
+        table->f32_winograd_filters((int)c->step, g, channels, width, u, AT_ONCE * width);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
@@ -175,7 +218,7 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
     float u[MOST_PLANES * AT_ONCE * MOST_PANEL];
     for (int64_t i = 0; i < s->ic; i += AT_ONCE, to += AT_ONCE * width) {
         const int64_t channels = conv_least(AT_ONCE, s->ic - i);
-        transform_filters(s, c->step, weights, k, width, i, channels, u);
+        transform_filters(s, c, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             memcpy(to + p * plane, u + p * AT_ONCE * width,
                    (size_t)(channels * width) * sizeof(float));
@@ -190,7 +233,7 @@ static void pack_panel_half(const struct sdx_conv_shape *s, const struct winogra
     float u[MOST_PLANES * AT_ONCE * MOST_PANEL], most[MOST_PLANES * MOST_PANEL] = {0};
     for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
         const int64_t channels = conv_least(AT_ONCE, s->ic - i);
-        transform_filters(s, c->step, weights, k, width, i, channels, u);
+        transform_filters(s, c, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             for (int64_t at = 0; at < channels * width; at++) {
                 const float one = u[p * AT_ONCE * width + at];
@@ -203,7 +246,7 @@ static void pack_panel_half(const struct sdx_conv_shape *s, const struct winogra
             scales[p * plane_scales + j] = most[p * width + j] / INT16_MAX;
     for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
         const int64_t channels = conv_least(AT_ONCE, s->ic - i);
-        transform_filters(s, c->step, weights, k, width, i, channels, u);
+        transform_filters(s, c, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             for (int64_t at = 0; at < channels * width; at++) {
                 const double one = (double)u[p * AT_ONCE * width + at];
@@ -390,6 +433,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
     float *v = scratch, *m = v + c.planes * c.plane_v, *u = m + c.planes * c.plane_m;
     struct sdx_winograd_block w = {.shape = s,
                                    .step = (int)c.step,
+                                   .axis = c.axis,
                                    .high = c.high,
                                    .wide = c.wide,
                                    .first = block * c.block,
@@ -408,7 +452,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                    epilogue, v, m, u, y);
         return;
     }
-    table->f32_winograd_in(&w, x, v);
+    (c.axis ? table->f32_winograd_line_in : table->f32_winograd_in)(&w, x, v);
     for (int64_t i = begin; i < end; i++) {
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
         if (c.late)
@@ -418,6 +462,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
         else
             table->f32_winograd_multiply(
                 &w, v, (const float *)packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
-        table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
+        (c.axis ? table->f32_winograd_line_out : table->f32_winograd_out)(&w, m, k0, k1, epilogue,
+                                                                          y);
     }
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * f32 convolution of 3 x 3 on blocked channels ([N][ceil(C / b)][H][W][b], b the lanes of a vector)
- * by Winograd's transforms. Stride 1: F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and infinity,
- * a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few pixels and many channels;
- * F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for large images. Stride 2: the
- * pixels of even and odd rows and columns are four images, phases, whose convolutions of 2 x 2,
- * 2 x 1, 1 x 2 and 1 x 1 add up: F(3 x 3, 2 x 2) with 0, +-1 and infinity and one sum for all four,
- * 49 multiplications of 81 (docs/adr/0029).
+ * f32 convolution of 3 x 3, 1 x 3 and 3 x 1 on blocked channels ([N][ceil(C / b)][H][W][b], b the
+ * lanes of a vector) by Winograd's transforms. Stride 1: F(4 x 4, 3 x 3) with the points 0, +-2/3,
+ * +-3/2 and infinity, a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few
+ * pixels and many channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for
+ * large images. Stride 2: the pixels of even and odd rows and columns are four images, phases,
+ * whose convolutions of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 add up: F(3 x 3, 2 x 2) with 0, +-1 and
+ * infinity and one sum for all four, 49 multiplications of 81 (docs/adr/0029). Lines, 1 x 3 or
+ * 3 x 1 with stride 1 and any dilation, as 1-D convolutions are: F(4, 3) with the points of
+ * F(4 x 4), half of the multiplications (docs/adr/0036).
  * Errors with random operands: below 5e-6, 2e-6 (both with four points) and 3e-5 of the output's
- * largest magnitude up to 512 channels (kernelcheck holds it). A NaN or infinity spreads over the
- * outputs of every tile that reads it. Filters of 16-bit weights stay as they are for images of few
- * tiles and with stride 2; else they are packed as 16-bit integers with a scale for each plane and
- * output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4 of the peak with F(2 x 2), and
- * a weight that is not finite makes what its output channel gives NaN. Lanes beyond the channels
- * hold any finite values and are given finite ones.
- */
+ * largest magnitude up to 512 channels, of lines 5e-6 (kernelcheck holds it). A NaN or infinity
+ * spreads over the outputs of every tile that reads it. Filters of 16-bit weights stay as they are
+ * for images of few tiles and with stride 2; else, and of lines, they are packed as 16-bit integers
+ * with a scale for each plane and output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4
+ * of the peak with F(2 x 2), and a weight that is not finite makes what its output channel gives
+ * NaN. Lanes beyond the channels hold any finite values and are given finite ones. */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 
 #include "kernels/conv.h"
 
-/* 6, 4 or 2: F(6 x 6), F(4 x 4) or F(2 x 2) is the best way; 3: so is F(3 x 3) with stride 2; 0: it
- * is not served, or direct is faster. By the shape of one image, so that a batch changes no bit of
- * it. */
+/* 6, 4 or 2: F(6 x 6), F(4 x 4), of a line F(4), or F(2 x 2) is the best way; 3: so is F(3 x 3)
+ * with stride 2; 0: it is not served, or direct is faster. By the shape of one image, so that a
+ * batch changes no bit of it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
-/* As in conv.h, for shapes that fit: weights are plain [oc, ic, 3, 3], bias_row has oc elements,
- * the residual is laid out as y. The packed form depends on the channels and on the form (what
+/* As in conv.h, for shapes that fit: weights are plain [oc, ic, kernel...], bias_row has oc
+ * elements, the residual is laid out as y. The packed form depends on the channels and on the form
+ * (what
  * ..._fits gives). */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,

@@ -185,8 +185,10 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
             for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
                 if (bits == 8) STREAM V_PREFETCH(from + q * apart + 1024); /* a page ahead */
                 SDX_UNROLL(1)
-                for (int at = 0; at < each; at += 8)
+                for (int at = 0; at < each; at += 8) {
+                    if (bits == 2) P_KEEP(at); /* or both times are code */
                     float_places(bits, mr, streams, at, a, row_a, from, apart, s);
+                }
             }
             P_KEEP(c);
             STREAM PAIR

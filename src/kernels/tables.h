@@ -125,6 +125,7 @@ struct sdx_depthwise_strip {
 struct sdx_winograd_block {
     const struct sdx_conv_shape *shape;
     int step;               /* outputs of a tile down and across: 2, 4 or 6; 3 with stride 2 */
+    int axis;               /* 1, 2: of tiles of four outputs along it; 0: of step x step */
     int64_t high, wide;     /* tiles of an image */
     int64_t tiles, first;   /* of the block in hand */
     int64_t room;           /* tiles of a panel of M */
@@ -193,6 +194,12 @@ struct sdx_conv_block_table {
     /* to the vectors k0 .. k1 of output channels */
     void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);
+    /* the same of tiles along an axis, with filters [channel][3][width] */
+    void (*f32_winograd_line_filters)(const float *weights, int64_t channels, int64_t width,
+                                      float *u, int64_t plane);
+    void (*f32_winograd_line_in)(const struct sdx_winograd_block *w, const float *x, float *v);
+    void (*f32_winograd_line_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                                  int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
 };
 struct sdx_rnn_table {

@@ -258,7 +258,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
         worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));
         peak = fmax(peak, fabs((double)wanted[i]));
     }
-    const bool winograd = form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_6;
+    const bool winograd = form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_LINE;
     expect(worst <= (winograd ? 3e-4 * fmax(peak, 1) : 0),
            "%lld to %lld of %lldx%lld kernel %lld, form %d of 16 bits: %g off, peak %g",
            (long long)s.ic, (long long)s.oc, (long long)s.in[1], (long long)s.in[2],

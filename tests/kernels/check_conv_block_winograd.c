@@ -27,6 +27,23 @@ static struct sdx_conv_shape with_stride_2(struct sdx_conv_shape s)
     return s;
 }
 
+/* Three weights along an axis, 1 or 2. */
+static struct sdx_conv_shape line_of(int axis, int64_t dilation, struct sdx_conv_shape s)
+{
+    const int64_t reach = 2 * dilation + 1;
+    for (int i = 1; i < 3; i++) {
+        s.kernel[i] = i == axis ? 3 : 1;
+        if (i != axis) s.pad_begin[i] = 0;
+        s.out[i] = i == axis ? s.in[i] + 2 * s.pad_begin[i] - reach + 1 : s.in[i];
+    }
+    s.dilation[axis] = dilation;
+    return s;
+}
+static int64_t weights_of(const struct sdx_conv_shape *s)
+{
+    return s->oc * s->ic * s->kernel[1] * s->kernel[2];
+}
+
 struct operands {
     int64_t lanes, size_x, size_y; /* floats of an image, blocked */
     float *x, *w, *y, *residual, *bias, *packed;
@@ -42,12 +59,12 @@ static struct operands make(const struct sdx_conv_shape *s)
     o.size_y = (s->oc + o.lanes - 1) / o.lanes * s->out[1] * s->out[2] * o.lanes;
     o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
     o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
-    o.w = guarded((size_t)(s->oc * s->ic * 9) * 4, 4);
+    o.w = guarded((size_t)weights_of(s) * 4, 4);
     o.bias = guarded((size_t)s->oc * 4, 4);
     o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
     o.packed = guarded(sdx_winograd_block_packed_size(s), 0);
     o.scratch = guarded(sdx_winograd_block_scratch(s), 0);
-    for (int64_t i = 0; i < s->oc * s->ic * 9; i++)
+    for (int64_t i = 0; i < weights_of(s); i++)
         o.w[i] = random_float(-1, 1);
     for (int64_t i = 0; i < s->oc; i++)
         o.bias[i] = random_float(-1, 1);
@@ -65,16 +82,19 @@ static void run(const struct sdx_conv_shape *s, const struct operands *o, const 
 static void exact_plane(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
                         int64_t c, double *sums)
 {
+    const int64_t across = s->kernel[2], taps = s->kernel[1] * across;
     memset(sums, 0, (size_t)(s->out[1] * s->out[2]) * sizeof *sums);
     for (int64_t i = 0; i < s->ic; i++) {
         const float *x =
             o->x + n * o->size_x + i % o->lanes + i / o->lanes * s->in[1] * s->in[2] * o->lanes;
-        const float *weights = o->w + (c * s->ic + i) * 9;
+        const float *weights = o->w + (c * s->ic + i) * taps;
         for (int64_t h = 0; h < s->out[1]; h++)
             for (int64_t w = 0; w < s->out[2]; w++)
-                for (int64_t t = 0; t < 9; t++) {
-                    const int64_t ih = h * s->stride[1] + t / 3 - s->pad_begin[1];
-                    const int64_t iw = w * s->stride[2] + t % 3 - s->pad_begin[2];
+                for (int64_t t = 0; t < taps; t++) {
+                    const int64_t down = t / across * s->dilation[1];
+                    const int64_t right = t % across * s->dilation[2];
+                    const int64_t ih = h * s->stride[1] + down - s->pad_begin[1];
+                    const int64_t iw = w * s->stride[2] + right - s->pad_begin[2];
                     if (ih >= 0 && ih < s->in[1] && iw >= 0 && iw < s->in[2])
                         sums[h * s->out[2] + w] +=
                             (double)weights[t] * x[(ih * s->in[2] + iw) * o->lanes];
@@ -172,6 +192,43 @@ static void check_stride_2(void)
     s.stride[2] = 1;
     expect(sdx_winograd_block_fits(&s) == 0, "two strides are taken");
 }
+/* Along an axis; what is not served. */
+static void check_lines(void)
+{
+    for (int64_t pad = -1; pad <= 3; pad++)
+        for (int64_t dilation = 1; dilation <= 4; dilation++)
+            for (int64_t size = 9; size <= 60; size += 1 + size / 7)
+                for (int axis = 1; axis <= 2; axis++) {
+                    const int64_t other = 1 + size % 4;
+                    struct sdx_conv_shape s = line_of(
+                        axis, dilation,
+                        shape_of(1 + size % 3, 7 + 5 * (size % 7), 20 + 7 * (size % 5),
+                                 axis == 1 ? size : other, axis == 2 ? size : other, pad, pad));
+                    if (s.out[axis] < 1) continue;
+                    s.winograd = 4;
+                    expect(check_shape(s, false) == 4, "a line is not taken when it is wanted");
+                }
+    /* the bound, and what is taken by itself */
+    const int64_t sizes[][7] = {{1, 512, 512, 1, 296, 2, 4}, {2, 80, 384, 1, 300, 1, 4},
+                                {1, 384, 384, 8, 8, 1, 4},   {1, 128, 130, 30, 17, 3, 4},
+                                {1, 8, 8, 1, 500, 1, 0},     {1, 16, 16, 1, 40, 32, 0}};
+    for (int i = 0; i < 6; i++)
+        for (int axis = 1; axis <= 2; axis++) {
+            const int64_t *z = sizes[i], h = axis == 2 ? z[3] : z[4], w = axis == 2 ? z[4] : z[3];
+            const int form = check_shape(
+                line_of(axis, z[5], shape_of(z[0], z[1], z[2], h, w, z[5], z[5])), true);
+            expect(form == (int)z[6], "%lld to %lld of %lldx%lld along axis %d takes form %d",
+                   (long long)z[1], (long long)z[2], (long long)h, (long long)w, axis, form);
+        }
+    struct sdx_conv_shape s = line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1));
+    expect(sdx_winograd_block_fits(&s) == 4, "a line is not taken");
+    s.winograd = 6;
+    expect(sdx_winograd_block_fits(&s) == 0, "tiles of 6 x 6 are taken for a line");
+    s.winograd = 0;
+    s.stride[1] = 2;
+    s.out[1] = 5;
+    expect(sdx_winograd_block_fits(&s) == 0, "lines two apart are taken");
+}
 void check_winograd_block(void)
 {
     int taken[7] = {0};
@@ -197,6 +254,7 @@ void check_winograd_block(void)
     }
     check_shape(shape_of(1, 8, 16, 9, 300, 1, 1), true); /* rows cut into blocks */
     check_stride_2();
+    check_lines();
     expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
     const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
     expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
@@ -210,7 +268,7 @@ static void check_half_shape(struct sdx_conv_shape s)
     struct operands o = make(&s);
     float *wanted = guarded((size_t)(s.batch * o.size_y) * 4, 0);
     double worst = 0, peak = 0;
-    random_half(SDX_HALF_F16, o.w, NULL, s.oc * s.ic * 9);
+    random_half(SDX_HALF_F16, o.w, NULL, weights_of(&s));
     sdx_winograd_block_pack(&s, o.w, o.packed);
     run(&s, &o, o.x, wanted, &o.epilogue);
     s.half = SDX_HALF_F16;
@@ -236,6 +294,8 @@ void check_winograd_half(void)
     check_half_shape(shape_of(1, 256, 200, 14, 14, 1, 1));
     check_half_shape(shape_of(2, 512, 512, 7, 7, 1, 1));
     check_half_shape(with_stride_2(shape_of(2, 128, 72, 56, 40, 1, 1)));
+    check_half_shape(line_of(2, 3, shape_of(2, 128, 200, 1, 300, 0, 3)));
+    check_half_shape(line_of(1, 1, shape_of(1, 130, 40, 25, 20, 1, 0)));
 }
 
 struct timed {
@@ -249,13 +309,17 @@ static void timed_run(void *arg)
 }
 static double bench_shapes(enum sdx_half half)
 {
-    const int64_t sizes[][4] = {{64, 64, 56, 56},   {128, 128, 28, 28}, {256, 256, 14, 14},
-                                {512, 512, 7, 7},   {16, 16, 160, 160}, {32, 32, 80, 80},
-                                {64, 64, 288, 512}, {64, 64, 40, 40},   {128, 128, 20, 20}};
+    /* dilation 0: 3 x 3 */
+    const int64_t sizes[][5] = {{64, 64, 56, 56},      {128, 128, 28, 28},    {256, 256, 14, 14},
+                                {512, 512, 7, 7},      {16, 16, 160, 160},    {32, 32, 80, 80},
+                                {64, 64, 288, 512},    {64, 64, 40, 40},      {128, 128, 20, 20},
+                                {80, 384, 1, 3000, 1}, {512, 512, 1, 300, 3}, {384, 384, 8, 8, 1},
+                                {64, 64, 60, 80, 1},   {256, 256, 1, 100, 1}};
     double total = 0, macs = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const int64_t *z = sizes[i];
         struct timed t = {.shape = shape_of(1, z[0], z[1], z[2], z[3], 1, 1)};
+        if (z[4]) t.shape = line_of(2, z[4], t.shape);
         t.shape.half = half;
         t.o = make(&t.shape);
         t.o.epilogue.bias_row = t.o.bias;

@@ -17,7 +17,7 @@
 #define EVICT(p) (void)(p)
 #endif
 
-enum { FORMS = 6, TURN_NS = 2000000, LINE = 64 };
+enum { FORMS = 7, TURN_NS = 2000000, LINE = 64 };
 enum { DIRECT, PLAIN = FORMS - 1 };
 static const struct {
     const char *name;
@@ -29,6 +29,7 @@ static const struct {
                   {"winograd_3", 3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
                   {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
                   {"winograd_6", 6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
+                  {"winograd_line", 4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1},
                   {"plain", 0, SDX_CONV_BLOCK_NONE, 1}};
 
 struct form {
@@ -197,10 +198,10 @@ static void compare(const char *row, const struct sdx_conv_shape *s, double limi
     if (forms[pick].best > limit * weight(forms, best, pick)) take_turns(forms, &o, 4 * rounds);
     best = best_of(forms, pick);
     const double ratio = forms[pick].best / weight(forms, best, pick);
-    printf("%-12s %-12s %5.2f%s", kinds[pick].name, kinds[best].name, ratio,
+    printf("%-13s %-13s %5.2f%s", kinds[pick].name, kinds[best].name, ratio,
            ratio > limit ? " beyond" : "       ");
     for (int i = 0; i < FORMS; i++)
-        printf(" %9.1f", forms[i].served ? forms[i].best / 1000 : 0.0);
+        printf(" %13.1f", forms[i].served ? forms[i].best / 1000 : 0.0);
     printf("  %s\n", row);
     fflush(stdout);
     counts->shapes++;
@@ -227,8 +228,10 @@ int main(int argc, char **argv)
     const int rounds = atoi(argv[2]);
     struct counts counts = {0};
     char line[512];
-    printf("%-12s %-12s ratio         direct_us winograd2 winograd4 winograd6     plain  shape\n",
-           "pick", "best");
+    printf("%-13s %-13s ratio us:      ", "pick", "best");
+    for (int i = 0; i < FORMS; i++)
+        printf(" %13s", kinds[i].name);
+    printf("  shape\n");
     while (fgets(line, sizeof line, stdin)) {
         struct sdx_conv_shape s;
         line[strcspn(line, "\n")] = 0;

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Transforms of F(4, 3) along one axis of blocked channels, for conv_block_winograd.c: a tile is
+ * four outputs that lie a dilation apart. Tiles are numbered as those of 3 x 3 are; along the axis
+ * those of one dilation, which interleave, follow each other. For conv_block_winograd_tmpl.c. */
+#ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
+#define SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
+
+#include "kernels/conv_block_curve.h"
+#include "kernels/winograd_lines.h"
+
+enum { LINE_STEP = 4, LINE_SIDE = LINE_STEP + 2, LINE_CURVED = 4 /* tiles */ };
+
+/* Pixels of tiles, in floats from the start of an image's block of channels. */
+struct line {
+    int64_t length; /* pixels of the axis */
+    int64_t apart;  /* floats between neighbours of a tile */
+    int64_t dilation;
+};
+struct line_tile {
+    int64_t image;
+    int64_t first; /* pixel of the axis that it begins with, maybe outside */
+    int64_t at;    /* in floats */
+};
+/* sizes: of the input or the output; shift: from an output to the first input of its tile. */
+SIMD struct line line_of(const struct sdx_winograd_block *w, const int64_t *sizes)
+{
+    const int64_t dilation = w->shape->dilation[w->axis];
+    const int64_t pixel = w->axis == 1 ? sizes[2] * LANES : LANES;
+    return (struct line){sizes[w->axis], dilation * pixel, dilation};
+}
+SIMD struct line_tile line_tile(const struct sdx_winograd_block *w, const struct line *l,
+                                struct tile_at at, int64_t shift)
+{
+    const int64_t across = w->axis == 1 ? at.row : at.column, d = l->dilation;
+    const int64_t first = across / d * LINE_STEP * d + across % d + shift;
+    const int64_t other = w->axis == 1 ? at.column : at.row * l->length;
+    return (struct line_tile){at.image, first, first * (l->apart / d) + other * LANES};
+}
+
+static void line_tile_in(const float *from, int64_t apart, const struct points *p, float *to,
+                         int64_t plane)
+{
+    vf d[MOST], t[MOST];
+    SDX_UNROLL(6) for (int i = 0; i < LINE_SIDE; i++, from += apart) d[i] = v_load(from);
+    line_in(LINE_STEP, p, d, t);
+    SDX_UNROLL(6) for (int i = 0; i < LINE_SIDE; i++, to += plane) v_store(to, t[i]);
+}
+/* A tile that reaches beyond the image: its pixels between zeros. */
+static void line_edge(const float *x, const struct line *l, int64_t first, float *to)
+{
+    for (int i = 0; i < LINE_SIDE; i++, first += l->dilation, x += l->apart, to += LANES)
+        v_store(to, first >= 0 && first < l->length ? v_load(x) : v_set1(0.0f));
+}
+static void winograd_line_in(const struct sdx_winograd_block *w, const float *x, float *v)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    const int64_t size = s->in[1] * s->in[2] * LANES, blocks = conv_divide_up(s->ic, LANES);
+    const struct line l = line_of(w, s->in);
+    const struct groups groups = groups_of(w->tiles);
+    const struct points p = points();
+    struct tile_at at = tile_at(w, w->first);
+    for (int64_t g = 0; g < groups.count; g++, v += w->group_v) {
+        const int64_t count = groups.size + (g < groups.more);
+        struct line_tile tiles[ROWS];
+        for (int64_t i = 0; i < count; i++, tile_next(w, &at))
+            tiles[i] = line_tile(w, &l, at, -s->pad_begin[w->axis]);
+        for (int64_t b = 0; b < blocks; b++)
+            for (int64_t i = 0; i < count; i++) {
+                const struct line_tile *t = &tiles[i];
+                const float *from = x + (t->image * blocks + b) * size + t->at;
+                float edge[LINE_SIDE * LANES], *to = v + (b * ROWS + i) * LANES;
+                if (t->first >= 0 && t->first + (LINE_SIDE - 1) * l.dilation < l.length) {
+                    line_tile_in(from, l.apart, &p, to, w->plane_v);
+                } else {
+                    line_edge(from, &l, t->first, edge);
+                    line_tile_in(edge, LANES, &p, to, w->plane_v);
+                }
+            }
+    }
+}
+
+SIMD void line_filters(const int wide, const float *g, int64_t channels, float *u, int64_t plane)
+{
+    for (; channels > 0; channels--, g += 3 * wide * LANES, u += wide * LANES)
+        SDX_UNROLL(2) for (int j = 0; j < wide; j++)
+        {
+            vf three[3], t[MOST];
+            SDX_UNROLL(3)
+            for (int i = 0; i < 3; i++)
+                three[i] = v_load(g + (i * wide + j) * LANES);
+            spread(LINE_SIDE, 3, three, t);
+            SDX_UNROLL(6)
+            for (int i = 0; i < LINE_SIDE; i++) v_store(u + i * plane + j * LANES, t[i]);
+        }
+}
+static void winograd_line_filters(const float *weights, int64_t channels, int64_t width, float *u,
+                                  int64_t plane)
+{
+    if (width == WIDE * LANES)
+        line_filters(WIDE, weights, channels, u, plane);
+    else
+        line_filters(1, weights, channels, u, plane);
+}
+
+/* Outputs on their way through a curve, so many at once that whole blocks of vectors go. */
+struct curve {
+    int64_t apart;
+    int tiles, count[LINE_CURVED];
+    float *to[LINE_CURVED], of[LINE_CURVED * LINE_STEP * LANES];
+};
+static void curve_out(struct curve *c, const struct sdx_epilogue *e)
+{
+    block_curve(c->of, c->tiles * LINE_STEP, e->act, e->a, e->b);
+    for (int i = 0; i < c->tiles; i++)
+        for (int j = 0; j < c->count[i]; j++)
+            v_store(c->to[i] + j * c->apart, v_load(c->of + (i * LINE_STEP + j) * LANES));
+    c->tiles = 0;
+}
+/* Vector k of output channels, `m` being its part of M. */
+static void line_vector_out(const struct sdx_winograd_block *w, const float *m, int64_t k,
+                            const struct sdx_epilogue *e, float *y)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    const int64_t size = s->out[1] * s->out[2] * LANES, blocks = conv_divide_up(s->oc, LANES);
+    const struct line l = line_of(w, s->out);
+    const bool curved = block_is_curved(e->act);
+    struct tile_at at = tile_at(w, w->first);
+    struct curve curve;
+    float biases[LANES] = {0}, least, most;
+    curve.apart = l.apart;
+    curve.tiles = 0;
+    for (int64_t i = 0; e->bias_row && i < conv_least(LANES, s->oc - k * LANES); i++)
+        biases[i] = e->bias_row[k * LANES + i];
+    block_limits(e->act, e->a, e->b, &least, &most);
+    const vf bias = v_load(biases), lo = v_set1(least), hi = v_set1(most);
+    for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
+        const struct line_tile tile = line_tile(w, &l, at, 0);
+        const int64_t to = (tile.image * blocks + k) * size + tile.at;
+        int count = 0;
+        vf d[MOST], t[LINE_STEP];
+        while (count < LINE_STEP && tile.first + count * l.dilation < l.length)
+            count++;
+        SDX_UNROLL(6) for (int j = 0; j < LINE_SIDE; j++) d[j] = v_load(m + j * w->plane_m);
+        line_out(LINE_STEP, d, t);
+        for (int j = 0; j < count; j++) {
+            t[j] += bias;
+            if (e->residual) t[j] += v_load(e->residual + to + j * l.apart);
+            t[j] = v_min(hi, v_max(lo, t[j]));
+            if (!curved) v_store(y + to + j * l.apart, t[j]);
+        }
+        if (!curved || count == 0) continue;
+        SDX_UNROLL(4)
+        for (int j = 0; j < LINE_STEP; j++)
+            v_store(curve.of + (curve.tiles * LINE_STEP + j) * LANES, t[j]);
+        curve.to[curve.tiles] = y + to;
+        curve.count[curve.tiles++] = count;
+        if (curve.tiles == LINE_CURVED) curve_out(&curve, e);
+    }
+    if (curved) curve_out(&curve, e);
+}
+static void winograd_line_out(const struct sdx_winograd_block *w, const float *m, int64_t k0,
+                              int64_t k1, const struct sdx_epilogue *epilogue, float *y)
+{
+    for (int64_t k = k0; k < k1; k += WIDE, m += w->room * WIDE * LANES)
+        for (int64_t j = 0; j < conv_least(WIDE, k1 - k); j++)
+            line_vector_out(w, m + j * LANES, k + j, epilogue, y);
+}
+#endif
