@@ -90,7 +90,8 @@ SIMD void line_filters(const int wide, const float *g, int64_t channels, float *
                 three[i] = v_load(g + (i * wide + j) * LANES);
             spread(LINE_SIDE, 3, three, t);
             SDX_UNROLL(6)
-            for (int i = 0; i < LINE_SIDE; i++) v_store(u + i * plane + j * LANES, t[i]);
+            for (int i = 0; i < LINE_SIDE; i++)
+                v_store(u + i * plane + j * LANES, t[i]);
         }
 }
 static void winograd_line_filters(const float *weights, int64_t channels, int64_t width, float *u,
