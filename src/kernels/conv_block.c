@@ -4,6 +4,7 @@
 
 #include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_block_direct.h"
+#include "kernels/conv_block_group.h"
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 
@@ -35,6 +36,8 @@ static const struct form {
     {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, is_winograd, sdx_winograd_block_packed_size,
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
      sdx_winograd_block_part},
+    {SDX_CONV_BLOCK_GROUP, sdx_group_block_fits, sdx_group_block_packed_size, sdx_group_block_pack,
+     sdx_group_block_parts, sdx_group_block_scratch, sdx_group_block_part},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
      sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch,
      sdx_direct_block_part},

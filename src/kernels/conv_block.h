@@ -26,6 +26,7 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_WINOGRAD_4,    /* F(4 x 4, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_6,    /* F(6 x 6, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_LINE, /* F(4, 3) of 1 x 3 or 3 x 1, with any dilation */
+    SDX_CONV_BLOCK_GROUP,         /* groups of one block of outputs, kernels three wide */
     SDX_CONV_BLOCK_DIRECT
 };
 enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s);

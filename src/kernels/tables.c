@@ -23,6 +23,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_nbits_init_##set(&t->gemm);                                                            \
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_block_depthwise_init_##set(&t->block);                                            \
+        sdx_conv_block_group_init_##set(&t->block);                                                \
         sdx_conv_block_winograd_init_##set(&t->block);                                             \
         sdx_conv_block_init_##set(&t->block);                                                      \
         sdx_channel_block_init_##set(&t->channel);                                                 \

@@ -161,6 +161,21 @@ struct sdx_conv_block_job {
     enum sdx_act act;      /* then this, unless it is a clamp, */
     float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
+/* A row of outputs of a group of conv_block_group.c. Weights: [block][kernel
+ * row][channel][3][lanes].
+ */
+enum { SDX_CONV_GROUP_LEAST = 5 }; /* outputs of a row */
+struct sdx_conv_group_row {
+    const float *x;        /* the first pixel of the first kernel row that is within the image */
+    int64_t pitch, block;  /* floats between rows, and between blocks of channels */
+    int64_t blocks, rows;  /* of the input; of the kernel within the image */
+    int64_t weights_block; /* floats between blocks of weights */
+    const float *weights, *bias;
+    float *y;
+    int64_t width; /* outputs */
+    int stride;    /* 1 or 2 */
+    float lo, hi;  /* limits of the outputs, with infinities for none */
+};
 /* Kernels on blocked channels. */
 struct sdx_conv_block_table {
     int lanes;         /* channels of a block */
@@ -201,6 +216,7 @@ struct sdx_conv_block_table {
     void (*f32_winograd_line_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                                   int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
+    void (*f32_group_row)(const struct sdx_conv_group_row *job); /* NULL: panels are as fast */
 };
 struct sdx_rnn_table {
     int lanes;
@@ -244,6 +260,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \
+    void sdx_conv_block_group_init_##set(struct sdx_conv_block_table *block);                      \
     void sdx_conv_block_winograd_init_##set(struct sdx_conv_block_table *block);                   \
     void sdx_conv_block_init_##set(struct sdx_conv_block_table *block);                            \
     void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \

@@ -257,6 +257,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                         [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
                                         [SDX_CONV_BLOCK_WINOGRAD_6] = "conv_block_winograd_6",
                                         [SDX_CONV_BLOCK_WINOGRAD_LINE] = "conv_block_winograd_line",
+                                        [SDX_CONV_BLOCK_GROUP] = "conv_block_group",
                                         [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
     struct sdx_tensor *x = px->in[0];
     struct sdx_conv_shape reduced = *whole, *shape = &reduced;

@@ -318,9 +318,33 @@ static void check_other_axes(void)
         check_shape(shape_of(1, 1, lanes + size, 11, box, one, one, one, (int64_t[]){0, 0, 0}));
     }
 }
+/* Groups of one block of outputs: lines that are copied, that are read in place but for their ends,
+ * and with all their ends beside the image. */
+static void check_groups(void)
+{
+    const int64_t lanes = sdx_block_lanes(), one[3] = {1, 1, 1};
+    const bool served = sdx_kernel_tables()->block.f32_group_row != NULL;
+    for (int64_t width = 5; width <= 100; width += 1 + width / 9)
+        for (int64_t stride = 1; stride <= 2; stride++)
+            for (int64_t pad = -1; pad <= 3; pad++) {
+                const int64_t groups = 2 + width % 3, blocks = 1 + width % 2;
+                const int64_t in[3] = {1, 3 + width % 5, width}, kernel[3] = {1, 1 + width % 4, 3};
+                const int64_t steps[3] = {1, 1 + width % 2, stride}, pads[3] = {0, pad, pad};
+                const struct sdx_conv_shape s =
+                    shape_of(1 + width % 2, groups, groups * blocks * lanes, groups * lanes, in,
+                             kernel, steps, one, pads);
+                if (served && s.out[1] > 0 && s.out[2] >= 5)
+                    expect(sdx_conv_block_form(&s) == SDX_CONV_BLOCK_GROUP,
+                           "groups of a block are not served: %lld wide", (long long)s.out[2]);
+                check_shape(s);
+            }
+    check_shape(square(2, 9, 9 * lanes, 9 * lanes, 64, 30, 3, 1, 1, 1)); /* parts */
+    check_shape(square(1, 2, 2 * lanes, 2 * lanes, 90, 150, 3, 2, 1, 1));
+}
 void check_conv_block(void)
 {
     check_small_shapes();
+    check_groups();
     check_other_axes();
     check_shape(square(1, 1, 8, 24, 56, 60, 1, 1, 1, 0)); /* several strips */
     check_shape(square(1, 1, 40, 72, 30, 31, 1, 2, 1, 0));

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cutting, packing and copies of conv_block_group.h. */
+#include "kernels/conv_block_group.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/conv_gather.h"
+#include "kernels/tables.h"
+#include "kernels/tuning.h"
+
+enum {
+    TAPS = 3,                    /* of a kernel row */
+    LONG = 40,                   /* outputs whose pixels are read in place */
+    EDGE = SDX_CONV_GROUP_LEAST, /* outputs at either end of such a row */
+    STRIP = 96 << 10             /* bytes of copied rows, for the second cache */
+};
+
+/* Outputs from..end of a row; columns: of the copy that their pixels come from, 0: none. */
+struct segment {
+    int64_t from, end, columns;
+};
+struct group_cut {
+    int64_t lanes, blocks;   /* channels of a block; blocks of a group's input */
+    int64_t rows, strips;    /* output rows of a part */
+    int64_t bundle, bundles; /* groups of a part */
+    struct segment segments[3];
+    int count;
+    int64_t columns; /* the most that are copied */
+};
+static void add_segment(const struct sdx_conv_shape *s, struct group_cut *c, int64_t from,
+                        int64_t end, bool is_copied)
+{
+    if (from >= end) return;
+    const int64_t columns = is_copied ? (end - from - 1) * s->stride[2] + TAPS : 0;
+    c->segments[c->count++] = (struct segment){from, end, columns};
+    c->columns = conv_most(c->columns, columns);
+}
+static int64_t rows_in(const struct sdx_conv_shape *s, int64_t rows)
+{
+    return (rows - 1) * s->stride[1] + s->kernel[1];
+}
+static struct group_cut cut_of(const struct sdx_conv_shape *s)
+{
+    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
+    struct group_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
+    int64_t lo, hi; /* outputs that read no column beside the image */
+    c.blocks = s->ic / s->groups / c.lanes;
+    conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - (TAPS - 1), s->out[2], &lo, &hi);
+    if (hi - lo < conv_least(LONG, s->out[2])) {
+        add_segment(s, &c, 0, s->out[2], true);
+    } else {
+        if (lo > 0) lo = conv_most(lo, EDGE);
+        if (hi < s->out[2]) hi = conv_least(hi, s->out[2] - EDGE);
+        add_segment(s, &c, 0, lo, true);
+        add_segment(s, &c, lo, hi, false);
+        add_segment(s, &c, hi, s->out[2], true);
+    }
+    const int64_t row = conv_most(1, c.columns * c.lanes * c.blocks * (int64_t)sizeof(float));
+    const int64_t fit = conv_most(STRIP / row, s->kernel[1]);
+    c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
+    c.rows = conv_divide_up(s->out[1], c.strips);
+    c.strips = conv_divide_up(s->out[1], c.rows);
+    const double worth = sdx_conv_macs(s) / (double)(4 * t->part_macs);
+    const int64_t wanted = (int64_t)fmin(1 + worth, (double)t->block_parts);
+    c.bundles = conv_least(s->groups, conv_divide_up(wanted, c.strips));
+    c.bundle = conv_divide_up(s->groups, c.bundles);
+    c.bundles = conv_divide_up(s->groups, c.bundle);
+    return c;
+}
+
+bool sdx_group_block_fits(const struct sdx_conv_shape *s)
+{
+    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    if (!table->f32_group_row || s->half != SDX_HALF_NONE || s->groups < 2) return false;
+    if (s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->pad_begin[0] != 0) return false;
+    return s->kernel[2] == TAPS && s->stride[2] <= 2 && s->dilation[1] == 1 &&
+           s->dilation[2] == 1 && s->out[2] >= SDX_CONV_GROUP_LEAST &&
+           s->oc == s->groups * table->lanes && s->ic % s->oc == 0 && s->ic > 0;
+}
+
+/* [group][block][kernel row][channel][kernel column][output channel] */
+size_t sdx_group_block_packed_size(const struct sdx_conv_shape *s)
+{
+    return (size_t)(s->oc * (s->ic / s->groups) * s->kernel[1] * TAPS) * sizeof(float);
+}
+void sdx_group_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                          void *packed)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, icg = s->ic / s->groups;
+    const int64_t taps = s->kernel[1] * TAPS;
+    float *to = packed;
+    for (int64_t g = 0; g < s->groups; g++, weights += lanes * icg * taps)
+        for (int64_t b = 0; b < icg; b += lanes)
+            for (int64_t row = 0; row < taps; row += TAPS)
+                for (int64_t i = 0; i < lanes * TAPS; i++) {
+                    const int64_t at = (b + i / TAPS) * taps + row + i % TAPS;
+                    for (int64_t j = 0; j < lanes; j++)
+                        *to++ = weights[j * icg * taps + at];
+                }
+}
+
+int64_t sdx_group_block_parts(const struct sdx_conv_shape *s)
+{
+    const struct group_cut c = cut_of(s);
+    return s->batch * c.bundles * c.strips;
+}
+size_t sdx_group_block_scratch(const struct sdx_conv_shape *s)
+{
+    const struct group_cut c = cut_of(s);
+    return (size_t)(c.blocks * rows_in(s, c.rows) * c.columns * c.lanes) * sizeof(float);
+}
+
+/* Columns `left` on of `rows` rows of a block's image from row `first` on, zeros beyond it. Rows
+ * beyond it stay as they are. */
+static void copy_rows(const struct sdx_conv_shape *s, int64_t lanes, const float *x, int64_t first,
+                      int64_t rows, int64_t left, int64_t columns, float *to)
+{
+    int64_t lo, hi;
+    conv_valid(left, 1, s->in[2], columns, &lo, &hi);
+    if (lo >= hi) lo = hi = columns;
+    for (int64_t row = first; row < first + rows; row++, to += columns * lanes) {
+        if (row < 0 || row >= s->in[1]) continue;
+        memset(to, 0, (size_t)(lo * lanes) * sizeof *to);
+        if (lo < hi)
+            memcpy(to + lo * lanes, x + (row * s->in[2] + left + lo) * lanes,
+                   (size_t)((hi - lo) * lanes) * sizeof *to);
+        memset(to + hi * lanes, 0, (size_t)((columns - hi) * lanes) * sizeof *to);
+    }
+}
+/* Rows row0..row1 of a segment of a group. x, y: of the group's image; job: what all its rows have.
+ */
+static void run_segment(const struct sdx_conv_shape *s, const struct group_cut *c,
+                        const struct segment *g, int64_t row0, int64_t row1, const float *x,
+                        float *y, struct sdx_conv_group_row job, float *copy)
+{
+    const int64_t pixels = s->in[1] * s->in[2] * c->lanes, top = row0 * s->stride[1];
+    const int64_t left = g->from * s->stride[2] - s->pad_begin[2], above = top - s->pad_begin[1];
+    const int64_t count = rows_in(s, row1 - row0);
+    job.width = g->end - g->from;
+    job.pitch = (g->columns ? g->columns : s->in[2]) * c->lanes;
+    job.block = g->columns ? count * job.pitch : pixels;
+    for (int64_t b = 0; g->columns && b < c->blocks; b++)
+        copy_rows(s, c->lanes, x + b * pixels, above, count, left, g->columns,
+                  copy + b * job.block);
+    const float *weights = job.weights;
+    for (int64_t h = row0; h < row1; h++) {
+        const int64_t first = h * s->stride[1] - s->pad_begin[1]; /* row of the input */
+        int64_t lo, hi;
+        conv_valid(first, 1, s->in[1], s->kernel[1], &lo, &hi);
+        job.rows = conv_most(hi - lo, 0);
+        job.weights = weights + lo * c->lanes * TAPS * c->lanes;
+        job.x = job.rows == 0 ? x
+                : g->columns  ? copy + (first + lo - above) * job.pitch
+                              : x + ((first + lo) * s->in[2] + left) * c->lanes;
+        job.y = y + (h * s->out[2] + g->from) * c->lanes;
+        sdx_kernel_tables()->block.f32_group_row(&job);
+    }
+}
+void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                          float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
+{
+    const struct group_cut c = cut_of(s);
+    const int64_t row0 = part % c.strips * c.rows, row1 = conv_least(s->out[1], row0 + c.rows);
+    const int64_t first = part / c.strips % c.bundles * c.bundle;
+    const int64_t last = conv_least(s->groups, first + c.bundle);
+    const int64_t image = part / c.strips / c.bundles;
+    const int64_t size_x = c.blocks * s->in[1] * s->in[2] * c.lanes;
+    const int64_t size_y = s->out[1] * s->out[2] * c.lanes;
+    const int64_t row = c.lanes * TAPS * c.lanes, size_w = c.blocks * s->kernel[1] * row;
+    const bool relu = e->act == SDX_ACT_RELU && !e->residual;
+    const bool clip = e->act == SDX_ACT_CLIP && !e->residual;
+    const struct sdx_epilogue rest = {.act = e->act, .a = e->a, .b = e->b};
+    float bias[16] = {0};
+    struct sdx_conv_group_row job = {.blocks = c.blocks,
+                                     .weights_block = s->kernel[1] * row,
+                                     .bias = bias,
+                                     .stride = (int)s->stride[2],
+                                     .lo = relu   ? 0.0f
+                                           : clip ? e->a
+                                                  : -INFINITY,
+                                     .hi = clip ? e->b : INFINITY};
+    for (int64_t g = first; g < last; g++) {
+        const int64_t plane = image * s->groups + g;
+        if (e->bias_row) memcpy(bias, e->bias_row + g * c.lanes, (size_t)c.lanes * sizeof *bias);
+        job.weights = (const float *)packed + g * size_w;
+        for (int i = 0; i < c.count; i++)
+            run_segment(s, &c, &c.segments[i], row0, row1, x + plane * size_x, y + plane * size_y,
+                        job, scratch);
+        if (relu || clip || (e->act == SDX_ACT_NONE && !e->residual)) continue;
+        const int64_t at = plane * size_y + row0 * s->out[2] * c.lanes;
+        sdx_kernel_tables()->gemm.f32_finish(y + at, y + at, (row1 - row0) * s->out[2] * c.lanes,
+                                             0.0f, e->residual ? e->residual + at : NULL, &rest);
+    }
+}
