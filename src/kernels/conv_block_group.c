@@ -58,11 +58,12 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
     }
     const int64_t row = conv_most(1, c.columns * c.lanes * c.blocks * (int64_t)sizeof(float));
     const int64_t fit = conv_most(STRIP / row, s->kernel[1]);
-    c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
-    c.rows = conv_divide_up(s->out[1], c.strips);
-    c.strips = conv_divide_up(s->out[1], c.rows);
     const double worth = sdx_conv_macs(s) / (double)(4 * t->part_macs);
     const int64_t wanted = (int64_t)fmin(1 + worth, (double)t->block_parts);
+    c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
+    c.strips = conv_most(c.strips, conv_divide_up(wanted, s->groups));
+    c.rows = conv_divide_up(s->out[1], c.strips);
+    c.strips = conv_divide_up(s->out[1], c.rows);
     c.bundles = conv_least(s->groups, conv_divide_up(wanted, c.strips));
     c.bundle = conv_divide_up(s->groups, c.bundles);
     c.bundles = conv_divide_up(s->groups, c.bundle);

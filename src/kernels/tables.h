@@ -161,9 +161,8 @@ struct sdx_conv_block_job {
     enum sdx_act act;      /* then this, unless it is a clamp, */
     float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
-/* A row of outputs of a group of conv_block_group.c. Weights: [block][kernel
- * row][channel][3][lanes].
- */
+/* A row of outputs of a group of conv_block_group.c. Weights of a block:
+ * [kernel row][channel][3][lanes]. */
 enum { SDX_CONV_GROUP_LEAST = 5 }; /* outputs of a row */
 struct sdx_conv_group_row {
     const float *x;        /* the first pixel of the first kernel row that is within the image */

@@ -160,6 +160,7 @@ SIMD void line_in_6(const vf *d, vf *to)
     to[6] = even_half - odd_half;
     to[7] = times(5.25f, d[3] - d[5], d[7] - d[1]);
 }
+
 /* ---- filters ---- */
 
 /* One row or column of 1 to 3 weights to `side` sums: at 0, at +-p for each p, at infinity, where
