@@ -3,7 +3,8 @@
 
 A row is a dictionary of one engine, model and number of threads: either "failure", the reason, or
 median_ms, p10_ms, p90_ms, min_ms, load_ms, cold_ms, peak_mb, error and, of our own, flops, bytes,
-weights_mb, sessions and new_shape where they are known.
+weights_mb, sessions, new_shape and limits where they are known. limits: of the machine right after the
+turns, in G a second, for the models whose goals compare with one.
 """
 import csv
 import math
@@ -41,6 +42,14 @@ def models_of(goals):
 
 # ---- goals ----
 
+def limits_of(text, threads):
+    """The best figure of each kind in what bench/peak prints."""
+    figures = re.findall(r"^(.*?)  +\S+ +(\d+) +([\d.]+) +[\d.]+$", text, re.M)
+    kinds = {name: [float(best) for what, count, best in figures
+                    if what.startswith(start) and int(count) == threads] for name, start in LIMITS.items()}
+    return {name: max(found) for name, found in kinds.items() if found}
+
+
 class Results:
     def __init__(self, rows, goals, args, statistic="median_ms"):
         """statistic: which of a row's figures of time goals are reckoned from."""
@@ -71,16 +80,11 @@ class Results:
         return min((found[engine] for engine in wanted if engine in found),
                    key=lambda row: row[key], default=None)
 
-    def limit(self, name, threads):
-        """The best figure of bench/peak, in units a ms; None: not measured."""
-        figures = [float(best) for what, count, best in re.findall(
-            r"^(.*?)  +\S+ +(\d+) +([\d.]+) +[\d.]+$", self.args.limits, re.M)
-                   if what.startswith(LIMITS[name]) and int(count) == threads]
-        return max(figures) * 1e6 if figures else None
-
     def against_limit(self, name, own, threads):
-        work, limit = own["flops" if name == "fma" else "bytes"], self.limit(name, threads)
-        return (work / own[self.statistic] / limit, name) if work and limit else (None, "not measured")
+        work = own["flops" if name == "fma" else "bytes"]
+        limit = (own.get("limits") or limits_of(self.args.limits, threads)).get(name)
+        return (work / own[self.statistic] / (limit * 1e6), name) if work and limit else \
+            (None, "not measured")
 
     def reached(self, goal, threads):
         """(ratio, who it is against), or (None, why there is none)."""

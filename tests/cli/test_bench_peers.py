@@ -116,6 +116,14 @@ def test_goal_of_group_and_of_absent_model(report):
     assert reached[6] == ("lost", 1, None, "the model is not in the zoo")
 
 
+def test_limit_of_its_time(report):
+    """A limit that was measured with a model counts in place of the run's."""
+    rows = [row("own", "a", 2.0, flops=1e8, bytes=1e7, limits={"bandwidth": 10.0})]
+    goals = [["g", "a", "time", peers, "1.00", "n", "all"] for peers in ("bandwidth", "fma")]
+    reached = [ratio for _, threads, ratio, _ in results(report, rows, goals).goal_rows() if threads == 1]
+    assert reached == [pytest.approx(0.5), None]
+
+
 def test_fast_tenth(report):
     """The same goals from another figure of the rows: there the peers are the slower ones."""
     goals = [("g", "a", "time", "best", "1.10", "", "all"), ("g", "a", "cold", "ort", "1.00", "", "all")]
