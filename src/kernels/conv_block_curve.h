@@ -10,12 +10,6 @@ SIMD bool block_is_curved(enum sdx_act act)
 {
     return act > SDX_ACT_CLIP;
 }
-/* The limits that the other activations are. */
-SIMD void block_limits(enum sdx_act act, float a, float b, float *lo, float *hi)
-{
-    *lo = act == SDX_ACT_RELU ? 0.0f : act == SDX_ACT_CLIP ? a : -INFINITY;
-    *hi = act == SDX_ACT_CLIP ? b : INFINITY;
-}
 
 /* n vectors at y, in place. */
 static inline void block_curve(float *y, int64_t n, enum sdx_act act, float a, float b)

@@ -30,17 +30,6 @@ struct depthwise_cut {
     int64_t floats; /* of scratch */
 };
 
-static void add_strip(const struct sdx_conv_shape *s, struct depthwise_cut *c, int64_t from,
-                      int64_t end, bool copied)
-{
-    if (from >= end) return;
-    const int64_t columns =
-        (end - 1 - from) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
-    const int64_t rows = (s->kernel[1] - 1) * s->dilation[1] + 1;
-    c->ends[c->count] = end;
-    c->rings[c->count++] = copied ? c->floats : -1;
-    if (copied) c->floats += rows * columns * c->lanes;
-}
 static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
@@ -55,22 +44,14 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     c.per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
     c.groups = conv_divide_up(c.blocks, c.per_part);
     c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
-    if (sdx_depthwise_block_slides(s)) {
-        add_strip(s, &c, 0, s->out[2], false);
-        return c;
+    struct conv_segment segments[3] = {{0, s->out[2], 0}};
+    c.count = sdx_depthwise_block_slides(s) ? 1 : conv_segments(s, LONG, EDGE, segments);
+    for (int i = 0; i < c.count; i++) {
+        const int64_t columns = segments[i].columns;
+        c.ends[i] = segments[i].end;
+        c.rings[i] = columns ? c.floats : -1;
+        c.floats += ((s->kernel[1] - 1) * s->dilation[1] + 1) * columns * c.lanes;
     }
-    int64_t lo, hi; /* outputs that read no column beside the image */
-    const int64_t reach = (s->kernel[2] - 1) * s->dilation[2];
-    conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - reach, s->out[2], &lo, &hi);
-    if (hi - lo < s->out[2] && hi - lo < LONG) {
-        add_strip(s, &c, 0, s->out[2], true);
-        return c;
-    }
-    if (lo > 0) lo = conv_most(lo, EDGE);
-    if (hi < s->out[2]) hi = conv_least(hi, s->out[2] - EDGE);
-    add_strip(s, &c, 0, lo, true);
-    add_strip(s, &c, lo, hi, false);
-    add_strip(s, &c, hi, s->out[2], true);
     return c;
 }
 

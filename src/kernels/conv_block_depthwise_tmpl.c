@@ -264,7 +264,7 @@ SIMD struct line line_begin(const struct sdx_conv_shape *s, const struct sdx_dep
                      .width = s->in[2],
                      .bias = t->bias,
                      .bent = t->h0};
-    block_limits(t->act, t->a, t->b, &l.lo, &l.hi);
+    conv_limits(t->act, t->a, t->b, &l.lo, &l.hi);
     return l;
 }
 /* The curve over what is summed of y up to line h and not bent yet: whole lines several at a time,

@@ -5,7 +5,6 @@
  * channels, class, tiles of pixels; what a pass reads of the strip is small enough for L2. */
 #include "kernels/conv_block_direct.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "kernels/conv_gather.h"
@@ -426,10 +425,9 @@ static void shape_chunks(const struct plan *p, const struct stretch *cols, int64
 /* The activation of a pass: none but at the last one. */
 static void finish_of(const struct sdx_epilogue *e, bool last, struct sdx_conv_block_job *job)
 {
-    const bool relu = last && e->act == SDX_ACT_RELU, clip = last && e->act == SDX_ACT_CLIP;
-    job->lo = relu ? 0.0f : clip ? e->a : -INFINITY;
-    job->hi = clip ? e->b : INFINITY;
-    job->act = last && !relu && !clip ? e->act : SDX_ACT_NONE;
+    const enum sdx_act act = last ? e->act : SDX_ACT_NONE;
+    conv_limits(act, e->a, e->b, &job->lo, &job->hi);
+    job->act = act > SDX_ACT_CLIP ? act : SDX_ACT_NONE;
     job->a = e->a;
     job->b = e->b;
 }

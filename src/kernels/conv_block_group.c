@@ -16,26 +16,14 @@ enum {
     STRIP = 96 << 10             /* bytes of copied rows, for the second cache */
 };
 
-/* Outputs from..end of a row; columns: of the copy that their pixels come from, 0: none. */
-struct segment {
-    int64_t from, end, columns;
-};
 struct group_cut {
     int64_t lanes, blocks;   /* channels of a block; blocks of a group's input */
     int64_t rows, strips;    /* output rows of a part */
     int64_t bundle, bundles; /* groups of a part */
-    struct segment segments[3];
+    struct conv_segment segments[3];
     int count;
     int64_t columns; /* the most that are copied */
 };
-static void add_segment(const struct sdx_conv_shape *s, struct group_cut *c, int64_t from,
-                        int64_t end, bool is_copied)
-{
-    if (from >= end) return;
-    const int64_t columns = is_copied ? (end - from - 1) * s->stride[2] + TAPS : 0;
-    c->segments[c->count++] = (struct segment){from, end, columns};
-    c->columns = conv_most(c->columns, columns);
-}
 static int64_t rows_in(const struct sdx_conv_shape *s, int64_t rows)
 {
     return (rows - 1) * s->stride[1] + s->kernel[1];
@@ -44,18 +32,10 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     struct group_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
-    int64_t lo, hi; /* outputs that read no column beside the image */
     c.blocks = s->ic / s->groups / c.lanes;
-    conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - (TAPS - 1), s->out[2], &lo, &hi);
-    if (hi - lo < conv_least(LONG, s->out[2])) {
-        add_segment(s, &c, 0, s->out[2], true);
-    } else {
-        if (lo > 0) lo = conv_most(lo, EDGE);
-        if (hi < s->out[2]) hi = conv_least(hi, s->out[2] - EDGE);
-        add_segment(s, &c, 0, lo, true);
-        add_segment(s, &c, lo, hi, false);
-        add_segment(s, &c, hi, s->out[2], true);
-    }
+    c.count = conv_segments(s, LONG, EDGE, c.segments);
+    for (int i = 0; i < c.count; i++)
+        c.columns = conv_most(c.columns, c.segments[i].columns);
     const int64_t row = conv_most(1, c.columns * c.lanes * c.blocks * (int64_t)sizeof(float));
     const int64_t fit = conv_most(STRIP / row, s->kernel[1]);
     const double worth = sdx_conv_macs(s) / (double)(4 * t->part_macs);
@@ -132,7 +112,7 @@ static void copy_rows(const struct sdx_conv_shape *s, int64_t lanes, const float
 /* Rows row0..row1 of a segment of a group. x, y: of the group's image; job: what all its rows have.
  */
 static void run_segment(const struct sdx_conv_shape *s, const struct group_cut *c,
-                        const struct segment *g, int64_t row0, int64_t row1, const float *x,
+                        const struct conv_segment *g, int64_t row0, int64_t row1, const float *x,
                         float *y, struct sdx_conv_group_row job, float *copy)
 {
     const int64_t pixels = s->in[1] * s->in[2] * c->lanes, top = row0 * s->stride[1];
@@ -169,18 +149,14 @@ void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const 
     const int64_t size_x = c.blocks * s->in[1] * s->in[2] * c.lanes;
     const int64_t size_y = s->out[1] * s->out[2] * c.lanes;
     const int64_t row = c.lanes * TAPS * c.lanes, size_w = c.blocks * s->kernel[1] * row;
-    const bool relu = e->act == SDX_ACT_RELU && !e->residual;
-    const bool clip = e->act == SDX_ACT_CLIP && !e->residual;
     const struct sdx_epilogue rest = {.act = e->act, .a = e->a, .b = e->b};
+    const bool is_late = e->act > SDX_ACT_CLIP || e->residual; /* in a pass of its own */
     float bias[16] = {0};
     struct sdx_conv_group_row job = {.blocks = c.blocks,
                                      .weights_block = s->kernel[1] * row,
                                      .bias = bias,
-                                     .stride = (int)s->stride[2],
-                                     .lo = relu   ? 0.0f
-                                           : clip ? e->a
-                                                  : -INFINITY,
-                                     .hi = clip ? e->b : INFINITY};
+                                     .stride = (int)s->stride[2]};
+    conv_limits(is_late ? SDX_ACT_NONE : e->act, e->a, e->b, &job.lo, &job.hi);
     for (int64_t g = first; g < last; g++) {
         const int64_t plane = image * s->groups + g;
         if (e->bias_row) memcpy(bias, e->bias_row + g * c.lanes, (size_t)c.lanes * sizeof *bias);
@@ -188,7 +164,7 @@ void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const 
         for (int i = 0; i < c.count; i++)
             run_segment(s, &c, &c.segments[i], row0, row1, x + plane * size_x, y + plane * size_y,
                         job, scratch);
-        if (relu || clip || (e->act == SDX_ACT_NONE && !e->residual)) continue;
+        if (!is_late) continue;
         const int64_t at = plane * size_y + row0 * s->out[2] * c.lanes;
         sdx_kernel_tables()->gemm.f32_finish(y + at, y + at, (row1 - row0) * s->out[2] * c.lanes,
                                              0.0f, e->residual ? e->residual + at : NULL, &rest);

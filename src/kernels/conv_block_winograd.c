@@ -204,10 +204,8 @@ static void transform_filters(const struct sdx_conv_shape *s, const struct winog
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, channels, g);
-    if (c->axis)
-        table->f32_winograd_line_filters(g, channels, width, u, AT_ONCE * width);
-    else
-        table->f32_winograd_filters((int)c->step, g, channels, width, u, AT_ONCE * width);
+    table->f32_winograd_filters((int)c->step, c->axis ? 3 : 9, g, channels, width, u,
+                                AT_ONCE * width);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
@@ -365,7 +363,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
         filters = decoded;
     } else
         w->ahead = next;
-    table->f32_winograd_filters(w->step, filters, w->channels, width, u,
+    table->f32_winograd_filters(w->step, 9, filters, w->channels, width, u,
                                 w->channels * width * c->phases + GAP);
     table->f32_winograd_multiply(w, v, u, vectors, m);
 }
@@ -452,7 +450,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                    epilogue, v, m, u, y);
         return;
     }
-    (c.axis ? table->f32_winograd_line_in : table->f32_winograd_in)(&w, x, v);
+    table->f32_winograd_in(&w, x, v);
     for (int64_t i = begin; i < end; i++) {
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
         if (c.late)
@@ -462,7 +460,6 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
         else
             table->f32_winograd_multiply(
                 &w, v, (const float *)packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
-        (c.axis ? table->f32_winograd_line_out : table->f32_winograd_out)(&w, m, k0, k1, epilogue,
-                                                                          y);
+        table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
     }
 }

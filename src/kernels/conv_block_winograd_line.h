@@ -5,10 +5,9 @@
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
 
-#include "kernels/conv_block_curve.h"
 #include "kernels/winograd_lines.h"
 
-enum { LINE_STEP = 4, LINE_SIDE = LINE_STEP + 2, LINE_CURVED = 4 /* tiles */ };
+enum { LINE_STEP = 4, LINE_SIDE = LINE_STEP + 2 };
 
 /* Pixels of tiles, in floats from the start of an image's block of channels. */
 struct line {
@@ -51,7 +50,7 @@ static void line_edge(const float *x, const struct line *l, int64_t first, float
     for (int i = 0; i < LINE_SIDE; i++, first += l->dilation, x += l->apart, to += LANES)
         v_store(to, first >= 0 && first < l->length ? v_load(x) : v_set1(0.0f));
 }
-static void winograd_line_in(const struct sdx_winograd_block *w, const float *x, float *v)
+static void line_block_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t size = s->in[1] * s->in[2] * LANES, blocks = conv_divide_up(s->ic, LANES);
@@ -79,61 +78,33 @@ static void winograd_line_in(const struct sdx_winograd_block *w, const float *x,
     }
 }
 
-SIMD void line_filters(const int wide, const float *g, int64_t channels, float *u, int64_t plane)
+/* Of so many vectors of output channels. */
+static void line_filters(int64_t vectors, const float *g, int64_t channels, float *u, int64_t plane)
 {
-    for (; channels > 0; channels--, g += 3 * wide * LANES, u += wide * LANES)
-        SDX_UNROLL(2) for (int j = 0; j < wide; j++)
-        {
+    for (; channels > 0; channels--, g += 3 * vectors * LANES, u += vectors * LANES)
+        for (int64_t j = 0; j < vectors * LANES; j += LANES) {
             vf three[3], t[MOST];
             SDX_UNROLL(3)
             for (int i = 0; i < 3; i++)
-                three[i] = v_load(g + (i * wide + j) * LANES);
+                three[i] = v_load(g + i * vectors * LANES + j);
             spread(LINE_SIDE, 3, three, t);
-            SDX_UNROLL(6)
-            for (int i = 0; i < LINE_SIDE; i++)
-                v_store(u + i * plane + j * LANES, t[i]);
+            SDX_UNROLL(6) for (int i = 0; i < LINE_SIDE; i++) v_store(u + i * plane + j, t[i]);
         }
 }
-static void winograd_line_filters(const float *weights, int64_t channels, int64_t width, float *u,
-                                  int64_t plane)
-{
-    if (width == WIDE * LANES)
-        line_filters(WIDE, weights, channels, u, plane);
-    else
-        line_filters(1, weights, channels, u, plane);
-}
 
-/* Outputs on their way through a curve, so many at once that whole blocks of vectors go. */
-struct curve {
-    int64_t apart;
-    int tiles, count[LINE_CURVED];
-    float *to[LINE_CURVED], of[LINE_CURVED * LINE_STEP * LANES];
-};
-static void curve_out(struct curve *c, const struct sdx_epilogue *e)
-{
-    block_curve(c->of, c->tiles * LINE_STEP, e->act, e->a, e->b);
-    for (int i = 0; i < c->tiles; i++)
-        for (int j = 0; j < c->count[i]; j++)
-            v_store(c->to[i] + j * c->apart, v_load(c->of + (i * LINE_STEP + j) * LANES));
-    c->tiles = 0;
-}
 /* Vector k of output channels, `m` being its part of M. */
 static void line_vector_out(const struct sdx_winograd_block *w, const float *m, int64_t k,
-                            const struct sdx_epilogue *e, float *y)
+                            const struct output *o, float *y)
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t size = s->out[1] * s->out[2] * LANES, blocks = conv_divide_up(s->oc, LANES);
     const struct line l = line_of(w, s->out);
-    const bool curved = block_is_curved(e->act);
+    const float *residual = o->epilogue->residual;
+    const bool curved = block_is_curved(o->epilogue->act);
     struct tile_at at = tile_at(w, w->first);
-    struct curve curve;
-    float biases[LANES] = {0}, least, most;
-    curve.apart = l.apart;
-    curve.tiles = 0;
-    for (int64_t i = 0; e->bias_row && i < conv_least(LANES, s->oc - k * LANES); i++)
-        biases[i] = e->bias_row[k * LANES + i];
-    block_limits(e->act, e->a, e->b, &least, &most);
-    const vf bias = v_load(biases), lo = v_set1(least), hi = v_set1(most);
+    struct copies copies;
+    const vf lo = v_set1(o->lo), hi = v_set1(o->hi);
+    copies.count = 0;
     for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
         const struct line_tile tile = line_tile(w, &l, at, 0);
         const int64_t to = (tile.image * blocks + k) * size + tile.at;
@@ -144,26 +115,26 @@ static void line_vector_out(const struct sdx_winograd_block *w, const float *m, 
         SDX_UNROLL(6) for (int j = 0; j < LINE_SIDE; j++) d[j] = v_load(m + j * w->plane_m);
         line_out(LINE_STEP, d, t);
         for (int j = 0; j < count; j++) {
-            t[j] += bias;
-            if (e->residual) t[j] += v_load(e->residual + to + j * l.apart);
+            t[j] += o->bias;
+            if (residual) t[j] += v_load(residual + to + j * l.apart);
             t[j] = v_min(hi, v_max(lo, t[j]));
             if (!curved) v_store(y + to + j * l.apart, t[j]);
         }
         if (!curved || count == 0) continue;
         SDX_UNROLL(4)
         for (int j = 0; j < LINE_STEP; j++)
-            v_store(curve.of + (curve.tiles * LINE_STEP + j) * LANES, t[j]);
-        curve.to[curve.tiles] = y + to;
-        curve.count[curve.tiles++] = count;
-        if (curve.tiles == LINE_CURVED) curve_out(&curve, e);
+            v_store(copies.tiles + (copies.count * LINE_STEP + j) * LANES, t[j]);
+        copies.of[copies.count++] = (struct copy){y + to, 1, count};
+        if (copies.count == COPIES) copies_out(1, LINE_STEP, o, &copies);
     }
-    if (curved) curve_out(&curve, e);
+    if (curved) copies_out(1, LINE_STEP, o, &copies);
 }
-static void winograd_line_out(const struct sdx_winograd_block *w, const float *m, int64_t k0,
-                              int64_t k1, const struct sdx_epilogue *epilogue, float *y)
+SIMD void line_panel_out(const struct sdx_winograd_block *w, const float *m, int64_t k,
+                         struct output *o, int count, float *y)
 {
-    for (int64_t k = k0; k < k1; k += WIDE, m += w->room * WIDE * LANES)
-        for (int64_t j = 0; j < conv_least(WIDE, k1 - k); j++)
-            line_vector_out(w, m + j * LANES, k + j, epilogue, y);
+    for (int j = 0; j < count; j++) {
+        o[j].apart = line_of(w, w->shape->out).apart;
+        line_vector_out(w, m + j * LANES, k + j, &o[j], y);
+    }
 }
 #endif

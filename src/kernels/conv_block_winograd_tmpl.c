@@ -142,6 +142,10 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
 }
 static void winograd_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
+    if (w->axis) {
+        line_block_in(w, x, v);
+        return;
+    }
     switch (w->step) {
     case 6: block_in(6, w, x, v); break;
     case 4: block_in(4, w, x, v); break;
@@ -224,8 +228,8 @@ SIMD void filters_of(const int step, const int wide, const float *g, int64_t cha
     else
         filters(step, wide, g, channels, u, plane);
 }
-static void winograd_filters(int step, const float *weights, int64_t channels, int64_t width,
-                             float *u, int64_t plane)
+static void winograd_filters(int step, int taps, const float *weights, int64_t channels,
+                             int64_t width, float *u, int64_t plane)
 {
 #define FILTERS(step)                                                                              \
     if (width == WIDE * LANES)                                                                     \
@@ -233,6 +237,10 @@ static void winograd_filters(int step, const float *weights, int64_t channels, i
     else                                                                                           \
         filters_of(step, 1, weights, channels, u, plane);                                          \
     break
+    if (taps == 3) {
+        line_filters(width / LANES, weights, channels, u, plane);
+        return;
+    }
     switch (step) {
     case 6: FILTERS(6);
     case 4: FILTERS(4);
@@ -448,12 +456,6 @@ static void i16_decode(const int16_t *x, const float *scale, int64_t rows, int64
 }
 
 /* ---- output ---- */
-struct output {
-    const struct sdx_epilogue *epilogue;
-    vf bias;
-    float lo, hi;
-    int64_t pitch; /* floats of a row of y */
-};
 /* A tile, without what its epilogue adds, to rows of y or of a copy. */
 SIMD void tile_out(const int step, const float *m, int64_t plane, const struct output *o,
                    const float *residual, float *y, int64_t pitch)
@@ -480,30 +482,6 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
             v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
     }
 }
-/* Tiles that are cut off at the edge, or that have a curved activation, on their way to y: so many
- * at once that whole blocks of vectors go through it. */
-enum { COPIES = 4 };
-struct copies {
-    int count;
-    struct copy {
-        float *y;
-        int64_t rows, columns;
-    } of[COPIES];
-    float tiles[COPIES * 6 * 6 * LANES];
-};
-static void copies_out(const int step, const struct output *o, struct copies *c)
-{
-    const struct sdx_epilogue *e = o->epilogue;
-    const int64_t pitch = step * LANES;
-    const float *from = c->tiles;
-    if (block_is_curved(e->act)) block_curve(c->tiles, c->count * step * step, e->act, e->a, e->b);
-    for (int n = 0; n < c->count; n++, from += step * pitch)
-        for (int64_t i = 0; i < c->of[n].rows; i++)
-            for (int64_t j = 0; j < c->of[n].columns; j++)
-                v_store(c->of[n].y + i * o->pitch + j * LANES,
-                        v_load(from + i * pitch + j * LANES));
-    c->count = 0;
-}
 static void copy_out(const int step, const float *m, int64_t plane, const struct output *o,
                      const float *residual, struct copy to, struct copies *c)
 {
@@ -523,7 +501,7 @@ static void copy_out(const int step, const float *m, int64_t plane, const struct
     else
         tile_out(2, m, plane, o, residual ? more : NULL, copy, pitch);
     c->of[c->count++] = to;
-    if (c->count == COPIES) copies_out(step, o, c);
+    if (c->count == COPIES) copies_out(step, step, o, c);
 }
 /* Both vectors of a panel, tile by tile, as they share the lines of M. */
 SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const float *m, int64_t k,
@@ -549,13 +527,14 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
                          (struct copy){y + to, rows, columns}, &copies);
         }
     }
-    copies_out(step, o, &copies);
+    copies_out(step, step, o, &copies);
 }
 static void winograd_out(const struct sdx_winograd_block *w, const float *m, int64_t k0, int64_t k1,
                          const struct sdx_epilogue *epilogue, float *y)
 {
-    struct output o[WIDE] = {{.epilogue = epilogue, .pitch = w->shape->out[2] * LANES}};
-    block_limits(epilogue->act, epilogue->a, epilogue->b, &o[0].lo, &o[0].hi);
+    const int64_t pitch = w->shape->out[2] * LANES;
+    struct output o[WIDE] = {{.epilogue = epilogue, .pitch = pitch, .apart = LANES}};
+    conv_limits(epilogue->act, epilogue->a, epilogue->b, &o[0].lo, &o[0].hi);
     o[1] = o[0];
     for (int64_t k = k0; k < k1; k += WIDE, m += w->room * WIDE * LANES) {
         const int count = (int)conv_least(WIDE, k1 - k);
@@ -565,7 +544,9 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
                 bias[i] = epilogue->bias_row && at < w->shape->oc ? epilogue->bias_row[at] : 0.0f;
             o[j].bias = v_load(bias);
         }
-        if (w->step == 6)
+        if (w->axis)
+            line_panel_out(w, m, k, o, count, y);
+        else if (w->step == 6)
             panel_out(6, w, m, k, o, count, y);
         else if (w->step == 3)
             panel_out(3, w, m, k, o, count, y);
@@ -584,8 +565,5 @@ void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;
     block->f32_winograd_out = winograd_out;
-    block->f32_winograd_line_filters = winograd_line_filters;
-    block->f32_winograd_line_in = winograd_line_in;
-    block->f32_winograd_line_out = winograd_line_out;
     block->i16_decode = i16_decode;
 }

@@ -4,6 +4,8 @@
 #ifndef SDX_KERNELS_CONV_GATHER_H
 #define SDX_KERNELS_CONV_GATHER_H
 
+#include <math.h>
+
 #include "kernels/conv.h"
 #include "kernels/tables.h"
 
@@ -59,6 +61,42 @@ static inline void conv_valid(int64_t first, int64_t step, int64_t size, int64_t
     *hi = size - first <= 0 ? 0 : step == 1 ? size - first : conv_divide_up(size - first, step);
     *lo = conv_least(*lo, n);
     *hi = conv_most(*lo, conv_least(*hi, n));
+}
+
+/* Outputs from..end of a row; columns: of the copy between zeros that their pixels come from, 0:
+ * these are read in place. */
+struct conv_segment {
+    int64_t from, end, columns;
+};
+/* A row in up to three of them: one copy if less than `least` outputs read no column beside the
+ * image, else copies for at least `edge` outputs at either end that does. Returns how many. */
+static inline int conv_segments(const struct sdx_conv_shape *s, int64_t least, int64_t edge,
+                                struct conv_segment *to)
+{
+    const int64_t width = s->out[2], reach = (s->kernel[2] - 1) * s->dilation[2];
+    int64_t lo, hi;
+    int count = 0;
+    conv_valid(-s->pad_begin[2], s->stride[2], s->in[2] - reach, width, &lo, &hi);
+    if (hi - lo < conv_least(least, width)) {
+        lo = hi = width;
+    } else {
+        if (lo > 0) lo = conv_most(lo, edge);
+        if (hi < width) hi = conv_least(hi, width - edge);
+    }
+    const int64_t ends[4] = {0, lo, hi, width};
+    for (int i = 0; i < 3; i++) {
+        const int64_t from = ends[i], end = ends[i + 1];
+        const int64_t columns = i == 1 ? 0 : (end - from - 1) * s->stride[2] + reach + 1;
+        if (from < end) to[count++] = (struct conv_segment){from, end, columns};
+    }
+    return count;
+}
+
+/* The limits that an activation is, infinities where it is none or a curve. */
+static inline void conv_limits(enum sdx_act act, float a, float b, float *lo, float *hi)
+{
+    *lo = act == SDX_ACT_RELU ? 0.0f : act == SDX_ACT_CLIP ? a : -INFINITY;
+    *hi = act == SDX_ACT_CLIP ? b : INFINITY;
 }
 
 /* A line of output pixels from .. end, and a kernel position; both are found once and stepped, as

@@ -189,10 +189,11 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
-    /* 3 x 3 filters [channel][9][width], of one or two vectors of output channels, to planes
-     * [channel][width], `plane` floats apart; step 3: whole blocks, [block][phase][lane][width] */
-    void (*f32_winograd_filters)(int step, const float *weights, int64_t channels, int64_t width,
-                                 float *u, int64_t plane);
+    /* filters of 9 or, along an axis, 3 taps, [channel][taps][width], of one or two vectors of
+     * output channels, to planes [channel][width], `plane` floats apart; step 3: whole blocks,
+     * [block][phase][lane][width] */
+    void (*f32_winograd_filters)(int step, int taps, const float *weights, int64_t channels,
+                                 int64_t width, float *u, int64_t plane);
     /* V: planes [group of at most `winograd_rows` tiles][channel
      * block][phase][winograd_rows][lanes]
      */
@@ -208,12 +209,6 @@ struct sdx_conv_block_table {
     /* to the vectors k0 .. k1 of output channels */
     void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);
-    /* the same of tiles along an axis, with filters [channel][3][width] */
-    void (*f32_winograd_line_filters)(const float *weights, int64_t channels, int64_t width,
-                                      float *u, int64_t plane);
-    void (*f32_winograd_line_in)(const struct sdx_winograd_block *w, const float *x, float *v);
-    void (*f32_winograd_line_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
-                                  int64_t k1, const struct sdx_epilogue *epilogue, float *y);
     void (*f32_depthwise)(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *strip);
     void (*f32_group_row)(const struct sdx_conv_group_row *job); /* NULL: panels are as fast */
 };

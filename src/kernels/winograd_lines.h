@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Winograd's transforms on blocked channels share: tiles in groups, and the
- * transforms of one row or column of a tile. Points of tiles of 6 inputs: 0, +-a, +-b, infinity
- * with a b = 1, as F(4 x 4, 3 x 3) so errs by 3e-6 of the peak at 512 channels, a quarter of what 1
- * and 2 give; of 4: 0, +-1, infinity; of 8: 0, +-1, +-2, +-1/2, infinity. For files compiled once a
- * set only. */
+ * What Winograd's transforms on blocked channels share: tiles in groups, the transforms
+ * of one row or column of a tile, and outputs on their way. Points of tiles of 6 inputs: 0, +-a,
+ * +-b, infinity with a b = 1, as F(4 x 4, 3 x 3) so errs by 3e-6 of the peak at 512 channels, a
+ * quarter of what 1 and 2 give; of 4: 0, +-1, infinity; of 8: 0, +-1, +-2, +-1/2, infinity. For
+ * files compiled once a set only. */
 #ifndef SDX_KERNELS_WINOGRAD_LINES_H
 #define SDX_KERNELS_WINOGRAD_LINES_H
 
+#include "kernels/conv_block_curve.h"
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 #include "kernels/simd.h"
@@ -183,5 +184,39 @@ SIMD void spread(const int side, const int taps, const vf *g, vf *to)
         to[2 * i + 2] = even - odd;
     }
     if (taps > 1) to[side - 1] = g[taps - 1];
+}
+
+/* ---- output ---- */
+
+struct output {
+    const struct sdx_epilogue *epilogue;
+    vf bias;
+    float lo, hi;
+    int64_t pitch, apart; /* floats between rows of y, and between outputs of a tile in a row */
+};
+/* Tiles that are cut off at the edge, or that have a curved activation, on their way to y: so many
+ * at once that whole blocks of vectors go through it. */
+enum { COPIES = 4 };
+struct copies {
+    int count;
+    struct copy {
+        float *y;
+        int64_t rows, columns;
+    } of[COPIES];
+    float tiles[COPIES * 6 * 6 * LANES];
+};
+/* Of tiles of high x wide outputs. */
+static void copies_out(const int high, const int wide, const struct output *o, struct copies *c)
+{
+    const struct sdx_epilogue *e = o->epilogue;
+    const int64_t pitch = wide * LANES;
+    const float *from = c->tiles;
+    if (block_is_curved(e->act)) block_curve(c->tiles, c->count * high * wide, e->act, e->a, e->b);
+    for (int n = 0; n < c->count; n++, from += high * pitch)
+        for (int64_t i = 0; i < c->of[n].rows; i++)
+            for (int64_t j = 0; j < c->of[n].columns; j++)
+                v_store(c->of[n].y + i * o->pitch + j * o->apart,
+                        v_load(from + i * pitch + j * LANES));
+    c->count = 0;
 }
 #endif
