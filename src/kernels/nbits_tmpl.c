@@ -137,7 +137,7 @@ SIMD void float_places(const int bits, const int mr, const int streams, int from
     {
         vf x[ROWS];
         vi mask = vi_set1((int32_t)mask_of[i]);
-        V_KEEP(mask);
+        if (bits < 8) V_KEEP(mask);
         STREAM P_KEEP(words[q]); /* loaded anew for each place */
         ROW
         {
