@@ -4,7 +4,9 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { PAIRS = 32, WIDTH = 16, CHUNK = 256 }; /* elements of a step; of a repeated byte */
+/* elements of a step; of a repeated byte */
+enum { PAIRS = SDX_SIMD_LANES >= 8 ? 4 * LANES : 32, WIDTH = 16, CHUNK = 256 };
+#define MAGIC 8388608.0f
 
 #if SDX_SIMD_LANES >= 8
 typedef __m256i wide;
@@ -20,47 +22,65 @@ SIMD void store_bytes(uint8_t *y, wide low, wide high, wide zero, __m128i flip)
         _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storeu_si128((__m128i *)y, _mm_xor_si128(bytes, flip));
 }
+#if SDX_SIMD_LANES == 16
+#define ALL(op) _mm512_##op
+typedef __m512i bytes_in;
+typedef __m512 floats_in;
+#else
+#define ALL(op) _mm256_##op
+typedef __m256i bytes_in;
+typedef __m256 floats_in;
+#endif
 /* The facts of a pair in registers: bytes that are stored may lie anywhere, so that the compiler
  * would read them anew for each step. */
 struct facts {
-    __m256 zero_a, zero_b, scale_a, scale_b;
-    wide zero_y;
+    vf zero_a, zero_b, scale_a, scale_b;
+    vi zero_y, flip;
 };
+SIMD vi repeated(uint8_t byte)
+{
+    return (vi)ALL(set1_epi8)((char)byte);
+}
 SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
-    const int32_t less = p->flip ? 128 : 0; /* signed bytes are taken as such */
-    return (struct facts){.zero_a = _mm256_set1_ps((float)(p->zero_a - less)),
-                          .zero_b = _mm256_set1_ps((float)(p->zero_b - less)),
-                          .scale_a = _mm256_set1_ps(p->scale_a),
-                          .scale_b = _mm256_set1_ps(p->scale_b),
-                          .zero_y = _mm256_set1_epi16((short)(p->zero_y - less))};
+    return (struct facts){.zero_a = v_set1(MAGIC + (float)p->zero_a),
+                          .zero_b = v_set1(MAGIC + (float)p->zero_b),
+                          .scale_a = v_set1(p->scale_a),
+                          .scale_b = v_set1(p->scale_b),
+                          .zero_y = (vi)ALL(set1_epi16)((short)p->zero_y),
+                          .flip = repeated(p->flip)};
 }
-SIMD __m256 floats_of(const bool is_signed, const uint8_t *x, __m256 zero)
+/* Bytes less their zero point, in the order that packing undoes. A byte in the last digits of 2^23
+ * is that much more. */
+SIMD void floats_of(const uint8_t *x, vi flip, vf zero, vf v[4])
 {
-    const __m128i bytes = _mm_loadl_epi64((const __m128i *)x);
-    const wide words = is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
-    return _mm256_sub_ps(_mm256_cvtepi32_ps(words), zero);
+    const bytes_in bytes = (bytes_in)(vi_load(x) ^ flip), none = (bytes_in)vi_set1(0);
+    const bytes_in top = (bytes_in)vi_set1(0x4b004b00);
+    const bytes_in low = ALL(unpacklo_epi8)(bytes, none), high = ALL(unpackhi_epi8)(bytes, none);
+    v[0] = (vf)ALL(unpacklo_epi16)(low, top) - zero;
+    v[1] = (vf)ALL(unpackhi_epi16)(low, top) - zero;
+    v[2] = (vf)ALL(unpacklo_epi16)(high, top) - zero;
+    v[3] = (vf)ALL(unpackhi_epi16)(high, top) - zero;
 }
 /* Saturated by the packing; the bound is for what is above 2^31. NaN becomes the least. */
-SIMD void pair_step(const bool multiply, const bool is_signed, const struct facts *f,
-                    const uint8_t *a, const uint8_t *b, uint8_t *y)
+SIMD void pair_step(const bool multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                    uint8_t *y)
 {
-    const __m256 most = _mm256_set1_ps(32767.0f);
-    wide u[4];
+    const vf most = v_set1(32767.0f);
+    vf x[4], z[4];
+    bytes_in u[4];
+    floats_of(a, f->flip, f->zero_a, x);
+    floats_of(b, f->flip, f->zero_b, z);
     SDX_UNROLL(4) for (int i = 0; i < 4; i++)
     {
-        const __m256 x = floats_of(is_signed, a + 8 * i, f->zero_a);
-        const __m256 z = floats_of(is_signed, b + 8 * i, f->zero_b);
-        const __m256 v =
-            multiply ? _mm256_mul_ps(_mm256_mul_ps(x, z), f->scale_a) /* x z is exact */
-                     : _mm256_add_ps(_mm256_mul_ps(x, f->scale_a), _mm256_mul_ps(z, f->scale_b));
-        u[i] = _mm256_cvtps_epi32(_mm256_min_ps(most, v));
+        const vf v = multiply ? x[i] * z[i] * f->scale_a /* x z is exact */
+                              : x[i] * f->scale_a + z[i] * f->scale_b;
+        u[i] = ALL(cvtps_epi32)((floats_in)v_min(most, v));
     }
-    const wide low = _mm256_adds_epi16(_mm256_packs_epi32(u[0], u[1]), f->zero_y);
-    const wide high = _mm256_adds_epi16(_mm256_packs_epi32(u[2], u[3]), f->zero_y);
-    const wide bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
-    const wide order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((wide *)y, _mm256_permutevar8x32_epi32(bytes, order));
+    const bytes_in zero = (bytes_in)f->zero_y;
+    const bytes_in low = ALL(adds_epi16)(ALL(packs_epi32)(u[0], u[1]), zero);
+    const bytes_in high = ALL(adds_epi16)(ALL(packs_epi32)(u[2], u[3]), zero);
+    vi_store(y, (vi)ALL(packus_epi16)(low, high) ^ f->flip);
 }
 #else
 struct facts {
@@ -70,11 +90,10 @@ SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
     return (struct facts){*p};
 }
-SIMD void pair_step(const bool multiply, const bool is_signed, const struct facts *f,
-                    const uint8_t *a, const uint8_t *b, uint8_t *y)
+SIMD void pair_step(const bool multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                    uint8_t *y)
 {
     const struct sdx_qpair *p = &f->pair;
-    (void)is_signed;
     const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
     for (int i = 0; i < PAIRS; i++) {
         const float x = (float)((a[i] ^ p->flip) - p->zero_a);
@@ -87,27 +106,19 @@ SIMD void pair_step(const bool multiply, const bool is_signed, const struct fact
 }
 #endif
 
-SIMD void pair_all(const bool multiply, const bool is_signed, const struct sdx_qpair *p,
-                   const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
+SIMD void pair(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
+               uint8_t *y, size_t n)
 {
     const struct facts f = facts_of(p);
     size_t i = 0;
     for (; i + PAIRS <= n; i += PAIRS)
-        pair_step(multiply, is_signed, &f, a + i, b + i, y + i);
+        pair_step(multiply, &f, a + i, b + i, y + i);
     if (i == n) return;
     uint8_t left[3][PAIRS] = {{0}};
     memcpy(left[0], a + i, n - i);
     memcpy(left[1], b + i, n - i);
-    pair_step(multiply, is_signed, &f, left[0], left[1], left[2]);
+    pair_step(multiply, &f, left[0], left[1], left[2]);
     memcpy(y + i, left[2], n - i);
-}
-SIMD void pair(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
-               uint8_t *y, size_t n)
-{
-    if (p->flip)
-        pair_all(multiply, true, p, a, b, y, n);
-    else
-        pair_all(multiply, false, p, a, b, y, n);
 }
 SIMD void pair_steps(const bool multiply, const struct sdx_qpair *p, const uint8_t *a,
                      size_t step_a, const uint8_t *b, size_t step_b, uint8_t *y, size_t n)

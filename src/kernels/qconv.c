@@ -103,18 +103,48 @@ static int64_t blocks_of(const struct sdx_qconv *q)
 {
     return conv_divide_up(q->shape.oc, SDX_QDOT_COLS);
 }
+static bool is_fours(const struct sdx_qconv *q)
+{
+    return q->form == SDX_QCONV_FOURS;
+}
 /* Taps of a depthwise kernel as they are packed, and where tap t stands among them. */
 static int64_t places_of(const struct sdx_qconv *q)
 {
-    return qdw_is_slid(&q->shape) ? SDX_QDW_SLID : conv_sizes(&q->shape).taps;
+    const bool slides = qdw_is_slid(&q->shape);
+    const int64_t taps = conv_sizes(&q->shape).taps;
+    if (is_fours(q)) return slides ? 3 * SDX_QDW_FOURS : (taps + 3) / 4 * SDX_QDW_FOURS;
+    return slides ? SDX_QDW_SLID : taps;
 }
 static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
 {
-    return qdw_is_slid(&q->shape) ? qdw_slid_tap(t) : t;
+    if (!qdw_is_slid(&q->shape)) return t;
+    return is_fours(q) ? t % 3 * SDX_QDW_FOURS + t / 3 : qdw_slid_tap(t);
 }
 static int64_t block_shorts(const struct sdx_qconv *q)
 {
     return (places_of(q) + 1) / 2 * 2 * SDX_QDOT_COLS;
+}
+/* Bytes of the weights of a depthwise kernel. */
+static size_t depthwise_bytes(const struct sdx_qconv *q)
+{
+    if (!is_fours(q)) return (size_t)(blocks_of(q) * block_shorts(q)) * sizeof(int16_t);
+    const int64_t blocks = conv_divide_up(q->shape.oc, SDX_QDW_FOURS_WIDE);
+    return (size_t)(blocks * SDX_QDW_FOURS_WIDE * places_of(q));
+}
+/* A weight of a depthwise kernel, less its zero point. */
+static int32_t depthwise_weight(const struct sdx_qconv *q, const uint8_t *weights, int64_t c,
+                                int64_t at)
+{
+    return (q->w_signed ? (int8_t)weights[at] : weights[at]) - (q->zero_w ? q->zero_w[c] : 0);
+}
+static bool are_bytes(const struct sdx_qconv *q, const void *weights)
+{
+    const int64_t taps = conv_sizes(&q->shape).taps;
+    for (int64_t i = 0; i < q->shape.oc * taps; i++) {
+        const int32_t w = depthwise_weight(q, weights, i / taps, i);
+        if (w < INT8_MIN || w > INT8_MAX) return false;
+    }
+    return true;
 }
 
 /* Do so many pairs of weights not fit that sorting and pairing them anew helps little? Trained
@@ -140,7 +170,9 @@ void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
 {
     const struct sdx_qdot_shape p = product_of(q);
     q->form = SDX_QCONV_BYTES;
-    if (sdx_qwinograd_serves(q, weights))
+    if (sdx_qconv_is_depthwise(q)) {
+        if (sdx_kernel_tables()->qdw_fours && are_bytes(q, weights)) q->form = SDX_QCONV_FOURS;
+    } else if (sdx_qwinograd_serves(q, weights))
         q->form = SDX_QCONV_WINOGRAD;
     else if (sdx_kernel_tables()->qshorts.panels && is_dense(&q->shape) && p.run % 2 == 0 &&
              !q->quickly && are_unsafe(q, weights))
@@ -156,26 +188,29 @@ size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
         return (size_t)(sdx_qdot_panels(&p) * SDX_QDOT_COLS) *
                (sizeof(int32_t) + (size_t)(p.runs * p.run) * sizeof(int16_t));
     if (g.depthwise) /* sums of the channels, weights */
-        return (size_t)blocks_of(q) *
-               (SDX_QDOT_COLS * sizeof(int32_t) + (size_t)block_shorts(q) * sizeof(int16_t));
+        return (size_t)(blocks_of(q) * SDX_QDOT_COLS) * sizeof(int32_t) + depthwise_bytes(q);
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
 }
 
-static void pack_depthwise(const struct sdx_qconv *q, const void *from, void *packed)
+static void pack_depthwise(const struct sdx_qconv *q, const void *weights, void *packed)
 {
-    const uint8_t *weights = from;
-    const struct geometry g = geometry_of(q);
+    const int64_t taps = conv_sizes(&q->shape).taps, places = places_of(q);
     int32_t *sums = packed;
-    int16_t *to = (int16_t *)(sums + blocks_of(q) * SDX_QDOT_COLS);
+    void *to = sums + blocks_of(q) * SDX_QDOT_COLS;
     memset(packed, 0, sdx_qconv_packed_size(q));
     for (int64_t c = 0; c < q->shape.oc; c++) {
-        const int32_t zero = q->zero_w ? q->zero_w[c] : 0;
-        int16_t *block = to + c / SDX_QDOT_COLS * block_shorts(q);
-        for (int64_t t = 0; t < g.z.taps; t++) {
-            const uint8_t byte = weights[c * g.z.taps + t];
-            const int32_t w = (q->w_signed ? (int8_t)byte : byte) - zero;
+        const int64_t wide = c / SDX_QDW_FOURS_WIDE * SDX_QDW_FOURS_WIDE;
+        int8_t *fours = (int8_t *)to + wide * places + SDX_QDW_FOURS * qdw_place_of_four(c - wide);
+        int16_t *block = (int16_t *)to + c / SDX_QDOT_COLS * block_shorts(q);
+        for (int64_t t = 0; t < taps; t++) {
+            const int32_t w = depthwise_weight(q, weights, c, c * taps + t);
             const int64_t at = place_of_tap(q, t);
-            block[at / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, at % 2)] = (int16_t)w;
+            if (is_fours(q))
+                fours[at / SDX_QDW_FOURS * SDX_QDW_FOURS * SDX_QDW_FOURS_WIDE +
+                      at % SDX_QDW_FOURS] = (int8_t)w;
+            else
+                block[at / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, at % 2)] =
+                    (int16_t)w;
             sums[c] += w;
         }
     }
@@ -285,12 +320,15 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     const bool by_tap = g.depthwise || !is_dense(s);
     if (is_winograd(q)) return;
     int64_t *starts = steps, r = 0;
+    for (int64_t i = 0; g.depthwise && i < places_of(q); i++)
+        starts[i] = 0; /* nothing stands there; any tap may be read */
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
             for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
                 starts[g.depthwise ? place_of_tap(q, r) : r] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
-    if (g.depthwise && qdw_is_slid(s)) starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
+    if (g.depthwise && qdw_is_slid(s) && !is_fours(q))
+        starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
@@ -395,13 +433,15 @@ static void run_depthwise(const struct part *p, const void *packed,
     j.count_taps = places_of(p->q);
     j.slides = qdw_is_slid(s) && s->stride[2] <= 2 ? (int)s->stride[2] : 0;
     j.channels = s->oc;
-    j.weights = (const int16_t *)((const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS);
+    j.weights = (const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS;
+    void (*const kernel)(const struct sdx_qdw *) =
+        is_fours(p->q) ? sdx_kernel_tables()->qdw_fours : sdx_kernel_tables()->qdw;
     j.store = *store;
     j.store.zero_w = NULL;
     for (int64_t r = 0; r < p->rows; r++) {
         j.x = p->origin + r * s->stride[1] * p->g.pitch;
         j.store.y = y + r * s->out[2] * s->oc * size;
-        sdx_kernel_tables()->qdw(&j);
+        kernel(&j);
         if (store->to == SDX_QDOT_BYTES && store->table)
             sdx_qbytes()->lookup(store->table, j.store.y, j.store.y, (size_t)(s->out[2] * s->oc));
     }

@@ -11,8 +11,9 @@
 
 enum sdx_qconv_form {
     SDX_QCONV_BYTES,
-    SDX_QCONV_SHORTS,  /* bytes and weights widened before the product: qconv_shorts.h */
-    SDX_QCONV_WINOGRAD /* qconv_winograd.h; store->zero_w is of no use */
+    SDX_QCONV_SHORTS,   /* bytes and weights widened before the product: qconv_shorts.h */
+    SDX_QCONV_WINOGRAD, /* qconv_winograd.h; store->zero_w is of no use */
+    SDX_QCONV_FOURS     /* one channel a group: four taps at a time, qconv_depthwise.h */
 };
 struct sdx_qconv {
     struct sdx_conv_shape shape;

@@ -40,7 +40,7 @@ SIMD void sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, const wid
 {
     const int64_t count_taps = j->count_taps, *const taps = j->taps;
     const uint8_t *x = j->x + i * j->step + channel;
-    const int16_t *w = j->weights + channel * ((count_taps + 1) / 2) * 2;
+    const int16_t *w = (const int16_t *)j->weights + channel * ((count_taps + 1) / 2) * 2;
     sums[0] = start[0];
     sums[1] = start[1];
     SDX_UNROLL(13) for (int64_t t = 0; t < count_taps; t += 2, w += 2 * BLOCK)
@@ -114,7 +114,7 @@ SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, int64_t
                       .apart = j->step / stride,
                       .second = j->taps[1],
                       .third = j->taps[SDX_QDW_NO_TAP + 1],
-                      .w = j->weights + channel * SDX_QDW_SLID};
+                      .w = (const int16_t *)j->weights + channel * SDX_QDW_SLID};
     start_of(j, channel, s.start);
     copy(s.start, s.begins);
     copy(s.start, s.goes_on);
@@ -188,7 +188,7 @@ SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
     const int64_t count_taps = j->count_taps, *const taps = j->taps;
-    const int16_t *w = j->weights + channel * ((count_taps + 1) / 2) * 2;
+    const int16_t *w = (const int16_t *)j->weights + channel * ((count_taps + 1) / 2) * 2;
     for (int64_t i = 0; i < j->count; i++) {
         const uint8_t *x = j->x + i * j->step + channel;
         int32_t sums[BLOCK];

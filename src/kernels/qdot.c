@@ -280,6 +280,8 @@ static bool is_step(const struct sdx_qdot_shape *s, const struct sdx_qdot_step *
 
 bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
 {
+    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
+    const int64_t naturals = s->runs * divide_up(s->run, QDOT_STEP);
     const struct qdot_header wanted = header_of(s);
     const int64_t panels = sdx_qdot_panels(s), each = most_steps(s);
     const char *base = packed;
@@ -296,6 +298,7 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
             if (panel->count[l] < 0 || panel->count[l] > each - count) return false;
             count += panel->count[l];
         }
+        if (!t->sort && panel->count[t->natural] != naturals) return false;
         if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
         if (panel->first != p * each || panel->weights != used || (panel->windows & ~1) ||
             (panel->windows && s->run < QDOT_WINDOW))
@@ -360,12 +363,12 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
     memcpy(&h, base, sizeof h);
     const struct sdx_qdot_step *steps =
         q->steps ? q->steps : (const struct sdx_qdot_step *)(base + h.steps);
-    for (int64_t p = p0; p < p1; p++) {
+    const int64_t n1 = p1 * SDX_QDOT_COLS, end = n1 < q->shape.n ? n1 : q->shape.n;
+    const int64_t wide = t->qdot.wide * SDX_QDOT_COLS;
+    for (int64_t p = p0; p < p1; p += t->qdot.wide) {
         const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
-        const int64_t column = p * SDX_QDOT_COLS, left = q->shape.n - column;
-        t->qdot.panel(q, panel, steps + panel->first, column,
-                      left < SDX_QDOT_COLS ? left : SDX_QDOT_COLS);
+        const int64_t column = p * SDX_QDOT_COLS, left = end - column;
+        t->qdot.panel(q, panel, steps + panel->first, column, left < wide ? left : wide);
     }
-    const int64_t n1 = p1 * SDX_QDOT_COLS;
-    sdx_qdot_look_up(&q->store, q->m, p0 * SDX_QDOT_COLS, n1 < q->shape.n ? n1 : q->shape.n);
+    sdx_qdot_look_up(&q->store, q->m, p0 * SDX_QDOT_COLS, end);
 }

@@ -34,7 +34,9 @@ struct sdx_qdot_table {
     double (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
     /* The pairing of 16 k's: columns [16][16] as shorts; order: k's, two and two. */
     void (*match)(const int16_t *columns, uint8_t order[QDOT_WINDOW]);
-    /* m rows of one panel; n of its columns are stored */
+    /* m rows of one panel, or of up to `wide` panels with the same steps behind each other, which
+     * they have where steps are not sorted; n of their columns are stored */
+    int wide;
     void (*panel)(const struct sdx_qdot *q, const struct qdot_panel *panel,
                   const struct sdx_qdot_step *steps, int64_t column, int64_t n);
 };

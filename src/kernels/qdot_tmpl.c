@@ -343,7 +343,7 @@ static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
     *qdot = (struct sdx_qdot_table){
-        .natural = QDOT_WIDE, .sort = sort, .match = match, .panel = panel_of};
+        .natural = QDOT_WIDE, .wide = 1, .sort = sort, .match = match, .panel = panel_of};
 }
 #else
 enum { ROWS = 3, VECTORS = COLS / LANES };
@@ -390,6 +390,6 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.natural = QDOT_WIDE, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_WIDE, .wide = 1, .panel = panel_of};
 }
 #endif

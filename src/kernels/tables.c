@@ -13,8 +13,10 @@ static atomic_int state; /* 0 empty, 1 being filled, 2 ready */
 static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
                  bool (*has)(enum sdx_cpu_set set))
 {
+    t->qdw_fours = NULL;
+#define HAS(flag) (flag == SDX_CPU_GENERIC || (flag <= most && has(flag)))
 #define FILL(set, flag)                                                                            \
-    if (flag == SDX_CPU_GENERIC || (flag <= most && has(flag))) {                                  \
+    if (HAS(flag)) {                                                                               \
         sdx_vec_map_init_##set(&t->vec);                                                           \
         sdx_vec_reduce_init_##set(&t->vec);                                                        \
         sdx_vec_convert_init_##set(&t->vec);                                                       \
@@ -30,16 +32,23 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_pool_block_init_##set(&t->pool);                                                       \
         sdx_rnn_step_init_##set(&t->rnn);                                                          \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
-        sdx_qdot_init_##set(&t->qdot);                                                             \
-        sdx_qdw_init_##set(&t->qdw);                                                               \
         sdx_qshorts_init_##set(&t->qshorts);                                                       \
         sdx_qwinograd_init_##set(&t->qwinograd);                                                   \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
+#define FILL(set, flag)                                                                            \
+    if (HAS(flag)) {                                                                               \
+        sdx_qdot_init_##set(&t->qdot);                                                             \
+        sdx_qdw_init_##set(&t->qdw);                                                               \
+    }
+    SDX_KERNEL_SETS_32(FILL)
+#undef FILL
+#undef HAS
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
         sdx_qdot_init_avx512vnni(&t->qdot);
+        sdx_qdw_init_avx512vnni(&t->qdw_fours);
         t->qwinograd = NULL;
         t->qshorts.panels = NULL;
     }

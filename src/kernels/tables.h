@@ -17,13 +17,15 @@
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 
-/* X(set, flag): the sets that the templates are compiled for, rising. SDX_ONE_SET: they are
+/* X(set, flag): the sets that the templates are compiled for, rising; _32: those whose vectors have
+ * 32 bytes at most. SDX_ONE_SET: they are
  * compiled once, for whatever the compiler targets (scripts/amalgamate.py). */
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
-#define SDX_KERNEL_SETS(X)                                                                         \
-    X(generic, SDX_CPU_GENERIC) X(avx2, SDX_CPU_AVX2) X(avx512, SDX_CPU_AVX512)
+#define SDX_KERNEL_SETS_32(X) X(generic, SDX_CPU_GENERIC) X(avx2, SDX_CPU_AVX2)
+#define SDX_KERNEL_SETS(X)    SDX_KERNEL_SETS_32(X) X(avx512, SDX_CPU_AVX512)
 #else
-#define SDX_KERNEL_SETS(X) X(generic, SDX_CPU_GENERIC)
+#define SDX_KERNEL_SETS_32(X) X(generic, SDX_CPU_GENERIC)
+#define SDX_KERNEL_SETS(X)    SDX_KERNEL_SETS_32(X)
 #endif
 
 /* C[m x n] = A[m x k] * B[k x n] over register tiles, for one block of the sum over K.
@@ -236,6 +238,7 @@ struct sdx_kernel_tables {
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
     void (*qdw)(const struct sdx_qdw *job);
+    void (*qdw_fours)(const struct sdx_qdw *job); /* NULL: none */
     struct sdx_qshorts_table qshorts;
     void (*qwinograd)(const struct sdx_qwinograd *job); /* NULL: sums over K are faster */
 };
@@ -261,14 +264,18 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
-    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
-    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));                               \
     void sdx_qwinograd_init_##set(void (**fn)(const struct sdx_qwinograd *job));                   \
     void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
+#define SDX_KERNEL_INIT(set, flag)                                                                 \
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
+SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)
+#undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
+void sdx_qdw_init_avx512vnni(void (**fn)(const struct sdx_qdw *job));
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot);
 #endif

@@ -121,5 +121,5 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 
 void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES, .wide = 1, .panel = panel_of};
 }
