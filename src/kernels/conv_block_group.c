@@ -17,9 +17,10 @@ enum {
 };
 
 struct group_cut {
-    int64_t lanes, blocks;   /* channels of a block; blocks of a group's input */
+    int64_t lanes, channels; /* of a block; that each of its outputs sums up, of one input block */
+    int64_t outputs, blocks; /* blocks of the output; of the input for each */
     int64_t rows, strips;    /* output rows of a part */
-    int64_t bundle, bundles; /* groups of a part */
+    int64_t bundle, bundles; /* blocks of the output of a part */
     struct conv_segment segments[3];
     int count;
     int64_t columns; /* the most that are copied */
@@ -32,7 +33,10 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     struct group_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
-    c.blocks = s->ic / s->groups / c.lanes;
+    const int64_t icg = s->ic / s->groups;
+    c.channels = conv_least(icg, c.lanes);
+    c.outputs = conv_divide_up(s->oc, c.lanes);
+    c.blocks = conv_divide_up(icg, c.lanes);
     c.count = conv_segments(s, LONG, EDGE, c.segments);
     for (int i = 0; i < c.count; i++)
         c.columns = conv_most(c.columns, c.segments[i].columns);
@@ -41,15 +45,22 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
     const double worth = sdx_conv_macs(s) / (double)(4 * t->part_macs);
     const int64_t wanted = (int64_t)fmin(1 + worth, (double)t->block_parts);
     c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
-    c.strips = conv_most(c.strips, conv_divide_up(wanted, s->groups));
+    c.strips = conv_most(c.strips, conv_divide_up(wanted, c.outputs));
     c.rows = conv_divide_up(s->out[1], c.strips);
     c.strips = conv_divide_up(s->out[1], c.rows);
-    c.bundles = conv_least(s->groups, conv_divide_up(wanted, c.strips));
-    c.bundle = conv_divide_up(s->groups, c.bundles);
-    c.bundles = conv_divide_up(s->groups, c.bundle);
+    c.bundles = conv_least(c.outputs, conv_divide_up(wanted, c.strips));
+    c.bundle = conv_divide_up(c.outputs, c.bundles);
+    c.bundles = conv_divide_up(c.outputs, c.bundle);
     return c;
 }
 
+/* A block of outputs for each group, or groups that share blocks? */
+static bool is_cut_by_blocks(const struct sdx_conv_shape *s, int64_t lanes)
+{
+    const int64_t icg = s->ic / s->groups, ocg = s->oc / s->groups;
+    if (s->ic != s->groups * icg || s->oc != s->groups * ocg || icg == 0) return false;
+    return ocg == lanes ? icg % lanes == 0 : icg == ocg && ocg > 1 && lanes % ocg == 0;
+}
 bool sdx_group_block_fits(const struct sdx_conv_shape *s)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
@@ -57,27 +68,33 @@ bool sdx_group_block_fits(const struct sdx_conv_shape *s)
     if (s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->pad_begin[0] != 0) return false;
     return s->kernel[2] == TAPS && s->stride[2] <= 2 && s->dilation[1] == 1 &&
            s->dilation[2] == 1 && s->out[2] >= SDX_CONV_GROUP_LEAST &&
-           s->oc == s->groups * table->lanes && s->ic % s->oc == 0 && s->ic > 0;
+           is_cut_by_blocks(s, table->lanes);
 }
 
-/* [group][block][kernel row][channel][kernel column][output channel] */
+/* [block of the output][block][kernel row][channel][kernel column][output channel] */
+static int64_t weights_of_output(const struct sdx_conv_shape *s)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    return lanes * (s->ic / s->groups) * s->kernel[1] * TAPS;
+}
 size_t sdx_group_block_packed_size(const struct sdx_conv_shape *s)
 {
-    return (size_t)(s->oc * (s->ic / s->groups) * s->kernel[1] * TAPS) * sizeof(float);
+    const int64_t outputs = conv_divide_up(s->oc, sdx_kernel_tables()->block.lanes);
+    return (size_t)(outputs * weights_of_output(s)) * sizeof(float);
 }
 void sdx_group_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                           void *packed)
 {
     const int64_t lanes = sdx_kernel_tables()->block.lanes, icg = s->ic / s->groups;
-    const int64_t taps = s->kernel[1] * TAPS;
+    const int64_t taps = s->kernel[1] * TAPS, channels = conv_least(icg, lanes);
     float *to = packed;
-    for (int64_t g = 0; g < s->groups; g++, weights += lanes * icg * taps)
-        for (int64_t b = 0; b < icg; b += lanes)
+    for (int64_t o = 0; o < s->oc; o += lanes)
+        for (int64_t b = 0; b < icg; b += channels)
             for (int64_t row = 0; row < taps; row += TAPS)
-                for (int64_t i = 0; i < lanes * TAPS; i++) {
+                for (int64_t i = 0; i < channels * TAPS; i++) {
                     const int64_t at = (b + i / TAPS) * taps + row + i % TAPS;
-                    for (int64_t j = 0; j < lanes; j++)
-                        *to++ = weights[j * icg * taps + at];
+                    for (int64_t j = o; j < o + lanes; j++)
+                        *to++ = j < s->oc ? weights[j * icg * taps + at] : 0.0f;
                 }
 }
 
@@ -109,8 +126,8 @@ static void copy_rows(const struct sdx_conv_shape *s, int64_t lanes, const float
         memset(to + hi * lanes, 0, (size_t)((columns - hi) * lanes) * sizeof *to);
     }
 }
-/* Rows row0..row1 of a segment of a group. x, y: of the group's image; job: what all its rows have.
- */
+/* Rows row0..row1 of a segment of a block of outputs. x, y: of its image; job: what all its rows
+ * have. */
 static void run_segment(const struct sdx_conv_shape *s, const struct group_cut *c,
                         const struct conv_segment *g, int64_t row0, int64_t row1, const float *x,
                         float *y, struct sdx_conv_group_row job, float *copy)
@@ -125,12 +142,13 @@ static void run_segment(const struct sdx_conv_shape *s, const struct group_cut *
         copy_rows(s, c->lanes, x + b * pixels, above, count, left, g->columns,
                   copy + b * job.block);
     const float *weights = job.weights;
+    const int64_t of_row = c->channels * TAPS * c->lanes;
     for (int64_t h = row0; h < row1; h++) {
         const int64_t first = h * s->stride[1] - s->pad_begin[1]; /* row of the input */
         int64_t lo, hi;
         conv_valid(first, 1, s->in[1], s->kernel[1], &lo, &hi);
         job.rows = conv_most(hi - lo, 0);
-        job.weights = weights + lo * c->lanes * TAPS * c->lanes;
+        job.weights = weights + lo * of_row;
         job.x = job.rows == 0 ? x
                 : g->columns  ? copy + (first + lo - above) * job.pitch
                               : x + ((first + lo) * s->in[2] + left) * c->lanes;
@@ -144,22 +162,25 @@ void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const 
     const struct group_cut c = cut_of(s);
     const int64_t row0 = part % c.strips * c.rows, row1 = conv_least(s->out[1], row0 + c.rows);
     const int64_t first = part / c.strips % c.bundles * c.bundle;
-    const int64_t last = conv_least(s->groups, first + c.bundle);
+    const int64_t last = conv_least(c.outputs, first + c.bundle);
     const int64_t image = part / c.strips / c.bundles;
     const int64_t size_x = c.blocks * s->in[1] * s->in[2] * c.lanes;
     const int64_t size_y = s->out[1] * s->out[2] * c.lanes;
-    const int64_t row = c.lanes * TAPS * c.lanes, size_w = c.blocks * s->kernel[1] * row;
+    const int64_t size_w = weights_of_output(s);
     const struct sdx_epilogue rest = {.act = e->act, .a = e->a, .b = e->b};
     const bool is_late = e->act > SDX_ACT_CLIP || e->residual; /* in a pass of its own */
     float bias[16] = {0};
     struct sdx_conv_group_row job = {.blocks = c.blocks,
-                                     .weights_block = s->kernel[1] * row,
+                                     .channels = (int)c.channels,
+                                     .weights_block = size_w / c.blocks,
                                      .bias = bias,
                                      .stride = (int)s->stride[2]};
     conv_limits(is_late ? SDX_ACT_NONE : e->act, e->a, e->b, &job.lo, &job.hi);
     for (int64_t g = first; g < last; g++) {
-        const int64_t plane = image * s->groups + g;
-        if (e->bias_row) memcpy(bias, e->bias_row + g * c.lanes, (size_t)c.lanes * sizeof *bias);
+        const int64_t plane = image * c.outputs + g, channels = s->oc - g * c.lanes;
+        if (e->bias_row)
+            memcpy(bias, e->bias_row + g * c.lanes,
+                   (size_t)conv_least(c.lanes, channels) * sizeof *bias);
         job.weights = (const float *)packed + g * size_w;
         for (int i = 0; i < c.count; i++)
             run_segment(s, &c, &c.segments[i], row0, row1, x + plane * size_x, y + plane * size_y,

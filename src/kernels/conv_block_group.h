@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution in groups of one block of output channels each ([N][C / b][H][W][b], b the lanes
- * of a vector), of kernels three wide: a value of the input is read once for all three outputs of
+ * of a vector), or in groups of so few channels, as many in as out, that a block holds some of
+ * them. Kernels are three wide: a value of the input is read once for all three outputs of
  * its row that it adds to, as one vector of outputs is too few for a panel. Sums are chains over
  * the block, the kernel row, the channel and the kernel column. Pixels beside the image are zeros
- * that are multiplied, rows above and below it are left out. */
+ * that are multiplied, rows above and below it are left out. Groups that share a block have a
+ * channel each in a vector of inputs: a permutation in place of a broadcast. */
 #ifndef SDX_KERNELS_CONV_BLOCK_GROUP_H
 #define SDX_KERNELS_CONV_BLOCK_GROUP_H
 

@@ -14,8 +14,14 @@ enum { MOST = 2 * SDX_CONV_GROUP_LEAST - 1, TAPS = 3 };
 #define OUTPUT SDX_UNROLL(9) for (int i = 0; i < n; i++)
 #define TAP    SDX_UNROLL(3) for (int k = 0; k < TAPS; k++)
 
-/* One channel: x points to it in the first pixel. */
-SIMD void channel(const int n, const int stride, const float *x, const float *weights, vf *s)
+/* Channel c of each lane's group. */
+SIMD vf picked(const bool shared, const float *pixel, int c, vi pick)
+{
+    return shared ? v_permute(v_load(pixel), pick) : v_set1(pixel[c]);
+}
+/* One channel: x points to the first pixel. */
+SIMD void channel(const int n, const int stride, const bool shared, const float *x, int c, vi pick,
+                  const float *weights, vf *s)
 {
     vf w[TAPS];
     TAP
@@ -25,7 +31,7 @@ SIMD void channel(const int n, const int stride, const float *x, const float *we
     }
     SDX_UNROLL(19) for (int j = 0; j < (n - 1) * stride + TAPS; j++)
     {
-        const vf pixel = v_set1(x[j * LANES]);
+        const vf pixel = picked(shared, x + j * LANES, c, pick);
         TAP
         {
             const int i = (j - k) / stride;
@@ -35,8 +41,11 @@ SIMD void channel(const int n, const int stride, const float *x, const float *we
     }
     TAP V_USE(w[k]);
 }
-SIMD void tile(const int n, const int stride, const struct sdx_conv_group_row *g, int64_t first)
+SIMD void tile(const int n, const int stride, const bool shared, const struct sdx_conv_group_row *g,
+               int64_t first)
 {
+    const int channels = shared ? g->channels : LANES;
+    const vi begin = v_lane() & vi_set1(-channels); /* of a lane's group */
     const vf bias = v_load(g->bias), lo = v_set1(g->lo), hi = v_set1(g->hi);
     const float *block = g->x + first * stride * LANES, *of_block = g->weights;
     float *y = g->y + first * LANES;
@@ -46,39 +55,41 @@ SIMD void tile(const int n, const int stride, const struct sdx_conv_group_row *g
         const float *row = block, *weights = of_block;
         for (int64_t r = g->rows; r > 0; r--, row += g->pitch) {
             SDX_UNROLL(1)
-            for (int c = 0; c < LANES; c++, weights += TAPS * LANES)
-                channel(n, stride, row + c, weights, s);
+            for (int c = 0; c < channels; c++, weights += TAPS * LANES)
+                channel(n, stride, shared, row, c, begin + vi_set1(c), weights, s);
         }
     }
     OUTPUT v_store(y + i * LANES, v_min(hi, v_max(lo, s[i])));
 }
-#define TILE(n)                                                                                    \
-    static void tile_##n##_1(const struct sdx_conv_group_row *g, int64_t first)                    \
+#define TILE(n, stride, shared)                                                                    \
+    static void tile_##n##_##stride##_##shared(const struct sdx_conv_group_row *g, int64_t first)  \
     {                                                                                              \
-        tile(n, 1, g, first);                                                                      \
-    }                                                                                              \
-    static void tile_##n##_2(const struct sdx_conv_group_row *g, int64_t first)                    \
-    {                                                                                              \
-        tile(n, 2, g, first);                                                                      \
+        tile(n, stride, shared, g, first);                                                         \
     }
-TILE(5)
-TILE(6)
-TILE(7)
-TILE(8)
-TILE(9)
+#define TILES(n) TILE(n, 1, 0) TILE(n, 2, 0) TILE(n, 1, 1) TILE(n, 2, 1)
+TILES(5)
+TILES(6)
+TILES(7)
+TILES(8)
+TILES(9)
 
 /* In tiles whose lengths differ by at most one. */
 static void group_row(const struct sdx_conv_group_row *g)
 {
-    static void (*const tiles[2][MOST - SDX_CONV_GROUP_LEAST + 1])(
-        const struct sdx_conv_group_row *g,
-        int64_t first) = {{tile_5_1, tile_6_1, tile_7_1, tile_8_1, tile_9_1},
-                          {tile_5_2, tile_6_2, tile_7_2, tile_8_2, tile_9_2}};
+#define NAMES(stride, shared)                                                                      \
+    {                                                                                              \
+        tile_5_##stride##_##shared, tile_6_##stride##_##shared, tile_7_##stride##_##shared,        \
+            tile_8_##stride##_##shared, tile_9_##stride##_##shared                                 \
+    }
+    static void (*const tiles[2][2][MOST - SDX_CONV_GROUP_LEAST + 1])(
+        const struct sdx_conv_group_row *g, int64_t first) = {{NAMES(1, 0), NAMES(1, 1)},
+                                                              {NAMES(2, 0), NAMES(2, 1)}};
+#undef NAMES
     const int64_t count = (g->width + MOST - 1) / MOST, size = g->width / count;
     const int64_t more = g->width % count;
     for (int64_t i = 0, at = 0; i < count; i++) {
         const int64_t n = size + (i < more);
-        tiles[g->stride - 1][n - SDX_CONV_GROUP_LEAST](g, at);
+        tiles[g->stride - 1][g->channels < LANES][n - SDX_CONV_GROUP_LEAST](g, at);
         at += n;
     }
 }

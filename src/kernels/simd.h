@@ -416,6 +416,25 @@ SIMD vf v_load_i16(const int16_t *p)
 #endif
 }
 
+#if SDX_SIMD_LANES >= 8
+SIMD vi v_lane(void) /* the number of each lane */
+{
+    vi v;
+    for (int i = 0; i < LANES; i++)
+        v[i] = i;
+    return v;
+}
+SIMD vf v_permute(vf a, vi from) /* lane i: lane from[i] of a */
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return (vf)_mm512_permutexvar_ps((__m512i)from, (__m512)a);
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return (vf)_mm256_permutevar8x32_ps((__m256)a, (__m256i)from);
+#else
+    return __builtin_shuffle(a, from);
+#endif
+}
+#endif
 SIMD vf v_sign(vf a) /* the sign bit alone */
 {
     return v_bits(vi_bits(a) & vi_set1(INT32_MIN));

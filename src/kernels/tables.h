@@ -163,13 +163,14 @@ struct sdx_conv_block_job {
     enum sdx_act act;      /* then this, unless it is a clamp, */
     float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };
-/* A row of outputs of a group of conv_block_group.c. Weights of a block:
- * [kernel row][channel][3][lanes]. */
+/* A row of outputs of a block of conv_block_group.c. Weights of a block of the input:
+ * [kernel row][channel][3][lanes], with so many channels that each output sums up. */
 enum { SDX_CONV_GROUP_LEAST = 5 }; /* outputs of a row */
 struct sdx_conv_group_row {
     const float *x;        /* the first pixel of the first kernel row that is within the image */
     int64_t pitch, block;  /* floats between rows, and between blocks of channels */
     int64_t blocks, rows;  /* of the input; of the kernel within the image */
+    int channels;          /* lanes, or a divisor of them: those of each lane's group */
     int64_t weights_block; /* floats between blocks of weights */
     const float *weights, *bias;
     float *y;

@@ -337,6 +337,17 @@ static void check_groups(void)
                     expect(sdx_conv_block_form(&s) == SDX_CONV_BLOCK_GROUP,
                            "groups of a block are not served: %lld wide", (long long)s.out[2]);
                 check_shape(s);
+                /* groups that share a block, the last one not full */
+                for (int64_t few = 2; few < lanes; few *= 2) {
+                    const int64_t many = 1 + (width + few) % (2 * lanes / few);
+                    const struct sdx_conv_shape few_of =
+                        shape_of(s.batch, 1 + many, (1 + many) * few, (1 + many) * few, in, kernel,
+                                 steps, one, pads);
+                    if (served && s.out[1] > 0 && s.out[2] >= 5)
+                        expect(sdx_conv_block_form(&few_of) == SDX_CONV_BLOCK_GROUP,
+                               "groups of %lld channels are not served", (long long)few);
+                    if (sdx_conv_block_form(&few_of) != SDX_CONV_BLOCK_NONE) check_shape(few_of);
+                }
             }
     check_shape(square(2, 9, 9 * lanes, 9 * lanes, 64, 30, 3, 1, 1, 1)); /* parts */
     check_shape(square(1, 2, 2 * lanes, 2 * lanes, 90, 150, 3, 2, 1, 1));
