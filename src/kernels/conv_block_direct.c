@@ -16,7 +16,8 @@ enum {
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */
-    MOST_PANEL = 64     /* channels */
+    MOST_PANEL = 64,    /* channels */
+    STREAMS = 12
 };
 
 /* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
@@ -520,6 +521,11 @@ static void run_panel(const struct work *w, int64_t vectors)
         }
 }
 
+/* More rows of blocks, far apart, than the processor follows by itself? */
+static bool brings_pixels(const struct plan *p)
+{
+    return p->taps == 1 && p->s.stride[2] == 1 && p->pass_blocks >= STREAMS;
+}
 /* One pass. y and the residual: of the first channel of the group. */
 static void run_pass(struct work *w, const void *packed, const struct sdx_epilogue *e, float *y,
                      const float *residual)
@@ -538,6 +544,7 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
                    (size_t)conv_least(vectors * p->lanes, p->ocg - o0) * sizeof(float));
         w->job.bias = w->b0 == 0 ? bias : NULL;
         place_weights(w, packed, panel);
+        w->job.brings_pixels = panel == t->panel0 && brings_pixels(p);
         w->job.y = y + block * w->job.y_step;
         w->job.residual = residual ? residual + block * w->job.y_step : NULL;
         run_panel(w, vectors);

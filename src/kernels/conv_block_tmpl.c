@@ -105,6 +105,7 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
                     const struct sdx_conv_block_run *run, int64_t runs, int64_t chunks,
                     const float *weights, int64_t ahead)
 {
+    const int64_t beyond = g->brings_pixels ? mr * LANES : 0;
     for (; runs > 0; runs--, run++) {
         int64_t at = run->x;
         const float *w = weights + run->w * (nv * LANES);
@@ -113,6 +114,10 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
             if (length >= LANES) {
                 __builtin_prefetch(w + ahead, 0, 2);
                 __builtin_prefetch(w + ahead + length * nv * LANES / 2, 0, 2);
+                if (beyond) {
+                    const float *next = p[0] + at + beyond;
+                    ROWS(mr) if (i * LANES % LINE == 0) __builtin_prefetch(next + i * LANES, 0, 3);
+                }
             }
             tile_chunk(mr, nv, length, s, p, at, w);
             w += length * nv * LANES;
