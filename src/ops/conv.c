@@ -422,7 +422,8 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"Conv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout, .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
+     .layout = sdx_conv_layout, .packs = 1u << 1,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS | SDX_OP_TAKES_BLOCKS,
      .note = "1 to 3 spatial axes"},
     {"DeformConv", 19, 0, sdx_deform_conv_infer, KERNEL(sdx_deform_conv_prepare),
      .cost = sdx_conv_cost, .flags = SDX_OP_VIA_F32, .note = "1 to 3 spatial axes"},

@@ -734,8 +734,8 @@ static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)
 #define LIMITS "strings and complex numbers in mode nearest only"
 static const struct sdx_op ops[] = {
     {"Resize", 10, 0, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
-     .layout = resize_layout, .flags = SDX_OP_VIA_F32, .note = LIMITS},
+     .layout = resize_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_KEEPS_BLOCKS, .note = LIMITS},
     {"Upsample", 1, 9, infer_resize, KERNEL(prepare_resize), .cost = cost_resize,
-     .layout = resize_layout, .flags = SDX_OP_VIA_F32, .note = LIMITS},
+     .layout = resize_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_KEEPS_BLOCKS, .note = LIMITS},
 };
 const struct sdx_op_family sdx_ops_resize = FAMILY("", ops);

@@ -103,7 +103,8 @@ static enum sdx_status prepare_lanes(struct sdx_prepare *px)
 }
 
 /* [N, C, ...] to [N, ..., C] is read from blocked channels (of bytes: from channels last, which is
- * then a plain copy), and the way back makes them. */
+ * then a plain copy), and the way back makes them: of [N, C, L], which is as often an operand of a
+ * product, where a convolution reads it. */
 static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0];
@@ -113,7 +114,8 @@ static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
     if ((!bytes && (in->dtype != SDX_F32 || rank < 3 || rank > 4)) ||
         read_perm(px->cx, px->node, rank, perm) != SDX_OK || perm[0] != 0)
         return;
-    bool to_last = perm[rank - 1] == 1, to_first = (bytes || rank == 4) && perm[1] == rank - 1;
+    bool to_last = perm[rank - 1] == 1,
+         to_first = (bytes || rank == 4 || want->feeds) && perm[1] == rank - 1;
     for (int i = 1; i + 1 < rank; i++) {
         to_last = to_last && perm[i] == i + 1;
         to_first = to_first && perm[i + 1] == i;
@@ -126,7 +128,7 @@ static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     else if (to_last && in->layout == SDX_LAYOUT_BLOCKED)
         want->in[0] = SDX_LAYOUT_BLOCKED;
-    else if (to_first && in->layout == SDX_LAYOUT_PLAIN && in->dims[3] >= sdx_block_lanes())
+    else if (to_first && in->layout == SDX_LAYOUT_PLAIN && in->dims[rank - 1] >= sdx_block_lanes())
         want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 

@@ -458,6 +458,29 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
                                 .host = host};
 }
 
+/* Is a value that `node` makes read by operators that take blocks of channels, as it is or through
+ * others that keep its layout, and by no other? Looked for among the nodes that follow. */
+static bool feeds_blocks(const struct sdx_planning *p, int32_t value, int32_t node, int depth)
+{
+    enum { NODES = 64 };
+    const struct sdx_ir_graph *g = p->r->g;
+    bool feeds = false;
+    if (value < 0 || depth == 0 || sdx_planning_must_be_plain(p, value)) return false;
+    for (int32_t n = node + 1; n < g->count_nodes && n < p->node + NODES; n++) {
+        const struct sdx_ir_node *reader = &g->nodes[n];
+        const uint32_t flags = reader->op ? reader->op->flags : 0;
+        bool reads = false;
+        for (int i = 0; i < reader->count_inputs; i++)
+            reads = reads || reader->inputs[i] == value;
+        if (!reads || sdx_str_is(reader->op_type, "Shape")) continue;
+        feeds = flags & SDX_OP_TAKES_BLOCKS ||
+                (flags & (SDX_OP_KEEPS_BLOCKS | SDX_OP_VIEW | SDX_OP_JOIN) &&
+                 feeds_blocks(p, reader->outputs[0], n, depth - 1));
+        if (!feeds) return false;
+    }
+    return feeds;
+}
+
 /* Asks the operator for the layouts it wants; its outputs are headers of their shapes only. */
 static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_ir_node *node,
                                       const struct sdx_type *types, struct operands *o)
@@ -482,6 +505,7 @@ static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_i
     }
     struct sdx_prepare px = prepare_of(p, node, o, &host);
     o->want.leaves = node->outputs[0] >= 0 && sdx_planning_must_be_plain(p, node->outputs[0]);
+    o->want.feeds = feeds_blocks(p, node->outputs[0], p->node, 4);
     node->op->layout(&px, &o->want);
     for (int i = 0; i < node->count_inputs; i++)
         o->layout = o->layout ? o->layout : o->want.in[i];
