@@ -71,7 +71,7 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     int64_t rows = (bytes / conv_most(1, g.pitch * s->kernel[0]) - window(s, 1, 1)) / s->stride[1];
     g.bands = conv_divide_up(most, conv_least(conv_most(rows + 1, 1), most));
     g.panels = sdx_qdot_panels(&p);
-    const int64_t work = g.z.k * g.z.ocg * s->out[2] * most / t->part_macs;
+    const int64_t work = g.z.k * s->oc * s->out[2] * most / t->part_macs;
     const int64_t wanted = conv_least(t->conv_parts, conv_most(1, work));
     const int64_t outer = conv_most(1, s->batch * s->out[0]);
     /* Rows before channels: a thread's pixels are then its own from step to step, while channels of
