@@ -415,11 +415,12 @@ static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c
     const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
     return s->half == SDX_HALF_NONE && !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
-/* Is V read again for every panel, from beyond the second cache? */
+/* Is V read from beyond the second cache: again for every panel, or too much for what lies behind
+ * it to follow? */
 static bool is_far(const struct winograd_cut *c)
 {
-    return c->late &&
-           c->planes * c->plane_v * (int64_t)sizeof(float) > sdx_kernel_tuning()->a_bytes;
+    const int64_t bytes = c->planes * c->plane_v * (int64_t)sizeof(float);
+    return bytes > (c->late ? 1 : 4) * sdx_kernel_tuning()->a_bytes;
 }
 void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                              float *y, const struct sdx_epilogue *epilogue, int64_t part,
