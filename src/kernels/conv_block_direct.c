@@ -17,7 +17,8 @@ enum {
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */
     MOST_PANEL = 64,    /* channels */
-    STREAMS = 12
+    STREAMS = 12,
+    LINE = 16 /* floats */
 };
 
 /* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
@@ -483,6 +484,9 @@ static void place_work(struct work *w)
     const struct sdx_conv_shape *s = &w->p.s;
     const struct strip *t = &w->t;
     int64_t *from = w->room.from, *to = w->room.to;
+    const int64_t pixels = (t->row1 - t->row0) * (t->col1 - t->col0), lanes = w->p.lanes;
+    /* half as much again: the last lines are to be there in time */
+    w->job.share = 1.5f * (float)(lanes * lanes) / (float)(LINE * conv_most(pixels, 1));
     w->planes = stretch_at(s, 0, t->od, t->od + 1);
     w->row_count = find_stretches(s, 1, t->row0, t->row1, w->room.rows);
     w->col_count = find_stretches(s, 2, t->col0, t->col1, w->room.cols);
@@ -517,7 +521,7 @@ static void run_panel(const struct work *w, int64_t vectors)
             table->f32_panel((int)vectors, &job);
             job.from += job.pixels;
             job.to += job.pixels;
-            job.phase += job.pixels / 6 + 1;
+            job.phase += job.pixels;
         }
 }
 

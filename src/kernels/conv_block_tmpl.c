@@ -99,11 +99,12 @@ SIMD void tile_chunk(const int mr, const int nv, const int length, sums s,
     for (int u = 0; u < length; u++)
         tile_step(mr, nv, s, p, at, u, w);
 }
-/* Runs of chunks of a number of values known when compiling. */
+/* Runs of chunks of a number of values known when compiling. With each chunk come `lines` of what
+ * lies `ahead` floats behind its weights. */
 SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
                     const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
                     const struct sdx_conv_block_run *run, int64_t runs, int64_t chunks,
-                    const float *weights, int64_t ahead)
+                    const float *weights, int64_t ahead, int64_t lines)
 {
     const int64_t beyond = g->brings_pixels ? mr * LANES : 0;
     for (; runs > 0; runs--, run++) {
@@ -112,8 +113,8 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
         for (int64_t n = chunks; n > 0; n--) {
             P_KEEP(at); /* or each pixel gets an index of its own */
             if (length >= LANES) {
-                __builtin_prefetch(w + ahead, 0, 2);
-                __builtin_prefetch(w + ahead + length * nv * LANES / 2, 0, 2);
+                for (int64_t i = 0; i < lines; i++)
+                    __builtin_prefetch(w + ahead + i * LINE, 0, 2);
                 if (beyond) {
                     const float *next = p[0] + at + beyond;
                     ROWS(mr) if (i * LANES % LINE == 0) __builtin_prefetch(next + i * LANES, 0, 3);
@@ -177,25 +178,32 @@ SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_blo
         COLS(nv) v_store(at + j * step, v_min(hi, v_max(lo, s[i][j])));
     }
 }
+/* The lines of a chunk's weights that the pixels before this one have brought of the next ones: all
+ * pixels bring all of them. */
+SIMD int64_t line_at(const struct sdx_conv_block_job *g, const int nv, int64_t pixel)
+{
+    return g->ahead ? (int64_t)((float)(g->phase + pixel) * g->share * (float)nv) : 0;
+}
 /* `count` tiles of pixels in turn. few: no run but those of chunks of 3 or 7 values. */
 SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_conv_block_job *g,
                 int64_t pixel, int64_t count)
 {
-    int64_t line = (g->phase + pixel / mr) * LINE % (LANES * nv * LANES / 2);
     for (; count > 0; count--, pixel += mr) {
         sums s;
         const float *p[MOST_ROWS];
         ROWS(mr) p[i] = g->x + g->from[pixel + i];
         tile_begin(mr, nv, s, g, g->to + pixel);
         if (!few) {
+            const int64_t line = line_at(g, nv, pixel);
             tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, g->weights,
-                      g->ahead + line);
-            line = line + LINE < LANES * nv * LANES / 2 ? line + LINE : 0;
+                      g->ahead + line * LINE, line_at(g, nv, pixel + mr) - line);
             tile_tail(mr, nv, s, p, g);
         } else if (g->tail == 3)
-            tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
+            tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0,
+                      0);
         else
-            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0);
+            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0,
+                      0);
         tile_end(mr, nv, s, g, g->to + pixel);
     }
 }

@@ -155,7 +155,8 @@ struct sdx_conv_block_job {
     int64_t runs, chunks, tail_runs, tail_chunks, tail, step;
     const float *weights, *weights_tail; /* of row 0, for the two kinds of runs */
     int64_t ahead;      /* from these weights to the next ones, brought to L2 meanwhile; 0: none */
-    int64_t phase;      /* which of their lines the first tile brings */
+    int64_t phase;      /* pixels of the strip before these */
+    float share;        /* lines of a chunk and vector of those weights that a pixel brings */
     bool brings_pixels; /* a tile brings those of the next one, its neighbours */
     float *y;
     int64_t y_step;
