@@ -38,15 +38,20 @@ static double bytes_of(struct sdx_tensor *const *tensors, int count)
     return sum;
 }
 
-/* A node's work is that of its step with the most parts; conversions and packing count nothing, and
- * chains belong to no node alone. */
+/* A node's work is that of its step with the most parts; conversions, packing and reorders count
+ * nothing, and chains belong to no node alone. */
+static bool works(const struct sdx_step *step)
+{
+    return !sdx_chain_of(step) && strcmp(step->kernel, "reorder") != 0;
+}
 static bool is_main_step(const struct sdx_step_list *list, int32_t i)
 {
     const struct sdx_step *steps = list->steps;
+    if (!works(&steps[i])) return false;
     for (int32_t k = i - 1; k >= 0 && steps[k].node == steps[i].node; k--)
-        if (steps[k].parts >= steps[i].parts && !sdx_chain_of(&steps[k])) return false;
+        if (steps[k].parts >= steps[i].parts && works(&steps[k])) return false;
     for (int32_t k = i + 1; k < list->count && steps[k].node == steps[i].node; k++)
-        if (steps[k].parts > steps[i].parts && !sdx_chain_of(&steps[k])) return false;
+        if (steps[k].parts > steps[i].parts && works(&steps[k])) return false;
     return true;
 }
 
