@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The limits of this machine that kernels are measured by: multiply-add in registers (f32, and the
- * 8-bit pairs of maddubs + madd), and reading memory with one stream and with four, on 1 thread and
- * on as many as given. Prints the best and the median of several rounds.
+ * The limits of this machine that kernels are measured by: multiply-add in registers (f32, and of
+ * bytes vpdpbusd or the pairs of maddubs + madd) in its widest vectors, and reading memory with one
+ * stream and with four, on 1 thread and on as many as given. Prints the best and the median of
+ * several rounds.
  *
  *     peak [THREADS] */
 #include <pthread.h>
@@ -72,9 +73,54 @@ __attribute__((target("avx2"))) static double read_streams(const char *buffer, i
     return BUFFER;
 }
 
+__attribute__((target("avx512f"))) static double fma_f32_512(const char *buffer)
+{
+    (void)buffer;
+    __m512 sum[CHAINS], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-3f);
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] = _mm512_set1_ps((float)i);
+    for (int64_t k = 0; k < 2000000; k++) {
+#pragma GCC unroll 16
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] = _mm512_fmadd_ps(sum[i], a, b);
+        __asm__ volatile("" : "+v"(a), "+v"(b));
+    }
+    volatile float out = 0;
+    for (int i = 0; i < CHAINS; i++)
+        out += _mm512_reduce_add_ps(sum[i]);
+    return 2e6 * CHAINS * 32;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) static double dot_i8_512(const char *buffer)
+{
+    (void)buffer;
+    __m512i sum[CHAINS], a = _mm512_set1_epi32(0x05040302), b = _mm512_set1_epi32(0x01020304);
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] = _mm512_set1_epi32(i);
+    for (int64_t k = 0; k < 2000000; k++) {
+#pragma GCC unroll 16
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] = _mm512_dpbusd_epi32(sum[i], a, b);
+        __asm__ volatile("" : "+v"(a), "+v"(b));
+    }
+    volatile int out = 0;
+    for (int i = 0; i < CHAINS; i++)
+        out += _mm512_reduce_add_epi32(sum[i]);
+    return 2e6 * CHAINS * 128;
+}
+
 static bool has_kernels(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+/* The widest that this processor has. */
+static kernel_fn *f32_kernel(void)
+{
+    return __builtin_cpu_supports("avx512f") ? fma_f32_512 : fma_f32;
+}
+static bool has_dot(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni");
 }
 #else
 static double fma_f32(const char *buffer)
@@ -110,9 +156,21 @@ static double read_streams(const char *buffer, int streams)
     return BUFFER;
 }
 
+static double dot_i8_512(const char *buffer)
+{
+    return madd_i8(buffer);
+}
 static bool has_kernels(void)
 {
     return true;
+}
+static kernel_fn *f32_kernel(void)
+{
+    return fma_f32;
+}
+static bool has_dot(void)
+{
+    return false;
 }
 #endif
 
@@ -180,11 +238,12 @@ static int compare(const void *left, const void *right)
 
 int main(int argc, char **argv)
 {
-    static const struct {
+    const struct {
         const char *name, *unit;
         kernel_fn *kernel;
-    } kernels[] = {{"f32 multiply-add, registers", "GFLOP/s", fma_f32},
-                   {"8-bit maddubs + madd + add", "GOP/s", madd_i8},
+    } kernels[] = {{"f32 multiply-add, registers", "GFLOP/s", f32_kernel()},
+                   {has_dot() ? "8-bit vpdpbusd" : "8-bit maddubs + madd + add", "GOP/s",
+                    has_dot() ? dot_i8_512 : madd_i8},
                    {"read memory, one stream", "GB/s", read_one},
                    {"read memory, four streams", "GB/s", read_four}};
     static struct helper helpers[THREADS_MAX];
