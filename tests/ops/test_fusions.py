@@ -218,3 +218,32 @@ def test_batch_norm_behind_convolution(sardonyx, tmp_path, between, axes):
                  "high": np.float32(0.4)}
     out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
     assert ("BatchNormalization" in out) == (between != "nothing")
+
+
+@pytest.mark.parametrize("channels", [16, 24, 37])
+@pytest.mark.parametrize("form", ["reshape", "resize", "line", "shared"])
+def test_tokens_to_image(sardonyx, tmp_path, form, channels):
+    """[N, L, C] to [N, C, L] is made in blocks of channels where convolutions read it, through views,
+    Resize and Concat; with another reader it stays plain."""
+    feeds = {"x": f32(2, 24, channels), "z": f32(2, channels, 8, 12)}
+    constants = {"to": np.array([2, channels, 4, 6], np.int64), "two": f32(4, lo=1, hi=1) * [1, 1, 2, 2],
+                 "w": f32(20, 2 * channels, 3, 3), "v": f32(20, channels, 3), "roi": f32(0)}
+    constants["two"] = constants["two"].astype(np.float32)
+    nodes = [N("Transpose", ["x"], ["t"], perm=[0, 2, 1])]
+    if form == "line":
+        nodes += [N("Shape", ["t"], ["size"]), N("ConstantOfShape", ["size"], ["none"]),
+                  N("Conv", ["t", "v"], ["c"], pads=[1, 1]), N("Slice", ["none", "o", "one"], ["zero"]),
+                  N("ReduceSum", ["zero"], ["s"], keepdims=0), N("Add", ["c", "s"], ["Y"])]
+        constants |= {"o": np.array([0], np.int64), "one": np.array([1], np.int64)}
+        feeds.pop("z")
+    else:
+        nodes += [N("Reshape", ["t", "to"], ["i"]),
+                  N("Resize", ["i", "roi", "two"], ["r"], mode="nearest" if form == "reshape" else "linear"),
+                  N("Concat", ["z", "r"], ["j"], axis=1), N("Conv", ["j", "w"], ["c"], pads=[1, 1, 1, 1])]
+        if form == "shared":
+            nodes += [N("ReduceSum", ["t"], ["s"], keepdims=0), N("Add", ["c", "s"], ["Y"])]
+        else:
+            nodes += [N("Identity", ["c"], ["Y"])]
+    used = {name for node in nodes for name in node.input}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {k: v for k, v in constants.items() if k in used})
+    assert ("[transpose_blocked]" in out) == (form != "shared")
