@@ -200,17 +200,16 @@ static void pack_depthwise(const struct sdx_qconv *q, const void *weights, void 
     memset(packed, 0, sdx_qconv_packed_size(q));
     for (int64_t c = 0; c < q->shape.oc; c++) {
         const int64_t wide = c / SDX_QDW_FOURS_WIDE * SDX_QDW_FOURS_WIDE;
-        int8_t *fours = (int8_t *)to + wide * places + SDX_QDW_FOURS * qdw_place_of_four(c - wide);
-        int16_t *block = (int16_t *)to + c / SDX_QDOT_COLS * block_shorts(q);
+        const int64_t four = wide * places + SDX_QDW_FOURS * qdw_place_of_four(c - wide);
+        const int64_t block = c / SDX_QDOT_COLS * block_shorts(q);
         for (int64_t t = 0; t < taps; t++) {
             const int32_t w = depthwise_weight(q, weights, c, c * taps + t);
-            const int64_t at = place_of_tap(q, t);
+            const int64_t at = place_of_tap(q, t), step = at / SDX_QDW_FOURS * SDX_QDW_FOURS;
             if (is_fours(q))
-                fours[at / SDX_QDW_FOURS * SDX_QDW_FOURS * SDX_QDW_FOURS_WIDE +
-                      at % SDX_QDW_FOURS] = (int8_t)w;
+                ((int8_t *)to)[four + step * SDX_QDW_FOURS_WIDE + at % SDX_QDW_FOURS] = (int8_t)w;
             else
-                block[at / 2 * 2 * SDX_QDOT_COLS + qdw_place(c % SDX_QDOT_COLS, at % 2)] =
-                    (int16_t)w;
+                ((int16_t *)to)[block + at / 2 * 2 * SDX_QDOT_COLS +
+                                qdw_place(c % SDX_QDOT_COLS, at % 2)] = (int16_t)w;
             sums[c] += w;
         }
     }
