@@ -15,47 +15,44 @@
 enum { ROUNDS = 9, THREADS_MAX = 256, BUFFER = 1 << 28, CHAINS = 10 };
 
 typedef double kernel_fn(const char *buffer); /* does some work; returns how much */
+struct limit {
+    const char *name, *unit;
+    kernel_fn *kernel;
+};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("avx2,fma"))) static double fma_f32(const char *buffer)
-{
-    (void)buffer;
-    __m256 sum[CHAINS], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
-    for (int i = 0; i < CHAINS; i++)
-        sum[i] = _mm256_set1_ps((float)i);
-    for (int64_t k = 0; k < 2000000; k++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < CHAINS; i++)
-            sum[i] = _mm256_fmadd_ps(sum[i], a, b);
-        __asm__ volatile("" : "+x"(a), "+x"(b));
+/* Chains of `next`, of s, a and b, in registers; `work`: of a vector. */
+#define CHAIN_KERNEL(name, isa, vector, begin, a_, b_, next, work)                                 \
+    __attribute__((target(isa))) static double name(const char *buffer)                            \
+    {                                                                                              \
+        (void)buffer;                                                                              \
+        vector sum[CHAINS], a = a_, b = b_;                                                        \
+        for (int i = 0; i < CHAINS; i++)                                                           \
+            sum[i] = begin;                                                                        \
+        for (int64_t k = 0; k < 2000000; k++) {                                                    \
+            _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++)                              \
+            {                                                                                      \
+                const vector s = sum[i];                                                           \
+                sum[i] = next;                                                                     \
+            }                                                                                      \
+            __asm__ volatile("" : "+v"(a), "+v"(b));                                               \
+        }                                                                                          \
+        for (int i = 0; i < CHAINS; i++)                                                           \
+            __asm__ volatile("" : : "v"(sum[i]));                                                  \
+        return 2e6 * CHAINS * (work);                                                              \
     }
-    volatile float out = 0;
-    for (int i = 0; i < CHAINS; i++)
-        out += _mm256_cvtss_f32(sum[i]);
-    return 2e6 * CHAINS * 16;
-}
-
-__attribute__((target("avx2"))) static double madd_i8(const char *buffer)
-{
-    (void)buffer;
-    __m256i sum[CHAINS], b = _mm256_set1_epi8(5);
-    const __m256i one = _mm256_set1_epi16(1);
-    for (int i = 0; i < CHAINS; i++)
-        sum[i] = _mm256_set1_epi8((char)i);
-    for (int64_t k = 0; k < 1000000; k++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < CHAINS; i++) {
-            __m256i pairs = _mm256_maddubs_epi16(sum[i], b);
-            sum[i] = _mm256_add_epi32(sum[i], _mm256_madd_epi16(pairs, one));
-        }
-    }
-    volatile int out = 0;
-    for (int i = 0; i < CHAINS; i++)
-        out += _mm256_extract_epi32(sum[i], 0);
-    return 1e6 * CHAINS * 64;
-}
+CHAIN_KERNEL(fma_f32, "avx2,fma", __m256, _mm256_set1_ps((float)i), _mm256_set1_ps(0.999f),
+             _mm256_set1_ps(1e-3f), _mm256_fmadd_ps(s, a, b), 16)
+CHAIN_KERNEL(fma_f32_512, "avx512f", __m512, _mm512_set1_ps((float)i), _mm512_set1_ps(0.999f),
+             _mm512_set1_ps(1e-3f), _mm512_fmadd_ps(s, a, b), 32)
+CHAIN_KERNEL(madd_i8, "avx2", __m256i, _mm256_set1_epi8((char)i), _mm256_set1_epi8(5),
+             _mm256_set1_epi16(1),
+             _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(s, a), b)), 64)
+CHAIN_KERNEL(dot_i8_512, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(i),
+             _mm512_set1_epi32(0x05040302), _mm512_set1_epi32(0x01020304),
+             _mm512_dpbusd_epi32(s, a, b), 128)
 
 __attribute__((target("avx2"))) static double read_streams(const char *buffer, int streams)
 {
@@ -73,54 +70,21 @@ __attribute__((target("avx2"))) static double read_streams(const char *buffer, i
     return BUFFER;
 }
 
-__attribute__((target("avx512f"))) static double fma_f32_512(const char *buffer)
-{
-    (void)buffer;
-    __m512 sum[CHAINS], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-3f);
-    for (int i = 0; i < CHAINS; i++)
-        sum[i] = _mm512_set1_ps((float)i);
-    for (int64_t k = 0; k < 2000000; k++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < CHAINS; i++)
-            sum[i] = _mm512_fmadd_ps(sum[i], a, b);
-        __asm__ volatile("" : "+v"(a), "+v"(b));
-    }
-    volatile float out = 0;
-    for (int i = 0; i < CHAINS; i++)
-        out += _mm512_reduce_add_ps(sum[i]);
-    return 2e6 * CHAINS * 32;
-}
-
-__attribute__((target("avx512f,avx512vnni"))) static double dot_i8_512(const char *buffer)
-{
-    (void)buffer;
-    __m512i sum[CHAINS], a = _mm512_set1_epi32(0x05040302), b = _mm512_set1_epi32(0x01020304);
-    for (int i = 0; i < CHAINS; i++)
-        sum[i] = _mm512_set1_epi32(i);
-    for (int64_t k = 0; k < 2000000; k++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < CHAINS; i++)
-            sum[i] = _mm512_dpbusd_epi32(sum[i], a, b);
-        __asm__ volatile("" : "+v"(a), "+v"(b));
-    }
-    volatile int out = 0;
-    for (int i = 0; i < CHAINS; i++)
-        out += _mm512_reduce_add_epi32(sum[i]);
-    return 2e6 * CHAINS * 128;
-}
-
 static bool has_kernels(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 /* The widest that this processor has. */
-static kernel_fn *f32_kernel(void)
+static struct limit f32_limit(void)
 {
-    return __builtin_cpu_supports("avx512f") ? fma_f32_512 : fma_f32;
+    return (struct limit){"f32 multiply-add, registers", "GFLOP/s",
+                          __builtin_cpu_supports("avx512f") ? fma_f32_512 : fma_f32};
 }
-static bool has_dot(void)
+static struct limit i8_limit(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni"))
+        return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_512};
+    return (struct limit){"8-bit maddubs + madd + add", "GOP/s", madd_i8};
 }
 #else
 static double fma_f32(const char *buffer)
@@ -156,21 +120,17 @@ static double read_streams(const char *buffer, int streams)
     return BUFFER;
 }
 
-static double dot_i8_512(const char *buffer)
-{
-    return madd_i8(buffer);
-}
 static bool has_kernels(void)
 {
     return true;
 }
-static kernel_fn *f32_kernel(void)
+static struct limit f32_limit(void)
 {
-    return fma_f32;
+    return (struct limit){"f32 multiply-add, registers", "GFLOP/s", fma_f32};
 }
-static bool has_dot(void)
+static struct limit i8_limit(void)
 {
-    return false;
+    return (struct limit){"8-bit maddubs + madd + add", "GOP/s", madd_i8};
 }
 #endif
 
@@ -238,14 +198,10 @@ static int compare(const void *left, const void *right)
 
 int main(int argc, char **argv)
 {
-    const struct {
-        const char *name, *unit;
-        kernel_fn *kernel;
-    } kernels[] = {{"f32 multiply-add, registers", "GFLOP/s", f32_kernel()},
-                   {has_dot() ? "8-bit vpdpbusd" : "8-bit maddubs + madd + add", "GOP/s",
-                    has_dot() ? dot_i8_512 : madd_i8},
-                   {"read memory, one stream", "GB/s", read_one},
-                   {"read memory, four streams", "GB/s", read_four}};
+    const struct limit kernels[] = {f32_limit(),
+                                    i8_limit(),
+                                    {"read memory, one stream", "GB/s", read_one},
+                                    {"read memory, four streams", "GB/s", read_four}};
     static struct helper helpers[THREADS_MAX];
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     int most = argc > 1 ? (int)strtol(argv[1], NULL, 10) : (int)cpus;

@@ -91,10 +91,8 @@ static int64_t cut_once_more(int64_t length, int64_t *of, int64_t strips)
  * each strip decodes its weights, and where rows far apart make many small classes of a strip. */
 static void cut_parts(struct plan *p)
 {
-    const struct sdx_kernel_tuning *tuning = sdx_kernel_tuning();
-    const double worth = sdx_conv_macs(&p->s) / (double)(4 * tuning->part_macs);
-    const int64_t most = tuning->block_parts;
-    const int64_t wanted = worth < (double)most ? 1 + (int64_t)worth : most;
+    const double worth = conv_worth(&p->s);
+    const int64_t most = sdx_kernel_tuning()->block_parts, wanted = conv_wanted(worth);
     const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
     int64_t strips = p->row_strips * p->col_strips;
     const bool is_spread = p->s.dilation[1] > 1 && p->s.kernel[1] > 1;

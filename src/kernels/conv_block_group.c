@@ -2,12 +2,10 @@
  * Cutting, packing and copies of conv_block_group.h. */
 #include "kernels/conv_block_group.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
-#include "kernels/tuning.h"
 
 enum {
     TAPS = 3,                    /* of a kernel row */
@@ -31,7 +29,6 @@ static int64_t rows_in(const struct sdx_conv_shape *s, int64_t rows)
 }
 static struct group_cut cut_of(const struct sdx_conv_shape *s)
 {
-    const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     struct group_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
     const int64_t icg = s->ic / s->groups;
     c.channels = conv_least(icg, c.lanes);
@@ -42,8 +39,7 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
         c.columns = conv_most(c.columns, c.segments[i].columns);
     const int64_t row = conv_most(1, c.columns * c.lanes * c.blocks * (int64_t)sizeof(float));
     const int64_t fit = conv_most(STRIP / row, s->kernel[1]);
-    const double worth = sdx_conv_macs(s) / (double)(4 * t->part_macs);
-    const int64_t wanted = (int64_t)fmin(1 + worth, (double)t->block_parts);
+    const int64_t wanted = conv_wanted(conv_worth(s));
     c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
     c.strips = conv_most(c.strips, conv_divide_up(wanted, c.outputs));
     c.rows = conv_divide_up(s->out[1], c.strips);

@@ -8,6 +8,7 @@
 
 #include "kernels/conv.h"
 #include "kernels/tables.h"
+#include "kernels/tuning.h"
 
 /* Sizes that follow from a shape. */
 struct conv_sizes {
@@ -61,6 +62,16 @@ static inline void conv_valid(int64_t first, int64_t step, int64_t size, int64_t
     *hi = size - first <= 0 ? 0 : step == 1 ? size - first : conv_divide_up(size - first, step);
     *lo = conv_least(*lo, n);
     *hi = conv_most(*lo, conv_least(*hi, n));
+}
+
+/* Parts of a blocked convolution that bring more than they cost, and how many are wanted. */
+static inline double conv_worth(const struct sdx_conv_shape *s)
+{
+    return sdx_conv_macs(s) / (double)(4 * sdx_kernel_tuning()->part_macs);
+}
+static inline int64_t conv_wanted(double worth)
+{
+    return (int64_t)fmin(1 + worth, (double)sdx_kernel_tuning()->block_parts);
 }
 
 /* Outputs from..end of a row; columns: of the copy between zeros that their pixels come from, 0:

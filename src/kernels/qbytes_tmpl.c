@@ -4,8 +4,7 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-/* elements of a step; of a repeated byte */
-enum { PAIRS = SDX_SIMD_LANES >= 8 ? 4 * LANES : 32, WIDTH = 16, CHUNK = 256 };
+enum { PAIRS = 4 * LANES, WIDTH = 16, CHUNK = 256 }; /* elements of a step; of a repeated byte */
 #define MAGIC 8388608.0f
 
 #if SDX_SIMD_LANES >= 8
@@ -37,10 +36,6 @@ struct facts {
     vf zero_a, zero_b, scale_a, scale_b;
     vi zero_y, flip;
 };
-SIMD vi repeated(uint8_t byte)
-{
-    return (vi)ALL(set1_epi8)((char)byte);
-}
 SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
     return (struct facts){.zero_a = v_set1(MAGIC + (float)p->zero_a),
@@ -48,7 +43,7 @@ SIMD struct facts facts_of(const struct sdx_qpair *p)
                           .scale_a = v_set1(p->scale_a),
                           .scale_b = v_set1(p->scale_b),
                           .zero_y = (vi)ALL(set1_epi16)((short)p->zero_y),
-                          .flip = repeated(p->flip)};
+                          .flip = (vi)ALL(set1_epi8)((char)p->flip)};
 }
 /* Bytes less their zero point, in the order that packing undoes. A byte in the last digits of 2^23
  * is that much more. */

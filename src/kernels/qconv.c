@@ -112,13 +112,14 @@ static int64_t places_of(const struct sdx_qconv *q)
 {
     const bool slides = qdw_is_slid(&q->shape);
     const int64_t taps = conv_sizes(&q->shape).taps;
-    if (is_fours(q)) return slides ? 3 * SDX_QDW_FOURS : (taps + 3) / 4 * SDX_QDW_FOURS;
+    if (is_fours(q))
+        return slides ? SDX_QDW_FOURS_SLID : conv_divide_up(taps, SDX_QDW_FOURS) * SDX_QDW_FOURS;
     return slides ? SDX_QDW_SLID : taps;
 }
 static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
 {
     if (!qdw_is_slid(&q->shape)) return t;
-    return is_fours(q) ? t % 3 * SDX_QDW_FOURS + t / 3 : qdw_slid_tap(t);
+    return is_fours(q) ? qdw_slid_tap_of_four(t) : qdw_slid_tap(t);
 }
 static int64_t block_shorts(const struct sdx_qconv *q)
 {

@@ -36,7 +36,7 @@ static inline int64_t qdw_place_of_four(int64_t c)
  * of the input is made ready once for the outputs that it reaches. Pairs of taps are, whatever the
  * stride, the upper two rows of each column, then in the third row nothing and column 0, columns 1
  * and 2. Fours of taps are the three rows of each column and nothing. */
-enum { SDX_QDW_SLID = 10, SDX_QDW_NO_TAP = 6 };
+enum { SDX_QDW_SLID = 10, SDX_QDW_NO_TAP = 6, SDX_QDW_FOURS_SLID = 3 * SDX_QDW_FOURS };
 static inline bool qdw_is_slid(const struct sdx_conv_shape *s)
 {
     return s->kernel[0] == 1 && s->kernel[1] == 3 && s->kernel[2] == 3 && s->dilation[2] == 1;
@@ -45,5 +45,9 @@ static inline bool qdw_is_slid(const struct sdx_conv_shape *s)
 static inline int64_t qdw_slid_tap(int64_t t)
 {
     return t < 6 ? t % 3 * 2 + t / 3 : t + 1;
+}
+static inline int64_t qdw_slid_tap_of_four(int64_t t)
+{
+    return t % 3 * SDX_QDW_FOURS + t / 3;
 }
 #endif

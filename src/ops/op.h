@@ -38,7 +38,8 @@ typedef void sdx_op_cost_fn(const struct sdx_infer *ix, struct sdx_cost *cost);
 struct sdx_layouts {
     uint8_t *in, *out; /* enum sdx_layout, one an operand */
     bool leaves;       /* output 0 will be read plain, by the caller or a body */
-    bool feeds;        /* only SDX_OP_TAKES_BLOCKS read it, through what keeps its layout */
+    bool feeds;        /* SDX_OP_MAKES_BLOCKS: only SDX_OP_TAKES_BLOCKS read output 0, as it is or
+                          through what keeps its layout */
 };
 typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;
@@ -96,9 +97,12 @@ enum {
     /* Outputs whose type or shape inference cannot tell, though all that it asks for is known, are
      * made like those of SDX_OP_DYNAMIC. */
     SDX_OP_TOLD_LATE = 1u << 17,
-    /* Reads blocked channels best whatever its other operands are; has the layout of its input. */
+    /* Reads blocked channels best, whatever its other operands are. */
     SDX_OP_TAKES_BLOCKS = 1u << 18,
+    /* Output 0 has the layout of input 0. */
     SDX_OP_KEEPS_BLOCKS = 1u << 19,
+    /* Makes blocked channels of a plain input where such operators read them: `layout` asks. */
+    SDX_OP_MAKES_BLOCKS = 1u << 20,
     /* SDX_OP_VIA_F32 rows: a constant input 1 of f16 or bf16 comes to `prepare` as it is. */
     SDX_OP_NARROW_WEIGHTS = 1u << 16
 };

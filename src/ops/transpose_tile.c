@@ -469,7 +469,7 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 static const struct sdx_op ops[] = {
     {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = cost_none,
-     .layout = layout_transpose},
+     .layout = layout_transpose, .flags = SDX_OP_MAKES_BLOCKS},
     {"Tile", 1, 0, infer_tile, KERNEL(prepare_tile), .cost = cost_none},
     {"Expand", 8, 0, infer_expand, KERNEL(prepare_expand), .cost = cost_none},
     {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space), .cost = cost_none},

@@ -505,7 +505,8 @@ static enum sdx_status choose_layouts(struct sdx_planning *p, const struct sdx_i
     }
     struct sdx_prepare px = prepare_of(p, node, o, &host);
     o->want.leaves = node->outputs[0] >= 0 && sdx_planning_must_be_plain(p, node->outputs[0]);
-    o->want.feeds = feeds_blocks(p, node->outputs[0], p->node, 4);
+    o->want.feeds =
+        node->op->flags & SDX_OP_MAKES_BLOCKS && feeds_blocks(p, node->outputs[0], p->node, 4);
     node->op->layout(&px, &o->want);
     for (int i = 0; i < node->count_inputs; i++)
         o->layout = o->layout ? o->layout : o->want.in[i];

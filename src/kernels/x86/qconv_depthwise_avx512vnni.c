@@ -7,7 +7,8 @@
 #include "kernels/tables.h"
 #include "kernels/x86/qdot_store_avx512vnni.h"
 
-enum { FOURS = SDX_QDW_FOURS, VECTORS = 4, WIDE = 64, COLS = SDX_QDOT_COLS, SIDE = 3 };
+enum { FOURS = SDX_QDW_FOURS, WIDE = SDX_QDW_FOURS_WIDE };
+enum { COLS = SDX_QDOT_COLS, VECTORS = WIDE / COLS, SIDE = 3 };
 #define EACH SDX_UNROLL(4) for (int v = 0; v < VECTORS; v++)
 
 /* 64 channels, or what is left of them, at a row. */
