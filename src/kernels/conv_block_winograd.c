@@ -5,8 +5,9 @@
  * of output channels, and each chunk's inverse transform is the output. Sizes of blocks and chunks
  * are those that keep V and M in the second cache while U is read in order. Where an image is one
  * block of few tiles, U would be read once a run: it is made from the filters then, panel by panel,
- * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. With stride 2
- * it always is, and V holds no more input channels than one such U, M all output channels. */
+ * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. With 16-bit
+ * weights it always is: that is as fast as widening U would be. So it is with stride 2, where V
+ * holds no more input channels than one such U, and M all output channels. */
 #include "kernels/conv_block_winograd.h"
 
 #include <math.h>
@@ -29,6 +30,7 @@ enum {
 struct winograd_cut {
     int64_t lanes, step, planes;
     int axis;                  /* as in struct sdx_winograd_block */
+    int taps;                  /* of a filter */
     int64_t high, wide, tiles; /* of an image, and of all */
     int64_t block, blocks;     /* tiles of a block */
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
@@ -78,13 +80,16 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
     if (c.axis) want *= 4; /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
-    c.late = c.phases > 1 ||
-             (c.step != 6 && !c.axis && one <= conv_most(want, LATE_TILES) &&
+    const bool is_small = one <= conv_most(want, LATE_TILES);
+    c.taps = c.axis ? 3 : 9;
+    c.late = c.phases > 1 || s->half != SDX_HALF_NONE ||
+             (c.step != 6 && !c.axis && is_small &&
               c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST);
-    if (c.late) {
-        c.chunk = 2;
-        want = c.phases > 1 ? PHASED_TILES : conv_most(want, one);
-    }
+    if (c.late) c.chunk = 2;
+    if (c.phases > 1)
+        want = PHASED_TILES;
+    else if (c.late && is_small)
+        want = conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
     if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
@@ -165,24 +170,20 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6) + border;
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
     if (fmin(four, two) >= 0.97 * direct) return 0;
-    /* less exact, so only for a clear gain and whole numbers */
-    if (s->half == SDX_HALF_NONE && six < 0.9 * fmin(four, two)) return 6;
+    /* less exact, so only for a clear gain */
+    if (six < 0.9 * fmin(four, two)) return 6;
     return four <= two ? 4 : 2;
 }
 
-/* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel];
- * 16-bit ones come after the scales [chunk][plane][output channel]. Late: [panel][channel][9]
- * [output channel of the panel], the filters themselves. */
+/* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel].
+ * Late: [panel][channel][tap][output channel of the panel], the filters themselves. */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
     if (c.late)
-        return (size_t)(9 * s->ic * c.vectors * c.lanes) *
+        return (size_t)(c.taps * s->ic * c.vectors * c.lanes) *
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
-    const size_t filters = (size_t)(c.planes * c.vectors * c.lanes);
-    if (s->half != SDX_HALF_NONE)
-        return filters * (sizeof(float) + (size_t)s->ic * sizeof(int16_t));
-    return filters * (size_t)s->ic * sizeof(float);
+    return (size_t)(c.planes * c.vectors * c.lanes * s->ic) * sizeof(float);
 }
 /* The filters of input channels i0 .. i0 + channels - 1 and output channels k .. k + width - 1 as
  * [channel][taps][width], zeros beyond the output channels. */
@@ -204,8 +205,7 @@ static void transform_filters(const struct sdx_conv_shape *s, const struct winog
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, channels, g);
-    table->f32_winograd_filters((int)c->step, c->axis ? 3 : 9, g, channels, width, u,
-                                AT_ONCE * width);
+    table->f32_winograd_filters((int)c->step, c->taps, g, channels, width, u, AT_ONCE * width);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
@@ -222,59 +222,13 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
                    (size_t)(channels * width) * sizeof(float));
     }
 }
-/* The same as integers: an output channel's numbers of a plane are rounded to 1/32767 of the
- * largest of them. scales: plane p at scales + p * plane_scales. */
-static void pack_panel_half(const struct sdx_conv_shape *s, const struct winograd_cut *c,
-                            const sdx_weight_f32 *weights, int64_t k, int64_t width, int16_t *to,
-                            int64_t plane, float *scales, int64_t plane_scales)
-{
-    float u[MOST_PLANES * AT_ONCE * MOST_PANEL], most[MOST_PLANES * MOST_PANEL] = {0};
-    for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
-        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
-        transform_filters(s, c, weights, k, width, i, channels, u);
-        for (int64_t p = 0; p < c->planes; p++)
-            for (int64_t at = 0; at < channels * width; at++) {
-                const float one = u[p * AT_ONCE * width + at];
-                float *largest = &most[p * width + at % width];
-                *largest = isnan(one) ? INFINITY : fmaxf(*largest, fabsf(one));
-            }
-    }
-    for (int64_t p = 0; p < c->planes; p++)
-        for (int64_t j = 0; j < width; j++)
-            scales[p * plane_scales + j] = most[p * width + j] / INT16_MAX;
-    for (int64_t i = 0; i < s->ic; i += AT_ONCE) {
-        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
-        transform_filters(s, c, weights, k, width, i, channels, u);
-        for (int64_t p = 0; p < c->planes; p++)
-            for (int64_t at = 0; at < channels * width; at++) {
-                const double one = (double)u[p * AT_ONCE * width + at];
-                const double scaled = one / most[p * width + at % width] * INT16_MAX;
-                to[p * plane + i * width + at] = (int16_t)(isfinite(scaled) ? lrint(scaled) : 0);
-            }
-    }
-}
-static void pack_half(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed)
-{
-    const struct winograd_cut c = cut_of(s);
-    float *scales = packed;
-    int16_t *to = (int16_t *)(scales + c.planes * c.vectors * c.lanes);
-    for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
-        const int64_t count = conv_least(c.chunk, c.vectors - v0), filters = count * c.lanes;
-        for (int64_t v = 0; v < count; v += 2)
-            pack_panel_half(s, &c, weights, (v0 + v) * c.lanes, conv_least(2, count - v) * c.lanes,
-                            to + v * c.lanes * s->ic, filters * s->ic, scales + v * c.lanes,
-                            filters);
-        scales += c.planes * filters;
-        to += c.planes * filters * s->ic;
-    }
-}
 static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed)
 {
     const struct winograd_cut c = cut_of(s);
     float g[AT_ONCE * 9 * MOST_PANEL];
     for (int64_t v = 0; v < c.vectors; v += 2) {
-        const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = 9 * width;
-        const int64_t panel = 9 * s->ic * v * c.lanes;
+        const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = c.taps * width;
+        const int64_t panel = c.taps * s->ic * v * c.lanes;
         if (s->half == SDX_HALF_NONE)
             gather_filters(s, weights, v * c.lanes, width, 0, s->ic, (float *)packed + panel);
         for (int64_t i = 0; s->half != SDX_HALF_NONE && i < s->ic; i += AT_ONCE) {
@@ -291,10 +245,6 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
     float *packed = packed_;
     if (c.late) {
         pack_late(s, weights, packed);
-        return;
-    }
-    if (s->half != SDX_HALF_NONE) {
-        pack_half(s, weights, packed);
         return;
     }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
@@ -320,32 +270,9 @@ size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
     int64_t floats = c.planes * (c.plane_v + c.plane_m);
     if (c.late) {
         floats += c.planes * (2 * c.lanes * c.pass * c.phases + GAP);
-        if (s->half != SDX_HALF_NONE) floats += 9 * 2 * c.lanes * c.pass;
-    } else if (s->half != SDX_HALF_NONE)
-        floats += conv_least(c.chunk, c.vectors) * c.lanes * s->ic;
-    return (size_t)floats * sizeof(float);
-}
-/* M of a chunk of `vectors` from vector k0 on, whose U is decoded plane by plane into u. */
-static void multiply_half(struct sdx_winograd_block *w, const struct winograd_cut *c,
-                          const void *packed, int64_t k0, int64_t vectors, const float *v, float *m,
-                          float *u)
-{
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    const int64_t ic = w->shape->ic, filters = vectors * c->lanes;
-    const float *scales = (const float *)packed + c->planes * k0 * c->lanes;
-    const int16_t *from =
-        (const int16_t *)((const float *)packed + c->planes * c->vectors * c->lanes);
-    from += c->planes * k0 * c->lanes * ic;
-    w->planes = 1;
-    for (int64_t p = 0; p < c->planes; p++, scales += filters, from += filters * ic) {
-        for (int64_t i = 0; i < vectors; i += 2) {
-            const int64_t at = i * c->lanes;
-            table->i16_decode(from + at * ic, scales + at, ic,
-                              conv_least(2, vectors - i) * c->lanes, from + (filters + at) * ic,
-                              u + at * ic);
-        }
-        table->f32_winograd_multiply(w, v + p * c->plane_v, u, vectors, m + p * c->plane_m);
+        if (s->half != SDX_HALF_NONE) floats += c.taps * 2 * c.lanes * c.pass;
     }
+    return (size_t)floats * sizeof(float);
 }
 /* M of a panel of `vectors` from vector k0 on and of the input channels in hand, whose U is made in
  * u; next: the filters after these. */
@@ -355,7 +282,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const enum sdx_half half = w->shape->half;
-    const int64_t width = vectors * c->lanes, numbers = 9 * width * w->channels;
+    const int64_t width = vectors * c->lanes, numbers = c->taps * width * w->channels;
     float *decoded = u + c->planes * (2 * c->lanes * c->pass * c->phases + GAP);
     w->gap_u = GAP;
     if (half != SDX_HALF_NONE) {
@@ -363,7 +290,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
         filters = decoded;
     } else
         w->ahead = next;
-    table->f32_winograd_filters(w->step, 9, filters, w->channels, width, u,
+    table->f32_winograd_filters(w->step, c->taps, filters, w->channels, width, u,
                                 w->channels * width * c->phases + GAP);
     table->f32_winograd_multiply(w, v, u, vectors, m);
 }
@@ -371,7 +298,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
 static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
                               const void *packed, int64_t k0, int64_t i)
 {
-    const int64_t at = 9 * c->lanes * (s->ic * k0 + i * conv_least(2, c->vectors - k0));
+    const int64_t at = c->taps * c->lanes * (s->ic * k0 + i * conv_least(2, c->vectors - k0));
     return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
 }
 /* M of a panel: for so many input channels at once that U stays in the second cache until it is
@@ -413,7 +340,7 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
 {
     const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
-    return s->half == SDX_HALF_NONE && !c->late && bytes > sdx_kernel_tuning()->a_bytes;
+    return !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
 /* Is V read from beyond the second cache: again for every panel, or too much for what lies behind
  * it to follow? */
@@ -456,8 +383,6 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
         const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
         if (c.late)
             multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
-        else if (s->half != SDX_HALF_NONE)
-            multiply_half(&w, &c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(
                 &w, v, (const float *)packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);

@@ -431,30 +431,6 @@ static void winograd_multiply(const struct sdx_winograd_block *w, const float *v
     }
 }
 
-/* What the next call reads is fetched meanwhile: it comes while these rows are multiplied. */
-SIMD void decode(const int wide, const int16_t *x, const float *scale, int64_t rows,
-                 const int16_t *next, float *y)
-{
-    vf s[WIDE];
-    SDX_UNROLL(2) for (int j = 0; j < wide; j++) s[j] = v_load(scale + j * LANES);
-    for (; rows > 0; rows -= 2) {
-        V_PREFETCH(next);
-        next += 2 * wide * LANES;
-        for (int i = 0; i < 2 && i < rows; i++, x += wide * LANES, y += wide * LANES)
-            SDX_UNROLL(2)
-        for (int j = 0; j < wide; j++)
-            v_store(y + j * LANES, v_load_i16(x + j * LANES) * s[j]);
-    }
-}
-static void i16_decode(const int16_t *x, const float *scale, int64_t rows, int64_t width,
-                       const int16_t *next, float *y)
-{
-    if (width == WIDE * LANES)
-        decode(WIDE, x, scale, rows, next, y);
-    else
-        decode(1, x, scale, rows, next, y);
-}
-
 /* ---- output ---- */
 /* A tile, without what its epilogue adds, to rows of y or of a copy. */
 SIMD void tile_out(const int step, const float *m, int64_t plane, const struct output *o,
@@ -565,5 +541,4 @@ void SDX_INIT(sdx_conv_block_winograd_init_)(struct sdx_conv_block_table *block)
     block->f32_winograd_in = winograd_in;
     block->f32_winograd_multiply = winograd_multiply;
     block->f32_winograd_out = winograd_out;
-    block->i16_decode = i16_decode;
 }

@@ -403,18 +403,6 @@ SIMD vf v_load_i8(const int8_t *p)
     return v_from_int(__builtin_convertvector(v, vi));
 #endif
 }
-SIMD vf v_load_i16(const int16_t *p)
-{
-#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
-    return v_from_int((vi)_mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)p)));
-#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
-    return v_from_int((vi)_mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)));
-#else
-    int16_t v __attribute__((vector_size(2 * SDX_SIMD_LANES)));
-    memcpy(&v, p, sizeof v);
-    return v_from_int(__builtin_convertvector(v, vi));
-#endif
-}
 
 #if SDX_SIMD_LANES >= 8
 SIMD vi v_lane(void) /* the number of each lane */

@@ -207,10 +207,6 @@ struct sdx_conv_block_table {
      * [panel][channel][2][lanes], an odd last panel of one vector */
     void (*f32_winograd_multiply)(const struct sdx_winograd_block *w, const float *v,
                                   const float *u, int64_t vectors, float *m);
-    /* rows of `width` (one or two vectors) 16-bit numbers times a scale a column; next: those of
-     * the next call */
-    void (*i16_decode)(const int16_t *x, const float *scale, int64_t rows, int64_t width,
-                       const int16_t *next, float *y);
     /* to the vectors k0 .. k1 of output channels */
     void (*f32_winograd_out)(const struct sdx_winograd_block *w, const float *m, int64_t k0,
                              int64_t k1, const struct sdx_epilogue *epilogue, float *y);
