@@ -43,7 +43,7 @@ void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *w
 /* Number of parts (from the shape only) and bytes of scratch for one. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s);
-/* Epilogue: bias_row has oc values; residual is blocked as y. */
+/* Epilogue: bias_row has oc values; residual is blocked as y, and may be y but in GROUP. */
 void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                          float *y, const struct sdx_epilogue *epilogue, int64_t part,
                          void *scratch);

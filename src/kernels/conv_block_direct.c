@@ -575,7 +575,7 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
         const bool last = w->b1 == p->in_blocks;
         w->job.x = x + w->b0 * pixels_in;
         finish_of(e, last, &w->job);
-        run_pass(w, packed, e, y + to, last && e->residual ? e->residual + to : NULL);
+        run_pass(w, packed, e, y + to, w->b0 == 0 && e->residual ? e->residual + to : NULL);
     }
 }
 

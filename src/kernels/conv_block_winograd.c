@@ -88,8 +88,9 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
         want = PHASED_TILES;
-    else if (c.late && is_small)
-        want = conv_most(want, one);
+    else if (c.late && is_small) /* in halves where two parts would transform more tiles again
+                                    than filters */
+        want = 2 * one > s->oc && one >= 48 ? conv_divide_up(one, 2) : conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
     if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));

@@ -74,6 +74,8 @@ struct sdx_gemm_f32 {
     int64_t row_c;
     float alpha;
     bool accumulate;
+    bool residual_first; /* it may be C: added to the sums of the first block of K, which the packed
+                            form cuts; alpha is 1 */
     bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };

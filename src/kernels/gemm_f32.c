@@ -128,6 +128,7 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
     if (job.last) job.alpha = g->alpha;
     if (job.epilogue.bias_col) job.epilogue.bias_col += j0;
     if (job.epilogue.bias_row) job.epilogue.bias_row += i0;
+    if (g->residual_first ? k0 > 0 : !job.last) job.epilogue.residual = NULL;
     if (job.epilogue.residual) job.epilogue.residual += i0 * g->row_c + j0;
     return job;
 }

@@ -44,7 +44,7 @@ static SDX_NOINLINE void finish_slowly(float *t, int mr, int nv, const struct sd
             vf s = v_load(at) * alpha;
             if (g->last && p->bias_row) s += v_set1(p->bias_row[i]);
             if (g->last && p->bias_col) s += v_load(p->bias_col + j * LANES);
-            if (g->last && p->residual) s += v_load(p->residual + i * g->row_c + j * LANES);
+            if (p->residual) s += v_load(p->residual + i * g->row_c + j * LANES);
             v_store(at, s);
         }
     if (!g->last || e->act == SDX_ACT_NONE) return;
@@ -63,11 +63,11 @@ SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sd
         CELLS v_store(t + (i * nv + j) * LANES, s[i][j]);
         finish_slowly(t, mr, nv, g, p);
         CELLS s[i][j] = v_load(t + (i * nv + j) * LANES);
-    } else if (g->last) {
-        if (p->bias_row) CELLS s[i][j] += v_set1(p->bias_row[i]);
-        if (p->bias_col) CELLS s[i][j] += v_load(p->bias_col + j * LANES);
+    } else {
+        if (g->last && p->bias_row) CELLS s[i][j] += v_set1(p->bias_row[i]);
+        if (g->last && p->bias_col) CELLS s[i][j] += v_load(p->bias_col + j * LANES);
         if (p->residual) CELLS s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
-        if (clips) {
+        if (g->last && clips) {
             const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
             const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
             CELLS s[i][j] = v_min(hi, v_max(lo, s[i][j]));

@@ -31,8 +31,9 @@
 /* C[m x n] = A[m x k] * B[k x n] over register tiles, for one block of the sum over K.
  * A: element (i, k) at a[i * row_a + k]. B: element (k, j) of panel p at b[p * panel_step + k *
  * row_b + j]; with row_b == cols every panel has all its columns, otherwise B is a plain matrix.
- * The sums begin at C when from_c, else at 0; then alpha, then, when last, the epilogue. Pointers
- * of the epilogue and c are those of element (0, 0) of this job. */
+ * The sums begin at C when from_c, else at 0; then alpha, then the epilogue: of a block that is not
+ * the last only the residual. Pointers of the epilogue and c are those of element (0, 0) of this
+ * job. */
 struct sdx_gemm_job {
     int64_t m, n, k;
     const float *a;
@@ -161,7 +162,7 @@ struct sdx_conv_block_job {
     float *y;
     int64_t y_step;
     const float *bias;     /* the sums begin with it; NULL: they begin at y */
-    const float *residual; /* added at the end, laid out as y, or NULL */
+    const float *residual; /* added before y is written, laid out as y, or NULL */
     enum sdx_act act;      /* then this, unless it is a clamp, */
     float a, b, lo, hi;    /* then the clamp, with infinities for none */
 };

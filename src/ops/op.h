@@ -40,6 +40,7 @@ struct sdx_layouts {
     bool leaves;       /* output 0 will be read plain, by the caller or a body */
     bool feeds;        /* SDX_OP_MAKES_BLOCKS: only SDX_OP_TAKES_BLOCKS read output 0, as it is or
                           through what keeps its layout */
+    uint32_t over;     /* in these layouts, SDX_OP_INPLACE besides those of the operator */
 };
 typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;

@@ -210,6 +210,7 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     if (step->in[3]) g.epilogue.bias_row = step->in[3]->data;
     if (step->in[4]) g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
     if (s->packed) {
+        g.residual_first = p->alpha == 1;
         g.packed = s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size;
         g.half = s->half;
         sdx_gemm_f32_run(&g, r->m0, r->m1, r->n0, r->n1, scratch);

@@ -145,11 +145,11 @@ static enum sdx_status owning_output(struct sdx_planning *p, int32_t value, bool
     return sdx_place_value(p, value, *out, (struct sdx_spot){.block = -1}, is_dynamic);
 }
 
-/* Gives `out` memory: the caller's, that of an input of `over` (NULL: none) that dies here, or a
- * block of its own. */
+/* Gives `out` memory: the caller's, that of an input of the node that dies here, of those in the
+ * flags `over`, or a block of its own. */
 static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
-                                   const struct sdx_ir_node *over, struct sdx_tensor *out,
-                                   struct sdx_spot *spot)
+                                   const struct sdx_ir_node *node, uint32_t over,
+                                   struct sdx_tensor *out, struct sdx_spot *spot)
 {
     struct sdx_segment *s = p->s;
     const struct sdx_slot *slot = sdx_planning_slot(p, value);
@@ -158,7 +158,7 @@ static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
         s->externals[s->count_externals++] = (struct sdx_external_output){out, slot->claim};
         return SDX_OK;
     }
-    if (over && slot->claim < 0) *spot = sdx_place_over_input(p, over, out);
+    if (over && slot->claim < 0) *spot = sdx_place_over_input(p, node, over, out);
     if (spot->block < 0) spot->block = sdx_place_new_block(p, out->bytes, p->node, p->node);
     if (spot->block < 0) return p->cx->error.status;
     return sdx_place_at(p, out, *spot);
@@ -224,9 +224,10 @@ static int layout_of_input(const struct sdx_planning *p, const struct sdx_ir_nod
 /* Header and memory for output k in `layout`. What must be plain gets a plain twin that becomes the
  * value; a step fills it later. */
 static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_node *node, int k,
-                                   const struct sdx_type *type, int layout, struct sdx_tensor **out,
-                                   struct sdx_spot *spot)
+                                   const struct sdx_type *type, const struct sdx_layouts *want,
+                                   struct sdx_tensor **out, struct sdx_spot *spot)
 {
+    const int layout = want->out[k];
     const int32_t value = node->outputs[k];
     const uint32_t flags = node->op->flags;
     const bool is_dynamic =
@@ -239,14 +240,14 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     if (grown) return grown_output(p, value, type, grown, out, spot);
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
-    SDX_TRY(give_memory(p, value, k == 0 ? node : NULL, *out, spot));
+    SDX_TRY(give_memory(p, value, node, k == 0 ? flags | want->over : 0, *out, spot));
     if (layout == SDX_LAYOUT_PLAIN || !sdx_planning_must_be_plain(p, value))
         return sdx_place_value(p, value, *out, *spot, false);
     struct sdx_spot there;
     struct sdx_tensor *plain =
         sdx_op_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims);
     if (!plain) return p->cx->error.status;
-    SDX_TRY(give_memory(p, value, NULL, plain, &there));
+    SDX_TRY(give_memory(p, value, node, 0, plain, &there));
     SDX_TRY(sdx_place_value(p, value, plain, there, false));
     if (spot->block >= 0) sdx_place_extend(p, spot->block, sdx_planning_slot(p, value)->last_use);
     return twin_add(p, value, *out, *spot) ? SDX_OK : p->cx->error.status;
@@ -633,7 +634,7 @@ enum sdx_status sdx_operand_steps(struct sdx_planning *p, const struct sdx_ir_no
     if (done) return SDX_OK;
     for (int k = 0; k < node->count_outputs; k++)
         if (node->outputs[k] >= 0)
-            SDX_TRY(make_output(p, node, k, &types[k], o.want.out[k], &o.out[k], &o.at_out[k]));
+            SDX_TRY(make_output(p, node, k, &types[k], &o.want, &o.out[k], &o.at_out[k]));
     if (node->op->flags & SDX_OP_JOIN && o.at_out[0].block >= 0) {
         const size_t *at = places(p, node, &o, node->count_inputs);
         if (!at && p->cx->error.status != SDX_OK) return p->cx->error.status;

@@ -99,16 +99,34 @@ static struct operands make(const struct sdx_conv_shape *s)
     return o;
 }
 /* All parts, the last first; the result in plain layout too. */
-static void convolve(const struct sdx_conv_shape *s, struct operands *o)
+static void run_parts(const struct sdx_conv_shape *s, struct operands *o)
 {
     const bool plain = sdx_conv_block_form(s) == SDX_CONV_BLOCK_FIRST;
-    for (int64_t i = 0; i < o->blocked_y; i++)
-        o->by[i] = NAN;
     for (int64_t part = sdx_conv_block_parts(s); part-- > 0;)
         sdx_conv_block_part(s, plain ? o->x : o->bx, o->packed, o->by, &o->epilogue, part,
                             o->scratch);
     sdx_block_to_plain(o->by, o->y, s->oc, volume(s->out), 0, s->batch * blocks_of(s->oc), 0,
                        volume(s->out));
+}
+
+static void convolve(const struct sdx_conv_shape *s, struct operands *o)
+{
+    for (int64_t i = 0; i < o->blocked_y; i++)
+        o->by[i] = NAN;
+    run_parts(s, o);
+}
+/* The same bits where the residual lies in y. */
+static void convolve_over(const struct sdx_conv_shape *s, const struct operands *o,
+                          const float *wanted)
+{
+    struct operands over = *o;
+    memcpy(over.by, o->br, (size_t)o->blocked_y * sizeof *over.by);
+    over.epilogue.residual = over.by;
+    run_parts(s, &over);
+    expect(memcmp(wanted, over.y, (size_t)over.size_y * sizeof *wanted) == 0,
+           "%lld to %lld of %lldx%lld, kernel %lldx%lld: written over the residual it differs",
+           (long long)s->ic, (long long)s->oc, (long long)s->in[1], (long long)s->in[2],
+           (long long)s->kernel[1], (long long)s->kernel[2]);
 }
 
 /* One output before the epilogue, and the sum of magnitudes. at: image, channel, pixel. */
@@ -197,6 +215,8 @@ static void repeat(const struct sdx_conv_shape *s, struct operands *o)
     convolve(s, o);
     expect(memcmp(first, o->y, (size_t)o->size_y * 4) == 0,
            "%lld to %lld: padding lanes of the input matter", (long long)s->ic, (long long)s->oc);
+    if (o->epilogue.residual && sdx_conv_block_form(s) != SDX_CONV_BLOCK_GROUP)
+        convolve_over(s, o, first);
     if (s->batch == 1) return;
     struct sdx_conv_shape alone = *s;
     struct operands last = *o;

@@ -140,6 +140,28 @@ static void check_blocks(const struct product *p, const float *whole)
            "%lldx%lldx%lld: other bits from blocks of A", (long long)q.g.m, (long long)q.g.n,
            (long long)q.g.k);
 }
+/* The same bits where the residual lies in C, which is cut into ranges. */
+static void check_over(const struct product *p)
+{
+    struct product q = *p;
+    const size_t size = (size_t)p->size_c * sizeof(float);
+    float *whole = guarded(size, 0);
+    q.g.alpha = 1.0f;
+    q.g.accumulate = false;
+    q.g.residual_first = true;
+    memcpy(q.c, q.before, size);
+    run(&q, false, q.g.m + 1, q.g.n + 1);
+    compare(&q);
+    memcpy(whole, q.c, size);
+    memcpy(q.c, q.before, size);
+    for (int64_t i = 0; i < q.g.m; i++)
+        memcpy(q.c + i * q.g.row_c, q.g.epilogue.residual + i * q.g.row_c,
+               (size_t)q.g.n * sizeof(float));
+    q.g.epilogue.residual = q.c;
+    run(&q, false, q.g.m > 3 ? q.g.m / 3 : 1, sdx_gemm_f32_panel());
+    expect(memcmp(whole, q.c, size) == 0, "%lldx%lldx%lld: other bits over the residual",
+           (long long)q.g.m, (long long)q.g.n, (long long)q.g.k);
+}
 static void check_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_act act, bool plain)
 {
     struct product p = make(m, n, k, how);
@@ -155,6 +177,7 @@ static void check_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_a
     expect(memcmp(whole, p.c, (size_t)p.size_c * sizeof(float)) == 0,
            "%lldx%lldx%lld: other bits when split", (long long)m, (long long)n, (long long)k);
     if (!plain) check_blocks(&p, whole);
+    if (!plain && p.g.epilogue.residual) check_over(&p);
     guards_intact();
     guards_release();
 }
