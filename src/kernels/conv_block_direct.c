@@ -17,6 +17,7 @@ enum {
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */
     MOST_PANEL = 64,    /* channels */
+    EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
     LINE = 16 /* floats */
 };
@@ -33,7 +34,7 @@ struct plan {
     int64_t out_blocks, panels; /* of a group */
     int64_t pass_blocks;
     int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols */
-    int64_t splits, split_panels;
+    int64_t splits;
     int64_t bundle; /* groups of a part */
 };
 
@@ -80,35 +81,34 @@ static void cut_passes(struct plan *p)
             break;
     }
 }
-/* One more strip of `length`, or the next number of equal strips: *of lines each; how many there
- * are. Nine lines in four strips are three in each again, so the lines must shrink too. */
-static int64_t cut_once_more(int64_t length, int64_t *of, int64_t strips)
+static int64_t strips_of(const struct plan *p)
 {
-    *of = conv_least(conv_divide_up(length, strips + 1), *of - 1);
-    return conv_divide_up(length, *of);
+    return p->s.batch * p->s.groups * p->s.out[0] * p->row_strips * p->col_strips;
+}
+static void cut_once_more(struct plan *p)
+{
+    if (p->rows > 1)
+        p->rows = conv_divide_up(p->s.out[1], ++p->row_strips);
+    else
+        p->cols = conv_divide_up(p->s.out[2], ++p->col_strips);
 }
 /* Enough parts for a few threads: smaller strips first, then ranges of panels. Panels first where
- * each strip decodes its weights, and where rows far apart make many small classes of a strip. */
+ * each strip decodes its weights, and where rows far apart make many small classes of a strip. A
+ * few are an even number, which two threads share. */
 static void cut_parts(struct plan *p)
 {
     const double worth = conv_worth(&p->s);
     const int64_t most = sdx_kernel_tuning()->block_parts, wanted = conv_wanted(worth);
-    const int64_t planes = p->s.batch * p->s.groups * p->s.out[0];
-    int64_t strips = p->row_strips * p->col_strips;
     const bool is_spread = p->s.dilation[1] > 1 && p->s.kernel[1] > 1;
-    const bool by_panels = (p->s.half || is_spread) && planes * strips * p->panels >= wanted;
-    while (!by_panels && planes * strips < wanted && p->rows * p->cols >= 2 * STRIP_LEAST) {
-        if (p->rows > 1)
-            p->row_strips = cut_once_more(p->s.out[1], &p->rows, p->row_strips);
-        else
-            p->col_strips = cut_once_more(p->s.out[2], &p->cols, p->col_strips);
-        strips = p->row_strips * p->col_strips;
-    }
-    p->splits = conv_least(p->panels, conv_divide_up(wanted, planes * strips));
-    p->split_panels = conv_divide_up(p->panels, p->splits);
-    p->splits = conv_divide_up(p->panels, p->split_panels);
-    const int64_t parts = p->s.batch * p->s.out[0] * strips * p->splits; /* of a group */
-    const double each = worth / (double)(parts * p->s.groups);
+    const bool by_panels = (p->s.half || is_spread) && strips_of(p) * p->panels >= wanted;
+    while (!by_panels && strips_of(p) < wanted && p->rows * p->cols >= 2 * STRIP_LEAST)
+        cut_once_more(p);
+    const int64_t strips = strips_of(p);
+    if (strips > 1 && strips < EVEN && strips % 2 == 1 && p->rows * p->cols > 1) cut_once_more(p);
+    p->splits = conv_divide_up(wanted, strips_of(p));
+    if (strips_of(p) == 1) p->splits += p->splits % 2;
+    p->splits = conv_least(p->panels, p->splits);
+    const double each = worth / (double)(strips_of(p) * p->splits);
     p->bundle = each < 1 ? conv_least((int64_t)(1 / each), p->s.groups / most) : 1;
     p->bundle = conv_most(p->bundle, 1);
 }
@@ -336,12 +336,12 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     t.group = part % bundles * p->bundle;
     t.group1 = conv_least(p->s.groups, t.group + p->bundle);
     t.image = part / bundles;
-    t.panel0 = split * p->split_panels;
-    t.panel1 = conv_least(p->panels, t.panel0 + p->split_panels);
-    t.row0 = conv_least(p->s.out[1], row * p->rows);
-    t.row1 = conv_least(p->s.out[1], t.row0 + p->rows);
-    t.col0 = conv_least(p->s.out[2], col * p->cols);
-    t.col1 = conv_least(p->s.out[2], t.col0 + p->cols);
+    t.panel0 = p->panels * split / p->splits;
+    t.panel1 = p->panels * (split + 1) / p->splits;
+    t.row0 = p->s.out[1] * row / p->row_strips;
+    t.row1 = p->s.out[1] * (row + 1) / p->row_strips;
+    t.col0 = p->s.out[2] * col / p->col_strips;
+    t.col1 = p->s.out[2] * (col + 1) / p->col_strips;
     return t;
 }
 /* The stretches of begin..end. Returns their number. */
@@ -464,6 +464,8 @@ static void place_weights(struct work *w, const void *packed, int64_t panel)
         next = weights_at(p, panel + 1, w->b0);
     else if (streams && w->b1 < p->in_blocks)
         next = weights_at(p, t->panel0, w->b1);
+    else if (streams && panel + 1 < p->panels) /* of the next part, most often of this thread too */
+        next = weights_at(p, panel + 1, 0);
     w->job.ahead = next - here;
     w->job.weights = (const float *)packed + here;
     if (!is_half(p)) return;

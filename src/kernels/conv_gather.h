@@ -71,7 +71,8 @@ static inline double conv_worth(const struct sdx_conv_shape *s)
 }
 static inline int64_t conv_wanted(double worth)
 {
-    return (int64_t)fmin(1 + worth, (double)sdx_kernel_tuning()->block_parts);
+    const int64_t wanted = (int64_t)fmin(1 + worth, (double)sdx_kernel_tuning()->block_parts);
+    return wanted > 1 ? wanted + wanted % 2 : 1;
 }
 
 /* Outputs from..end of a row; columns: of the copy between zeros that their pixels come from, 0:
