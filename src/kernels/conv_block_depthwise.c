@@ -20,12 +20,11 @@ enum {
 };
 
 struct depthwise_cut {
-    int64_t lanes, blocks;    /* channels of a block; blocks of an image */
-    int64_t per_part, groups; /* blocks of a part; parts across the channels */
-    int64_t band, bands;      /* output rows of a part; parts down the rows */
-    int64_t span;             /* input rows under the kernel */
-    int64_t ends[3];          /* outputs of a line in up to three strips */
-    int64_t rings[3];         /* where their rings begin; < 0: read in place */
+    int64_t lanes, blocks; /* channels of a block; blocks of an image */
+    int64_t groups, bands; /* parts across the blocks, and down the output rows */
+    int64_t span;          /* input rows under the kernel */
+    int64_t ends[3];       /* outputs of a line in up to three strips */
+    int64_t rings[3];      /* where their rings begin; < 0: read in place */
     int count;
     int64_t floats; /* of scratch */
 };
@@ -36,14 +35,14 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     struct depthwise_cut c = {.lanes = sdx_kernel_tables()->block.lanes};
     const double row = (double)(s->kernel[1] * s->kernel[2] * s->out[2] * c.lanes);
     c.blocks = conv_divide_up(s->oc, c.lanes);
-    const int64_t bands = conv_least(BANDS, s->out[1] / BAND_LEAST);
-    c.band = conv_most(1, conv_divide_up(s->out[1], conv_most(bands, 1)));
-    c.bands = conv_divide_up(s->out[1], c.band);
-    const int64_t few = (int64_t)((double)(4 * t->part_macs) / fmax(1, row * (double)c.band));
+    c.bands = conv_most(1, conv_least(BANDS, s->out[1] / BAND_LEAST));
+    const double band = row * (double)conv_divide_up(s->out[1], c.bands);
+    const int64_t few = (int64_t)((double)(4 * t->part_macs) / fmax(1, band));
     const int64_t some = conv_divide_up(c.blocks * c.bands, PARTS);
-    c.per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
-    c.groups = conv_divide_up(c.blocks, c.per_part);
-    c.per_part = conv_divide_up(c.blocks, conv_most(c.groups, 1));
+    const int64_t per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
+    c.groups = conv_divide_up(c.blocks, per_part);
+    if (c.bands % 2 == 1 && c.groups > 1) /* two threads share them */
+        c.groups = conv_least(c.blocks, c.groups + c.groups % 2);
     struct conv_segment segments[3] = {{0, s->out[2], 0}};
     c.count = sdx_depthwise_block_slides(s) ? 1 : conv_segments(s, LONG, EDGE, segments);
     for (int i = 0; i < c.count; i++) {
@@ -102,16 +101,17 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
     const int64_t pixels = s->out[1] * s->out[2] * c.lanes;
     const int64_t group = part % c.groups, band = part / c.groups % c.bands;
     const int64_t image = part / c.groups / c.bands;
-    const int64_t b1 = conv_least(c.blocks, (group + 1) * c.per_part);
+    const int64_t b0 = conv_share(c.blocks, group, c.groups);
+    const int64_t b1 = conv_share(c.blocks, group + 1, c.groups);
     float bias[16], *rings = scratch;
-    struct sdx_depthwise_strip strip = {.h0 = band * c.band,
-                                        .h1 = conv_least(s->out[1], (band + 1) * c.band),
+    struct sdx_depthwise_strip strip = {.h0 = conv_share(s->out[1], band, c.bands),
+                                        .h1 = conv_share(s->out[1], band + 1, c.bands),
                                         .bias = bias,
                                         .act = epilogue->act,
                                         .a = epilogue->a,
                                         .b = epilogue->b};
     if (c.floats) memset(rings, 0, (size_t)c.floats * sizeof(float));
-    for (int64_t b = group * c.per_part; b < b1; b++) {
+    for (int64_t b = b0; b < b1; b++) {
         const int64_t plane = image * c.blocks + b;
         strip.x = x + plane * pixels_in;
         strip.y = y + plane * pixels;

@@ -336,12 +336,12 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     t.group = part % bundles * p->bundle;
     t.group1 = conv_least(p->s.groups, t.group + p->bundle);
     t.image = part / bundles;
-    t.panel0 = p->panels * split / p->splits;
-    t.panel1 = p->panels * (split + 1) / p->splits;
-    t.row0 = p->s.out[1] * row / p->row_strips;
-    t.row1 = p->s.out[1] * (row + 1) / p->row_strips;
-    t.col0 = p->s.out[2] * col / p->col_strips;
-    t.col1 = p->s.out[2] * (col + 1) / p->col_strips;
+    t.panel0 = conv_share(p->panels, split, p->splits);
+    t.panel1 = conv_share(p->panels, split + 1, p->splits);
+    t.row0 = conv_share(p->s.out[1], row, p->row_strips);
+    t.row1 = conv_share(p->s.out[1], row + 1, p->row_strips);
+    t.col0 = conv_share(p->s.out[2], col, p->col_strips);
+    t.col1 = conv_share(p->s.out[2], col + 1, p->col_strips);
     return t;
 }
 /* The stretches of begin..end. Returns their number. */

@@ -17,8 +17,8 @@ enum {
 struct group_cut {
     int64_t lanes, channels; /* of a block; that each of its outputs sums up, of one input block */
     int64_t outputs, blocks; /* blocks of the output; of the input for each */
-    int64_t rows, strips;    /* output rows of a part */
-    int64_t bundle, bundles; /* blocks of the output of a part */
+    int64_t rows, strips;    /* output rows of a part, at most */
+    int64_t bundles;         /* parts that share the blocks of the output */
     struct conv_segment segments[3];
     int count;
     int64_t columns; /* the most that are copied */
@@ -42,11 +42,9 @@ static struct group_cut cut_of(const struct sdx_conv_shape *s)
     const int64_t wanted = conv_wanted(conv_worth(s));
     c.strips = conv_divide_up(s->out[1], (fit - s->kernel[1]) / s->stride[1] + 1);
     c.strips = conv_most(c.strips, conv_divide_up(wanted, c.outputs));
+    c.strips = conv_least(c.strips, conv_most(1, s->out[1]));
     c.rows = conv_divide_up(s->out[1], c.strips);
-    c.strips = conv_divide_up(s->out[1], c.rows);
     c.bundles = conv_least(c.outputs, conv_divide_up(wanted, c.strips));
-    c.bundle = conv_divide_up(c.outputs, c.bundles);
-    c.bundles = conv_divide_up(c.outputs, c.bundle);
     return c;
 }
 
@@ -156,9 +154,11 @@ void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const 
                           float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
     const struct group_cut c = cut_of(s);
-    const int64_t row0 = part % c.strips * c.rows, row1 = conv_least(s->out[1], row0 + c.rows);
-    const int64_t first = part / c.strips % c.bundles * c.bundle;
-    const int64_t last = conv_least(c.outputs, first + c.bundle);
+    const int64_t strip = part % c.strips, bundle = part / c.strips % c.bundles;
+    const int64_t row0 = conv_share(s->out[1], strip, c.strips);
+    const int64_t row1 = conv_share(s->out[1], strip + 1, c.strips);
+    const int64_t first = conv_share(c.outputs, bundle, c.bundles);
+    const int64_t last = conv_share(c.outputs, bundle + 1, c.bundles);
     const int64_t image = part / c.strips / c.bundles;
     const int64_t size_x = c.blocks * s->in[1] * s->in[2] * c.lanes;
     const int64_t size_y = s->out[1] * s->out[2] * c.lanes;

@@ -41,6 +41,11 @@ static inline int64_t conv_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* Where share i of `count` things among `shares` begins: shares differ by one at most. */
+static inline int64_t conv_share(int64_t count, int64_t i, int64_t shares)
+{
+    return count * i / shares;
+}
 static inline int64_t conv_divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;

@@ -14,13 +14,13 @@ enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10, BAN
 struct geometry {
     struct conv_sizes z;
     bool depthwise, in_place;
-    int64_t run, runs;           /* of the product */
-    int64_t wide;                /* columns of a strip */
-    int64_t pitch, plane;        /* bytes from image row to row, from one kd to the next */
-    int64_t lines;               /* image rows of a strip for each kd */
-    int64_t band, bands;         /* output rows of a part */
-    int64_t panels, splits, cut; /* of a group; parts that share them; panels of each */
-    int64_t groups;              /* of parts */
+    int64_t run, runs;      /* of the product */
+    int64_t wide;           /* columns of a strip */
+    int64_t pitch, plane;   /* bytes from image row to row, from one kd to the next */
+    int64_t lines;          /* image rows of a strip for each kd */
+    int64_t band, bands;    /* output rows of a part, at most */
+    int64_t panels, splits; /* of a group; parts that share them */
+    int64_t groups;         /* of parts */
 };
 
 bool sdx_qconv_is_depthwise(const struct sdx_qconv *q)
@@ -81,15 +81,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     if (outer * g.bands < wanted)
         g.bands = conv_most(g.bands, conv_least(bands, conv_divide_up(wanted, outer)));
     g.band = conv_divide_up(most, g.bands);
-    g.bands = conv_divide_up(most, g.band);
     g.lines = window(s, 1, g.band);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
     g.splits = 1;
     g.groups = g.depthwise ? 1 : s->groups;
     if (!g.depthwise && outer * g.bands * s->groups < wanted)
         g.splits = conv_least(g.panels, conv_divide_up(wanted, outer * g.bands * s->groups));
-    g.cut = conv_divide_up(g.panels, g.splits);
-    g.splits = conv_divide_up(g.panels, g.cut);
     return g;
 }
 
@@ -525,8 +522,8 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
     const int64_t split = part % g->splits, group = part / g->splits % g->groups;
     const int64_t rest = part / g->splits / g->groups, band = rest % g->bands;
     const int64_t od = rest / g->bands % s->out[0], n = rest / g->bands / s->out[0];
-    p.r0 = band * g->band;
-    p.rows = conv_least(g->band, s->out[1] - p.r0);
+    p.r0 = conv_share(s->out[1], band, g->bands);
+    p.rows = conv_share(s->out[1], band + 1, g->bands) - p.r0;
     p.zero = zero_x + (q->x_signed ? 128 : 0);
     if (p.rows <= 0 || s->out[2] == 0) return;
     const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
@@ -547,7 +544,8 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         run_depthwise(&p, packed, &own, y, size);
         return;
     }
-    const int64_t p0 = split * g->cut, p1 = conv_least(g->panels, (split + 1) * g->cut);
+    const int64_t p0 = conv_share(g->panels, split, g->splits);
+    const int64_t p1 = conv_share(g->panels, split + 1, g->splits);
     void *rest_of_scratch = (char *)scratch + strip_size(q, g);
     if (is_shorts(q)) {
         run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);

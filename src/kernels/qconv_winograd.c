@@ -21,7 +21,7 @@ enum {
 struct geometry {
     int64_t wide, high, tiles; /* of an image */
     int64_t block, blocks;     /* tiles of a part */
-    int64_t panels, cut, splits;
+    int64_t panels, splits;    /* parts of a block that share them */
     int64_t plane_v, plane_m;
 };
 
@@ -42,8 +42,7 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
     g.block = conv_divide_up(g.tiles, g.blocks);
     g.blocks = conv_divide_up(g.tiles, g.block);
     const int64_t wanted = conv_divide_up(t->conv_parts, g.blocks * s->batch);
-    g.cut = conv_divide_up(g.panels, conv_least(g.panels, wanted));
-    g.splits = conv_divide_up(g.panels, g.cut);
+    g.splits = conv_least(g.panels, wanted);
     g.plane_v = plane_of(g.block * s->ic, 32);
     g.plane_m = plane_of(g.block * COLS, 16);
     return g;
@@ -185,8 +184,8 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
                               .wide = g.wide,
                               .first = block * g.block,
                               .u = (const int16_t *)((const int32_t *)packed + g.panels * COLS),
-                              .p0 = split * g.cut,
-                              .p1 = conv_least(g.panels, (split + 1) * g.cut),
+                              .p0 = conv_share(g.panels, split, g.splits),
+                              .p1 = conv_share(g.panels, split + 1, g.splits),
                               .m = scratch,
                               .plane_v = g.plane_v,
                               .plane_m = g.plane_m,
