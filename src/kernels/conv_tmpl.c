@@ -9,7 +9,7 @@
  * meanwhile, as the processor's own streams end with a page and rows are often short. A row's sum
  * is the same in any company: two chains of lanes, their sum, the lanes by halves, then what no
  * vector holds. */
-enum { DOT_ROWS = 4, CHAINS = 2, AHEAD = 8 };
+enum { DOT_ROWS = 4, CHAINS = 2, AHEAD = 8, LINE = 64 / sizeof(float) };
 typedef float four __attribute__((vector_size(16)));
 SIMD four four_of(turn_row v, const bool upper)
 {
@@ -48,7 +48,8 @@ SIMD void dots(const int rows, const float *a, int64_t row_a, const float *x, in
             const vf v = v_load(x + at + c * LANES);
             EACH_ROW s[r][c] = v_fma(v_load(a + r * row_a + at + c * LANES), v, s[r][c]);
         }
-        EACH_ROW V_PREFETCH(a + (r + AHEAD) * row_a + at);
+        EACH_ROW for (int line = 0; line < CHAINS * LANES; line += LINE)
+            V_PREFETCH(a + (r + AHEAD) * row_a + at + line);
     }
     for (; at + LANES <= k; at += LANES)
         EACH_ROW s[r][0] = v_fma(v_load(a + r * row_a + at), v_load(x + at), s[r][0]);
