@@ -7,7 +7,8 @@
  * to the scores. The attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of
  * [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the
  * output, the column the last; scale, and fill and choice_is_false for the choice. Leading axes
- * broadcast. */
+ * broadcast. An input may be any tensor that holds the operand: then q_place, k_place, v_place are
+ * not empty, the lengths of [batch, head, row, column], their steps in elements, and the first. */
 #include "ops/attention_core.h"
 
 enum {
@@ -15,9 +16,19 @@ enum {
     FACTOR = 5,
     OUTER = 6,
     INNER = 7,
-    Y = 3 /* of axes_of */
+    Y = 3,    /* of axes_of */
+    PLACE = 9 /* numbers: lengths, steps, first */
 };
 static const char *const axes_of[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
+static const char *const place_of[] = {"q_place", "k_place", "v_place"};
+
+/* The place of input i, or NULL. */
+static const int64_t *read_place(const struct sdx_ir_node *node, int i)
+{
+    int64_t count = 0;
+    const int64_t *place = sdx_ir_attr_ints(node, place_of[i], &count);
+    return count == PLACE ? place : NULL;
+}
 
 /* A permutation of `rank` axes. */
 static enum sdx_status read_axes(struct sdx_context *cx, const struct sdx_ir_node *node, int i,
@@ -35,11 +46,16 @@ static enum sdx_status read_axes(struct sdx_context *cx, const struct sdx_ir_nod
 }
 
 /* Lengths of an input's axes in the order of the scores, with a head axis for rank 3; axes[d]: of
- * the input, -1 for that head axis. */
+ * the input, -1 for that head axis, and where the input has a place. */
 static enum sdx_status read_dims(struct sdx_context *cx, const struct sdx_ir_node *node, int i,
                                  int rank, const int64_t *dims, int64_t out[4], int axes[4])
 {
-    const int64_t *order = NULL;
+    const int64_t *order = NULL, *place = read_place(node, i);
+    for (int d = 0; place && d < 4; d++) {
+        out[d] = place[d];
+        axes[d] = -1;
+    }
+    if (place) return SDX_OK;
     SDX_TRY(read_axes(cx, node, i, rank, &order));
     for (int d = 0, to = 0; d < rank; d++, to++) {
         out[to] = dims[order[d]];
@@ -52,16 +68,23 @@ static enum sdx_status read_dims(struct sdx_context *cx, const struct sdx_ir_nod
     return SDX_OK;
 }
 
+static int scores_rank(const struct sdx_ir_node *node)
+{
+    int64_t count = 0;
+    (void)sdx_ir_attr_ints(node, axes_of[Y], &count);
+    return (int)count;
+}
+
 static enum sdx_status infer_fused(struct sdx_infer *ix)
 {
     const int64_t *order = NULL;
     int64_t dims[3][4], y[4], unused;
-    int axes[4], rank = sdx_infer_rank(ix, 0);
+    int axes[4], rank = scores_rank(ix->node);
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     for (int i = 0; i < 3; i++) {
         if (sdx_infer_rank(ix, i) < 0) return SDX_OK;
-        if (sdx_infer_rank(ix, i) != rank)
-            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: q, k and v differ in rank");
+        if (sdx_infer_rank(ix, i) != rank && !read_place(ix->node, i))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: an operand's rank is not %d", rank);
         SDX_TRY(read_dims(ix->cx, ix->node, i, rank, sdx_infer_dims(ix, i), dims[i], axes));
     }
     for (int d = 0; d < 2; d++) {
@@ -87,13 +110,15 @@ static enum sdx_status infer_fused(struct sdx_infer *ix)
 
 static void cost_fused(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
-    int64_t count = 0;
-    const int64_t *q = sdx_infer_dims(ix, 0), *k = sdx_infer_dims(ix, 1);
-    const int64_t *q_axes = sdx_ir_attr_ints(ix->node, "q_axes", &count);
-    const int64_t *k_axes = sdx_ir_attr_ints(ix->node, "k_axes", &count);
-    cost->macs = (double)k[k_axes[count - 2]];
-    for (int64_t d = 0; d < count; d++)
-        cost->macs *= (double)ix->out[0].dims[d] + (d + 1 == count) * (double)q[q_axes[d]];
+    const int rank = scores_rank(ix->node);
+    int64_t q[4], k[4];
+    int axes[4];
+    if (read_dims(ix->cx, ix->node, 0, rank, sdx_infer_dims(ix, 0), q, axes) != SDX_OK ||
+        read_dims(ix->cx, ix->node, 1, rank, sdx_infer_dims(ix, 1), k, axes) != SDX_OK)
+        return;
+    cost->macs = (double)k[2];
+    for (int d = 0; d < rank; d++)
+        cost->macs *= (double)ix->out[0].dims[d] + (d + 1 == rank) * (double)q[3];
     cost->flops = 2 * cost->macs;
 }
 
@@ -106,6 +131,27 @@ static void steps_of(const struct sdx_tensor *t, const int axes[4], int64_t at[4
             at[d] *= sdx_tensor_pitch(t, i);
         if (axes[d] >= 0 && t->dims[axes[d]] == 1 && d < 2) at[d] = 0;
     }
+}
+
+/* The steps of input i and its first element. */
+static enum sdx_status find_steps(struct sdx_prepare *px, int i, const int axes[4], int64_t at[4],
+                                  int64_t *first)
+{
+    const int64_t *place = read_place(px->node, i);
+    if (!place) {
+        steps_of(px->in[i], axes, at);
+        return SDX_OK;
+    }
+    int64_t last = *first = place[8];
+    for (int d = 0; d < 4; d++) {
+        if (place[d] < 1 || place[4 + d] < 0 || last < 0 || last >= px->in[i]->count)
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: %s does not fit", place_of[i]);
+        at[d] = place[4 + d];
+        last += (place[d] - 1) * place[4 + d];
+    }
+    if (last >= px->in[i]->count || px->in[i]->layout != SDX_LAYOUT_PLAIN)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: %s does not fit", place_of[i]);
+    return SDX_OK;
 }
 
 /* A mask's axes are the scores' from the right. */
@@ -151,9 +197,9 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     const int64_t *order = NULL;
     int64_t dims[3][4];
     int axes[3][4], y_axes[4] = {-1, -1, -1, -1};
-    const int rank = px->in[0]->rank;
+    const int rank = scores_rank(px->node);
     for (int i = 0; i < 3; i++) {
-        SDX_TRY(read_dims(px->cx, px->node, i, px->in[i]->rank, px->in[i]->dims, dims[i], axes[i]));
+        SDX_TRY(read_dims(px->cx, px->node, i, rank, px->in[i]->dims, dims[i], axes[i]));
         if (px->in[i]->dtype != SDX_F32)
             return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type %s",
                             sdx_dtype_short_name(px->in[i]->dtype));
@@ -174,9 +220,9 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     a.fill = sdx_ir_attr_float(px->node, "fill", 0);
     a.choice_is_false = sdx_ir_attr_int(px->node, "choice_is_false", 0) != 0;
     if (y->count == 0) return SDX_OK;
-    steps_of(a.q, axes[0], a.q_at);
-    steps_of(a.k, axes[1], a.k_at);
-    steps_of(a.v, axes[2], a.v_at);
+    SDX_TRY(find_steps(px, 0, axes[0], a.q_at, &a.q_first));
+    SDX_TRY(find_steps(px, 1, axes[1], a.k_at, &a.k_first));
+    SDX_TRY(find_steps(px, 2, axes[2], a.v_at, &a.v_first));
     steps_of(y, y_axes, a.y_at);
     a.choice = sdx_prepare_has(px, MASKS) ? px->in[MASKS] : NULL;
     a.mask = sdx_prepare_has(px, MASKS + 1) ? px->in[MASKS + 1] : NULL;

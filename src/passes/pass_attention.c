@@ -4,9 +4,10 @@
  * constant factors of q, k or the scores its scale: PyTorch writes them as a division of the
  * scores, a multiplication of q, or the root of the scale on both sides. Re-associates. */
 #include "passes/match.h"
+#include "passes/origin.h"
 #include "passes/passes.h"
 
-enum { RANK_MAX = 4 };
+enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 8 /* the attribute of q's */ };
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
@@ -243,6 +244,60 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
     reshape->inputs[0] = rest;
 }
 
+/* Operand i where its axes, or an earlier place, say that it is; false: its shape is not known. */
+static bool place_of(const struct search *s, int32_t value, const int64_t *axes, int rank,
+                     const int64_t *place, struct sdx_origin *at)
+{
+    const struct sdx_type *t = &s->g->values[value].type;
+    *at = (struct sdx_origin){.value = value};
+    if (place) {
+        memcpy(at->dims, place, sizeof at->dims);
+        memcpy(at->steps, place + 4, sizeof at->steps);
+        at->first = place[8];
+        return true;
+    }
+    if (rank_of(s->g, value) != rank) return false;
+    for (int d = 0, to = 0; d < rank; d++, to++) {
+        if (t->dims[axes[d]] < 1) return false;
+        at->dims[to] = t->dims[axes[d]];
+        at->steps[to] = at->dims[to] > 1;
+        for (int64_t i = axes[d] + 1; i < rank; i++)
+            at->steps[to] *= t->dims[i];
+        if (rank == 3 && d == 0) at->dims[++to] = 1;
+    }
+    return true;
+}
+
+/* The operands where they lie in what they are only moved from. The node's attributes are its own.
+ */
+static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *node, bool *did)
+{
+    struct sdx_origin at[3];
+    bool went[3];
+    const int rank = (int)node->attrs[0].count;
+    if (s->g != &s->ir->graphs[0]) return SDX_OK;
+    for (int i = 0; i < 3; i++) {
+        const struct sdx_ir_attr *place = &node->attrs[PLACES + i];
+        if (!place_of(s, node->inputs[i], node->attrs[i].ints, rank,
+                      place->count ? place->ints : NULL, &at[i]))
+            return SDX_OK;
+    }
+    sdx_origin_climb(s->ir, s->uses, at, 3, went);
+    for (int i = 0; i < 3; i++) {
+        if (!went[i]) continue;
+        int64_t *place = sdx_arena_array(s->ir->arena, PLACE, sizeof *place);
+        if (!place) return SDX_FAIL_MEMORY(s->cx);
+        memcpy(place, at[i].dims, sizeof at[i].dims);
+        memcpy(place + 4, at[i].steps, sizeof at[i].steps);
+        place[8] = at[i].first;
+        node->inputs[i] = at[i].value;
+        node->attrs[PLACES + i].ints = place;
+        node->attrs[PLACES + i].count = PLACE;
+        *did = true;
+    }
+    return SDX_OK;
+}
+
 static void straight(int64_t *axes, int rank)
 {
     for (int d = 0; d < rank; d++)
@@ -344,13 +399,14 @@ static enum sdx_status join_mask(const struct search *s, struct found *f)
 static enum sdx_status build(const struct search *s, struct found *f)
 {
     static const char *const names[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
+    static const char *const places[] = {"q_place", "k_place", "v_place"};
     struct sdx_ir *ir = s->ir;
     int64_t *axes = sdx_arena_copy(ir->arena, f->axes, sizeof f->axes);
     struct sdx_str name = s->g->nodes[f->weigh].name;
     SDX_TRY(join_mask(s, f));
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
-        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 8, 1, 8);
+        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 8, 1, PLACES + 3);
     if (!node) return SDX_FAIL_MEMORY(s->cx);
     const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor, f->outer, f->inner};
     memcpy(node->inputs, inputs, sizeof inputs);
@@ -371,6 +427,9 @@ static enum sdx_status build(const struct search *s, struct found *f)
         .name = SDX_STR("choice_is_false"), .type = SDX_ATTR_INT, .i = f->choice_is_false};
     node->attrs[7] = (struct sdx_ir_attr){
         .name = SDX_STR("factor_divides"), .type = SDX_ATTR_INT, .i = f->factor_divides};
+    for (int i = 0; i < 3; i++) /* peel_again may find them */
+        node->attrs[PLACES + i] =
+            (struct sdx_ir_attr){.name = sdx_str(places[i]), .type = SDX_ATTR_INTS};
     const int32_t dead[] = {f->softmax, f->weigh, f->turn};
     for (int i = 0; i < 3; i++) {
         if (dead[i] < 0) continue;
@@ -387,18 +446,21 @@ static enum sdx_status build(const struct search *s, struct found *f)
 static enum sdx_status peel_again(const struct search *s, struct sdx_ir_node *node, bool *did)
 {
     double scale = (double)node->attrs[4].f;
+    bool peeled = false;
     for (int i = 0; i < 3; i++) {
         int32_t before = node->inputs[i];
         int rank = (int)node->attrs[i].count;
         int64_t *axes =
             sdx_arena_copy(s->ir->arena, node->attrs[i].ints, (size_t)rank * sizeof *axes);
         if (!axes) return SDX_FAIL_MEMORY(s->cx);
-        peel(s, &node->inputs[i], axes, rank, i < 2 ? &scale : NULL);
+        if (node->attrs[PLACES + i].count == 0)
+            peel(s, &node->inputs[i], axes, rank, i < 2 ? &scale : NULL);
         node->attrs[i].ints = axes;
-        *did = *did || node->inputs[i] != before;
+        peeled = peeled || node->inputs[i] != before;
     }
     node->attrs[4].f = (float)scale;
-    return SDX_OK;
+    *did = *did || peeled;
+    return peeled ? SDX_OK : find_places(s, node, did);
 }
 
 static enum sdx_status fuse_graph(struct search *s, bool *changed)

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Constant folding: nodes whose inputs are all constants are evaluated once. Results larger than 1
- * MiB that are larger than their inputs stay nodes, so that a small file cannot grow without bound.
- */
+ * Constant folding: nodes whose inputs are all constants are evaluated once, and what asks for a
+ * shape that is known. Results larger than 1 MiB that are larger than their inputs stay nodes, so
+ * that a small file cannot grow without bound. */
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
 enum { FREE_BYTES = 1024 * 1024 };
+
+/* What stands for an input of which only the shape is asked, where that is known: a header. The
+ * shapes of a body's values may change from one of its runs to the next. */
+static enum sdx_status header_of(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                                 const struct sdx_ir_node *node, const struct sdx_tensor **in)
+{
+    const struct sdx_type *t = &ir->graphs[graph].values[node->inputs[0]].type;
+    const bool asks = sdx_str_is(node->op_type, "Shape") || sdx_str_is(node->op_type, "Size");
+    if (!asks || node->domain.len || graph != 0) return SDX_OK;
+    if (t->kind != SDX_KIND_TENSOR || !t->has_shape) return SDX_OK;
+    for (int d = 0; d < t->rank; d++)
+        if (t->dims[d] < 0) return SDX_OK;
+    *in = sdx_op_tensor(cx, ir->arena, t->dtype, t->rank, t->dims);
+    return *in ? SDX_OK : cx->error.status;
+}
 
 static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
                                  struct sdx_ir_node *node, bool *folded)
@@ -23,6 +38,7 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     for (int i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] < 0) continue;
         in[i] = sdx_ir_constant(ir, graph, node->inputs[i]);
+        if (!in[i]) SDX_TRY(header_of(cx, ir, graph, node, &in[i]));
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }

@@ -109,6 +109,57 @@ def test_attention_all_masked(sardonyx, tmp_path):
     assert "Attention" in out
 
 
+PIECES = {"i0": np.int64(0), "i1": np.int64(1), "i2": np.int64(-1), "to5": np.array([B, S, 3, H, D], np.int64),
+          "split": np.array([B, S, H, D], np.int64), "third": np.array([H * D] * 3, np.int64),
+          "begin": np.array([H * D], np.int64), "end": np.array([2 * H * D], np.int64),
+          "axis": np.array([2], np.int64), "first": np.array([0], np.int64), "to4": np.array([S, B, 3, H * D]),
+          "last": np.array([3], np.int64), "join3": np.array([S, B * H, D], np.int64), "one": np.float32(1),
+          "head": np.array([B, H, S, D], np.int64), "past": np.array([9], np.int64), "four": np.float32(4)}
+
+
+def pieces(form):
+    """q, k [B, H, S, D] and [B, H, D, S], v out of x [B, S, 3 * H * D], of "torch" [S, B, 3 * H * D]."""
+    if form == "torch":  # nn.MultiheadAttention, scaled_dot_product_attention
+        nodes = [N("Reshape", ["x", "to4"], ["x4"]), N("Unsqueeze", ["x4", "first"], ["x5"]),
+                 N("Transpose", ["x5"], ["x6"], perm=[3, 1, 2, 0, 4]), N("Squeeze", ["x6", "last"], ["x7"])]
+        for i, y in enumerate("qkv"):
+            nodes += [N("Gather", ["x7", f"i{i}"], [y + "1"], axis=0), N("Reshape", [y + "1", "join3"], [y + "2"]),
+                      N("Transpose", [y + "2"], [y + "3"], perm=[1, 0, 2]),
+                      N("Reshape", [y + "3", "head"], [y + "4"])]
+        nodes += [N("Shape", ["q4"], ["size"]), N("Slice", ["size", "last", "past"], ["width"]),
+                  N("Cast", ["width"], ["w1"], to=1), N("Sqrt", ["w1"], ["w2"]), N("Div", ["one", "w2"], ["w3"]),
+                  N("Sqrt", ["w3"], ["w4"]), N("Mul", ["q4", "w4"], ["q"]),
+                  N("Transpose", ["k4"], ["k5"], perm=[0, 1, 3, 2]), N("Mul", ["k5", "w4"], ["k"])]
+        return [*nodes, N("Identity", ["v4"], ["v"])]
+    if form in ("stacked", "read_twice"):  # timm: reshape, permute, unbind
+        nodes = [N("Reshape", ["x", "to5"], ["x5"]), N("Transpose", ["x5"], ["x6"], perm=[2, 0, 3, 1, 4])]
+        nodes += [N("Gather", ["x6", f"i{i}"], [y], axis=0) for i, y in enumerate(("q", "k4", "v"))]
+        return [*nodes, N("Transpose", ["k4"], ["k"], perm=[0, 1, 3, 2])]
+    if form == "split":  # GPT-2
+        nodes = [N("Split", ["x", "third"], ["q1", "k1", "v1"], axis=2)]
+    else:
+        nodes = [N("Slice", ["x", "first", "begin", "axis"], ["q1"]), N("Slice", ["x", "begin", "end", "axis"], ["k1"]),
+                 N("Slice", ["x", "end", "last9", "axis"], ["v1"])]
+    return nodes + heads("q1", "q", S) + heads("k1", "k", S, (0, 2, 3, 1)) + heads("v1", "v", S)
+
+
+@pytest.mark.parametrize("form", ["torch", "stacked", "read_twice", "split", "slices"])
+def test_attention_of_pieces(sardonyx, tmp_path, form):
+    """q, k and v are read where a joined product has them; what something else reads too is still copied."""
+    constants = PIECES | {"last9": np.array([1 << 40], np.int64)}
+    nodes = [*pieces(form), N("MatMul", ["q", "k"], ["s"]), N("Div", ["s", "four"], ["t"]),
+             N("Softmax", ["t"], ["p"], axis=-1), N("MatMul", ["p", "v"], ["o"])]
+    if form == "read_twice":
+        nodes += [N("ReduceMax", ["q"], ["m"], axes=[3], keepdims=1), N("Add", ["o", "m"], ["Y"])]
+    else:
+        nodes += [N("Transpose", ["o"], ["Y"], perm=[2, 0, 1, 3])]
+    used = {name for node in nodes for name in node.input}
+    feeds = {"x": f32(*((S, B) if form == "torch" else (B, S)), 3 * H * D, lo=-3, hi=3)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {k: v for k, v in constants.items() if k in used})
+    assert "Attention" in out and "Gather" not in out and "Slice" not in out and "Split" not in out
+    assert ("Transpose" in out) == (form == "read_twice")
+
+
 def test_attention_of_rank_3(sardonyx, tmp_path):
     """SAM's: heads in the batch, a mask in two parts on scores of rank 5."""
     feeds = {"q": f32(6, 20, 8), "k": f32(6, 20, 8), "v": f32(6, 20, 8), "h": f32(6, 4, 5, 4, 1),
