@@ -134,6 +134,7 @@ static bool climb_once(const struct sdx_ir_graph *g, struct sdx_origin *p, bool 
     if (!node || node->is_dead || !node->op || node->domain.len || node->count_inputs < 1)
         return false;
     *copies = !(node->op->flags & SDX_OP_VIEW);
+    if (!*copies && node->outputs[0] != p->value) return false;
     const struct sdx_type *in = known(g, node->inputs[0]), *out = known(g, p->value);
     if (!in || !out || in->dtype != out->dtype) return false;
     struct moved m = {.rank = out->rank, .dims = out->dims};
