@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Regions on large pages. The first one is on small pages, as a small model would not fill the last
- * large one; they are had block by block, not fault by fault. Where memory comes from an allocator
- * of the program, and under AddressSanitizer, which shall see where a block ends, each block is one
- * of sdx_mem. */
+ * Regions on large pages, of which only those that blocks lie on are had: the last one of a region
+ * is not full, so there are few regions. The first one is on small pages, as a small model would
+ * not fill the last large one; they are had block by block, not fault by fault. Where memory comes
+ * from an allocator of the program, and under AddressSanitizer, which shall see where a block ends,
+ * each block is one of sdx_mem. */
 #include "base/pages.h"
 
 #include <sys/mman.h>
 
-enum { LINE = 64, PAGE = 4096, HUGE = 2 << 20, FIRST = 16 << 20, REGION = 32 << 20 };
+enum { LINE = 64, PAGE = 4096, HUGE = 2 << 20, FIRST = 16 << 20, REGION_LEAST = 32 << 20 };
+enum { REGION = sizeof(void *) > 4 ? 1 << 30 : REGION_LEAST };
 
 struct sdx_region {
     struct sdx_region *next;
@@ -32,7 +34,11 @@ static bool maps(const struct sdx_pages *pages)
 
 static char *map_anonymous(size_t size)
 {
-    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     return base == MAP_FAILED ? NULL : base;
 }
 /* `size`, a multiple of HUGE, at a multiple of it. */
@@ -60,11 +66,18 @@ static bool add_region(struct sdx_pages *pages, struct sdx_region *region, size_
 static bool grow(struct sdx_pages *pages, size_t size)
 {
     const bool first = !pages->regions && size <= FIRST;
-    size_t mapped = FIRST;
-    if (!first && !sdx_add_size(size, HUGE - 1, &mapped)) return false;
-    if (!first) mapped = mapped < REGION ? REGION : mapped / HUGE * HUGE;
-    if (!add_region(pages, (void *)(first ? map_anonymous(mapped) : map_huge(mapped)), mapped))
-        return false;
+    size_t mapped = FIRST, least = 0;
+    void *region = NULL;
+    if (first) {
+        region = map_anonymous(mapped);
+    } else {
+        if (!sdx_add_size(size, HUGE - 1, &least)) return false;
+        least = least < REGION_LEAST ? REGION_LEAST : least / HUGE * HUGE;
+        mapped = least < REGION ? REGION : least;
+        region = map_huge(mapped);
+        if (!region) region = map_huge(mapped = least); /* addresses may be limited */
+    }
+    if (!add_region(pages, region, mapped)) return false;
     pages->at = (char *)pages->regions + LINE;
     pages->left = mapped - LINE;
     return true;
