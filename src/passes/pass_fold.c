@@ -7,14 +7,42 @@
 
 enum { FREE_BYTES = 1024 * 1024 };
 
+/* What is known of a value of the main graph, whatever the file declares for it: that its shape
+ * follows from those of the graph's inputs, or its elements too. */
+enum { SHAPE_FOLLOWS = 1, VALUE_FOLLOWS = 2, ALL_FOLLOWS = 3 };
+
+static bool asks_shape(const struct sdx_ir_node *node)
+{
+    return !node->domain.len &&
+           (sdx_str_is(node->op_type, "Shape") || sdx_str_is(node->op_type, "Size"));
+}
+
+static uint8_t follows(const struct sdx_ir *ir, const struct sdx_ir_node *node,
+                       const uint8_t *known)
+{
+    const struct sdx_ir_graph *g = &ir->graphs[0];
+    uint8_t all = ALL_FOLLOWS;
+    if (!node->op || node->op->flags & (SDX_OP_DYNAMIC | SDX_OP_TOLD_LATE | SDX_OP_IMPURE))
+        return 0;
+    for (int i = 0; i < node->count_inputs; i++) {
+        if (node->inputs[i] < 0) continue;
+        const uint8_t of =
+            sdx_ir_constant(ir, 0, node->inputs[i]) ? ALL_FOLLOWS : known[node->inputs[i]];
+        const int dtype = g->values[node->inputs[i]].type.dtype;
+        /* the output's shape may depend on whole numbers, as Reshape's does */
+        if (i > 0 && !(of & VALUE_FOLLOWS) && dtype != SDX_F32 && dtype != SDX_F16) return 0;
+        all &= of;
+    }
+    if (asks_shape(node) && all & SHAPE_FOLLOWS) return ALL_FOLLOWS;
+    return all;
+}
+
 /* What stands for an input of which only the shape is asked, where that is known: a header. The
  * shapes of a body's values may change from one of its runs to the next. */
-static enum sdx_status header_of(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+static enum sdx_status header_of(struct sdx_context *cx, struct sdx_ir *ir,
                                  const struct sdx_ir_node *node, const struct sdx_tensor **in)
 {
-    const struct sdx_type *t = &ir->graphs[graph].values[node->inputs[0]].type;
-    const bool asks = sdx_str_is(node->op_type, "Shape") || sdx_str_is(node->op_type, "Size");
-    if (!asks || node->domain.len || graph != 0) return SDX_OK;
+    const struct sdx_type *t = &ir->graphs[0].values[node->inputs[0]].type;
     if (t->kind != SDX_KIND_TENSOR || !t->has_shape) return SDX_OK;
     for (int d = 0; d < t->rank; d++)
         if (t->dims[d] < 0) return SDX_OK;
@@ -22,8 +50,9 @@ static enum sdx_status header_of(struct sdx_context *cx, struct sdx_ir *ir, int3
     return *in ? SDX_OK : cx->error.status;
 }
 
+/* knows_shape: that of input 0 follows from the graph's inputs. */
 static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
-                                 struct sdx_ir_node *node, bool *folded)
+                                 struct sdx_ir_node *node, bool knows_shape, bool *folded)
 {
     struct sdx_ir_graph *g = &ir->graphs[graph];
     const struct sdx_tensor *in_small[16] = {0}, **in = in_small;
@@ -38,7 +67,7 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
     for (int i = 0; i < node->count_inputs; i++) {
         if (node->inputs[i] < 0) continue;
         in[i] = sdx_ir_constant(ir, graph, node->inputs[i]);
-        if (!in[i]) SDX_TRY(header_of(cx, ir, graph, node, &in[i]));
+        if (!in[i] && knows_shape && asks_shape(node)) SDX_TRY(header_of(cx, ir, node, &in[i]));
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }
@@ -70,12 +99,21 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
 
 static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all, bool *changed)
 {
+    uint8_t *known =
+        sdx_arena_array(ir->arena, (size_t)ir->graphs[0].count_values + 1, sizeof *known);
+    if (!known) return SDX_FAIL_MEMORY(cx);
+    for (int32_t i = 0; i < ir->graphs[0].count_inputs; i++)
+        known[ir->graphs[0].inputs[i]] = SHAPE_FOLLOWS;
     for (int32_t g = 0; g < ir->count_graphs; g++) {
         for (int32_t n = 0; n < ir->graphs[g].count_nodes; n++) {
             struct sdx_ir_node *node = &ir->graphs[g].nodes[n];
             bool folded = false;
+            if (node->is_dead) continue;
+            const uint8_t of = g == 0 ? follows(ir, node, known) : 0;
+            for (int k = 0; g == 0 && k < node->count_outputs; k++)
+                if (node->outputs[k] >= 0) known[node->outputs[k]] = of;
             if (!all && sdx_str_is(node->op_type, "DequantizeLinear")) continue;
-            if (!node->is_dead && node->op) SDX_TRY(fold_node(cx, ir, g, node, &folded));
+            if (node->op) SDX_TRY(fold_node(cx, ir, g, node, of & VALUE_FOLLOWS, &folded));
             *changed = *changed || folded;
         }
     }

@@ -298,3 +298,17 @@ def test_tokens_to_image(sardonyx, tmp_path, form, channels):
     used = {name for node in nodes for name in node.input}
     out = run_case(sardonyx, tmp_path, nodes, feeds, {k: v for k, v in constants.items() if k in used})
     assert ("[transpose_blocked]" in out) == (form != "shared")
+
+
+def test_shape_that_only_the_file_tells(sardonyx, tmp_path):
+    """Shape folds where it follows from the inputs' shapes; what a file declares may be wrong."""
+    x = np.ones((3, 4), np.float32)
+    nodes = [N("NonZero", ["x"], ["z"]), N("Transpose", ["z"], ["t"]), N("Shape", ["t"], ["Y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("Y", TensorProto.INT64, [2])],
+        value_info=[helper.make_tensor_value_info("z", TensorProto.INT64, [2, 5]),
+                    helper.make_tensor_value_info("t", TensorProto.INT64, [5, 2])])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    write_case(tmp_path / "case", model, {"x": x}, [np.array([12, 2], np.int64)])
+    sardonyx("test", tmp_path / "case")
