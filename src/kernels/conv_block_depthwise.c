@@ -41,8 +41,7 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     const int64_t some = conv_divide_up(c.blocks * c.bands, PARTS);
     const int64_t per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
     c.groups = conv_divide_up(c.blocks, per_part);
-    if (c.bands % 2 == 1 && c.groups > 1) /* two threads share them */
-        c.groups = conv_least(c.blocks, c.groups + c.groups % 2);
+    if (c.bands % 2 == 1) c.groups = conv_least(c.blocks, conv_even(c.groups, INT64_MAX));
     struct conv_segment segments[3] = {{0, s->out[2], 0}};
     c.count = sdx_depthwise_block_slides(s) ? 1 : conv_segments(s, LONG, EDGE, segments);
     for (int i = 0; i < c.count; i++) {

@@ -104,7 +104,7 @@ static void cut_parts(struct plan *p)
     while (!by_panels && strips_of(p) < wanted && p->rows * p->cols >= 2 * STRIP_LEAST)
         cut_once_more(p);
     const int64_t strips = strips_of(p);
-    if (strips > 1 && strips < EVEN && strips % 2 == 1 && p->rows * p->cols > 1) cut_once_more(p);
+    if (conv_even(strips, EVEN) != strips && p->rows * p->cols > 1) cut_once_more(p);
     p->splits = conv_divide_up(wanted, strips_of(p));
     if (strips_of(p) == 1) p->splits += p->splits % 2;
     p->splits = conv_least(p->panels, p->splits);

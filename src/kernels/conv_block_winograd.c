@@ -24,7 +24,8 @@ enum {
     AT_ONCE = 4,            /* input channels whose filters are packed at once */
     LATE_TILES = 100,       /* of an image, at most */
     LATE_LEAST = 512 << 10, /* bytes of U from which it is made late */
-    PHASED_TILES = 64       /* of a block with stride 2 */
+    PHASED_TILES = 64,      /* of a block with stride 2 */
+    EVEN = 16               /* blocks, of which one more is much for a thread */
 };
 
 struct winograd_cut {
@@ -92,7 +93,7 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
                                     than filters */
         want = 2 * one > s->oc && one >= 48 ? conv_divide_up(one, 2) : conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
-    if (c.blocks > 1 && c.blocks < 16) c.blocks += c.blocks % 2; /* two threads share them evenly */
+    c.blocks = conv_even(c.blocks, EVEN);
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
     c.chunks = conv_divide_up(c.vectors, c.chunk);

@@ -27,7 +27,7 @@ static struct conv_cut cut_of(const struct sdx_conv_shape *s)
     int64_t fit = t->conv_bytes / (c.depth * (int64_t)sizeof(float)) / table->cols * table->cols;
     fit = conv_most(table->cols, conv_least(fit, t->conv_pixels));
     c.blocks = conv_divide_up(conv_most(z.pixels, 1), fit);
-    if (c.blocks > 1 && c.blocks < EVEN) c.blocks += c.blocks % 2;
+    c.blocks = conv_even(c.blocks, EVEN);
     c.block_pixels =
         conv_divide_up(conv_divide_up(conv_most(z.pixels, 1), c.blocks), table->cols) * table->cols;
     c.blocks = conv_divide_up(conv_most(z.pixels, 1), c.block_pixels);

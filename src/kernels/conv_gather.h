@@ -41,6 +41,11 @@ static inline int64_t conv_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* Fewer than `few` parts are an even number, which two threads share; one stays one. */
+static inline int64_t conv_even(int64_t parts, int64_t few)
+{
+    return parts > 1 && parts < few ? parts + parts % 2 : parts;
+}
 /* Where share i of `count` things among `shares` begins: shares differ by one at most. */
 static inline int64_t conv_share(int64_t count, int64_t i, int64_t shares)
 {
@@ -77,7 +82,7 @@ static inline double conv_worth(const struct sdx_conv_shape *s)
 static inline int64_t conv_wanted(double worth)
 {
     const int64_t wanted = (int64_t)fmin(1 + worth, (double)sdx_kernel_tuning()->block_parts);
-    return wanted > 1 ? wanted + wanted % 2 : 1;
+    return conv_even(wanted, INT64_MAX);
 }
 
 /* Outputs from..end of a row; columns: of the copy between zeros that their pixels come from, 0:
