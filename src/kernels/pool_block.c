@@ -4,15 +4,15 @@
 
 #include "kernels/tables.h"
 
-void sdx_pool_block_max(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
-                        int64_t h1)
+void sdx_pool_block_max(const struct sdx_pool_block *p, const float *x, float *y, int64_t r0,
+                        int64_t r1)
 {
-    sdx_kernel_tables()->pool.f32_max(p, x, y, h0, h1);
+    sdx_kernel_tables()->pool.f32_max(p, x, y, r0, r1);
 }
 void sdx_pool_block_average(const struct sdx_pool_block *p, bool count_pads, const float *x,
-                            float *y, int64_t h0, int64_t h1)
+                            float *y, int64_t r0, int64_t r1)
 {
-    sdx_kernel_tables()->pool.f32_average(p, count_pads, x, y, h0, h1);
+    sdx_kernel_tables()->pool.f32_average(p, count_pads, x, y, r0, r1);
 }
 void sdx_pool_block_mean(int64_t pixels, const float *x, float *y)
 {

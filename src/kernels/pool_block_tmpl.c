@@ -5,7 +5,7 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { GROUP = 8, MEAN_BLOCK = 256 };
+enum { GROUP = 8, HALF = 4, MEAN_BLOCK = 256 };
 
 /* The positions of a window in the image, along one axis. */
 struct span {
@@ -36,59 +36,80 @@ SIMD vf merge(const bool max, vf a, vf b)
 {
     return max ? larger(a, b) : a + b;
 }
-/* `count` neighbouring windows over the same rows and taps. */
-SIMD void windows(const bool max, const int count, const struct sdx_pool_block *p, const float *x,
-                  int64_t rows, int64_t taps, float divisor, float *y)
+/* What the windows of a row of outputs have in common: planes of rows of the image. */
+struct lines {
+    const float *x; /* the first row's first pixel */
+    int64_t planes, rows;
+    int64_t pitch_plane, pitch_row; /* in floats */
+    int64_t count;                  /* what an average divides by for each column */
+};
+/* `count` neighbouring windows over the same rows and taps, from `at` floats on. */
+SIMD void windows(const bool max, const int count, const struct sdx_pool_block *p,
+                  const struct lines *l, int64_t at, int64_t taps, float divisor, float *y)
 {
-    const int64_t pitch = p->in[1] * p->dilation[0] * LANES, step = p->stride[1] * LANES;
+    const int64_t step = p->stride[2] * LANES;
     vf found[GROUP];
     SDX_UNROLL(8) for (int i = 0; i < count; i++) found[i] = v_set1(max ? -INFINITY : 0.0f);
-    for (int64_t r = 0; r < rows; r++, x += pitch) {
-        const float *tap = x;
-        for (int64_t k = 0; k < taps; k++, tap += p->dilation[1] * LANES)
-            SDX_UNROLL(8)
-        for (int i = 0; i < count; i++)
-            found[i] = merge(max, v_load(tap + i * step), found[i]);
-    }
+    for (int64_t z = 0; z < l->planes; z++)
+        for (int64_t r = 0; r < l->rows; r++) {
+            const float *tap = l->x + z * l->pitch_plane + r * l->pitch_row + at;
+            for (int64_t k = 0; k < taps; k++, tap += p->dilation[2] * LANES)
+                SDX_UNROLL(8)
+            for (int i = 0; i < count; i++)
+                found[i] = merge(max, v_load(tap + i * step), found[i]);
+        }
     SDX_UNROLL(8)
     for (int i = 0; i < count; i++)
         v_store(y + i * LANES, max ? found[i] : found[i] / v_set1(divisor));
 }
+SIMD struct lines lines_of(const struct sdx_pool_block *p, bool count_pads, const float *x,
+                           int64_t r)
+{
+    const struct span deep = span_of(p, 0, r / p->out[1]), down = span_of(p, 1, r % p->out[1]);
+    const int64_t row = p->in[2] * LANES, plane = p->in[1] * row;
+    return (struct lines){.x = x + (deep.first + deep.lo * p->dilation[0]) * plane +
+                               (down.first + down.lo * p->dilation[1]) * row,
+                          .planes = deep.hi - deep.lo,
+                          .rows = down.hi - down.lo,
+                          .pitch_plane = p->dilation[0] * plane,
+                          .pitch_row = p->dilation[1] * row,
+                          .count = count_of(p, 0, &deep, count_pads) *
+                                   count_of(p, 1, &down, count_pads)};
+}
 SIMD void pool(const bool max, const struct sdx_pool_block *p, bool count_pads, const float *x,
-               float *y, int64_t h0, int64_t h1)
+               float *y, int64_t r0, int64_t r1)
 {
     int64_t lo, hi; /* windows within the columns of the image */
-    conv_valid(-p->pad_begin[1], p->stride[1], p->in[1] - (p->kernel[1] - 1) * p->dilation[1],
-               p->out[1], &lo, &hi);
-    for (int64_t h = h0; h < h1; h++) {
-        const struct span down = span_of(p, 0, h);
-        const int64_t high = count_of(p, 0, &down, count_pads), rows = down.hi - down.lo;
-        const float *row = x + (down.first + down.lo * p->dilation[0]) * p->in[1] * LANES;
-        float *to = y + h * p->out[1] * LANES;
-        for (int64_t w = 0; w < p->out[1];) {
-            const struct span across = span_of(p, 1, w);
+    conv_valid(-p->pad_begin[2], p->stride[2], p->in[2] - (p->kernel[2] - 1) * p->dilation[2],
+               p->out[2], &lo, &hi);
+    for (int64_t r = r0; r < r1; r++) {
+        const struct lines l = lines_of(p, count_pads, x, r);
+        float *to = y + r * p->out[2] * LANES;
+        for (int64_t w = 0, group = 1; w < p->out[2]; w += group) {
+            group = w < lo || w >= hi ? 1 : hi - lo >= GROUP ? GROUP : hi - lo >= HALF ? HALF : 1;
+            if (group > 1) w = conv_least(w, hi - group); /* some are made twice */
+            const struct span across = span_of(p, 2, w);
             const int64_t taps = across.hi - across.lo;
-            const float *from = row + (across.first + across.lo * p->dilation[1]) * LANES;
-            const float all = (float)conv_most(1, high * count_of(p, 1, &across, count_pads));
-            if (w >= lo && w + GROUP <= hi) {
-                windows(max, GROUP, p, from, rows, taps, all, to + w * LANES);
-                w += GROUP;
-            } else {
-                windows(max, 1, p, from, taps > 0 ? rows : 0, taps, all, to + w * LANES);
-                w++;
-            }
+            const int64_t at = (across.first + across.lo * p->dilation[2]) * LANES;
+            const float all = (float)conv_most(1, l.count * count_of(p, 2, &across, count_pads));
+            if (group == GROUP)
+                windows(max, GROUP, p, &l, at, taps, all, to + w * LANES);
+            else if (group == HALF)
+                windows(max, HALF, p, &l, at, taps, all, to + w * LANES);
+            else
+                windows(max, 1, p, &l, at, taps, all, to + w * LANES);
         }
     }
 }
-static void pool_max(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
-                     int64_t h1)
+static void pool_max(const struct sdx_pool_block *p, const float *x, float *y, int64_t r0,
+                     int64_t r1)
 {
-    pool(true, p, false, x, y, h0, h1);
+    pool(true, p, false, x, y, r0, r1);
 }
 static void pool_average(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
-                         int64_t h0, int64_t h1)
+                         int64_t r0, int64_t r1)
 {
-    pool(false, p, count_pads, x, y, h0, h1);
+    pool(false, p, count_pads, x, y, r0, r1);
 }
 static void pool_mean(int64_t pixels, const float *x, float *y)
 {

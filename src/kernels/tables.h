@@ -221,10 +221,10 @@ struct sdx_rnn_table {
 
 /* As in pool_block.h. */
 struct sdx_pool_block_table {
-    void (*f32_max)(const struct sdx_pool_block *p, const float *x, float *y, int64_t h0,
-                    int64_t h1);
+    void (*f32_max)(const struct sdx_pool_block *p, const float *x, float *y, int64_t r0,
+                    int64_t r1);
     void (*f32_average)(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
-                        int64_t h0, int64_t h1);
+                        int64_t r0, int64_t r1);
     void (*f32_mean)(int64_t pixels, const float *x, float *y);
 };
 

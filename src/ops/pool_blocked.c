@@ -18,20 +18,27 @@ struct pool {
 
 static int64_t pixels_of(const int64_t *lengths)
 {
-    return lengths[0] * lengths[1];
+    return lengths[0] * lengths[1] * lengths[2];
 }
 
+/* Rows that are not blocked are reordered, there and back, in less time than windows take on rows.
+ */
 void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0];
-    if (x->layout != SDX_LAYOUT_BLOCKED || x->rank > 4 || (px->count_out > 1 && px->out[1])) return;
+    if (x->layout != SDX_LAYOUT_BLOCKED &&
+        (x->layout != SDX_LAYOUT_PLAIN ||
+         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, x->dtype, x->rank) ||
+         x->dims[1] < sdx_block_lanes()))
+        return;
+    if (px->count_out > 1 && px->out[1]) return;
     want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 
 static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct pool *p = step->params;
-    const int64_t lanes = sdx_block_lanes(), rows = p->shape.out[0];
+    const int64_t lanes = sdx_block_lanes(), rows = p->shape.out[0] * p->shape.out[1];
     const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
     for (int64_t i = sdx_part_begin(p->planes, step->parts, part, 1);
          i < end && !sdx_exec_cancelled(x); i++) {
@@ -67,8 +74,8 @@ enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average
     p->count_pads = sdx_ir_attr_int(px->node, "count_include_pad", 0) != 0;
     SDX_TRY(sdx_window_read(px->cx, px->node, x->rank - 2, NULL, &w));
     double taps = 1;
-    for (int i = 0; i < 2; i++) { /* one axis: rows of length 1 */
-        const int axis = i - (2 - w.rank);
+    for (int i = 0; i < 3; i++) { /* fewer axes: the first have length 1 */
+        const int axis = i - (3 - w.rank);
         struct sdx_pool_block *s = &p->shape;
         s->in[i] = s->out[i] = s->kernel[i] = s->stride[i] = s->dilation[i] = 1;
         if (axis < 0) continue;
@@ -107,9 +114,9 @@ enum sdx_status sdx_mean_blocked_prepare(struct sdx_prepare *px)
     struct pool *p = pool_create(px);
     struct sdx_tensor *x = px->in[0], *y = px->out[0];
     if (!p) return px->cx->error.status;
-    p->shape.in[0] = p->shape.in[1] = 1;
+    p->shape.in[0] = p->shape.in[1] = p->shape.in[2] = 1;
     for (int d = 2; d < x->rank; d++)
-        p->shape.in[1] *= x->dims[d];
+        p->shape.in[2] *= x->dims[d];
     if (y->count == 0) return SDX_OK;
     return sdx_prepare_step_on(px, "mean_blocked", run_mean, p,
                                sdx_prepare_parts((double)x->count, GRAIN, p->planes),

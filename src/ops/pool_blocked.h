@@ -5,7 +5,8 @@
 
 #include "ops/op.h"
 
-/* Max and average pools of one or two spatial axes without indices, where the input is blocked. */
+/* Max and average pools of one to three spatial axes without indices, of as many channels as a
+ * block has or more. */
 void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 SDX_MUST_CHECK enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average);
 /* The mean over all spatial axes: a blocked input, a plain output of one number a channel. */
