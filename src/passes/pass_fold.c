@@ -2,6 +2,7 @@
  * Constant folding: nodes whose inputs are all constants are evaluated once, and what asks for a
  * shape that is known. Results larger than 1 MiB that are larger than their inputs stay nodes, so
  * that a small file cannot grow without bound. */
+#include "ops/infer.h"
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
@@ -120,12 +121,54 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all,
     return SDX_OK;
 }
 
+/* Lengths of the main graph that are not known. */
+static int64_t count_unknown(const struct sdx_ir *ir)
+{
+    const struct sdx_ir_graph *g = &ir->graphs[0];
+    int64_t count = 0;
+    for (int32_t n = 0; n < g->count_nodes; n++) {
+        for (int k = 0; k < g->nodes[n].count_outputs && !g->nodes[n].is_dead; k++) {
+            if (g->nodes[n].outputs[k] < 0) continue;
+            const struct sdx_type *t = &g->values[g->nodes[n].outputs[k]].type;
+            if (t->kind != SDX_KIND_TENSOR) continue;
+            count += !t->has_shape;
+            for (int d = 0; t->has_shape && d < t->rank; d++)
+                count += t->dims[d] < 0;
+        }
+    }
+    return count;
+}
+
+/* What fails is said when the model runs, if it comes there: a branch may not. */
+static bool go_on(void *user, struct sdx_context *cx, const struct sdx_ir_graph *graph,
+                  const struct sdx_ir_node *node)
+{
+    (void)user, (void)cx, (void)graph, (void)node;
+    return true;
+}
+
+/* A shape may follow from what was folded, and more can be folded then: sizes that are reckoned
+ * with floats are known one after the other. */
+static enum sdx_status fold_known(struct sdx_context *cx, struct sdx_ir *ir, bool all,
+                                  bool *changed)
+{
+    for (int64_t unknown = INT64_MAX;;) {
+        bool did = false;
+        SDX_TRY(fold(cx, ir, all, &did));
+        *changed = *changed || did;
+        const int64_t left = did ? count_unknown(ir) : 0;
+        if (left == 0 || left >= unknown) return SDX_OK;
+        unknown = left;
+        SDX_TRY(sdx_infer_model(cx, ir, 0, go_on, NULL));
+    }
+}
+
 enum sdx_status sdx_pass_fold(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    return fold(cx, ir, false, changed);
+    return fold_known(cx, ir, false, changed);
 }
 
 enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    return fold(cx, ir, true, changed);
+    return fold_known(cx, ir, true, changed);
 }

@@ -17,6 +17,7 @@ static const struct {
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
+    {"pad", sdx_pass_pad, SDX_LEVEL_BASIC, 0},
     {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC, 0},
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
