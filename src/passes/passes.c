@@ -18,7 +18,7 @@ static const struct {
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
     {"pad", sdx_pass_pad, SDX_LEVEL_BASIC, 0},
-    {"batch_norm", sdx_pass_batch_norm, SDX_LEVEL_BASIC, 0},
+    {"affine", sdx_pass_affine, SDX_LEVEL_BASIC, 0},
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},

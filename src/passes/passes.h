@@ -24,7 +24,7 @@ enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
-enum sdx_status sdx_pass_batch_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);

@@ -163,10 +163,77 @@ def attentions(folder):
         g.save(folder, [g.op("MatMul", g.op("Softmax", s, axis=-1), v)])
 
 
+def padded(folder):
+    """Pads before convolutions and pools: those that these can have as their own, and others."""
+    for number, (pads, value, own) in enumerate((((1, 0, 2, 1), 0, 0), ((0, 0, 1, 1), 0, 1), ((1, 1, 1, 1), 0.5, 0),
+                                                 ((2, 1, 1, 0), 0, 1), ((1, 0, 2, 1), -np.inf, 0))):
+        g = Graph(f"padded_{number}")
+        x = g.conv(g.input(2, 4, 9, 8), 4, 20)
+        sides = g.constant(np.array([0, 0, *pads[:2], 0, 0, *pads[2:]]))
+        y = g.op("Pad", x, sides, g.constant(np.float32(value)))
+        pooled = [g.op("MaxPool", y, kernel_shape=[3, 2], strides=[2, 2], pads=[own] * 4)]
+        if np.isfinite(value):
+            y = g.op("Pad", x, sides, g.constant(np.float32(value))) if number % 2 else y
+            pooled.append(g.op("AveragePool", y, kernel_shape=[3, 2], pads=[own] * 4))
+            pooled.append(g.op("AveragePool", y, kernel_shape=[2, 2], strides=[2, 1], pads=[own] * 4,
+                               count_include_pad=1))
+            pooled.append(g.op("AveragePool", y, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1))
+            pooled.append(g.conv(y, 20, 20, stride=2, group=20, pad=own))
+            pooled.append(g.conv(y, 20, 6, pad=own))
+            pooled.append(g.op("Conv", y, g.weight(5, 20, 3, 3), auto_pad="VALID"))
+            pooled.append(g.op("Conv", y, g.weight(5, 20, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2]))
+        g.save(folder, pooled)
+    g = Graph("padded_line")
+    y = g.op("Pad", g.input(1, 3, 30), g.constant(np.array([0, 0, 4, 0, 0, 0])))
+    g.save(folder, [g.op("Conv", y, g.weight(8, 3, 5), strides=[2])])
+    g = Graph("padded_channels")
+    y = g.op("Pad", g.input(1, 3, 6, 6), g.constant(np.array([0, 1, 1, 1, 0, 0, 1, 1])))
+    g.save(folder, [g.conv(y, 4, 8)])
+
+
+def affine(folder):
+    """What scales and shifts the channels of a product, and what only looks like it."""
+    def constant(g, kind, channels, rank):
+        shape = {"scalar": (), "one": (1,) * rank, "channels": (channels,) + (1,) * (rank - 2),
+                 "batch": (1, channels) + (1,) * (rank - 2)}[kind]
+        return g.constant((g.random.uniform(0.5, 2, shape)).astype(np.float32))
+
+    makers = {"Conv": lambda g, x: g.conv(x, 8, 12, group=4), "Plain": lambda g, x: g.conv(x, 8, 12, bias=False),
+              "ConvTranspose": lambda g, x: g.op("ConvTranspose", x, g.weight(8, 12, 3, 2), g.weight(12),
+                                                 strides=[2, 2]),
+              "Upsample": lambda g, x: g.op("ConvTranspose", x, g.weight(8, 12, 4, 4), strides=[2, 2],
+                                            pads=[1, 1, 1, 1])}
+    kinds = itertools.product(makers, ("scalar", "one", "channels", "batch"))
+    for number, (maker, kind) in enumerate(kinds):
+        g = Graph(f"affine_{maker}_{kind}")
+        y = makers[maker](g, g.input(2, 8, 6, 5))
+        y = g.op("Mul", y, constant(g, kind, 12, 4)) if number % 2 else g.op("Mul", constant(g, kind, 12, 4), y)
+        y = g.op("Sub", y, constant(g, kind, 12, 4))
+        y = g.op("Div", y, constant(g, kind, 12, 4))
+        y = g.op("Add", constant(g, kind, 12, 4), y)
+        n = [g.weight(12) for _ in range(3)]
+        y = g.op("BatchNormalization", y, *n, g.constant(np.full(12, 2, np.float32)))
+        last = g.op("Relu", y)
+        g.save(folder, [last] if number % 3 else [last, g.op("Sub", constant(g, kind, 12, 4), y)])
+    for trans, kind in itertools.product((0, 1), ("scalar", "one", "channels", "batch")):
+        g = Graph(f"affine_Gemm_{trans}_{kind}")
+        y = g.op("Gemm", g.input(3, 10), g.weight(*((12, 10) if trans else (10, 12))), g.weight(12), transB=trans,
+                 alpha=0.5)
+        y = g.op("Add", g.op("Mul", y, constant(g, kind, 12, 2)), constant(g, kind, 12, 2))
+        n = [g.weight(12) for _ in range(3)]
+        g.save(folder, [g.op("BatchNormalization", y, *n, g.constant(np.full(12, 2, np.float32)))])
+    g = Graph("affine_rows")  # as long as the channels, but of another axis
+    y = g.conv(g.input(1, 4, 6, 12), 4, 12)
+    g.save(folder, [g.op("Mul", y, g.weight(12)), g.op("Add", g.conv(y, 12, 12), g.weight(12))])
+    g = Graph("affine_zero")
+    y = g.conv(g.input(1, 4, 6, 5), 4, 8)
+    g.save(folder, [g.op("Mul", y, g.constant(np.zeros((8, 1, 1), np.float32)))])
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, attentions, random_graphs):
+    for family in (epilogues, memory, blocked, attentions, padded, affine, random_graphs):
         family(folder)
     return folder
 

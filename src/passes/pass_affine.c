@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Folds what scales and shifts each output channel of a convolution or Gemm with constant weights
+ * into those weights and the bias: a BatchNormalization (y * s + t with s = gamma / sqrt(variance +
+ * epsilon), t = beta - mean * s), and Mul, Div, Add and Sub of a constant. Re-associates: results
+ * differ in the last bits. */
+#include <math.h>
+
+#include "passes/match.h"
+#include "passes/passes.h"
+
+/* What becomes of channel c: y * scale[c] + shift[c]. */
+struct affine {
+    int64_t channels;
+    double *scale, *shift;
+    bool scales;
+};
+
+/* The product that makes a value, and what of it is constant. */
+struct maker {
+    struct sdx_ir_node *node;
+    const struct sdx_tensor *w, *bias; /* bias: NULL if there is none */
+    int64_t channels, groups;
+    bool is_gemm, first; /* first: channels are axis 0 of w, or they are 1 (of each group) */
+};
+
+static const struct sdx_tensor *constant_f32(const struct sdx_ir_graph *g,
+                                             const struct sdx_ir_node *node, int i)
+{
+    const struct sdx_tensor *t =
+        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
+    return t && t->dtype == SDX_F32 ? t : NULL;
+}
+
+static struct sdx_tensor *new_constant(struct sdx_context *cx, struct sdx_ir *ir, int rank,
+                                       const int64_t *dims)
+{
+    struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
+    int64_t *own = sdx_arena_copy(ir->arena, dims, (size_t)rank * sizeof *dims);
+    if (!t || !own || !sdx_dims_count(dims, rank, &t->count)) {
+        (void)SDX_FAIL_MEMORY(cx);
+        return NULL;
+    }
+    t->kind = SDX_KIND_TENSOR;
+    t->dtype = SDX_F32;
+    t->rank = rank;
+    t->dims = own;
+    t->bytes = (size_t)t->count * sizeof(float);
+    t->is_constant = t->in_model = true;
+    t->data = sdx_arena_alloc(ir->arena, t->bytes + 64);
+    if (t->data) return t;
+    (void)SDX_FAIL_MEMORY(cx);
+    return NULL;
+}
+
+static int32_t add_value(struct sdx_ir *ir, struct sdx_ir_graph *g, struct sdx_str name,
+                         struct sdx_tensor *t)
+{
+    int32_t v = sdx_ir_value_create(ir, g, name);
+    if (v < 0) return -1;
+    g->values[v].constant = t;
+    g->values[v].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                          .dtype = t->dtype,
+                                          .has_shape = true,
+                                          .rank = t->rank,
+                                          .dims = t->dims};
+    return v;
+}
+
+static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *m)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm"};
+    int kind = 0;
+    for (m->node = NULL; kind < SDX_COUNT_OF(ops); kind++)
+        if ((m->node = sdx_match_maker(g, value, ops[kind]))) break;
+    if (!m->node || sdx_match_is_fused(m->node)) return false; /* with what stood between the two */
+    m->w = constant_f32(g, m->node, 1);
+    m->bias = constant_f32(g, m->node, 2);
+    if (!m->w || (m->node->count_inputs > 2 && m->node->inputs[2] >= 0 && !m->bias)) return false;
+    m->is_gemm = kind == 2;
+    m->groups = kind == 1 ? sdx_ir_attr_int(m->node, "group", 1) : 1;
+    m->first = kind == 0 || (m->is_gemm && sdx_ir_attr_int(m->node, "transB", 0));
+    if (m->is_gemm ? m->w->rank != 2 || sdx_ir_attr_float(m->node, "beta", 1) != 1
+                   : m->w->rank < 3 || m->groups < 1)
+        return false;
+    m->channels = m->first ? m->w->dims[0] : m->w->dims[1] * m->groups;
+    return m->w->count > 0 && m->w->dims[0] % m->groups == 0 &&
+           (!m->bias || (m->bias->rank == 1 && m->bias->count == m->channels));
+}
+
+static double at(const struct sdx_tensor *t, int64_t i)
+{
+    float value; /* it may lie at an odd address of the file */
+    memcpy(&value, (const char *)t->data + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
+
+static bool normalisation(const struct sdx_ir_graph *g, const struct sdx_ir_node *bn,
+                          struct affine *f)
+{
+    const struct sdx_tensor *p[4];
+    const double epsilon = sdx_ir_attr_float(bn, "epsilon", 1e-5f);
+    if (sdx_ir_attr_int(bn, "training_mode", 0)) return false;
+    for (int k = 1; k < bn->count_outputs; k++)
+        if (bn->outputs[k] >= 0) return false;
+    for (int i = 0; i < 4; i++) {
+        p[i] = constant_f32(g, bn, i + 1);
+        if (!p[i] || p[i]->count != f->channels) return false;
+    }
+    f->scales = true;
+    for (int64_t c = 0; c < f->channels; c++) {
+        f->scale[c] = at(p[0], c) / sqrt(at(p[3], c) + epsilon);
+        f->shift[c] = at(p[1], c) - at(p[2], c) * f->scale[c];
+    }
+    return true;
+}
+
+/* An operator of a value of this rank, channels along axis 1, and a constant of one number or one a
+ * channel. */
+static bool arithmetic(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int rank,
+                       struct affine *f, int *operand)
+{
+    const bool mul = sdx_str_is(node->op_type, "Mul"), div = sdx_str_is(node->op_type, "Div");
+    const bool add = sdx_str_is(node->op_type, "Add"), sub = sdx_str_is(node->op_type, "Sub");
+    const struct sdx_tensor *t = NULL;
+    if ((!mul && !div && !add && !sub) || node->opset < 7 || node->count_inputs != 2) return false;
+    for (int i = 1; i >= (mul || add ? 0 : 1) && !t; i--) {
+        t = constant_f32(g, node, i);
+        *operand = 1 - i;
+    }
+    if (!t || t->rank > rank || (t->count != 1 && t->count != f->channels)) return false;
+    for (int d = 0; d < t->rank && t->count > 1; d++)
+        if (t->dims[d] != (rank - t->rank + d == 1 ? f->channels : 1)) return false;
+    f->scales = mul || div;
+    for (int64_t c = 0; c < f->channels; c++) {
+        const double value = at(t, t->count > 1 ? c : 0);
+        f->scale[c] = mul ? value : div ? 1 / value : 1;
+        f->shift[c] = add ? value : sub ? -value : 0;
+        if (!isfinite(f->scale[c]) || !isfinite(f->shift[c])) return false;
+    }
+    return true;
+}
+
+static void scale_weights(const struct maker *m, const struct affine *f, float *to)
+{
+    const int64_t rows = m->w->dims[0], columns = m->first ? 1 : m->w->dims[1];
+    const int64_t each = m->w->count / rows / columns;
+    for (int64_t i = 0; i < rows * columns; i++) {
+        const int64_t row = i / columns, group = row / (rows / m->groups);
+        const double scale = f->scale[m->first ? row : group * columns + i % columns];
+        for (int64_t k = i * each; k < (i + 1) * each; k++)
+            to[k] = (float)(at(m->w, k) * scale);
+    }
+}
+
+/* New weights and bias. */
+static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                             const struct maker *m, const struct affine *f)
+{
+    struct sdx_ir_node *node = m->node;
+    struct sdx_tensor *w = f->scales ? new_constant(cx, ir, m->w->rank, m->w->dims) : NULL;
+    struct sdx_tensor *bias = new_constant(cx, ir, 1, &m->channels);
+    int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
+    if ((f->scales && !w) || !bias || !inputs)
+        return cx->error.status ? cx->error.status : SDX_FAIL_MEMORY(cx);
+    if (w) scale_weights(m, f, w->data);
+    for (int64_t c = 0; c < m->channels; c++)
+        ((float *)bias->data)[c] =
+            (float)((m->bias ? at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
+    inputs[0] = node->inputs[0];
+    inputs[1] = w ? add_value(ir, g, node->name, w) : node->inputs[1];
+    inputs[2] = add_value(ir, g, node->name, bias);
+    if (inputs[1] < 0 || inputs[2] < 0) return SDX_FAIL_MEMORY(cx);
+    node->inputs = inputs;
+    node->count_inputs = 3;
+    return SDX_OK;
+}
+
+static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
+                            struct sdx_ir_node *after, const int32_t *uses, bool *changed)
+{
+    struct sdx_ir_graph *g = &ir->graphs[graph];
+    const bool is_norm = sdx_str_is(after->op_type, "BatchNormalization");
+    for (int i = 0; i < (is_norm ? 1 : after->count_inputs); i++) {
+        const int32_t x = after->inputs[i];
+        struct maker m;
+        int operand = 0;
+        if (x < 0 || uses[x] != 1 || !maker_of(g, x, &m)) continue;
+        const int rank = m.is_gemm ? 2 : m.w->rank;
+        struct affine f = {.channels = m.channels};
+        f.scale = sdx_arena_array(ir->arena, (size_t)m.channels, sizeof *f.scale);
+        f.shift = sdx_arena_array(ir->arena, (size_t)m.channels, sizeof *f.shift);
+        if (!f.scale || !f.shift) return SDX_FAIL_MEMORY(cx);
+        if (is_norm ? !normalisation(g, after, &f) : !arithmetic(g, after, rank, &f, &operand))
+            continue;
+        if (operand != i) continue;
+        SDX_TRY(apply(cx, ir, g, &m, &f));
+        /* the product makes the other's value: a graph output keeps its name */
+        g->values[x].producer = -1;
+        sdx_ir_node_set_output(g, m.node, (int32_t)(m.node - g->nodes), 0, after->outputs[0]);
+        after->is_dead = true;
+        *changed = true;
+        return SDX_OK;
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    static const char *const ops[] = {"BatchNormalization", "Mul", "Div", "Add", "Sub"};
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+        if (!uses) return SDX_FAIL_MEMORY(cx);
+        sdx_ir_count_uses(g, uses);
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            for (int i = 0; i < SDX_COUNT_OF(ops) && !node->is_dead && !node->domain.len; i++)
+                if (sdx_str_is(node->op_type, ops[i]))
+                    SDX_TRY(fold(cx, ir, n_graph, node, uses, changed));
+        }
+    }
+    return SDX_OK;
+}
