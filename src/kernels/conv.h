@@ -39,6 +39,8 @@ size_t sdx_conv_f32_scratch(const struct sdx_conv_shape *s);
  * y. */
 void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
                        float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
+/* y[i] = act(y[i] + bias): what the epilogue has besides is not looked at. */
+void sdx_conv_f32_finish(float *y, int64_t n, float bias, const struct sdx_epilogue *epilogue);
 /* Multiply-accumulates of the whole convolution. */
 double sdx_conv_macs(const struct sdx_conv_shape *s);
 #endif

@@ -180,3 +180,7 @@ void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const flo
         k0 += c.depth;
     } while (k0 < z.k);
 }
+void sdx_conv_f32_finish(float *y, int64_t n, float bias, const struct sdx_epilogue *epilogue)
+{
+    sdx_kernel_tables()->gemm.f32_finish(y, y, n, bias, NULL, epilogue);
+}

@@ -2,14 +2,17 @@
  * ConvTranspose by phases. Along an axis of stride s, outputs o with (o + pad) mod s = f depend on
  * the taps k with (k * dilation) mod s = f only, and on consecutive inputs: an ordinary convolution
  * of stride 1 with the weights reversed. Phases of one shape become the output channels of one
- * convolution (oc-major, so that groups stay together); the last step interleaves. f64 adds taps
+ * convolution; the last step interleaves. On blocked channels a phase has whole blocks of its own,
+ * elsewhere the phases of a channel are neighbours, so that groups stay together. f64 adds taps
  * directly. */
+#include "kernels/conv_block.h"
+#include "ops/layout.h"
 #include "ops/product.h"
 #include "ops/window.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
-enum { PHASES_MAX = 4096 };
+enum { PHASES_MAX = 4096, GRAIN = 1 << 15 /* elements of a part of the interleaving */ };
 
 /* ---- inference ---- */
 
@@ -172,8 +175,7 @@ struct batch_conv {
     struct sdx_conv_shape s;
     int32_t slots;
     int32_t first; /* phase that tells the shape */
-    const float *packed;
-    struct sdx_tensor *temp;
+    const void *packed;
 };
 
 struct params {
@@ -182,7 +184,9 @@ struct params {
     int32_t count_phases;
     struct batch_conv *convs;
     int32_t count_convs;
-    bool has_bias;
+    bool is_blocked;
+    int64_t channels; /* of a phase in the output of its convolution: whole blocks, or t.oc */
+    struct sdx_epilogue epilogue;
 };
 
 /* One convolution's place in its params: what its steps get. */
@@ -200,9 +204,10 @@ static bool same_shape(const struct phase *a, const struct phase *b)
     return true;
 }
 
-static void conv_shape_of(const struct params *p, const struct phase *f, struct sdx_conv_shape *s)
+static void conv_shape_of(const struct sdx_conv_shape *t, const struct phase *f,
+                          struct sdx_conv_shape *s)
 {
-    *s = p->t;
+    *s = *t;
     for (int i = 0; i < 3; i++) {
         const struct axis *a = &f->axes[i];
         s->out[i] = a->count;
@@ -239,19 +244,28 @@ static enum sdx_status find_phases(struct sdx_prepare *px, struct params *p)
             g++;
         if (g == p->count_convs) {
             p->convs[g].first = f;
-            conv_shape_of(p, phase, &p->convs[g].s);
+            conv_shape_of(&p->t, phase, &p->convs[g].s);
             p->count_convs++;
         }
         phase->group = g;
         phase->slot = p->convs[g].slots++;
     }
+    const int64_t lanes = sdx_block_lanes();
+    p->channels = p->is_blocked && total > 1 ? (p->t.oc + lanes - 1) / lanes * lanes : p->t.oc;
     for (int32_t g = 0; g < p->count_convs; g++)
-        p->convs[g].s.oc = p->t.oc * p->convs[g].slots;
+        p->convs[g].s.oc = p->channels * p->convs[g].slots;
     return SDX_OK;
 }
 
+/* The output channel of its convolution that channel oc of a phase is. */
+static int64_t channel_at(const struct params *p, const struct batch_conv *c, int64_t oc,
+                          int32_t slot)
+{
+    return p->is_blocked ? slot * p->channels + oc : oc * c->slots + slot;
+}
+
 /* Weights of a convolution [oc * slots, ic / groups, taps...] from w [ic, oc / groups, kernel...],
- * taps reversed. */
+ * taps reversed; zeros for channels that fill up a block. */
 static void gather_weights(const struct params *p, const struct batch_conv *c, const float *w,
                            float *out)
 {
@@ -259,6 +273,7 @@ static void gather_weights(const struct params *p, const struct batch_conv *c, c
     int64_t ocg = t->oc / t->groups, icg = t->ic / t->groups;
     int64_t volume = t->kernel[0] * t->kernel[1] * t->kernel[2];
     int64_t taps = c->s.kernel[0] * c->s.kernel[1] * c->s.kernel[2];
+    if (p->channels > t->oc) memset(out, 0, (size_t)(c->s.oc * icg * taps) * sizeof *out);
     for (int32_t f = 0; f < p->count_phases; f++) {
         const struct phase *phase = &p->phases[f];
         if (phase->group < 0 || &p->convs[phase->group] != c) continue;
@@ -266,7 +281,7 @@ static void gather_weights(const struct params *p, const struct batch_conv *c, c
         for (int64_t oc = 0; oc < t->oc; oc++)
             for (int64_t ic = 0; ic < icg; ic++) {
                 const float *from = w + ((oc / ocg * icg + ic) * ocg + oc % ocg) * volume;
-                float *to = out + ((oc * c->slots + phase->slot) * icg + ic) * taps;
+                float *to = out + (channel_at(p, c, oc, phase->slot) * icg + ic) * taps;
                 for (int64_t i = a[0].taps - 1; i >= 0; i--)
                     for (int64_t j = a[1].taps - 1; j >= 0; j--)
                         for (int64_t k = a[2].taps - 1; k >= 0; k--)
@@ -299,7 +314,10 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     const float *weights = sdx_weights_f32(cx, arg->w, &temp);
     if (weights) {
         gather_weights(arg->p, arg->c, weights, gathered);
-        sdx_conv_f32_pack(&arg->c->s, gathered, dst);
+        if (arg->p->is_blocked)
+            sdx_conv_block_pack(&arg->c->s, gathered, dst);
+        else
+            sdx_conv_f32_pack(&arg->c->s, gathered, dst);
     }
     sdx_mem_free(cx->mem, temp);
     sdx_mem_free(cx->mem, gathered);
@@ -320,23 +338,40 @@ static enum sdx_status run_conv(struct sdx_exec *x, const struct sdx_step *step,
     const struct conv_step *p = step->params;
     struct sdx_epilogue e = {.act = SDX_ACT_NONE};
     if (sdx_exec_cancelled(x)) return SDX_OK;
+    if (p->p->is_blocked || p->p->count_phases == 1) e = p->p->epilogue;
     if (step->in[2]) e.bias_row = step->in[2]->data;
-    sdx_conv_f32_part(&p->conv->s, step->in[0]->data,
-                      p->conv->packed ? p->conv->packed : (const float *)step->in[1]->data,
-                      step->out[0]->data, &e, part, x->scratch);
+    if (p->p->is_blocked)
+        sdx_conv_block_part(&p->conv->s, step->in[0]->data, p->conv->packed, step->out[0]->data, &e,
+                            part, x->scratch);
+    else
+        sdx_conv_f32_part(&p->conv->s, step->in[0]->data,
+                          p->conv->packed ? p->conv->packed : step->in[1]->data, step->out[0]->data,
+                          &e, part, x->scratch);
     return SDX_OK;
 }
 
-/* Puts the phases of one plane (part: batch * oc) into their places and adds the bias. */
+/* The bias for each phase of one convolution on blocks. */
+static enum sdx_status run_bias(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    const int64_t channels = step->out[0]->count;
+    float *to = step->out[0]->data;
+    (void)x, (void)part;
+    for (int64_t c = 0; c < channels; c++)
+        to[c] = c % p->channels < p->t.oc ? ((const float *)step->in[0]->data)[c % p->channels] : 0;
+    return SDX_OK;
+}
+
+/* Puts the phases of one plane (part: batch * oc) into their places, adds the bias and applies the
+ * activation. */
 static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct params *p = step->params;
     const struct sdx_conv_shape *t = &p->t;
     const int64_t *s = t->stride, *out = t->out;
-    int64_t n = part / t->oc, oc = part % t->oc;
-    float bias = step->in[0] ? ((const float *)step->in[0]->data)[oc] : 0;
-    float *y = (float *)step->out[0]->data + part * out[0] * out[1] * out[2];
+    const int64_t n = part / t->oc, oc = part % t->oc, pixels = out[0] * out[1] * out[2];
+    float *y = (float *)step->out[0]->data + part * pixels;
     for (int32_t f = 0; f < p->count_phases; f++) {
         const struct phase *phase = &p->phases[f];
         const struct axis *a = phase->axes;
@@ -353,9 +388,40 @@ static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step 
                             ((a[0].first + i * s[0]) * out[1] + a[1].first + j * s[1]) * out[2] +
                             a[2].first;
                 for (int64_t k = 0; k < a[2].count; k++)
-                    to[k * s[2]] = from ? from[k] + bias : bias;
+                    to[k * s[2]] = from ? from[k] : 0;
                 if (from) from += a[2].count;
             }
+    }
+    sdx_conv_f32_finish(y, pixels, step->in[0] ? ((const float *)step->in[0]->data)[oc] : 0,
+                        &p->epilogue);
+    return SDX_OK;
+}
+
+/* Rows of one block of channels, from the phases that they alternate between. */
+static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sdx_step *step,
+                                             int64_t part)
+{
+    const struct params *p = step->params;
+    const int64_t *s = p->t.stride, *out = p->t.out, lanes = sdx_block_lanes();
+    const int64_t blocks = p->channels / lanes, lines = out[0] * out[1];
+    const int64_t high = s[1] < out[1] ? s[1] : out[1], wide = s[2] < out[2] ? s[2] : out[2];
+    const int64_t rows = p->t.batch * blocks * lines;
+    const int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
+    for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end && !sdx_exec_cancelled(x);
+         r++) {
+        const int64_t plane = r / lines, d = r % lines / out[1], h = r % out[1];
+        float *to = (float *)step->out[0]->data + r * out[2] * lanes;
+        for (int64_t w = 0; w < wide; w++) {
+            const struct phase *phase = &p->phases[(d % s[0] * high + h % s[1]) * wide + w];
+            const struct axis *a = phase->axes;
+            const int64_t of = plane / blocks * p->convs[phase->group].slots + phase->slot;
+            const int64_t line =
+                ((of * blocks + plane % blocks) * a[0].count + d / s[0]) * a[1].count + h / s[1];
+            const float *from =
+                (const float *)step->in[phase->group]->data + line * a[2].count * lanes;
+            for (int64_t k = 0; k < a[2].count; k++)
+                memcpy(to + (w + k * s[2]) * lanes, from + k * lanes, (size_t)lanes * sizeof *to);
+        }
     }
     return SDX_OK;
 }
@@ -367,9 +433,12 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
     struct batch_conv *c = &p->convs[g];
     struct conv_step *params = SDX_PREPARE_NEW(px, struct conv_step);
     struct sdx_tensor *packed = NULL;
+    const char *kernel = p->is_blocked ? "conv_transpose_block" : "conv_transpose_f32";
     if (!params) return SDX_FAIL_MEMORY(px->cx);
     *params = (struct conv_step){p, c};
-    size_t size = sdx_conv_f32_packed_size(&c->s);
+    if (p->is_blocked) c->s.winograd = sdx_conv_block_winograd(&c->s);
+    const size_t size =
+        p->is_blocked ? sdx_conv_block_packed_size(&c->s) : sdx_conv_f32_packed_size(&c->s);
     if (px->in[1]->is_constant) {
         struct pack_arg arg = {p, c, px->in[1]};
         /* What the packed form and the choice of phases depend on. */
@@ -381,9 +450,10 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
                                     length % stride,  length < stride ? length : stride};
             memcpy(form + 3 + 6 * i, axis, sizeof axis);
         }
-        int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups};
-        const struct sdx_pack wanted = {.key = "conv_transpose_f32",
-                                        .variant = sdx_pack_variant(name, 2),
+        const int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups,
+                                p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s) : -1};
+        const struct sdx_pack wanted = {.key = kernel,
+                                        .variant = sdx_pack_variant(name, 3),
                                         .size = size,
                                         .pack = pack,
                                         .arg = &arg};
@@ -397,14 +467,29 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
                                     gathered_size(c), 1, &px->in[1], 1, &packed));
     }
     struct sdx_tensor *in[] = {px->in[0], packed, bias};
-    return sdx_prepare_step_on(px, "conv_transpose_f32", run_conv, params,
-                               sdx_conv_f32_parts(&c->s), sdx_conv_f32_scratch(&c->s), 3, in, 1,
-                               &out);
+    return sdx_prepare_step_on(
+        px, kernel, run_conv, params,
+        p->is_blocked ? sdx_conv_block_parts(&c->s) : sdx_conv_f32_parts(&c->s),
+        p->is_blocked ? sdx_conv_block_scratch(&c->s) : sdx_conv_f32_scratch(&c->s), 3, in, 1,
+        &out);
+}
+
+/* *repeated: the bias of convolution g; NULL without one. */
+static enum sdx_status repeat_bias(struct sdx_prepare *px, struct params *p, int32_t g,
+                                   struct sdx_tensor *bias, struct sdx_tensor **repeated)
+{
+    *repeated = bias;
+    if (!bias || p->convs[g].s.oc == p->t.oc) return SDX_OK;
+    *repeated = sdx_prepare_temp(px, SDX_F32, 1, &p->convs[g].s.oc);
+    if (!*repeated) return SDX_FAIL_MEMORY(px->cx);
+    return sdx_prepare_step_on(px, "conv_transpose_bias", run_bias, p, 1, 0, 1, &bias, 1, repeated);
 }
 
 static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
                                    struct sdx_tensor *bias)
 {
+    p->is_blocked = px->out[0]->layout == SDX_LAYOUT_BLOCKED;
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     SDX_TRY(find_phases(px, p));
     if (p->count_phases == 1 && p->count_convs == 1) return add_conv(px, p, 0, bias, px->out[0]);
     struct sdx_tensor **in =
@@ -413,13 +498,59 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
     in[0] = bias;
     for (int32_t g = 0; g < p->count_convs; g++) {
         const struct sdx_conv_shape *s = &p->convs[g].s;
+        struct sdx_tensor *repeated = NULL;
         int64_t dims[] = {s->batch, s->oc, s->out[0], s->out[1], s->out[2]};
         in[g + 1] = sdx_prepare_temp(px, SDX_F32, 5, dims);
         if (!in[g + 1]) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(add_conv(px, p, g, NULL, in[g + 1]));
+        if (p->is_blocked) SDX_TRY(repeat_bias(px, p, g, bias, &repeated));
+        SDX_TRY(add_conv(px, p, g, repeated, in[g + 1]));
     }
-    return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave, p,
-                               p->t.batch * p->t.oc, 0, p->count_convs + 1, in, 1, px->out);
+    if (!p->is_blocked)
+        return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave, p,
+                                   p->t.batch * p->t.oc, 0, p->count_convs + 1, in, 1, px->out);
+    const int64_t rows = p->t.batch * (p->channels / sdx_block_lanes()) * p->t.out[0] * p->t.out[1];
+    return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave_blocks, p,
+                               sdx_prepare_parts((double)px->out[0]->count, GRAIN, rows), 0,
+                               p->count_convs, in + 1, 1, px->out);
+}
+
+/* The transposed convolution as given. */
+static enum sdx_status shape_of(struct sdx_prepare *px, struct sdx_conv_shape *t)
+{
+    struct sdx_window w;
+    int64_t out[SDX_RANK_MAX];
+    const struct sdx_tensor *x = px->in[0];
+    if (x->rank > 5)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %d spatial axes, at most 3 are supported",
+                        NAME(px->node), x->rank - 2);
+    SDX_TRY(shape_out(px->cx, px->node, x->rank, x->dims, px->in[1]->dims, &w, out));
+    sdx_window_shape(&w, x->dims + 2, out + 2, t);
+    t->batch = x->dims[0];
+    t->groups = sdx_ir_attr_int(px->node, "group", 1);
+    t->ic = x->dims[1];
+    t->oc = out[1];
+    return SDX_OK;
+}
+
+/* Blocks of channels where all is whole: constant weights of one group, and taps for each phase. */
+static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    const int64_t least = sdx_block_lanes() / 2;
+    struct sdx_conv_shape t = {0};
+    if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || !px->in[1]->is_constant || y->count == 0 ||
+        !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) || shape_of(px, &t) != SDX_OK)
+        return;
+    if (t.groups != 1 || t.oc < least || t.ic < least) return;
+    struct phase phase;
+    for (int i = 0; i < 3; i++) {
+        phase.axes[i] = axis_of(&t, i, 0);
+        for (int64_t first = 0; first < t.stride[i] && first < t.out[i]; first++)
+            if (axis_of(&t, i, first).taps == 0) return;
+    }
+    conv_shape_of(&t, &phase, &t);
+    if (sdx_conv_block_form(&t) <= SDX_CONV_BLOCK_FIRST) return; /* few channels are read plain */
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 
 /* ---- f64 ---- */
@@ -467,21 +598,11 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
 static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
 {
     struct params *p = SDX_PREPARE_NEW(px, struct params);
-    struct sdx_window w;
-    int64_t out[SDX_RANK_MAX];
     const struct sdx_tensor *x = px->in[0];
     struct sdx_tensor *bias = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     if (px->out[0]->count == 0) return SDX_OK;
-    if (x->rank > 5)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %d spatial axes, at most 3 are supported",
-                        NAME(px->node), x->rank - 2);
-    SDX_TRY(shape_out(px->cx, px->node, x->rank, x->dims, px->in[1]->dims, &w, out));
-    sdx_window_shape(&w, x->dims + 2, out + 2, &p->t);
-    p->t.batch = x->dims[0];
-    p->t.groups = sdx_ir_attr_int(px->node, "group", 1);
-    p->t.ic = x->dims[1];
-    p->t.oc = out[1];
+    SDX_TRY(shape_of(px, &p->t));
     if (x->dtype == SDX_F32) return prepare_f32(px, p, bias);
     if (x->dtype != SDX_F64)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
@@ -493,8 +614,8 @@ static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"ConvTranspose", 1, 0, infer_conv_transpose, KERNEL(prepare_conv_transpose),
-     .cost = cost_conv_transpose, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS,
-     .note = "1 to 3 spatial axes"},
+     .cost = cost_conv_transpose, .layout = conv_transpose_layout,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS, .note = "1 to 3 spatial axes"},
 };
 
 const struct sdx_op_family sdx_ops_conv_transpose = FAMILY("", ops);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What follows a convolution or matrix product moves into its store: the bias of a MatMul, a
- * residual addition, an activation. The node keeps its type and gets input 2 (bias), input 3
- * (residual) and the attributes "activation" and "activation_params" that ops/product.h describes;
- * files cannot have these (the checker refuses unknown attributes). */
+ * residual addition (not of a ConvTranspose), an activation. The node keeps its type and gets input
+ * 2 (bias), input 3 (residual) and the attributes "activation" and "activation_params" that
+ * ops/product.h describes; files cannot have these (the checker refuses unknown attributes). */
 #include <math.h>
 
 #include "passes/match.h"
@@ -25,7 +25,7 @@ static bool is_product(const struct sdx_ir_node *node)
 {
     return node->domain.len == 0 &&
            (sdx_str_is(node->op_type, "Conv") || sdx_str_is(node->op_type, "MatMul") ||
-            sdx_str_is(node->op_type, "Gemm"));
+            sdx_str_is(node->op_type, "Gemm") || sdx_str_is(node->op_type, "ConvTranspose"));
 }
 
 /* The product that makes `value` for one reader only, not yet with an activation. */
@@ -161,7 +161,7 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
     for (int i = 0; i < 2 && !add->is_dead; i++) {
         struct sdx_ir_node *product = product_of(g, uses, add->inputs[i]);
         int32_t other = add->inputs[1 - i];
-        if (!product || other < 0) continue;
+        if (!product || other < 0 || sdx_str_is(product->op_type, "ConvTranspose")) continue;
         /* A bf16 product is rounded before it is added to, as the reference does: with 8 bits one
          * rounding less shows. f16 keeps the more exact fused form. */
         if (g->values[add->inputs[i]].type.dtype == SDX_BF16) continue;

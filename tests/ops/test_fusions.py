@@ -271,6 +271,22 @@ def test_batch_norm_behind_convolution(sardonyx, tmp_path, between, axes):
     assert ("BatchNormalization" in out) == (between != "nothing")
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("between", ["BatchNormalization", "Mul", "Sub"])
+def test_transposed_convolution_in_groups(sardonyx, tmp_path, between, groups):
+    """What scales its channels folds into its weights, an activation moves into its store."""
+    channels = 12 * groups
+    inputs = ["gamma", "beta", "mean", "variance"] if between == "BatchNormalization" else ["each"]
+    nodes = [N("ConvTranspose", ["x", "w", "b"], ["c"], group=groups, strides=[2, 3], pads=[1, 0, 1, 0]),
+             N(between, ["c", *inputs], ["t"]), N("LeakyRelu", ["t"], ["Y"], alpha=0.2)]
+    constants = {"w": f32(8 * groups, 12, 3, 4), "b": f32(channels), "gamma": f32(channels, lo=0.5, hi=1.5),
+                 "beta": f32(channels), "mean": f32(channels), "variance": f32(channels, lo=0.5, hi=1.5),
+                 "each": f32(channels, 1, 1)}
+    constants = {k: v for k, v in constants.items() if k in ["w", "b", *inputs]}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 8 * groups, 7, 6)}, constants)
+    assert between not in out and "LeakyRelu" not in out
+
+
 @pytest.mark.parametrize("channels", [16, 24, 37])
 @pytest.mark.parametrize("form", ["reshape", "resize", "line", "shared"])
 def test_tokens_to_image(sardonyx, tmp_path, form, channels):

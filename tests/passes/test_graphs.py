@@ -230,10 +230,28 @@ def affine(folder):
     g.save(folder, [g.op("Mul", y, g.constant(np.zeros((8, 1, 1), np.float32)))])
 
 
+def transposed(folder):
+    """Transposed convolutions in their layouts: phases that are alike and others, kernels that leave outputs
+    without a tap, one to three axes, channels that fill no block, activations in the store."""
+    cases = [(2, 2, 0, 0, 2), (4, 2, 1, 0, 2), (3, 2, 1, 1, 2), (5, 3, 2, 2, 2), (2, 3, 0, 0, 2), (3, 1, 1, 0, 2),
+             (6, 2, 2, 0, 2), (16, 8, 4, 0, 1), (2, 2, 0, 0, 3), (3, 2, 1, 1, 3)]
+    for (kernel, stride, pad, more, axes), channels in itertools.product(cases, (5, 12, 32)):
+        g = Graph(f"transposed_{kernel}_{stride}_{pad}_{axes}_{channels}")
+        y = g.op("Relu", g.input(2, channels, *(6, 5, 4)[:axes]))
+        operands = [g.weight(channels, channels + 8, *[kernel] * axes)]
+        operands += [g.weight(channels + 8)] if channels != 12 else []
+        y = g.op("ConvTranspose", y, *operands, strides=[stride] * axes, pads=[pad] * 2 * axes,
+                 output_padding=[more] * axes)
+        activation = ACTIVATIONS[(kernel + channels) % len(ACTIVATIONS)]
+        last = activate(g, y, activation)
+        g.save(folder, [last, g.op("MaxPool", last, kernel_shape=[2] * axes)])
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, attentions, padded, affine, random_graphs):
+    for family in (epilogues, memory, blocked, attentions, padded, affine, transposed,
+                   random_graphs):
         family(folder)
     return folder
 
