@@ -20,7 +20,7 @@ void sdx_block_to_plain(const float *blocked, float *plain, int64_t channels, in
 enum sdx_conv_block_form {
     SDX_CONV_BLOCK_NONE,  /* not served: conv.h does it in plain layout */
     SDX_CONV_BLOCK_FIRST, /* few input channels, read from plain layout; the others are blocked */
-    SDX_CONV_BLOCK_DEPTHWISE,
+    SDX_CONV_BLOCK_DEPTHWISE,     /* a channel a group; of the output one or several */
     SDX_CONV_BLOCK_WINOGRAD_2,    /* F(2 x 2, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_3,    /* F(3 x 3, 2 x 2) of the phases of 3 x 3 with stride 2 */
     SDX_CONV_BLOCK_WINOGRAD_4,    /* F(4 x 4, 3 x 3) */

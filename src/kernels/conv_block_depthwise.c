@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Depthwise convolution on blocked channels, line by line of a channel block. Where a line needs
  * pixels beside the image, its rows are copied once between zeros, into a ring of as many rows as
- * the kernel spans; the middle of a long line is read in place. */
+ * the kernel spans; the middle of a long line is read in place. Where a channel has several
+ * outputs, all columns are copied, and a lane of the copy holds the channel that this lane of the
+ * output reads: those of a block are of one block of the input, whatever the number of outputs. */
 #include "kernels/conv_block_depthwise.h"
 
 #include <math.h>
@@ -16,13 +18,32 @@ enum {
     LONG = 48, /* outputs that make a line long */
     BANDS = 4, /* of an image: threads keep their rows from step to step */
     BAND_LEAST = 7,
-    PARTS = 32 /* of an image, as far as these go */
+    PARTS = 32,    /* of an image, as far as these go */
+    COPY = 1 << 14 /* vectors of a ring where all columns are copied, at most */
 };
+
+/* Has a channel several outputs? */
+static bool is_multiplied(const struct sdx_conv_shape *s)
+{
+    return s->oc != s->ic;
+}
+static int64_t span_of(const struct sdx_conv_shape *s)
+{
+    return (s->kernel[1] - 1) * s->dilation[1] + 1;
+}
+/* The strips of a line; returns how many. */
+static int strips_of(const struct sdx_conv_shape *s, struct conv_segment *to)
+{
+    if (!is_multiplied(s) && !sdx_depthwise_block_slides(s))
+        return conv_segments(s, LONG, EDGE, to);
+    const int64_t columns = is_multiplied(s) ? sdx_depthwise_block_columns(s, s->out[2]) : 0;
+    *to = (struct conv_segment){0, s->out[2], columns};
+    return 1;
+}
 
 struct depthwise_cut {
     int64_t lanes, blocks; /* channels of a block; blocks of an image */
     int64_t groups, bands; /* parts across the blocks, and down the output rows */
-    int64_t span;          /* input rows under the kernel */
     int64_t ends[3];       /* outputs of a line in up to three strips */
     int64_t rings[3];      /* where their rings begin; < 0: read in place */
     int count;
@@ -42,23 +63,25 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     const int64_t per_part = conv_least(c.blocks, conv_most(conv_most(few, some), 1));
     c.groups = conv_divide_up(c.blocks, per_part);
     if (c.bands % 2 == 1) c.groups = conv_least(c.blocks, conv_even(c.groups, INT64_MAX));
-    struct conv_segment segments[3] = {{0, s->out[2], 0}};
-    c.count = sdx_depthwise_block_slides(s) ? 1 : conv_segments(s, LONG, EDGE, segments);
+    struct conv_segment segments[3];
+    c.count = strips_of(s, segments);
     for (int i = 0; i < c.count; i++) {
         const int64_t columns = segments[i].columns;
         c.ends[i] = segments[i].end;
         c.rings[i] = columns ? c.floats : -1;
-        c.floats += ((s->kernel[1] - 1) * s->dilation[1] + 1) * columns * c.lanes;
+        c.floats += span_of(s) * columns * c.lanes;
     }
     return c;
 }
 
 bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s)
 {
-    return s->groups == s->ic && s->groups == s->oc && s->in[0] == 1 && s->out[0] == 1 &&
-           s->kernel[0] == 1 && s->pad_begin[0] == 0 && s->kernel[1] <= SDX_DEPTHWISE_ROWS &&
-           s->kernel[2] < INT32_MAX && s->in[1] < INT32_MAX &&
-           s->dilation[1] < INT32_MAX / SDX_DEPTHWISE_ROWS;
+    if (s->groups != s->ic || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 ||
+        s->pad_begin[0] != 0 || s->kernel[1] > SDX_DEPTHWISE_ROWS || s->kernel[2] >= INT32_MAX ||
+        s->in[1] >= INT32_MAX || s->dilation[1] >= INT32_MAX / SDX_DEPTHWISE_ROWS)
+        return false;
+    return !is_multiplied(s) || (s->groups > 1 && s->oc % s->groups == 0 &&
+                                 sdx_depthwise_block_columns(s, s->out[2]) <= COPY / span_of(s));
 }
 
 /* [channel block][position of the kernel][lane] */
@@ -101,23 +124,28 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
     const int64_t group = part % c.groups, band = part / c.groups % c.bands;
     const int64_t image = part / c.groups / c.bands;
     const int64_t b0 = conv_share(c.blocks, group, c.groups);
-    const int64_t b1 = conv_share(c.blocks, group + 1, c.groups);
+    const int64_t b1 = conv_share(c.blocks, group + 1, c.groups), times = s->oc / s->ic;
+    const int64_t blocks_in = conv_divide_up(s->ic, c.lanes);
     float bias[16], *rings = scratch;
+    int32_t pick[16];
     struct sdx_depthwise_strip strip = {.h0 = conv_share(s->out[1], band, c.bands),
                                         .h1 = conv_share(s->out[1], band + 1, c.bands),
                                         .bias = bias,
+                                        .pick = is_multiplied(s) ? pick : NULL,
                                         .act = epilogue->act,
                                         .a = epilogue->a,
                                         .b = epilogue->b};
     if (c.floats) memset(rings, 0, (size_t)c.floats * sizeof(float));
     for (int64_t b = b0; b < b1; b++) {
         const int64_t plane = image * c.blocks + b;
-        strip.x = x + plane * pixels_in;
+        strip.x = x + (image * blocks_in + b / times) * pixels_in;
         strip.y = y + plane * pixels;
         strip.residual = epilogue->residual ? epilogue->residual + plane * pixels : NULL;
         strip.w = (const float *)packed + b * s->kernel[1] * s->kernel[2] * c.lanes;
-        for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++)
+        for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++) {
             bias[i] = epilogue->bias_row && at < s->oc ? epilogue->bias_row[at] : 0.0f;
+            if (strip.pick) pick[i] = (int32_t)(at / times % c.lanes);
+        }
         for (int i = 0; i < c.count; i++) {
             strip.from = i ? c.ends[i - 1] : 0;
             strip.end = c.ends[i];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * f32 depthwise convolution (a filter for each channel) of one or two dimensions on blocked
- * channels: a tensor [N, C, H, W] lies as [N][ceil(C / b)][H][W][b], b being the lanes of a vector
- * of the set in use. Lanes beyond C hold any finite values and are given finite ones. Any kernel,
- * stride, dilation and pads; the order of a sum depends on the shape and the place of the output,
- * not on the batch or the cut into parts. */
+ * f32 depthwise convolution (one or several filters for each channel, output c is of channel
+ * c / (oc / ic)) of one or two dimensions on blocked channels: a tensor [N, C, H, W] lies as
+ * [N][ceil(C / b)][H][W][b], b being the lanes of a vector of the set in use. Lanes beyond C hold
+ * any finite values and are given finite ones. Any kernel, stride, dilation and pads; the order of
+ * a sum depends on the shape and the place of the output, not on the batch or the cut into parts.
+ */
 #ifndef SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
 #define SDX_KERNELS_CONV_BLOCK_DEPTHWISE_H
 
@@ -18,6 +19,13 @@ static inline bool sdx_depthwise_block_slides(const struct sdx_conv_shape *s)
     const int64_t most = stride == 1 ? 2 : 1; /* columns beside the image */
     return s->kernel[1] <= 3 && s->kernel[2] == 3 && s->dilation[2] == 1 && stride <= 2 &&
            before >= 0 && before <= most && after <= most;
+}
+/* Columns of the input that n neighbouring outputs of a line read; if slid, the whole image's. */
+static inline int64_t sdx_depthwise_block_columns(const struct sdx_conv_shape *s, int64_t n)
+{
+    return sdx_depthwise_block_slides(s)
+               ? s->in[2]
+               : (n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
 }
 /* As in conv.h: weights are plain [oc, 1, kh, kw], bias_row has oc elements, the residual is laid
  * out as y. The packed form depends on the channels and the kernel only. */

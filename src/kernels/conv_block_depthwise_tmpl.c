@@ -247,11 +247,17 @@ static line_function *line_of(const struct sdx_conv_shape *s)
 struct columns {
     int64_t first, width, lo, hi;
 };
-SIMD void copy_row(const struct columns *c, const float *row, float *ring)
+SIMD void copy_row(const struct columns *c, const int32_t *pick, const float *row, float *ring)
 {
     const float *from = row + (c->first + c->lo) * LANES;
     float *to = ring + c->lo * LANES;
-    for (int64_t i = c->hi - c->lo; i > 0; i--, from += LANES, to += LANES)
+    int64_t i = c->hi - c->lo;
+    if (pick) {
+        const vi lanes = vi_load(pick);
+        for (; i > 0; i--, from += LANES, to += LANES)
+            v_store(to, v_permute(v_load(from), lanes));
+    }
+    for (; i > 0; i--, from += LANES, to += LANES)
         v_store(to, v_load(from));
 }
 SIMD struct line line_begin(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
@@ -296,33 +302,17 @@ SIMD void line_run(line_function *run, const struct sdx_conv_shape *s,
     run(l);
     bend(s, t, h, l);
 }
-static void strip_slid(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
+static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
 {
     static line_function *const slides[2][4] = {{sparse_any, slide_1_1, slide_1_2, slide_1_3},
                                                 {sparse_any, slide_2_1, slide_2_2, slide_2_3}};
-    const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
-    struct line l = line_begin(s, t);
-    for (int64_t h = t->h0; h < t->h1; h++) {
-        const int64_t top = h * s->stride[1] - s->pad_begin[1];
-        int64_t lo, hi;
-        conv_valid(top, dilation, s->in[1], s->kernel[1], &lo, &hi);
-        for (int64_t k = lo; k < hi; k++)
-            l.rows[k - lo] = t->x + (top + k * dilation) * pitch;
-        line_run(slides[s->stride[2] - 1][hi - lo], s, t, h, lo, hi, &l);
-    }
-}
-static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_strip *t)
-{
-    if (sdx_depthwise_block_slides(s)) {
-        strip_slid(s, t);
-        return;
-    }
+    line_function *const *const slide =
+        sdx_depthwise_block_slides(s) ? slides[s->stride[2] - 1] : NULL;
     line_function *const run = line_of(s);
     const int64_t pitch = s->in[2] * LANES, dilation = s->dilation[1];
     struct line l = line_begin(s, t);
-    struct columns c = {.first = t->from * s->stride[2] - s->pad_begin[2],
-                        .width =
-                            (l.n - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1};
+    struct columns c = {.first = slide ? 0 : t->from * s->stride[2] - s->pad_begin[2],
+                        .width = sdx_depthwise_block_columns(s, l.n)};
     conv_valid(c.first, 1, s->in[2], c.width, &c.lo, &c.hi);
     const int64_t size = c.width * LANES;
     const uint32_t span = (uint32_t)((s->kernel[1] - 1) * dilation + 1);
@@ -335,7 +325,7 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
         if (t->ring && lo < hi) {
             for (next = conv_most(next, conv_most(top, 0)); next <= top + (hi - 1) * dilation;
                  next++)
-                copy_row(&c, t->x + next * pitch, t->ring + (uint32_t)next % span * size);
+                copy_row(&c, t->pick, t->x + next * pitch, t->ring + (uint32_t)next % span * size);
             uint32_t slot = (uint32_t)row % span;
             for (int64_t k = lo; k < hi; k++) {
                 l.rows[k - lo] = t->ring + slot * size;
@@ -345,7 +335,7 @@ static void strip(const struct sdx_conv_shape *s, const struct sdx_depthwise_str
         } else
             for (int64_t k = lo; k < hi; k++)
                 l.rows[k - lo] = t->x + (top + k * dilation) * pitch + c.first * LANES;
-        line_run(run, s, t, h, lo, hi, &l);
+        line_run(slide ? slide[hi - lo] : run, s, t, h, lo, hi, &l);
     }
 }
 

@@ -404,7 +404,6 @@ SIMD vf v_load_i8(const int8_t *p)
 #endif
 }
 
-#if SDX_SIMD_LANES >= 8
 SIMD vi v_lane(void) /* the number of each lane */
 {
     vi v;
@@ -418,11 +417,17 @@ SIMD vf v_permute(vf a, vi from) /* lane i: lane from[i] of a */
     return (vf)_mm512_permutexvar_ps((__m512i)from, (__m512)a);
 #elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
     return (vf)_mm256_permutevar8x32_ps((__m256)a, (__m256i)from);
+#elif defined(SDX_SIMD_NEON) /* by bytes */
+    const vi bytes = from * vi_set1(0x04040404) + vi_set1(0x03020100);
+    return (vf)vqtbl1q_u8((uint8x16_t)a, (uint8x16_t)bytes);
 #else
-    return __builtin_shuffle(a, from);
+    vi to = vi_set1(0);
+    SDX_UNROLL(4)
+    for (int i = 0; i < LANES; i++)
+        to |= vi_set1(vi_bits(a)[i]) & (from == vi_set1(i));
+    return v_bits(to);
 #endif
 }
-#endif
 SIMD vf v_sign(vf a) /* the sign bit alone */
 {
     return v_bits(vi_bits(a) & vi_set1(INT32_MIN));

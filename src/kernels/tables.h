@@ -114,12 +114,13 @@ struct sdx_gemm_table {
  * end of rows h0 .. h1 of one channel block of one image. x, residual (NULL, or laid out as y and
  * maybe y) and y are those of the whole plane; w: [kh][kw] vectors. ring: NULL when every column
  * that is read lies within the image; else as many rows as the kernel spans, zero where it does
- * not. */
+ * not. pick: the lane of x that each lane of the ring has; NULL: its own. */
 enum { SDX_DEPTHWISE_ROWS = 64 }; /* of the kernel, at most */
 struct sdx_depthwise_strip {
     int64_t from, end, h0, h1;
     const float *x, *w, *bias, *residual;
     float *y, *ring;
+    const int32_t *pick;
     enum sdx_act act;
     float a, b;
 };

@@ -304,6 +304,7 @@ void check_conv_block_half(void)
         check_half(square(1, 1, 1700, 200, 4, 3, 1, 1, 1, 0), half);
         check_half(square(1, 1, 3, 16, 64, 61, 7, 2, 1, 3), half);
         check_half(square(2, 24, 24, 24, 9, 9, 3, 1, 1, 1), half);
+        check_half(square(2, 12, 12, 48, 9, 9, 3, 1, 1, 1), half);
     }
 }
 
@@ -337,6 +338,20 @@ static void check_other_axes(void)
         check_shape(shape_of(1, 3, 3 * lanes, 6 * lanes, box, cube, wide, one, pads));
         check_shape(shape_of(1, 1, lanes + size, 11, box, one, one, one, (int64_t[]){0, 0, 0}));
     }
+}
+/* Several outputs of each channel are served as one of each is. */
+static void check_multiplied(void)
+{
+    for (int64_t times = 2; times <= 32; times += 1 + (times > 4) * 3)
+        for (int64_t kernel = 1; kernel <= 7; kernel += 2) {
+            const int64_t groups = 2 + 3 * kernel;
+            const struct sdx_conv_shape s =
+                square(1 + kernel % 4 / 2, groups, groups, groups * times, 12, 9 + times, kernel,
+                       1 + times % 2, 1, kernel / 2);
+            expect(sdx_conv_block_form(&s) == SDX_CONV_BLOCK_DEPTHWISE, "%lld outputs of a channel",
+                   (long long)times);
+            check_shape(s);
+        }
 }
 /* Groups of one block of outputs: lines that are copied, that are read in place but for their ends,
  * and with all their ends beside the image. */
@@ -376,6 +391,7 @@ void check_conv_block(void)
 {
     check_small_shapes();
     check_groups();
+    check_multiplied();
     check_other_axes();
     check_shape(square(1, 1, 8, 24, 56, 60, 1, 1, 1, 0)); /* several strips */
     check_shape(square(1, 1, 40, 72, 30, 31, 1, 2, 1, 0));

@@ -25,9 +25,15 @@ static struct sdx_conv_shape shape_of(int64_t batch, int64_t channels, int64_t h
     }
     return s;
 }
+/* `times` outputs of each channel. */
+static struct sdx_conv_shape multiplied(struct sdx_conv_shape s, int64_t times)
+{
+    s.oc = s.ic * times;
+    return s;
+}
 
 struct operands {
-    int64_t lanes, blocks, size_x, size_y; /* floats of an image, blocked */
+    int64_t lanes, size_x, size_y; /* floats of an image, blocked */
     float *x, *w, *y, *residual, *bias, *packed;
     void *scratch;
     struct sdx_epilogue epilogue;
@@ -37,9 +43,8 @@ static struct operands make(const struct sdx_conv_shape *s)
     struct operands o;
     memset(&o, 0, sizeof o);
     o.lanes = sdx_kernel_tables()->block.lanes;
-    o.blocks = (s->ic + o.lanes - 1) / o.lanes;
-    o.size_x = o.blocks * s->in[1] * s->in[2] * o.lanes;
-    o.size_y = o.blocks * s->out[1] * s->out[2] * o.lanes;
+    o.size_x = (s->ic + o.lanes - 1) / o.lanes * o.lanes * s->in[1] * s->in[2];
+    o.size_y = (s->oc + o.lanes - 1) / o.lanes * o.lanes * s->out[1] * s->out[2];
     const int64_t size_w = s->oc * s->kernel[1] * s->kernel[2];
     o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
     o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
@@ -65,14 +70,15 @@ static void run(const struct sdx_conv_shape *s, const struct operands *o, const 
 static double exact_at(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
                        int64_t c, int64_t h, int64_t w)
 {
-    const float *plane = o->x + n * o->size_x + c / o->lanes * s->in[1] * s->in[2] * o->lanes;
+    const int64_t from = c / (s->oc / s->ic), lane = from % o->lanes;
+    const float *plane = o->x + n * o->size_x + (from - lane) * s->in[1] * s->in[2];
     double sum = 0;
     for (int64_t i = 0; i < s->kernel[1]; i++)
         for (int64_t j = 0; j < s->kernel[2]; j++) {
             const int64_t ih = h * s->stride[1] + i * s->dilation[1] - s->pad_begin[1];
             const int64_t iw = w * s->stride[2] + j * s->dilation[2] - s->pad_begin[2];
             if (ih < 0 || ih >= s->in[1] || iw < 0 || iw >= s->in[2]) continue;
-            sum += (double)plane[(ih * s->in[2] + iw) * o->lanes + c % o->lanes] *
+            sum += (double)plane[(ih * s->in[2] + iw) * o->lanes + lane] *
                    o->w[(c * s->kernel[1] + i) * s->kernel[2] + j];
         }
     return sum;
@@ -92,10 +98,10 @@ static bool check_values(const struct sdx_conv_shape *s, const struct operands *
                 if (o->epilogue.residual) sum += o->residual[at];
                 sum = exact_activation(sum, &o->epilogue);
                 if (!expect(fabs(o->y[at] - sum) <= bound,
-                            "%lldx%lldx%lld kernel %lldx%lld stride %lld act %d: at %lld,%lld,%lld "
-                            "%.9g, expected %.9g",
+                            "%lldx%lldx%lld to %lld kernel %lldx%lld stride %lld act %d: at "
+                            "%lld,%lld,%lld %.9g, expected %.9g",
                             (long long)s->ic, (long long)s->in[1], (long long)s->in[2],
-                            (long long)s->kernel[1], (long long)s->kernel[2],
+                            (long long)s->oc, (long long)s->kernel[1], (long long)s->kernel[2],
                             (long long)s->stride[2], (int)o->epilogue.act, (long long)c,
                             (long long)h, (long long)w, o->y[at], sum))
                     return false;
@@ -135,8 +141,40 @@ static void check_shape(struct sdx_conv_shape s)
     guards_intact();
     guards_release();
 }
+/* Several outputs of a channel: they may be of one block or fill some, and a block may begin within
+ * those of a channel. */
+static void check_multiplied(void)
+{
+    static const int64_t times[] = {2, 3, 4, 5, 8, 12, 16, 32};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        const int64_t t = times[i];
+        for (int64_t kernel = 1; kernel <= 7; kernel += 1 + (kernel > 2))
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int64_t size = 1; size <= 16; size += 5) {
+                    const int64_t pad = (kernel + size) % 5 - 1;
+                    check_shape(multiplied(shape_of(1 + size % 3, 2 + 5 * (size % 4), size + 2,
+                                                    size, kernel, kernel, stride, 1, pad),
+                                           t));
+                }
+        check_shape(multiplied(shape_of(2, 17, 9, 97, 3, 3, 1 + (int64_t)i % 2, 1, 1), t));
+        check_shape(multiplied(shape_of(1, 9, 17, 97, 7, 7, 2, 1, 3), t));
+        check_shape(multiplied(shape_of(1, 9, 11, 99, 5, 5, 1, 1, 0), t)); /* no column beside */
+        check_shape(multiplied(shape_of(1, 6, 20, 15, 3, 3, 1, 2, 2), t));
+        check_shape(multiplied(shape_of(1, 6, 20, 30, 5, 5, 2, 4, 8), t));
+        check_shape(multiplied(shape_of(2, 7, 1, 70, 1, 9, 1, 1, 4), t));
+        check_shape(multiplied(shape_of(2, 7, 1, 200, 1, 3, 2, 1, 1), t));
+        check_shape(multiplied(shape_of(1, 3, 40, 3, 11, 1, 1, 1, 5), t));
+        check_shape(
+            multiplied(shape_of(1, 3, 3, 4, 7, 7, 1, 1, 9), t)); /* lines beside the image */
+    }
+    const struct sdx_conv_shape one = multiplied(shape_of(1, 1, 9, 9, 3, 3, 1, 1, 1), 16);
+    expect(!sdx_depthwise_block_fits(&one), "one group of one channel is taken");
+    const struct sdx_conv_shape far = multiplied(shape_of(1, 8, 1, 99999, 1, 3, 1, 1, 1), 2);
+    expect(!sdx_depthwise_block_fits(&far), "a line longer than its copy may be is taken");
+}
 void check_depthwise_block(void)
 {
+    check_multiplied();
     for (int64_t kernel = 1; kernel <= 7; kernel++)
         for (int64_t stride = 1; stride <= 3; stride++)
             for (int64_t pad = -1; pad <= 3; pad++)
@@ -169,25 +207,44 @@ static void timed_run(void *arg)
 }
 double bench_depthwise_block(void)
 {
-    const struct sdx_conv_shape shapes[] = {
-        shape_of(1, 32, 112, 112, 3, 3, 1, 1, 1), shape_of(1, 144, 56, 56, 3, 3, 1, 1, 1),
-        shape_of(1, 16, 56, 56, 3, 3, 1, 1, 1),   shape_of(1, 192, 28, 28, 3, 3, 1, 1, 1),
-        shape_of(1, 384, 14, 14, 3, 3, 1, 1, 1),  shape_of(1, 960, 7, 7, 3, 3, 1, 1, 1),
-        shape_of(1, 96, 112, 112, 3, 3, 2, 1, 1), shape_of(1, 576, 14, 14, 3, 3, 2, 1, 1),
-        shape_of(1, 144, 56, 56, 5, 5, 2, 1, 2),  shape_of(1, 240, 28, 28, 5, 5, 1, 1, 2),
-        shape_of(1, 672, 14, 14, 5, 5, 1, 1, 2),  shape_of(1, 1152, 7, 7, 5, 5, 1, 1, 2),
-        shape_of(1, 96, 56, 56, 7, 7, 1, 1, 3),   shape_of(1, 384, 14, 14, 7, 7, 1, 1, 3),
-        shape_of(1, 64, 28, 28, 3, 3, 1, 2, 2),   shape_of(1, 64, 40, 40, 9, 9, 1, 1, 4)};
+    const struct sdx_conv_shape shapes[] = {shape_of(1, 32, 112, 112, 3, 3, 1, 1, 1),
+                                            shape_of(1, 144, 56, 56, 3, 3, 1, 1, 1),
+                                            shape_of(1, 16, 56, 56, 3, 3, 1, 1, 1),
+                                            shape_of(1, 192, 28, 28, 3, 3, 1, 1, 1),
+                                            shape_of(1, 384, 14, 14, 3, 3, 1, 1, 1),
+                                            shape_of(1, 960, 7, 7, 3, 3, 1, 1, 1),
+                                            shape_of(1, 96, 112, 112, 3, 3, 2, 1, 1),
+                                            shape_of(1, 576, 14, 14, 3, 3, 2, 1, 1),
+                                            shape_of(1, 144, 56, 56, 5, 5, 2, 1, 2),
+                                            shape_of(1, 240, 28, 28, 5, 5, 1, 1, 2),
+                                            shape_of(1, 672, 14, 14, 5, 5, 1, 1, 2),
+                                            shape_of(1, 1152, 7, 7, 5, 5, 1, 1, 2),
+                                            shape_of(1, 96, 56, 56, 7, 7, 1, 1, 3),
+                                            shape_of(1, 384, 14, 14, 7, 7, 1, 1, 3),
+                                            shape_of(1, 64, 28, 28, 3, 3, 1, 2, 2),
+                                            shape_of(1, 64, 40, 40, 9, 9, 1, 1, 4),
+                                            multiplied(shape_of(1, 48, 64, 64, 7, 7, 2, 1, 3), 2),
+                                            shape_of(1, 96, 64, 64, 7, 7, 2, 1, 3),
+                                            multiplied(shape_of(1, 192, 16, 16, 7, 7, 2, 1, 3), 2),
+                                            shape_of(1, 384, 16, 16, 7, 7, 2, 1, 3),
+                                            multiplied(shape_of(1, 32, 56, 56, 3, 3, 1, 1, 1), 4),
+                                            shape_of(1, 128, 56, 56, 3, 3, 1, 1, 1),
+                                            multiplied(shape_of(1, 32, 56, 56, 3, 3, 2, 1, 1), 4),
+                                            shape_of(1, 128, 56, 56, 3, 3, 2, 1, 1),
+                                            multiplied(shape_of(1, 32, 28, 28, 5, 5, 1, 1, 2), 8),
+                                            shape_of(1, 256, 28, 28, 5, 5, 1, 1, 2),
+                                            multiplied(shape_of(1, 32, 1, 4000, 1, 9, 1, 1, 4), 2),
+                                            shape_of(1, 64, 1, 4000, 1, 9, 1, 1, 4)};
     double total = 0, macs = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct timed t = {.shape = shapes[i], .o = make(&shapes[i])};
         t.o.epilogue.bias_row = t.o.bias;
         t.o.epilogue.act = SDX_ACT_RELU;
         const double ns = best_ns(timed_run, &t), work = sdx_conv_macs(&t.shape);
-        fprintf(stderr, "  %lldx%lldx%lld kernel %lld stride %lld: %.1f us, %.1f GFLOP/s\n",
+        fprintf(stderr, "  %lldx%lldx%lld to %lld kernel %lld stride %lld: %.1f us, %.1f GFLOP/s\n",
                 (long long)t.shape.ic, (long long)t.shape.in[1], (long long)t.shape.in[2],
-                (long long)t.shape.kernel[1], (long long)t.shape.stride[1], ns / 1000,
-                2 * work / ns);
+                (long long)t.shape.oc, (long long)t.shape.kernel[2], (long long)t.shape.stride[1],
+                ns / 1000, 2 * work / ns);
         total += ns;
         macs += work;
         guards_release();

@@ -865,7 +865,7 @@ def _(r):
     kernel, strides, dilations, pads = window(r, count)
     each_in, each_out = r.int(1, 5), r.int(1, 5)
     if r.chance(0.2):
-        each_in = each_out = 1
+        each_in, each_out = 1, r.pick(1, 1, 2, 3, 4)
         groups = r.int(2, 17)
     size = [r.int((k - 1) * d + 1, 9) for k, d in zip(kernel, dilations)]
     dtype = r.dtype("float", "float", "float", "double", "float16")
