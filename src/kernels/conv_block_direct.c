@@ -326,12 +326,15 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     struct strip t;
     const int64_t split = part % p->splits;
     part /= p->splits;
-    const int64_t col = part % p->col_strips;
-    part /= p->col_strips;
-    const int64_t row = part % p->row_strips;
-    part /= p->row_strips;
-    t.od = part % p->s.out[0];
-    part /= p->s.out[0];
+    /* The axis with more taps first: its strips read the same lines of the input. */
+    const bool by_planes = p->s.kernel[0] > p->s.kernel[1];
+    const bool by_rows = p->s.kernel[1] > p->s.kernel[2];
+    const int64_t next = by_rows ? p->row_strips : p->col_strips;
+    const int64_t strips = p->row_strips * p->col_strips;
+    t.od = by_planes ? part % p->s.out[0] : part / strips % p->s.out[0];
+    const int64_t at = by_planes ? part / p->s.out[0] % strips : part % strips;
+    part /= strips * p->s.out[0];
+    const int64_t row = by_rows ? at % next : at / next, col = by_rows ? at / next : at % next;
     const int64_t bundles = conv_divide_up(p->s.groups, p->bundle);
     t.group = part % bundles * p->bundle;
     t.group1 = conv_least(p->s.groups, t.group + p->bundle);

@@ -32,7 +32,7 @@ struct winograd_cut {
     int64_t lanes, step, planes;
     int axis;                  /* as in struct sdx_winograd_block */
     int taps;                  /* of a filter */
-    int64_t high, wide, tiles; /* of an image, and of all */
+    int64_t high, wide, tiles; /* of a plane of an image, and of all */
     int64_t block, blocks;     /* tiles of a block */
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
     int64_t vectors;           /* of all output channels */
@@ -43,15 +43,20 @@ struct winograd_cut {
     bool late;      /* U is made in each run, a panel at a time */
 };
 
-/* 1, 2: kernels of 3 along this axis; 0: of 3 x 3; -1: others. */
+/* 1, 2: kernels of 3 along this axis; 0: of 3 x 3 in a plane; -1: others. */
 static int axis_of(const struct sdx_conv_shape *s)
 {
     const int64_t high = s->kernel[1], wide = s->kernel[2];
-    if (s->kernel[0] != 1) return -1;
     return high == 3 && wide == 3   ? 0
            : high == 3 && wide == 1 ? 1
            : high == 1 && wide == 3 ? 2
                                     : -1;
+}
+/* What an output adds up of each position of the kernel in its plane: the channels of each plane
+ * that the kernel covers, plane by plane. */
+static int64_t depth_of(const struct sdx_conv_shape *s)
+{
+    return s->ic * s->kernel[0];
 }
 /* Tiles along an axis, of `step` outputs each; those of the outputs 0, d, 2 d ..., of 1, d + 1 ...
  * are as many, so the last ones may hold none. */
@@ -63,7 +68,7 @@ static int64_t tiles_along(const struct sdx_conv_shape *s, int axis, int64_t ste
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
 static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
-    return (s->ic < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
+    return (depth_of(s) < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
 }
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
@@ -76,16 +81,16 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.pass = table->winograd_pass / c.phases;
     c.high = c.axis == 2 ? s->out[1] : tiles_along(s, 1, c.step, c.axis == 1);
     c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, c.step, c.axis == 2);
-    c.tiles = s->batch * c.high * c.wide;
+    c.tiles = s->batch * s->out[0] * c.high * c.wide;
     const int64_t one = c.high * c.wide;
-    int64_t want = s->ic <= 128 ? 24 : s->ic <= 256 ? 48 : 72;
+    int64_t want = depth_of(s) <= 128 ? 24 : depth_of(s) <= 256 ? 48 : 72;
     if (c.axis) want *= 4; /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
     const bool is_small = one <= conv_most(want, LATE_TILES);
     c.taps = c.axis ? 3 : 9;
     c.late = c.phases > 1 || s->half != SDX_HALF_NONE ||
              (c.step != 6 && !c.axis && is_small &&
-              c.planes * c.vectors * c.lanes * s->ic * (int64_t)sizeof(float) >= LATE_LEAST);
+              c.planes * c.vectors * c.lanes * depth_of(s) * (int64_t)sizeof(float) >= LATE_LEAST);
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
         want = PHASED_TILES;
@@ -104,8 +109,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : 256 * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
-    c.group_v = table->winograd_rows * conv_divide_up(s->ic, c.lanes) * c.lanes;
-    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(s->ic, c.pass);
+    c.group_v = table->winograd_rows * conv_divide_up(depth_of(s), c.lanes) * c.lanes;
+    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(depth_of(s), c.pass);
     c.plane_v = groups * c.group_v + GAP;
     const int64_t chunks = c.phases > 1 ? conv_divide_up(c.chunks, c.splits) : 1; /* in M at once */
     c.plane_m =
@@ -119,7 +124,7 @@ static double cost_of(const struct sdx_conv_shape *s, int64_t step)
 {
     const double tiles =
         (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
-    const double side = winograd_side((int)step), ic = (double)s->ic, oc = (double)s->oc;
+    const double side = winograd_side((int)step), ic = (double)depth_of(s), oc = (double)s->oc;
     const double each = step == 6 ? 390 : step == 4 ? 165 : 60;
     const double transform = each * tiles * (ceil(ic / 8) + ceil(oc / 8));
     const double products = side * side * fmax(tiles, 4) * ic * oc / 14.8;
@@ -130,7 +135,7 @@ static double cost_of_phases(const struct sdx_conv_shape *s)
 {
     const double high = (double)conv_divide_up(s->out[1], 3);
     const double tiles = high * (double)conv_divide_up(s->out[2], 3);
-    const double ic = (double)s->ic, oc = (double)s->oc;
+    const double ic = (double)depth_of(s), oc = (double)s->oc;
     const double products = 49 * fmax(tiles, 4) * ic * oc / 15.2;
     const double filters = 15 * ceil(tiles / PHASED_TILES) * ic * oc;
     return products + filters + tiles * (250 * ceil(ic / 8) + 70 * ceil(oc / 8));
@@ -143,7 +148,7 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
         if (s->stride[i] != 1) return 0;
     if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
     if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
-    const double ic = (double)s->ic, oc = (double)s->oc, lines = (double)s->out[other];
+    const double ic = (double)depth_of(s), oc = (double)s->oc, lines = (double)s->out[other];
     const double tiles = (double)tiles_along(s, axis, 4, true) * lines;
     const double pixels = (double)s->out[axis] * lines;
     const double border = s->pad_begin[axis] > 0 ? 3 : 0;
@@ -155,16 +160,16 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
     const int axis = axis_of(s);
-    if (axis < 0 || s->groups != 1 || s->in[0] != 1 || s->out[0] != 1 || s->pad_begin[0] != 0)
-        return 0;
-    if (axis > 0) return line_fits(s, axis);
+    const bool flat = s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0;
+    if (axis < 0 || s->groups != 1) return 0;
+    if (axis > 0) return flat ? line_fits(s, axis) : 0;
     const bool phased = s->stride[1] == 2;
-    if (s->stride[0] != 1 || s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
-    if (s->dilation[0] != 1 || s->dilation[1] != 1 || s->dilation[2] != 1) return 0;
-    if (phased && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
+    if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
+    if (s->dilation[1] != 1 || s->dilation[2] != 1) return 0;
+    if ((phased || s->kernel[0] > 1) && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
-    const double ic = (double)s->ic, oc = (double)s->oc;
+    const double ic = (double)depth_of(s), oc = (double)s->oc;
     const double pixels = (double)s->out[1] * (double)s->out[2];
     if (phased) return cost_of_phases(s) < 0.92 * 9 * pixels * ic * oc / 14.9 ? 3 : 0;
     /* Pixels at a padded border are classes of their own, in tiles of few pixels. */
@@ -183,9 +188,9 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
     if (c.late)
-        return (size_t)(c.taps * s->ic * c.vectors * c.lanes) *
+        return (size_t)(c.taps * depth_of(s) * c.vectors * c.lanes) *
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
-    return (size_t)(c.planes * c.vectors * c.lanes * s->ic) * sizeof(float);
+    return (size_t)(c.planes * c.vectors * c.lanes * depth_of(s)) * sizeof(float);
 }
 /* The filters of input channels i0 .. i0 + channels - 1 and output channels k .. k + width - 1 as
  * [channel][taps][width], zeros beyond the output channels. */
@@ -194,10 +199,13 @@ static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 
 {
     const int64_t taps = s->kernel[1] * s->kernel[2];
     const int64_t count = conv_least(width, s->oc - k), numbers = taps * channels;
-    const sdx_weight_f32 *from = weights + (k * s->ic + i0) * taps;
+    const int64_t row = taps * depth_of(s), deep = s->kernel[0];
     if (count < width) memset(to, 0, (size_t)(numbers * width) * sizeof *to);
-    sdx_kernel_tables()->vec.b32_transpose(from, (size_t)(taps * s->ic), (uint32_t *)to,
-                                           (size_t)width, (size_t)count, (size_t)numbers);
+    for (int64_t i = i0, many = deep > 1 ? 1 : channels; i < i0 + channels; i += many)
+        sdx_kernel_tables()->vec.b32_transpose(
+            weights + k * row + (i % s->ic * deep + i / s->ic) * taps, (size_t)row,
+            (uint32_t *)to + (i - i0) * taps * width, (size_t)width, (size_t)count,
+            (size_t)(many * taps));
 }
 /* The transformed filters of the same: planes [channel][width], AT_ONCE * width floats apart. */
 static void transform_filters(const struct sdx_conv_shape *s, const struct winograd_cut *c,
@@ -216,8 +224,8 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
                        int64_t plane)
 {
     float u[MOST_PLANES * AT_ONCE * MOST_PANEL];
-    for (int64_t i = 0; i < s->ic; i += AT_ONCE, to += AT_ONCE * width) {
-        const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+    for (int64_t i = 0; i < depth_of(s); i += AT_ONCE, to += AT_ONCE * width) {
+        const int64_t channels = conv_least(AT_ONCE, depth_of(s) - i);
         transform_filters(s, c, weights, k, width, i, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             memcpy(to + p * plane, u + p * AT_ONCE * width,
@@ -230,11 +238,11 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
     float g[AT_ONCE * 9 * MOST_PANEL];
     for (int64_t v = 0; v < c.vectors; v += 2) {
         const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = c.taps * width;
-        const int64_t panel = c.taps * s->ic * v * c.lanes;
+        const int64_t panel = c.taps * depth_of(s) * v * c.lanes;
         if (s->half == SDX_HALF_NONE)
-            gather_filters(s, weights, v * c.lanes, width, 0, s->ic, (float *)packed + panel);
-        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < s->ic; i += AT_ONCE) {
-            const int64_t channels = conv_least(AT_ONCE, s->ic - i);
+            gather_filters(s, weights, v * c.lanes, width, 0, depth_of(s), (float *)packed + panel);
+        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < depth_of(s); i += AT_ONCE) {
+            const int64_t channels = conv_least(AT_ONCE, depth_of(s) - i);
             gather_filters(s, weights, v * c.lanes, width, i, channels, g);
             sdx_half_encode(s->half, g, (uint16_t *)packed + panel + i * row, channels * row);
         }
@@ -251,11 +259,11 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
     }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
         const int64_t count = conv_least(c.chunk, c.vectors - v0);
-        const int64_t plane = count * c.lanes * s->ic;
+        const int64_t plane = count * c.lanes * depth_of(s);
         for (int64_t v = 0; v < count; v += 2) {
             const int64_t width = conv_least(2, count - v) * c.lanes;
-            pack_panel(s, &c, weights, (v0 + v) * c.lanes, width, packed + v * c.lanes * s->ic,
-                       plane);
+            pack_panel(s, &c, weights, (v0 + v) * c.lanes, width,
+                       packed + v * c.lanes * depth_of(s), plane);
         }
         packed += c.planes * plane;
     }
@@ -300,7 +308,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
 static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
                               const void *packed, int64_t k0, int64_t i)
 {
-    const int64_t at = c->taps * c->lanes * (s->ic * k0 + i * conv_least(2, c->vectors - k0));
+    const int64_t at = c->taps * c->lanes * (depth_of(s) * k0 + i * conv_least(2, c->vectors - k0));
     return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
 }
 /* M of a panel: for so many input channels at once that U stays in the second cache until it is
@@ -311,8 +319,8 @@ static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cu
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t rows = sdx_kernel_tables()->block.winograd_rows;
-    for (w->from = 0; w->from < s->ic; w->from += c->pass) {
-        w->channels = conv_least(c->pass, s->ic - w->from);
+    for (w->from = 0; w->from < depth_of(s); w->from += c->pass) {
+        w->channels = conv_least(c->pass, depth_of(s) - w->from);
         multiply_pass(w, c, filters_at(s, c, packed, k0, w->from),
                       filters_at(s, c, packed, k0, w->from + w->channels), vectors,
                       v + w->from * rows, m, u);
@@ -325,8 +333,8 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct sdx_conv_shape *s = w->shape;
-    for (w->from = 0; w->from < s->ic; w->from += c->pass) {
-        w->channels = conv_least(c->pass, s->ic - w->from);
+    for (w->from = 0; w->from < depth_of(s); w->from += c->pass) {
+        w->channels = conv_least(c->pass, depth_of(s) - w->from);
         table->f32_winograd_in(w, x, v);
         for (int64_t k = k0; k < k1; k += c->chunk) {
             const int64_t vectors = conv_least(c->chunk, k1 - k), then = k + vectors;
@@ -341,7 +349,7 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 /* Does U come from beyond the second cache, as it is? */
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
 {
-    const int64_t bytes = c->planes * c->vectors * c->lanes * s->ic * (int64_t)sizeof(float);
+    const int64_t bytes = c->planes * c->vectors * c->lanes * depth_of(s) * (int64_t)sizeof(float);
     return !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
 /* Is V read from beyond the second cache: again for every panel, or too much for what lies behind
@@ -367,7 +375,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
-                                   .channels = s->ic,
+                                   .channels = depth_of(s),
                                    .streams = streams(s, &c),
                                    .far = is_far(&c),
                                    .plane_v = c.plane_v,
@@ -387,7 +395,7 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
             multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(
-                &w, v, (const float *)packed + c.planes * k0 * c.lanes * s->ic, k1 - k0, m);
+                &w, v, (const float *)packed + c.planes * k0 * c.lanes * depth_of(s), k1 - k0, m);
         table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
     }
 }

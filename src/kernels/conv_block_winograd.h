@@ -7,14 +7,13 @@
  * whose convolutions of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 add up: F(3 x 3, 2 x 2) with 0, +-1 and
  * infinity and one sum for all four, 49 multiplications of 81 (docs/adr/0029). Lines, 1 x 3 or
  * 3 x 1 with stride 1 and any dilation, as 1-D convolutions are: F(4, 3) with the points of
- * F(4 x 4), half of the multiplications (docs/adr/0036).
- * Errors with random operands: below 5e-6, 2e-6 (both with four points) and 3e-5 of the output's
- * largest magnitude up to 512 channels, of lines 5e-6 (kernelcheck holds it). A NaN or infinity
- * spreads over the outputs of every tile that reads it. Filters of 16-bit weights stay as they are
- * for images of few tiles and with stride 2; else, and of lines, they are packed as 16-bit integers
- * with a scale for each plane and output channel, which errs by up to 3e-4 with F(4 x 4) and 1.5e-4
- * of the peak with F(2 x 2), and a weight that is not finite makes what its output channel gives
- * NaN. Lanes beyond the channels hold any finite values and are given finite ones. */
+ * F(4 x 4), half of the multiplications (docs/adr/0036). Three dimensions: of each plane, the sums
+ * of all planes that the kernel covers joined before they are transformed (docs/adr/0042). Errors
+ * with random operands: below 5e-6, 2e-6 (both with four points) and 3e-5 of the output's largest
+ * magnitude up to 512 channels, of lines 5e-6 (kernelcheck holds it). A NaN or infinity spreads
+ * over the outputs of every tile that reads it. Filters of 16-bit weights stay as they are and give
+ * the bits of f32 ones. Lanes beyond the channels hold any finite values and are given finite ones.
+ */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 

@@ -107,6 +107,17 @@ static void edge_in(const struct sdx_conv_shape *s, int64_t reach, const float *
         for (int64_t j = left; j < right; j++)
             v_store(to + (i * reach + j) * LANES, v_load(x + ((h + i) * s->in[2] + w + j) * LANES));
 }
+/* The plane in memory that number `number` of the depth of an output plane's sums is in, a block of
+ * channels of a plane of the input; -1: it lies beyond the image. `image` counts output planes. */
+SIMD int64_t plane_in(const struct sdx_conv_shape *s, int64_t image, int64_t blocks, int64_t number)
+{
+    if (s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0)
+        return image * blocks + number;
+    const int64_t at =
+        image % s->out[0] * s->stride[0] + number / blocks * s->dilation[0] - s->pad_begin[0];
+    if (at < 0 || at >= s->in[0]) return -1;
+    return (image / s->out[0] * blocks + number % blocks) * s->in[0] + at;
+}
 SIMD void block_in(const int step, const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
@@ -124,11 +135,15 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
                 const int64_t h = at.row * step * stride - s->pad_begin[1];
                 const int64_t c = at.column * step * stride - s->pad_begin[2];
-                const float *image = x + (at.image * blocks + first + b) * s->in[1] * pitch;
-                const bool inside =
-                    h >= 0 && c >= 0 && h + reach <= s->in[1] && c + reach <= s->in[2];
+                const int64_t plane = plane_in(s, at.image, blocks, first + b);
+                const float *image = x + conv_most(plane, 0) * s->in[1] * pitch;
+                const bool inside = plane >= 0 && h >= 0 && c >= 0 && h + reach <= s->in[1] &&
+                                    c + reach <= s->in[2];
                 float edge[REACH * REACH * LANES];
-                if (!inside) edge_in(s, reach, image, h, c, edge);
+                if (plane < 0)
+                    memset(edge, 0, sizeof edge);
+                else if (!inside)
+                    edge_in(s, reach, image, h, c, edge);
                 const float *from = inside ? image + h * pitch + c * LANES : edge;
                 const int64_t apart = inside ? pitch : reach * LANES;
                 if (stride == 2)
@@ -493,8 +508,11 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
         const int64_t h = at.row * step, c = at.column * step;
         const int64_t rows = conv_least(step, s->out[1] - h);
         const int64_t columns = conv_least(step, s->out[2] - c);
-        int64_t to = (at.image * blocks + k) * size + h * o->pitch + c * LANES;
-        for (int j = 0; j < count; j++, to += size) {
+        const int64_t deep = s->out[0];
+        int64_t plane = at.image * blocks + k;
+        if (deep > 1) plane = (at.image / deep * blocks + k) * deep + at.image % deep;
+        int64_t to = plane * size + h * o->pitch + c * LANES;
+        for (int j = 0; j < count; j++, to += deep * size) {
             const float *residual = o->epilogue->residual ? o->epilogue->residual + to : NULL;
             if (!curved && rows == step && columns == step)
                 tile_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);

@@ -99,6 +99,25 @@ struct conv_f32 {
     struct sdx_epilogue epilogue;
 };
 
+/* A kernel that is deep alone sees planes as lines: those are the rows of an image then. */
+static void fold_planes(struct sdx_conv_shape *s)
+{
+    for (int i = 1; i < 3; i++)
+        if (s->kernel[i] != 1 || s->stride[i] != 1 || s->pad_begin[i] || s->in[i] != s->out[i])
+            return;
+    if (s->kernel[0] == 1) return;
+    s->in[2] *= s->in[1];
+    s->out[2] *= s->out[1];
+    s->in[1] = s->in[0];
+    s->out[1] = s->out[0];
+    s->kernel[1] = s->kernel[0];
+    s->stride[1] = s->stride[0];
+    s->dilation[1] = s->dilation[0];
+    s->pad_begin[1] = s->pad_begin[0];
+    s->in[0] = s->out[0] = s->kernel[0] = s->stride[0] = s->dilation[0] = 1;
+    s->pad_begin[0] = 0;
+}
+
 enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tensor *x,
                                   const struct sdx_tensor *w, const struct sdx_tensor *y,
                                   struct sdx_conv_shape *s)
@@ -117,6 +136,7 @@ enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tenso
     s->ic = x->dims[1];
     s->oc = y->dims[1];
     s->half = w->is_constant ? sdx_half_of(w) : SDX_HALF_NONE;
+    fold_planes(s);
     return SDX_OK;
 }
 

@@ -39,9 +39,25 @@ static struct sdx_conv_shape line_of(int axis, int64_t dilation, struct sdx_conv
     s.dilation[axis] = dilation;
     return s;
 }
+/* The same over `deep` planes. */
+static struct sdx_conv_shape planes_of(int64_t deep, int64_t kernel, int64_t stride,
+                                       int64_t dilation, int64_t pad, struct sdx_conv_shape s)
+{
+    s.in[0] = deep;
+    s.kernel[0] = kernel;
+    s.stride[0] = stride;
+    s.dilation[0] = dilation;
+    s.pad_begin[0] = pad;
+    s.out[0] = (deep + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
+    return s;
+}
+static int64_t volume(const int64_t n[3])
+{
+    return n[0] * n[1] * n[2];
+}
 static int64_t weights_of(const struct sdx_conv_shape *s)
 {
-    return s->oc * s->ic * s->kernel[1] * s->kernel[2];
+    return s->oc * s->ic * volume(s->kernel);
 }
 
 struct operands {
@@ -55,10 +71,10 @@ static struct operands make(const struct sdx_conv_shape *s)
     struct operands o;
     memset(&o, 0, sizeof o);
     o.lanes = sdx_kernel_tables()->block.lanes;
-    o.size_x = (s->ic + o.lanes - 1) / o.lanes * s->in[1] * s->in[2] * o.lanes;
-    o.size_y = (s->oc + o.lanes - 1) / o.lanes * s->out[1] * s->out[2] * o.lanes;
-    o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
-    o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
+    o.size_x = (s->ic + o.lanes - 1) / o.lanes * volume(s->in) * o.lanes;
+    o.size_y = (s->oc + o.lanes - 1) / o.lanes * volume(s->out) * o.lanes;
+    o.x = blocked_tensor(s->batch, s->ic, volume(s->in), o.lanes);
+    o.residual = blocked_tensor(s->batch, s->oc, volume(s->out), o.lanes);
     o.w = guarded((size_t)weights_of(s) * 4, 4);
     o.bias = guarded((size_t)s->oc * 4, 4);
     o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
@@ -78,37 +94,44 @@ static void run(const struct sdx_conv_shape *s, const struct operands *o, const 
         sdx_winograd_block_part(s, x, o->packed, y, epilogue, part, o->scratch);
 }
 
-/* Sums of one image and output channel, added into `sums`. */
-static void exact_plane(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
-                        int64_t c, double *sums)
+/* The input's place that kernel position `tap` meets at an output; -1: none. */
+static int64_t place_of(const struct sdx_conv_shape *s, int64_t pixel, int64_t tap)
 {
-    const int64_t across = s->kernel[2], taps = s->kernel[1] * across;
-    memset(sums, 0, (size_t)(s->out[1] * s->out[2]) * sizeof *sums);
-    for (int64_t i = 0; i < s->ic; i++) {
-        const float *x =
-            o->x + n * o->size_x + i % o->lanes + i / o->lanes * s->in[1] * s->in[2] * o->lanes;
-        const float *weights = o->w + (c * s->ic + i) * taps;
-        for (int64_t h = 0; h < s->out[1]; h++)
-            for (int64_t w = 0; w < s->out[2]; w++)
-                for (int64_t t = 0; t < taps; t++) {
-                    const int64_t down = t / across * s->dilation[1];
-                    const int64_t right = t % across * s->dilation[2];
-                    const int64_t ih = h * s->stride[1] + down - s->pad_begin[1];
-                    const int64_t iw = w * s->stride[2] + right - s->pad_begin[2];
-                    if (ih >= 0 && ih < s->in[1] && iw >= 0 && iw < s->in[2])
-                        sums[h * s->out[2] + w] +=
-                            (double)weights[t] * x[(ih * s->in[2] + iw) * o->lanes];
-                }
+    const int64_t o[3] = {pixel / (s->out[1] * s->out[2]), pixel / s->out[2] % s->out[1],
+                          pixel % s->out[2]};
+    const int64_t k[3] = {tap / (s->kernel[1] * s->kernel[2]), tap / s->kernel[2] % s->kernel[1],
+                          tap % s->kernel[2]};
+    int64_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        const int64_t place = o[i] * s->stride[i] + k[i] * s->dilation[i] - s->pad_begin[i];
+        if (place < 0 || place >= s->in[i]) return -1;
+        at = at * s->in[i] + place;
     }
+    return at;
+}
+/* Sums of one image and output channel. */
+static void exact_sums(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
+                       int64_t c, double *sums)
+{
+    const int64_t taps = volume(s->kernel), pixels = volume(s->out);
+    memset(sums, 0, (size_t)pixels * sizeof *sums);
+    for (int64_t p = 0; p < pixels; p++)
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t place = place_of(s, p, t);
+            const float *x = o->x + n * o->size_x + place * o->lanes;
+            for (int64_t i = 0; i < s->ic && place >= 0; i++)
+                sums[p] += (double)o->w[(c * s->ic + i) * taps + t] *
+                           x[i / o->lanes * volume(s->in) * o->lanes + i % o->lanes];
+        }
 }
 static void check_values(const struct sdx_conv_shape *s, const struct operands *o)
 {
     const int form = sdx_winograd_block_fits(s);
-    const int64_t pixels = s->out[1] * s->out[2];
+    const int64_t pixels = volume(s->out);
     double *sums = guarded((size_t)pixels * sizeof *sums, 0), peak = 0, worst = 0;
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t c = 0; c < s->oc; c++) {
-            exact_plane(s, o, n, c, sums);
+            exact_sums(s, o, n, c, sums);
             for (int64_t i = 0; i < pixels; i++) {
                 const int64_t at =
                     n * o->size_y + (c / o->lanes * pixels + i) * o->lanes + c % o->lanes;
@@ -232,6 +255,27 @@ static void check_lines(void)
     s.out[1] = 5;
     expect(sdx_winograd_block_fits(&s) == 0, "lines two apart are taken");
 }
+/* Three dimensions: each plane, and kernels that are deep. */
+static void check_planes(void)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    for (int64_t turn = 0; turn < 72; turn++) {
+        const int64_t kernel = 1 + turn % 3, dilation = 1 + turn / 3 % 2, pad = turn / 6 % 3;
+        const int64_t deep = (kernel - 1) * dilation + 1 + turn % 4, stride = 1 + turn / 18 % 2;
+        struct sdx_conv_shape s = shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
+                                           5 + turn % 11, 6 + turn % 7, turn % 2, 1);
+        if (turn % 5 == 0) s = with_stride_2(s);
+        s.winograd = turn % 5 == 0 ? 3 : turn % 4 == 0 ? 6 : turn % 4 == 1 ? 2 : 4;
+        s = planes_of(deep, kernel, stride, dilation, pad, s);
+        expect(check_shape(s, false) == s.winograd, "planes are not taken when they are wanted");
+    }
+    struct sdx_conv_shape s = planes_of(4, 3, 1, 1, 1, shape_of(1, 64, 64, 14, 14, 1, 1));
+    expect(sdx_winograd_block_fits(&s) == 4, "3 x 3 x 3 is not taken");
+    s.ic = 61;
+    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
+    s = planes_of(4, 1, 1, 1, 0, line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1)));
+    expect(sdx_winograd_block_fits(&s) == 0, "lines of planes are taken");
+}
 void check_winograd_block(void)
 {
     int taken[7] = {0};
@@ -258,6 +302,7 @@ void check_winograd_block(void)
     check_shape(shape_of(1, 8, 16, 9, 300, 1, 1), true); /* rows cut into blocks */
     check_stride_2();
     check_lines();
+    check_planes();
     expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
     const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
     expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
@@ -296,6 +341,7 @@ void check_winograd_half(void)
     check_half_shape(shape_of(2, 512, 512, 7, 7, 1, 1));
     check_half_shape(shape_of(2, 64, 24, 72, 72, 1, 1));
     check_half_shape(with_stride_2(shape_of(2, 128, 72, 56, 40, 1, 1)));
+    check_half_shape(planes_of(5, 3, 1, 1, 1, shape_of(2, 64, 72, 14, 14, 1, 1)));
     check_half_shape(line_of(2, 3, shape_of(2, 128, 200, 1, 300, 0, 3)));
     check_half_shape(line_of(1, 1, shape_of(1, 130, 40, 25, 20, 1, 0)));
 }
