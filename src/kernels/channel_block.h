@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A factor or summand for each channel over one block of blocked channels: x, y [pixels][b], the
- * others b floats, b = sdx_block_lanes(). y may be x. */
+ * Channels of one block of blocked channels, x and y [pixels][b], b = sdx_block_lanes(): a factor
+ * or summand for each (b floats; y may be x), and channels from several blocks. */
 #ifndef SDX_KERNELS_CHANNEL_BLOCK_H
 #define SDX_KERNELS_CHANNEL_BLOCK_H
 
 #include <stdint.h>
+
+/* Lane i of y is lane from[i] of x where take[i] is -1; where it is 0, x does not give that lane.
+ */
+struct sdx_channel_source {
+    const float *x;
+    int32_t from[16], take[16];
+};
 
 struct sdx_channel_block {
     /* y = x * scale + shift, rounded twice */
@@ -12,6 +19,9 @@ struct sdx_channel_block {
                        int64_t pixels);
     void (*f32_mul)(const float *x, const float *scale, float *y, int64_t pixels);
     void (*f32_add)(const float *x, const float *shift, float *y, int64_t pixels);
+    /* Lanes that no source gives are 0; none is given twice. y is none of the sources. */
+    void (*f32_pick)(const struct sdx_channel_source *sources, int64_t count, float *y,
+                     int64_t pixels);
 };
 const struct sdx_channel_block *sdx_channel_block(void);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Concat and Split: one strided copy for each of the pieces; parts are shared out over the pieces
- * by their size. */
+ * by their size. Blocks of channels that pieces do not fill are picked together lane by lane. */
+#include "ops/channel_pick.h"
 #include "ops/layout.h"
 #include "ops/move.h"
 
@@ -196,9 +197,22 @@ static void layout_concat(struct sdx_prepare *px, struct sdx_layouts *want)
     sdx_layout_channels(px, axis_of(px, 1, px->out[0]->rank), want);
 }
 
+/* Channels of pieces that begin within a block. */
+static enum sdx_status concat_channels(struct sdx_prepare *px)
+{
+    struct sdx_channel *map = sdx_prepare_alloc(px, (size_t)px->out[0]->dims[1] * sizeof *map);
+    int64_t at = 0;
+    if (!map) return SDX_FAIL_MEMORY(px->cx);
+    for (int i = 0; i < px->count_in; i++)
+        for (int64_t c = 0; c < px->in[i]->dims[1]; c++)
+            map[at++] = (struct sdx_channel){i, c};
+    return sdx_channel_pick(px, "concat_channels", px->count_in, px->in, px->out[0], map);
+}
+
 static enum sdx_status prepare_concat(struct sdx_prepare *px)
 {
     const struct sdx_tensor *out = px->out[0];
+    if (out->layout == SDX_LAYOUT_BLOCKED) return concat_channels(px);
     int axis = axis_of(px, 1, out->rank);
     int64_t at = 0;
     struct pieces *all = pieces_create(px, px->count_in);
@@ -309,9 +323,22 @@ static enum sdx_status infer_split(struct sdx_infer *ix)
     return known && rank == 1 ? split_ints(ix, lengths) : SDX_OK;
 }
 
+static enum sdx_status split_channels(struct sdx_prepare *px)
+{
+    struct sdx_channel *map = sdx_prepare_alloc(px, (size_t)px->in[0]->dims[1] * sizeof *map);
+    int64_t at = 0;
+    if (!map) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t c = 0; c < px->in[0]->dims[1]; c++)
+        map[c].channel = c;
+    for (int k = 0; k < px->count_out; at += px->out[k++]->dims[1])
+        SDX_TRY(sdx_channel_pick(px, "split_channels", 1, px->in, px->out[k], map + at));
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_split(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0];
+    if (in->layout == SDX_LAYOUT_BLOCKED) return split_channels(px);
     int axis = axis_of(px, 0, in->rank);
     int64_t n = in->dims[axis], at = 0, given = 0;
     const int64_t *list = NULL;

@@ -257,10 +257,15 @@ void sdx_layout_channels(struct sdx_prepare *px, int axis, struct sdx_layouts *w
     if (!layout || !px->out[0] || !sdx_layout_serves(layout, px->out[0]->dtype, px->out[0]->rank) ||
         axis != 1)
         return;
-    for (int k = 0; k < count; k++)
-        if (!pieces[k] || (layout == SDX_LAYOUT_BLOCKED && k + 1 < count &&
-                           pieces[k]->dims[1] % sdx_block_lanes() != 0))
-            return;
+    const int64_t lanes = sdx_block_lanes();
+    bool whole = true; /* blocks: pieces begin with one */
+    for (int k = 0; k < count; k++) {
+        if (!pieces[k]) return;
+        /* few channels would mostly be lanes without meaning */
+        if (layout == SDX_LAYOUT_BLOCKED && pieces[k]->dims[1] < lanes / 2) return;
+        whole = whole && (k + 1 == count || pieces[k]->dims[1] % lanes == 0);
+    }
+    want->logical = layout == SDX_LAYOUT_BLOCKED && !whole;
     memset(want->in, 0, (size_t)px->count_in);
     memset(want->in, layout, joining ? (size_t)px->count_in : 1);
     memset(want->out, layout, (size_t)px->count_out);

@@ -41,6 +41,8 @@ struct sdx_layouts {
     bool feeds;        /* SDX_OP_MAKES_BLOCKS: only SDX_OP_TAKES_BLOCKS read output 0, as it is or
                           through what keeps its layout */
     uint32_t over;     /* in these layouts, SDX_OP_INPLACE besides those of the operator */
+    bool logical; /* SDX_OP_PHYSICAL, but these layouts are not shown as they lie in memory, and
+                     nothing lies within another operand */
 };
 typedef void sdx_op_layout_fn(struct sdx_prepare *px, struct sdx_layouts *want);
 /* Where operands lie inside one another, in elements: SDX_OP_PIECES: at[k] of output k in input 0;

@@ -599,7 +599,7 @@ static enum sdx_status run_prepare(struct sdx_planning *p, const struct sdx_ir_n
     struct sdx_tensor **own =
         sdx_arena_copy(&p->work, o->out, (size_t)node->count_outputs * sizeof *o->out);
     if (!own) return SDX_FAIL_MEMORY(p->cx);
-    if (o->layout && node->op->flags & SDX_OP_PHYSICAL) {
+    if (o->layout && node->op->flags & SDX_OP_PHYSICAL && !o->want.logical) {
         SDX_TRY(show_physical(p, o->in, o->at_in, node->count_inputs, o->layout));
         SDX_TRY(show_physical(p, o->out, o->at_out, node->count_outputs, o->layout));
     }
@@ -630,12 +630,13 @@ enum sdx_status sdx_operand_steps(struct sdx_planning *p, const struct sdx_ir_no
         if (!o.in[i]) return p->cx->error.status;
     }
     bool done = false;
-    if (node->op->flags & SDX_OP_PIECES) SDX_TRY(give_pieces(p, node, types, &o, &done));
+    const uint32_t flags = o.want.logical ? 0 : node->op->flags;
+    if (flags & SDX_OP_PIECES) SDX_TRY(give_pieces(p, node, types, &o, &done));
     if (done) return SDX_OK;
     for (int k = 0; k < node->count_outputs; k++)
         if (node->outputs[k] >= 0)
             SDX_TRY(make_output(p, node, k, &types[k], &o.want, &o.out[k], &o.at_out[k]));
-    if (node->op->flags & SDX_OP_JOIN && o.at_out[0].block >= 0) {
+    if (flags & SDX_OP_JOIN && o.at_out[0].block >= 0) {
         const size_t *at = places(p, node, &o, node->count_inputs);
         if (!at && p->cx->error.status != SDX_OK) return p->cx->error.status;
         if (at) sdx_place_join(p, node, o.at_out[0].block, o.in, at, &done);
