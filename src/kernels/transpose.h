@@ -32,9 +32,10 @@ SIMD void turn_four(const char *src, size_t stride, turn_row q[4])
     q[2] = LOW(high02, high13);
     q[3] = HIGH(high02, high13);
 }
-/* src at any address */
-SIMD void turn(const void *src, size_t stride, uint32_t *dst, size_t stride_dst)
+/* both at any address */
+SIMD void turn(const void *src, size_t stride, void *dst_, size_t stride_dst)
 {
+    char *dst = dst_;
     turn_row q[4];
     turn_four(src, stride, q);
 #if SDX_SIMD_LANES >= 8
@@ -44,13 +45,13 @@ SIMD void turn(const void *src, size_t stride, uint32_t *dst, size_t stride_dst)
     {
         turn_row near = __builtin_shufflevector(q[c], p[c], 0, 1, 2, 3, 8, 9, 10, 11);
         turn_row far = __builtin_shufflevector(q[c], p[c], 4, 5, 6, 7, 12, 13, 14, 15);
-        memcpy(dst + c * stride_dst, &near, sizeof near);
-        memcpy(dst + (c + 4) * stride_dst, &far, sizeof far);
+        memcpy(dst + 4 * c * stride_dst, &near, sizeof near);
+        memcpy(dst + 4 * (c + 4) * stride_dst, &far, sizeof far);
     }
 #else
     SDX_UNROLL(4)
     for (size_t c = 0; c < 4; c++)
-        memcpy(dst + c * stride_dst, &q[c], sizeof(turn_row));
+        memcpy(dst + 4 * c * stride_dst, &q[c], sizeof(turn_row));
 #endif
 }
 #endif

@@ -83,9 +83,9 @@ struct sdx_vec {
     void (*u8_to_f32)(const uint8_t *x, float scale, int32_t zero, float *y, size_t n);
     void (*s8_to_f32)(const int8_t *x, float scale, int32_t zero, float *y, size_t n);
     /* dst[j * stride_dst + i] = src[i * stride + j] for elements of 4 bytes: rows x cols
-     * transposed; src at any address */
-    void (*b32_transpose)(const void *src, size_t stride, uint32_t *dst, size_t stride_dst,
-                          size_t rows, size_t cols);
+     * transposed; both at any address */
+    void (*b32_transpose)(const void *src, size_t stride, void *dst, size_t stride_dst, size_t rows,
+                          size_t cols);
 };
 
 const struct sdx_vec *sdx_vec(void);

@@ -84,12 +84,13 @@ FROM_BYTES(u8_to_f32, uint8_t)
 FROM_BYTES(s8_to_f32, int8_t)
 
 /* In squares of 32, whose lines on both sides stay in the first cache. */
-static void b32_transpose(const void *src_, size_t stride, uint32_t *dst, size_t stride_dst,
+static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
 {
     typedef uint32_t element SDX_ANYWHERE;
     enum { TILE = 32 };
     const element *src = src_;
+    element *dst = dst_;
     for (size_t i0 = 0; i0 < rows; i0 += TILE) {
         size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
         for (size_t j0 = 0; j0 < cols; j0 += TILE) {

@@ -71,38 +71,71 @@ struct gather_params {
     size_t run;                   /* bytes of what stays together */
 };
 
-#define GATHER_FIXED(bytes)                                                                        \
-    for (int64_t k = i; k < stop; k++) {                                                           \
-        int64_t j = sdx_move_index(index, k);                                                      \
-        if (j < 0) j += p->length;                                                                 \
-        if (SDX_UNLIKELY(j < 0 || j >= p->length))                                                 \
-            return bad_index(x, "Gather", sdx_move_index(index, k), p->axis, p->length);           \
-        memcpy(dst, src + j * (int64_t)(bytes), (bytes));                                          \
-        dst += (bytes);                                                                            \
-    }
+enum { GATHER_BLOCK = 4096 }; /* slices that are known at a time */
 
-static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+/* The slices that n indices from number i on name. */
+static enum sdx_status gather_block(struct sdx_exec *x, const struct gather_params *p,
+                                    const struct sdx_tensor *index, int64_t i, int64_t n,
+                                    int64_t *slices)
 {
-    const struct gather_params *p = step->params;
-    const struct sdx_tensor *index = step->in[1];
-    int64_t total = p->outer * p->count;
-    int64_t at = sdx_part_begin(total, step->parts, part, 1);
-    int64_t end = sdx_part_begin(total, step->parts, part + 1, 1);
-    char *dst = (char *)step->out[0]->data + (size_t)at * p->run;
-    while (at < end) {
-        int64_t o = at / p->count, i = at % p->count, stop = p->count;
-        if (stop - i > end - at) stop = i + end - at;
-        const char *src = (const char *)step->in[0]->data + (size_t)(o * p->length) * p->run;
-        at += stop - i;
-        switch (p->run) {
-        case 4: GATHER_FIXED(4) break;
-        case 8: GATHER_FIXED(8) break;
-        default: GATHER_FIXED(p->run) break;
+    const int64_t length = p->length;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t j = sdx_move_index(index, i + k);
+        if (SDX_UNLIKELY((uint64_t)j >= (uint64_t)length)) {
+            if (j >= length || j < -length) return bad_index(x, "Gather", j, p->axis, length);
+            j += length;
         }
+        slices[k] = j;
     }
     return SDX_OK;
 }
-#undef GATHER_FIXED
+
+#define GATHER(bytes)                                                                              \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        memcpy(dst + k * (bytes), src + slices[k] * (bytes), (bytes));
+
+static void gather_slices(char *dst, const char *src, const int64_t *slices, int64_t n, int64_t run)
+{
+    switch (run) {
+    case 1: GATHER(1) break;
+    case 2: GATHER(2) break;
+    case 4: GATHER(4) break;
+    case 8: GATHER(8) break;
+    default:
+        for (int64_t k = 0; k < n; k++)
+            sdx_move_bytes(dst + k * run, src + slices[k] * run, (size_t)run);
+    }
+}
+#undef GATHER
+
+/* Indices are read and checked a block at a time: once for all repetitions where it holds all. */
+static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct gather_params *p = step->params;
+    const int64_t total = p->outer * p->count, run = (int64_t)p->run;
+    int64_t at = sdx_part_begin(total, step->parts, part, 1);
+    const int64_t end = sdx_part_begin(total, step->parts, part + 1, 1);
+    if (at >= end) return SDX_OK;
+    int64_t *slices = x->scratch, i = at % p->count, known = 0, stop = 0; /* known .. stop-1 */
+    const char *src = (const char *)step->in[0]->data + at / p->count * p->length * run;
+    char *dst = (char *)step->out[0]->data + at * run;
+    while (at < end) {
+        if (i < known || i >= stop) {
+            known = i;
+            stop = i + GATHER_BLOCK < p->count ? i + GATHER_BLOCK : p->count;
+            SDX_TRY(gather_block(x, p, step->in[1], i, stop - i, slices));
+        }
+        const int64_t n = stop - i < end - at ? stop - i : end - at;
+        gather_slices(dst, src, slices + (i - known), n, run);
+        at += n;
+        dst += n * run;
+        i += n;
+        if (i < p->count) continue;
+        i = 0;
+        src += p->length * run;
+    }
+    return SDX_OK;
+}
 
 static enum sdx_status prepare_gather(struct sdx_prepare *px)
 {
@@ -111,14 +144,16 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
     if (!p) return SDX_OUT_OF_MEMORY;
     size_t size = sdx_move_size(data->dtype);
     p->axis = axis_of(px, 0, data->rank);
-    p->outer = sdx_move_product(data->dims, 0, p->axis);
     p->length = data->dims[p->axis];
     p->count = px->in[1]->count;
-    p->run = (size_t)sdx_move_product(data->dims, p->axis + 1, data->rank) * size;
+    const bool whole = p->length == 1 && p->count == 1; /* the only slice there is */
+    p->outer = whole ? 1 : sdx_move_product(data->dims, 0, p->axis);
+    p->run = (size_t)sdx_move_product(data->dims, whole ? 0 : p->axis + 1, data->rank) * size;
     if (out->count == 0 || p->run == 0) p->outer = 0;
     int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
                                       p->outer * p->count > 0 ? p->outer * p->count : 1);
-    return sdx_move_step(px, "gather", run_gather, p, parts, 0);
+    const size_t known = (size_t)(p->count < GATHER_BLOCK ? p->count : GATHER_BLOCK);
+    return sdx_move_step(px, "gather", run_gather, p, parts, known * sizeof(int64_t));
 }
 
 /* One index that is known: the output lies within the data. */

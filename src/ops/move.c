@@ -11,6 +11,9 @@ enum { MOVE_RUN, MOVE_FILL, MOVE_STRIDED, MOVE_TRANSPOSE };
 /* Elements that a unit of work should have: about half an L1 data cache of 4-byte elements. */
 enum { MOVE_BLOCK = 4096, MOVE_TILE = 16 };
 
+/* Elements of a row that are copied one by one sooner than by a call. */
+enum { MOVE_SHORT = 4 };
+
 size_t sdx_move_size(int dtype)
 {
     if (dtype == SDX_STRING) return sizeof(struct sdx_str);
@@ -27,21 +30,61 @@ void sdx_move_strides(int rank, const int64_t *dims, int64_t *strides)
     }
 }
 
+struct pair16 {
+    uint64_t half[2];
+};
+
+#define FILL(type, times)                                                                          \
+    {                                                                                              \
+        type one;                                                                                  \
+        memcpy(&one, value, sizeof one);                                                           \
+        all.half[0] = all.half[1] = one * UINT64_C(times);                                         \
+    }
+
+/* Stores of 16 bytes, of which the last two may overlap. */
 void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n)
 {
-    unsigned char *to = dst;
     if (n <= 0) return;
-    if (size == 1) {
-        memset(to, *(const unsigned char *)value, (size_t)n);
+    unsigned char *to = dst;
+    const size_t total = (size_t)n * size;
+    struct pair16 all;
+    switch (size) {
+    case 1: FILL(uint8_t, 0x0101010101010101) break;
+    case 2: FILL(uint16_t, 0x0001000100010001) break;
+    case 4: FILL(uint32_t, 0x0000000100000001) break;
+    case 8: FILL(uint64_t, 1) break;
+    default: memcpy(&all, value, sizeof all); break;
+    }
+    if (total < sizeof all) {
+        sdx_move_bytes(to, &all, total);
         return;
     }
-    memcpy(to, value, size);
-    size_t done = size, total = (size_t)n * size;
-    while (done < total) {
-        size_t step = done < total - done ? done : total - done;
-        if (step > 16384) step = 16384 / size * size;
-        memcpy(to + done, to, step);
-        done += step;
+    for (size_t i = 0; i < total - sizeof all; i += sizeof all)
+        memcpy(to + i, &all, sizeof all);
+    memcpy(to + total - sizeof all, &all, sizeof all);
+}
+#undef FILL
+
+/* Of the pieces of 16, 8 or 4 bytes the last two may overlap. */
+void sdx_move_bytes(void *dst, const void *src, size_t bytes)
+{
+    char *to = dst;
+    const char *from = src;
+    if (bytes > 8 * sizeof(struct pair16)) {
+        memcpy(to, from, bytes);
+    } else if (bytes >= 16) {
+        for (size_t i = 0; i < bytes - 16; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + bytes - 4, from + bytes - 4, 4);
+    } else {
+        for (size_t i = 0; i < bytes; i++)
+            to[i] = from[i];
     }
 }
 
@@ -71,6 +114,29 @@ static void collapse(struct sdx_move *m, int rank, const int64_t *dims, const in
     m->rank = n;
 }
 
+/* A last axis that stays together and has 2, 4, 8 or 16 bytes becomes an element, when no stride
+ * cuts it. */
+static void widen(struct sdx_move *m)
+{
+    const int last = m->rank - 1;
+    const int64_t n = m->dims[last];
+    const uint64_t size = (uint64_t)n * m->size;
+    int64_t odd = m->src_at | m->dst_at;
+    if (last == 0 || m->src[last] != 1 || m->dst[last] != 1 || size > 16 || size & (size - 1))
+        return;
+    for (int i = 0; i < last; i++)
+        odd |= m->src[i] | m->dst[i];
+    if (odd & (n - 1)) return;
+    for (int i = 0; i < last; i++) {
+        m->src[i] /= n;
+        m->dst[i] /= n;
+    }
+    m->size = (size_t)size;
+    m->src_at /= n;
+    m->dst_at /= n;
+    m->rank = last;
+}
+
 /* Puts the axis on which the source is contiguous next to the last one. */
 static bool find_transposition(struct sdx_move *m)
 {
@@ -94,7 +160,7 @@ static bool find_transposition(struct sdx_move *m)
 void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dims,
                    const int64_t *src, const int64_t *dst, int64_t src_at, int64_t dst_at)
 {
-    SDX_ASSERT(rank <= SDX_MOVE_RANK);
+    SDX_ASSERT(rank <= SDX_MOVE_RANK && size <= sizeof(struct pair16) && !(size & (size - 1)));
     m->size = size;
     m->src_at = src_at;
     m->dst_at = dst_at;
@@ -102,6 +168,7 @@ void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dim
     for (int i = 0; i < rank; i++)
         if (dims[i] == 0) return;
     collapse(m, rank, dims, src, dst);
+    widen(m);
     int last = m->rank - 1, split = last;
     m->outer = last;
     if (m->dst[last] == 1 && m->src[last] == 1) {
@@ -134,26 +201,6 @@ int64_t sdx_move_parts(const struct sdx_move *m)
     return m->units > 0 ? sdx_prepare_parts(bytes, 128 * 1024, m->units) : 1;
 }
 
-#define STRIDED(type)                                                                              \
-    for (int64_t i = 0; i < n; i++)                                                                \
-    memcpy(dst + i * step_dst * (int64_t)sizeof(type), src + i * step_src * (int64_t)sizeof(type), \
-           sizeof(type))
-
-static void copy_strided(size_t size, const char *src, int64_t step_src, char *dst,
-                         int64_t step_dst, int64_t n)
-{
-    switch (size) {
-    case 1: STRIDED(uint8_t); break;
-    case 2: STRIDED(uint16_t); break;
-    case 4: STRIDED(uint32_t); break;
-    case 8: STRIDED(uint64_t); break;
-    default:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(dst + i * step_dst * (int64_t)size, src + i * step_src * (int64_t)size, size);
-    }
-}
-#undef STRIDED
-
 /* dst[j * step_dst + i] = src[i * step_src + j] in tiles that stay in the cache. */
 #define TRANSPOSE(type)                                                                            \
     for (int64_t i0 = 0; i0 < rows; i0 += MOVE_TILE) {                                             \
@@ -164,10 +211,6 @@ static void copy_strided(size_t size, const char *src, int64_t step_src, char *d
                        src + (i * step_src + j) * (int64_t)sizeof(type), sizeof(type));            \
     }
 
-struct pair16 {
-    uint64_t half[2];
-};
-
 static void copy_transposed(size_t size, const char *src, int64_t step_src, char *dst,
                             int64_t step_dst, int64_t rows, int64_t cols)
 {
@@ -175,8 +218,8 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
     case 1: TRANSPOSE(uint8_t); break;
     case 2: TRANSPOSE(uint16_t); break;
     case 4:
-        sdx_vec()->b32_transpose(src, (size_t)step_src, (uint32_t *)(void *)dst, (size_t)step_dst,
-                                 (size_t)rows, (size_t)cols);
+        sdx_vec()->b32_transpose(src, (size_t)step_src, dst, (size_t)step_dst, (size_t)rows,
+                                 (size_t)cols);
         break;
     case 8: TRANSPOSE(uint64_t); break;
     default: TRANSPOSE(struct pair16); break;
@@ -184,16 +227,37 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
 }
 #undef TRANSPOSE
 
-static void copy_run(char *dst, const char *src, size_t bytes)
-{
-    switch (bytes) {
-    case 4: memcpy(dst, src, 4); break;
-    case 8: memcpy(dst, src, 8); break;
-    case 16: memcpy(dst, src, 16); break;
-    default: memcpy(dst, src, bytes); break;
-    }
-}
+#define STRIDED(type)                                                                              \
+    for (; rows > 0; rows--, src += row_src, dst += row_dst)                                       \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            memcpy(dst + i * step_dst, src + i * step_src, sizeof(type));
 
+/* n elements of the last axis in each of `rows` rows, which are the axis before it. */
+static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int64_t rows, int64_t n)
+{
+    const int last = m->rank - 1, row = last > 0 ? last - 1 : 0;
+    const int64_t size = (int64_t)m->size;
+    const int64_t step_src = m->src[last] * size, step_dst = m->dst[last] * size;
+    const int64_t row_src = m->src[row] * size, row_dst = m->dst[row] * size;
+    if (m->kernel == MOVE_STRIDED || n <= MOVE_SHORT) {
+        switch (m->size) {
+        case 1: STRIDED(uint8_t) break;
+        case 2: STRIDED(uint16_t) break;
+        case 4: STRIDED(uint32_t) break;
+        case 8: STRIDED(uint64_t) break;
+        default: STRIDED(struct pair16) break;
+        }
+        return;
+    }
+    for (; rows > 0; rows--, src += row_src, dst += row_dst)
+        if (m->kernel == MOVE_RUN)
+            sdx_move_bytes(dst, src, (size_t)(n * size));
+        else
+            sdx_move_fill(dst, m->size, src, n);
+}
+#undef STRIDED
+
+/* Block b of the split axis. */
 static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64_t b)
 {
     int last = m->rank - 1, split = m->kernel == MOVE_TRANSPOSE ? last - 1 : last;
@@ -201,32 +265,10 @@ static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64
     if (n > m->block) n = m->block;
     src += at * m->src[split] * size;
     dst += at * m->dst[split] * size;
-    switch (m->kernel) {
-    case MOVE_RUN: copy_run(dst, src, (size_t)(n * size)); break;
-    case MOVE_FILL: sdx_move_fill(dst, m->size, src, n); break;
-    case MOVE_TRANSPOSE:
-        if (m->size == 1 || m->size == 2 || m->size == 4 || m->size == 8 || m->size == 16)
-            copy_transposed(m->size, src, m->src[last], dst, m->dst[split], m->dims[last], n);
-        else
-            for (int64_t j = 0; j < n; j++)
-                copy_strided(m->size, src + j * size, m->src[last], dst + j * m->dst[split] * size,
-                             1, m->dims[last]);
-        break;
-    default: copy_strided(m->size, src, m->src[split], dst, m->dst[split], n); break;
-    }
-}
-
-/* `count` runs of `bytes`, steps apart: short ones without a call for each. */
-static void copy_runs(char *dst, int64_t step_dst, const char *src, int64_t step_src, size_t bytes,
-                      int64_t count)
-{
-    const bool is_short = bytes % sizeof(struct pair16) == 0 && bytes <= 8 * sizeof(struct pair16);
-    for (; count > 0; count--, dst += step_dst, src += step_src)
-        if (is_short)
-            for (size_t i = 0; i < bytes; i += sizeof(struct pair16))
-                memcpy(dst + i, src + i, sizeof(struct pair16));
-        else
-            copy_run(dst, src, bytes);
+    if (m->kernel == MOVE_TRANSPOSE)
+        copy_transposed(m->size, src, m->src[last], dst, m->dst[split], m->dims[last], n);
+    else
+        copy_rows(m, src, dst, 1, n);
 }
 
 void sdx_move_run(const struct sdx_move *m, const void *src_data, void *dst_data, int64_t begin,
@@ -244,13 +286,12 @@ void sdx_move_run(const struct sdx_move *m, const void *src_data, void *dst_data
     const char *src = src_data;
     char *dst = dst_data;
     int64_t size = (int64_t)m->size;
-    const bool runs = m->kernel == MOVE_RUN && m->blocks == 1 && m->outer > 0;
+    const bool by_rows = m->kernel != MOVE_TRANSPOSE && m->blocks == 1 && m->outer > 0;
     for (int64_t u = begin; u < end; u++) {
-        if (runs) {
+        if (by_rows) {
             const int last = m->outer - 1;
             const int64_t left = m->dims[last] - at[last], n = left < end - u ? left : end - u;
-            copy_runs(dst + d * size, m->dst[last] * size, src + s * size, m->src[last] * size,
-                      (size_t)(m->dims[m->rank - 1] * size), n);
+            copy_rows(m, src + s * size, dst + d * size, n, m->dims[m->rank - 1]);
             at[last] += n - 1; /* the last of them is stepped over below */
             s += (n - 1) * m->src[last];
             d += (n - 1) * m->dst[last];

@@ -12,7 +12,7 @@ enum { SDX_MOVE_RANK = 2 * SDX_RANK_MAX };
 /* A copy of an n-dimensional box: dims with source and destination strides (elements, may be 0 or
  * negative for the source). Made once; run over units 0 .. units-1 in any split. */
 struct sdx_move {
-    size_t size;            /* bytes of an element */
+    size_t size;            /* bytes of an element: 1, 2, 4, 8 or 16 */
     int64_t src_at, dst_at; /* first element */
     int64_t block, blocks;  /* of the split axis */
     int64_t units;          /* outer indices x blocks; 0: nothing to copy */
@@ -35,8 +35,10 @@ static inline int64_t sdx_move_product(const int64_t *dims, int from, int to)
         n *= (uint64_t)dims[i];
     return (int64_t)n;
 }
-/* n elements of `size` bytes, each a copy of *value. */
+/* n elements of `size` bytes (1, 2, 4, 8 or 16), each a copy of *value. */
 void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n);
+/* memcpy of what is short as a rule. */
+void sdx_move_bytes(void *dst, const void *src, size_t bytes);
 /* One element. */
 static inline void sdx_move_one(void *dst, const void *src, size_t size)
 {

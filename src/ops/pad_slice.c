@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pad, CenterCropPad, Slice and Compress. Padding is a table of source indices for each axis; rows
- * of the last axis are copied in one piece where they lie inside. */
+ * Pad, CenterCropPad, Slice and Compress. Padding is a table of source indices for each axis; axes
+ * behind the last padded one stay together, and neighbours on that are copied in one piece. */
 #include "kernels/conv_block.h"
 #include "ops/layout.h"
 #include "ops/move.h"
@@ -13,12 +13,14 @@
 enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP };
 
 struct pad_params {
-    int rank, value_input; /* input with the value; -1: `value` */
+    int rank;        /* of the axes up to the last padded one */
+    int value_input; /* input with the value; -1: `value` */
     size_t size;
     unsigned char value[16];
+    int64_t unit;                                      /* elements of the axes behind */
     int64_t dims[SDX_RANK_MAX], strides[SDX_RANK_MAX]; /* output lengths, input strides */
     const int64_t *table[SDX_RANK_MAX];                /* input index, -1: the value */
-    int64_t inside_begin, inside_end; /* of the last axis: where the table rises by one */
+    const int64_t *together; /* last axis: how many from here on are neighbours, or the value */
     int64_t rows;
 };
 
@@ -36,6 +38,20 @@ static int64_t pad_index(enum pad_mode mode, int64_t o, int64_t n, int64_t begin
     return lo + (j < len ? j : period - j);
 }
 
+/* Where the last axis can be copied or filled in one piece. */
+static enum sdx_status pad_pieces(struct sdx_prepare *px, struct pad_params *p)
+{
+    const int64_t n = p->dims[p->rank - 1], *table = p->table[p->rank - 1];
+    int64_t *together = sdx_prepare_alloc(px, ((size_t)n + 1) * sizeof(*together));
+    if (!together) return SDX_OUT_OF_MEMORY;
+    for (int64_t o = n - 1; o >= 0; o--) {
+        const bool goes_on = o + 1 < n && table[o + 1] == (table[o] < 0 ? -1 : table[o] + 1);
+        together[o] = goes_on ? together[o + 1] + 1 : 1;
+    }
+    p->together = together;
+    return SDX_OK;
+}
+
 static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, const int64_t *begin,
                                   const int64_t *end, struct pad_params **out)
 {
@@ -45,7 +61,9 @@ static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, co
     p->rank = to->rank;
     p->size = sdx_move_size(to->dtype);
     p->value_input = -1;
-    p->rows = to->count == 0 ? 0 : 1;
+    p->rows = p->unit = to->count == 0 ? 0 : 1;
+    while (p->rank > 1 && begin[p->rank - 1] == 0 && end[p->rank - 1] == 0)
+        p->unit *= to->dims[--p->rank];
     sdx_move_strides(in->rank, in->dims, p->strides);
     for (int i = 0; i < p->rank; i++) {
         int64_t n = to->dims[i], *table = sdx_prepare_alloc(px, ((size_t)n + 1) * sizeof(*table));
@@ -59,37 +77,25 @@ static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, co
         p->dims[i] = n;
         if (i < p->rank - 1) p->rows *= n;
     }
-    int64_t last = p->rank ? p->dims[p->rank - 1] : 0;
-    const int64_t *table = p->rank ? p->table[p->rank - 1] : NULL;
-    while (p->inside_begin < last &&
-           (table[p->inside_begin] < 0 || p->inside_begin < begin[p->rank - 1]))
-        p->inside_begin++;
-    p->inside_end = p->inside_begin;
-    while (p->inside_end < last &&
-           table[p->inside_end] == table[p->inside_begin] + p->inside_end - p->inside_begin)
-        p->inside_end++;
     *out = p;
-    return SDX_OK;
+    return p->rank > 0 ? pad_pieces(px, p) : SDX_OK;
 }
 
-static void pad_one(const struct pad_params *p, const char *row, const void *value, char *dst,
-                    int64_t j)
+/* Indices begin .. end-1 of a row. */
+static void pad_row(const struct pad_params *p, const char *row, const void *value, char *dst,
+                    int64_t begin, int64_t end)
 {
-    int64_t from = p->table[p->rank - 1][j];
-    sdx_move_one(dst + j * (int64_t)p->size, from < 0 ? value : row + from * (int64_t)p->size,
-                 p->size);
-}
-
-static void pad_row(const struct pad_params *p, const char *row, const void *value, char *dst)
-{
-    int64_t n = p->dims[p->rank - 1], b = p->inside_begin, e = p->inside_end;
-    for (int64_t j = 0; j < b; j++)
-        pad_one(p, row, value, dst, j);
-    if (e > b)
-        memcpy(dst + (size_t)b * p->size, row + (size_t)p->table[p->rank - 1][b] * p->size,
-               (size_t)(e - b) * p->size);
-    for (int64_t j = e; j < n; j++)
-        pad_one(p, row, value, dst, j);
+    const int64_t bytes = p->unit * (int64_t)p->size;
+    for (int64_t j = begin, n = 0; j < end; j += n, dst += n * bytes) {
+        const int64_t from = p->table[p->rank - 1][j];
+        n = p->together[j] < end - j ? p->together[j] : end - j;
+        if (n == 1 && p->unit == 1)
+            sdx_move_one(dst, from < 0 ? value : row + from * bytes, p->size);
+        else if (from < 0)
+            sdx_move_fill(dst, p->size, value, n * p->unit);
+        else
+            sdx_move_bytes(dst, row + from * bytes, (size_t)(n * bytes));
+    }
 }
 
 static enum sdx_status run_pad(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -103,30 +109,43 @@ static enum sdx_status run_pad(struct sdx_exec *x, const struct sdx_step *step, 
         memcpy(dst, src, p->size);
         return SDX_OK;
     }
-    int64_t n = p->dims[p->rank - 1];
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
-        int64_t rest = r, at = 0;
+    const int64_t n = p->dims[p->rank - 1], bytes = p->unit * (int64_t)p->size;
+    const int64_t first = sdx_part_begin(p->rows * n, step->parts, part, 1);
+    int64_t left = sdx_part_begin(p->rows * n, step->parts, part + 1, 1) - first;
+    if (left <= 0) return SDX_OK;
+    int64_t at[SDX_RANK_MAX], rest = first / n;
+    for (int i = p->rank - 2; i >= 0; i--) {
+        at[i] = rest % p->dims[i];
+        rest /= p->dims[i];
+    }
+    dst += first * bytes;
+    for (int64_t begin = first % n; left > 0; begin = 0) {
+        const int64_t end = n - begin < left ? n : begin + left;
+        int64_t from = 0;
         bool outside = false;
-        for (int i = p->rank - 2; i >= 0; i--) {
-            int64_t from = p->table[i][rest % p->dims[i]];
-            rest /= p->dims[i];
-            outside = outside || from < 0;
-            at += from * p->strides[i];
+        for (int i = 0; i < p->rank - 1; i++) {
+            outside = outside || p->table[i][at[i]] < 0;
+            from += p->table[i][at[i]] * p->strides[i];
         }
-        char *to = dst + (size_t)(r * n) * p->size;
         if (outside)
-            sdx_move_fill(to, p->size, value, n);
+            sdx_move_fill(dst, p->size, value, (end - begin) * p->unit);
         else
-            pad_row(p, src + at * (int64_t)p->size, value, to);
+            pad_row(p, src + from * (int64_t)p->size, value, dst, begin, end);
+        dst += (end - begin) * bytes;
+        left -= end - begin;
+        for (int i = p->rank - 2; i >= 0; i--) {
+            if (++at[i] < p->dims[i]) break;
+            at[i] = 0;
+        }
     }
     return SDX_OK;
 }
 
 static enum sdx_status pad_add(struct sdx_prepare *px, const char *kernel, struct pad_params *p)
 {
+    const int64_t units = p->rank > 0 ? p->rows * p->dims[p->rank - 1] : 0;
     int64_t parts = sdx_prepare_parts((double)px->out[0]->count * (double)p->size, 128 * 1024,
-                                      p->rows > 0 ? p->rows : 1);
+                                      units > 0 ? units : 1);
     return sdx_move_step(px, kernel, run_pad, p, parts, 0);
 }
 

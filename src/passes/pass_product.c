@@ -2,7 +2,7 @@
  * Clears the way from a matrix product to what its store can do: an activation or addition behind a
  * Reshape of the product comes before it; a multiplication by a constant row (layer scale) becomes
  * input 4 of the product, which scales the packed columns and the bias; a Transpose that only moves
- * axes of length 1 becomes a Reshape. */
+ * axes of length 1, and a Gather of the only slice there is, become a Reshape. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -138,24 +138,53 @@ static int32_t shape_value(const struct work *w, const int64_t *dims, int rank)
     return value;
 }
 
-/* All lengths known, and those over 1 in their old order. */
-static enum sdx_status turn_to_view(struct work *w, int32_t n)
+/* The shape that a Transpose gives which keeps the order of the lengths over 1; its rank, or -1. */
+static int transposed(const struct sdx_ir_node *node, const struct sdx_type *in, int64_t *dims)
+{
+    int64_t count = 0, last = -1;
+    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
+    if (!perm || in->rank != count || count == 0 || count > SDX_RANK_MAX) return -1;
+    for (int64_t d = 0; d < count; d++) {
+        if (perm[d] < 0 || perm[d] >= count) return -1;
+        dims[d] = in->dims[perm[d]];
+        if (dims[d] == 1) continue;
+        if (perm[d] < last) return -1;
+        last = perm[d];
+    }
+    return (int)count;
+}
+
+/* The shape that a Gather gives of one index on an axis of length 1; its rank, or -1. */
+static int gathered(const struct work *w, const struct sdx_ir_node *node, const struct sdx_type *in,
+                    int64_t *dims)
+{
+    int64_t axis = sdx_ir_attr_int(node, "axis", 0);
+    double index = 0;
+    int rank = 0;
+    if (!sdx_match_scalar(w->g, node->inputs[1], &index) || (index != 0 && index != -1)) return -1;
+    const int times = sdx_match_constant(w->g, node->inputs[1])->rank;
+    if (axis < 0) axis += in->rank;
+    if (axis < 0 || axis >= in->rank || in->dims[axis] != 1 || in->rank + times > SDX_RANK_MAX)
+        return -1;
+    for (int d = 0; d < in->rank; d++)
+        for (int k = d == axis ? times : 1; k > 0; k--)
+            dims[rank++] = in->dims[d];
+    return rank;
+}
+
+/* A Transpose or Gather of a known shape that only gives it another becomes a Reshape. */
+static enum sdx_status turn_to_view(struct work *w, int32_t n, bool is_gather)
 {
     struct sdx_ir_node *node = &w->g->nodes[n];
     const struct sdx_type *in = type_of(w, node->inputs[0]);
-    int64_t count = 0, last = -1, dims[SDX_RANK_MAX];
-    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
-    if (!perm || !in->has_shape || in->rank != count || count == 0 || count > SDX_RANK_MAX)
-        return SDX_OK;
-    for (int64_t d = 0; d < count; d++) {
-        if (perm[d] < 0 || perm[d] >= count || in->dims[d] < 1) return SDX_OK;
-        dims[d] = in->dims[perm[d]];
-        if (dims[d] == 1) continue;
-        if (perm[d] < last) return SDX_OK;
-        last = perm[d];
-    }
+    int64_t dims[SDX_RANK_MAX];
+    if (!in->has_shape) return SDX_OK;
+    for (int d = 0; d < in->rank; d++)
+        if (in->dims[d] < 1) return SDX_OK;
+    const int rank = is_gather ? gathered(w, node, in, dims) : transposed(node, in, dims);
+    if (rank < 0) return SDX_OK;
     const int64_t opset = node->opset < 14 ? 13 : node->opset;
-    int32_t shape = shape_value(w, dims, (int)count);
+    int32_t shape = shape_value(w, dims, rank);
     if (shape < 0) return SDX_FAIL_MEMORY(w->cx);
     node = &w->g->nodes[n];
     SDX_TRY(sdx_match_become(w->cx, w->ir, node, "Reshape", opset, node->inputs[0], 0));
@@ -175,8 +204,9 @@ enum sdx_status sdx_pass_product(struct sdx_context *cx, struct sdx_ir *ir, bool
             struct sdx_ir_node *node = &w.g->nodes[n];
             if (node->is_dead || node->domain.len || node->count_inputs < 1) continue;
             if (node->inputs[0] < 0 || node->count_outputs != 1) continue;
-            if (sdx_str_is(node->op_type, "Transpose"))
-                SDX_TRY(turn_to_view(&w, n));
+            const bool is_gather = sdx_str_is(node->op_type, "Gather") && node->count_inputs == 2;
+            if (is_gather || sdx_str_is(node->op_type, "Transpose"))
+                SDX_TRY(turn_to_view(&w, n, is_gather));
             else if (sdx_str_is(node->op_type, "Add") && node->count_inputs == 2)
                 SDX_TRY(sink_addition(&w, node));
             else if (sdx_str_is(node->op_type, "Mul") && node->count_inputs == 2)
