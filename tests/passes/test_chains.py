@@ -188,7 +188,7 @@ def shapes():
         g = Chain(f"shape_blocked_{channels}", 3, 2)
         y = g.op("Conv", g.input(1, 3, 14, 30), g.weight(channels, 3, 3, 3), pads=[1] * 4)
         z = g.op("Conv", y, g.weight(channels, channels, 1, 1))
-        z = g.op("Abs", g.op("Add", g.op("Mul", z, g.weight(channels, 1, 1)), y))
+        z = g.op("Abs", g.op("Add", g.op("Sub", g.weight(channels, 1, 1), z), y))
         yield g, [g.op("Conv", g.op("Mul", z, g.op("Floor", y)), g.weight(7, channels, 1, 1))]
 
 
