@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gather, GatherElements, GatherND and their inverses. The scatters copy the data and then write
  * the updates in order, so that of equal indices the last one wins. */
+#include "kernels/conv_block.h"
+#include "ops/channel_pick.h"
+#include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "ops/scatter_reduce.h"
@@ -137,9 +140,36 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
+/* Known channels of blocked ones. */
+static void layout_gather(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *data = px->in[0], *index = px->in[1];
+    if (data->layout != SDX_LAYOUT_BLOCKED || axis_of(px, 0, data->rank) != 1 ||
+        !index->is_constant || index->rank != 1 || index->count < sdx_block_lanes() / 2)
+        return;
+    for (int64_t i = 0; i < index->count; i++) {
+        const int64_t j = sdx_move_index(index, i);
+        if (j < -data->dims[1] || j >= data->dims[1]) return; /* the run says so */
+    }
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+static enum sdx_status gather_channels(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *index = px->in[1];
+    struct sdx_channel *map = sdx_prepare_alloc(px, (size_t)index->count * sizeof *map);
+    if (!map) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; i < index->count; i++) {
+        const int64_t j = sdx_move_index(index, i);
+        map[i].channel = j < 0 ? j + px->in[0]->dims[1] : j;
+    }
+    return sdx_channel_pick(px, "gather_channels", 1, px->in, px->out[0], map);
+}
+
 static enum sdx_status prepare_gather(struct sdx_prepare *px)
 {
     const struct sdx_tensor *data = px->in[0], *out = px->out[0];
+    if (out->layout == SDX_LAYOUT_BLOCKED) return gather_channels(px);
     struct gather_params *p = SDX_PREPARE_NEW(px, struct gather_params);
     if (!p) return SDX_OUT_OF_MEMORY;
     size_t size = sdx_move_size(data->dtype);
@@ -639,8 +669,8 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 static const struct sdx_op ops[] = {
-    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none, .place = place_gather,
-     .packs = 1u << 0, .flags = SDX_OP_PIECES},
+    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none,
+     .layout = layout_gather, .place = place_gather, .packs = 1u << 0, .flags = SDX_OP_PIECES},
     {"GatherElements", 11, 0, infer_gather_elements, KERNEL(prepare_gather_elements),
      .cost = cost_none},
     {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = cost_none},

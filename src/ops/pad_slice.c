@@ -2,6 +2,7 @@
  * Pad, CenterCropPad, Slice and Compress. Padding is a table of source indices for each axis; axes
  * behind the last padded one stay together, and neighbours on that are copied in one piece. */
 #include "kernels/conv_block.h"
+#include "ops/channel_pick.h"
 #include "ops/layout.h"
 #include "ops/move.h"
 #include "ops/lower.h"
@@ -496,9 +497,11 @@ static void slice_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     const bool is_even =
         start % lanes == 0 && (out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1]);
     if ((axis != 1 && axis + in->rank != 1) || (list[STEPS] && list[STEPS][0] != 1) || start < 0 ||
-        (in->layout == SDX_LAYOUT_BLOCKED && !is_even) || out->count == 0)
+        (in->layout == SDX_LAYOUT_BLOCKED && !is_even && out->dims[1] < lanes / 2) ||
+        out->count == 0)
         return;
     want->in[0] = want->out[0] = in->layout;
+    want->logical = in->layout == SDX_LAYOUT_BLOCKED && !is_even;
 }
 
 static bool place_slice(struct sdx_prepare *px, int64_t *at)
@@ -512,8 +515,22 @@ static bool place_slice(struct sdx_prepare *px, int64_t *at)
     return true;
 }
 
+/* Channels that begin or end within a block. */
+static enum sdx_status slice_channels(struct sdx_prepare *px)
+{
+    const int64_t *list[LISTS], channels = px->out[0]->dims[1];
+    int64_t count = 0;
+    SDX_TRY(slice_lists(px, list, &count));
+    struct sdx_channel *map = sdx_prepare_alloc(px, (size_t)channels * sizeof *map);
+    if (!map) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t c = 0; c < channels; c++)
+        map[c].channel = list[STARTS][0] + c;
+    return sdx_channel_pick(px, "slice_channels", 1, px->in, px->out[0], map);
+}
+
 static enum sdx_status prepare_slice(struct sdx_prepare *px)
 {
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return slice_channels(px);
     const struct sdx_tensor *in = px->in[0];
     int64_t src[SDX_RANK_MAX], dst[SDX_RANK_MAX], at = 0;
     SDX_TRY(slice_strides(px, src, &at));

@@ -73,6 +73,29 @@ bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_
     return type->has_shape && type->rank <= 1;
 }
 
+int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
+                           const int64_t *values, int64_t count)
+{
+    int32_t value = sdx_ir_value_create(ir, g, sdx_str(name));
+    struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
+    if (value < 0 || !t) return -1;
+    *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR,
+                             .dtype = SDX_I64,
+                             .rank = 1,
+                             .count = count,
+                             .bytes = (size_t)count * sizeof *values,
+                             .is_constant = true,
+                             .in_model = true,
+                             .dims_inline = {count}};
+    t->dims = t->dims_inline;
+    t->data = sdx_arena_copy(ir->arena, values, t->bytes);
+    if (!t->data) return -1;
+    g->values[value].constant = t;
+    g->values[value].type = (struct sdx_type){
+        .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = t->dims};
+    return value;
+}
+
 enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                  struct sdx_ir_node *node, const char *op, int64_t opset,
                                  int32_t input, int room_attrs)

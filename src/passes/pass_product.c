@@ -115,29 +115,6 @@ static enum sdx_status fold_scale(struct work *w, struct sdx_ir_node *mul)
     return SDX_OK;
 }
 
-/* A constant list of lengths as a new value; -1: no memory. */
-static int32_t shape_value(const struct work *w, const int64_t *dims, int rank)
-{
-    int32_t value = sdx_ir_value_create(w->ir, w->g, SDX_STR("shape"));
-    struct sdx_tensor *t = sdx_arena_alloc(w->ir->arena, sizeof *t);
-    if (value < 0 || !t) return -1;
-    *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR,
-                             .dtype = SDX_I64,
-                             .rank = 1,
-                             .count = rank,
-                             .bytes = (size_t)rank * sizeof *dims,
-                             .is_constant = true,
-                             .in_model = true,
-                             .dims_inline = {rank}};
-    t->dims = t->dims_inline;
-    t->data = sdx_arena_copy(w->ir->arena, dims, t->bytes);
-    if (!t->data) return -1;
-    w->g->values[value].constant = t;
-    w->g->values[value].type = (struct sdx_type){
-        .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = t->dims};
-    return value;
-}
-
 /* The shape that a Transpose gives which keeps the order of the lengths over 1; its rank, or -1. */
 static int transposed(const struct sdx_ir_node *node, const struct sdx_type *in, int64_t *dims)
 {
@@ -184,7 +161,7 @@ static enum sdx_status turn_to_view(struct work *w, int32_t n, bool is_gather)
     const int rank = is_gather ? gathered(w, node, in, dims) : transposed(node, in, dims);
     if (rank < 0) return SDX_OK;
     const int64_t opset = node->opset < 14 ? 13 : node->opset;
-    int32_t shape = shape_value(w, dims, rank);
+    int32_t shape = sdx_match_add_ints(w->ir, w->g, "shape", dims, rank);
     if (shape < 0) return SDX_FAIL_MEMORY(w->cx);
     node = &w->g->nodes[n];
     SDX_TRY(sdx_match_become(w->cx, w->ir, node, "Reshape", opset, node->inputs[0], 0));

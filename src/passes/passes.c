@@ -22,6 +22,7 @@ static const struct {
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},
+    {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 11},
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0},

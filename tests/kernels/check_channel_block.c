@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Check of channel_block.h: equal to plain loops. */
+ * Checks of channel_block.h: equal to plain loops. */
 #include "kernels/conv_block.h"
 #include "kernelcheck.h"
 
@@ -12,8 +12,38 @@ static float *random_lanes(int64_t pixels, float lo, float hi)
     return x;
 }
 
+/* Each lane from a source drawn by lot, or from none. */
+static void check_pick(int64_t count, int64_t pixels)
+{
+    const int64_t lanes = sdx_block_lanes();
+    struct sdx_channel_source sources[16] = {0};
+    int64_t giver[16];
+    float *y = random_lanes(pixels, 5, 6);
+    for (int64_t k = 0; k < count; k++)
+        sources[k].x = random_lanes(pixels, -3, 3);
+    for (int64_t i = 0; i < lanes; i++) {
+        giver[i] = random_int(-1, count - 1);
+        if (giver[i] < 0) continue;
+        sources[giver[i]].from[i] = (int32_t)random_int(0, lanes - 1);
+        sources[giver[i]].take[i] = -1;
+    }
+    sdx_kernel_tables()->channel.f32_pick(sources, count, y, pixels);
+    for (int64_t at = 0; at < pixels * lanes; at++) {
+        const int64_t i = at % lanes;
+        const struct sdx_channel_source *s = giver[i] < 0 ? NULL : &sources[giver[i]];
+        const float wanted = s ? s->x[at - i + s->from[i]] : 0;
+        expect(same_bits(y[at], wanted), "%lld sources: element %lld is %g, expected %g",
+               (long long)count, (long long)at, (double)y[at], (double)wanted);
+    }
+    guards_intact();
+    guards_release();
+}
+
 void check_channel_block(void)
 {
+    for (int64_t count = 1; count <= sdx_block_lanes(); count++)
+        for (int64_t pixels = 0; pixels < 9; pixels++)
+            check_pick(count, pixels);
     const struct sdx_channel_block *t = &sdx_kernel_tables()->channel;
     const int64_t lanes = sdx_block_lanes();
     for (int64_t pixels = 0; pixels < 70; pixels++) {

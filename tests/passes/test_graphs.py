@@ -74,6 +74,19 @@ def memory(folder):
         half = [g.constant(np.array([v])) for v in (channels // 2, channels, 1)]
         g.save(folder, [g.conv(g.op("Slice", y, *half), channels // 2, 8)])
 
+    for channels, groups, first in ((12, 2, 6), (24, 3, 10), (40, 4, 20), (72, 2, 36), (20, 20, 10)):
+        g = Graph(f"memory_channels_{channels}_{groups}")
+        y = g.op("Concat", *[g.conv(g.input(2, 4, 6, 5), 4, c) for c in (first, channels - first)], axis=1)
+        z = g.op("Reshape", y, g.constant(np.array([2, groups, channels // groups, 6, 5])))
+        z = g.op("Reshape", g.op("Transpose", z, perm=[0, 2, 1, 3, 4]), g.constant(np.array([2, channels, 6, 5])))
+        sizes = g.constant(np.array([first, channels - first]))
+        a, b = g.op("Split", z, sizes, outputs=2, axis=1)
+        c, d = g.op("Split", y, g.constant(np.array([channels - first - 1, first + 1])), outputs=2, axis=1)
+        some = g.op("Slice", y, *[g.constant(np.array([v])) for v in (3, channels - 1, 1)])
+        picked = g.op("Gather", y, g.constant(g.random.integers(-channels, channels, 30)), axis=1)
+        g.save(folder, [g.conv(a, first, 8), g.op("Relu", b), g.conv(c, channels - first - 1, 9),
+                        g.op("Exp", d), g.conv(some, channels - 4, 7), g.conv(picked, 30, 5)])
+
     g = Graph("memory_gather")
     y = g.op("Relu", g.input(3, 4, 5))
     pieces = [g.op("Gather", y, g.constant(np.int64(i)), axis=0) for i in (0, 1, -1)]
