@@ -18,3 +18,7 @@ void sdx_pool_block_mean(int64_t pixels, const float *x, float *y)
 {
     sdx_kernel_tables()->pool.f32_mean(pixels, x, y);
 }
+void sdx_pool_block_squares(int64_t pixels, const float *x, const float *mean, float *y)
+{
+    sdx_kernel_tables()->pool.f32_squares(pixels, x, mean, y);
+}

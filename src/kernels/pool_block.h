@@ -25,4 +25,6 @@ void sdx_pool_block_average(const struct sdx_pool_block *p, bool count_pads, con
 /* The mean of each lane over a plane: y is one vector. Summed by blocks of 256 pixels, four sums
  * each. */
 void sdx_pool_block_mean(int64_t pixels, const float *x, float *y);
+/* The sum of the squares of what each lane has above or below its mean, summed in the same way. */
+void sdx_pool_block_squares(int64_t pixels, const float *x, const float *mean, float *y);
 #endif

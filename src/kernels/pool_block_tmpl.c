@@ -111,7 +111,9 @@ static void pool_average(const struct sdx_pool_block *p, bool count_pads, const 
 {
     pool(false, p, count_pads, x, y, r0, r1);
 }
-static void pool_mean(int64_t pixels, const float *x, float *y)
+/* Of each lane the sum over a plane, of the squares of what lies beside the mean if that is given,
+ * in blocks of four sums. */
+SIMD vf sum_up(int64_t pixels, const float *x, const bool squares, vf mean)
 {
     vf total = v_set1(0.0f);
     for (int64_t at = 0; at < pixels; at += MEAN_BLOCK) {
@@ -121,13 +123,26 @@ static void pool_mean(int64_t pixels, const float *x, float *y)
         int64_t n = at;
         for (; n + 4 <= end; n += 4)
             SDX_UNROLL(4)
-        for (int i = 0; i < 4; i++)
-            sums[i] += v_load(x + (n + i) * LANES);
-        for (; n < end; n++)
-            sums[0] += v_load(x + n * LANES);
+        for (int i = 0; i < 4; i++) {
+            const vf v = v_load(x + (n + i) * LANES) - mean;
+            sums[i] += squares ? v * v : v;
+        }
+        for (; n < end; n++) {
+            const vf v = v_load(x + n * LANES) - mean;
+            sums[0] += squares ? v * v : v;
+        }
         total += (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
+    return total;
+}
+static void pool_mean(int64_t pixels, const float *x, float *y)
+{
+    const vf total = sum_up(pixels, x, false, v_set1(0.0f));
     v_store(y, total / v_set1((float)conv_most(1, pixels)));
+}
+static void pool_squares(int64_t pixels, const float *x, const float *mean, float *y)
+{
+    v_store(y, sum_up(pixels, x, true, v_load(mean)));
 }
 
 void SDX_INIT(sdx_pool_block_init_)(struct sdx_pool_block_table *pool)
@@ -135,4 +150,5 @@ void SDX_INIT(sdx_pool_block_init_)(struct sdx_pool_block_table *pool)
     pool->f32_max = pool_max;
     pool->f32_average = pool_average;
     pool->f32_mean = pool_mean;
+    pool->f32_squares = pool_squares;
 }

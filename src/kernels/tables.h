@@ -227,6 +227,7 @@ struct sdx_pool_block_table {
     void (*f32_average)(const struct sdx_pool_block *p, bool count_pads, const float *x, float *y,
                         int64_t r0, int64_t r1);
     void (*f32_mean)(int64_t pixels, const float *x, float *y);
+    void (*f32_squares)(int64_t pixels, const float *x, const float *mean, float *y);
 };
 
 struct sdx_kernel_tables {

@@ -370,6 +370,7 @@ struct col2im {
     int64_t image[SDX_RANK_MAX], kernel[SDX_RANK_MAX], cols[SDX_RANK_MAX];
     int64_t stride[SDX_RANK_MAX], dilation[SDX_RANK_MAX], pad[SDX_RANK_MAX];
     size_t size;
+    bool is_f32;
     sdx_scatter_fn *add;
 };
 
@@ -429,24 +430,44 @@ static enum sdx_status check_texts(struct sdx_exec *x, const struct sdx_str *tex
     return SDX_OK;
 }
 
-/* Adds the row of kernel position k to an image plane. */
+/* Adds `n` elements to every `stride`-th pixel. */
+static void add_line(const struct col2im *p, char *to, const char *from, int64_t n, int64_t stride)
+{
+    if (p->is_f32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)(void *)to)[i * stride] += ((const float *)(const void *)from)[i];
+    else if (stride == 1)
+        p->add(to, from, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            p->add(to + i * stride * (int64_t)p->size, from + i * (int64_t)p->size, 1);
+}
+
+/* Adds the row of kernel position k to an image plane, line by line of the last axis. */
 static void col2im_row(const struct col2im *p, int64_t k, const char *row, char *image)
 {
+    const int last = p->axes - 1;
     int64_t at[SDX_RANK_MAX] = {0}, origin[SDX_RANK_MAX];
-    for (int a = p->axes - 1; a >= 0; a--) {
+    for (int a = last; a >= 0; a--) {
         origin[a] = k % p->kernel[a] * p->dilation[a] - p->pad[a];
         k /= p->kernel[a];
     }
-    for (int64_t i = 0; i < p->length; i++) {
+    const int64_t stride = p->stride[last], first = origin[last], wide = p->image[last];
+    const int64_t lo = first < 0 ? (-first + stride - 1) / stride : 0;
+    int64_t hi = first < wide ? (wide - first + stride - 1) / stride : 0;
+    if (hi > p->cols[last]) hi = p->cols[last];
+    for (int64_t i = 0; i < p->length; i += p->cols[last]) {
         int64_t to = 0;
-        bool inside = true;
-        for (int a = 0; a < p->axes; a++) {
+        bool inside = lo < hi;
+        for (int a = 0; a < last; a++) {
             int64_t v = at[a] * p->stride[a] + origin[a];
             inside = inside && v >= 0 && v < p->image[a];
             to = to * p->image[a] + v;
         }
-        if (inside) p->add(image + to * (int64_t)p->size, row + i * (int64_t)p->size, 1);
-        for (int a = p->axes - 1; a >= 0; a--) {
+        if (inside)
+            add_line(p, image + (to * wide + first + lo * stride) * (int64_t)p->size,
+                     row + (i + lo) * (int64_t)p->size, hi - lo, stride);
+        for (int a = last - 1; a >= 0; a--) {
             if (++at[a] < p->cols[a]) break;
             at[a] = 0;
         }
@@ -513,6 +534,7 @@ static enum sdx_status prepare_col2im(struct sdx_prepare *px)
     }
     p->length = in->dims[2];
     p->size = sdx_move_size(in->dtype);
+    p->is_f32 = in->dtype == SDX_F32;
     p->add = in->dtype == SDX_STRING ? add_text : sdx_scatter_find(SDX_STR("add"), in->dtype);
     if (!p->add)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Col2Im: element type %s",

@@ -9,6 +9,7 @@
 #include "ops/batch_norm.h"
 #include "ops/lower.h"
 #include "ops/loops.h"
+#include "ops/norm_blocked.h"
 #include "tensor/convert.h"
 
 static int64_t product(const int64_t *dims, int from, int to)
@@ -323,6 +324,7 @@ static enum sdx_status prepare_groups(struct sdx_prepare *px, int64_t groups, bo
             return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: input %d has %lld entries, expected %lld",
                             SDX_STR_ARG(px->node->op_type), i, (long long)px->in[i]->count,
                             (long long)entries);
+    if (x->layout == SDX_LAYOUT_BLOCKED) return sdx_norm_blocked_prepare(px, groups, per_group);
     p->count = x->dims[0];
     p->groups = groups;
     p->channels = x->dims[1] / groups;
@@ -575,9 +577,10 @@ static const struct sdx_op ops[] = {
     {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),
-     .cost = cost_norm, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = cost_norm,
+     .cost = cost_norm, .layout = sdx_norm_blocked_layout,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = cost_norm,
+     .layout = sdx_norm_blocked_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"LpNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_lp_norm), .cost = cost_norm,
      .flags = SDX_OP_VIA_F32},
     {"LRN", 1, 0, sdx_infer_same, KERNEL(prepare_lrn), .cost = cost_norm, .flags = SDX_OP_VIA_F32},

@@ -42,6 +42,14 @@ bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const ch
     return false;
 }
 
+bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels)
+{
+    if (t->rank > rank || (t->count != 1 && t->count != channels)) return false;
+    for (int d = 0; d < t->rank && t->count > 1; d++)
+        if (t->dims[d] != (rank - t->rank + d == 1 ? channels : 1)) return false;
+    return true;
+}
+
 bool sdx_match_near(double a, double b)
 {
     return fabs(a - b) <= 1e-4 * fabs(b);

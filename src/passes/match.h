@@ -16,6 +16,8 @@ bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const ch
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar);
 /* A constant that no caller can override, or NULL. */
 const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value);
+/* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
+bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
 /* Within 1e-4 relative: exporters write constants with few digits. */
 bool sdx_match_near(double a, double b);
 /* Do two values have the same element type and shape for certain? */

@@ -127,9 +127,7 @@ static bool arithmetic(const struct sdx_ir_graph *g, const struct sdx_ir_node *n
         t = constant_f32(g, node, i);
         *operand = 1 - i;
     }
-    if (!t || t->rank > rank || (t->count != 1 && t->count != f->channels)) return false;
-    for (int d = 0; d < t->rank && t->count > 1; d++)
-        if (t->dims[d] != (rank - t->rank + d == 1 ? f->channels : 1)) return false;
+    if (!t || !sdx_match_is_channels(t, rank, f->channels)) return false;
     f->scales = mul || div;
     for (int64_t c = 0; c < f->channels; c++) {
         const double value = at(t, t->count > 1 ? c : 0);

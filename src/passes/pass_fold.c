@@ -18,6 +18,29 @@ static bool asks_shape(const struct sdx_ir_node *node)
            (sdx_str_is(node->op_type, "Shape") || sdx_str_is(node->op_type, "Size"));
 }
 
+/* Do the values of inputs after the first leave the shapes of the outputs alone? */
+static bool is_shaped_by_shapes(const struct sdx_ir_node *node)
+{
+    static const char *const ops[] = {"Gather",
+                                      "GatherElements",
+                                      "Where",
+                                      "Concat",
+                                      "Add",
+                                      "Sub",
+                                      "Mul",
+                                      "Div",
+                                      "Equal",
+                                      "Less",
+                                      "Greater",
+                                      "LessOrEqual",
+                                      "GreaterOrEqual",
+                                      "And",
+                                      "Or"};
+    for (int i = 0; i < SDX_COUNT_OF(ops) && !node->domain.len; i++)
+        if (sdx_str_is(node->op_type, ops[i])) return true;
+    return false;
+}
+
 static uint8_t follows(const struct sdx_ir *ir, const struct sdx_ir_node *node,
                        const uint8_t *known)
 {
@@ -31,7 +54,9 @@ static uint8_t follows(const struct sdx_ir *ir, const struct sdx_ir_node *node,
             sdx_ir_constant(ir, 0, node->inputs[i]) ? ALL_FOLLOWS : known[node->inputs[i]];
         const int dtype = g->values[node->inputs[i]].type.dtype;
         /* the output's shape may depend on whole numbers, as Reshape's does */
-        if (i > 0 && !(of & VALUE_FOLLOWS) && dtype != SDX_F32 && dtype != SDX_F16) return 0;
+        if (i > 0 && !(of & VALUE_FOLLOWS) && dtype != SDX_F32 && dtype != SDX_F16 &&
+            !is_shaped_by_shapes(node))
+            return 0;
         all &= of;
     }
     if (asks_shape(node) && all & SHAPE_FOLLOWS) return ALL_FOLLOWS;

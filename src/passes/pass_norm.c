@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalisation over the last axis as exporters spell it becomes the operator that the standard has
- * by now: (x - mean) / sqrt(mean of squares + epsilon) * scale + bias is LayerNormalization,
- * x / sqrt(mean(x^2) + epsilon) * scale is RMSNormalization. Results differ in the last bits. */
+ * Normalisation as exporters spell it becomes the operator that the standard has by now: over the
+ * last axis (x - mean) / sqrt(mean of squares + epsilon) * scale + bias is LayerNormalization,
+ * x / sqrt(mean(x^2) + epsilon) * scale is RMSNormalization; InstanceNormalization of the channels
+ * taken together in groups, * scale + bias, is GroupNormalization. Results differ in the last bits.
+ */
 #include "passes/match.h"
 #include "passes/passes.h"
 
-enum { OPSET_LAYER = 17, OPSET_RMS = 23 };
+enum { OPSET_LAYER = 17, OPSET_RMS = 23, OPSET_GROUP = 21 };
 
 static int rank_of(const struct sdx_ir_graph *g, int32_t value)
 {
@@ -115,6 +117,95 @@ static bool with_row(const struct sdx_ir_graph *g, const struct sdx_ir_node *nod
     return false;
 }
 
+static bool is_all(const struct sdx_tensor *t, int64_t count, float value)
+{
+    if (!t || t->dtype != SDX_F32 || t->count != count) return false;
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp((const char *)t->data + (size_t)i * sizeof value, &value, sizeof value))
+            return false;
+    return true;
+}
+
+/* The InstanceNormalization of x [N, C, ...] as [N, groups, the rest], without scale and bias, that
+ * the Reshape `back` gives x's shape again; NULL: it is none. */
+static const struct sdx_ir_node *
+grouped(const struct sdx_ir_graph *g, const struct sdx_ir_node *back, int32_t *x, int64_t *groups)
+{
+    const struct sdx_ir_node *norm = sdx_match_maker(g, back->inputs[0], "InstanceNormalization");
+    const struct sdx_ir_node *to = norm ? sdx_match_maker(g, norm->inputs[0], "Reshape") : NULL;
+    if (!to || !sdx_match_same_type(g, to->inputs[0], back->outputs[0])) return NULL;
+    const struct sdx_type *in = &g->values[to->inputs[0]].type,
+                          *as = &g->values[to->outputs[0]].type;
+    if (in->dtype != SDX_F32 || in->rank < 3 || !as->has_shape || as->rank != 3 ||
+        as->dims[0] != in->dims[0] || in->dims[1] < 1 || as->dims[1] < 1 ||
+        in->dims[1] % as->dims[1] != 0)
+        return NULL;
+    *x = to->inputs[0];
+    *groups = as->dims[1];
+    return is_all(sdx_match_constant(g, norm->inputs[1]), *groups, 1) &&
+                   is_all(sdx_match_constant(g, norm->inputs[2]), *groups, 0)
+               ? norm
+               : NULL;
+}
+
+/* As a new value: the constant, one number for each of `channels`, as a list. -1: it is none. */
+static int32_t channel_list(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t value, int rank,
+                            int64_t channels)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, value);
+    if (!t || t->dtype != SDX_F32 || t->count != channels ||
+        !sdx_match_is_channels(t, rank, channels))
+        return -1;
+    if (t->rank == 1) return value;
+    struct sdx_tensor *list = sdx_arena_copy(ir->arena, t, sizeof *t);
+    const int32_t as = sdx_ir_value_create(ir, g, SDX_STR("channels"));
+    if (!list || as < 0) return -1;
+    list->rank = 1;
+    list->dims_inline[0] = channels;
+    list->dims = list->dims_inline;
+    g->values[as].constant = list;
+    g->values[as].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                           .dtype = SDX_F32,
+                                           .has_shape = true,
+                                           .rank = 1,
+                                           .dims = list->dims};
+    return as;
+}
+
+/* add = back * scale + bias */
+static enum sdx_status rewrite_groups(struct sdx_context *cx, struct sdx_ir *ir,
+                                      struct sdx_ir_graph *g, struct sdx_ir_node *add,
+                                      bool *changed)
+{
+    for (int i = 0; i < 4; i++) {
+        const struct sdx_ir_node *mul = sdx_match_maker(g, add->inputs[i / 2], "Mul");
+        const struct sdx_ir_node *back = mul && mul->count_inputs == 2
+                                             ? sdx_match_maker(g, mul->inputs[i % 2], "Reshape")
+                                             : NULL;
+        int32_t x = -1;
+        int64_t groups = 0;
+        const struct sdx_ir_node *norm = back ? grouped(g, back, &x, &groups) : NULL;
+        if (!norm) continue;
+        const struct sdx_type *type = &g->values[x].type;
+        const float epsilon = sdx_ir_attr_float(norm, "epsilon", 1e-5f);
+        const int32_t inputs[] = {
+            x, channel_list(ir, g, mul->inputs[1 - i % 2], type->rank, type->dims[1]),
+            channel_list(ir, g, add->inputs[1 - i / 2], type->rank, type->dims[1])};
+        if (inputs[1] < 0 || inputs[2] < 0) return SDX_OK;
+        *changed = true;
+        SDX_TRY(sdx_match_become(cx, ir, add, "GroupNormalization", OPSET_GROUP, x, 2));
+        add->inputs = sdx_arena_copy(ir->arena, inputs, sizeof inputs);
+        if (!add->inputs) return SDX_FAIL_MEMORY(cx);
+        add->count_inputs = 3;
+        add->attrs[add->count_attrs++] = (struct sdx_ir_attr){
+            .name = SDX_STR("num_groups"), .type = SDX_ATTR_INT, .graph = -1, .i = groups};
+        add->attrs[add->count_attrs++] = (struct sdx_ir_attr){
+            .name = SDX_STR("epsilon"), .type = SDX_ATTR_FLOAT, .graph = -1, .f = epsilon};
+        return SDX_OK;
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_node *node,
                               const char *op, int64_t opset, const int32_t *inputs, int count,
                               double epsilon)
@@ -157,7 +248,7 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
 enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             bool did = false;
@@ -165,6 +256,8 @@ enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *c
             if (!sdx_str_is(node->op_type, "Add") && !sdx_str_is(node->op_type, "Mul")) continue;
             if (node->inputs[0] < 0 || node->inputs[1] < 0) continue;
             SDX_TRY(rewrite(cx, ir, g, node, &did));
+            if (!did && sdx_str_is(node->op_type, "Add"))
+                SDX_TRY(rewrite_groups(cx, ir, g, node, &did));
             *changed = *changed || did;
         }
     }

@@ -91,13 +91,20 @@ static void check_mean(int64_t pixels)
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
     float *x = blocked_tensor(1, lanes, pixels, lanes);
     float *y = guarded((size_t)lanes * 4, 4);
+    float *squares = guarded((size_t)lanes * 4, 4);
     sdx_pool_block_mean(pixels, x, y);
+    sdx_pool_block_squares(pixels, x, y, squares);
     for (int64_t l = 0; l < lanes; l++) {
-        double sum = 0;
-        for (int64_t i = 0; i < pixels; i++)
+        double sum = 0, beside = 0;
+        for (int64_t i = 0; i < pixels; i++) {
+            const double apart = (double)x[i * lanes + l] - y[l];
             sum += x[i * lanes + l];
+            beside += apart * apart;
+        }
         expect(fabs(y[l] - sum / (double)pixels) <= 1e-6, "mean of %lld: %g, expected %g",
                (long long)pixels, y[l], sum / (double)pixels);
+        expect(fabs(squares[l] - beside) <= 1e-6 * beside, "squares of %lld: %g, expected %g",
+               (long long)pixels, squares[l], beside);
     }
     guards_intact();
     guards_release();

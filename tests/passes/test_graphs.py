@@ -260,10 +260,34 @@ def transposed(folder):
         g.save(folder, [last, g.op("MaxPool", last, kernel_shape=[2] * axes)])
 
 
+def norms(folder):
+    """Norms of channels and of groups of them, as the operator and as exporters spell it, between convolutions."""
+    for channels, groups, axes in ((12, 1, 2), (24, 2, 2), (40, 5, 2), (36, 3, 2), (20, 20, 2), (24, 1, 1), (16, 4, 3)):
+        g = Graph(f"norms_{channels}_{groups}_{axes}")
+        size = (9, 7, 5)[:axes]
+        weights = [g.weight(channels, 4, *[1] * axes), g.weight(6, channels, *[1] * axes)]
+        y = g.op("Conv", g.input(2, 4, *size), weights[0], g.weight(channels))
+        shape = [g.constant(np.array(v)) for v in ((0, groups, -1), (2, channels, *size))]
+        z = g.op("InstanceNormalization", g.op("Reshape", y, shape[0]), g.constant(np.ones(groups, np.float32)),
+                 g.constant(np.zeros(groups, np.float32)), epsilon=0.01)
+        scale, bias = (g.weight(*((1, channels) if k == 0 else (channels,)), *[1] * axes) for k in range(2))
+        z = g.op("Reshape", z, shape[1])
+        z = g.op("Mul", scale, z) if groups % 2 else g.op("Mul", z, scale)
+        z = g.op("Add", z, bias)
+        each = g.op("InstanceNormalization", y, g.weight(channels), g.weight(channels))
+        g.save(folder, [g.op("Conv", z, weights[1]), g.op("Conv", each, g.weight(8, channels, *[1] * axes)),
+                        g.op("Relu", z)])
+    g = Graph("norms_other")  # scales of the groups themselves, and sums that are no norm of groups
+    y = g.conv(g.input(1, 4, 6, 6), 4, 12)
+    z = g.op("InstanceNormalization", g.op("Reshape", y, g.constant(np.array([1, 3, 144]))), g.weight(3), g.weight(3))
+    z = g.op("Reshape", z, g.constant(np.array([1, 12, 6, 6])))
+    g.save(folder, [g.op("Add", g.op("Mul", z, g.weight(12, 1, 1)), g.weight(12, 1, 1))])
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, attentions, padded, affine, transposed,
+    for family in (epilogues, memory, blocked, attentions, padded, affine, transposed, norms,
                    random_graphs):
         family(folder)
     return folder
