@@ -177,7 +177,7 @@ static enum sdx_status rewrite_groups(struct sdx_context *cx, struct sdx_ir *ir,
                                       struct sdx_ir_graph *g, struct sdx_ir_node *add,
                                       bool *changed)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4 && sdx_str_is(add->op_type, "Add"); i++) {
         const struct sdx_ir_node *mul = sdx_match_maker(g, add->inputs[i / 2], "Mul");
         const struct sdx_ir_node *back = mul && mul->count_inputs == 2
                                              ? sdx_match_maker(g, mul->inputs[i % 2], "Reshape")
@@ -221,9 +221,8 @@ static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct 
     return SDX_OK;
 }
 
-static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
-                               const struct sdx_ir_graph *g, struct sdx_ir_node *node,
-                               bool *changed)
+static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                               struct sdx_ir_node *node, bool *changed)
 {
     int32_t rest = -1, scale = -1, bias = -1;
     double epsilon = 0;
@@ -245,7 +244,11 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
     return become(cx, ir, node, "RMSNormalization", OPSET_RMS, inputs, 2, epsilon);
 }
 
-enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+typedef enum sdx_status rewrite_fn(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, struct sdx_ir_node *node, bool *changed);
+
+static enum sdx_status each_node(struct sdx_context *cx, struct sdx_ir *ir, rewrite_fn *rewrite_one,
+                                 bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
@@ -255,11 +258,19 @@ enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *c
             if (node->is_dead || node->domain.len || node->count_inputs != 2) continue;
             if (!sdx_str_is(node->op_type, "Add") && !sdx_str_is(node->op_type, "Mul")) continue;
             if (node->inputs[0] < 0 || node->inputs[1] < 0) continue;
-            SDX_TRY(rewrite(cx, ir, g, node, &did));
-            if (!did && sdx_str_is(node->op_type, "Add"))
-                SDX_TRY(rewrite_groups(cx, ir, g, node, &did));
+            SDX_TRY(rewrite_one(cx, ir, g, node, &did));
             *changed = *changed || did;
         }
     }
     return SDX_OK;
+}
+
+enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    return each_node(cx, ir, rewrite, changed);
+}
+
+enum sdx_status sdx_pass_group_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    return each_node(cx, ir, rewrite_groups, changed);
 }
