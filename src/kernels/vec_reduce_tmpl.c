@@ -56,25 +56,28 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
     }
     return w;
 }
-#define JOIN(acc, vectors, scalars)                                                                \
+/* Lane i + half of v in lane i. */
+SIMD vf upper(vf v, int half)
+{
+    return v_permute(v, (v_lane() + vi_set1(half)) & vi_set1(LANES - 1));
+}
+/* `joined` of s and t, in pairs of vectors and then of lanes. */
+#define JOIN(acc, joined)                                                                          \
     do {                                                                                           \
-        float lanes[LANES];                                                                        \
         SDX_UNROLL(4)                                                                              \
         for (int half = PARTS / 2; half; half /= 2)                                                \
             SDX_UNROLL(4) for (int i = 0; i < half; i++)                                           \
             {                                                                                      \
                 vf s = (acc).r[i], t = (acc).r[i + half];                                          \
-                (acc).r[i] = vectors;                                                              \
+                (acc).r[i] = joined;                                                               \
             }                                                                                      \
-        v_store(lanes, (acc).r[0]);                                                                \
+        vf s = (acc).r[0];                                                                         \
         SDX_UNROLL(4)                                                                              \
-        for (int half = LANES / 2; half; half /= 2)                                                \
-            SDX_UNROLL(8) for (int i = 0; i < half; i++)                                           \
-            {                                                                                      \
-                float s = lanes[i], t = lanes[i + half];                                           \
-                lanes[i] = scalars;                                                                \
-            }                                                                                      \
-        return lanes[0];                                                                           \
+        for (int half = LANES / 2; half; half /= 2) {                                              \
+            const vf t = upper(s, half);                                                           \
+            s = joined;                                                                            \
+        }                                                                                          \
+        return s[0];                                                                               \
     } while (0)
 
 /* A sum over x of an expression of the vector v; the filling must give 0. */
@@ -100,7 +103,7 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
                 acc.r[i] += expression;                                                            \
             }                                                                                      \
         }                                                                                          \
-        JOIN(acc, s + t, s + t);                                                                   \
+        JOIN(acc, s + t);                                                                          \
     }
 SUM(sum_plain, 0.0f, v)
 SUM(sum_squares, 0.0f, v *v)
@@ -121,7 +124,7 @@ static float reduce_sumabs(const float *x, size_t n)
 }
 
 /* NaN wins; a nothing of elements gives the fill. */
-#define EXTREME(name, fill, pick, scalar)                                                          \
+#define EXTREME(name, fill, pick)                                                                  \
     static float name(const float *x, size_t n)                                                    \
     {                                                                                              \
         struct wide acc = wide_set1(fill);                                                         \
@@ -140,10 +143,10 @@ static float reduce_sumabs(const float *x, size_t n)
         for (int i = 0; i < LANES; i++)                                                            \
             bad |= any[i];                                                                         \
         if (bad) return NAN;                                                                       \
-        JOIN(acc, pick(s, t), scalar);                                                             \
+        JOIN(acc, pick(s, t));                                                                     \
     }
-EXTREME(reduce_max, -INFINITY, v_max, s > t ? s : t)
-EXTREME(reduce_min, INFINITY, v_min, s < t ? s : t)
+EXTREME(reduce_max, -INFINITY, v_max)
+EXTREME(reduce_min, INFINITY, v_min)
 
 static float dot(const float *a, const float *b, size_t n)
 {
@@ -158,7 +161,7 @@ static float dot(const float *a, const float *b, size_t n)
         struct wide w = wide_load_part(b + at, n - at, 0.0f);
         EACH_PART acc.r[i] += v.r[i] * w.r[i];
     }
-    JOIN(acc, s + t, s + t);
+    JOIN(acc, s + t);
 }
 
 /* A map with row constants p, q over the row; v is the vector. */
@@ -183,7 +186,6 @@ static float dot(const float *a, const float *b, size_t n)
 ROW(row_exp_less, x_exp(x_sub(v, x_set1(p))))
 ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
-ROW(row_normalise, x_scale(x_sub(v, x_set1(p)), q))
 
 /* e^x = 2^n 2^r for x <= 0, 0 below -87 and for -inf; 2^r in pairs of terms. One
  * vector, of few operations and a short chain of them: the processor overlaps the vectors of a row,
@@ -308,19 +310,23 @@ static void log_softmax(const float *x, float *y, size_t n)
     }
     row_less(x, y, n, max, logf(total));
 }
-/* y = y * scale + bias, either NULL */
-SIMD void row_scale_bias(float *y, const float *scale, const float *bias, size_t n)
+/* y = (x - mean) * inv * scale + bias, of which scale and bias may be NULL; y may be x */
+static void normalise(const float *x, const float *scale, const float *bias, float *y, size_t n,
+                      float mean, float inv)
 {
-    size_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        vf v = v_load(y + at);
-        if (scale) v = v * v_load(scale + at);
-        if (bias) v = v + v_load(bias + at);
-        v_store(y + at, v);
-    }
-    for (; at < n; at++) {
-        if (scale) y[at] = y[at] * scale[at];
-        if (bias) y[at] = y[at] + bias[at];
+    for (size_t at = 0; at < n; at += LANES) {
+        const size_t left = n - at;
+        vf v = left >= LANES ? v_load(x + at) : load_masked(x + at, left, 0.0f);
+        v = (v - v_set1(mean)) * v_set1(inv);
+        if (left >= LANES) {
+            if (scale) v = v * v_load(scale + at);
+            if (bias) v = v + v_load(bias + at);
+            v_store(y + at, v);
+            continue;
+        }
+        if (scale) v = v * load_masked(scale + at, left, 0.0f);
+        if (bias) v = v + load_masked(bias + at, left, 0.0f);
+        store_some(y + at, v, left);
     }
 }
 static void layer_norm(const float *x, const float *scale, const float *bias, float epsilon,
@@ -329,16 +335,15 @@ static void layer_norm(const float *x, const float *scale, const float *bias, fl
     if (!n) return;
     float mean = reduce_sum(x, n) / (float)n;
     float inv = 1.0f / sqrtf(sum_deviations(x, n, mean) / (float)n + epsilon);
-    row_normalise(x, y, n, mean, inv);
-    if (scale || bias) row_scale_bias(y, scale, bias, n);
+    normalise(x, scale, bias, y, n, mean, inv);
     if (mean_out) *mean_out = mean;
     if (inv_std) *inv_std = inv;
 }
 static void rms_norm(const float *x, const float *scale, float epsilon, float *y, size_t n)
 {
     if (!n) return;
-    row_scale(x, y, n, 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon), 0.0f);
-    if (scale) row_scale_bias(y, scale, NULL, n);
+    const float inv = 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon);
+    normalise(x, scale, NULL, y, n, 0.0f, inv);
 }
 
 void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
