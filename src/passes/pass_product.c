@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Clears the way from a matrix product to what its store can do: an activation or addition behind a
- * Reshape of the product comes before it; a multiplication by a constant row (layer scale) becomes
- * input 4 of the product, which scales the packed columns and the bias; a Transpose that only moves
- * axes of length 1, and a Gather of the only slice there is, become a Reshape. */
+ * Clears the way from a matrix product to what its store can do: an activation behind a view or
+ * Transpose of the product (or of a convolution), or an addition behind a Reshape, comes before it;
+ * a multiplication by a constant row (layer scale) becomes input 4 of the product, which scales the
+ * packed columns and the bias; a Transpose that only moves axes of length 1, and a Gather of the
+ * only slice there is, become a Reshape. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -28,7 +29,29 @@ static struct sdx_ir_node *product_of(const struct work *w, int32_t value)
     return node && !sdx_ir_attr(node, "activation") ? node : NULL;
 }
 
-/* Swaps a Reshape of a product with the operator of one operand behind it. */
+/* The view or Transpose that makes `value` for one reader. */
+static struct sdx_ir_node *move_of(const struct work *w, int32_t value)
+{
+    static const char *const ops[] = {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze"};
+    for (int i = 0; i < SDX_COUNT_OF(ops) && w->uses[value] == 1; i++) {
+        struct sdx_ir_node *node = sdx_match_maker(w->g, value, ops[i]);
+        if (node && node->inputs[0] >= 0) return node;
+    }
+    return NULL;
+}
+/* Is it made from the result of a product, or a convolution, whose store has room for an
+ * activation, through nothing but moves? */
+static bool is_moved_product(const struct work *w, int32_t value)
+{
+    for (const struct sdx_ir_node *move; (move = move_of(w, value)) != NULL;)
+        value = move->inputs[0];
+    if (product_of(w, value)) return true;
+    const struct sdx_ir_node *conv = sdx_match_maker(w->g, value, "Conv");
+    return conv && w->uses[value] == 1 && type_of(w, value)->dtype == SDX_F32 &&
+           !sdx_ir_attr(conv, "activation");
+}
+
+/* Swaps what only moves the elements of a product with the operator of one operand behind it. */
 static void sink(struct work *w, struct sdx_ir_node *node)
 {
     static const char *const ops[] = {"Relu", "LeakyRelu", "Sigmoid",     "Tanh", "HardSwish",
@@ -36,15 +59,15 @@ static void sink(struct work *w, struct sdx_ir_node *node)
     bool fits = false;
     for (int i = 0; i < SDX_COUNT_OF(ops); i++)
         fits = fits || sdx_str_is(node->op_type, ops[i]);
-    struct sdx_ir_node *reshape = fits ? sdx_match_maker(w->g, node->inputs[0], "Reshape") : NULL;
-    if (!reshape || w->uses[node->inputs[0]] != 1 || !product_of(w, reshape->inputs[0])) return;
-    const int32_t product = reshape->inputs[0], between = node->inputs[0], last = node->outputs[0];
-    node->inputs[0] = product;
-    reshape->inputs[0] = between;
-    sdx_ir_node_set_output(w->g, node, (int32_t)(node - w->g->nodes), 0, between);
-    sdx_ir_node_set_output(w->g, reshape, (int32_t)(reshape - w->g->nodes), 0, last);
-    w->g->values[between].type = *type_of(w, product);
-    w->did = true;
+    if (!fits || !is_moved_product(w, node->inputs[0])) return;
+    for (struct sdx_ir_node *move; (move = move_of(w, node->inputs[0])) != NULL; w->did = true) {
+        const int32_t from = move->inputs[0], between = node->inputs[0], last = node->outputs[0];
+        node->inputs[0] = from;
+        move->inputs[0] = between;
+        sdx_ir_node_set_output(w->g, node, (int32_t)(node - w->g->nodes), 0, between);
+        sdx_ir_node_set_output(w->g, move, (int32_t)(move - w->g->nodes), 0, last);
+        w->g->values[between].type = *type_of(w, from);
+    }
 }
 
 /* Inputs up to number i exist. */

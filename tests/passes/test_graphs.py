@@ -141,6 +141,22 @@ def blocked(folder):
         g.save(folder, [y, g.conv(y, channels, channels, kernel=2, pad=0, stride=2)])
 
 
+def tokens(folder):
+    """Activations behind what only moves the result of a convolution or product."""
+    for channels, activation in itertools.product((12, 32), ("Relu", "Silu", "Clip")):
+        g = Graph(f"tokens_{channels}_{activation}")
+        y = g.conv(g.input(2, 4, 6, 5), 4, channels)
+        y = g.conv(y, channels, channels, group=channels)
+        flat = g.op("Reshape", y, g.constant(np.array([2, channels, 30])))
+        z = activate(g, g.op("Transpose", flat, perm=[0, 2, 1]), activation)
+        z = g.op("MatMul", z, g.weight(channels, 9))
+        z = g.op("Transpose", g.op("Reshape", z, g.constant(np.array([2, 5, 6, 9]))), perm=[0, 3, 1, 2])
+        g.save(folder, [activate(g, z, activation)])
+    g = Graph("tokens_twice")  # the moved values are read as they are too
+    y = g.op("Reshape", g.conv(g.input(1, 4, 6, 5), 4, 8), g.constant(np.array([1, 8, 30])))
+    g.save(folder, [g.op("Relu", g.op("Transpose", y, perm=[0, 2, 1])), g.op("Exp", y)])
+
+
 def scores(g, q, k, scale):
     return g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])),
                 g.constant(np.float32(scale)))
@@ -287,7 +303,7 @@ def norms(folder):
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, attentions, padded, affine, transposed, norms,
+    for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, transposed, norms,
                    random_graphs):
         family(folder)
     return folder
