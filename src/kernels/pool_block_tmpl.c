@@ -30,7 +30,12 @@ SIMD int64_t count_of(const struct sdx_pool_block *p, int axis, const struct spa
 /* v_max gives its second argument when either is NaN. */
 SIMD vf larger(vf a, vf b)
 {
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    const __mmask16 is_number = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q);
+    return (vf)_mm512_mask_max_ps((__m512)a, is_number, (__m512)a, (__m512)b);
+#else
     return v_select(a != a, a, v_max(a, b));
+#endif
 }
 SIMD vf merge(const bool max, vf a, vf b)
 {
@@ -88,10 +93,15 @@ SIMD void pool(const bool max, const struct sdx_pool_block *p, bool count_pads, 
         for (int64_t w = 0, group = 1; w < p->out[2]; w += group) {
             group = w < lo || w >= hi ? 1 : hi - lo >= GROUP ? GROUP : hi - lo >= HALF ? HALF : 1;
             if (group > 1) w = conv_least(w, hi - group); /* some are made twice */
-            const struct span across = span_of(p, 2, w);
+            struct span across = {.first = w * p->stride[2] - p->pad_begin[2], 0, p->kernel[2]};
+            int64_t counted = p->kernel[2];
+            if (w < lo || w >= hi) {
+                across = span_of(p, 2, w);
+                counted = count_of(p, 2, &across, count_pads);
+            }
             const int64_t taps = across.hi - across.lo;
             const int64_t at = (across.first + across.lo * p->dilation[2]) * LANES;
-            const float all = (float)conv_most(1, l.count * count_of(p, 2, &across, count_pads));
+            const float all = (float)conv_most(1, l.count * counted);
             if (group == GROUP)
                 windows(max, GROUP, p, &l, at, taps, all, to + w * LANES);
             else if (group == HALF)

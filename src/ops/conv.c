@@ -14,6 +14,7 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum {
+    GATHER_CHANNELS = 32,      /* of an image whose taps take long to gather */
     SUBSAMPLE_CHANNELS = 1024, /* of the output that pay for bringing pixels together */
     SUBSAMPLE_GRAIN = 1 << 16
 };
@@ -313,10 +314,12 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
-    /* Few channels would mostly be lanes without meaning. */
+    /* Few channels would mostly be lanes without meaning; but to bring the taps of many channels of
+     * a plain image together for few outputs takes longer still. */
     const int64_t least = sdx_block_lanes() / 2;
+    const bool gathers = shape.kernel[1] * shape.kernel[2] > 1 && shape.ic >= GATHER_CHANNELS;
     if (x->layout == SDX_LAYOUT_PLAIN &&
-        (shape.oc < least || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))
+        ((shape.oc < least && !gathers) || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))
         return;
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
