@@ -18,7 +18,7 @@ struct sdx_pool_block {
  * gives -infinity; a NaN spreads to every window that holds it. */
 void sdx_pool_block_max(const struct sdx_pool_block *p, const float *x, float *y, int64_t r0,
                         int64_t r1);
-/* The sum, row by row, divided by the number of its pixels; with count_pads the pads count as
+/* The sum, column by column, divided by the number of its pixels; with count_pads the pads count as
  * pixels of value 0, what lies beyond them does not. A window with none gives 0. */
 void sdx_pool_block_average(const struct sdx_pool_block *p, bool count_pads, const float *x,
                             float *y, int64_t r0, int64_t r1);

@@ -48,21 +48,36 @@ struct lines {
     int64_t pitch_plane, pitch_row; /* in floats */
     int64_t count;                  /* what an average divides by for each column */
 };
-/* `count` neighbouring windows over the same rows and taps, from `at` floats on. */
+/* The greatest, or the sum, of what `count` windows see at one place across. */
+SIMD void column(const bool max, const int count, int64_t step, const struct lines *l, int64_t at,
+                 vf *found)
+{
+    for (int64_t z = 0; z < l->planes; z++)
+        for (int64_t r = 0; r < l->rows; r++) {
+            const float *tap = l->x + z * l->pitch_plane + r * l->pitch_row + at;
+            SDX_UNROLL(8)
+            for (int i = 0; i < count; i++)
+                found[i] = merge(max, v_load(tap + i * step), found[i]);
+        }
+}
+/* `count` neighbouring windows over the same rows and taps, from `at` floats on. Sums go down the
+ * columns first, as on plain images: of numbers of eight bits an average often lies between two. */
 SIMD void windows(const bool max, const int count, const struct sdx_pool_block *p,
                   const struct lines *l, int64_t at, int64_t taps, float divisor, float *y)
 {
     const int64_t step = p->stride[2] * LANES;
     vf found[GROUP];
     SDX_UNROLL(8) for (int i = 0; i < count; i++) found[i] = v_set1(max ? -INFINITY : 0.0f);
-    for (int64_t z = 0; z < l->planes; z++)
-        for (int64_t r = 0; r < l->rows; r++) {
-            const float *tap = l->x + z * l->pitch_plane + r * l->pitch_row + at;
-            for (int64_t k = 0; k < taps; k++, tap += p->dilation[2] * LANES)
-                SDX_UNROLL(8)
-            for (int i = 0; i < count; i++)
-                found[i] = merge(max, v_load(tap + i * step), found[i]);
+    for (int64_t k = 0; k < taps; k++, at += p->dilation[2] * LANES) {
+        vf sums[GROUP];
+        if (max) {
+            column(true, count, step, l, at, found);
+            continue;
         }
+        SDX_UNROLL(8) for (int i = 0; i < count; i++) sums[i] = v_set1(0.0f);
+        column(false, count, step, l, at, sums);
+        SDX_UNROLL(8) for (int i = 0; i < count; i++) found[i] += sums[i];
+    }
     SDX_UNROLL(8)
     for (int i = 0; i < count; i++)
         v_store(y + i * LANES, max ? found[i] : found[i] / v_set1(divisor));
