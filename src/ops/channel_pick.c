@@ -5,6 +5,7 @@
 
 #include "kernels/channel_block.h"
 #include "kernels/conv_block.h"
+#include "ops/move.h"
 #include "ops/step_host.h"
 
 enum { GRAIN = 16384 /* elements of a part */, CHUNK = 512 /* pixels at a time */ };
@@ -76,9 +77,7 @@ enum sdx_status sdx_channel_pick(struct sdx_prepare *px, const char *kernel, int
     if (!p->sources) return SDX_FAIL_MEMORY(px->cx);
     p->batch = out->dims[0];
     p->blocks = blocks;
-    p->pixels = 1;
-    for (int d = 2; d < out->rank; d++)
-        p->pixels *= out->dims[d];
+    p->pixels = sdx_move_product(out->dims, 2, out->rank);
     p->chunks = (p->pixels + CHUNK - 1) / CHUNK;
     for (int i = 0; i < count_in; i++)
         p->blocks_in[i] = (in[i]->dims[1] + lanes - 1) / lanes;

@@ -9,6 +9,7 @@
 #include "kernels/channel_block.h"
 #include "kernels/conv_block.h"
 #include "kernels/pool_block.h"
+#include "ops/move.h"
 #include "ops/step_host.h"
 
 enum { GRAIN = 8192 /* elements of a part */ };
@@ -94,9 +95,7 @@ enum sdx_status sdx_norm_blocked_prepare(struct sdx_prepare *px, int64_t groups,
     p->channels = x->dims[1];
     p->blocks = (p->channels + lanes - 1) / lanes;
     p->each = p->channels / groups;
-    p->pixels = 1;
-    for (int d = 2; d < x->rank; d++)
-        p->pixels *= x->dims[d];
+    p->pixels = sdx_move_product(x->dims, 2, x->rank);
     p->epsilon = sdx_ir_attr_float(px->node, "epsilon", 1e-5f);
     p->per_group = per_group;
     if (x->count == 0) return SDX_OK;

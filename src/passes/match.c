@@ -81,12 +81,25 @@ bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_
     return type->has_shape && type->rank <= 1;
 }
 
+int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct sdx_str name,
+                               struct sdx_tensor *t)
+{
+    int32_t v = sdx_ir_value_create(ir, g, name);
+    if (v < 0) return -1;
+    g->values[v].constant = t;
+    g->values[v].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                          .dtype = t->dtype,
+                                          .has_shape = true,
+                                          .rank = t->rank,
+                                          .dims = t->dims};
+    return v;
+}
+
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count)
 {
-    int32_t value = sdx_ir_value_create(ir, g, sdx_str(name));
     struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
-    if (value < 0 || !t) return -1;
+    if (!t) return -1;
     *t = (struct sdx_tensor){.kind = SDX_KIND_TENSOR,
                              .dtype = SDX_I64,
                              .rank = 1,
@@ -97,11 +110,7 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
                              .dims_inline = {count}};
     t->dims = t->dims_inline;
     t->data = sdx_arena_copy(ir->arena, values, t->bytes);
-    if (!t->data) return -1;
-    g->values[value].constant = t;
-    g->values[value].type = (struct sdx_type){
-        .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = t->dims};
-    return value;
+    return t->data ? sdx_match_add_constant(ir, g, sdx_str(name), t) : -1;
 }
 
 enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,

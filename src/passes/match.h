@@ -27,6 +27,9 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
 bool sdx_match_is_fused(const struct sdx_ir_node *product);
 /* Has the store of a MatMul, Conv or Gemm room for a residual? Gemm's C may be one already. */
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product);
+/* A new value: the constant `t`, of the arena. -1: no memory. */
+int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct sdx_str name,
+                               struct sdx_tensor *t);
 /* A new value: the constant list of `count` integers. -1: no memory. */
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count);

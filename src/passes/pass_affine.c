@@ -52,20 +52,6 @@ static struct sdx_tensor *new_constant(struct sdx_context *cx, struct sdx_ir *ir
     return NULL;
 }
 
-static int32_t add_value(struct sdx_ir *ir, struct sdx_ir_graph *g, struct sdx_str name,
-                         struct sdx_tensor *t)
-{
-    int32_t v = sdx_ir_value_create(ir, g, name);
-    if (v < 0) return -1;
-    g->values[v].constant = t;
-    g->values[v].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
-                                          .dtype = t->dtype,
-                                          .has_shape = true,
-                                          .rank = t->rank,
-                                          .dims = t->dims};
-    return v;
-}
-
 static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *m)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm"};
@@ -165,8 +151,8 @@ static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct s
         ((float *)bias->data)[c] =
             (float)((m->bias ? at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
     inputs[0] = node->inputs[0];
-    inputs[1] = w ? add_value(ir, g, node->name, w) : node->inputs[1];
-    inputs[2] = add_value(ir, g, node->name, bias);
+    inputs[1] = w ? sdx_match_add_constant(ir, g, node->name, w) : node->inputs[1];
+    inputs[2] = sdx_match_add_constant(ir, g, node->name, bias);
     if (inputs[1] < 0 || inputs[2] < 0) return SDX_FAIL_MEMORY(cx);
     node->inputs = inputs;
     node->count_inputs = 3;

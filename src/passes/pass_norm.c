@@ -158,18 +158,11 @@ static int32_t channel_list(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t v
         return -1;
     if (t->rank == 1) return value;
     struct sdx_tensor *list = sdx_arena_copy(ir->arena, t, sizeof *t);
-    const int32_t as = sdx_ir_value_create(ir, g, SDX_STR("channels"));
-    if (!list || as < 0) return -1;
+    if (!list) return -1;
     list->rank = 1;
     list->dims_inline[0] = channels;
     list->dims = list->dims_inline;
-    g->values[as].constant = list;
-    g->values[as].type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
-                                           .dtype = SDX_F32,
-                                           .has_shape = true,
-                                           .rank = 1,
-                                           .dims = list->dims};
-    return as;
+    return sdx_match_add_constant(ir, g, SDX_STR("channels"), list);
 }
 
 /* add = back * scale + bias */

@@ -67,16 +67,26 @@ static enum sdx_status join_shuffle(struct sdx_context *cx, struct sdx_ir *ir,
     return become_gather(cx, ir, g, node, x, channels, count);
 }
 
+/* The Gather of known channels that makes `value`, and the list of these; NULL: it is none. */
+static struct sdx_ir_node *gather_of(const struct sdx_ir_graph *g, int32_t value,
+                                     const struct sdx_tensor **list)
+{
+    struct sdx_ir_node *gather = sdx_match_maker(g, value, "Gather");
+    *list = gather ? sdx_match_constant(g, gather->inputs[1]) : NULL;
+    const bool fits = *list && (*list)->rank == 1 && (*list)->dtype == SDX_I64 &&
+                      sdx_ir_attr_int(gather, "axis", 0) == 1;
+    return fits ? gather : NULL;
+}
+
 /* The Gather, which only the Split reads, makes the first half; the Split becomes the second. */
 static enum sdx_status split_gather(struct sdx_context *cx, struct sdx_ir *ir,
                                     struct sdx_ir_graph *g, struct sdx_ir_node *split,
                                     const int32_t *uses, bool *changed)
 {
-    struct sdx_ir_node *gather = sdx_match_maker(g, split->inputs[0], "Gather");
-    const struct sdx_tensor *list = gather ? sdx_match_constant(g, gather->inputs[1]) : NULL;
-    if (!list || list->rank != 1 || list->dtype != SDX_I64 || uses[split->inputs[0]] != 1 ||
-        split->count_outputs != 2 || split->outputs[0] < 0 || split->outputs[1] < 0 ||
-        sdx_ir_attr_int(gather, "axis", 0) != 1 || sdx_ir_attr_int(split, "axis", 0) != 1)
+    const struct sdx_tensor *list;
+    struct sdx_ir_node *gather = gather_of(g, split->inputs[0], &list);
+    if (!gather || uses[split->inputs[0]] != 1 || split->count_outputs != 2 ||
+        split->outputs[0] < 0 || split->outputs[1] < 0 || sdx_ir_attr_int(split, "axis", 0) != 1)
         return SDX_OK;
     const struct sdx_type *a = &g->values[split->outputs[0]].type,
                           *b = &g->values[split->outputs[1]].type;
@@ -109,13 +119,11 @@ static enum sdx_status slice_gather(struct sdx_context *cx, struct sdx_ir *ir,
                                     struct sdx_ir_graph *g, struct sdx_ir_node *slice,
                                     bool *changed)
 {
-    const struct sdx_ir_node *gather = sdx_match_maker(g, slice->inputs[0], "Gather");
-    const struct sdx_tensor *list = gather ? sdx_match_constant(g, gather->inputs[1]) : NULL;
+    const struct sdx_tensor *list;
+    const struct sdx_ir_node *gather = gather_of(g, slice->inputs[0], &list);
     const struct sdx_type *type = &g->values[slice->outputs[0]].type;
     int64_t start = 0, end = 0, axis = 0, step = 1;
-    if (!list || list->rank != 1 || list->dtype != SDX_I64 ||
-        sdx_ir_attr_int(gather, "axis", 0) != 1 || slice->opset < 10 || !type->has_shape)
-        return SDX_OK;
+    if (!gather || slice->opset < 10 || !type->has_shape) return SDX_OK;
     if (!is_one_number(g, slice, 1, &start) || !is_one_number(g, slice, 2, &end) ||
         !is_one_number(g, slice, 3, &axis) || axis != 1 ||
         (slice->count_inputs > 4 && (!is_one_number(g, slice, 4, &step) || step != 1)))
