@@ -167,11 +167,14 @@ def start(peer, folder, threads):
 
 
 def largest_error(found, expected):
-    """Largest difference over the largest number, of the f32 outputs of equal size; -1: none."""
+    """Largest difference over the largest number, of the f32 and f16 outputs of equal size; -1:
+    none."""
     import numpy
     worst = -1.0
     for ours, theirs in zip(found, expected):
         ours = numpy.asarray(ours)
+        if theirs.dtype == numpy.float16:
+            ours, theirs = ours.astype(numpy.float32), theirs.astype(numpy.float32)
         if theirs.dtype != numpy.float32 or ours.size != theirs.size or not theirs.size:
             continue
         peak = float(numpy.abs(theirs).max())

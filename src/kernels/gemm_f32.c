@@ -188,11 +188,11 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
     }
 }
 
-/* Columns of B in scratch at a time. */
-static int64_t block_cols(int64_t n, int64_t depth)
+/* Columns of B in `bytes` of scratch at a time. */
+static int64_t block_cols(int64_t n, int64_t depth, int64_t bytes)
 {
     const int64_t cols = sdx_gemm_f32_panel();
-    int64_t fit = sdx_kernel_tuning()->b_bytes / (depth * (int64_t)sizeof(float)) / cols * cols;
+    int64_t fit = bytes / (depth * (int64_t)sizeof(float)) / cols * cols;
     return least(round_up(n, cols), most(fit, cols));
 }
 /* Few rows times whole panels of 16-bit numbers as they are. */
@@ -210,12 +210,15 @@ static void run_thin(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
     if (g->col_a != 1 && !g->a_in_blocks) take_copy(&job, g->col_a, scratch);
     table->f32_thin_half(&job);
 }
-/* A packed B of 16-bit numbers: block of K and columns by block decoded into scratch. */
+/* A packed B of 16-bit numbers: block of K and columns by block decoded into scratch, where it is
+ * to stay beside A until it is used. */
+enum { DECODED = 4 /* part of what a block packed on the fly takes */ };
 static void run_half(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                      void *scratch)
 {
     const int64_t cols = sdx_gemm_f32_panel(), width = round_up(g->n, cols);
-    const int64_t depth = block_depth(g->k), some = block_cols(n1 - n0, depth);
+    const int64_t depth = block_depth(g->k);
+    const int64_t some = block_cols(n1 - n0, depth, sdx_kernel_tuning()->b_bytes / DECODED);
     const int64_t whole = m1 - m0 <= SDX_GEMM_THIN ? n0 + (n1 - n0) / cols * cols : n0;
     float *panels = (float *)((char *)scratch + scratch_of_a(g->m, depth));
     int64_t k0 = 0;
@@ -256,7 +259,7 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
 size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k)
 {
     const int64_t depth = block_depth(k);
-    return scratch_of_a(m, depth) + (size_t)(depth * block_cols(most(n, 1), depth)) * sizeof(float);
+    return scratch_of_a(m, depth) + (size_t)(depth * block_cols(most(n, 1), depth, sdx_kernel_tuning()->b_bytes)) * sizeof(float);
 }
 
 size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k)
@@ -288,7 +291,7 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
     const int64_t few = sdx_kernel_tuning()->direct_tiles * table->rows;
     float *packed = (float *)((char *)scratch + scratch_of_a(g->m, depth));
     if (col_b == 1 && m1 - m0 <= few) n0 = run_direct(g, b, row_b, m0, m1, n0, n1, scratch);
-    const int64_t width = block_cols(n1 - n0, depth);
+    const int64_t width = block_cols(n1 - n0, depth, sdx_kernel_tuning()->b_bytes);
     for (int64_t j0 = n0; j0 < n1; j0 += width) {
         const int64_t j1 = least(n1, j0 + width);
         int64_t k0 = 0;

@@ -36,6 +36,13 @@ struct sdx_qbytes {
     uint32_t (*sum)(const uint8_t *x, uint8_t flip, size_t n);
     /* sums[i] += x[i] ^ flip */
     void (*add_up)(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n);
+    /* y[i] = x[i] ^ flip */
+    void (*flip)(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n);
+    /* A panel of 16 columns for products of four: y[(16 * s + j) * 4 + b] =
+     * x[(4 * s + b) * step_k + j * step_n] ^ flip for s < steps; sums[j] += those of column j,
+     * signed. step_k or step_n is 1. */
+    void (*weave)(const uint8_t *x, size_t step_k, size_t step_n, uint8_t flip, size_t steps,
+                  int8_t *y, int32_t *sums);
 };
 
 const struct sdx_qbytes *sdx_qbytes(void);

@@ -293,6 +293,84 @@ static void add_up(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n)
     for (size_t i = 0; i < n; i++)
         sums[i] += x[i] ^ flip;
 }
+static void flip(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] ^ flip;
+}
+
+#if SDX_SIMD_LANES >= 8
+SIMD __m128i sixteen_of(const uint8_t *x, __m128i flip)
+{
+    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)x), flip);
+}
+/* Four columns' four bytes; adds to their sums. */
+SIMD void put_columns(int8_t *y, __m128i bytes, __m128i *sums)
+{
+    const __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi8(1), bytes);
+    *sums = _mm_add_epi32(*sums, _mm_madd_epi16(pairs, _mm_set1_epi16(1)));
+    _mm_storeu_si128((__m128i *)y, bytes);
+}
+/* A step of rows that lie along the columns. */
+SIMD void weave_row(const uint8_t *x, size_t step_k, __m128i flip, int8_t *y, __m128i sums[4])
+{
+    const __m128i a = sixteen_of(x, flip), b = sixteen_of(x + step_k, flip);
+    const __m128i c = sixteen_of(x + 2 * step_k, flip), d = sixteen_of(x + 3 * step_k, flip);
+    const __m128i low = _mm_unpacklo_epi8(a, b), then = _mm_unpacklo_epi8(c, d);
+    const __m128i high = _mm_unpackhi_epi8(a, b), last = _mm_unpackhi_epi8(c, d);
+    put_columns(y, _mm_unpacklo_epi16(low, then), sums);
+    put_columns(y + 16, _mm_unpackhi_epi16(low, then), sums + 1);
+    put_columns(y + 32, _mm_unpacklo_epi16(high, last), sums + 2);
+    put_columns(y + 48, _mm_unpackhi_epi16(high, last), sums + 3);
+}
+/* Four steps of four columns that lie along k. */
+SIMD void weave_columns(const uint8_t *x, size_t step_n, __m128i flip, int8_t *y, __m128i *sums)
+{
+    const __m128i a = sixteen_of(x, flip), b = sixteen_of(x + step_n, flip);
+    const __m128i c = sixteen_of(x + 2 * step_n, flip), d = sixteen_of(x + 3 * step_n, flip);
+    const __m128i low = _mm_unpacklo_epi32(a, b), then = _mm_unpacklo_epi32(c, d);
+    const __m128i high = _mm_unpackhi_epi32(a, b), last = _mm_unpackhi_epi32(c, d);
+    put_columns(y, _mm_unpacklo_epi64(low, then), sums);
+    put_columns(y + 64, _mm_unpackhi_epi64(low, then), sums);
+    put_columns(y + 128, _mm_unpacklo_epi64(high, last), sums);
+    put_columns(y + 192, _mm_unpackhi_epi64(high, last), sums);
+}
+static void weave(const uint8_t *x, size_t step_k, size_t step_n, uint8_t flip, size_t steps,
+                  int8_t *y, int32_t *sums)
+{
+    const __m128i top = _mm_set1_epi8((char)flip);
+    __m128i s[4];
+    SDX_UNROLL(4) for (int i = 0; i < 4; i++) s[i] = _mm_loadu_si128((__m128i *)sums + i);
+    if (step_n == 1)
+        for (; steps > 0; steps--, x += 4 * step_k, y += 64)
+            weave_row(x, step_k, top, y, s);
+    for (; steps >= 4; steps -= 4, x += 16, y += 256)
+        SDX_UNROLL(4)
+        for (size_t i = 0; i < 4; i++)
+            weave_columns(x + 4 * i * step_n, step_n, top, y + 16 * i, s + i);
+    for (; steps > 0; steps--, x += 4, y += 64)
+        SDX_UNROLL(4) for (size_t i = 0; i < 4; i++)
+        {
+            uint8_t four[16];
+            SDX_UNROLL(4)
+            for (size_t j = 0; j < 4; j++)
+                memcpy(four + 4 * j, x + (4 * i + j) * step_n, 4);
+            put_columns(y + 16 * i, sixteen_of(four, top), s + i);
+        }
+    SDX_UNROLL(4) for (int i = 0; i < 4; i++) _mm_storeu_si128((__m128i *)sums + i, s[i]);
+}
+#else
+static void weave(const uint8_t *x, size_t step_k, size_t step_n, uint8_t flip, size_t steps,
+                  int8_t *y, int32_t *sums)
+{
+    for (; steps > 0; steps--, x += 4 * step_k, y += 4 * WIDTH)
+        for (size_t j = 0; j < WIDTH; j++)
+            for (size_t b = 0; b < 4; b++) {
+                y[4 * j + b] = (int8_t)(x[b * step_k + j * step_n] ^ flip);
+                sums[j] += y[4 * j + b];
+            }
+}
+#endif
 
 void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
 {
@@ -303,5 +381,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
                                   .transpose = transpose,
                                   .max = max,
                                   .sum = sum,
-                                  .add_up = add_up};
+                                  .add_up = add_up,
+                                  .flip = flip,
+                                  .weave = weave};
 }

@@ -384,8 +384,7 @@ static void copy_elements(const struct sdx_qconv *q, void *strip, int64_t at, co
     else if (!q->x_signed)
         memcpy(to, from, (size_t)n);
     else
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i] ^ 0x80;
+        sdx_qbytes()->flip(from, 0x80, to, (size_t)n);
 }
 /* Image rows that output rows r0 .. of slice od see, with their padding. */
 static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, const uint8_t *image,

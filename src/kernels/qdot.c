@@ -162,37 +162,63 @@ static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
     }
 }
 
-/* Weights for one use of which the columns of a row lie together, all 16 of them: in one go. */
-static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
-                         const struct sdx_qdot_weights *w, int64_t column, struct qdot_panel *panel,
-                         int32_t *sums, struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
+/* Steps as the kernels take them: bytes, or shorts as above. */
+static void put_steps(const int8_t *bytes, int64_t count, bool wide, int8_t *to)
 {
-    const uint8_t *base = (const uint8_t *)w->w + column;
-    const int64_t count = s->run / QDOT_STEP,
-                  size = t->natural == QDOT_WIDE ? QDOT_WIDE_BYTES : QDOT_BYTES;
-    const uint8_t flip = w->is_signed ? 0 : 0x80;
-    for (int64_t u = 0; u < count; u++, weights += size) {
-        int8_t rows[QDOT_STEP][SDX_QDOT_COLS];
-        for (int b = 0; b < QDOT_STEP; b++) {
-            const uint8_t *from = base + (u * QDOT_STEP + b) * w->step_inner;
-            for (int j = 0; j < SDX_QDOT_COLS; j++)
-                rows[b][j] = (int8_t)(from[j] ^ flip);
+    if (!wide) {
+        memcpy(to, bytes, (size_t)(count * QDOT_BYTES));
+        return;
+    }
+    for (; count > 0; count--, bytes += QDOT_BYTES, to += QDOT_WIDE_BYTES) {
+        int16_t pairs[QDOT_BYTES / 2], shorts[QDOT_BYTES];
+        memcpy(pairs, bytes, sizeof pairs);
+        for (int i = 0; i < QDOT_BYTES / 2; i++) {
+            shorts[i] = (int8_t)(pairs[i] & 255);
+            shorts[i + QDOT_BYTES / 2] = (int16_t)(pairs[i] >> 8);
         }
-        for (int j = 0; j < SDX_QDOT_COLS; j++)
-            sums[j] += rows[0][j] + rows[1][j] + rows[2][j] + rows[3][j];
-        steps[u] = (struct sdx_qdot_step){(uint32_t)(u * QDOT_STEP), 0x03020100};
-        int16_t *wide = (int16_t *)weights;
-        if (size == QDOT_WIDE_BYTES)
-            for (int j = 0; j < SDX_QDOT_COLS; j++) {
-                wide[2 * j] = rows[0][j];
-                wide[2 * j + 1] = rows[2][j];
-                wide[2 * SDX_QDOT_COLS + 2 * j] = rows[1][j];
-                wide[2 * SDX_QDOT_COLS + 2 * j + 1] = rows[3][j];
-            }
-        else
-            for (int j = 0; j < SDX_QDOT_COLS; j++)
-                for (int b = 0; b < QDOT_STEP; b++)
-                    weights[j * QDOT_STEP + b] = rows[b][j];
+        memcpy(to, shorts, sizeof shorts);
+    }
+}
+
+/* Four k's from `k` on of up to 16 columns, of which the first `skip` are counted already, as a
+ * step. */
+static void pack_edge(const struct sdx_qdot_weights *w, const uint8_t *base, int64_t k, int64_t end,
+                      int64_t skip, int64_t n, int8_t *bytes, int32_t *sums)
+{
+    const uint8_t flip = w->is_signed ? 0 : 0x80;
+    uint8_t rows[QDOT_STEP * SDX_QDOT_COLS];
+    memset(rows, flip, sizeof rows);
+    for (int64_t b = skip; b < QDOT_STEP && k + b < end; b++)
+        for (int64_t j = 0; j < n; j++)
+            rows[b * SDX_QDOT_COLS + j] = base[(k + b) * w->step_inner + j * w->step_n];
+    sdx_qbytes()->weave(rows, SDX_QDOT_COLS, 1, flip, 1, bytes, sums);
+}
+
+/* Steps in their natural order of weights whose rows or columns lie together. */
+static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
+                         const struct sdx_qdot_weights *w, int64_t column, int64_t n,
+                         struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
+                         int8_t *weights, int64_t *used)
+{
+    enum { BURST = 32 };
+    const uint8_t *base = (const uint8_t *)w->w + column * w->step_n;
+    const bool wide = t->natural == QDOT_WIDE;
+    const int64_t size = wide ? QDOT_WIDE_BYTES : QDOT_BYTES, whole = s->run / QDOT_STEP;
+    const int64_t count = divide_up(s->run, QDOT_STEP);
+    int8_t bytes[BURST * QDOT_BYTES];
+    for (int64_t u = 0, next; u < count; u = next) {
+        next = u + BURST < whole ? u + BURST : u < whole ? whole : count;
+        if (u < whole && n == SDX_QDOT_COLS)
+            sdx_qbytes()->weave(base + u * QDOT_STEP * w->step_inner, (size_t)w->step_inner,
+                                (size_t)w->step_n, w->is_signed ? 0 : 0x80, (size_t)(next - u),
+                                bytes, sums);
+        for (int64_t i = u; i < next; i++) {
+            int64_t skip, at = place_of(s->run, i, QDOT_STEP, &skip);
+            steps[i] = (struct sdx_qdot_step){(uint32_t)at, 0x03020100};
+            if (i >= whole || n < SDX_QDOT_COLS)
+                pack_edge(w, base, at, s->run, skip, n, bytes + (i - u) * QDOT_BYTES, sums);
+        }
+        put_steps(bytes, next - u, wide, weights + u * size);
     }
     memset(panel->count, 0, sizeof panel->count);
     panel->count[t->natural] = (int32_t)count;
@@ -207,9 +233,9 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
 {
     const int64_t column = p * SDX_QDOT_COLS;
     const int64_t n = s->n - column < SDX_QDOT_COLS ? s->n - column : SDX_QDOT_COLS;
-    if (w->quickly && w->step_n == 1 && n == SDX_QDOT_COLS && s->runs == 1 && w->inner >= s->run &&
-        s->run % QDOT_STEP == 0) {
-        pack_quickly(t, s, w, column, panel, sums, steps, weights, used);
+    if ((w->quickly || !t->sort) && s->runs == 1 && w->inner >= s->run &&
+        (w->step_n == 1 || w->step_inner == 1)) {
+        pack_quickly(t, s, w, column, n, panel, sums, steps, weights, used);
         return;
     }
     struct qdot_loose loose[2] = {{0, work->bytes[0], work->steps[0]},
@@ -261,7 +287,7 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
                    (struct sdx_qdot_step *)(base + h.steps) + p * each, (int8_t *)base + used,
                    &used);
     }
-    memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
+    if (!w->quickly) memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
 }
 
 /* Do the bytes of a step lie in its run? */

@@ -142,8 +142,7 @@ static void take_rows(const struct params *s, const uint8_t *a, int64_t count, s
         if (!s->copies) continue;
         uint8_t *to = o->copy + i * s->pitch;
         if (p->col_a == 1)
-            for (int64_t k = 0; k < p->k; k++)
-                to[k] = from[k] ^ flip;
+            sdx_qbytes()->flip(from, flip, to, (size_t)p->k);
         else
             for (int64_t k = 0; k < p->k; k++)
                 to[k] = from[k * p->col_a] ^ flip;

@@ -52,7 +52,8 @@ bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channel
 
 bool sdx_match_near(double a, double b)
 {
-    return fabs(a - b) <= 1e-4 * fabs(b);
+    return fabs(a - b) <= 1e-4 * fabs(b) || a == (double)sdx_f16_to_f32(sdx_f32_to_f16((float)b)) ||
+           a == (double)sdx_bf16_to_f32(sdx_f32_to_bf16((float)b));
 }
 
 bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)

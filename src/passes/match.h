@@ -18,7 +18,7 @@ bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scala
 const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value);
 /* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
-/* Within 1e-4 relative: exporters write constants with few digits. */
+/* Within 1e-4 relative, as exporters write constants with few digits, or b as f16 or bf16. */
 bool sdx_match_near(double a, double b);
 /* Do two values have the same element type and shape for certain? */
 bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);

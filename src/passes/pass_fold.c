@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Constant folding: nodes whose inputs are all constants are evaluated once, and what asks for a
  * shape that is known. Results larger than 1 MiB that are larger than their inputs stay nodes, so
- * that a small file cannot grow without bound. */
+ * that a small file cannot grow without bound; but for weights that are dequantised, as what takes
+ * them wants to pack them once. */
 #include "ops/infer.h"
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
-enum { FREE_BYTES = 1024 * 1024 };
+enum { FREE_BYTES = 1024 * 1024, FLOATS_OF_BYTE = 2 /* in a byte, of 4 bits each */ };
 
 /* What is known of a value of the main graph, whatever the file declares for it: that its shape
  * follows from those of the graph's inputs, or its elements too. */
@@ -97,7 +98,9 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }
-    size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
+    if (sdx_str_is(node->op_type, "DequantizeLinear"))
+        bytes_in *= FLOATS_OF_BYTE * sizeof(float);
+    const size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
     enum sdx_status status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
     if (status == SDX_RUN_FAILED) { /* the run says so, if it comes here: a branch may not */
         sdx_context_clear(cx);

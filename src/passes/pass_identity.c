@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes nodes that give their input back: Identity, Cast to the same type, Reshape and Transpose
- * that change nothing, Dropout at inference. A node that makes a graph output from a graph input
- * stays. */
+ * that change nothing, Concat and Sum of one operand, Dropout at inference. A node that makes a graph
+ * output from a graph input stays. */
 #include "passes/passes.h"
 
 static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
@@ -19,11 +19,15 @@ static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
 
 static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
 {
+    static const char *const of_one[] = {"Concat", "Sum", "Mean", "Max", "Min"};
     if (node->domain.len || node->count_inputs < 1 || node->inputs[0] < 0 || node->outputs[0] < 0)
         return false;
     const struct sdx_type *in = &g->values[node->inputs[0]].type,
                           *out = &g->values[node->outputs[0]].type;
     if (sdx_str_is(node->op_type, "Identity")) return true;
+    if (node->count_inputs == 1)
+        for (int i = 0; i < SDX_COUNT_OF(of_one); i++)
+            if (sdx_str_is(node->op_type, of_one[i])) return true;
     if (in->kind != SDX_KIND_TENSOR || !in->dtype) return false;
     if (sdx_str_is(node->op_type, "Cast")) return in->dtype == sdx_ir_attr_int(node, "to", 0);
     if (sdx_str_is(node->op_type, "Reshape") || sdx_str_is(node->op_type, "Flatten") ||

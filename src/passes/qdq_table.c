@@ -143,12 +143,16 @@ enum sdx_status sdx_qdq_table(struct sdx_qdq *r, int32_t n, bool *done)
     const struct sdx_type *from = &r->g->values[root].type, *to = &r->g->values[output].type;
     if (from->has_shape != to->has_shape || (from->has_shape && from->rank != to->rank))
         return SDX_OK;
+    /* of the root's rank: slopes of PRelu may not have more axes */
     uint8_t all[VALUES];
-    static const int64_t dims[] = {VALUES};
+    int64_t dims[SDX_RANK_MAX];
+    const int rank = from->has_shape && from->rank > 0 ? from->rank : 1;
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == rank - 1 ? VALUES : 1;
     for (int i = 0; i < VALUES; i++)
         all[i] = (uint8_t)i;
     struct sdx_tensor bytes = {.data = all, .dims = dims, .count = VALUES, .bytes = VALUES};
-    bytes.rank = 1;
+    bytes.rank = rank;
     bytes.kind = SDX_KIND_TENSOR;
     bytes.dtype = r->g->values[root].type.dtype;
     bytes.is_constant = true;
@@ -156,7 +160,7 @@ enum sdx_status sdx_qdq_table(struct sdx_qdq *r, int32_t n, bool *done)
     SDX_TRY(evaluate(r, output, root, &bytes, &result));
     if (!result || result->bytes != VALUES) return SDX_OK;
     void *data = NULL;
-    int32_t in[] = {root, sdx_qdq_constant(r, result->dtype, 1, dims, &data)};
+    int32_t in[] = {root, sdx_qdq_constant(r, result->dtype, 1, &dims[rank - 1], &data)};
     if (in[1] < 0) return SDX_FAIL_MEMORY(r->cx);
     memcpy(data, result->data, VALUES);
     *done = true;

@@ -81,6 +81,8 @@ struct sdx_spot sdx_place_over_input(struct sdx_planning *p, const struct sdx_ir
         size_t shift = 0;
         const int32_t whole = sdx_place_whole(p, slot->block, &shift);
         if (p->blocks[whole].last != p->node) continue;
+        /* a piece of something larger could not become a piece of something else */
+        if (whole != slot->block) continue;
         bool shared = false;
         for (int i = 0; i < node->count_inputs; i++) {
             size_t other = 0;

@@ -129,6 +129,13 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
             p.w.step_outer = 1;
             p.w.step_inner = 2;
         }
+    if (how & 64) { /* rows along the columns, as matrices have them */
+        p.w.step_run = run * n;
+        p.w.step_inner = n;
+        p.w.step_outer = 0;
+        p.w.step_n = 1;
+        p.w.inner = run;
+    }
     int32_t *bias = guarded((size_t)n * 4, 4), *start = guarded((size_t)width * 4, 4);
     for (int64_t j = 0; j < n; j++)
         bias[j] = (int32_t)random_int(-100000, 100000);
