@@ -259,7 +259,9 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
 size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k)
 {
     const int64_t depth = block_depth(k);
-    return scratch_of_a(m, depth) + (size_t)(depth * block_cols(most(n, 1), depth, sdx_kernel_tuning()->b_bytes)) * sizeof(float);
+    return scratch_of_a(m, depth) +
+           (size_t)(depth * block_cols(most(n, 1), depth, sdx_kernel_tuning()->b_bytes)) *
+               sizeof(float);
 }
 
 size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k)

@@ -346,8 +346,8 @@ static void weave(const uint8_t *x, size_t step_k, size_t step_n, uint8_t flip, 
             weave_row(x, step_k, top, y, s);
     for (; steps >= 4; steps -= 4, x += 16, y += 256)
         SDX_UNROLL(4)
-        for (size_t i = 0; i < 4; i++)
-            weave_columns(x + 4 * i * step_n, step_n, top, y + 16 * i, s + i);
+    for (size_t i = 0; i < 4; i++)
+        weave_columns(x + 4 * i * step_n, step_n, top, y + 16 * i, s + i);
     for (; steps > 0; steps--, x += 4, y += 64)
         SDX_UNROLL(4) for (size_t i = 0; i < 4; i++)
         {

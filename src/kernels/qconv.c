@@ -20,7 +20,7 @@ struct geometry {
     int64_t lines;          /* image rows of a strip for each kd */
     int64_t band, bands;    /* output rows of a part, at most */
     int64_t panels, splits; /* of a group; parts that share them */
-    int64_t groups;         /* of parts */
+    int64_t groups;         /* of parts: each has some of the convolution's */
 };
 
 bool sdx_qconv_is_depthwise(const struct sdx_qconv *q)
@@ -83,10 +83,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.band = conv_divide_up(most, g.bands);
     g.lines = window(s, 1, g.band);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
-    g.splits = 1;
-    g.groups = g.depthwise ? 1 : s->groups;
-    if (!g.depthwise && outer * g.bands * s->groups < wanted)
-        g.splits = conv_least(g.panels, conv_divide_up(wanted, outer * g.bands * s->groups));
+    g.splits = g.groups = 1;
+    if (!g.depthwise && outer * g.bands > 0) {
+        const int64_t each = conv_divide_up(wanted, outer * g.bands);
+        g.groups = conv_least(s->groups, each);
+        g.splits = conv_least(g.panels, conv_divide_up(each, g.groups));
+    }
     return g;
 }
 
@@ -550,15 +552,18 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);
         return;
     }
-    struct sdx_qdot dot = {.shape = product_of(q), .store = *store};
-    const int64_t column = group * group_width(q);
-    dot.packed = (const char *)packed + (size_t)group * round_64(sdx_qdot_packed_size(&dot.shape));
-    dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +
-                group * sdx_qdot_steps(&dot.shape);
-    dot.store.pitch = s->oc;
-    dot.store.start += column;
-    if (dot.store.factor) dot.store.factor += column;
-    if (dot.store.bias) dot.store.bias += column;
-    if (dot.store.zero_w) dot.store.zero_w += column;
-    run_product(&p, &dot, group, y, size, p0, p1, rest_of_scratch);
+    const int64_t end = conv_share(s->groups, group + 1, g->groups);
+    for (int64_t i = conv_share(s->groups, group, g->groups); i < end; i++) {
+        struct sdx_qdot dot = {.shape = product_of(q), .store = *store};
+        const int64_t column = i * group_width(q);
+        dot.packed = (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&dot.shape));
+        dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +
+                    i * sdx_qdot_steps(&dot.shape);
+        dot.store.pitch = s->oc;
+        dot.store.start += column;
+        if (dot.store.factor) dot.store.factor += column;
+        if (dot.store.bias) dot.store.bias += column;
+        if (dot.store.zero_w) dot.store.zero_w += column;
+        run_product(&p, &dot, i, y, size, p0, p1, rest_of_scratch);
+    }
 }

@@ -29,7 +29,8 @@ static inline int64_t sdx_qdot_panels(const struct sdx_qdot_shape *s)
 struct sdx_qdot_weights {
     const void *w; /* u8 or s8 */
     bool is_signed;
-    bool quickly; /* packed for one use: nothing is sorted, room that is not needed stays as it is */
+    bool
+        quickly; /* packed for one use: nothing is sorted, room that is not needed stays as it is */
     int64_t inner, step_run, step_outer, step_inner, step_n;
 };
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s);

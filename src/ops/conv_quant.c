@@ -55,6 +55,7 @@ struct facts {
 
 struct conv_q {
     struct sdx_qconv q;
+    int64_t joined;                     /* groups of the node that are one of q's */
     const void *packed, *facts, *steps; /* NULL: inputs of the step */
     struct sdx_qclamp clamp;
     int dtype_y; /* i32: the sums; f32: scaled; u8, i8: requantised */
@@ -144,14 +145,45 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
 
 struct pack_q {
     const struct sdx_qconv *q;
-    const void *weights;
+    const uint8_t *weights;
+    int64_t joined;
 };
+
+/* Groups of few channels fill a part of a panel's columns, so that some are worked as one. */
+static int64_t groups_joined(const struct sdx_qconv *q)
+{
+    const int64_t groups = q->shape.groups, ocg = q->shape.oc / groups;
+    if (sdx_qconv_is_depthwise(q) || ocg == 0 || SDX_QDOT_COLS % ocg) return 1;
+    return groups % (SDX_QDOT_COLS / ocg) ? 1 : SDX_QDOT_COLS / ocg;
+}
+/* Weights of joined groups: zero points, which have no effect, where a channel is another's. */
+static void join_weights(const struct pack_q *arg, uint8_t *to)
+{
+    const struct sdx_conv_shape *s = &arg->q->shape;
+    const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    const int64_t all = s->ic / s->groups * taps, own = all / arg->joined;
+    const int64_t ocg = s->oc / s->groups / arg->joined;
+    for (int64_t c = 0; c < s->oc; c++, to += all) {
+        memset(to, arg->q->zero_w[c], (size_t)all);
+        memcpy(to + c / ocg % arg->joined * own, arg->weights + c * own, (size_t)own);
+    }
+}
 
 static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_)
 {
-    (void)cx;
     const struct pack_q *arg = arg_;
-    sdx_qconv_pack(arg->q, arg->weights, dst);
+    const struct sdx_conv_shape *s = &arg->q->shape;
+    if (arg->joined == 1) {
+        sdx_qconv_pack(arg->q, arg->weights, dst);
+        return SDX_OK;
+    }
+    const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    const size_t size = (size_t)(s->oc * (s->ic / s->groups) * taps);
+    uint8_t *weights = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, size);
+    if (!weights) return SDX_FAIL_MEMORY(cx);
+    join_weights(arg, weights);
+    sdx_qconv_pack(arg->q, weights, dst);
+    sdx_mem_free(cx->mem, weights);
     return SDX_OK;
 }
 
@@ -186,15 +218,19 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const stru
     for (int64_t c = 0; c < s->oc; c++)
         zeros[c] = zero_at(zero, c);
     p->q.zero_w = zeros;
-    sdx_qconv_choose(&p->q, px->in[w]->data);
+    if (p->joined == 1) sdx_qconv_choose(&p->q, px->in[w]->data);
     void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
     if (!steps) return SDX_FAIL_MEMORY(px->cx);
-    struct pack_q arg = {&p->q, px->in[w]->data};
-    const int64_t form[] = {
-        s->groups,           s->kernel[0],
-        s->kernel[1],        s->kernel[2],
-        s->dilation[2] == 1, p->q.w_signed,
-        p->q.form,           (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
+    struct pack_q arg = {&p->q, px->in[w]->data, p->joined};
+    const int64_t form[] = {s->groups,
+                            p->joined,
+                            s->kernel[0],
+                            s->kernel[1],
+                            s->kernel[2],
+                            s->dilation[2] == 1,
+                            p->q.w_signed,
+                            p->q.form,
+                            (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
     const struct sdx_pack wanted = {.key = "conv_q",
                                     .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                     .size = sdx_qconv_packed_size(&p->q),
@@ -242,12 +278,17 @@ static struct sdx_tensor *last_of(struct sdx_prepare *px, struct sdx_tensor *t)
     return last;
 }
 
+static bool is_known(const struct sdx_tensor *w, const struct sdx_tensor *zero)
+{
+    return w->is_constant && (!zero || zero->is_constant);
+}
+
 /* Facts and packed weights, made now or by steps. temps: packed, facts, steps; NULL: made. */
 static enum sdx_status prepare_facts(struct sdx_prepare *px, int w, struct conv_q *p,
                                      struct sdx_tensor **in, struct sdx_tensor *temps[3])
 {
     const struct sdx_tensor *zero = in[ZERO_W];
-    bool is_constant = px->in[w]->is_constant && (!zero || zero->is_constant);
+    bool is_constant = is_known(px->in[w], zero);
     if (is_constant) {
         SDX_TRY(pack_constant_q(px, w, zero, p));
     } else {
@@ -295,6 +336,8 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_
     p->q.x_signed = px->in[0]->dtype == SDX_I8;
     p->q.w_signed = px->in[w]->dtype == SDX_I8;
     p->dtype_y = y->dtype;
+    p->joined = is_known(px->in[w], in[ZERO_W]) ? groups_joined(&p->q) : 1;
+    p->q.shape.groups /= p->joined;
     p->width = sdx_qconv_width(&p->q);
     SDX_TRY(prepare_facts(px, w, p, in, temps));
     struct sdx_tensor *x = last_of(px, px->in[0]), *to = last_of(px, y);

@@ -98,8 +98,7 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }
-    if (sdx_str_is(node->op_type, "DequantizeLinear"))
-        bytes_in *= FLOATS_OF_BYTE * sizeof(float);
+    if (sdx_str_is(node->op_type, "DequantizeLinear")) bytes_in *= FLOATS_OF_BYTE * sizeof(float);
     const size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
     enum sdx_status status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
     if (status == SDX_RUN_FAILED) { /* the run says so, if it comes here: a branch may not */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes nodes that give their input back: Identity, Cast to the same type, Reshape and Transpose
- * that change nothing, Concat and Sum of one operand, Dropout at inference. A node that makes a graph
- * output from a graph input stays. */
+ * that change nothing, Concat and Sum of one operand, Dropout at inference. A node that makes a
+ * graph output from a graph input stays. */
 #include "passes/passes.h"
 
 static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
