@@ -168,10 +168,11 @@ void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, 
                blocks + k0 * g->m + m0 * kc);
     }
 }
-/* All rows m0..m1 over columns j0..j1, one block of K; b, row_b and panel_step as in the job. */
+/* All rows m0..m1 over columns j0..j1, one block of K; b, row_b, panel_step and next as in the job.
+ */
 static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t j0, int64_t j1,
                      int64_t k0, int64_t kc, const float *b, int64_t row_b, int64_t panel_step,
-                     float *scratch)
+                     const uint16_t *next, float *scratch)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const bool copied = !g->a_in_blocks && (g->col_a != 1 || (kc < g->k && m1 - m0 > table->rows));
@@ -183,6 +184,7 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
         job.b = b;
         job.row_b = row_b;
         job.panel_step = panel_step;
+        job.next = next;
         if (copied) take_copy(&job, g->col_a, scratch);
         table->f32_block(&job);
     }
@@ -229,7 +231,7 @@ static void run_half(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
         for (int64_t j0 = whole; j0 < n1; j0 += some) {
             const int64_t j1 = least(n1, j0 + some);
             sdx_half_decode(g->half, packed + j0 * kc, panels, round_up(j1 - j0, cols) * kc);
-            run_rows(g, m0, m1, j0, j1, k0, kc, panels, cols, kc * cols, scratch);
+            run_rows(g, m0, m1, j0, j1, k0, kc, panels, cols, kc * cols, packed + j1 * kc, scratch);
         }
         k0 += depth;
     } while (k0 < g->k);
@@ -250,7 +252,7 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
     int64_t k0 = 0;
     do {
         const int64_t kc = least(depth, g->k - k0);
-        run_rows(g, m0, m1, n0, n1, k0, kc, packed + k0 * width + n0 * kc, cols, kc * cols,
+        run_rows(g, m0, m1, n0, n1, k0, kc, packed + k0 * width + n0 * kc, cols, kc * cols, NULL,
                  scratch);
         k0 += depth;
     } while (k0 < g->k);
@@ -279,7 +281,7 @@ static int64_t run_direct(const struct sdx_gemm_f32 *g, const float *b, int64_t 
     int64_t k0 = 0;
     do {
         run_rows(g, m0, m1, n0, whole, k0, least(depth, g->k - k0), b + k0 * row_b + n0, row_b,
-                 cols, scratch);
+                 cols, NULL, scratch);
         k0 += depth;
     } while (k0 < g->k);
     return whole;
@@ -301,7 +303,7 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
             const int64_t kc = least(depth, g->k - k0);
             table->f32_pack(b + k0 * row_b + j0 * col_b, row_b, col_b, kc, j1 - j0, packed,
                             kc * cols);
-            run_rows(g, m0, m1, j0, j1, k0, kc, packed, cols, kc * cols, scratch);
+            run_rows(g, m0, m1, j0, j1, k0, kc, packed, cols, kc * cols, NULL, scratch);
             k0 += depth;
         } while (k0 < g->k);
     }

@@ -27,7 +27,7 @@ struct place {
     float *c;
     const float *bias_col, *bias_row, *residual;
     const char *ahead; /* what to fetch into the second cache meanwhile */
-    const uint16_t *half;
+    const uint16_t *half, *next;
 };
 
 /* What is rarer or costs more than its way through memory: one function, as in every tile it would
@@ -380,7 +380,8 @@ static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t p
         p->half += panels * g->panel_step;
     } else {
         p->b += panels * g->panel_step;
-        p->ahead = (const char *)(p->b + g->panel_step);
+        if (p->next) p->next += panels * g->panel_step;
+        p->ahead = p->next ? (const char *)p->next : (const char *)(p->b + g->panel_step);
     }
     p->c += panels * COLS;
     if (p->bias_col) p->bias_col += panels * COLS;
@@ -427,8 +428,9 @@ static void block(const struct sdx_gemm_job *g)
                       e->bias_col,
                       e->bias_row,
                       e->residual,
-                      (const char *)(g->b + g->panel_step),
-                      NULL};
+                      g->next ? (const char *)g->next : (const char *)(g->b + g->panel_step),
+                      NULL,
+                      g->next};
     const int kind = g->row_b != COLS ? PLAIN : g->m <= FEW_ROWS ? FEW : FULL;
     int64_t panels = g->n / COLS;
     if (g->m <= SDX_GEMM_THIN && g->row_b == COLS) panels -= thin_panels(g, &p, panels);

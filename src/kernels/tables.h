@@ -41,6 +41,7 @@ struct sdx_gemm_job {
     const float *b;
     int64_t row_b, panel_step;
     const uint16_t *b_half; /* in place of b when half says so; see f32_thin_half */
+    const uint16_t *next;   /* panels that take the place of b's later; NULL: none of 16 bits */
     enum sdx_half half;
     float *c;
     int64_t row_c;
