@@ -2,6 +2,8 @@
  * ConvInteger and QLinearConv of one to three spatial axes, on channels-last bytes. For the pass
  * qdq QLinearConv gives floats where the scale of the output is left out, bounds its bytes by
  * "clamp" and looks them up in a table (input 9). */
+#include "ops/conv_quant.h"
+
 #include <math.h>
 
 #include "kernels/qconv.h"
@@ -41,8 +43,8 @@ static void layout_conv(struct sdx_prepare *px, struct sdx_layouts *want)
 
 /* ---- what a run needs beside the operands ---- */
 
-/* Inputs of the step that makes the facts; `factor` follows the order of struct sdx_qsource. */
-enum { ZERO_X, SCALE_X, ZERO_W, SCALE_W, ZERO_Y, SCALE_Y, BIAS, PACKED, FACT_INPUTS };
+/* Inputs of the step that makes the facts. */
+enum { PACKED = SDX_CONV_Q_FACTS, FACT_INPUTS };
 
 /* In a block of memory: this, then arrays of `width` values. */
 struct facts {
@@ -56,6 +58,7 @@ struct facts {
 struct conv_q {
     struct sdx_qconv q;
     int64_t joined;                     /* groups of the node that are one of q's */
+    int64_t channels;                   /* after which facts repeat */
     const void *packed, *facts, *steps; /* NULL: inputs of the step */
     struct sdx_qclamp clamp;
     int dtype_y; /* i32: the sums; f32: scaled; u8, i8: requantised */
@@ -88,21 +91,27 @@ static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, con
     struct facts *f = block;
     int32_t *start = (int32_t *)(f + 1), *zero_w = start + p->width;
     float *factor = (float *)(zero_w + p->width), *bias = factor + p->width;
-    const struct sdx_tensor *b = in[BIAS];
+    const struct sdx_tensor *b = in[SDX_CONV_Q_BIAS];
     memset(block, 0, facts_size(p));
-    f->zero_x = zero_at(in[ZERO_X], 0);
-    f->zero_y = zero_at(in[ZERO_Y], 0);
+    f->zero_x = zero_at(in[SDX_CONV_Q_ZERO_X], 0);
+    f->zero_y = zero_at(in[SDX_CONV_Q_ZERO_Y], 0);
     for (int64_t c = 0; c < p->q.shape.oc; c++) {
-        const int64_t at = sdx_qconv_place_of(&p->q, c);
-        zero_w[at] = zero_at(in[ZERO_W], c) - (p->q.w_signed ? 0 : 128);
+        const int64_t at = sdx_qconv_place_of(&p->q, c), own = c % p->channels;
+        zero_w[at] = zero_at(in[SDX_CONV_Q_ZERO_W], own) - (p->q.w_signed ? 0 : 128);
         f->has_zero_w = f->has_zero_w || zero_w[at];
-        factor[at] = scale_at(in[SCALE_X], 0) * scale_at(in[SCALE_W], c) / scale_at(in[SCALE_Y], 0);
+        factor[at] = scale_at(in[SDX_CONV_Q_SCALE_X], 0) * scale_at(in[SDX_CONV_Q_SCALE_W], own) /
+                     scale_at(in[SDX_CONV_Q_SCALE_Y], 0);
         f->has_large = f->has_large || !(fabsf(factor[at]) <= SDX_QDOT_SMALL);
     }
     f->has_bias = b && b->dtype == SDX_F32;
-    for (int64_t c = 0; f->has_bias && c < p->q.shape.oc; c++)
-        bias[sdx_qconv_place_of(&p->q, c)] = ((const float *)b->data)[c];
-    sdx_qconv_start(&p->q, packed, f->zero_x, b && !f->has_bias ? b->data : NULL, start);
+    sdx_qconv_start(&p->q, packed, f->zero_x, NULL, start);
+    for (int64_t c = 0; b && c < p->q.shape.oc; c++) {
+        const int64_t at = sdx_qconv_place_of(&p->q, c), own = c % p->channels;
+        if (f->has_bias)
+            bias[at] = ((const float *)b->data)[own];
+        else
+            start[at] = (int32_t)((uint32_t)start[at] + ((const uint32_t *)b->data)[own]);
+    }
 }
 
 static enum sdx_status run_facts(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -144,9 +153,9 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
 /* ---- weights ---- */
 
 struct pack_q {
-    const struct sdx_qconv *q;
+    const struct conv_q *p;
+    const struct sdx_conv_q_source *source;
     const uint8_t *weights;
-    int64_t joined;
 };
 
 /* Groups of few channels fill a part of a panel's columns, so that some are worked as one. */
@@ -157,32 +166,35 @@ static int64_t groups_joined(const struct sdx_qconv *q)
     return groups % (SDX_QDOT_COLS / ocg) ? 1 : SDX_QDOT_COLS / ocg;
 }
 /* Weights of joined groups: zero points, which have no effect, where a channel is another's. */
-static void join_weights(const struct pack_q *arg, uint8_t *to)
+static void join_weights(const struct conv_q *p, const uint8_t *weights, uint8_t *to)
 {
-    const struct sdx_conv_shape *s = &arg->q->shape;
+    const struct sdx_conv_shape *s = &p->q.shape;
     const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
-    const int64_t all = s->ic / s->groups * taps, own = all / arg->joined;
-    const int64_t ocg = s->oc / s->groups / arg->joined;
+    const int64_t all = s->ic / s->groups * taps, own = all / p->joined;
+    const int64_t ocg = s->oc / s->groups / p->joined;
     for (int64_t c = 0; c < s->oc; c++, to += all) {
-        memset(to, arg->q->zero_w[c], (size_t)all);
-        memcpy(to + c / ocg % arg->joined * own, arg->weights + c * own, (size_t)own);
+        memset(to, p->q.zero_w[c], (size_t)all);
+        memcpy(to + c / ocg % p->joined * own, weights + c * own, (size_t)own);
     }
 }
 
 static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_)
 {
     const struct pack_q *arg = arg_;
-    const struct sdx_conv_shape *s = &arg->q->shape;
-    if (arg->joined == 1) {
-        sdx_qconv_pack(arg->q, arg->weights, dst);
+    const struct sdx_conv_shape *s = &arg->p->q.shape;
+    if (arg->p->joined == 1 && !arg->source->make) {
+        sdx_qconv_pack(&arg->p->q, arg->weights, dst);
         return SDX_OK;
     }
     const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
     const size_t size = (size_t)(s->oc * (s->ic / s->groups) * taps);
     uint8_t *weights = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, size);
     if (!weights) return SDX_FAIL_MEMORY(cx);
-    join_weights(arg, weights);
-    sdx_qconv_pack(arg->q, weights, dst);
+    if (arg->source->make)
+        arg->source->make(arg->source->arg, arg->weights, weights);
+    else
+        join_weights(arg->p, arg->weights, weights);
+    sdx_qconv_pack(&arg->p->q, weights, dst);
     sdx_mem_free(cx->mem, weights);
     return SDX_OK;
 }
@@ -190,7 +202,7 @@ static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_
 static bool check_conv_q(const void *packed, void *arg_)
 {
     const struct pack_q *arg = arg_;
-    return sdx_qconv_check(arg->q, packed);
+    return sdx_qconv_check(&arg->p->q, packed);
 }
 
 /* Weights that are computed: packed for this run. */
@@ -209,35 +221,33 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
 }
 
 /* Weights and their zero points are constant: packed once. */
-static enum sdx_status pack_constant_q(struct sdx_prepare *px, int w, const struct sdx_tensor *zero,
-                                       struct conv_q *p)
+static enum sdx_status pack_constant_q(struct sdx_prepare *px,
+                                       const struct sdx_conv_q_source *source, struct conv_q *p)
 {
     const struct sdx_conv_shape *s = &p->q.shape;
+    const struct sdx_tensor *zero = source->facts[SDX_CONV_Q_ZERO_W];
     int32_t *zeros = sdx_prepare_alloc(px, (size_t)(s->oc ? s->oc : 1) * sizeof *zeros);
     if (!zeros) return SDX_FAIL_MEMORY(px->cx);
     for (int64_t c = 0; c < s->oc; c++)
-        zeros[c] = zero_at(zero, c);
+        zeros[c] = zero_at(zero, c % p->channels);
     p->q.zero_w = zeros;
-    if (p->joined == 1) sdx_qconv_choose(&p->q, px->in[w]->data);
+    struct pack_q arg = {p, source, px->in[source->w]->data};
+    if (p->joined == 1 && !source->make) sdx_qconv_choose(&p->q, arg.weights);
     void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
     if (!steps) return SDX_FAIL_MEMORY(px->cx);
-    struct pack_q arg = {&p->q, px->in[w]->data, p->joined};
-    const int64_t form[] = {s->groups,
-                            p->joined,
-                            s->kernel[0],
-                            s->kernel[1],
-                            s->kernel[2],
-                            s->dilation[2] == 1,
-                            p->q.w_signed,
-                            p->q.form,
-                            (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
+    const int64_t form[] = {
+        s->groups,       p->joined,
+        s->kernel[0],    s->kernel[1],
+        s->kernel[2],    s->dilation[2] == 1,
+        p->q.w_signed,   p->q.form,
+        source->variant, (int64_t)sdx_hash_bytes(zeros, (size_t)s->oc * sizeof *zeros, 3)};
     const struct sdx_pack wanted = {.key = "conv_q",
                                     .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                     .size = sdx_qconv_packed_size(&p->q),
                                     .pack = pack_conv_q,
                                     .check = check_conv_q,
                                     .arg = &arg};
-    p->packed = sdx_prepare_pack(px, w, &wanted);
+    p->packed = sdx_prepare_pack(px, source->w, &wanted);
     if (!p->packed) return px->cx->error.status;
     sdx_qconv_steps(&p->q, p->packed, steps);
     p->steps = steps;
@@ -250,26 +260,31 @@ static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
     return sdx_prepare_temp(px, SDX_U8, 1, dims);
 }
 
-static enum sdx_status check_counts(struct sdx_prepare *px, struct sdx_tensor *const *in,
-                                    int64_t oc)
+enum sdx_status sdx_conv_q_check(struct sdx_prepare *px, struct sdx_tensor *const *facts,
+                                 int64_t channels, int dtype_y)
 {
     static const char *const names[] = {"zero point of the input",   "scale of the input",
                                         "zero point of the weights", "scale of the weights",
                                         "zero point of the output",  "scale of the output"};
-    for (int i = ZERO_X; i <= SCALE_Y; i++) {
-        const bool by_channel = i == ZERO_W || i == SCALE_W;
-        if (!in[i] || in[i]->count == 1 || (by_channel && in[i]->count == oc)) continue;
+    const struct sdx_tensor *bias = facts[SDX_CONV_Q_BIAS];
+    for (int i = SDX_CONV_Q_ZERO_X; i <= SDX_CONV_Q_SCALE_Y; i++) {
+        const bool by_channel = i == SDX_CONV_Q_ZERO_W || i == SDX_CONV_Q_SCALE_W;
+        if (!facts[i] || facts[i]->count == 1 || (by_channel && facts[i]->count == channels))
+            continue;
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %s has %lld values, expected %s%lld",
-                        NAME(px->node), names[i], (long long)in[i]->count,
-                        by_channel ? "1 or " : "", by_channel ? (long long)oc : 1LL);
+                        NAME(px->node), names[i], (long long)facts[i]->count,
+                        by_channel ? "1 or " : "", by_channel ? (long long)channels : 1LL);
     }
+    if (bias && (bias->count != channels ||
+                 (bias->dtype != SDX_I32 && (bias->dtype != SDX_F32 || dtype_y != SDX_F32))))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias must be %lld values of i32",
+                        NAME(px->node), (long long)channels);
     return SDX_OK;
 }
 
 /* ---- preparation ---- */
 
-/* t where it is channels last in memory already, otherwise a temporary that is. */
-static struct sdx_tensor *last_of(struct sdx_prepare *px, struct sdx_tensor *t)
+struct sdx_tensor *sdx_conv_q_last(struct sdx_prepare *px, struct sdx_tensor *t)
 {
     if (t->layout == SDX_LAYOUT_LAST || sdx_layout_is_same(SDX_LAYOUT_LAST, t->rank, t->dims))
         return t;
@@ -278,22 +293,18 @@ static struct sdx_tensor *last_of(struct sdx_prepare *px, struct sdx_tensor *t)
     return last;
 }
 
-static bool is_known(const struct sdx_tensor *w, const struct sdx_tensor *zero)
-{
-    return w->is_constant && (!zero || zero->is_constant);
-}
-
 /* Facts and packed weights, made now or by steps. temps: packed, facts, steps; NULL: made. */
-static enum sdx_status prepare_facts(struct sdx_prepare *px, int w, struct conv_q *p,
-                                     struct sdx_tensor **in, struct sdx_tensor *temps[3])
+static enum sdx_status prepare_facts(struct sdx_prepare *px, const struct sdx_conv_q_source *source,
+                                     bool is_constant, struct conv_q *p,
+                                     struct sdx_tensor *temps[3])
 {
-    const struct sdx_tensor *zero = in[ZERO_W];
-    bool is_constant = is_known(px->in[w], zero);
+    struct sdx_tensor *in[FACT_INPUTS] = {NULL};
+    memcpy(in, source->facts, sizeof source->facts);
     if (is_constant) {
-        SDX_TRY(pack_constant_q(px, w, zero, p));
+        SDX_TRY(pack_constant_q(px, source, p));
     } else {
         p->q.quickly = true;
-        struct sdx_tensor *from[] = {px->in[w], in[ZERO_W]};
+        struct sdx_tensor *from[] = {px->in[source->w], in[SDX_CONV_Q_ZERO_W]};
         struct sdx_tensor *to[] = {byte_temp(px, sdx_qconv_packed_size(&p->q)),
                                    byte_temp(px, sdx_qconv_steps_size(&p->q))};
         if (!to[0] || !to[1]) return SDX_FAIL_MEMORY(px->cx);
@@ -317,39 +328,50 @@ static enum sdx_status prepare_facts(struct sdx_prepare *px, int w, struct conv_
                                &temps[1]);
 }
 
-/* Both integer convolutions: w is the node's input with the weights. */
-static enum sdx_status prepare_conv_q(struct sdx_prepare *px, int w, struct sdx_tensor **in,
-                                      struct sdx_tensor *table)
+enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_source *source,
+                               const struct sdx_conv_shape *shape, struct sdx_tensor *x,
+                               struct sdx_tensor *y)
 {
+    const struct sdx_tensor *w = px->in[source->w], *zero = source->facts[SDX_CONV_Q_ZERO_W];
+    const bool is_constant = w->is_constant && (!zero || zero->is_constant);
     struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
-    struct sdx_tensor *temps[3] = {NULL, NULL, NULL}, *y = px->out[0];
+    struct sdx_tensor *temps[3] = {NULL, NULL, NULL};
     if (!p) return SDX_FAIL_MEMORY(px->cx);
-    if (y->count == 0) return SDX_OK;
-    SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[w], y, &p->q.shape));
-    SDX_TRY(check_counts(px, in, p->q.shape.oc));
+    if (source->make && !is_constant)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: weights must be constant",
+                        NAME(px->node));
+    p->q.shape = *shape;
     SDX_TRY(sdx_qclamp_read(px, &p->clamp));
-    if (in[BIAS] &&
-        (in[BIAS]->count != p->q.shape.oc ||
-         (in[BIAS]->dtype != SDX_I32 && (in[BIAS]->dtype != SDX_F32 || y->dtype != SDX_F32))))
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: bias must be %lld values of i32",
-                        NAME(px->node), (long long)p->q.shape.oc);
-    p->q.x_signed = px->in[0]->dtype == SDX_I8;
-    p->q.w_signed = px->in[w]->dtype == SDX_I8;
+    p->q.x_signed = x->dtype == SDX_I8;
+    p->q.w_signed = w->dtype == SDX_I8;
     p->dtype_y = y->dtype;
-    p->joined = is_known(px->in[w], in[ZERO_W]) ? groups_joined(&p->q) : 1;
+    p->joined = is_constant && !source->make ? groups_joined(&p->q) : 1;
+    p->channels = source->channels;
     p->q.shape.groups /= p->joined;
     p->width = sdx_qconv_width(&p->q);
-    SDX_TRY(prepare_facts(px, w, p, in, temps));
-    struct sdx_tensor *x = last_of(px, px->in[0]), *to = last_of(px, y);
-    if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
-    if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
-    struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], table};
+    SDX_TRY(prepare_facts(px, source, is_constant, p, temps));
+    struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], source->table};
     const char *kernel = p->q.form == SDX_QCONV_WINOGRAD ? "conv_q_winograd"
                          : p->q.form == SDX_QCONV_SHORTS ? "conv_q_shorts"
                          : sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise"
                                                          : "conv_q";
-    SDX_TRY(sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
-                                sdx_qconv_scratch(&p->q), 5, operands, 1, &to));
+    return sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
+                               sdx_qconv_scratch(&p->q), 5, operands, 1, &y);
+}
+
+/* Both integer convolutions. */
+static enum sdx_status prepare_conv_q(struct sdx_prepare *px, struct sdx_conv_q_source *source)
+{
+    struct sdx_tensor *y = px->out[0];
+    struct sdx_conv_shape shape;
+    if (y->count == 0) return SDX_OK;
+    SDX_TRY(sdx_conv_shape_of(px, px->in[0], px->in[source->w], y, &shape));
+    SDX_TRY(sdx_conv_q_check(px, source->facts, shape.oc, y->dtype));
+    source->channels = shape.oc;
+    struct sdx_tensor *x = sdx_conv_q_last(px, px->in[0]), *to = sdx_conv_q_last(px, y);
+    if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
+    if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
+    SDX_TRY(sdx_conv_q_add(px, source, &shape, x, to));
     return to != y ? sdx_layout_reorder(px, to, y) : SDX_OK;
 }
 
@@ -360,17 +382,25 @@ static struct sdx_tensor *input(struct sdx_prepare *px, int i)
 
 static enum sdx_status prepare_conv_integer(struct sdx_prepare *px)
 {
-    struct sdx_tensor *in[FACT_INPUTS] = {[ZERO_X] = input(px, 2), [ZERO_W] = input(px, 3)};
-    return prepare_conv_q(px, 1, in, NULL);
+    struct sdx_conv_q_source source = {.w = 1};
+    source.facts[SDX_CONV_Q_ZERO_X] = input(px, 2);
+    source.facts[SDX_CONV_Q_ZERO_W] = input(px, 3);
+    return prepare_conv_q(px, &source);
+}
+
+void sdx_conv_q_facts(struct sdx_prepare *px, struct sdx_conv_q_source *source)
+{
+    static const int inputs[SDX_CONV_Q_FACTS] = {2, 1, 5, 4, 7, 6, 8};
+    source->w = 3;
+    for (int i = 0; i < SDX_CONV_Q_FACTS; i++)
+        source->facts[i] = input(px, inputs[i]);
 }
 
 static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
 {
-    struct sdx_tensor *in[FACT_INPUTS] = {
-        [ZERO_X] = input(px, 2),  [SCALE_X] = input(px, 1), [ZERO_W] = input(px, 5),
-        [SCALE_W] = input(px, 4), [ZERO_Y] = input(px, 7),  [SCALE_Y] = input(px, 6),
-        [BIAS] = input(px, 8)};
-    return prepare_conv_q(px, 3, in, input(px, 9));
+    struct sdx_conv_q_source source = {.table = input(px, 9)};
+    sdx_conv_q_facts(px, &source);
+    return prepare_conv_q(px, &source);
 }
 
 static const struct sdx_op ops[] = {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ConvTranspose by phases. Along an axis of stride s, outputs o with (o + pad) mod s = f depend on
- * the taps k with (k * dilation) mod s = f only, and on consecutive inputs: an ordinary convolution
- * of stride 1 with the weights reversed. Phases of one shape become the output channels of one
- * convolution; the last step interleaves. On blocked channels a phase has whole blocks of its own,
- * elsewhere the phases of a channel are neighbours, so that groups stay together. f64 adds taps
- * directly. */
+ * ConvTranspose by phases; the last step interleaves them. On blocked channels a phase has whole
+ * blocks of its own, elsewhere the phases of a channel are neighbours, so that groups stay
+ * together. f64 adds taps directly. */
+#include "ops/conv_transpose.h"
+
 #include "kernels/conv_block.h"
 #include "ops/layout.h"
 #include "ops/product.h"
@@ -96,46 +95,53 @@ static enum sdx_status shape_out(struct sdx_context *cx, const struct sdx_ir_nod
     return SDX_OK;
 }
 
-static enum sdx_status infer_conv_transpose(struct sdx_infer *ix)
+enum sdx_status sdx_conv_transpose_infer_of(struct sdx_infer *ix, int x, int input_w,
+                                            int input_bias, int dtype)
 {
     struct sdx_window w;
     int64_t out[SDX_RANK_MAX];
-    int rank = sdx_infer_rank(ix, 0);
-    const int64_t *dims_w = sdx_infer_dims(ix, 1);
-    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
+    int rank = sdx_infer_rank(ix, x);
+    const int64_t *dims_w = sdx_infer_dims(ix, input_w);
+    sdx_infer_set_dtype(ix, 0, dtype);
     if (rank >= 0 && rank < 3)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: input has rank %d, expected at least 3",
                         NAME(ix->node), rank);
     if (rank < 0 || !dims_w) return SDX_OK;
-    if (sdx_infer_rank(ix, 1) != rank)
+    if (sdx_infer_rank(ix, input_w) != rank)
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: weight has rank %d, expected %d",
-                        NAME(ix->node), sdx_infer_rank(ix, 1), rank);
-    SDX_TRY(shape_out(ix->cx, ix->node, rank, sdx_infer_dims(ix, 0), dims_w, &w, out));
-    const int64_t *bias = sdx_infer_dims(ix, 2);
-    if (bias && (sdx_infer_rank(ix, 2) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))
+                        NAME(ix->node), sdx_infer_rank(ix, input_w), rank);
+    SDX_TRY(shape_out(ix->cx, ix->node, rank, sdx_infer_dims(ix, x), dims_w, &w, out));
+    const int64_t *bias = input_bias < 0 ? NULL : sdx_infer_dims(ix, input_bias);
+    if (bias &&
+        (sdx_infer_rank(ix, input_bias) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: bias must have one axis of length %lld",
                         NAME(ix->node), (long long)out[1]);
     return sdx_infer_set_dims(ix, 0, rank, out);
 }
 
-static void cost_conv_transpose(const struct sdx_infer *ix, struct sdx_cost *cost)
+static enum sdx_status infer_conv_transpose(struct sdx_infer *ix)
 {
-    const int64_t *x = sdx_infer_dims(ix, 0), *w = sdx_infer_dims(ix, 1);
+    return sdx_conv_transpose_infer_of(ix, 0, 1, sdx_infer_has(ix, 2) ? 2 : -1,
+                                       sdx_infer_dtype(ix, 0));
+}
+
+void sdx_conv_transpose_cost_of(const struct sdx_infer *ix, int input_w, struct sdx_cost *cost)
+{
+    const int64_t *x = sdx_infer_dims(ix, 0), *w = sdx_infer_dims(ix, input_w);
     cost->macs = 1;
     for (int i = 0; i < sdx_infer_rank(ix, 0); i++)
         cost->macs *= (double)x[i];
-    for (int i = 1; i < sdx_infer_rank(ix, 1); i++)
+    for (int i = 1; i < sdx_infer_rank(ix, input_w); i++)
         cost->macs *= (double)w[i];
     cost->flops = 2 * cost->macs;
 }
 
-/* ---- phases ---- */
+static void cost_conv_transpose(const struct sdx_infer *ix, struct sdx_cost *cost)
+{
+    sdx_conv_transpose_cost_of(ix, 1, cost);
+}
 
-/* One axis of one phase: outputs first, first + stride, ... (count of them); taps tap, tap +
- * tap_step, ... (taps of them) with inputs begin - j * dilation for the first output. */
-struct axis {
-    int64_t first, count, tap, tap_step, taps, dilation, begin;
-};
+/* ---- phases ---- */
 
 static int64_t gcd(int64_t a, int64_t b)
 {
@@ -147,9 +153,9 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-static struct axis axis_of(const struct sdx_conv_shape *t, int i, int64_t first)
+static struct sdx_phase_axis axis_of(const struct sdx_conv_shape *t, int i, int64_t first)
 {
-    struct axis a = {.first = first};
+    struct sdx_phase_axis a = {.first = first};
     int64_t s = t->stride[i], d = t->dilation[i], pad = t->pad_begin[i];
     a.count = first < t->out[i] ? (t->out[i] - first + s - 1) / s : 0;
     int64_t phase = ((first + pad) % s + s) % s, common = gcd(d, s);
@@ -165,37 +171,19 @@ static struct axis axis_of(const struct sdx_conv_shape *t, int i, int64_t first)
     return a;
 }
 
-struct phase {
-    struct axis axes[3];
-    int32_t group, slot; /* convolution it belongs to (-1: no taps) and its place there */
-};
-
-/* A convolution of stride 1 that makes `slots` phases at once. */
-struct batch_conv {
-    struct sdx_conv_shape s;
-    int32_t slots;
-    int32_t first; /* phase that tells the shape */
-    const void *packed;
-};
-
 struct params {
-    struct sdx_conv_shape t; /* as given: strides, dilations, pads of the transposed convolution */
-    struct phase *phases;
-    int32_t count_phases;
-    struct batch_conv *convs;
-    int32_t count_convs;
+    struct sdx_phases f;
     bool is_blocked;
-    int64_t channels; /* of a phase in the output of its convolution: whole blocks, or t.oc */
     struct sdx_epilogue epilogue;
 };
 
 /* One convolution's place in its params: what its steps get. */
 struct conv_step {
     const struct params *p;
-    const struct batch_conv *conv;
+    const struct sdx_phase_conv *conv;
 };
 
-static bool same_shape(const struct phase *a, const struct phase *b)
+static bool same_shape(const struct sdx_phase *a, const struct sdx_phase *b)
 {
     for (int i = 0; i < 3; i++)
         if (a->axes[i].count != b->axes[i].count || a->axes[i].taps != b->axes[i].taps ||
@@ -204,12 +192,12 @@ static bool same_shape(const struct phase *a, const struct phase *b)
     return true;
 }
 
-static void conv_shape_of(const struct sdx_conv_shape *t, const struct phase *f,
+static void conv_shape_of(const struct sdx_conv_shape *t, const struct sdx_phase *f,
                           struct sdx_conv_shape *s)
 {
     *s = *t;
     for (int i = 0; i < 3; i++) {
-        const struct axis *a = &f->axes[i];
+        const struct sdx_phase_axis *a = &f->axes[i];
         s->out[i] = a->count;
         s->kernel[i] = a->taps;
         s->stride[i] = 1;
@@ -218,7 +206,7 @@ static void conv_shape_of(const struct sdx_conv_shape *t, const struct phase *f,
     }
 }
 
-static enum sdx_status find_phases(struct sdx_prepare *px, struct params *p)
+enum sdx_status sdx_phases_find(struct sdx_prepare *px, int64_t lanes, struct sdx_phases *p)
 {
     const int64_t *s = p->t.stride, *out = p->t.out;
     int64_t n[3], total = 1;
@@ -233,7 +221,7 @@ static enum sdx_status find_phases(struct sdx_prepare *px, struct params *p)
     if (!p->phases || !p->convs) return SDX_FAIL_MEMORY(px->cx);
     p->count_phases = (int32_t)total;
     for (int32_t f = 0; f < total; f++) {
-        struct phase *phase = &p->phases[f];
+        struct sdx_phase *phase = &p->phases[f];
         const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
         for (int i = 0; i < 3; i++)
             phase->axes[i] = axis_of(&p->t, i, first[i]);
@@ -250,34 +238,47 @@ static enum sdx_status find_phases(struct sdx_prepare *px, struct params *p)
         phase->group = g;
         phase->slot = p->convs[g].slots++;
     }
-    const int64_t lanes = sdx_block_lanes();
-    p->channels = p->is_blocked && total > 1 ? (p->t.oc + lanes - 1) / lanes * lanes : p->t.oc;
+    p->channels = total > 1 ? (p->t.oc + lanes - 1) / lanes * lanes : p->t.oc;
     for (int32_t g = 0; g < p->count_convs; g++)
         p->convs[g].s.oc = p->channels * p->convs[g].slots;
     return SDX_OK;
 }
 
+int64_t sdx_phases_variant(const struct sdx_phases *p, int32_t g)
+{
+    const struct sdx_phase_conv *c = &p->convs[g];
+    int64_t form[3 + 3 * 6] = {g, c->slots, c->s.out[0] * c->s.out[1] * c->s.out[2] > 1};
+    for (int i = 0; i < 3; i++) {
+        const int64_t stride = p->t.stride[i], length = p->t.out[i];
+        const int64_t axis[] = {c->s.kernel[i],   stride,
+                                p->t.dilation[i], p->t.pad_begin[i],
+                                length % stride,  length < stride ? length : stride};
+        memcpy(form + 3 + 6 * i, axis, sizeof axis);
+    }
+    return sdx_pack_variant(form, SDX_COUNT_OF(form));
+}
+
 /* The output channel of its convolution that channel oc of a phase is. */
-static int64_t channel_at(const struct params *p, const struct batch_conv *c, int64_t oc,
+static int64_t channel_at(const struct params *p, const struct sdx_phase_conv *c, int64_t oc,
                           int32_t slot)
 {
-    return p->is_blocked ? slot * p->channels + oc : oc * c->slots + slot;
+    return p->is_blocked ? slot * p->f.channels + oc : oc * c->slots + slot;
 }
 
 /* Weights of a convolution [oc * slots, ic / groups, taps...] from w [ic, oc / groups, kernel...],
  * taps reversed; zeros for channels that fill up a block. */
-static void gather_weights(const struct params *p, const struct batch_conv *c, const float *w,
+static void gather_weights(const struct params *p, const struct sdx_phase_conv *c, const float *w,
                            float *out)
 {
-    const struct sdx_conv_shape *t = &p->t;
+    const struct sdx_conv_shape *t = &p->f.t;
     int64_t ocg = t->oc / t->groups, icg = t->ic / t->groups;
     int64_t volume = t->kernel[0] * t->kernel[1] * t->kernel[2];
     int64_t taps = c->s.kernel[0] * c->s.kernel[1] * c->s.kernel[2];
-    if (p->channels > t->oc) memset(out, 0, (size_t)(c->s.oc * icg * taps) * sizeof *out);
-    for (int32_t f = 0; f < p->count_phases; f++) {
-        const struct phase *phase = &p->phases[f];
-        if (phase->group < 0 || &p->convs[phase->group] != c) continue;
-        const struct axis *a = phase->axes;
+    if (p->f.channels > t->oc) memset(out, 0, (size_t)(c->s.oc * icg * taps) * sizeof *out);
+    for (int32_t f = 0; f < p->f.count_phases; f++) {
+        const struct sdx_phase *phase = &p->f.phases[f];
+        if (phase->group < 0 || &p->f.convs[phase->group] != c) continue;
+        const struct sdx_phase_axis *a = phase->axes;
         for (int64_t oc = 0; oc < t->oc; oc++)
             for (int64_t ic = 0; ic < icg; ic++) {
                 const float *from = w + ((oc / ocg * icg + ic) * ocg + oc % ocg) * volume;
@@ -293,7 +294,7 @@ static void gather_weights(const struct params *p, const struct batch_conv *c, c
     }
 }
 
-static size_t gathered_size(const struct batch_conv *c)
+static size_t gathered_size(const struct sdx_phase_conv *c)
 {
     return (size_t)(c->s.oc * (c->s.ic / c->s.groups) * c->s.kernel[0] * c->s.kernel[1] *
                     c->s.kernel[2]) *
@@ -302,7 +303,7 @@ static size_t gathered_size(const struct batch_conv *c)
 
 struct pack_arg {
     const struct params *p;
-    const struct batch_conv *c;
+    const struct sdx_phase_conv *c;
     const struct sdx_tensor *w;
 };
 
@@ -338,7 +339,7 @@ static enum sdx_status run_conv(struct sdx_exec *x, const struct sdx_step *step,
     const struct conv_step *p = step->params;
     struct sdx_epilogue e = {.act = SDX_ACT_NONE};
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    if (p->p->is_blocked || p->p->count_phases == 1) e = p->p->epilogue;
+    if (p->p->is_blocked || p->p->f.count_phases == 1) e = p->p->epilogue;
     if (step->in[2]) e.bias_row = step->in[2]->data;
     if (p->p->is_blocked)
         sdx_conv_block_part(&p->conv->s, step->in[0]->data, p->conv->packed, step->out[0]->data, &e,
@@ -358,7 +359,9 @@ static enum sdx_status run_bias(struct sdx_exec *x, const struct sdx_step *step,
     float *to = step->out[0]->data;
     (void)x, (void)part;
     for (int64_t c = 0; c < channels; c++)
-        to[c] = c % p->channels < p->t.oc ? ((const float *)step->in[0]->data)[c % p->channels] : 0;
+        to[c] = c % p->f.channels < p->f.t.oc
+                    ? ((const float *)step->in[0]->data)[c % p->f.channels]
+                    : 0;
     return SDX_OK;
 }
 
@@ -368,16 +371,16 @@ static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step 
 {
     (void)x;
     const struct params *p = step->params;
-    const struct sdx_conv_shape *t = &p->t;
+    const struct sdx_conv_shape *t = &p->f.t;
     const int64_t *s = t->stride, *out = t->out;
     const int64_t n = part / t->oc, oc = part % t->oc, pixels = out[0] * out[1] * out[2];
     float *y = (float *)step->out[0]->data + part * pixels;
-    for (int32_t f = 0; f < p->count_phases; f++) {
-        const struct phase *phase = &p->phases[f];
-        const struct axis *a = phase->axes;
+    for (int32_t f = 0; f < p->f.count_phases; f++) {
+        const struct sdx_phase *phase = &p->f.phases[f];
+        const struct sdx_phase_axis *a = phase->axes;
         const float *from = NULL;
         if (phase->group >= 0) {
-            const struct batch_conv *c = &p->convs[phase->group];
+            const struct sdx_phase_conv *c = &p->f.convs[phase->group];
             from =
                 (const float *)step->in[1 + phase->group]->data +
                 ((n * t->oc + oc) * c->slots + phase->slot) * a[0].count * a[1].count * a[2].count;
@@ -402,19 +405,19 @@ static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sd
                                              int64_t part)
 {
     const struct params *p = step->params;
-    const int64_t *s = p->t.stride, *out = p->t.out, lanes = sdx_block_lanes();
-    const int64_t blocks = p->channels / lanes, lines = out[0] * out[1];
+    const int64_t *s = p->f.t.stride, *out = p->f.t.out, lanes = sdx_block_lanes();
+    const int64_t blocks = p->f.channels / lanes, lines = out[0] * out[1];
     const int64_t high = s[1] < out[1] ? s[1] : out[1], wide = s[2] < out[2] ? s[2] : out[2];
-    const int64_t rows = p->t.batch * blocks * lines;
+    const int64_t rows = p->f.t.batch * blocks * lines;
     const int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
     for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end && !sdx_exec_cancelled(x);
          r++) {
         const int64_t plane = r / lines, d = r % lines / out[1], h = r % out[1];
         float *to = (float *)step->out[0]->data + r * out[2] * lanes;
         for (int64_t w = 0; w < wide; w++) {
-            const struct phase *phase = &p->phases[(d % s[0] * high + h % s[1]) * wide + w];
-            const struct axis *a = phase->axes;
-            const int64_t of = plane / blocks * p->convs[phase->group].slots + phase->slot;
+            const struct sdx_phase *phase = &p->f.phases[(d % s[0] * high + h % s[1]) * wide + w];
+            const struct sdx_phase_axis *a = phase->axes;
+            const int64_t of = plane / blocks * p->f.convs[phase->group].slots + phase->slot;
             const int64_t line =
                 ((of * blocks + plane % blocks) * a[0].count + d / s[0]) * a[1].count + h / s[1];
             const float *from =
@@ -430,7 +433,7 @@ static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sd
 static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_t g,
                                 struct sdx_tensor *bias, struct sdx_tensor *out)
 {
-    struct batch_conv *c = &p->convs[g];
+    struct sdx_phase_conv *c = &p->f.convs[g];
     struct conv_step *params = SDX_PREPARE_NEW(px, struct conv_step);
     struct sdx_tensor *packed = NULL;
     const char *kernel = p->is_blocked ? "conv_transpose_block" : "conv_transpose_f32";
@@ -441,16 +444,7 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
         p->is_blocked ? sdx_conv_block_packed_size(&c->s) : sdx_conv_f32_packed_size(&c->s);
     if (px->in[1]->is_constant) {
         struct pack_arg arg = {p, c, px->in[1]};
-        /* What the packed form and the choice of phases depend on. */
-        int64_t form[3 + 3 * 6] = {g, c->slots, c->s.out[0] * c->s.out[1] * c->s.out[2] > 1};
-        for (int i = 0; i < 3; i++) {
-            const int64_t stride = p->t.stride[i], length = p->t.out[i];
-            const int64_t axis[] = {c->s.kernel[i],   stride,
-                                    p->t.dilation[i], p->t.pad_begin[i],
-                                    length % stride,  length < stride ? length : stride};
-            memcpy(form + 3 + 6 * i, axis, sizeof axis);
-        }
-        const int64_t name[] = {sdx_pack_variant(form, SDX_COUNT_OF(form)), c->s.groups,
+        const int64_t name[] = {sdx_phases_variant(&p->f, g), c->s.groups,
                                 p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s) : -1};
         const struct sdx_pack wanted = {.key = kernel,
                                         .variant = sdx_pack_variant(name, 3),
@@ -479,8 +473,8 @@ static enum sdx_status repeat_bias(struct sdx_prepare *px, struct params *p, int
                                    struct sdx_tensor *bias, struct sdx_tensor **repeated)
 {
     *repeated = bias;
-    if (!bias || p->convs[g].s.oc == p->t.oc) return SDX_OK;
-    *repeated = sdx_prepare_temp(px, SDX_F32, 1, &p->convs[g].s.oc);
+    if (!bias || p->f.convs[g].s.oc == p->f.t.oc) return SDX_OK;
+    *repeated = sdx_prepare_temp(px, SDX_F32, 1, &p->f.convs[g].s.oc);
     if (!*repeated) return SDX_FAIL_MEMORY(px->cx);
     return sdx_prepare_step_on(px, "conv_transpose_bias", run_bias, p, 1, 0, 1, &bias, 1, repeated);
 }
@@ -490,14 +484,15 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
 {
     p->is_blocked = px->out[0]->layout == SDX_LAYOUT_BLOCKED;
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
-    SDX_TRY(find_phases(px, p));
-    if (p->count_phases == 1 && p->count_convs == 1) return add_conv(px, p, 0, bias, px->out[0]);
+    SDX_TRY(sdx_phases_find(px, p->is_blocked ? sdx_block_lanes() : 1, &p->f));
+    if (p->f.count_phases == 1 && p->f.count_convs == 1)
+        return add_conv(px, p, 0, bias, px->out[0]);
     struct sdx_tensor **in =
-        sdx_prepare_alloc(px, (size_t)(p->count_convs + 1) * sizeof(struct sdx_tensor *));
+        sdx_prepare_alloc(px, (size_t)(p->f.count_convs + 1) * sizeof(struct sdx_tensor *));
     if (!in) return SDX_FAIL_MEMORY(px->cx);
     in[0] = bias;
-    for (int32_t g = 0; g < p->count_convs; g++) {
-        const struct sdx_conv_shape *s = &p->convs[g].s;
+    for (int32_t g = 0; g < p->f.count_convs; g++) {
+        const struct sdx_conv_shape *s = &p->f.convs[g].s;
         struct sdx_tensor *repeated = NULL;
         int64_t dims[] = {s->batch, s->oc, s->out[0], s->out[1], s->out[2]};
         in[g + 1] = sdx_prepare_temp(px, SDX_F32, 5, dims);
@@ -507,15 +502,17 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
     }
     if (!p->is_blocked)
         return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave, p,
-                                   p->t.batch * p->t.oc, 0, p->count_convs + 1, in, 1, px->out);
-    const int64_t rows = p->t.batch * (p->channels / sdx_block_lanes()) * p->t.out[0] * p->t.out[1];
+                                   p->f.t.batch * p->f.t.oc, 0, p->f.count_convs + 1, in, 1,
+                                   px->out);
+    const int64_t rows =
+        p->f.t.batch * (p->f.channels / sdx_block_lanes()) * p->f.t.out[0] * p->f.t.out[1];
     return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave_blocks, p,
                                sdx_prepare_parts((double)px->out[0]->count, GRAIN, rows), 0,
-                               p->count_convs, in + 1, 1, px->out);
+                               p->f.count_convs, in + 1, 1, px->out);
 }
 
-/* The transposed convolution as given. */
-static enum sdx_status shape_of(struct sdx_prepare *px, struct sdx_conv_shape *t)
+enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, int input_w,
+                                         struct sdx_conv_shape *t)
 {
     struct sdx_window w;
     int64_t out[SDX_RANK_MAX];
@@ -523,7 +520,7 @@ static enum sdx_status shape_of(struct sdx_prepare *px, struct sdx_conv_shape *t
     if (x->rank > 5)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %d spatial axes, at most 3 are supported",
                         NAME(px->node), x->rank - 2);
-    SDX_TRY(shape_out(px->cx, px->node, x->rank, x->dims, px->in[1]->dims, &w, out));
+    SDX_TRY(shape_out(px->cx, px->node, x->rank, x->dims, px->in[input_w]->dims, &w, out));
     sdx_window_shape(&w, x->dims + 2, out + 2, t);
     t->batch = x->dims[0];
     t->groups = sdx_ir_attr_int(px->node, "group", 1);
@@ -539,10 +536,11 @@ static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *wa
     const int64_t least = sdx_block_lanes() / 2;
     struct sdx_conv_shape t = {0};
     if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || !px->in[1]->is_constant || y->count == 0 ||
-        !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) || shape_of(px, &t) != SDX_OK)
+        !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
+        sdx_conv_transpose_shape(px, 1, &t) != SDX_OK)
         return;
     if (t.groups != 1 || t.oc < least || t.ic < least) return;
-    struct phase phase;
+    struct sdx_phase phase;
     for (int i = 0; i < 3; i++) {
         phase.axes[i] = axis_of(&t, i, 0);
         for (int64_t first = 0; first < t.stride[i] && first < t.out[i]; first++)
@@ -579,7 +577,7 @@ static void add_plane_f64(const struct sdx_conv_shape *t, const double *x, const
 
 static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    const struct sdx_conv_shape *t = &((const struct params *)step->params)->t;
+    const struct sdx_conv_shape *t = &((const struct params *)step->params)->f.t;
     int64_t in_plane = t->in[0] * t->in[1] * t->in[2];
     int64_t out_plane = t->out[0] * t->out[1] * t->out[2];
     int64_t taps = t->kernel[0] * t->kernel[1] * t->kernel[2];
@@ -602,14 +600,14 @@ static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
     struct sdx_tensor *bias = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     if (px->out[0]->count == 0) return SDX_OK;
-    SDX_TRY(shape_of(px, &p->t));
+    SDX_TRY(sdx_conv_transpose_shape(px, 1, &p->f.t));
     if (x->dtype == SDX_F32) return prepare_f32(px, p, bias);
     if (x->dtype != SDX_F64)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                         sdx_dtype_short_name(x->dtype));
     struct sdx_tensor *in[] = {px->in[0], px->in[1], bias};
-    return sdx_prepare_step_on(px, "conv_transpose_f64", run_f64, p, p->t.batch * p->t.oc, 0, 3, in,
-                               1, px->out);
+    return sdx_prepare_step_on(px, "conv_transpose_f64", run_f64, p, p->f.t.batch * p->f.t.oc, 0, 3,
+                               in, 1, px->out);
 }
 
 static const struct sdx_op ops[] = {

@@ -95,25 +95,42 @@ struct result {
     int64_t bounds[2];
 };
 
+static bool take_bounds(const struct result *to, struct sdx_arena *arena, struct sdx_ir_attr *attrs,
+                        int *count)
+{
+    if (!to->clamps) return true;
+    const int64_t *bounds = sdx_arena_copy(arena, to->bounds, sizeof to->bounds);
+    attrs[(*count)++] = (struct sdx_ir_attr){
+        .name = SDX_STR("clamp"), .type = SDX_ATTR_INTS, .count = 2, .ints = bounds, .graph = -1};
+    return bounds != NULL;
+}
 static int take_attrs(const struct sdx_ir_node *from, const struct result *to,
                       struct sdx_arena *arena, struct sdx_ir_attr *attrs)
 {
     int count = 0;
     for (int i = 0; i < from->count_attrs && count < ATTRS_MAX - 1; i++)
         attrs[count++] = from->attrs[i];
-    if (!to->clamps) return count;
-    const int64_t *bounds = sdx_arena_copy(arena, to->bounds, sizeof to->bounds);
-    if (!bounds) return -1;
-    attrs[count++] = (struct sdx_ir_attr){
-        .name = SDX_STR("clamp"), .type = SDX_ATTR_INTS, .count = 2, .ints = bounds, .graph = -1};
-    return count;
+    return take_bounds(to, arena, attrs, &count) ? count : -1;
 }
 
 /* ---- products ---- */
 
+/* Along each axis a tap for every phase, and no group but one. */
+static bool has_plain_phases(const struct sdx_ir_node *conv, const struct sdx_type *w)
+{
+    int64_t strides = 0, dilations = 0;
+    const int64_t *s = sdx_ir_attr_ints(conv, "strides", &strides);
+    const int64_t *d = sdx_ir_attr_ints(conv, "dilations", &dilations);
+    if (sdx_ir_attr_int(conv, "group", 1) != 1 || w->rank < 3) return false;
+    for (int i = 0; i < w->rank - 2; i++)
+        if (w->dims[i + 2] < (s && i < strides ? s[i] : 1) || (d && i < dilations && d[i] != 1))
+            return false;
+    return true;
+}
+
 /* Node n becomes the integer form of the product at `at` (which may be n itself). */
 static enum sdx_status make_conv(struct sdx_qdq *r, int32_t n, int32_t at, const struct result *to,
-                                 bool *done)
+                                 bool transposed, bool *done)
 {
     const struct sdx_ir_node *conv = &r->g->nodes[at];
     struct sdx_quant x;
@@ -121,12 +138,16 @@ static enum sdx_status make_conv(struct sdx_qdq *r, int32_t n, int32_t at, const
     struct sdx_ir_attr attrs[ATTRS_MAX];
     bool ok = false;
     int32_t bias = -1;
+    const int axis = transposed ? 1 : 0;
     if (sdx_match_is_fused(conv) || conv->count_attrs >= ATTRS_MAX ||
-        !sdx_qdq_dequantized(r, conv->inputs[0], &x) || !weights_of(r, conv->inputs[1], 0, &w))
+        !sdx_qdq_dequantized(r, conv->inputs[0], &x) || !weights_of(r, conv->inputs[1], axis, &w))
         return SDX_OK;
     const struct sdx_type *type = &r->g->values[w.w].type;
+    if (transposed &&
+        (to->scale < 0 || !sdx_match_constant(r->g, w.w) || !has_plain_phases(conv, type)))
+        return SDX_OK;
     SDX_TRY(integer_bias(r, conv->count_inputs > 2 ? conv->inputs[2] : -1, x.s, w.scales,
-                         type->rank > 0 ? type->dims[0] : 0, &bias, &ok));
+                         type->rank > axis ? type->dims[axis] : 0, &bias, &ok));
     if (!ok) return SDX_OK;
     int count_attrs = take_attrs(&r->g->nodes[at], to, r->ir->arena, attrs);
     int32_t in[] = {x.x,       x.scale,  sdx_qdq_zero(r, x.zero, x.dtype),
@@ -134,6 +155,9 @@ static enum sdx_status make_conv(struct sdx_qdq *r, int32_t n, int32_t at, const
                     to->scale, to->zero, bias};
     if (count_attrs < 0 || in[2] < 0 || in[5] < 0) return SDX_FAIL_MEMORY(r->cx);
     *done = true;
+    if (transposed)
+        return sdx_qdq_become(r, n, "ai.sardonyx", "QLinearConvTranspose", 1, 9, in, attrs,
+                              count_attrs);
     return sdx_qdq_become(r, n, "", "QLinearConv", 10, 9, in, attrs, count_attrs);
 }
 
@@ -215,7 +239,8 @@ static enum sdx_status make_product(struct sdx_qdq *r, int32_t n, int32_t at,
                                     const struct result *to, bool *done)
 {
     const struct sdx_ir_node *node = &r->g->nodes[at];
-    if (is_plain(node, "Conv")) return make_conv(r, n, at, to, done);
+    if (is_plain(node, "Conv")) return make_conv(r, n, at, to, false, done);
+    if (is_plain(node, "ConvTranspose")) return make_conv(r, n, at, to, true, done);
     if (is_plain(node, "Gemm")) return make_gemm(r, n, at, to, done);
     if (is_plain(node, "MatMul")) return make_matmul(r, n, at, -1, to, done);
     if (!is_plain(node, "Add") || to->scale < 0) return SDX_OK;
@@ -256,6 +281,62 @@ static enum sdx_status make_pool(struct sdx_qdq *r, int32_t n, int32_t at,
     if (in[2] < 0 || in[4] < 0) return SDX_FAIL_MEMORY(r->cx);
     *done = true;
     return sdx_qdq_become(r, n, "com.microsoft", "QLinearGlobalAveragePool", 1, 5, in, NULL, 0);
+}
+
+/* Does each window count as many elements, whatever of it is padding? */
+static bool has_one_count(const struct sdx_ir_node *pool)
+{
+    const struct sdx_str auto_pad = sdx_ir_attr_str(pool, "auto_pad", "NOTSET");
+    int64_t count = 0, padding = 0;
+    const int64_t *pads = sdx_ir_attr_ints(pool, "pads", &count);
+    for (int64_t i = 0; pads && i < count; i++)
+        padding |= pads[i];
+    if (sdx_ir_attr_int(pool, "ceil_mode", 0)) return false;
+    if (!sdx_str_is(auto_pad, "NOTSET")) return sdx_str_is(auto_pad, "VALID");
+    return !padding || sdx_ir_attr_int(pool, "count_include_pad", 0);
+}
+/* AveragePool as a convolution of single channels with ones. */
+static enum sdx_status make_average(struct sdx_qdq *r, int32_t n, int32_t at,
+                                    const struct result *to, bool *done)
+{
+    static const char *const kept[] = {"auto_pad", "pads", "strides", "dilations", "kernel_shape"};
+    const struct sdx_ir_node *pool = &r->g->nodes[at];
+    struct sdx_quant x;
+    struct sdx_ir_attr attrs[SDX_COUNT_OF(kept) + 2];
+    int64_t rank = 0, dims[SDX_RANK_MAX], area = 1;
+    const int64_t *kernel = sdx_ir_attr_ints(pool, "kernel_shape", &rank);
+    if (!sdx_qdq_dequantized(r, pool->inputs[0], &x) || !has_one_count(pool) || !kernel)
+        return SDX_OK;
+    const struct sdx_type *type = &r->g->values[x.x].type;
+    if (!type->has_shape || type->rank != rank + 2 || type->dims[1] <= 1) return SDX_OK;
+    dims[0] = type->dims[1];
+    dims[1] = 1;
+    for (int64_t i = 0; i < rank; i++) {
+        if (kernel[i] < 1 || !sdx_mul_i64(area, kernel[i], &area) || area > 1 << 16) return SDX_OK;
+        dims[i + 2] = kernel[i];
+    }
+    void *ones = NULL, *scale = NULL;
+    int count = 0;
+    for (int i = 0; i < pool->count_attrs; i++)
+        for (int k = 0; k < SDX_COUNT_OF(kept); k++)
+            if (sdx_str_is(pool->attrs[i].name, kept[k])) attrs[count++] = pool->attrs[i];
+    attrs[count++] = (struct sdx_ir_attr){
+        .name = SDX_STR("group"), .type = SDX_ATTR_INT, .i = dims[0], .graph = -1};
+    if (!take_bounds(to, r->ir->arena, attrs, &count)) return SDX_FAIL_MEMORY(r->cx);
+    int32_t in[] = {x.x,
+                    x.scale,
+                    sdx_qdq_zero(r, x.zero, x.dtype),
+                    sdx_qdq_constant(r, SDX_I8, (int)rank + 2, dims, &ones),
+                    sdx_qdq_constant(r, SDX_F32, 0, NULL, &scale),
+                    sdx_qdq_zero(r, -1, SDX_I8),
+                    to->scale,
+                    to->zero};
+    for (int i = 0; i < SDX_COUNT_OF(in); i++)
+        if (in[i] < 0) return SDX_FAIL_MEMORY(r->cx);
+    memset(ones, 1, (size_t)(dims[0] * area));
+    *(float *)scale = 1.0f / (float)area;
+    *done = true;
+    return sdx_qdq_become(r, n, "", "QLinearConv", 10, SDX_COUNT_OF(in), in, attrs, count);
 }
 
 static int64_t quantised(const struct sdx_quant *q, double v)
@@ -303,6 +384,7 @@ enum sdx_status sdx_qdq_operator(struct sdx_qdq *r, int32_t n, const struct sdx_
     }
     to.zero = sdx_qdq_zero(r, to.zero, q->dtype);
     if (to.zero < 0) return SDX_FAIL_MEMORY(r->cx);
+    if (is_plain(&r->g->nodes[at], "AveragePool")) return make_average(r, n, at, &to, &done);
     SDX_TRY(make_product(r, n, at, &to, &done));
     if (done || to.clamps) return SDX_OK;
     if (is_plain(&r->g->nodes[at], "Add")) return make_binary(r, n, at, q, "QLinearAdd", &done);
