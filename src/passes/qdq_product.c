@@ -295,9 +295,11 @@ static bool has_one_count(const struct sdx_ir_node *pool)
     if (!sdx_str_is(auto_pad, "NOTSET")) return sdx_str_is(auto_pad, "VALID");
     return !padding || sdx_ir_attr_int(pool, "count_include_pad", 0);
 }
-/* AveragePool as a convolution of single channels with ones. */
+/* AveragePool as a convolution of single channels with ones. Averages of an even count that keep
+ * the scale often lie between two bytes: the rounding errors of floats then decide, as elsewhere,
+ * and networks are seen whose result hangs on it. */
 static enum sdx_status make_average(struct sdx_qdq *r, int32_t n, int32_t at,
-                                    const struct result *to, bool *done)
+                                    const struct sdx_quant *q, const struct result *to, bool *done)
 {
     static const char *const kept[] = {"auto_pad", "pads", "strides", "dilations", "kernel_shape"};
     const struct sdx_ir_node *pool = &r->g->nodes[at];
@@ -315,11 +317,13 @@ static enum sdx_status make_average(struct sdx_qdq *r, int32_t n, int32_t at,
         if (kernel[i] < 1 || !sdx_mul_i64(area, kernel[i], &area) || area > 1 << 16) return SDX_OK;
         dims[i + 2] = kernel[i];
     }
+    if (x.s == q->s && area % 2 == 0) return SDX_OK;
     void *ones = NULL, *scale = NULL;
     int count = 0;
-    for (int i = 0; i < pool->count_attrs; i++)
-        for (int k = 0; k < SDX_COUNT_OF(kept); k++)
-            if (sdx_str_is(pool->attrs[i].name, kept[k])) attrs[count++] = pool->attrs[i];
+    for (int k = 0; k < SDX_COUNT_OF(kept); k++) {
+        const struct sdx_ir_attr *attr = sdx_ir_attr(pool, kept[k]);
+        if (attr) attrs[count++] = *attr;
+    }
     attrs[count++] = (struct sdx_ir_attr){
         .name = SDX_STR("group"), .type = SDX_ATTR_INT, .i = dims[0], .graph = -1};
     if (!take_bounds(to, r->ir->arena, attrs, &count)) return SDX_FAIL_MEMORY(r->cx);
@@ -384,7 +388,7 @@ enum sdx_status sdx_qdq_operator(struct sdx_qdq *r, int32_t n, const struct sdx_
     }
     to.zero = sdx_qdq_zero(r, to.zero, q->dtype);
     if (to.zero < 0) return SDX_FAIL_MEMORY(r->cx);
-    if (is_plain(&r->g->nodes[at], "AveragePool")) return make_average(r, n, at, &to, &done);
+    if (is_plain(&r->g->nodes[at], "AveragePool")) return make_average(r, n, at, q, &to, &done);
     SDX_TRY(make_product(r, n, at, &to, &done));
     if (done || to.clamps) return SDX_OK;
     if (is_plain(&r->g->nodes[at], "Add")) return make_binary(r, n, at, q, "QLinearAdd", &done);
