@@ -281,22 +281,19 @@ int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c)
     const int64_t ocg = q->shape.oc / q->shape.groups;
     return sdx_qconv_is_depthwise(q) ? c : c / ocg * group_width(q) + c % ocg;
 }
-void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x,
-                     const int32_t *bias, int32_t *start)
+void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x, int32_t *start)
 {
     const struct sdx_qdot_shape p = product_of(q);
     const int32_t zero = zero_x + (q->x_signed ? 128 : 0);
     if (q->form != SDX_QCONV_BYTES || sdx_qconv_is_depthwise(q)) {
         const int32_t *sums = packed;
-        for (int64_t c = 0; c < sdx_qconv_width(q); c++) {
-            const uint32_t from = bias && c < q->shape.oc ? (uint32_t)bias[c] : 0;
-            start[c] = (int32_t)(from - (uint32_t)zero * (uint32_t)sums[c]);
-        }
+        for (int64_t c = 0; c < sdx_qconv_width(q); c++)
+            start[c] = (int32_t) - ((uint32_t)zero * (uint32_t)sums[c]);
         return;
     }
     for (int64_t g = 0; g < q->shape.groups; g++)
         sdx_qdot_start(&p, (const char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)),
-                       zero, bias ? bias + g * p.n : NULL, start + g * group_width(q));
+                       zero, NULL, start + g * group_width(q));
 }
 
 /* The table of steps holds the taps' places (depthwise) or the steps of all groups, behind the

@@ -39,9 +39,8 @@ bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed); /* as sdx_q
  * and the place of channel c. */
 int64_t sdx_qconv_width(const struct sdx_qconv *q);
 int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c);
-/* The sums' beginnings: bias (by channel, may be NULL) less what zero_x brings. */
-void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x,
-                     const int32_t *bias, int32_t *start);
+/* The sums' beginnings: less than 0 by what zero_x brings; a bias comes on top. */
+void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x, int32_t *start);
 /* Where the steps' bytes lie for this shape: bytes of a table to be filled once, for
  * sdx_qconv_part.
  */

@@ -343,7 +343,7 @@ static const struct sdx_op ops[] = {
     {"EmbedLayerNormalization", 1, 0, infer_embed, KERNEL(prepare_embed), .flags = SDX_OP_VIA_F32},
     {"QuantizeLinear", 1, 0, sdx_quantize_infer, KERNEL(sdx_quantize_prepare)},
     {"DequantizeLinear", 1, 0, sdx_dequantize_infer, KERNEL(sdx_dequantize_prepare)},
-    {"QGemm", 1, 0, sdx_qgemm_infer, KERNEL(sdx_qgemm_prepare), .cost = sdx_qgemm_cost},
+    {"QGemm", 1, 0, sdx_qgemm_infer, KERNEL(sdx_qgemm_prepare), .cost = sdx_gemm_cost},
     {"DynamicQuantizeMatMul", 1, 0, sdx_float_matmul_infer, KERNEL(sdx_dynamic_matmul_prepare),
      .cost = sdx_matmul_cost},
     {"MatMulIntegerToFloat", 1, 0, sdx_float_matmul_infer, KERNEL(sdx_integer_matmul_prepare),

@@ -34,14 +34,6 @@ enum sdx_status sdx_qgemm_infer(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, 2, out);
 }
 
-void sdx_qgemm_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    const int64_t *a = sdx_infer_dims(ix, 0), *out = ix->out[0].dims;
-    const int64_t k = a[sdx_ir_attr_int(ix->node, "transA", 0) ? 0 : 1];
-    cost->macs = (double)out[0] * (double)out[1] * (double)k;
-    cost->flops = 2 * cost->macs;
-}
-
 /* Sums with C are scaled to floats: C is in units of scale_a * scale_b. */
 static enum sdx_status run_scale_c(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {

@@ -6,7 +6,6 @@
 #include "ops/lower.h"
 
 enum sdx_status sdx_qgemm_infer(struct sdx_infer *ix);
-void sdx_qgemm_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 enum sdx_status sdx_qgemm_prepare(struct sdx_prepare *px);
 enum sdx_status sdx_float_matmul_infer(struct sdx_infer *ix); /* MatMul, output f32 */
 enum sdx_status sdx_dynamic_matmul_prepare(struct sdx_prepare *px);

@@ -104,7 +104,7 @@ static void fill_facts(const struct conv_q *p, struct sdx_tensor *const *in, con
         f->has_large = f->has_large || !(fabsf(factor[at]) <= SDX_QDOT_SMALL);
     }
     f->has_bias = b && b->dtype == SDX_F32;
-    sdx_qconv_start(&p->q, packed, f->zero_x, NULL, start);
+    sdx_qconv_start(&p->q, packed, f->zero_x, start);
     for (int64_t c = 0; b && c < p->q.shape.oc; c++) {
         const int64_t at = sdx_qconv_place_of(&p->q, c), own = c % p->channels;
         if (f->has_bias)

@@ -258,6 +258,25 @@ int64_t sdx_phases_variant(const struct sdx_phases *p, int32_t g)
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
+void *sdx_phase_filter(const struct sdx_conv_shape *t, const struct sdx_phase *phase,
+                       const void *from, size_t size, void *to_)
+{
+    const struct sdx_phase_axis *a = phase->axes;
+    char *to = to_;
+    for (int64_t i = a[0].taps - 1; i >= 0; i--)
+        for (int64_t j = a[1].taps - 1; j >= 0; j--)
+            for (int64_t k = a[2].taps - 1; k >= 0; k--, to += size) {
+                const int64_t row =
+                    (a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap + j * a[1].tap_step;
+                const int64_t at = row * t->kernel[2] + a[2].tap + k * a[2].tap_step;
+                if (size == 1)
+                    *to = ((const char *)from)[at];
+                else
+                    memcpy(to, (const float *)from + at, sizeof(float));
+            }
+    return to;
+}
+
 /* The output channel of its convolution that channel oc of a phase is. */
 static int64_t channel_at(const struct params *p, const struct sdx_phase_conv *c, int64_t oc,
                           int32_t slot)
@@ -278,18 +297,11 @@ static void gather_weights(const struct params *p, const struct sdx_phase_conv *
     for (int32_t f = 0; f < p->f.count_phases; f++) {
         const struct sdx_phase *phase = &p->f.phases[f];
         if (phase->group < 0 || &p->f.convs[phase->group] != c) continue;
-        const struct sdx_phase_axis *a = phase->axes;
         for (int64_t oc = 0; oc < t->oc; oc++)
             for (int64_t ic = 0; ic < icg; ic++) {
                 const float *from = w + ((oc / ocg * icg + ic) * ocg + oc % ocg) * volume;
                 float *to = out + (channel_at(p, c, oc, phase->slot) * icg + ic) * taps;
-                for (int64_t i = a[0].taps - 1; i >= 0; i--)
-                    for (int64_t j = a[1].taps - 1; j >= 0; j--)
-                        for (int64_t k = a[2].taps - 1; k >= 0; k--)
-                            *to++ = from[((a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap +
-                                          j * a[1].tap_step) *
-                                             t->kernel[2] +
-                                         a[2].tap + k * a[2].tap_step];
+                (void)sdx_phase_filter(t, phase, from, sizeof *from, to);
             }
     }
 }

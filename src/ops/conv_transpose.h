@@ -45,6 +45,10 @@ SDX_MUST_CHECK enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, 
  * several phases. */
 SDX_MUST_CHECK enum sdx_status sdx_phases_find(struct sdx_prepare *px, int64_t lanes,
                                                struct sdx_phases *p);
+/* The taps of a phase, reversed, from those of one filter [kernel...] of elements of `size` bytes
+ * (1 or 4); returns the end of `to`. */
+void *sdx_phase_filter(const struct sdx_conv_shape *t, const struct sdx_phase *phase,
+                       const void *from, size_t size, void *to);
 /* What the weights and the choice of phases of convolution g depend on. */
 int64_t sdx_phases_variant(const struct sdx_phases *p, int32_t g);
 #endif

@@ -41,18 +41,9 @@ static void gather(const void *arg_, const uint8_t *weights, uint8_t *to)
     for (int32_t f = 0; f < arg->p->count_phases; f++) {
         const struct sdx_phase *phase = &arg->p->phases[f];
         if (&arg->p->convs[phase->group] != arg->conv) continue;
-        const struct sdx_phase_axis *a = phase->axes;
         for (int64_t oc = 0; oc < t->oc; oc++)
-            for (int64_t ic = 0; ic < t->ic; ic++) {
-                const uint8_t *from = weights + (ic * t->oc + oc) * volume;
-                for (int64_t i = a[0].taps - 1; i >= 0; i--)
-                    for (int64_t j = a[1].taps - 1; j >= 0; j--)
-                        for (int64_t k = a[2].taps - 1; k >= 0; k--)
-                            *to++ = from[((a[0].tap + i * a[0].tap_step) * t->kernel[1] + a[1].tap +
-                                          j * a[1].tap_step) *
-                                             t->kernel[2] +
-                                         a[2].tap + k * a[2].tap_step];
-            }
+            for (int64_t ic = 0; ic < t->ic; ic++)
+                to = sdx_phase_filter(t, phase, weights + (ic * t->oc + oc) * volume, 1, to);
     }
 }
 

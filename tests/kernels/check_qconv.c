@@ -147,7 +147,7 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
     void *scratch = guarded(sdx_qconv_scratch(&q), 0);
     sdx_qconv_pack(&q, im.w, packed);
     sdx_qconv_steps(&q, packed, steps);
-    sdx_qconv_start(&q, packed, im.zero_x, NULL, start);
+    sdx_qconv_start(&q, packed, im.zero_x, start);
     const struct sdx_qdot_store store = {.to = SDX_QDOT_SUMS,
                                          .y = guarded((size_t)(s->batch * s->oc * pixels) * 4, 4),
                                          .start = start,
@@ -270,7 +270,7 @@ double bench_qconv(void)
         w[i] = (uint8_t)(random_int(-40, 40) + random_int(-40, 40) + random_int(-40, 40));
     sdx_qconv_pack(&t.q, w, packed);
     sdx_qconv_steps(&t.q, packed, steps);
-    sdx_qconv_start(&t.q, packed, 0, NULL, start);
+    sdx_qconv_start(&t.q, packed, 0, start);
     t.x = bytes(64 * 28 * 28, 0);
     t.packed = packed;
     t.steps = steps;
