@@ -61,6 +61,20 @@ static uint32_t weight(const struct sdx_nbits *w, const struct sdx_nbits_source 
     const int64_t bit = (n * s->row + k * s->column) * w->bits;
     return (uint32_t)s->weights[bit / 8] >> (bit % 8) & ((1u << w->bits) - 1);
 }
+/* What each byte of 32 bits of a row, where its weights lie side by side, becomes in their word. */
+typedef uint32_t moves[4][256];
+static void find_moves(const struct sdx_nbits *w, const struct place *places, moves to)
+{
+    const int64_t each = 8 / w->bits;
+    for (int64_t b = 0; b < 4; b++, places += each)
+        for (uint32_t v = 0; v < 256; v++) {
+            to[b][v] = 0;
+            for (int64_t i = 0; i < each; i++) {
+                const uint32_t q = v >> (i * w->bits) & ((1u << w->bits) - 1);
+                to[b][v] |= (q ^ places[i].turn) << places[i].bit;
+            }
+        }
+}
 /* The word of a column among those of `cols`. */
 static void put(const struct sdx_nbits *w, uint32_t *words, int64_t cols, int64_t column,
                 uint32_t word)
@@ -80,9 +94,12 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
 {
     const int64_t cols = sdx_gemm_f32_panel(), blocks = blocks_of(w), each = 32 / w->bits;
     uint32_t *to = packed;
+    const bool is_row = source->column == 1 && source->row % each == 0;
     struct place places[16];
+    moves bytes;
     SDX_ASSERT(w->block % each == 0);
     find_places(w, source->is_signed, places);
+    find_moves(w, places, bytes);
     for (int64_t n0 = 0; n0 < w->n; n0 += cols)
         for (int64_t g = 0; g < blocks; g++) {
             for (int64_t j = 0; j < cols * (1 + w->has_zeros); j++) {
@@ -94,10 +111,16 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
             const int64_t end = least(w->k, (g + 1) * w->block);
             for (int64_t k = g * w->block; k < end; k += each, to += cols)
                 for (int64_t j = 0; j < cols; j++) {
+                    const int64_t n = n0 + j, count = n < w->n ? least(each, end - k) : 0;
                     uint32_t word = 0;
-                    for (int64_t i = 0; n0 + j < w->n && i < each && k + i < end; i++)
-                        word |= (weight(w, source, n0 + j, k + i) ^ places[i].turn)
-                                << places[i].bit;
+                    if (is_row && count == each) {
+                        const uint8_t *from = source->weights + (n * source->row + k) * w->bits / 8;
+                        for (int b = 0; b < 4; b++)
+                            word |= bytes[b][from[b]];
+                    } else {
+                        for (int64_t i = 0; i < count; i++)
+                            word |= (weight(w, source, n, k + i) ^ places[i].turn) << places[i].bit;
+                    }
                     put(w, to, cols, j, word);
                 }
         }

@@ -19,9 +19,12 @@ enum {
     ROWS_MAX = 144,
     TILE_ROWS = 12, /* blocks of rows are multiples of it */
     FEW_ROWS = 4,
+    GROUP_MAX = 8,    /* heads that read keys together */
+    GROUP_KEYS = 128, /* as long as those are in the first cache */
     RISE = 8, /* a greatest score that rises by less stays: its exponentials are below e^8 */
     UNITS_WANTED = 12, /* so many at least, so that threads have something to share, */
     UNIT_ROWS = 240,   /* but not of fewer rows than it pays to pack keys for */
+    FEW_UNITS = 4,     /* of groups */
     PART_MACS = 1 << 17
 };
 
@@ -30,6 +33,7 @@ struct params {
     int64_t block_rows, block_keys;
     int64_t chunk_rows, chunks; /* chunks of a head, each of whole blocks */
     int64_t pitch;              /* of a row of scores */
+    int64_t group;              /* of one query: heads of a unit, which share its keys */
     int64_t units, parts;
     size_t scores_size, state_size, k_size, v_size; /* of the areas of scratch */
     bool is_few;
@@ -309,24 +313,44 @@ static void run_unit(const struct params *p, const struct unit *u)
     finish_rows(p, u);
 }
 
-/* Few queries: keys and values are read once, where they are. */
-static void run_unit_few(const struct params *p, const struct unit *u)
+/* Few queries of a head, or one of each head of a group: keys and values are read once, where they
+ * are. */
+static void run_unit_few(const struct params *p, const struct sdx_step *step, int64_t unit,
+                         char *scratch)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t keys = keys_before(a, u, u->end), rows = u->end - u->begin;
-    start_rows(a, u);
-    for (int64_t r = 0; r < rows; r++) {
-        float *scores = u->scores + r * p->pitch;
-        const float *q = u->q + (u->begin + r) * a->q_at[2];
-        for (int64_t i = 0; i < a->size; i++)
-            u->k_packed[i] = u->scale * q[i * a->q_at[3]];
-        sdx_gemm_f32_rows_dot(u->k, a->k_at[2], u->k_packed, keys, a->size, scores);
-        weights_of(p, u, u->begin + r, 0, keys, up(keys, PAD), scores);
+    struct unit heads[GROUP_MAX];
+    for (int64_t h = 0; h < p->group; h++) {
+        heads[h] = unit_of(p, step, unit * p->group + h, scratch);
+        heads[h].scores += h * p->pitch;
+        heads[h].k_packed += h * a->size;
+        heads[h].tops += h;
+        heads[h].sums += h;
+        start_rows(a, &heads[h]);
     }
-    struct sdx_gemm_f32 g = product_of(u->scores, p->pitch, 1, u->y + u->begin * a->y_at[2],
-                                       a->y_at[2], rows, a->value_size, keys);
-    sdx_gemm_f32_plain(&g, u->v, a->v_at[2], a->v_at[3], 0, rows, 0, a->value_size, u->scratch);
-    finish_rows(p, u);
+    const struct unit *u = heads;
+    const int64_t keys = keys_before(a, u, u->end), rows = u->end - u->begin;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t h = 0; h < p->group; h++)
+            for (int64_t i = 0; i < a->size; i++)
+                u[h].k_packed[i] =
+                    u[h].scale * u[h].q[(u->begin + r) * a->q_at[2] + i * a->q_at[3]];
+        const int64_t most = p->group > 1 ? GROUP_KEYS : keys;
+        for (int64_t key = 0; key < keys; key += most)
+            for (int64_t h = 0; h < p->group; h++)
+                sdx_gemm_f32_rows_dot(u->k + key * a->k_at[2], a->k_at[2], u[h].k_packed,
+                                      keys - key < most ? keys - key : most, a->size,
+                                      u[h].scores + r * p->pitch + key);
+        for (int64_t h = 0; h < p->group; h++)
+            weights_of(p, &u[h], u->begin + r, 0, keys, up(keys, PAD), u[h].scores + r * p->pitch);
+    }
+    const int64_t m = rows * p->group; /* one of them is 1 */
+    struct sdx_gemm_f32 g =
+        product_of(u->scores, p->pitch, 1, u->y + u->begin * a->y_at[2],
+                   p->group > 1 ? a->y_at[1] : a->y_at[2], m, a->value_size, keys);
+    sdx_gemm_f32_plain(&g, u->v, a->v_at[2], a->v_at[3], 0, m, 0, a->value_size, u->scratch);
+    for (int64_t h = 0; h < p->group; h++)
+        finish_rows(p, &u[h]);
 }
 
 static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -334,11 +358,12 @@ static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *
     const struct params *p = step->params;
     const int64_t end = p->units * (part + 1) / p->parts;
     for (int64_t i = p->units * part / p->parts; i < end && !sdx_exec_cancelled(x); i++) {
-        struct unit u = unit_of(p, step, i, x->scratch);
-        if (p->is_few)
-            run_unit_few(p, &u);
-        else
-            run_unit(p, &u);
+        if (p->is_few) {
+            run_unit_few(p, step, i, x->scratch);
+            continue;
+        }
+        const struct unit u = unit_of(p, step, i, x->scratch);
+        run_unit(p, &u);
     }
     return SDX_OK;
 }
@@ -348,6 +373,17 @@ static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *
 static size_t area(int64_t floats)
 {
     return ((size_t)floats * sizeof(float) + 63) / 64 * 64;
+}
+
+/* Heads of a group, so that some units are left for threads. */
+static int64_t group_of(const struct params *p)
+{
+    const struct sdx_attention *a = &p->a;
+    int64_t group = 1;
+    if (!p->is_few || a->queries > 1) return group;
+    for (int64_t n = 2; n <= a->heads_per_key && n <= GROUP_MAX; n++)
+        if (a->heads_per_key % n == 0 && a->batch * a->heads / n >= FEW_UNITS) group = n;
+    return group;
 }
 
 /* Blocks, chunks and scratch, from shapes only. Returns the scratch's bytes. */
@@ -368,16 +404,18 @@ static size_t plan(struct params *p)
     const int64_t blocks = (p->chunk_rows + ROWS_MAX - 1) / ROWS_MAX;
     p->block_rows = up((p->chunk_rows + blocks - 1) / blocks, p->is_few ? 1 : TILE_ROWS);
     const int64_t rows = p->block_rows;
-    p->units = all * p->chunks;
+    p->group = group_of(p);
+    p->units = all * p->chunks / p->group;
     const double macs =
         (double)all * (double)a->queries * (double)a->keys * (double)(a->size + a->value_size);
     p->parts = sdx_prepare_parts(macs, PART_MACS, p->units);
-    p->scores_size = area(rows * p->pitch);
-    p->state_size = area(p->chunk_rows);
+    p->scores_size = area(p->group * rows * p->pitch);
+    p->state_size = area(p->group * p->chunk_rows);
     const size_t rest = p->scores_size + 2 * p->state_size;
     if (p->is_few) {
-        p->k_size = area(a->size);
-        return rest + p->k_size + sdx_gemm_f32_plain_scratch(rows, a->value_size, a->keys);
+        p->k_size = area(p->group * a->size);
+        return rest + p->k_size +
+               sdx_gemm_f32_plain_scratch(p->group * rows, a->value_size, a->keys);
     }
     p->k_size = (sdx_gemm_f32_packed_size(a->size, p->block_keys) + 63) / 64 * 64;
     p->v_size = (sdx_gemm_f32_packed_size(p->block_keys, a->value_size) + 63) / 64 * 64;

@@ -14,6 +14,7 @@ enum sdx_status sdx_integer_matmul_prepare(struct sdx_prepare *px);
  * only K and N are told. */
 enum sdx_status sdx_nbits_infer(struct sdx_infer *ix);
 enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px);
+enum { SDX_NBITS_PACKS = 7 << 1 }; /* inputs that are read in pack functions only, as sdx_op says */
 void sdx_nbits_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* Operators on quantised values as DequantizeLinear, the standard's operator, QuantizeLinear. */
 enum sdx_status sdx_qlinear_concat_infer(struct sdx_infer *ix);

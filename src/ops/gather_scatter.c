@@ -670,7 +670,7 @@ static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 static const struct sdx_op ops[] = {
     {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none,
-     .layout = layout_gather, .place = place_gather, .packs = 1u << 0, .flags = SDX_OP_PIECES},
+     .layout = layout_gather, .place = place_gather, .anywhere = 1u << 0, .flags = SDX_OP_PIECES},
     {"GatherElements", 11, 0, infer_gather_elements, KERNEL(prepare_gather_elements),
      .cost = cost_none},
     {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = cost_none},

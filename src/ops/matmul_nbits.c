@@ -52,50 +52,108 @@ static enum sdx_status run_rows(struct sdx_exec *x, const struct sdx_step *step,
     return SDX_OK;
 }
 
-struct pack_arg {
+/* Scales and zero points of the unsigned weights, [n][blocks] both, in `floats`; NULL: not wanted.
+ */
+typedef void facts_fn(const struct sdx_prepare *px, const struct sdx_nbits *w, float *scales,
+                      float *zeros);
+
+/* What the packed form depends on besides the weights. It is found once a model: reading all scales
+ * for each plan would take longer than a product of one row. */
+struct digest {
+    uint64_t hash;
+    uint64_t has_zeros; /* of zero points: not all are the middle */
+};
+
+struct digest_arg {
+    const struct sdx_prepare *px;
     const struct sdx_nbits *w;
-    const struct sdx_nbits_source *source;
+    facts_fn *facts;
+    int64_t count;
+    int input;
+};
+
+static enum sdx_status pack_digest(struct sdx_context *cx, void *dst, void *arg_)
+{
+    const struct digest_arg *arg = arg_;
+    const struct sdx_tensor *t = arg->px->in[arg->input];
+    struct digest d = {.hash = sdx_hash_bytes(t->data, t->bytes, 3)};
+    if (arg->input == 3) {
+        float *zeros = sdx_mem_calloc(cx->mem, SDX_MEM_SCRATCH, (size_t)arg->count, sizeof *zeros);
+        if (!zeros) return SDX_FAIL_MEMORY(cx);
+        arg->facts(arg->px, arg->w, NULL, zeros);
+        for (int64_t i = 0; i < arg->count && !d.has_zeros; i++)
+            d.has_zeros = zeros[i] != (float)(1 << (arg->w->bits - 1));
+        sdx_mem_free(cx->mem, zeros);
+    }
+    memcpy(dst, &d, sizeof d);
+    return SDX_OK;
+}
+
+static enum sdx_status read_digest(struct sdx_prepare *px, struct digest_arg *arg, int input,
+                                   struct digest *d)
+{
+    const int64_t form[] = {arg->w->n, arg->w->k, arg->w->bits, arg->w->block};
+    const struct sdx_pack wanted = {.key = "nbits_digest",
+                                    .variant = sdx_pack_variant(form, 4),
+                                    .size = sizeof *d,
+                                    .pack = pack_digest,
+                                    .arg = arg};
+    arg->input = input;
+    const void *packed = sdx_prepare_pack(px, input, &wanted);
+    if (!packed) return px->cx->error.status;
+    memcpy(d, packed, sizeof *d);
+    return SDX_OK;
+}
+
+struct pack_arg {
+    const struct sdx_prepare *px;
+    const struct sdx_nbits *w;
+    struct sdx_nbits_source *source;
+    facts_fn *facts;
+    int64_t count; /* of scales */
 };
 
 static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
 {
-    (void)cx;
     const struct pack_arg *arg = arg_;
+    float *scales =
+        sdx_mem_calloc(cx->mem, SDX_MEM_SCRATCH, 2 * (size_t)arg->count, sizeof *scales);
+    if (!scales) return SDX_FAIL_MEMORY(cx);
+    arg->facts(arg->px, arg->w, scales, scales + arg->count);
+    arg->source->weights = arg->px->in[1]->data;
+    arg->source->scales = scales;
+    arg->source->zeros = scales + arg->count;
     sdx_nbits_pack(arg->w, arg->source, dst);
+    sdx_mem_free(cx->mem, scales);
     return SDX_OK;
 }
 
-/* Scales and zero points of the unsigned weights, [n][blocks] both, in `floats`. */
-typedef void facts_fn(const struct sdx_prepare *px, const struct sdx_nbits *w, float *scales,
-                      float *zeros);
-
-/* Packs input 1 and adds the step. */
+/* Packs input 1 and adds the step. centred: without zero points, zero is the middle. */
 static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
-                                struct sdx_nbits_source *source, facts_fn *facts,
+                                struct sdx_nbits_source *source, facts_fn *facts, bool centred,
                                 struct sdx_tensor *bias)
 {
     struct sdx_nbits *w = &p->w;
     const int64_t count = w->n * ((w->k + w->block - 1) / w->block);
-    float *scales = sdx_mem_calloc(px->cx->mem, SDX_MEM_SCRATCH, 2 * (size_t)count, sizeof *scales);
-    if (!scales) return SDX_FAIL_MEMORY(px->cx);
-    float *zeros = scales + count;
-    facts(px, w, scales, zeros);
-    for (int64_t i = 0; i < count && !w->has_zeros; i++)
-        w->has_zeros = zeros[i] != (float)(1 << (w->bits - 1));
-    source->scales = scales;
-    source->zeros = zeros;
-    struct pack_arg arg = {w, source};
-    const int64_t form[] = {
-        w->n,        w->k,
-        w->bits,     w->block,
-        source->row, (int64_t)(sdx_hash_bytes(scales, 2 * (size_t)count * sizeof *scales, 3) >> 1)};
+    struct digest_arg about = {px, w, facts, count, 2};
+    struct digest scales, zeros = {.has_zeros = !centred};
+    SDX_TRY(read_digest(px, &about, 2, &scales));
+    if (input(px, 3)) SDX_TRY(read_digest(px, &about, 3, &zeros));
+    w->has_zeros = zeros.has_zeros != 0;
+    struct pack_arg arg = {px, w, source, facts, count};
+    const int64_t form[] = {w->n,
+                            w->k,
+                            w->bits,
+                            w->block,
+                            source->row,
+                            (int64_t)(scales.hash >> 1),
+                            w->has_zeros ? (int64_t)(zeros.hash >> 1) : -1};
     const struct sdx_pack wanted = {.key = w->whole ? "nbits_whole" : "nbits",
-                                    .variant = sdx_pack_variant(form, 6),
+                                    .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                     .size = sdx_nbits_packed_size(w),
                                     .pack = pack,
                                     .arg = &arg};
     p->packed = sdx_prepare_pack(px, 1, &wanted);
-    sdx_mem_free(px->cx->mem, scales);
     if (!p->packed) return px->cx->error.status;
     /* columns only: every part decodes what it reads */
     p->split = sdx_split_make(1, 1, w->n, w->k * p->m, sdx_nbits_columns(w, p->m));
@@ -153,16 +211,17 @@ static void nbits_facts(const struct sdx_prepare *px, const struct sdx_nbits *w,
 {
     const struct sdx_tensor *s = px->in[2], *z = sdx_prepare_has(px, 3) ? px->in[3] : NULL;
     const int64_t blocks = (w->k + w->block - 1) / w->block, each = 8 / w->bits;
-    for (int64_t i = 0; i < w->n * blocks; i++) {
+    if (scales) sdx_convert(SDX_F32, scales, 0, s->dtype, s->data, 0, w->n * blocks, true);
+    if (zeros && z && sdx_dtype_is_float(z->dtype)) {
+        sdx_convert(SDX_F32, zeros, 0, z->dtype, z->data, 0, w->n * blocks, true);
+        return;
+    }
+    for (int64_t i = 0; zeros && i < w->n * blocks; i++) {
         const int64_t n = i / blocks, g = i % blocks;
-        scales[i] = (float)sdx_load_f64(s->dtype, s->data, i);
         zeros[i] = (float)(1 << (w->bits - 1));
-        if (z && sdx_dtype_is_float(z->dtype)) {
-            zeros[i] = (float)sdx_load_f64(z->dtype, z->data, i);
-        } else if (z) {
-            const int byte = ((const uint8_t *)z->data)[n * row_bytes(w) + g / each];
-            zeros[i] = (float)(byte >> (g % each * w->bits) & ((1 << w->bits) - 1));
-        }
+        if (!z) continue;
+        const int byte = ((const uint8_t *)z->data)[n * row_bytes(w) + g / each];
+        zeros[i] = (float)(byte >> (g % each * w->bits) & ((1 << w->bits) - 1));
     }
 }
 
@@ -266,10 +325,9 @@ enum sdx_status sdx_nbits_prepare(struct sdx_prepare *px)
     if (groups && is_plain_order(groups, w)) groups = NULL;
     if (!is_constant || groups || (zeros && !zeros->is_constant) || w->block % (32 / w->bits))
         return widen(px, p, groups, bias);
-    struct sdx_nbits_source source = {.weights = px->in[1]->data,
-                                      .row = (w->k + w->block - 1) / w->block * w->block,
+    struct sdx_nbits_source source = {.row = (w->k + w->block - 1) / w->block * w->block,
                                       .column = 1};
-    return add_step(px, p, &source, nbits_facts, bias);
+    return add_step(px, p, &source, nbits_facts, true, bias);
 }
 
 /* ---- the product of dequantised constants ---- */
@@ -317,7 +375,8 @@ static void blocks_facts(const struct sdx_prepare *px, const struct sdx_nbits *w
     const bool is_signed = sdx_dtype_is_signed(px->in[1]->dtype);
     for (int64_t i = 0; i < w->n * blocks; i++) {
         const int64_t at = fact_at(px, w, i / blocks, i % blocks);
-        scales[i] = ((const float *)s->data)[at];
+        if (scales) scales[i] = ((const float *)s->data)[at];
+        if (!zeros) continue;
         zeros[i] = is_signed ? (float)(1 << (w->bits - 1)) : 0.0f;
         if (z) zeros[i] += (float)sdx_load_i64(z->dtype, z->data, at);
     }
@@ -350,15 +409,15 @@ static enum sdx_status prepare_blocks(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: product over nothing", NAME(px->node));
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->act, &p->act_a, &p->act_b));
     p->m = px->in[0]->count / w->k;
-    struct sdx_nbits_source source = {.weights = t->data,
-                                      .row = k_axis ? w->k : 1,
+    struct sdx_nbits_source source = {.row = k_axis ? w->k : 1,
                                       .column = k_axis ? 1 : w->n,
                                       .is_signed = sdx_dtype_is_signed(t->dtype)};
-    return add_step(px, p, &source, blocks_facts, input(px, 4));
+    return add_step(px, p, &source, blocks_facts, source.is_signed, input(px, 4));
 }
 
 static const struct sdx_op ops[] = {
-    {"MatMulBlocks", 1, 0, infer_blocks, KERNEL(prepare_blocks), .cost = cost_blocks},
+    {"MatMulBlocks", 1, 0, infer_blocks, KERNEL(prepare_blocks), .cost = cost_blocks,
+     .packs = SDX_NBITS_PACKS},
 };
 
 const struct sdx_op_family sdx_ops_nbits = FAMILY("sardonyx", ops);

@@ -65,6 +65,7 @@ struct sdx_op {
     sdx_op_grow_fn *grow;       /* NULL: no output */
     uint32_t growing;           /* bit i: input i may be SDX_LAYOUT_GROWING */
     uint32_t packs; /* bit i: prepare reads elements of a constant input i in pack functions only */
+    uint32_t anywhere; /* bit i: elements of input i are read by steps only, at any address */
     uint32_t flags;
     const char *note; /* limits, shown in docs/operators.md; NULL: none */
 };

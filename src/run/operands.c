@@ -255,45 +255,74 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
 
 /* ---- constants ---- */
 
-/* Constants that lie at odd addresses are copied for the time of `prepare`; those that only pack
- * functions read have a place, and are copied when one is called: for later shapes none is. */
+static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
+{
+    (void)cx;
+    const struct sdx_tensor *from = arg;
+    memcpy(dst, from->data, from->bytes);
+    return SDX_OK;
+}
+
+static struct sdx_pack aligned_form(struct sdx_tensor *original)
+{
+    return (struct sdx_pack){
+        .key = "aligned", .size = original->bytes, .pack = pack_aligned, .arg = original};
+}
+
+static void *kept_copy(struct sdx_planning *p, struct sdx_tensor *original)
+{
+    const struct sdx_pack form = aligned_form(original);
+    if (!original->in_model) return NULL;
+    return (void *)(uintptr_t)sdx_store_find(p->r->shared->store, original, &form);
+}
+
+static bool must_align(const struct sdx_op *op, struct sdx_tensor *const *in, int i)
+{
+    return in[i] && in[i]->is_unaligned && !(i < 32 && op->anywhere & 1u << i && in[i]->in_model);
+}
+
+/* Constants that lie at odd addresses are copied for the time of `prepare`. None is for later
+ * shapes where only pack functions read them (they have a place, and are copied when one is called)
+ * or where steps do (keep_aligned). */
 static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op *op,
                                     struct sdx_tensor **in, int count)
 {
     size_t total = 0;
+    int unaligned = 0;
     p->count_copies = 0;
     for (int i = 0; i < count; i++)
-        if (in[i] && in[i]->is_unaligned) total += (in[i]->bytes + 127) / 64 * 64;
-    if (!total) return SDX_OK;
+        unaligned += must_align(op, in, i);
+    if (!unaligned) return SDX_OK;
+    p->copies = sdx_arena_array(&p->work, (size_t)unaligned, sizeof *p->copies);
+    if (!p->copies) return SDX_FAIL_MEMORY(p->cx);
+    for (int i = 0; i < count; i++) {
+        if (!must_align(op, in, i)) continue;
+        struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
+        if (!copy) return SDX_FAIL_MEMORY(p->cx);
+        if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
+        copy->is_unaligned = false;
+        const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
+        void *kept = kept_copy(p, in[i]);
+        if (!kept) total += (in[i]->bytes + 127) / 64 * 64;
+        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], kept, kept || !later};
+        in[i] = copy;
+    }
     if (total > p->aligned_size) {
         sdx_mem_free(p->cx->mem, p->aligned);
         p->aligned = sdx_mem_alloc(p->cx->mem, SDX_MEM_PLAN, total);
         p->aligned_size = p->aligned ? total : 0;
         if (!p->aligned) return SDX_FAIL_MEMORY(p->cx);
     }
-    p->copies = sdx_arena_array(&p->work, (size_t)count, sizeof *p->copies);
-    if (!p->copies) return SDX_FAIL_MEMORY(p->cx);
     char *at = p->aligned;
-    for (int i = 0; i < count; i++) {
-        if (!in[i] || !in[i]->is_unaligned) continue;
-        struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
-        if (!copy) return SDX_FAIL_MEMORY(p->cx);
-        if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
-        const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
-        copy->is_unaligned = false;
-        copy->data = later ? at : memcpy(at, in[i]->data, in[i]->bytes);
-        at += (in[i]->bytes + 127) / 64 * 64;
-        p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], copy->data, !later};
-        in[i] = copy;
+    for (int c = 0; c < p->count_copies; c++) {
+        struct sdx_aligned_copy *a = &p->copies[c];
+        if (!a->place) {
+            a->place = at;
+            at += (a->original->bytes + 127) / 64 * 64;
+            if (a->is_filled) memcpy(a->place, a->original->data, a->original->bytes);
+        }
+        a->copy->data = a->place;
     }
-    return SDX_OK;
-}
-
-static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
-{
-    (void)cx;
-    const struct sdx_tensor *from = arg;
-    memcpy(dst, from->data, from->bytes);
     return SDX_OK;
 }
 
@@ -355,8 +384,7 @@ static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
         if (!read) continue;
         const void *kept = NULL;
         struct sdx_tensor original = *p->copies[c].original;
-        const struct sdx_pack pack = {
-            .key = "aligned", .size = copy->bytes, .pack = pack_aligned, .arg = &original};
+        const struct sdx_pack pack = aligned_form(&original);
         if (copy->in_model)
             kept = sdx_store_get(p->r->shared->store, p->cx, &original, &pack);
         else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))

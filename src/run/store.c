@@ -146,6 +146,15 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
     return packed;
 }
 
+const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *constant,
+                           const struct sdx_pack *pack)
+{
+    sdx_lock_take(&store->lock);
+    const struct entry *e = find(store, constant->data, pack);
+    sdx_lock_give(&store->lock);
+    return e ? e->form.packed : NULL;
+}
+
 enum sdx_status sdx_store_each(struct sdx_store *store, sdx_packed_fn *fn, void *user)
 {
     enum sdx_status status = SDX_OK;

@@ -21,6 +21,9 @@ SDX_MUST_CHECK enum sdx_status sdx_store_adopt(struct sdx_store *store, struct s
 /* `size` bytes, 64-byte aligned, filled once; they live as long as the store. NULL: error set. */
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack);
+/* The same when it is there, else NULL. Only for forms without a check. */
+const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *constant,
+                           const struct sdx_pack *pack);
 
 /* One that is there. */
 struct sdx_packed {

@@ -476,7 +476,8 @@ def gqa_inputs(rng, b, s, n, kv, h, past, cap, packed=False, lengths=None, turne
 
 GQA = [dict(b=2, s=5, n=4, kv=2, h=16, past=0, cap=0), dict(b=1, s=3, n=4, kv=1, h=16, past=4, cap=4),
        dict(b=2, s=1, n=4, kv=4, h=32, past=4, cap=12, lengths=[5, 3]), dict(b=1, s=1, n=2, kv=2, h=16, past=6, cap=6),
-       dict(b=1, s=70, n=2, kv=1, h=16, past=0, cap=80), dict(b=1, s=6, n=3, kv=3, h=48, past=20, cap=40)]
+       dict(b=1, s=70, n=2, kv=1, h=16, past=0, cap=80), dict(b=1, s=6, n=3, kv=3, h=48, past=20, cap=40),
+       dict(b=1, s=1, n=16, kv=4, h=32, past=300, cap=320), dict(b=2, s=1, n=12, kv=2, h=16, past=140, cap=141, lengths=[141, 9])]
 GQA_FORMS = [{}, dict(softcap=1.5), dict(smooth_softmax=1), dict(local_window_size=3), dict(causal=0),
              dict(scale=0.4), dict(softcap=0.7, local_window_size=5), dict(qk_output=1), dict(qk_output=2)]
 

@@ -119,6 +119,33 @@ def test_accuracy_level_4(sardonyx, tmp_path, bits, block, zeros, m, n, k, bias)
     sardonyx("test", tmp_path / "golden", "--rtol", "0", "--atol", "0", "--peak", "2e-3")
 
 
+@pytest.mark.parametrize("level", [0, 4])
+def test_one_constant_in_many_forms(sardonyx, tmp_path, level):
+    """The packed form of weights belongs to their scales and zero points too: products of one B differ in those only."""
+    bits, block, m, n, k = 4, 32, 3, 40, 128
+    model, a, p, scale, _ = nbits_case(7, bits, block, False, m, n, k, False, accuracy_level=level)
+    zero = np.random.default_rng(8).integers(0, 16, (n, k // block))
+    middle = np.full_like(zero, 8)
+    other = (scale * np.float32(1.5)).astype(np.float32)
+    model.graph.initializer.extend([
+        numpy_helper.from_array(pack(zero, bits), "z"), numpy_helper.from_array(pack(middle, bits), "middle"),
+        numpy_helper.from_array(pack(15 - zero, bits), "z2"), numpy_helper.from_array(other, "s2")])
+    forms = [("s", "z", zero), ("s2", "z", zero), ("s", "z2", 15 - zero), ("s", "middle", middle), ("s2", "", middle)]
+    first = model.graph.node[0]
+    for i, (s, z, _) in enumerate(forms):
+        node = onnx.NodeProto()
+        node.CopyFrom(first)
+        node.input[2], node.input[3], node.output[0] = s, z, f"Y{i}"
+        model.graph.node.append(node)
+        model.graph.output.append(helper.make_tensor_value_info(f"Y{i}", TensorProto.FLOAT, [2, m, n]))
+    scales = {"s": scale, "s2": other}
+    expected = [in_whole_numbers(a, p + 8 - z[..., None], scales[s], block) if level else
+                a @ ((p + 8 - z[..., None]) * scales[s][..., None].astype(np.float64)).reshape(n, k).T
+                for s, _, z in [("s", "", middle), *forms]]
+    write_case(tmp_path / "case", model, {"A": a}, [y.astype(np.float32) for y in expected])
+    sardonyx("test", tmp_path / "case", "--rtol", "1e-4", "--atol", "1e-6", "--peak", "1e-5")
+
+
 @pytest.mark.parametrize("level", [-1, 5])
 def test_accuracy_level_beyond_its_range(sardonyx, tmp_path, level):
     node = helper.make_node("MatMulNBits", ["A", "B", "s"], ["Y"], domain="com.microsoft", K=16, N=2, bits=4, block_size=16,
