@@ -96,6 +96,51 @@ int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct
     return v;
 }
 
+bool sdx_match_is_pointwise(const struct sdx_ir_node *conv, const struct sdx_tensor *weights)
+{
+    static const struct {
+        const char *attr;
+        int64_t value;
+    } plain[] = {{"strides", 1}, {"pads", 0}};
+    if (weights->rank < 3 || sdx_ir_attr_int(conv, "group", 1) != 1) return false;
+    for (int d = 2; d < weights->rank; d++)
+        if (weights->dims[d] != 1) return false;
+    for (int k = 0; k < SDX_COUNT_OF(plain); k++) {
+        int64_t count = 0;
+        const int64_t *list = sdx_ir_attr_ints(conv, plain[k].attr, &count);
+        for (int64_t i = 0; list && i < count; i++)
+            if (list[i] != plain[k].value) return false;
+    }
+    return true;
+}
+
+struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank,
+                                          const int64_t *dims)
+{
+    struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
+    int64_t *own = sdx_arena_copy(ir->arena, dims, (size_t)rank * sizeof *dims);
+    if (!t || !own || !sdx_dims_count(dims, rank, &t->count) ||
+        !sdx_dtype_bytes(dtype, t->count, &t->bytes))
+        return NULL;
+    t->kind = SDX_KIND_TENSOR;
+    t->dtype = (uint8_t)dtype;
+    t->rank = rank;
+    t->dims = own;
+    t->is_constant = t->in_model = true;
+    t->data = sdx_arena_alloc(ir->arena, t->bytes + 64);
+    return t->data ? t : NULL;
+}
+
+const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
+                                           const struct sdx_ir_node *product, int i)
+{
+    const struct sdx_tensor *t =
+        i < product->count_inputs ? sdx_match_constant(g, product->inputs[i]) : NULL;
+    const bool fits = t && t->count > 0 && g->values[product->outputs[0]].type.dtype == SDX_F32 &&
+                      (t->dtype == SDX_F32 || t->dtype == SDX_F16 || t->dtype == SDX_BF16);
+    return fits ? t : NULL;
+}
+
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count)
 {

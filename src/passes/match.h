@@ -27,9 +27,18 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
 bool sdx_match_is_fused(const struct sdx_ir_node *product);
 /* Has the store of a MatMul, Conv or Gemm room for a residual? Gemm's C may be one already. */
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product);
+/* Does the Conv take each pixel for itself: a kernel of 1 x 1 and nothing that moves it? */
+bool sdx_match_is_pointwise(const struct sdx_ir_node *conv, const struct sdx_tensor *weights);
 /* A new value: the constant `t`, of the arena. -1: no memory. */
 int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct sdx_str name,
                                struct sdx_tensor *t);
+/* A constant of that type and shape, to be filled; of the arena. NULL: no memory. */
+struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank,
+                                          const int64_t *dims);
+/* Constant weights, input i of a product of f32: f32, or as narrow as the file has them; else NULL.
+ */
+const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
+                                           const struct sdx_ir_node *product, int i);
 /* A new value: the constant list of `count` integers. -1: no memory. */
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count);

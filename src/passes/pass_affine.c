@@ -31,27 +31,6 @@ static const struct sdx_tensor *constant_f32(const struct sdx_ir_graph *g,
     return t && t->dtype == SDX_F32 ? t : NULL;
 }
 
-static struct sdx_tensor *new_constant(struct sdx_context *cx, struct sdx_ir *ir, int rank,
-                                       const int64_t *dims)
-{
-    struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
-    int64_t *own = sdx_arena_copy(ir->arena, dims, (size_t)rank * sizeof *dims);
-    if (!t || !own || !sdx_dims_count(dims, rank, &t->count)) {
-        (void)SDX_FAIL_MEMORY(cx);
-        return NULL;
-    }
-    t->kind = SDX_KIND_TENSOR;
-    t->dtype = SDX_F32;
-    t->rank = rank;
-    t->dims = own;
-    t->bytes = (size_t)t->count * sizeof(float);
-    t->is_constant = t->in_model = true;
-    t->data = sdx_arena_alloc(ir->arena, t->bytes + 64);
-    if (t->data) return t;
-    (void)SDX_FAIL_MEMORY(cx);
-    return NULL;
-}
-
 static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *m)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm"};
@@ -141,11 +120,11 @@ static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct s
                              const struct maker *m, const struct affine *f)
 {
     struct sdx_ir_node *node = m->node;
-    struct sdx_tensor *w = f->scales ? new_constant(cx, ir, m->w->rank, m->w->dims) : NULL;
-    struct sdx_tensor *bias = new_constant(cx, ir, 1, &m->channels);
+    struct sdx_tensor *w =
+        f->scales ? sdx_match_new_constant(ir, SDX_F32, m->w->rank, m->w->dims) : NULL;
+    struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
     int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
-    if ((f->scales && !w) || !bias || !inputs)
-        return cx->error.status ? cx->error.status : SDX_FAIL_MEMORY(cx);
+    if ((f->scales && !w) || !bias || !inputs) return SDX_FAIL_MEMORY(cx);
     if (w) scale_weights(m, f, w->data);
     for (int64_t c = 0; c < m->channels; c++)
         ((float *)bias->data)[c] =

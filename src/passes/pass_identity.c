@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removes nodes that give their input back: Identity, Cast to the same type, Reshape and Transpose
- * that change nothing, Concat and Sum of one operand, Dropout at inference. A node that makes a
- * graph output from a graph input stays. */
+ * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose and
+ * Resize that change nothing, Concat and Sum of one operand, Dropout at inference. A node that
+ * makes a graph output from a graph input stays. */
 #include "passes/passes.h"
 
 static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
@@ -15,6 +15,15 @@ static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
             return false;
     }
     return unknown == 0;
+}
+
+/* Sizes that are those of the input, and pixels that then lie where they lay? */
+static bool keeps_pixels(const struct sdx_ir_node *resize)
+{
+    const struct sdx_str mode =
+        sdx_ir_attr_str(resize, "coordinate_transformation_mode", "half_pixel");
+    return resize->opset >= 11 && resize->count_inputs > 3 && resize->inputs[3] >= 0 &&
+           !sdx_str_is(mode, "tf_crop_and_resize") && !sdx_str_is(mode, "tf_half_pixel_for_nn");
 }
 
 static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
@@ -33,6 +42,7 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
     if (sdx_str_is(node->op_type, "Reshape") || sdx_str_is(node->op_type, "Flatten") ||
         sdx_str_is(node->op_type, "Expand"))
         return same_dims(in, out);
+    if (sdx_str_is(node->op_type, "Resize")) return same_dims(in, out) && keeps_pixels(node);
     if (sdx_str_is(node->op_type, "Transpose") && in->has_shape) {
         int64_t count = 0;
         const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);

@@ -19,12 +19,16 @@ static const struct {
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
     {"pad", sdx_pass_pad, SDX_LEVEL_BASIC, 0},
     {"affine", sdx_pass_affine, SDX_LEVEL_BASIC, 0},
+    {"resample", sdx_pass_resample, SDX_LEVEL_EXTENDED, 0},
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"group_norm", sdx_pass_group_norm, SDX_LEVEL_EXTENDED, 21},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},
     {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 13},
+    {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0}, /* what patterns left reads nothing any more */
+    {"rows", sdx_pass_rows, SDX_LEVEL_EXTENDED, 0},
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
+    {"pointwise", sdx_pass_pointwise, SDX_LEVEL_EXTENDED, 0},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0},
 };

@@ -300,11 +300,103 @@ def norms(folder):
     g.save(folder, [g.op("Add", g.op("Mul", z, g.weight(12, 1, 1)), g.weight(12, 1, 1))])
 
 
+def resampled(folder):
+    """Convolutions of 1 x 1 beside what enlarges or shrinks an image: alone, of parts of a Concat, and what must stay."""
+    def enlarge(g, x, channels, size, how):
+        scales, sizes = g.constant(np.array([1, 1, 2, 3], np.float32)), g.constant(np.array([2, channels, *size]))
+        operands = ["", scales] if how != "sizes" else ["", "", sizes]
+        modes = {"nearest": dict(mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+                 "linear": dict(mode="linear", coordinate_transformation_mode="half_pixel"),
+                 "sizes": dict(mode="linear", coordinate_transformation_mode="align_corners")}
+        return g.op("Resize", x, *operands, **modes[how])
+
+    for how, out, after in itertools.product(("nearest", "linear", "sizes"), (7, 48), (None, "Relu")):
+        g = Graph(f"resampled_{how}_{out}_{after}")
+        y = enlarge(g, g.conv(g.input(2, 4, 4, 5), 4, 48), 48, (8, 15), how)
+        g.save(folder, [activate(g, g.conv(y, 48, out, kernel=1), after)])
+    hows = ("nearest", "linear", "sizes")
+    for parts in ("E", "EE", "ER", "RE", "RER", "EREE", "RERER"):
+        g = Graph(f"resampled_parts_{parts}")
+        widths, values = [40 + 4 * i for i in range(len(parts))], []
+        for i, (part, width) in enumerate(zip(parts, widths)):
+            size = (4, 5) if part == "E" else (8, 15)
+            y = g.conv(g.input(2, 4, *size), 4, width)
+            values.append(enlarge(g, y, width, (8, 15), hows[i % 3]) if part == "E" else y)
+        y = g.conv(g.op("Concat", *values, axis=1), sum(widths), 32, kernel=1, bias=parts != "RER")
+        g.save(folder, [g.op("Relu", y) if len(parts) % 2 else y])
+    g = Graph("resampled_line")
+    y = g.op("Resize", g.input(1, 64, 9), "", g.constant(np.array([1, 1, 3], np.float32)), mode="linear")
+    g.save(folder, [g.op("Conv", y, g.weight(8, 64, 1), g.weight(8))])
+    g = Graph("resampled_twice")  # the enlarged image is read by others too, or has borders of zeros, or strides
+    x = g.conv(g.input(2, 4, 4, 5), 4, 48)
+    y, z = enlarge(g, x, 48, (8, 15), "linear"), enlarge(g, x, 48, (8, 15), "nearest")
+    last = [g.conv(y, 48, 8, kernel=1), g.op("Exp", y), g.conv(z, 48, 8, kernel=1, pad=1)]
+    last.append(g.conv(enlarge(g, x, 48, (8, 15), "sizes"), 48, 8, kernel=1, stride=2))
+    g.save(folder, last + [g.conv(enlarge(g, x, 48, (8, 15), "linear"), 48, 8, kernel=1, group=4)])
+    for number, more in enumerate((dict(), dict(pads=[1, 1, 0, 1]), dict(pads=[1, 1, 1, 1], count_include_pad=1),
+                                   dict(ceil_mode=1), dict(count_include_pad=1), dict(auto_pad="SAME_UPPER"))):
+        g = Graph(f"resampled_average_{number}")
+        y = g.conv(g.op("Relu", g.conv(g.input(2, 4, 9, 11), 4, 120)), 120, 100, kernel=1, bias=number != 3)
+        y = g.op("AveragePool", y, kernel_shape=[2, 3], strides=[2, 2], **more)
+        g.save(folder, [g.conv(y, 100, 6)])
+    g = Graph("resampled_same")  # sizes that the image has: nothing happens; half a pixel less does
+    x = g.conv(g.input(2, 4, 8, 15), 4, 12)
+    sizes = g.constant(np.array([2, 12, 8, 15]))
+    y = g.op("Resize", x, "", "", sizes, mode="linear", coordinate_transformation_mode="half_pixel")
+    z = g.op("Resize", x, "", "", sizes, mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn")
+    g.save(folder, [g.conv(y, 12, 5), g.conv(z, 12, 5)])
+
+
+def pixels_of_tokens(folder):
+    """Products of tokens around convolutions of images: feed-forward layers with a depthwise convolution, and
+    decoders that mix channels twice."""
+    for batch, wide, narrow, residual, activation in itertools.product((1, 2), (48, 40), (12, 30), (0, 1), ("Gelu", None)):
+        g = Graph(f"tokens_image_{batch}_{wide}_{narrow}_{residual}_{activation}")
+        x = g.op("Tanh", g.input(batch, 30, narrow))
+        y = g.op("MatMul", x, g.weight(narrow, wide))
+        y = g.op("Add", g.weight(wide), y) if batch == 1 else g.op("Add", y, g.weight(wide))
+        y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1]), g.constant(np.array([batch, wide, 5, 6])))
+        y = g.conv(y, wide, wide, group=wide)
+        y = g.op("Transpose", g.op("Reshape", y, g.constant(np.array([batch, wide, 30]))), perm=[0, 2, 1])
+        y = g.op("MatMul", activate(g, y, activation), g.weight(wide, narrow))
+        y = g.op("Add", y, g.weight(narrow)) if narrow == 12 else y
+        g.save(folder, [g.op("Add", x, y) if residual else y])
+    for number, shape in enumerate(([2, 40, 5, 6], [2, -1, 5, 6], [0, 40, 5, -1])):
+        g = Graph(f"tokens_decoder_{number}")
+        x = g.conv(g.input(2, 4, 5, 6), 4, 24)
+        y = g.op("Transpose", g.op("Reshape", x, g.constant(np.array([2, 24, 30]))), perm=[0, 2, 1])
+        y = g.op("Add", g.op("MatMul", y, g.weight(24, 40)), g.weight(40))
+        y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1]), g.constant(np.array(shape)))
+        y = g.conv(y, 40, 36, kernel=1, bias=number != 1)
+        g.save(folder, [g.op("Relu", y), g.conv(g.conv(x, 24, 30, kernel=1), 30, 28, kernel=1)])
+
+
+def one_token(folder):
+    """Of all tokens one is read: after norms, products and residuals, and where others are read too."""
+    for index, steps, shape in itertools.product((0, 3, -1), (1, 2), ((), (1,))):
+        g = Graph(f"token_{index}_{steps}_{len(shape)}")
+        x = g.op("Exp", g.input(2, 7, 12))
+        for _ in range(steps):
+            y = g.op("LayerNormalization", x, g.weight(12), g.weight(12), axis=-1)
+            y = activate(g, g.op("Add", g.op("MatMul", y, g.weight(12, 24)), g.weight(24)), "Gelu")
+            x = g.op("Add", x, g.op("Add", g.op("MatMul", y, g.weight(24, 12)), g.weight(12)))
+        y = g.op("LayerNormalization", x, g.weight(12), g.weight(12), axis=2)
+        y = g.op("Gather", y, g.constant(np.full(shape, index)), axis=1)
+        g.save(folder, [g.op("MatMul", y, g.weight(12, 5))])
+    g = Graph("token_others")  # an output too, two tokens, an operand that differs from token to token
+    x = g.op("Relu", g.op("MatMul", g.input(2, 7, 12), g.weight(12, 8)))
+    y = g.op("Add", g.op("Mul", x, g.weight(7, 8)), g.weight(1, 7, 8))
+    z = g.op("Relu", g.op("LayerNormalization", x, g.weight(7, 8), axis=1))
+    last = [g.op("Gather", v, g.constant(np.int64(2)), axis=1) for v in (x, y, z)]
+    last.append(g.op("Gather", g.op("Tanh", x), g.constant(np.array([1, 4])), axis=1))
+    g.save(folder, [g.op("Gather", g.op("Sigmoid", x), g.constant(np.int64(1)), axis=2), g.op("Exp", x), *last])
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, transposed, norms,
-                   random_graphs):
+    for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, transposed, norms, resampled,
+                   pixels_of_tokens, one_token, random_graphs):
         family(folder)
     return folder
 
@@ -315,6 +407,19 @@ def test_graphs(sardonyx, graphs, level, cpu):
     done = sardonyx("test", graphs, "--rtol", "1e-4", "--peak", "1e-5", "--level", level, "--cpu", cpu, code=None)
     assert done.code == 0, done.out
     assert f"{len(list(graphs.iterdir()))} passed, 0 failed" in done.out
+
+
+def test_moved(sardonyx, graphs):
+    """The passes that change the order of operators do so where it pays and keeps the meaning, and nowhere else."""
+    moved = {"resample": ("resampled_linear_7_Relu", "resampled_parts_EE", "resampled_parts_RERER", "resampled_average_0",
+                          "resampled_average_1", "resampled_average_3", "resampled_average_4"),
+             "pointwise": ("tokens_image_2_48_12_1_Gelu", "tokens_decoder_1"), "rows": ("token_3_2_0",),
+             "": ("resampled_twice", "resampled_average_2", "tokens_image_1_40_30_0_None")}
+    for name, cases in moved.items():
+        for case in cases:
+            err = sardonyx("test", graphs / case, "--rtol", "1e-4", "--peak", "1e-5", "--verbose").err
+            seen = {n for n in moved if n and f"passes: {n}: " in err}
+            assert seen == ({name} if name else set()), (case, err)
 
 
 def test_threads(sardonyx, graphs):

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of tokens [N, L, C] beside convolutions of images [N, C, H, W]: the matrix product whose
+ * result is transposed to channels for a convolution, or whose operand comes from one so, becomes a
+ * convolution of 1 x 1 over [N, C, L], and the Transpose comes to its other side, where there are
+ * fewer channels to move (the two layers around the depthwise convolution of PVT v2 and SegFormer).
+ * And two such convolutions in a row with nothing between them become one, when their product has
+ * fewer weights (the decoder of SegFormer). Re-associates: results differ in the last bits. */
+#include "passes/match.h"
+#include "passes/passes.h"
+#include "tensor/convert.h"
+
+enum { NARROWER = 2 }; /* times fewer channels, from which moving the Transpose pays */
+
+struct work {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *g;
+    int32_t *uses, *reader; /* reader: the last node that reads a value, -1: none */
+    int32_t count_values;   /* that these two tell of */
+    bool did;
+};
+
+static const struct sdx_type *type_of(const struct work *w, int32_t value)
+{
+    return &w->g->values[value].type;
+}
+
+/* The only node that reads the value, NULL: there are none or several. */
+static struct sdx_ir_node *reader_of(const struct work *w, int32_t value)
+{
+    if (value >= w->count_values || w->uses[value] != 1 || w->reader[value] < 0) return NULL;
+    struct sdx_ir_node *node = &w->g->nodes[w->reader[value]];
+    return node->is_dead || node->domain.len ? NULL : node;
+}
+
+static bool is_op(const struct sdx_ir_node *node, const char *op)
+{
+    return node && !node->domain.len && sdx_str_is(node->op_type, op);
+}
+
+/* Weights of that rank, or a bias, of 1; NULL: no. */
+static const struct sdx_tensor *weights_of(const struct work *w, const struct sdx_ir_node *node,
+                                           int i, int rank)
+{
+    const struct sdx_tensor *t = sdx_match_weights(w->g, node, i);
+    return t && t->rank == rank && (rank > 1 || t->dtype == SDX_F32) ? t : NULL;
+}
+
+/* Does it swap the last two of three axes? */
+static bool swaps(const struct work *w, const struct sdx_ir_node *node)
+{
+    int64_t count = 0;
+    const int64_t *perm = is_op(node, "Transpose") ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
+    return perm && count == 3 && perm[0] == 0 && perm[1] == 2 && perm[2] == 1 &&
+           type_of(w, node->inputs[0])->has_shape && type_of(w, node->outputs[0])->has_shape;
+}
+
+/* Of the elements of x, swapped so. -1: no memory. */
+static int32_t new_value(struct work *w, int32_t x, bool swapped, int64_t channels)
+{
+    const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[x].name);
+    int64_t *dims = sdx_arena_array(w->ir->arena, 3, sizeof *dims);
+    if (value < 0 || !dims) return -1;
+    struct sdx_type *type = &w->g->values[value].type;
+    *type = w->g->values[x].type;
+    dims[0] = type->dims[0];
+    dims[1] = channels;
+    dims[2] = type->dims[swapped ? 1 : 2];
+    type->dims = dims;
+    return value;
+}
+
+static enum sdx_status add_node(struct work *w, struct sdx_str name, int64_t opset, const char *op,
+                                int count, const int32_t *inputs, int32_t out)
+{
+    static const int64_t swap[] = {0, 2, 1};
+    const bool is_transpose = count == 1;
+    struct sdx_ir_node *node =
+        sdx_ir_node_create(w->ir, w->g, SDX_STR(""), sdx_str(op), count, 0, is_transpose);
+    if (!node) return SDX_FAIL_MEMORY(w->cx);
+    node->outputs = sdx_arena_alloc(w->ir->arena, sizeof *node->outputs);
+    if (!node->outputs) return SDX_FAIL_MEMORY(w->cx);
+    node->count_outputs = 1;
+    node->name = name;
+    node->opset = opset;
+    node->op = sdx_op_find(node->domain, node->op_type, opset);
+    SDX_ASSERT(node->op);
+    for (int i = 0; i < count; i++)
+        node->inputs[i] = inputs[i];
+    if (is_transpose)
+        node->attrs[0] = (struct sdx_ir_attr){
+            .name = SDX_STR("perm"), .type = SDX_ATTR_INTS, .count = 3, .ints = swap};
+    sdx_ir_node_set_output(w->g, node, w->g->count_nodes - 1, 0, out);
+    w->did = true;
+    return SDX_OK;
+}
+
+/* Conv of [N, K, L] with the transposed weights of the MatMul (K x M): [N, M, L]. */
+static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul, int32_t x,
+                                int32_t bias, int32_t out)
+{
+    const struct sdx_str name = matmul->name;
+    const int64_t opset = matmul->opset;
+    const struct sdx_tensor *from = weights_of(w, matmul, 1, 2);
+    const int64_t k = from->dims[0], m = from->dims[1], dims[] = {m, k, 1};
+    struct sdx_tensor *t = sdx_match_new_constant(w->ir, from->dtype, 3, dims);
+    if (!t) return SDX_FAIL_MEMORY(w->cx);
+    const size_t element = t->bytes / (size_t)t->count;
+    for (int64_t i = 0; i < k * m; i++)
+        memcpy((char *)t->data + (size_t)i * element,
+               (const char *)from->data + (size_t)(i % k * m + i / k) * element, element);
+    const int32_t inputs[] = {x, sdx_match_add_constant(w->ir, w->g, name, t), bias};
+    if (inputs[1] < 0) return SDX_FAIL_MEMORY(w->cx);
+    return add_node(w, name, opset, "Conv", bias < 0 ? 2 : 3, inputs, out);
+}
+
+/* The Add of a constant row to the only use of the product, or NULL. */
+static struct sdx_ir_node *bias_behind(const struct work *w, const struct sdx_ir_node *matmul,
+                                       int32_t *bias)
+{
+    struct sdx_ir_node *add = reader_of(w, matmul->outputs[0]);
+    *bias = -1;
+    if (!is_op(add, "Add") || add->count_inputs != 2) return NULL;
+    const int i = add->inputs[0] == matmul->outputs[0];
+    const struct sdx_tensor *row = weights_of(w, add, i, 1);
+    if (!row || row->count != weights_of(w, matmul, 1, 2)->dims[1]) return NULL;
+    *bias = add->inputs[i];
+    return add;
+}
+
+/* Do the channels go to what computes on images? */
+static bool leads_to_images(const struct work *w, int32_t value)
+{
+    static const char *const ops[] = {"Conv", "Resize", "Concat"};
+    const struct sdx_ir_node *node = reader_of(w, value);
+    if (!is_op(node, "Reshape") || type_of(w, node->outputs[0])->rank != 4) return false;
+    node = reader_of(w, node->outputs[0]);
+    for (int i = 0; i < SDX_COUNT_OF(ops); i++)
+        if (is_op(node, ops[i])) return true;
+    return false;
+}
+
+/* Do they come from a convolution, through activations and views? */
+static bool comes_from_images(const struct work *w, int32_t value)
+{
+    enum { STEPS = 4 };
+    for (int i = 0; i < STEPS && value >= 0; i++) {
+        if (w->g->values[value].producer < 0) return false;
+        const struct sdx_ir_node *node = &w->g->nodes[w->g->values[value].producer];
+        if (is_op(node, "Conv")) return true;
+        if (node->domain.len || (node->count_inputs != 1 && !is_op(node, "Reshape"))) return false;
+        value = node->inputs[0];
+    }
+    return false;
+}
+
+static void kill(struct work *w, struct sdx_ir_node *node)
+{
+    for (int k = 0; node && k < node->count_outputs; k++)
+        w->g->values[node->outputs[k]].producer = -1;
+    if (node) node->is_dead = true;
+}
+
+static enum sdx_status move_transpose(struct work *w, int32_t n)
+{
+    struct sdx_ir_node *matmul = &w->g->nodes[n];
+    const struct sdx_tensor *weights = weights_of(w, matmul, 1, 2);
+    const int32_t x = matmul->inputs[0];
+    const struct sdx_type *in = type_of(w, x);
+    int32_t bias;
+    if (!weights || matmul->count_inputs != 2 || sdx_ir_attr(matmul, "activation") ||
+        !in->has_shape || in->rank != 3)
+        return SDX_OK;
+    struct sdx_ir_node *add = bias_behind(w, matmul, &bias);
+    const int32_t out = (add ? add : matmul)->outputs[0];
+    const int64_t k = weights->dims[0], m = weights->dims[1], opset = matmul->opset;
+    const struct sdx_str name = matmul->name;
+    struct sdx_ir_node *before = sdx_match_maker(w->g, x, "Transpose"), *after = reader_of(w, out);
+    if (!swaps(w, before)) before = NULL;
+    if ((m >= NARROWER * k || before) && swaps(w, after) && leads_to_images(w, after->outputs[0])) {
+        const int32_t result = after->outputs[0], channels = new_value(w, x, true, k);
+        if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
+        kill(w, matmul);
+        kill(w, add);
+        kill(w, after);
+        SDX_TRY(add_node(w, name, opset, "Transpose", 1, &x, channels));
+        return add_conv(w, &w->g->nodes[n], channels, bias, result);
+    }
+    if (k >= NARROWER * m && before && w->uses[x] == 1 && comes_from_images(w, before->inputs[0])) {
+        const int32_t z = before->inputs[0], channels = new_value(w, z, false, m);
+        if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
+        kill(w, matmul);
+        kill(w, add);
+        SDX_TRY(add_conv(w, matmul, z, bias, channels));
+        return add_node(w, name, opset, "Transpose", 1, &channels, out);
+    }
+    return SDX_OK;
+}
+
+/* ---- two convolutions in a row ---- */
+
+/* Is it a Conv of constant weights that takes each pixel for itself? */
+static bool is_pointwise(const struct work *w, const struct sdx_ir_node *conv, int rank)
+{
+    const struct sdx_tensor *weights = is_op(conv, "Conv") ? weights_of(w, conv, 1, rank) : NULL;
+    const bool has_bias = conv && conv->count_inputs > 2 && conv->inputs[2] >= 0;
+    return weights && sdx_match_is_pointwise(conv, weights) &&
+           (!has_bias || weights_of(w, conv, 2, 1));
+}
+
+/* The elements in f64; zeros for none. NULL: no memory. */
+static double *widened(struct sdx_arena *arena, const struct sdx_tensor *t, int64_t count)
+{
+    double *all = sdx_arena_array(arena, (size_t)count, sizeof *all);
+    if (!all || !t) return all;
+    const size_t element = t->bytes / (size_t)t->count;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t aligned; /* it may lie at an odd address of the file */
+        memcpy(&aligned, (const char *)t->data + (size_t)i * element, element);
+        all[i] = sdx_load_f64(t->dtype, &aligned, 0);
+    }
+    return all;
+}
+
+/* weights, bias: those of a and then b, in f32; `arena` for what is needed in between. */
+static enum sdx_status multiply(const struct work *w, struct sdx_arena *arena,
+                                const struct sdx_ir_node *a, const struct sdx_ir_node *b,
+                                float *weights, float *bias)
+{
+    const struct sdx_tensor *of_a = sdx_match_constant(w->g, a->inputs[1]),
+                            *of_b = sdx_match_constant(w->g, b->inputs[1]);
+    const int64_t k = of_a->dims[1], m = of_a->dims[0], n = of_b->dims[0];
+    const double *wa = widened(arena, of_a, m * k), *wb = widened(arena, of_b, n * m),
+                 *ba = widened(arena, weights_of(w, a, 2, 1), m),
+                 *bb = widened(arena, weights_of(w, b, 2, 1), n);
+    double *row = widened(arena, NULL, k);
+    if (!wa || !wb || !ba || !bb || !row) return SDX_FAIL_MEMORY(w->cx);
+    for (int64_t i = 0; i < n; i++) {
+        double shift = bb[i];
+        memset(row, 0, (size_t)k * sizeof *row);
+        for (int64_t j = 0; j < m; j++) {
+            const double factor = wb[i * m + j];
+            shift += factor * ba[j];
+            for (int64_t c = 0; c < k; c++)
+                row[c] += factor * wa[j * k + c];
+        }
+        bias[i] = (float)shift;
+        for (int64_t c = 0; c < k; c++)
+            weights[i * k + c] = (float)row[c];
+    }
+    return SDX_OK;
+}
+
+/* Inputs 1 and 2 of a Conv that does what a and then b do. */
+static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *a,
+                                   const struct sdx_ir_node *b, int32_t *inputs)
+{
+    const struct sdx_tensor *of_b = sdx_match_constant(w->g, b->inputs[1]);
+    const struct sdx_str name = b->name;
+    int64_t dims[SDX_RANK_MAX];
+    for (int d = 0; d < of_b->rank; d++)
+        dims[d] = d == 1 ? sdx_match_constant(w->g, a->inputs[1])->dims[1] : of_b->dims[d];
+    struct sdx_tensor *weights = sdx_match_new_constant(w->ir, SDX_F32, of_b->rank, dims),
+                      *bias = sdx_match_new_constant(w->ir, SDX_F32, 1, dims);
+    if (!weights || !bias) return SDX_FAIL_MEMORY(w->cx);
+    struct sdx_arena arena;
+    sdx_arena_init(&arena, w->cx->mem, SDX_MEM_PLAN);
+    const enum sdx_status status = multiply(w, &arena, a, b, weights->data, bias->data);
+    sdx_arena_deinit(&arena);
+    if (status != SDX_OK) return status;
+    inputs[1] = sdx_match_add_constant(w->ir, w->g, name, weights);
+    inputs[2] = sdx_match_add_constant(w->ir, w->g, name, bias);
+    return inputs[1] < 0 || inputs[2] < 0 ? SDX_FAIL_MEMORY(w->cx) : SDX_OK;
+}
+
+/* Conv b of the image that a Reshape makes of the result of Conv a, or of that result. */
+static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
+{
+    const int32_t image = b->inputs[0];
+    if (image >= w->count_values || w->uses[image] != 1) return SDX_OK;
+    struct sdx_ir_node *reshape = sdx_match_maker(w->g, image, "Reshape");
+    const int32_t result = reshape ? reshape->inputs[0] : image;
+    const struct sdx_tensor *shape = reshape ? sdx_match_constant(w->g, reshape->inputs[1]) : NULL;
+    const struct sdx_ir_node *a = sdx_match_maker(w->g, result, "Conv");
+    const int rank = type_of(w, image)->rank;
+    if (!a || result >= w->count_values || w->uses[result] != 1 || sdx_match_is_fused(a) ||
+        !type_of(w, image)->has_shape || !type_of(w, result)->has_shape ||
+        !is_pointwise(w, b, rank) || !is_pointwise(w, a, type_of(w, result)->rank))
+        return SDX_OK;
+    const struct sdx_tensor *wa = weights_of(w, a, 1, type_of(w, result)->rank),
+                            *wb = weights_of(w, b, 1, rank);
+    const int64_t k = wa->dims[1], m = wa->dims[0], n = wb->dims[0];
+    if (wb->dims[1] != m || k * n >= k * m + m * n) return SDX_OK;
+    const int64_t kept = shape && shape->count == rank ? ((const int64_t *)shape->data)[1] : 0;
+    if (reshape && kept != m && kept != -1) return SDX_OK;
+    const int32_t x = a->inputs[0];
+    const size_t count = (size_t)(b->count_inputs > 3 ? b->count_inputs : 3);
+    int32_t *inputs = sdx_arena_array(w->ir->arena, count, sizeof *inputs);
+    if (!inputs) return SDX_FAIL_MEMORY(w->cx);
+    for (int i = 3; i < b->count_inputs; i++)
+        inputs[i] = b->inputs[i];
+    inputs[0] = x;
+    SDX_TRY(add_product(w, a, b, inputs));
+    if (reshape) {
+        int64_t list[SDX_RANK_MAX], *dims = NULL;
+        memcpy(list, shape->data, shape->bytes);
+        if (kept == m) list[1] = k;
+        int32_t *of_reshape = sdx_arena_array(w->ir->arena, 2, sizeof *of_reshape);
+        dims = sdx_arena_copy(w->ir->arena, type_of(w, image)->dims, (size_t)rank * sizeof *dims);
+        if (!of_reshape || !dims) return SDX_FAIL_MEMORY(w->cx);
+        of_reshape[0] = x;
+        of_reshape[1] = sdx_match_add_ints(w->ir, w->g, "shape", list, rank);
+        if (of_reshape[1] < 0) return SDX_FAIL_MEMORY(w->cx);
+        dims[1] = k;
+        w->g->values[image].type.dims = dims;
+        reshape->inputs = of_reshape;
+        reshape->count_inputs = 2;
+        inputs[0] = image;
+    }
+    b->inputs = inputs;
+    b->count_inputs = (int32_t)count;
+    w->did = true;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_pointwise(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n_graph]};
+        const int32_t count_nodes = w.g->count_nodes;
+        w.count_values = w.g->count_values;
+        w.uses = sdx_arena_array(ir->arena, (size_t)w.count_values + 1, sizeof *w.uses);
+        w.reader = sdx_arena_array(ir->arena, (size_t)w.count_values + 1, sizeof *w.reader);
+        if (!w.uses || !w.reader) return SDX_FAIL_MEMORY(cx);
+        sdx_ir_count_uses(w.g, w.uses);
+        for (int32_t v = 0; v < w.count_values; v++)
+            w.reader[v] = -1;
+        for (int32_t n = 0; n < count_nodes; n++)
+            for (int i = 0; i < w.g->nodes[n].count_inputs && !w.g->nodes[n].is_dead; i++)
+                if (w.g->nodes[n].inputs[i] >= 0) w.reader[w.g->nodes[n].inputs[i]] = n;
+        for (int32_t n = 0; n < count_nodes; n++) {
+            struct sdx_ir_node *node = &w.g->nodes[n];
+            if (node->is_dead) continue;
+            if (is_op(node, "MatMul"))
+                SDX_TRY(move_transpose(&w, n));
+            else if (is_op(node, "Conv"))
+                SDX_TRY(join(&w, node));
+        }
+        if (w.did) SDX_TRY(sdx_ir_sort(cx, ir, w.g));
+        *changed = *changed || w.did;
+    }
+    return SDX_OK;
+}
