@@ -478,20 +478,15 @@ struct planes {
     float extrapolation;
 };
 
-/* The same for cells of several values. */
+/* The same for cells of several values; near: room for `taps` addresses. */
 static void resize_row_cells(const struct sdx_resize_axis *h, int64_t cell, const float *src,
-                             float *dst)
+                             const float **near, float *dst)
 {
+    const struct sdx_vec *vec = sdx_vec();
     for (int64_t j = 0; j < h->n_out; j++, dst += cell) {
-        const int32_t *index = h->index + j * h->taps;
-        const float *w = h->weight + j * h->taps, *a = src + index[0] * cell;
-        for (int64_t l = 0; l < cell; l++)
-            dst[l] = a[l] * w[0];
-        for (int t = 1; t < h->taps; t++) {
-            const float *b = src + index[t] * cell;
-            for (int64_t l = 0; l < cell; l++)
-                dst[l] += b[l] * w[t];
-        }
+        for (int t = 0; t < h->taps; t++)
+            near[t] = src + h->index[j * h->taps + t] * cell;
+        vec->f32_mix(near, h->weight + j * h->taps, h->taps, dst, (size_t)cell);
     }
 }
 
@@ -516,8 +511,9 @@ static void resize_row(const struct sdx_resize_axis *h, const float *src, float 
     }
 }
 
-/* Scratch: `taps` rows, the source row in each slot, the rows' addresses. A source row lives in
- * slot (row % taps); the rows of one output row are neighbours, so they never share a slot. */
+/* Scratch: the addresses of `taps` rows, those of what a cell is made from, the source row in each
+ * slot, the rows. A source row lives in slot (row % taps); the rows of one output row are
+ * neighbours, so they never share a slot. */
 static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct planes *p = step->params;
@@ -525,7 +521,8 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
     int64_t n = h->n_out * p->cell, pitch = h->n_in * p->cell, units = p->count * p->blocks;
     int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
     float **rows = x->scratch;
-    int64_t *held = (int64_t *)(void *)(rows + v->taps);
+    const float **near = (const float **)(void *)(rows + v->taps);
+    int64_t *held = (int64_t *)(void *)(near + h->taps);
     float *cache = (float *)(void *)(held + v->taps);
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
         const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * pitch;
@@ -543,7 +540,7 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
                 if (p->cell == 1)
                     resize_row(h, src + index[t] * pitch, rows[t]);
                 else
-                    resize_row_cells(h, p->cell, src + index[t] * pitch, rows[t]);
+                    resize_row_cells(h, p->cell, src + index[t] * pitch, near, rows[t]);
                 held[slot] = index[t];
             }
             float *to = dst + y * n;
@@ -575,6 +572,7 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
     p->blocks = (p->v->n_out + p->block - 1) / p->block;
     size_t taps = (size_t)p->v->taps;
     size_t scratch = taps * (sizeof(float *) + sizeof(int64_t)) +
+                     (size_t)p->h->taps * sizeof(float *) +
                      taps * (size_t)(p->h->n_out * p->cell) * sizeof(float);
     double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
     int64_t units = p->count * p->blocks;
