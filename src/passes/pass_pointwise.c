@@ -291,8 +291,10 @@ static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
                             *wb = weights_of(w, b, 1, rank);
     const int64_t k = wa->dims[1], m = wa->dims[0], n = wb->dims[0];
     if (wb->dims[1] != m || k * n >= k * m + m * n) return SDX_OK;
-    const int64_t kept = shape && shape->count == rank ? ((const int64_t *)shape->data)[1] : 0;
+    const int64_t kept = shape && shape->count == rank ? ((const int64_t *)shape->data)[1] : 0,
+                  *from = type_of(w, result)->dims, *to = type_of(w, image)->dims;
     if (reshape && kept != m && kept != -1) return SDX_OK;
+    if (from[0] == -1 || from[0] != to[0] || from[1] != to[1]) return SDX_OK;
     const int32_t x = a->inputs[0];
     const size_t count = (size_t)(b->count_inputs > 3 ? b->count_inputs : 3);
     int32_t *inputs = sdx_arena_array(w->ir->arena, count, sizeof *inputs);

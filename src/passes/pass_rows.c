@@ -57,6 +57,8 @@ static unsigned tokens_of(const struct work *w, const struct sdx_ir_node *node)
     for (int i = 0; i < SDX_COUNT_OF(norms); i++) {
         if (!sdx_str_is(node->op_type, norms[i])) continue;
         const int64_t axis = sdx_ir_attr_int(node, "axis", -1);
+        for (int k = 1; k < node->count_inputs; k++)
+            if (node->inputs[k] >= 0 && !is_shared(w, node->inputs[k])) return 0;
         return first && (axis == -1 || axis == 2);
     }
     if (sdx_str_is(node->op_type, "MatMul")) {

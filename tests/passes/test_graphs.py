@@ -371,6 +371,11 @@ def pixels_of_tokens(folder):
         g.save(folder, [g.op("Relu", y), g.conv(g.conv(x, 24, 30, kernel=1), 30, 28, kernel=1)])
 
 
+    g = Graph("tokens_images_mixed")  # the Reshape takes the halves of lines for images
+    y = g.op("Conv", g.input(2, 24, 30), g.weight(40, 24, 1), g.weight(40))
+    g.save(folder, [g.conv(g.op("Reshape", y, g.constant(np.array([4, 40, 3, 5]))), 40, 36, kernel=1)])
+
+
 def one_token(folder):
     """Of all tokens one is read: after norms, products and residuals, and where others are read too."""
     for index, steps, shape in itertools.product((0, 3, -1), (1, 2), ((), (1,))):
@@ -383,6 +388,10 @@ def one_token(folder):
         y = g.op("LayerNormalization", x, g.weight(12), g.weight(12), axis=2)
         y = g.op("Gather", y, g.constant(np.full(shape, index)), axis=1)
         g.save(folder, [g.op("MatMul", y, g.weight(12, 5))])
+    for scale in ((7, 12), (7, 1)):
+        g = Graph(f"token_scale_{scale[1]}")  # the scale differs from token to token
+        y = g.op("LayerNormalization", g.op("Exp", g.input(2, 7, 12)), g.weight(*scale), axis=-1)
+        g.save(folder, [g.op("Gather", y, g.constant(np.int64(2)), axis=1)])
     g = Graph("token_others")  # an output too, two tokens, an operand that differs from token to token
     x = g.op("Relu", g.op("MatMul", g.input(2, 7, 12), g.weight(12, 8)))
     y = g.op("Add", g.op("Mul", x, g.weight(7, 8)), g.weight(1, 7, 8))
