@@ -291,9 +291,14 @@ static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
                             *wb = weights_of(w, b, 1, rank);
     const int64_t k = wa->dims[1], m = wa->dims[0], n = wb->dims[0];
     if (wb->dims[1] != m || k * n >= k * m + m * n) return SDX_OK;
-    const int64_t kept = shape && shape->count == rank ? ((const int64_t *)shape->data)[1] : 0,
-                  *from = type_of(w, result)->dims, *to = type_of(w, image)->dims;
-    if (reshape && kept != m && kept != -1) return SDX_OK;
+    const int64_t *from = type_of(w, result)->dims, *to = type_of(w, image)->dims;
+    int64_t list[SDX_RANK_MAX];
+    if (reshape) {
+        if (!shape || shape->count != rank) return SDX_OK;
+        memcpy(list, shape->data, shape->bytes);
+        if (list[1] != m && list[1] != -1) return SDX_OK;
+        if (list[1] == m) list[1] = k;
+    }
     if (from[0] == -1 || from[0] != to[0] || from[1] != to[1]) return SDX_OK;
     const int32_t x = a->inputs[0];
     const size_t count = (size_t)(b->count_inputs > 3 ? b->count_inputs : 3);
@@ -304,11 +309,9 @@ static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
     inputs[0] = x;
     SDX_TRY(add_product(w, a, b, inputs));
     if (reshape) {
-        int64_t list[SDX_RANK_MAX], *dims = NULL;
-        memcpy(list, shape->data, shape->bytes);
-        if (kept == m) list[1] = k;
         int32_t *of_reshape = sdx_arena_array(w->ir->arena, 2, sizeof *of_reshape);
-        dims = sdx_arena_copy(w->ir->arena, type_of(w, image)->dims, (size_t)rank * sizeof *dims);
+        int64_t *dims =
+            sdx_arena_copy(w->ir->arena, type_of(w, image)->dims, (size_t)rank * sizeof *dims);
         if (!of_reshape || !dims) return SDX_FAIL_MEMORY(w->cx);
         of_reshape[0] = x;
         of_reshape[1] = sdx_match_add_ints(w->ir, w->g, "shape", list, rank);
