@@ -13,6 +13,7 @@ import python_models as models
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 X = np.arange(64, dtype="f4")
 ROUNDS = 2000
+LOST = 8 * ROUNDS  # bytes: an object in every second call
 
 
 def resident():
@@ -82,15 +83,17 @@ def test_calls_lose_nothing(sdx, name):
         call()
     gc.collect()
     before, references = resident(), sys.getrefcount(X)
-    tracemalloc.start()
-    traced = tracemalloc.get_traced_memory()[0]
-    for _ in range(ROUNDS):
-        call()
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - traced
-    tracemalloc.stop()
+    grown = []
+    while len(grown) < 3 and min(grown, default=LOST) >= LOST:  # what is lost is lost in every turn
+        tracemalloc.start()
+        traced = tracemalloc.get_traced_memory()[0]
+        for _ in range(ROUNDS):
+            call()
+        gc.collect()
+        grown.append(tracemalloc.get_traced_memory()[0] - traced)
+        tracemalloc.stop()
     assert sys.getrefcount(X) == references
-    assert grown < 20000, f"{grown} bytes of Python"
+    assert grown[-1] < LOST, f"{grown} bytes of Python"
     assert resident() - before < 6 << 20, "memory of the process grows"
 
 
