@@ -315,8 +315,10 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
     /* Few channels would mostly be lanes without meaning; but to bring the taps of many channels of
-     * a plain image together for few outputs takes longer still. */
-    const int64_t least = sdx_block_lanes() / 2;
+     * a plain image together for few outputs takes longer still. A product of few channels with few
+     * is all reading and writing: half of the lanes is too few then. */
+    const bool is_thin = sdx_conv_is_pointwise(&shape) && shape.ic < sdx_block_lanes();
+    const int64_t least = is_thin ? sdx_block_lanes() : sdx_block_lanes() / 2;
     const bool gathers = shape.kernel[1] * shape.kernel[2] > 1 && shape.ic >= GATHER_CHANNELS;
     if (x->layout == SDX_LAYOUT_PLAIN &&
         ((shape.oc < least && !gathers) || (shape.ic < least && form != SDX_CONV_BLOCK_FIRST)))

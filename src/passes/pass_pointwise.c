@@ -3,13 +3,17 @@
  * result is transposed to channels for a convolution, or whose operand comes from one so, becomes a
  * convolution of 1 x 1 over [N, C, L], and the Transpose comes to its other side, where there are
  * fewer channels to move (the two layers around the depthwise convolution of PVT v2 and SegFormer).
+ * Of images that are transposed for a product and back it needs no Transpose (CaiT's mixed heads).
  * And two such convolutions in a row with nothing between them become one, when their product has
  * fewer weights (the decoder of SegFormer). Re-associates: results differ in the last bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
 
-enum { NARROWER = 2 }; /* times fewer channels, from which moving the Transpose pays */
+enum {
+    NARROWER = 2, /* times fewer channels, from which moving the Transpose pays */
+    AXES_MAX = 5  /* of a Conv */
+};
 
 struct work {
     struct sdx_context *cx;
@@ -46,13 +50,27 @@ static const struct sdx_tensor *weights_of(const struct work *w, const struct sd
     return t && t->rank == rank && (rank > 1 || t->dtype == SDX_F32) ? t : NULL;
 }
 
-/* Does it swap the last two of three axes? */
-static bool swaps(const struct work *w, const struct sdx_ir_node *node)
+/* Is it a Transpose that takes axis `from` of `rank` axes to place `to`, the others in their order?
+ */
+static bool moves(const struct work *w, const struct sdx_ir_node *node, int rank, int from, int to)
 {
     int64_t count = 0;
     const int64_t *perm = is_op(node, "Transpose") ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
-    return perm && count == 3 && perm[0] == 0 && perm[1] == 2 && perm[2] == 1 &&
-           type_of(w, node->inputs[0])->has_shape && type_of(w, node->outputs[0])->has_shape;
+    if (!perm || count != rank || !type_of(w, node->inputs[0])->has_shape ||
+        !type_of(w, node->outputs[0])->has_shape)
+        return false;
+    for (int d = 0, next = 0; d < rank; d++) {
+        if (next == from) next++;
+        if (perm[d] != (d == to ? from : next)) return false;
+        if (d != to) next++;
+    }
+    return true;
+}
+
+/* Does it swap the last two of three axes? */
+static bool swaps(const struct work *w, const struct sdx_ir_node *node)
+{
+    return moves(w, node, 3, 1, 2);
 }
 
 /* Of the elements of x, swapped so. -1: no memory. */
@@ -95,15 +113,19 @@ static enum sdx_status add_node(struct work *w, struct sdx_str name, int64_t ops
     return SDX_OK;
 }
 
-/* Conv of [N, K, L] with the transposed weights of the MatMul (K x M): [N, M, L]. */
+/* Conv of [N, K, L...] with the transposed weights of the MatMul (K x M): [N, M, L...]. */
 static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul, int32_t x,
                                 int32_t bias, int32_t out)
 {
+    const int rank = type_of(w, out)->rank;
     const struct sdx_str name = matmul->name;
     const int64_t opset = matmul->opset;
     const struct sdx_tensor *from = weights_of(w, matmul, 1, 2);
-    const int64_t k = from->dims[0], m = from->dims[1], dims[] = {m, k, 1};
-    struct sdx_tensor *t = sdx_match_new_constant(w->ir, from->dtype, 3, dims);
+    const int64_t k = from->dims[0], m = from->dims[1];
+    int64_t dims[SDX_RANK_MAX] = {m, k};
+    for (int d = 2; d < rank; d++)
+        dims[d] = 1;
+    struct sdx_tensor *t = sdx_match_new_constant(w->ir, from->dtype, rank, dims);
     if (!t) return SDX_FAIL_MEMORY(w->cx);
     const size_t element = t->bytes / (size_t)t->count;
     for (int64_t i = 0; i < k * m; i++)
@@ -168,14 +190,24 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
     const int32_t x = matmul->inputs[0];
     const struct sdx_type *in = type_of(w, x);
     int32_t bias;
+    const int rank = in->rank;
     if (!weights || matmul->count_inputs != 2 || sdx_ir_attr(matmul, "activation") ||
-        !in->has_shape || in->rank != 3)
+        !in->has_shape || rank < 3 || rank > AXES_MAX)
         return SDX_OK;
     struct sdx_ir_node *add = bias_behind(w, matmul, &bias);
     const int32_t out = (add ? add : matmul)->outputs[0];
     const int64_t k = weights->dims[0], m = weights->dims[1], opset = matmul->opset;
     const struct sdx_str name = matmul->name;
     struct sdx_ir_node *before = sdx_match_maker(w->g, x, "Transpose"), *after = reader_of(w, out);
+    if (rank > 3) {
+        if (!moves(w, before, rank, 1, rank - 1) || !moves(w, after, rank, rank - 1, 1))
+            return SDX_OK;
+        const int32_t z = before->inputs[0], result = after->outputs[0];
+        kill(w, matmul);
+        kill(w, add);
+        kill(w, after);
+        return add_conv(w, matmul, z, bias, result);
+    }
     if (!swaps(w, before)) before = NULL;
     if ((m >= NARROWER * k || before) && swaps(w, after) && leads_to_images(w, after->outputs[0])) {
         const int32_t result = after->outputs[0], channels = new_value(w, x, true, k);

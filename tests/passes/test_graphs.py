@@ -361,6 +361,16 @@ def pixels_of_tokens(folder):
         y = g.op("MatMul", activate(g, y, activation), g.weight(wide, narrow))
         y = g.op("Add", y, g.weight(narrow)) if narrow == 12 else y
         g.save(folder, [g.op("Add", x, y) if residual else y])
+    for batch, heads, lines in itertools.product((1, 2), (4, 12), ((7, 9), (3, 4, 5))):
+        g = Graph(f"tokens_heads_{batch}_{heads}_{len(lines)}")  # attention whose scores are mixed across heads
+        axes = list(range(2, 2 + len(lines)))
+        x = g.op("Softmax", g.input(batch, heads, *lines))
+        y = g.op("MatMul", g.op("Transpose", x, perm=[0, *axes, 1]), g.weight(heads, 6))
+        y = g.op("Add", g.weight(6), y) if batch == 1 else y
+        back = [0, len(lines) + 1, *(axis - 1 for axis in axes)]
+        other = [back[0], back[1], *back[:1:-1]]
+        g.save(folder, [g.op("Softmax", g.op("Transpose", y, perm=back)) if heads == 4 else
+                        g.op("Softmax", g.op("Transpose", y, perm=other))])
     for number, shape in enumerate(([2, 40, 5, 6], [2, -1, 5, 6], [0, 40, 5, -1])):
         g = Graph(f"tokens_decoder_{number}")
         x = g.conv(g.input(2, 4, 5, 6), 4, 24)
@@ -422,8 +432,10 @@ def test_moved(sardonyx, graphs):
     """The passes that change the order of operators do so where it pays and keeps the meaning, and nowhere else."""
     moved = {"resample": ("resampled_linear_7_Relu", "resampled_parts_EE", "resampled_parts_RERER", "resampled_average_0",
                           "resampled_average_1", "resampled_average_3", "resampled_average_4"),
-             "pointwise": ("tokens_image_2_48_12_1_Gelu", "tokens_decoder_1"), "rows": ("token_3_2_0",),
-             "": ("resampled_twice", "resampled_average_2", "tokens_image_1_40_30_0_None")}
+             "pointwise": ("tokens_image_2_48_12_1_Gelu", "tokens_decoder_1", "tokens_heads_1_4_2",
+                           "tokens_heads_2_4_3"),
+             "rows": ("token_3_2_0",),
+             "": ("resampled_twice", "resampled_average_2", "tokens_image_1_40_30_0_None", "tokens_heads_1_12_2")}
     for name, cases in moved.items():
         for case in cases:
             err = sardonyx("test", graphs / case, "--rtol", "1e-4", "--peak", "1e-5", "--verbose").err
