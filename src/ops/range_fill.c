@@ -263,7 +263,10 @@ static enum sdx_status run_range(struct sdx_exec *x, const struct sdx_step *step
     } else {
         uint64_t a = (uint64_t)sdx_load_i64(start->dtype, start->data, 0);
         uint64_t d = (uint64_t)sdx_load_i64(delta->dtype, delta->data, 0);
-        for (int64_t i = begin; i < end; i++)
+        uint64_t *wide = out->dtype == SDX_I64 ? out->data : NULL;
+        for (int64_t i = begin; wide && i < end; i++)
+            wide[i] = a + (uint64_t)i * d;
+        for (int64_t i = begin; !wide && i < end; i++)
             sdx_store_i64(out->dtype, out->data, i, (int64_t)(a + (uint64_t)i * d));
     }
     return SDX_OK;

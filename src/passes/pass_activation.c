@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Composite activations, as exporters write them, become the operator that the standard has by now:
- * x * sigmoid(x) is Swish, x * hard_sigmoid(x) is HardSwish, x/2 * (1 + erf(x / sqrt 2)) is Gelu,
- * and so is its tanh form. Results differ in the last bits. */
+ * x * sigmoid(x) is Swish, x * hard_sigmoid(x) is HardSwish, and so is x * clip(x + 3, 0, 6) / 6
+ * with its sixth wherever Paddle and PyTorch put it, x/2 * (1 + erf(x / sqrt 2)) is Gelu, and so is
+ * its tanh form. Results differ in the last bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -93,30 +94,87 @@ static int32_t gelu(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul,
     return -1;
 }
 
-static bool is_float(const struct sdx_ir_graph *g, int32_t value)
+/* value = rest / 6 */
+static bool is_sixth(const struct sdx_ir_graph *g, int32_t value, int32_t *rest)
 {
-    int dtype = g->values[value].type.dtype;
-    return dtype == SDX_F32 || dtype == SDX_F16 || dtype == SDX_BF16;
+    double c = 0;
+    if (sdx_match_with_scalar(g, value, "Div", rest, &c)) return c == 6;
+    return sdx_match_with_scalar(g, value, "Mul", rest, &c) && sdx_match_near(c, 1.0 / 6);
+}
+
+/* x of clip(x + 3, 0, 6) */
+static int32_t ramp(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_ir_node *clip = sdx_match_maker(g, value, "Clip");
+    int32_t x = -1;
+    double three = 0, low = 1, high = 0;
+    if (!clip || !sdx_match_with_scalar(g, clip->inputs[0], "Add", &x, &three) || three != 3)
+        return -1;
+    if (clip->opset < 11) {
+        low = sdx_ir_attr_float(clip, "min", -1);
+        high = sdx_ir_attr_float(clip, "max", -1);
+    } else if (clip->count_inputs != 3 || !sdx_match_scalar(g, clip->inputs[1], &low) ||
+               !sdx_match_scalar(g, clip->inputs[2], &high)) {
+        return -1;
+    }
+    return low == 0 && high == 6 ? x : -1;
+}
+
+/* x of x * ramp(x) */
+static int32_t ramped(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    for (int i = 0; mul && mul->count_inputs == 2 && i < 2; i++)
+        if (mul->inputs[i] >= 0 && ramp(g, mul->inputs[1 - i]) == mul->inputs[i])
+            return mul->inputs[i];
+    return -1;
+}
+
+/* x of x * clip(x + 3, 0, 6) / 6, whose last operation, a Mul or a Div, makes `value`. */
+static int32_t hard_swish(const struct sdx_ir_graph *g, int32_t value)
+{
+    int32_t rest = -1;
+    if (is_sixth(g, value, &rest)) return ramped(g, rest);
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    for (int i = 0; mul && i < 2; i++)
+        if (is_sixth(g, mul->inputs[i], &rest) && rest >= 0 && ramp(g, rest) == mul->inputs[1 - i])
+            return mul->inputs[1 - i];
+    return -1;
+}
+
+/* x may take the place of `node`: a float, and constants of one element add no axes. */
+static bool fits(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int32_t x)
+{
+    if (x < 0) return false;
+    const struct sdx_type *from = &g->values[x].type, *to = &g->values[node->outputs[0]].type;
+    if (from->has_shape && to->has_shape && from->rank != to->rank) return false;
+    return from->dtype == SDX_F32 || from->dtype == SDX_F16 || from->dtype == SDX_BF16;
 }
 
 static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
-                               const struct sdx_ir_graph *g, struct sdx_ir_node *mul, bool *changed)
+                               const struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                               bool *changed)
 {
     struct sdx_ir_node *gate = NULL;
-    int32_t x = gated(g, mul, "Sigmoid", &gate);
     *changed = true;
-    if (x >= 0 && is_float(g, x)) return sdx_match_become(cx, ir, mul, "Swish", OPSET_SWISH, x, 1);
-    x = gated(g, mul, "HardSigmoid", &gate);
-    if (x >= 0 && is_float(g, x) &&
-        sdx_match_near(sdx_ir_attr_float(gate, "alpha", 0.2f), 1.0 / 6) &&
+    int32_t x = hard_swish(g, node->outputs[0]);
+    if (fits(g, node, x))
+        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, x, 1);
+    *changed = false;
+    if (!sdx_str_is(node->op_type, "Mul")) return SDX_OK;
+    *changed = true;
+    x = gated(g, node, "Sigmoid", &gate);
+    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Swish", OPSET_SWISH, x, 1);
+    x = gated(g, node, "HardSigmoid", &gate);
+    if (fits(g, node, x) && sdx_match_near(sdx_ir_attr_float(gate, "alpha", 0.2f), 1.0 / 6) &&
         sdx_ir_attr_float(gate, "beta", 0.5f) == 0.5f)
-        return sdx_match_become(cx, ir, mul, "HardSwish", OPSET_HARD_SWISH, x, 1);
-    x = gelu(g, mul, erf_part);
-    if (x >= 0 && is_float(g, x)) return sdx_match_become(cx, ir, mul, "Gelu", OPSET_GELU, x, 1);
-    x = gelu(g, mul, tanh_part);
-    if (x >= 0 && is_float(g, x)) {
-        SDX_TRY(sdx_match_become(cx, ir, mul, "Gelu", OPSET_GELU, x, 1));
-        mul->attrs[mul->count_attrs++] = (struct sdx_ir_attr){
+        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, x, 1);
+    x = gelu(g, node, erf_part);
+    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, x, 1);
+    x = gelu(g, node, tanh_part);
+    if (fits(g, node, x)) {
+        SDX_TRY(sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, x, 1));
+        node->attrs[node->count_attrs++] = (struct sdx_ir_attr){
             .name = SDX_STR("approximate"), .type = SDX_ATTR_STRING, .s = SDX_STR("tanh")};
         return SDX_OK;
     }
@@ -130,7 +188,8 @@ enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, b
         const struct sdx_ir_graph *g = &ir->graphs[n_graph];
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
-            if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Mul")) continue;
+            if (node->is_dead || node->domain.len) continue;
+            if (!sdx_str_is(node->op_type, "Mul") && !sdx_str_is(node->op_type, "Div")) continue;
             if (node->count_inputs != 2 || node->inputs[0] < 0 || node->inputs[1] < 0) continue;
             bool did = false;
             SDX_TRY(rewrite(cx, ir, g, node, &did));

@@ -254,6 +254,42 @@ BETWEEN = {"nothing": [N("Identity", ["c"], ["t"])], "Relu": [N("Relu", ["c"], [
            "residual and Relu": [N("Add", ["r", "c"], ["s"]), N("Relu", ["s"], ["t"])]}
 
 
+RAMP = [N("Add", ["c", "three"], ["s"]), N("Clip", ["s", "low", "high"], ["r"])]
+HARD_SWISH = {"product over 6": [*RAMP, N("Mul", ["c", "r"], ["p"]), N("Div", ["p", "six"], ["Y"])],
+              "product by a sixth": [*RAMP, N("Mul", ["r", "c"], ["p"]), N("Mul", ["sixth", "p"], ["Y"])],
+              "ramp over 6": [*RAMP, N("Div", ["r", "six"], ["p"]), N("Mul", ["c", "p"], ["Y"])],
+              "ramp by a sixth": [*RAMP, N("Mul", ["r", "sixth"], ["p"]), N("Mul", ["p", "c"], ["Y"])],
+              "over 5": [*RAMP, N("Mul", ["c", "r"], ["p"]), N("Div", ["p", "five"], ["Y"])],
+              "6 over ramp": [*RAMP, N("Div", ["six", "r"], ["p"]), N("Mul", ["c", "p"], ["Y"])],
+              "ramp of another": [N("Add", ["x", "three"], ["s"]), N("Clip", ["s", "low", "high"], ["r"]),
+                                  N("Mul", ["c", "r"], ["p"]), N("Div", ["p", "six"], ["Y"])],
+              "low of 1": [N("Add", ["c", "three"], ["s"]), N("Clip", ["s", "sixth", "high"], ["r"]),
+                           N("Mul", ["c", "r"], ["p"]), N("Div", ["p", "six"], ["Y"])]}
+
+
+@pytest.mark.parametrize("form", sorted(HARD_SWISH))
+def test_hard_swish_of_clip(sardonyx, tmp_path, form):
+    """x * clip(x + 3, 0, 6) / 6, as Paddle and PyTorch write it, moves into the convolution's store; what only
+    looks like it stays."""
+    constants = {"w": f32(9, 9, 3, 3), "three": np.float32(3), "low": np.float32(0), "high": np.float32(6),
+                 "six": f32(1, lo=6, hi=6), "sixth": np.float32(1 / 6), "five": np.float32(5)}
+    nodes = [N("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), *HARD_SWISH[form]]
+    used = {name for node in nodes for name in node.input}
+    constants = {k: v for k, v in constants.items() if k in used}
+    most = 0.1 if form == "6 over ramp" else 1  # nothing is divided by 0
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 9, 11, 11, lo=-most, hi=most)}, constants)
+    assert ("chain of" in out) == (form in ("over 5", "6 over ramp", "ramp of another", "low of 1")), out
+
+
+@pytest.mark.parametrize("op", ["Conv", "MatMul"])
+def test_large_weights_of_constant_are_packed(sardonyx, tmp_path, op):
+    """More than 1 MiB in a node Constant, as Paddle's exporter writes all weights: as an initializer."""
+    weights = f32(64, 2048, 3, 1) if op == "Conv" else f32(2048, 192)
+    nodes = [N("Constant", [], ["w"], value=numpy_helper.from_array(weights, "w")), N(op, ["x", "w"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(1, 2048, 4, 5) if op == "Conv" else f32(21, 2048)}, {})
+    assert "Constant" not in out, out
+
+
 @pytest.mark.parametrize("axes", [1, 2])
 @pytest.mark.parametrize("between", sorted(BETWEEN))
 def test_batch_norm_behind_convolution(sardonyx, tmp_path, between, axes):
