@@ -230,23 +230,25 @@ SDX_LOOP_BINARY(pow_f64, double, double, double, pow(x, y))
 SDX_LOOP_BINARY(pow_ints_i32, int32_t, int32_t, int32_t, power_i64(x, y))
 SDX_LOOP_BINARY(pow_ints_i64, int64_t, int64_t, int64_t, power_i64(x, y))
 
+/* r = a^exponent, for the exponents that need no libm. */
+static bool pow_simple(const float *a, int64_t step, double exponent, float *r, int64_t n)
+{
+    if (exponent == 2) {
+        sdx_vec()->f32_mul(a, (size_t)step, a, (size_t)step, r, (size_t)n);
+        return true;
+    }
+    if (exponent != 3 && exponent != 0.5) return false;
+    for (int64_t j = 0; j < n; j++) {
+        float x = a[j * step];
+        r[j] = exponent == 3 ? x * x * x : x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f;
+    }
+    return true;
+}
+
 static bool pow_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
                     int64_t n)
 {
-    const float *a = in[0], *b = in[1];
-    float *r = out;
-    if (step[1] == 0 && b[0] == 2.0f) {
-        sdx_vec()->f32_mul(a, (size_t)step[0], a, (size_t)step[0], r, (size_t)n);
-        return true;
-    }
-    if (step[1] == 0 && (b[0] == 3.0f || b[0] == 0.5f)) {
-        bool cube = b[0] == 3.0f; /* read before r is written: they may be the same memory */
-        for (int64_t j = 0; j < n; j++) {
-            float x = a[j * step[0]];
-            r[j] = cube ? x * x * x : x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f;
-        }
-        return true;
-    }
+    if (step[1] == 0 && pow_simple(in[0], step[0], ((const float *)in[1])[0], out, n)) return true;
     return powf_f32(arg, in, step, out, n);
 }
 
@@ -269,6 +271,9 @@ static bool pow_mixed(const void *arg, const void *const *in, const int64_t *ste
 {
     const struct pow_types *types = arg;
     bool integers = sdx_dtype_is_integer(types->base) && sdx_dtype_is_integer(types->exponent);
+    if (types->base == SDX_F32 && step[1] == 0 && n > 0 &&
+        pow_simple(in[0], step[0], sdx_load_f64(types->exponent, in[1], 0), out, n))
+        return true;
     if (!integers) {
         for (int64_t j = 0; j < n; j++)
             sdx_store_f64(types->base, out, j,

@@ -11,7 +11,11 @@
 #include "ops/scan.h"
 #include "tensor/convert.h"
 
-enum { TILE = 1024 }; /* columns of a tile: accumulators of 8 bytes stay in L1 */
+enum {
+    TILE = 1024,    /* columns of a tile: accumulators of 8 bytes stay in L1 */
+    SHORT_RUN = 16, /* runs up to this are folded many at a time, elements of 4 bytes */
+    SHORT_TILE = 256
+};
 
 struct reduce {
     /* Adds n elements of x into acc[0]. */
@@ -220,6 +224,26 @@ static enum sdx_status run_reduce(struct sdx_exec *x, const struct sdx_step *ste
         r->start(x->scratch, n);
         visit(r, from, base, n, x->scratch);
         r->finish(r, x->scratch, to + (outer * r->inner + at) * r->size_y, n);
+    }
+    return SDX_OK;
+}
+
+/* Short runs, one behind the other: a tile of them is transposed, and row after row added up. */
+static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct reduce *r = step->params;
+    const char *from = step->in[0]->data;
+    char *to = step->out[0]->data, *rows = (char *)x->scratch + SHORT_TILE * sizeof(double);
+    const int64_t end = sdx_part_begin(r->outer, step->parts, part + 1, 1);
+    int64_t n = 0;
+    for (int64_t at = sdx_part_begin(r->outer, step->parts, part, 1); at < end; at += n) {
+        n = end - at < SHORT_TILE ? end - at : SHORT_TILE;
+        sdx_vec()->b32_transpose(from + at * r->run * r->size_x, (size_t)r->run, rows, SHORT_TILE,
+                                 (size_t)n, (size_t)r->run);
+        r->start(x->scratch, n);
+        for (int64_t j = 0; j < r->run; j++)
+            r->fold_row(rows + j * SHORT_TILE * r->size_x, n, x->scratch);
+        r->finish(r, x->scratch, to + at * r->size_y, n);
     }
     return SDX_OK;
 }
@@ -458,8 +482,11 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     r->finish = fn->finish;
     int64_t items = r->is_row ? r->outer * r->tiles : r->outer;
     int64_t parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1);
-    return sdx_prepare_step_on(px, kind_names[kind], run_reduce, r, parts, TILE * sizeof(double), 1,
-                               &in, 1, &out);
+    const bool is_short = !r->is_row && r->turns == 1 && r->run <= SHORT_RUN && r->size_x == 4;
+    const size_t scratch = is_short ? SHORT_TILE * (sizeof(double) + (size_t)(r->run * r->size_x))
+                                    : TILE * sizeof(double);
+    return sdx_prepare_step_on(px, kind_names[kind], is_short ? run_short : run_reduce, r, parts,
+                               scratch, 1, &in, 1, &out);
 }
 
 /* ---- inference ---- */

@@ -7,7 +7,22 @@
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
-enum { FREE_BYTES = 1024 * 1024, FLOATS_OF_BYTE = 2 /* in a byte, of 4 bits each */ };
+enum {
+    FREE_BYTES = 1024 * 1024,
+    SHARED_BYTES = 64 * FREE_BYTES,
+    FLOATS_OF_BYTE = 2 /* in a byte, of 4 bits each */
+};
+
+/* One sweep over the nodes. Elements of results lie in `work` until it ends, as most of them are
+ * folded on. */
+struct sweep {
+    struct sdx_arena work;
+    struct result {
+        struct result *next;
+        int32_t graph, value;
+    } * results;
+    size_t left; /* of SHARED_BYTES */
+};
 
 /* What is known of a value of the main graph, whatever the file declares for it: that its shape
  * follows from those of the graph's inputs, or its elements too. */
@@ -86,14 +101,49 @@ static struct sdx_tensor *held(const struct sdx_ir_node *node)
     return node->attrs[0].tensor;
 }
 
-/* knows_shape: that of input 0 follows from the graph's inputs. */
-static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
-                                 struct sdx_ir_node *node, bool knows_shape, bool *folded)
+static bool only_repeats(const struct sdx_ir_node *node)
 {
-    struct sdx_ir_graph *g = &ir->graphs[graph];
+    return sdx_str_is(node->op_type, "Expand") || sdx_str_is(node->op_type, "Tile") ||
+           sdx_str_is(node->op_type, "ConstantOfShape");
+}
+
+/* The value is constant `t` from now on. `result`: its elements lie in the sweep's memory. */
+static enum sdx_status become_constant(struct sdx_context *cx, struct sdx_ir *ir,
+                                       struct sweep *sweep, int32_t graph, int32_t value,
+                                       struct sdx_tensor *t, bool is_result)
+{
+    struct sdx_ir_value *v = &ir->graphs[graph].values[value];
+    if (is_result) {
+        struct sdx_tensor *header = sdx_arena_copy(ir->arena, t, sizeof *t);
+        struct result *result = sdx_arena_alloc(&sweep->work, sizeof *result);
+        if (!header || !result) return SDX_FAIL_MEMORY(cx);
+        header->dims = header->dims_inline;
+        if (t->dims != t->dims_inline)
+            header->dims = sdx_arena_copy(ir->arena, t->dims, (size_t)t->rank * sizeof *t->dims);
+        if (!header->dims) return SDX_FAIL_MEMORY(cx);
+        *result = (struct result){sweep->results, graph, value};
+        sweep->results = result;
+        t = header;
+    }
+    t->in_model = true;
+    v->constant = t;
+    v->producer = -1;
+    v->type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
+                                .dtype = t->dtype,
+                                .has_shape = true,
+                                .rank = t->rank,
+                                .dims = t->dims};
+    return SDX_OK;
+}
+
+/* knows_shape: that of input 0 follows from the graph's inputs. */
+static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, struct sweep *sweep,
+                                 int32_t graph, struct sdx_ir_node *node, bool knows_shape,
+                                 bool *folded)
+{
     const struct sdx_tensor *in_small[16] = {0}, **in = in_small;
     struct sdx_tensor *out[16] = {0};
-    size_t bytes_in = 0;
+    size_t bytes_in = 0, bytes_out = 0;
     *folded = false;
     if (node->count_outputs > 16 || node->count_outputs < 1) return SDX_OK;
     if (node->count_inputs > 16) {
@@ -108,11 +158,13 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
         bytes_in += in[i]->bytes;
     }
     if (sdx_str_is(node->op_type, "DequantizeLinear")) bytes_in *= FLOATS_OF_BYTE * sizeof(float);
-    const size_t limit = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
+    const size_t own = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
+    const size_t limit = only_repeats(node) || sweep->left < own ? own : sweep->left;
     out[0] = held(node);
-    *folded = out[0];
+    const bool is_result = !out[0];
+    *folded = !is_result;
     enum sdx_status status = SDX_OK;
-    if (!out[0]) status = sdx_op_eval(cx, ir->arena, ir, node, in, out, limit, folded);
+    if (is_result) status = sdx_op_eval(cx, &sweep->work, ir, node, in, out, limit, folded);
     if (status == SDX_RUN_FAILED) { /* the run says so, if it comes here: a branch may not */
         sdx_context_clear(cx);
         *folded = false;
@@ -123,21 +175,16 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, int3
                               SDX_STR_ARG(node->op_type));
     for (int k = 0; *folded && k < node->count_outputs; k++) {
         if (node->outputs[k] < 0) continue;
-        struct sdx_ir_value *v = &g->values[node->outputs[k]];
-        out[k]->in_model = true;
-        v->constant = out[k];
-        v->producer = -1;
-        v->type = (struct sdx_type){.kind = SDX_KIND_TENSOR,
-                                    .dtype = out[k]->dtype,
-                                    .has_shape = true,
-                                    .rank = out[k]->rank,
-                                    .dims = out[k]->dims};
+        SDX_TRY(become_constant(cx, ir, sweep, graph, node->outputs[k], out[k], is_result));
+        bytes_out += out[k]->bytes;
     }
+    if (is_result && *folded && bytes_out > own) sweep->left -= bytes_out;
     if (*folded) node->is_dead = true;
     return SDX_OK;
 }
 
-static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all, bool *changed)
+static enum sdx_status fold_nodes(struct sdx_context *cx, struct sdx_ir *ir, struct sweep *sweep,
+                                  bool all, bool *changed)
 {
     uint8_t *known =
         sdx_arena_array(ir->arena, (size_t)ir->graphs[0].count_values + 1, sizeof *known);
@@ -153,11 +200,46 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all,
             for (int k = 0; g == 0 && k < node->count_outputs; k++)
                 if (node->outputs[k] >= 0) known[node->outputs[k]] = of;
             if (!all && sdx_str_is(node->op_type, "DequantizeLinear")) continue;
-            if (node->op) SDX_TRY(fold_node(cx, ir, g, node, of & VALUE_FOLLOWS, &folded));
+            if (node->op) SDX_TRY(fold_node(cx, ir, sweep, g, node, of & VALUE_FOLLOWS, &folded));
             *changed = *changed || folded;
         }
     }
     return SDX_OK;
+}
+
+/* Results that are read stay, the others are values of nothing. */
+static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, struct sweep *sweep)
+{
+    int32_t graph = -1, *uses = NULL;
+    for (const struct result *result = sweep->results; result; result = result->next) {
+        const struct sdx_ir_graph *g = &ir->graphs[result->graph];
+        if (graph != result->graph) {
+            uses = sdx_arena_array(&sweep->work, (size_t)g->count_values + 1, sizeof *uses);
+            if (!uses) return SDX_FAIL_MEMORY(cx);
+            sdx_ir_count_uses(g, uses);
+            graph = result->graph;
+        }
+        struct sdx_ir_value *v = &g->values[result->value];
+        if (!uses[result->value]) {
+            v->constant = NULL;
+            continue;
+        }
+        void *data = sdx_arena_alloc(ir->arena, v->constant->bytes + 64);
+        if (!data) return SDX_FAIL_MEMORY(cx);
+        if (v->constant->bytes) memcpy(data, v->constant->data, v->constant->bytes);
+        v->constant->data = data;
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all, bool *changed)
+{
+    struct sweep sweep = {.left = SHARED_BYTES};
+    sdx_arena_init(&sweep.work, cx->mem, SDX_MEM_PLAN);
+    enum sdx_status status = fold_nodes(cx, ir, &sweep, all, changed);
+    if (status == SDX_OK) status = keep_results(cx, ir, &sweep);
+    sdx_arena_deinit(&sweep.work);
+    return status;
 }
 
 /* Lengths of the main graph that are not known. */

@@ -290,6 +290,24 @@ def test_large_weights_of_constant_are_packed(sardonyx, tmp_path, op):
     assert "Constant" not in out, out
 
 
+def test_large_results_of_constants_fold(sardonyx, tmp_path):
+    """A filter of more than 1 MiB that the file computes from small constants is computed once."""
+    nodes = [N("Sub", ["rows", "columns"], ["d"]), N("Pow", ["d", "two"], ["p"]), N("Cos", ["p"], ["w"]),
+             N("MatMul", ["x", "w"], ["Y"])]
+    constants = {"rows": f32(700, 1), "columns": f32(1, 701), "two": np.int64(2)}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(3, 700)}, constants)
+    assert "Cos" not in out and "MatMul" in out, out
+
+
+@pytest.mark.parametrize("length", [2, 3, 16, 17])
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceMax",
+                                "ReduceMin", "ReduceProd"])
+def test_short_runs_are_reduced(sardonyx, tmp_path, op, length):
+    """The last axis is short, the others are long: more than one tile, and one that is not full."""
+    axes = [N(op, ["x", "axes"] if op == "ReduceSum" else ["x"], ["Y"], **({} if op == "ReduceSum" else {"axes": [2]}))]
+    run_case(sardonyx, tmp_path, axes, {"x": f32(3, 211, length)}, {"axes": np.int64([2])} if op == "ReduceSum" else {})
+
+
 @pytest.mark.parametrize("axes", [1, 2])
 @pytest.mark.parametrize("between", sorted(BETWEEN))
 def test_batch_norm_behind_convolution(sardonyx, tmp_path, between, axes):
