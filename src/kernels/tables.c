@@ -20,6 +20,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_vec_map_init_##set(&t->vec);                                                           \
         sdx_vec_reduce_init_##set(&t->vec);                                                        \
         sdx_vec_convert_init_##set(&t->vec);                                                       \
+        sdx_fft_init_##set(&t->fft);                                                               \
         sdx_gemm_init_##set(&t->gemm);                                                             \
         sdx_gemm_f64_init_##set(&t->gemm);                                                         \
         sdx_nbits_init_##set(&t->gemm);                                                            \
@@ -79,6 +80,11 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most)
 const struct sdx_vec *sdx_vec(void)
 {
     return &sdx_kernel_tables()->vec;
+}
+
+const struct sdx_fft_kernels *sdx_fft_kernels(void)
+{
+    return &sdx_kernel_tables()->fft;
 }
 
 const struct sdx_qbytes *sdx_qbytes(void)

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/fft_lanes.h"
 #include "kernels/nbits.h"
 #include "kernels/pool_block.h"
 #include "kernels/qbytes.h"
@@ -233,6 +234,7 @@ struct sdx_pool_block_table {
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
+    struct sdx_fft_kernels fft;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
     struct sdx_channel_block channel;
@@ -255,6 +257,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_vec_map_init_##set(struct sdx_vec *vec);                                              \
     void sdx_vec_reduce_init_##set(struct sdx_vec *vec);                                           \
     void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
+    void sdx_fft_init_##set(struct sdx_fft_kernels *fft);                                          \
     void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
     void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \

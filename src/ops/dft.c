@@ -41,11 +41,18 @@ static int scalar_of(struct sdx_infer *ix, int i, int64_t *v)
     return 1;
 }
 
+static int64_t parts_of(const struct sdx_fft *f, int64_t lanes, int64_t lines)
+{
+    const int64_t groups = (lines + lanes - 1) / lanes;
+    const int64_t parts = sdx_prepare_parts((double)lines * (double)f->n * 20, 1 << 16, 64);
+    return parts < groups ? parts : groups;
+}
+
 /* ---- DFT ---- */
 
 struct dft {
     struct sdx_fft f;
-    int64_t inner, in_length, out_length, in_parts, out_parts, lines;
+    int64_t inner, in_length, out_length, in_parts, out_parts, lines, lanes;
     bool inverse, onesided;
 };
 
@@ -100,51 +107,48 @@ static int type_of_arithmetic(const struct sdx_tensor *x, bool inverse)
     return inverse ? x->dtype : SDX_F64;
 }
 
-/* Reads a line of the input, cut or filled with zeros to n values. */
-static void read_line(const struct dft *p, const struct sdx_tensor *x, int64_t line, void *to)
+/* What a real signal cannot have is ignored; the other half of its values is the conjugate. */
+static void complete(const struct dft *p, void *lines)
 {
-    int64_t n = p->f.n, count = p->in_length < n ? p->in_length : n;
-    int64_t first = line / p->inner * p->in_length * p->inner + line % p->inner;
-    int dtype = p->f.dtype;
-    if (p->inverse && p->onesided && count > n / 2 + 1) count = n / 2 + 1;
-    memset(to, 0, sdx_fft_line(&p->f));
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = (first + i * p->inner) * p->in_parts;
-        store(dtype, to, 2 * i, load(x->dtype, x->data, at));
-        if (p->in_parts == 2) store(dtype, to, 2 * i + 1, load(x->dtype, x->data, at + 1));
+    const int64_t n = p->f.n, lanes = p->lanes;
+    const int dtype = p->f.dtype;
+    for (int64_t l = 0; l < lanes; l++) {
+        store(dtype, lines, lanes + l, 0);
+        if (n % 2 == 0) store(dtype, lines, (n + 1) * lanes + l, 0);
     }
-    if (!p->inverse || !p->onesided) return;
-    store(dtype, to, 1, 0); /* what a real signal cannot have is ignored */
-    if (n % 2 == 0) store(dtype, to, n + 1, 0);
-    for (int64_t i = 1; i < n - i; i++) {
-        store(dtype, to, 2 * (n - i), load(dtype, to, 2 * i));
-        store(dtype, to, 2 * (n - i) + 1, -load(dtype, to, 2 * i + 1));
-    }
-}
-
-static void write_line(const struct dft *p, const struct sdx_tensor *y, int64_t line,
-                       const void *from)
-{
-    int64_t first = line / p->inner * p->out_length * p->inner + line % p->inner;
-    double scale = p->inverse ? 1 / (double)p->f.n : 1;
-    if (p->f.dtype == SDX_F32) scale = (float)scale;
-    for (int64_t k = 0; k < p->out_length; k++)
-        for (int64_t c = 0; c < p->out_parts; c++) {
-            int64_t at = (first + k * p->inner) * p->out_parts + c;
-            store(y->dtype, y->data, at, load(p->f.dtype, from, 2 * k + c) * scale);
+    for (int64_t i = 1; i < n - i; i++)
+        for (int64_t l = 0; l < lanes; l++) {
+            const int64_t from = 2 * i * lanes + l, to = 2 * (n - i) * lanes + l;
+            store(dtype, lines, to, load(dtype, lines, from));
+            store(dtype, lines, to + lanes, -load(dtype, lines, from + lanes));
         }
 }
 
 static enum sdx_status run_dft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct dft *p = step->params;
-    void *line = x->scratch, *work = (char *)line + sdx_fft_line(&p->f);
-    int64_t begin = sdx_part_begin(p->lines, step->parts, part, 1);
-    int64_t end = sdx_part_begin(p->lines, step->parts, part + 1, 1);
-    for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i++) {
-        read_line(p, step->in[0], i, line);
-        sdx_fft_run(&p->f, line, work, p->inverse);
-        write_line(p, step->out[0], i, line);
+    struct sdx_tensor *in = step->in[0], *out = step->out[0];
+    struct sdx_fft_values from = {
+        .dtype = in->dtype, .x = in->data, .step = p->inner, .parts = p->in_parts};
+    struct sdx_fft_values to = {
+        .dtype = out->dtype, .x = out->data, .step = p->inner, .parts = p->out_parts};
+    int64_t count = p->in_length < p->f.n ? p->in_length : p->f.n; /* cut, or filled with zeros */
+    if (p->inverse && p->onesided && count > p->f.n / 2 + 1) count = p->f.n / 2 + 1;
+    double scale = p->inverse ? 1 / (double)p->f.n : 1;
+    if (p->f.dtype == SDX_F32) scale = (float)scale;
+    const int64_t begin = sdx_part_begin(p->lines, step->parts, part, p->lanes);
+    const int64_t end = sdx_part_begin(p->lines, step->parts, part + 1, p->lanes);
+    for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i += p->lanes) {
+        from.lines = to.lines = end - i < p->lanes ? end - i : p->lanes;
+        for (int64_t l = 0; l < from.lines; l++) {
+            const int64_t outer = (i + l) / p->inner * p->inner, rest = (i + l) % p->inner;
+            from.first[l] = outer * p->in_length + rest;
+            to.first[l] = outer * p->out_length + rest;
+        }
+        sdx_fft_read(&p->f, p->lanes, &from, count, x->scratch);
+        if (p->inverse && p->onesided) complete(p, x->scratch);
+        sdx_fft_run(&p->f, p->lanes, x->scratch, p->inverse);
+        sdx_fft_write(&p->f, p->lanes, &to, p->out_length, scale, x->scratch);
     }
     return SDX_OK;
 }
@@ -184,16 +188,16 @@ static enum sdx_status prepare_dft(struct sdx_prepare *px)
     }
     if (y->count == 0) return SDX_OK;
     SDX_TRY(sdx_fft_init(px, n, type_of_arithmetic(x, p->inverse), &p->f));
-    int64_t parts = sdx_prepare_parts((double)p->lines * (double)n * 20, 1 << 16, 64);
-    return sdx_prepare_step(px, "dft", run_dft, p, parts < p->lines ? parts : p->lines,
-                            sdx_fft_line(&p->f) + sdx_fft_work(&p->f));
+    p->lanes = sdx_fft_lanes(&p->f, p->lines);
+    return sdx_prepare_step(px, "dft", run_dft, p, parts_of(&p->f, p->lanes, p->lines),
+                            sdx_fft_size(&p->f, p->lanes));
 }
 
 /* ---- STFT ---- */
 
 struct stft {
     struct sdx_fft f;
-    int64_t length, step, frames, bins, in_parts;
+    int64_t length, step, frames, bins, in_parts, lines, lanes;
 };
 
 /* Length of a frame from the inputs. 1: known, -1: not known. */
@@ -235,20 +239,26 @@ static enum sdx_status infer_stft(struct sdx_infer *ix)
 static enum sdx_status run_stft(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct stft *p = step->params;
-    void *line = x->scratch, *work = (char *)line + sdx_fft_line(&p->f);
-    double *values = line;
-    int dtype = step->in[0]->dtype;
+    const struct sdx_tensor *in = step->in[0], *out = step->out[0];
     const struct sdx_tensor *window = step->count_in > 2 ? step->in[2] : NULL;
-    int64_t n = part / p->frames, first = n * p->length + part % p->frames * p->step;
-    for (int64_t i = 0; i < p->f.n; i++) {
-        double weight = window ? load(dtype, window->data, i) : 1;
-        int64_t at = (first + i) * p->in_parts;
-        values[2 * i] = load(dtype, step->in[0]->data, at) * weight;
-        values[2 * i + 1] = p->in_parts == 2 ? load(dtype, step->in[0]->data, at + 1) * weight : 0;
+    struct sdx_fft_values from = {.dtype = in->dtype,
+                                  .x = in->data,
+                                  .window = window ? window->data : NULL,
+                                  .step = 1,
+                                  .parts = p->in_parts};
+    struct sdx_fft_values to = {.dtype = out->dtype, .x = out->data, .step = 1, .parts = 2};
+    const int64_t begin = sdx_part_begin(p->lines, step->parts, part, p->lanes);
+    const int64_t end = sdx_part_begin(p->lines, step->parts, part + 1, p->lanes);
+    for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i += p->lanes) {
+        from.lines = to.lines = end - i < p->lanes ? end - i : p->lanes;
+        for (int64_t l = 0; l < from.lines; l++) {
+            from.first[l] = (i + l) / p->frames * p->length + (i + l) % p->frames * p->step;
+            to.first[l] = (i + l) * p->bins;
+        }
+        sdx_fft_read(&p->f, p->lanes, &from, p->f.n, x->scratch);
+        sdx_fft_run(&p->f, p->lanes, x->scratch, false);
+        sdx_fft_write(&p->f, p->lanes, &to, p->bins, 1, x->scratch);
     }
-    sdx_fft_run(&p->f, line, work, false);
-    for (int64_t k = 0; k < 2 * p->bins; k++)
-        store(dtype, step->out[0]->data, part * 2 * p->bins + k, values[k]);
     return SDX_OK;
 }
 
@@ -279,8 +289,10 @@ static enum sdx_status prepare_stft(struct sdx_prepare *px)
     p->bins = y->dims[2];
     if (y->count == 0) return SDX_OK;
     SDX_TRY(sdx_fft_init(px, n, SDX_F64, &p->f));
-    return sdx_prepare_step(px, "stft", run_stft, p, y->dims[0] * p->frames,
-                            sdx_fft_line(&p->f) + sdx_fft_work(&p->f));
+    p->lines = y->dims[0] * p->frames;
+    p->lanes = sdx_fft_lanes(&p->f, p->lines);
+    return sdx_prepare_step(px, "stft", run_stft, p, parts_of(&p->f, p->lanes, p->lines),
+                            sdx_fft_size(&p->f, p->lanes));
 }
 
 /* ---- windows and mel weights ---- */

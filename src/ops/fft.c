@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transforms by factors 4, 2 and odd primes (Stockham's order, no reversal of bits), in the type of
- * the values; lengths with a large prime factor by Bluestein's chirp, in double. */
+ * Lengths of small factors by kernels/fft_lanes.h, or by its stages on numbers where there are few
+ * lines; lengths with a large prime factor by Bluestein's chirp, in double. */
 #include "ops/fft.h"
 
 #include <math.h>
 
 static const double pi = 3.14159265358979323846;
 
-enum { PRIME_MOST = 61 };
-
 #define T            float
+#define V            float
 #define SUFFIX(name) name##_f32
-#include "ops/fft_tmpl.h"
+#include "kernels/fft_tmpl.h"
 #undef T
+#undef V
 #undef SUFFIX
 
 #define T            double
+#define V            double
 #define SUFFIX(name) name##_f64
-#include "ops/fft_tmpl.h"
+#include "kernels/fft_tmpl.h"
 #undef T
+#undef V
 #undef SUFFIX
 
 /* cos and sin of 2 pi k / n, 0 <= k < n, from an angle of at most an eighth turn: quarters are
@@ -47,8 +49,9 @@ static void put_root(int dtype, void *to, int64_t at, int64_t k, int64_t n)
 }
 
 /* Factors into f; returns whether all are small. */
-static bool find_factors(int64_t n, struct sdx_fft *f)
+static bool find_factors(int64_t n, struct sdx_fft_stages *f)
 {
+    *f = (struct sdx_fft_stages){.n = n};
     while (n % 4 == 0) {
         f->factors[f->count_factors++] = 4;
         n /= 4;
@@ -60,13 +63,13 @@ static bool find_factors(int64_t n, struct sdx_fft *f)
         f->factors[0] = 2;
         f->factors[f->count_factors - 1] = first;
     }
-    for (int64_t p = 3; p <= PRIME_MOST && n > 1; p += 2)
+    for (int64_t p = 3; p <= SDX_FFT_PRIME_MOST && n > 1; p += 2)
         for (; n % p == 0; n /= p)
             f->factors[f->count_factors++] = (int8_t)p;
     return n == 1;
 }
 
-static enum sdx_status init_factors(struct sdx_prepare *px, struct sdx_fft *f)
+static enum sdx_status init_factors(struct sdx_prepare *px, int dtype, struct sdx_fft_stages *f)
 {
     int64_t count = 0, count_roots = 0, rest = f->n, l = 1;
     for (int i = 0; i < f->count_factors; i++) {
@@ -74,7 +77,7 @@ static enum sdx_status init_factors(struct sdx_prepare *px, struct sdx_fft *f)
         count += (f->factors[i] - 1) * (rest - 1);
         if (f->factors[i] & 1) count_roots += f->factors[i];
     }
-    size_t size = 2 * (f->dtype == SDX_F32 ? sizeof(float) : sizeof(double));
+    size_t size = 2 * (dtype == SDX_F32 ? sizeof(float) : sizeof(double));
     void *turns = sdx_prepare_alloc(px, (size_t)(count ? count : 1) * size);
     void *roots = sdx_prepare_alloc(px, (size_t)(count_roots ? count_roots : 1) * size);
     if (!turns || !roots) return SDX_FAIL_MEMORY(px->cx);
@@ -85,9 +88,9 @@ static enum sdx_status init_factors(struct sdx_prepare *px, struct sdx_fft *f)
         rest /= p;
         for (int64_t j = 1; j < p; j++)
             for (int64_t k = 1; k < rest; k++)
-                put_root(f->dtype, turns, at++, j * k * l, f->n);
+                put_root(dtype, turns, at++, j * k * l, f->n);
         for (int64_t j = 0; (p & 1) && j < p; j++)
-            put_root(f->dtype, roots, at_root++, j, p);
+            put_root(dtype, roots, at_root++, j, p);
         l *= p;
     }
     f->turns = turns;
@@ -100,12 +103,12 @@ static enum sdx_status init_chirp(struct sdx_prepare *px, struct sdx_fft *f)
     int64_t m = 1;
     while (m < 2 * f->n - 1)
         m *= 2;
-    struct sdx_fft *power = SDX_PREPARE_NEW(px, struct sdx_fft);
     double *chirp = sdx_prepare_alloc(px, (size_t)f->n * 2 * sizeof *chirp);
     double *other = sdx_prepare_alloc(px, (size_t)m * 2 * sizeof *other);
     double *work = sdx_prepare_alloc(px, (size_t)m * 2 * sizeof *work);
-    if (!power || !chirp || !other || !work) return SDX_FAIL_MEMORY(px->cx);
-    SDX_TRY(sdx_fft_init(px, m, SDX_F64, power));
+    if (!chirp || !other || !work) return SDX_FAIL_MEMORY(px->cx);
+    find_factors(m, &f->stages);
+    SDX_TRY(init_factors(px, SDX_F64, &f->stages));
     for (int64_t k = 0; k < f->n; k++) {
         root_of(k * k % (2 * f->n), 2 * f->n, chirp + 2 * k);
         int64_t mirror = k ? m - k : 0;
@@ -113,8 +116,8 @@ static enum sdx_status init_chirp(struct sdx_prepare *px, struct sdx_fft *f)
         other[2 * k + 1] = other[2 * mirror + 1] = chirp[2 * k + 1];
         chirp[2 * k + 1] = -chirp[2 * k + 1];
     }
-    transform_f64(power, other, work, false);
-    f->power = power;
+    transform_f64(&f->stages, other, work, false);
+    f->dtype = SDX_F64;
     f->chirp = chirp;
     f->other = other;
     return SDX_OK;
@@ -126,61 +129,123 @@ enum sdx_status sdx_fft_init(struct sdx_prepare *px, int64_t n, int dtype, struc
     if (n > INT64_C(1) << 30)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: transform of %lld values",
                         SDX_STR_ARG(px->node->op_type), (long long)n);
-    return find_factors(n, f) ? init_factors(px, f) : init_chirp(px, f);
+    if (!find_factors(n, &f->stages)) return init_chirp(px, f);
+    return init_factors(px, dtype, &f->stages);
 }
 
-size_t sdx_fft_line(const struct sdx_fft *f)
+int64_t sdx_fft_lanes(const struct sdx_fft *f, int64_t count)
 {
-    return (size_t)f->n * 2 * (f->dtype == SDX_F32 ? sizeof(float) : sizeof(double));
+    const struct sdx_fft_kernels *kernels = sdx_fft_kernels();
+    const int64_t lanes = f->dtype == SDX_F32 ? kernels->lanes_f32 : kernels->lanes_f64;
+    return count >= lanes / 2 ? lanes : 1;
 }
 
-size_t sdx_fft_work(const struct sdx_fft *f)
+/* Numbers of the lines: those of a chirp are as long as its transform. */
+static size_t numbers_of(const struct sdx_fft *f, int64_t lanes)
 {
-    return f->power ? (size_t)f->power->n * 4 * sizeof(double) : sdx_fft_line(f);
+    return ((size_t)f->stages.n * 2 * (size_t)lanes + 15) / 16 * 16;
 }
 
-static void times(double *x, const double *w)
+static size_t line_bytes(const struct sdx_fft *f, int64_t lanes)
 {
-    double re = x[0], im = x[1];
-    x[0] = re * w[0] - im * w[1];
-    x[1] = re * w[1] + im * w[0];
+    return numbers_of(f, lanes) * (f->dtype == SDX_F32 ? sizeof(float) : sizeof(double));
 }
 
-static void run_chirp(const struct sdx_fft *f, void *line, double *x, bool inverse)
+size_t sdx_fft_size(const struct sdx_fft *f, int64_t lanes)
 {
-    int64_t m = f->power->n;
-    double *work = x + 2 * m, sign = inverse ? -1 : 1;
-    float *narrow = f->dtype == SDX_F32 ? line : NULL;
-    double *wide = line;
-    memset(x, 0, (size_t)m * 2 * sizeof *x);
-    for (int64_t i = 0; i < f->n; i++) { /* the inverse is the conjugate's transform, conjugated */
-        x[2 * i] = narrow ? narrow[2 * i] : wide[2 * i];
-        x[2 * i + 1] = sign * (narrow ? narrow[2 * i + 1] : wide[2 * i + 1]);
-        times(x + 2 * i, f->chirp + 2 * i);
+    return 2 * line_bytes(f, lanes);
+}
+
+/* ---- between memory and lanes ---- */
+
+#define MOVES(name, X, T)                                                                          \
+    static void read_##name(const struct sdx_fft_values *from, int64_t lanes, int64_t count,       \
+                            T *to)                                                                 \
+    {                                                                                              \
+        const X *x = from->x, *window = from->window;                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const T weight = window ? (T)window[i] : 1;                                            \
+            for (int64_t c = 0; c < from->parts; c++)                                              \
+                for (int64_t l = 0; l < from->lines; l++)                                          \
+                    to[(2 * i + c) * lanes + l] =                                                  \
+                        (T)x[(from->first[l] + i * from->step) * from->parts + c] * weight;        \
+        }                                                                                          \
+    }                                                                                              \
+    static void write_##name(const struct sdx_fft_values *to, int64_t lanes, int64_t count,        \
+                             double scale, const T *from)                                          \
+    {                                                                                              \
+        X *x = to->x;                                                                              \
+        for (int64_t l = 0; l < to->lines; l++)                                                    \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                for (int64_t c = 0; c < to->parts; c++)                                            \
+                    x[(to->first[l] + i * to->step) * to->parts + c] =                             \
+                        (X)((double)from[(2 * i + c) * lanes + l] * scale);                        \
     }
-    transform_f64(f->power, x, work, false);
-    for (int64_t i = 0; i < m; i++)
-        times(x + 2 * i, f->other + 2 * i);
-    transform_f64(f->power, x, work, true);
-    for (int64_t i = 0; i < f->n; i++) {
-        times(x + 2 * i, f->chirp + 2 * i);
-        double re = x[2 * i] / (double)m, im = sign * x[2 * i + 1] / (double)m;
-        if (narrow) {
-            narrow[2 * i] = (float)re;
-            narrow[2 * i + 1] = (float)im;
-        } else {
-            wide[2 * i] = re;
-            wide[2 * i + 1] = im;
-        }
-    }
-}
+MOVES(narrow, float, float)
+MOVES(mixed, float, double)
+MOVES(wide, double, double)
 
-void sdx_fft_run(const struct sdx_fft *f, void *line, void *work, bool inverse)
+void sdx_fft_read(const struct sdx_fft *f, int64_t lanes, const struct sdx_fft_values *from,
+                  int64_t count, void *lines)
 {
-    if (f->power)
-        run_chirp(f, line, work, inverse);
-    else if (f->dtype == SDX_F32)
-        transform_f32(f, line, work, inverse);
+    memset(lines, 0, line_bytes(f, lanes));
+    if (from->dtype == SDX_F64)
+        read_wide(from, lanes, count, lines);
+    else if (f->dtype == SDX_F64)
+        read_mixed(from, lanes, count, lines);
     else
-        transform_f64(f, line, work, inverse);
+        read_narrow(from, lanes, count, lines);
+}
+
+void sdx_fft_write(const struct sdx_fft *f, int64_t lanes, const struct sdx_fft_values *to,
+                   int64_t count, double scale, const void *lines)
+{
+    if (to->dtype == SDX_F64)
+        write_wide(to, lanes, count, scale, lines);
+    else if (f->dtype == SDX_F64)
+        write_mixed(to, lanes, count, scale, lines);
+    else
+        write_narrow(to, lanes, count, scale, lines);
+}
+
+/* ---- transforms ---- */
+
+static void transform(const struct sdx_fft *f, int64_t lanes, void *lines, bool inverse)
+{
+    void *work = (char *)lines + line_bytes(f, lanes);
+    const struct sdx_fft_kernels *kernels = sdx_fft_kernels();
+    if (f->dtype == SDX_F32)
+        (lanes == 1 ? transform_f32 : kernels->f32)(&f->stages, lines, work, inverse);
+    else
+        (lanes == 1 ? transform_f64 : kernels->f64)(&f->stages, lines, work, inverse);
+}
+
+/* The first `end` values times w; imaginary parts times `before` and `after` it. */
+static void times(double *x, int64_t lanes, int64_t end, const double *w, double before,
+                  double after)
+{
+    for (int64_t i = 0; i < end; i++, x += 2 * lanes, w += 2)
+        for (int64_t l = 0; l < lanes; l++) {
+            const double re = x[l], im = before * x[lanes + l];
+            x[l] = re * w[0] - im * w[1];
+            x[lanes + l] = after * (re * w[1] + im * w[0]);
+        }
+}
+
+void sdx_fft_run(const struct sdx_fft *f, int64_t lanes, void *lines, bool inverse)
+{
+    if (!f->chirp) {
+        transform(f, lanes, lines, inverse);
+        return;
+    }
+    double *x = lines, sign = inverse ? -1 : 1; /* the conjugate's transform, conjugated */
+    const int64_t m = f->stages.n;
+    times(x, lanes, f->n, f->chirp, sign, 1);
+    memset(x + 2 * f->n * lanes, 0, (size_t)(2 * (m - f->n) * lanes) * sizeof *x);
+    transform(f, lanes, x, false);
+    times(x, lanes, m, f->other, 1, 1);
+    transform(f, lanes, x, true);
+    times(x, lanes, f->n, f->chirp, 1, sign);
+    for (int64_t i = 0; i < 2 * f->n * lanes; i++)
+        x[i] /= (double)m;
 }

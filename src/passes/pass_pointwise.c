@@ -176,7 +176,7 @@ static bool comes_from_images(const struct work *w, int32_t value)
     return false;
 }
 
-static void kill(struct work *w, struct sdx_ir_node *node)
+static void discard(struct work *w, struct sdx_ir_node *node)
 {
     for (int k = 0; node && k < node->count_outputs; k++)
         w->g->values[node->outputs[k]].producer = -1;
@@ -203,26 +203,26 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
         if (!moves(w, before, rank, 1, rank - 1) || !moves(w, after, rank, rank - 1, 1))
             return SDX_OK;
         const int32_t z = before->inputs[0], result = after->outputs[0];
-        kill(w, matmul);
-        kill(w, add);
-        kill(w, after);
+        discard(w, matmul);
+        discard(w, add);
+        discard(w, after);
         return add_conv(w, matmul, z, bias, result);
     }
     if (!swaps(w, before)) before = NULL;
     if ((m >= NARROWER * k || before) && swaps(w, after) && leads_to_images(w, after->outputs[0])) {
         const int32_t result = after->outputs[0], channels = new_value(w, x, true, k);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
-        kill(w, matmul);
-        kill(w, add);
-        kill(w, after);
+        discard(w, matmul);
+        discard(w, add);
+        discard(w, after);
         SDX_TRY(add_node(w, name, opset, "Transpose", 1, &x, channels));
         return add_conv(w, &w->g->nodes[n], channels, bias, result);
     }
     if (k >= NARROWER * m && before && w->uses[x] == 1 && comes_from_images(w, before->inputs[0])) {
         const int32_t z = before->inputs[0], channels = new_value(w, z, false, m);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
-        kill(w, matmul);
-        kill(w, add);
+        discard(w, matmul);
+        discard(w, add);
         SDX_TRY(add_conv(w, matmul, z, bias, channels));
         return add_node(w, name, opset, "Transpose", 1, &channels, out);
     }
