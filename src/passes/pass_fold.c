@@ -3,7 +3,6 @@
  * shape that is known. Results larger than 1 MiB that are larger than their inputs stay nodes, so
  * that a small file cannot grow without bound; but for what Constant holds, and for weights that
  * are dequantised, as what takes them wants to pack them once. */
-#include "ops/infer.h"
 #include "ops/step_host.h"
 #include "passes/passes.h"
 
@@ -260,14 +259,6 @@ static int64_t count_unknown(const struct sdx_ir *ir)
     return count;
 }
 
-/* What fails is said when the model runs, if it comes there: a branch may not. */
-static bool go_on(void *user, struct sdx_context *cx, const struct sdx_ir_graph *graph,
-                  const struct sdx_ir_node *node)
-{
-    (void)user, (void)cx, (void)graph, (void)node;
-    return true;
-}
-
 /* A shape may follow from what was folded, and more can be folded then: sizes that are reckoned
  * with floats are known one after the other. */
 static enum sdx_status fold_known(struct sdx_context *cx, struct sdx_ir *ir, bool all,
@@ -280,7 +271,7 @@ static enum sdx_status fold_known(struct sdx_context *cx, struct sdx_ir *ir, boo
         const int64_t left = did ? count_unknown(ir) : 0;
         if (left == 0 || left >= unknown) return SDX_OK;
         unknown = left;
-        SDX_TRY(sdx_infer_model(cx, ir, 0, go_on, NULL));
+        SDX_TRY(sdx_passes_infer(cx, ir));
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose and
- * Resize that change nothing, Concat and Sum of one operand, Dropout at inference. A node that
- * makes a graph output from a graph input stays. */
+ * Resize that change nothing, Concat and Sum of one operand, x + 0, x * 1. A node that makes a
+ * graph output from a graph input stays. */
+#include "passes/match.h"
 #include "passes/passes.h"
 
 static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
@@ -26,6 +27,22 @@ static bool keeps_pixels(const struct sdx_ir_node *resize)
            !sdx_str_is(mode, "tf_crop_and_resize") && !sdx_str_is(mode, "tf_half_pixel_for_nn");
 }
 
+/* x + 0, x - 0, x * 1, x / 1, and the constant adds no axis? -0 + 0 is taken for -0, not 0. */
+static bool is_neutral(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
+{
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div"};
+    double c = 0;
+    if (node->count_inputs != 2 || !sdx_match_scalar(g, node->inputs[1], &c)) return false;
+    const struct sdx_type *in = &g->values[node->inputs[0]].type;
+    const int32_t rank = g->values[node->inputs[1]].constant->rank;
+    if (rank > 0 && (!in->has_shape || in->rank < rank) &&
+        (rank > 1 || !sdx_match_maker(g, node->inputs[0], "Unsqueeze")))
+        return false;
+    for (int i = 0; i < SDX_COUNT_OF(ops); i++)
+        if (sdx_str_is(node->op_type, ops[i])) return c == i / 2;
+    return false;
+}
+
 static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
 {
     static const char *const of_one[] = {"Concat", "Sum", "Mean", "Max", "Min"};
@@ -33,7 +50,7 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
         return false;
     const struct sdx_type *in = &g->values[node->inputs[0]].type,
                           *out = &g->values[node->outputs[0]].type;
-    if (sdx_str_is(node->op_type, "Identity")) return true;
+    if (sdx_str_is(node->op_type, "Identity") || is_neutral(g, node)) return true;
     if (node->count_inputs == 1)
         for (int i = 0; i < SDX_COUNT_OF(of_one); i++)
             if (sdx_str_is(node->op_type, of_one[i])) return true;

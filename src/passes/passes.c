@@ -2,6 +2,8 @@
  * The ordered list of passes. Lowering always runs; the rest by level. */
 #include "passes/passes.h"
 
+#include "ops/infer.h"
+
 static const struct {
     const char *name;
     sdx_pass_fn *run;
@@ -16,6 +18,7 @@ static const struct {
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
+    {"loop", sdx_pass_loop, SDX_LEVEL_BASIC, 0},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
     {"pad", sdx_pass_pad, SDX_LEVEL_BASIC, 0},
     {"affine", sdx_pass_affine, SDX_LEVEL_BASIC, 0},
@@ -59,6 +62,18 @@ static enum sdx_status run_passes(struct sdx_context *cx, struct sdx_ir *ir, sdx
         if (!any) break;
     }
     return SDX_OK;
+}
+
+static bool go_on(void *user, struct sdx_context *cx, const struct sdx_ir_graph *graph,
+                  const struct sdx_ir_node *node)
+{
+    (void)user, (void)cx, (void)graph, (void)node;
+    return true;
+}
+
+enum sdx_status sdx_passes_infer(struct sdx_context *cx, struct sdx_ir *ir)
+{
+    return sdx_infer_model(cx, ir, 0, go_on, NULL);
 }
 
 enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir, sdx_level level)

@@ -7,10 +7,6 @@
 
 #include "ops/op.h"
 
-/* Bytes that folded constants may take together with what they replace no more than this factor or
- * floor. */
-enum { SDX_FOLD_BYTES_MAX = 64 * 1024 * 1024 };
-
 /* Sets *changed when it did something. */
 typedef enum sdx_status sdx_pass_fn(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 
@@ -22,6 +18,7 @@ enum sdx_status sdx_pass_narrow(struct sdx_context *cx, struct sdx_ir *ir, bool 
 enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_loop(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_chains(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
@@ -37,6 +34,9 @@ enum sdx_status sdx_pass_pointwise(struct sdx_context *cx, struct sdx_ir *ir, bo
 enum sdx_status sdx_pass_epilogue(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_dead(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 
+/* Types and shapes of all values anew, after a pass told more; what fails is said when the model
+ * runs, if it comes there: a branch may not. */
+SDX_MUST_CHECK enum sdx_status sdx_passes_infer(struct sdx_context *cx, struct sdx_ir *ir);
 /* Runs all passes of a level on a bound and inferred IR. */
 SDX_MUST_CHECK enum sdx_status sdx_passes_run(struct sdx_context *cx, struct sdx_ir *ir,
                                               sdx_level level);

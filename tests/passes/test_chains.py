@@ -171,7 +171,7 @@ def order():
     yield g, [y]
     g = Chain("order_wide", 27)  # many values at once
     x = g.input(2000)
-    values = [g.op("Mul", x, g.constant(0.1 * (i + 1))) for i in range(14)]
+    values = [g.op("Mul", x, g.constant(0.3 * (i + 1))) for i in range(14)]
     while len(values) > 1:
         values = [g.op("Add", *values[i:i + 2]) for i in range(0, len(values) - 1, 2)] + (
             values[-1:] if len(values) % 2 else [])
