@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution of 1 to 3 spatial dimensions in plain NC[D]HW layout: by implicit GEMM (the image
- * is gathered straight into the packed operand, block of pixels by block) and depthwise direct. One
- * thread a call. */
+ * is gathered straight into the packed operand, block of pixels by block), direct where few output
+ * channels would be few rows of it, and depthwise direct. One thread a call. */
 #ifndef SDX_KERNELS_CONV_H
 #define SDX_KERNELS_CONV_H
 
@@ -28,8 +28,11 @@ static inline bool sdx_conv_is_pointwise(const struct sdx_conv_shape *s)
     return true;
 }
 
-/* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, and
- * on whether the output has more than one pixel; on nothing else of the shape. */
+/* Few output channels of planes: pixels are the lanes, which takes no gathering. */
+bool sdx_conv_f32_is_few(const struct sdx_conv_shape *s);
+/* Weights [oc, ic / groups, kernel...] packed once. The form depends on groups, ic, oc, kernel, on
+ * whether the output has more than one pixel, and on sdx_conv_f32_is_few; on nothing else of the
+ * shape. */
 size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s);
 void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed);
 /* Number of parts (from the shape only) and bytes of scratch for one. */

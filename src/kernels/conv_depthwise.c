@@ -53,6 +53,11 @@ static struct band band_of(const struct sdx_conv_shape *s)
     return b;
 }
 
+bool sdx_depthwise_f32_is_banded(const struct sdx_conv_shape *s)
+{
+    return band_of(s).usable;
+}
+
 static int64_t channels_of_part(const struct sdx_conv_shape *s)
 {
     const struct conv_sizes z = conv_sizes(s);
@@ -68,31 +73,30 @@ size_t sdx_depthwise_f32_scratch(const struct sdx_conv_shape *s)
     return (size_t)band_of(s).floats * sizeof(float);
 }
 
-/* The input rows of output rows o0 .. o0 + rows; what lies outside the image is 0 in the buffer
- * from before, except in lines that an earlier band has filled. */
-static void fill_band(const struct sdx_conv_shape *s, const struct band *b, const float *x,
-                      int64_t o0, int64_t rows, float *buffer)
+void sdx_conv_fill_band(const struct sdx_conv_shape *s, const struct conv_band *b, const float *x,
+                        int64_t o0, int64_t rows, float *buffer)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const int64_t needed = (rows - 1) * b->stride + b->size;
-    const int64_t top = o0 * b->stride - s->pad_begin[1];
-    for (int64_t p = 0; p < b->stride; p++)       /* of rows */
-        for (int64_t q = 0; q < b->stride; q++) { /* of columns */
-            float *plane = buffer + (p * b->stride + q) * b->plane;
-            const int64_t lines = conv_divide_up(needed - p, b->stride);
+    const int64_t down = s->stride[1], across = s->stride[2];
+    const int64_t needed = (rows - 1) * down + (s->kernel[1] - 1) * s->dilation[1] + 1;
+    const int64_t top = o0 * down - s->pad_begin[1];
+    for (int64_t p = 0; p < b->row_phases; p++)
+        for (int64_t q = 0; q < b->column_phases; q++) {
+            float *plane = buffer + (p * b->column_phases + q) * b->plane;
+            const int64_t lines = conv_divide_up(needed - p, down);
             int64_t lo, hi, first, last;
-            conv_valid(q - s->pad_begin[2], b->stride, s->in[2], b->pitch, &lo, &hi);
-            conv_valid(top + p, b->stride, s->in[1], lines, &first, &last);
+            conv_valid(q - s->pad_begin[2], across, s->in[2], b->pitch, &lo, &hi);
+            conv_valid(top + p, down, s->in[1], lines, &first, &last);
             memset(plane, 0, (size_t)(first * b->pitch) * sizeof(float));
             memset(plane + last * b->pitch, 0, (size_t)((lines - last) * b->pitch) * sizeof(float));
             if (lo >= hi || first >= last) continue;
-            table->f32_copy_rows(x + (top + p + first * b->stride) * s->in[2] + q -
-                                     s->pad_begin[2] + lo * b->stride,
+            table->f32_copy_rows(x + (top + p + first * down) * s->in[2] + q - s->pad_begin[2] +
+                                     lo * across,
                                  plane + first * b->pitch + lo,
                                  (struct sdx_rectangle){.rows = last - first,
                                                         .width = hi - lo,
-                                                        .pitch_from = b->stride * s->in[2],
-                                                        .step = b->stride,
+                                                        .pitch_from = down * s->in[2],
+                                                        .step = across,
                                                         .pitch_to = b->pitch});
         }
 }
@@ -102,6 +106,7 @@ static void channel_banded(const struct sdx_conv_shape *s, const struct band *b,
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const int64_t width = s->out[2];
+    const struct conv_band lines_of = {b->stride, b->stride, b->pitch, b->plane};
     float *sums = scratch + b->sums;
     const float *lines[5];
     for (int r = 0; r < b->size; r++)
@@ -109,7 +114,7 @@ static void channel_banded(const struct sdx_conv_shape *s, const struct band *b,
     for (int64_t o0 = 0; o0 < s->out[1]; o0 += b->rows) {
         const int64_t rows = conv_least(b->rows, s->out[1] - o0);
         const int64_t count = (rows - 1) * b->pitch + width;
-        fill_band(s, b, x, o0, rows, scratch);
+        sdx_conv_fill_band(s, &lines_of, x, o0, rows, scratch);
         table->f32_depthwise(b->size, b->stride, lines, b->plane, w, sums, count);
         if (!e->residual) {
             const struct sdx_rectangle all = {

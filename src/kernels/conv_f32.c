@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution as a matrix product: the weights are A [channels, K], the image is gathered into
  * panels of B [K, pixels] block by block. Grouped convolutions of one input channel go to
- * conv_depthwise.c. Outputs of one pixel (after a global pooling) are dot products. */
+ * conv_depthwise.c, those of few output channels to conv_few.c. Outputs of one pixel (after a
+ * global pooling) are dot products. */
 #include "kernels/conv.h"
 
 #include <string.h>
 
 #include "base/compiler.h"
 #include "kernels/conv_depthwise.h"
+#include "kernels/conv_few.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
@@ -48,6 +50,10 @@ size_t sdx_conv_f32_packed_size(const struct sdx_conv_shape *s)
 /* [group][block of K][channel of the group][k of the block] */
 void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
 {
+    if (sdx_conv_f32_is_few(s)) {
+        sdx_conv_few_pack(s, weights, packed);
+        return;
+    }
     const struct conv_sizes z = conv_sizes(s);
     const int64_t depth = cut_of(s).depth;
     for (int64_t g = 0; g < s->groups; g++, weights += z.ocg * z.k)
@@ -59,12 +65,14 @@ void sdx_conv_f32_pack(const struct sdx_conv_shape *s, const float *weights, flo
 }
 int64_t sdx_conv_f32_parts(const struct sdx_conv_shape *s)
 {
+    if (sdx_conv_f32_is_few(s)) return sdx_conv_few_parts(s);
     if (conv_is_direct(s)) return sdx_depthwise_f32_parts(s);
     const struct conv_cut c = cut_of(s);
     return s->batch * s->groups * c.blocks * c.splits;
 }
 size_t sdx_conv_f32_scratch(const struct sdx_conv_shape *s)
 {
+    if (sdx_conv_f32_is_few(s)) return sdx_conv_few_scratch(s);
     if (conv_is_direct(s)) return sdx_depthwise_f32_scratch(s);
     const struct conv_cut c = cut_of(s);
     return (size_t)((c.depth + LINES) * c.block_pixels) * sizeof(float);
@@ -127,6 +135,10 @@ static void one_pixel(const struct sdx_conv_shape *s, const float *x, const floa
 void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
                        float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
 {
+    if (sdx_conv_f32_is_few(s)) {
+        sdx_conv_few_part(s, x, packed, y, epilogue, part, scratch);
+        return;
+    }
     if (conv_is_direct(s)) {
         sdx_depthwise_f32_part(s, x, packed, y, epilogue, part, scratch);
         return;

@@ -116,6 +116,12 @@ static void finish(const float *from, float *to, int64_t n, float bias, const fl
     }
 }
 
+#if defined(SDX_SET_AVX512) || defined(__aarch64__)
+enum { FEW_REGISTERS = 32 };
+#else
+enum { FEW_REGISTERS = 16 };
+#endif
+
 /* Four vectors of outputs a time; the taps of one kernel row reuse its lines in L1. */
 SIMD void depthwise_vectors(const int size, const int stride, const int vectors,
                             const float *const *rows, int64_t odd, const float *w, float *y)
@@ -162,6 +168,49 @@ static void depthwise(int size, int stride, const float *const *rows, int64_t od
         depthwise_line(5, 2, rows, odd, w, y, n);
 }
 
+/* The sums of `vectors` vectors of each channel stay in registers over all taps. */
+SIMD void few_vectors(const int channels, const int vectors, const struct sdx_few_job *j,
+                      int64_t at)
+{
+    vf s[4][8], in[8];
+    const float *w = j->w;
+    float *y = j->y + at;
+#define EACH_SUM                                                                                   \
+    SDX_UNROLL(4) for (int c = 0; c < channels; c++) SDX_UNROLL(8) for (int v = 0; v < vectors; v++)
+    EACH_SUM s[c][v] = j->more ? v_load(y + c * j->pitch + v * LANES) : v_set1(0.0f);
+    for (int64_t t = 0; t < j->taps; t++, w += channels) {
+        const float *x = j->x + j->offsets[t] + at;
+        SDX_UNROLL(8) for (int v = 0; v < vectors; v++) in[v] = v_load(x + v * LANES);
+        SDX_UNROLL(4) for (int c = 0; c < channels; c++)
+        {
+            const vf tap = v_set1(w[c]);
+            SDX_UNROLL(8)
+            for (int v = 0; v < vectors; v++)
+                s[c][v] = v_fma(tap, in[v], s[c][v]);
+        }
+    }
+    EACH_SUM v_store(y + c * j->pitch + v * LANES, s[c][v]);
+#undef EACH_SUM
+}
+SIMD void few_line(const int channels, const int vectors, const struct sdx_few_job *j)
+{
+    int64_t at = 0;
+    for (; at + 2 * LANES < j->n; at += vectors * LANES)
+        few_vectors(channels, vectors, j, at);
+    for (; at < j->n; at += LANES)
+        few_vectors(channels, 1, j, at);
+}
+static void few(const struct sdx_few_job *j)
+{
+    enum { WIDE = FEW_REGISTERS == 32 };
+    switch (j->channels) {
+    case 1: few_line(1, 8, j); break;
+    case 2: few_line(2, WIDE ? 8 : 5, j); break;
+    case 3: few_line(3, WIDE ? 6 : 3, j); break;
+    default: few_line(4, WIDE ? 6 : 3, j);
+    }
+}
+
 SIMD void copy_row(const float *from, float *to, int64_t n)
 {
     int64_t i = 0;
@@ -206,6 +255,7 @@ void SDX_INIT(sdx_conv_init_)(struct sdx_gemm_table *gemm)
     gemm->f32_rows_dot = rows_dot;
     gemm->f32_finish = finish;
     gemm->f32_depthwise = depthwise;
+    gemm->f32_few = few;
     gemm->f32_copy_rows = copy_rows;
     gemm->f32_axpy_rows = axpy_rows;
 }

@@ -56,6 +56,19 @@ struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
 };
 
+/* y[c * pitch + i] = sum over t < taps of w[t * channels + c] * x[offsets[t] + i], i < n, 1 to 4
+ * channels; `more`: added to what is there. Reads and writes up to 127 elements more. */
+struct sdx_few_job {
+    int channels;
+    bool more;
+    const float *x;
+    const int64_t *offsets;
+    int64_t taps;
+    const float *w;
+    float *y;
+    int64_t pitch, n;
+};
+
 /* m `rows` (nbits.h) times columns 0..width of packed low-bit weights. panel_step in lanes of 4
  * bytes; bias (may be NULL) and c are those of column 0. */
 struct sdx_nbits_job {
@@ -104,6 +117,7 @@ struct sdx_gemm_table {
      * next multiple of 64 elements and writes as far. */
     void (*f32_depthwise)(int size, int stride, const float *const *rows, int64_t odd,
                           const float *w, float *y, int64_t n);
+    void (*f32_few)(const struct sdx_few_job *job);
     /* to = from, to += w * from, over a rectangle */
     void (*f32_copy_rows)(const float *from, float *to, struct sdx_rectangle r);
     void (*f32_axpy_rows)(float w, const float *from, float *to, struct sdx_rectangle r);

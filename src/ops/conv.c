@@ -14,6 +14,7 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum {
+    FEW_TAPS = 9,
     GATHER_CHANNELS = 32,      /* of an image whose taps take long to gather */
     SUBSAMPLE_CHANNELS = 1024, /* of the output that pay for bringing pixels together */
     SUBSAMPLE_GRAIN = 1 << 16
@@ -144,9 +145,15 @@ enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tenso
 /* What the packed forms of kernels/conv.h depend on. */
 static int64_t variant_of(const struct sdx_conv_shape *s)
 {
-    const int64_t form[] = {
-        s->groups,    s->ic,        s->oc,   s->kernel[0],
-        s->kernel[1], s->kernel[2], s->half, s->out[0] * s->out[1] * s->out[2] > 1};
+    const int64_t form[] = {s->groups,
+                            s->ic,
+                            s->oc,
+                            s->kernel[0],
+                            s->kernel[1],
+                            s->kernel[2],
+                            s->half,
+                            s->out[0] * s->out[1] * s->out[2] > 1,
+                            sdx_conv_f32_is_few(s)};
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
@@ -314,6 +321,11 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
     if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
+    /* Few outputs leave most lanes of a block empty: with more kernel positions than it costs to
+     * bring blocked channels apart, pixels fill them. */
+    const bool is_few = 2 * shape.oc <= sdx_block_lanes() && sdx_conv_f32_is_few(&shape);
+    if (is_few && (x->layout == SDX_LAYOUT_PLAIN || shape.kernel[1] * shape.kernel[2] >= FEW_TAPS))
+        return;
     /* Few channels would mostly be lanes without meaning; but to bring the taps of many channels of
      * a plain image together for few outputs takes longer still. A product of few channels with few
      * is all reading and writing: half of the lanes is too few then. */

@@ -136,6 +136,20 @@ void check_conv_f32(void)
     check_shape(shape_2d(3, 1, 48, 20, 1, 1, 1, 1, 1, 1, 0));  /* one pixel */
     check_shape(shape_2d(2, 1, 3, 5, 4, 4, 4, 4, 1, 1, 0));
     check_shape(shape_2d(1, 1, 3, 8, 40, 61, 7, 7, 2, 1, 3));
+    for (int64_t few = 1; few <= 8; few++) { /* pixels as lanes */
+        check_shape(shape_2d(2, 1, 5, few, 23, 17 + 9 * few, 3, 5, 1, 1, 1));
+        check_shape(shape_2d(1, 3, 2, few, 12, 31, 5, 2, 2, 2, 3));
+        check_shape(shape_2d(1, 1, 400, few, 14, 15, 3, 3, 1, 1, 1)); /* channels in chunks */
+        struct sdx_conv_shape line = shape_2d(1, 1, 2, few, 1, 20000 / few, 1, 31, 2, 1, 0);
+        line.pad_begin[2] = 7; /* in strips */
+        check_shape(line);
+        struct sdx_conv_shape sides = shape_2d(1, 1, 3, few, 20, 40, 3, 4, 1, 1, 0);
+        sides.stride[2] = 3;
+        sides.dilation[1] = 2;
+        sides.out[1] = 16;
+        sides.out[2] = 13;
+        check_shape(sides);
+    }
     struct sdx_conv_shape deep = {.batch = 2,
                                   .groups = 1,
                                   .ic = 3,
