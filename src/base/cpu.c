@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What this processor can do, as far as the operating system saves the registers, and the mask that
- * SDX_CPU puts over it. x86: CPUID leaves 1 and 7 and XCR0 (Intel SDM volume 2, CPUID); aarch64:
+ * SDX_CPU puts over it. x86: CPUID leaves 1 and 7, XCR0 (Intel SDM volume 2, CPUID); aarch64:
  * the kernel's hardware capability words. */
 #include "base/cpu.h"
 
@@ -12,6 +12,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -30,6 +32,21 @@ static bool has_bits(unsigned word, unsigned bits)
     return (word & bits) == bits;
 }
 
+/* Tile registers are 8 KB that a process must ask for: once, for all its threads (Linux,
+ * Documentation/arch/x86/xstate.rst). */
+static bool may_use_tiles(unsigned saved)
+{
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    const unsigned tiles_saved = 3U << 17;
+    return has_bits(saved, tiles_saved) &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    (void)saved;
+    return false;
+#endif
+}
+
 static unsigned detect(void)
 {
     unsigned sets = 1U << SDX_CPU_GENERIC;
@@ -46,7 +63,10 @@ static unsigned detect(void)
     const unsigned f = 1U << 16, dq = 1U << 17, cd = 1U << 28, bw = 1U << 30, vl = 1U << 31;
     if (!has_bits(low, zmm_saved) || !has_bits(ebx, f | dq | cd | bw | vl)) return sets;
     sets |= 1U << SDX_CPU_AVX512;
-    if (has_bits(ecx, 1U << 11)) sets |= 1U << SDX_CPU_AVX512VNNI;
+    if (!has_bits(ecx, 1U << 11)) return sets;
+    sets |= 1U << SDX_CPU_AVX512VNNI;
+    const unsigned amx_tile = 1U << 24, amx_int8 = 1U << 25;
+    if (has_bits(edx, amx_tile | amx_int8) && may_use_tiles(low)) sets |= 1U << SDX_CPU_AMX;
     return sets;
 }
 #elif defined(__aarch64__) && defined(__linux__)

@@ -7,12 +7,14 @@
 #include <stddef.h>
 
 /* X(id, name). Sets in rising order within an architecture; a set includes what stands before it
- * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. dotprod, i8mm: aarch64. */
+ * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. amx: tiles of bytes. dotprod, i8mm:
+ * aarch64. */
 #define SDX_CPU_SETS(X)                                                                            \
     X(SDX_CPU_GENERIC, "generic")                                                                  \
     X(SDX_CPU_AVX2, "avx2")                                                                        \
     X(SDX_CPU_AVX512, "avx512")                                                                    \
     X(SDX_CPU_AVX512VNNI, "avx512vnni")                                                            \
+    X(SDX_CPU_AMX, "amx")                                                                          \
     X(SDX_CPU_DOTPROD, "dotprod")                                                                  \
     X(SDX_CPU_I8MM, "i8mm")
 

@@ -5,6 +5,7 @@
 #include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_block_direct.h"
 #include "kernels/conv_block_group.h"
+#include "kernels/conv_block_tiles.h"
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 
@@ -33,6 +34,8 @@ static const struct form {
     {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
      sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
      sdx_depthwise_block_part},
+    {SDX_CONV_BLOCK_TILES, sdx_tiles_block_fits, sdx_tiles_block_packed_size, sdx_tiles_block_pack,
+     sdx_tiles_block_parts, sdx_tiles_block_scratch, sdx_tiles_block_part},
     {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, is_winograd, sdx_winograd_block_packed_size,
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
      sdx_winograd_block_part},
@@ -65,7 +68,7 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
 }
 int sdx_conv_block_winograd(const struct sdx_conv_shape *s)
 {
-    const int tile = sdx_winograd_block_fits(s);
+    const int tile = sdx_tiles_block_fits(s) ? 1 : sdx_winograd_block_fits(s);
     return tile ? tile : -1;
 }
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)

@@ -161,7 +161,7 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
     const int axis = axis_of(s);
     const bool flat = s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0;
-    if (axis < 0 || s->groups != 1) return 0;
+    if (axis < 0 || s->groups != 1 || s->winograd == 1) return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
     const bool phased = s->stride[1] == 2;
     if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;

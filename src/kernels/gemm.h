@@ -76,6 +76,11 @@ struct sdx_gemm_f32 {
     bool accumulate;
     bool residual_first; /* it may be C: added to the sums of the first block of K, which the packed
                             form cuts; alpha is 1 */
+    const void *a_tiles; /* what sdx_gemm_f32_tile_a made of all m rows, and packed is what
+                            sdx_gemm_tiles_pack made; NULL: they are not */
+    int64_t block_c;     /* with a_tiles: C and the residual lie in blocks of 16 columns, so many
+                            floats apart: (i, j) at c[j / 16 * block_c + i * 16 + j % 16], and a is
+                            NULL; 0: as said above */
     bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };
@@ -83,6 +88,28 @@ struct sdx_gemm_f32 {
  * floats, 64-byte aligned) is worth it. block_a writes its rows m0..m1. */
 bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a);
 void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, float *blocks);
+/* Where the machine multiplies tiles of bytes (AMX), products with a constant B are made of them:
+ * rows of A and columns of B are whole numbers of 24 bits times a power of 2, for each span of up
+ * to 1024 k, and six of nine products of their digits are summed exactly. Error: (k 2^-20 max|a|
+ * max|b|) of a row and a column at most; with random operands below 2e-6 of the output's largest
+ * magnitude, which is that of a chain of FMAs over 1024 k. Does this product go that way? k and n
+ * alone decide, so a row has the same bits in any batch. */
+bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n);
+/* Are many rows faster so? */
+bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n);
+/* As sdx_gemm_f32_pack, with row_b or col_b 1; column j times scale[j], NULL: as it is. */
+size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n);
+void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
+                         const sdx_weight_f32 *scale, int64_t k, int64_t n, void *packed);
+/* A is brought into tiles of so many rows; ranges m0..m1 begin at multiples of them. Tiles t0..t1
+ * are written here, to their places from `tiles` on, 64-byte aligned. */
+int64_t sdx_gemm_f32_tile_rows(int64_t m);
+size_t sdx_gemm_f32_tiles_size(int64_t m, int64_t k);
+void sdx_gemm_f32_tile_a(const struct sdx_gemm_f32 *g, int64_t t0, int64_t t1, void *tiles);
+/* The same of an A that lies on blocked channels (conv_block.h): row i begins at from[i], blocks of
+ * 16 k are block_a floats apart, and what stands beyond k in the last one does not matter. */
+void sdx_gemm_f32_tile_pixels(const float *a, const int64_t *from, int64_t block_a, int64_t m,
+                              int64_t k, void *tiles);
 /* Bytes for one part, any range of it. */
 size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k);
 size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k);

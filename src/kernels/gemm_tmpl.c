@@ -344,17 +344,17 @@ SIMD void thin_streams(const int mr, const int streams, const enum sdx_half half
         thin_streams(mr, streams, SDX_HALF_BF16, g, p, apart);                                     \
     }
 #define THIN_NAMES(mr, streams)                                                                    \
-    {                                                                                              \
-        {thin_##mr##_##streams, thin_f16_##mr##_##streams, thin_bf16_##mr##_##streams}, streams    \
-    }
-THIN(1, 4)
-THIN(2, 3)
-THIN(3, 2)
-THIN(4, 1)
+    {{thin_##mr##_##streams, thin_f16_##mr##_##streams, thin_bf16_##mr##_##streams}, streams},
+#ifdef SDX_SMALL_SET
+#define EACH_THIN(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1)
+#else
+#define EACH_THIN(X) X(1, 4) X(2, 3) X(3, 2) X(4, 1)
+#endif
+EACH_THIN(THIN)
 static const struct {
     void (*run[3])(const struct sdx_gemm_job *g, const struct place *p, int64_t apart);
     int streams;
-} thin[SDX_GEMM_THIN] = {THIN_NAMES(1, 4), THIN_NAMES(2, 3), THIN_NAMES(3, 2), THIN_NAMES(4, 1)};
+} thin[SDX_GEMM_THIN] = {EACH_THIN(THIN_NAMES)};
 
 /* One panel of 16-bit numbers. */
 #define THIN_LAST(mr)                                                                              \

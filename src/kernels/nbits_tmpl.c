@@ -213,19 +213,28 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     {                                                                                              \
         float_panels(bits, mr, streams, g, i, p, step);                                            \
     }
+#ifdef SDX_SMALL_SET
+#define SPREADS(bits)
+#define SPREAD(bits, mr, streams)                                                                  \
+    for (p = 0; p < panels; p++)                                                                   \
+        float_single_##bits##_##mr(g, i, p, 0);
+#else
+#define SPREADS(bits)                                                                              \
+    PANELS(float_spread, bits, 1, SDX_NBITS_PANELS_1)                                              \
+    PANELS(float_spread, bits, 2, SDX_NBITS_PANELS_2)
 /* Panels that are computed together lie far apart, as memory gives more from several places. */
 #define SPREAD(bits, mr, streams)                                                                  \
     for (p = 0; p < panels / (streams); p++)                                                       \
         float_spread_##bits##_##mr(g, i, p, panels / (streams));                                   \
     for (p *= (streams); p < panels; p++)                                                          \
         float_single_##bits##_##mr(g, i, p, 0);
+#endif
 /* About twelve sums hide what an FMA takes: of several panels where rows are few. */
 #define FLOATS(bits)                                                                               \
     PANELS(float_single, bits, 1, 1)                                                               \
     PANELS(float_single, bits, 2, 1)                                                               \
     PANELS(float_single, bits, 4, 1)                                                               \
-    PANELS(float_spread, bits, 1, SDX_NBITS_PANELS_1)                                              \
-    PANELS(float_spread, bits, 2, SDX_NBITS_PANELS_2)                                              \
+    SPREADS(bits)                                                                                  \
     static void floats_##bits(const struct sdx_nbits_job *g)                                       \
     {                                                                                              \
         const int64_t panels = (g->width + COLS - 1) / COLS, fours = g->m / 4 * 4;                 \

@@ -87,7 +87,8 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     if (!g.depthwise && outer * g.bands > 0) {
         const int64_t each = conv_divide_up(wanted, outer * g.bands);
         g.groups = conv_least(s->groups, each);
-        g.splits = conv_least(g.panels, conv_divide_up(each, g.groups));
+        g.splits = conv_least(conv_divide_up(g.panels * SDX_QDOT_COLS, sdx_qdot_width()),
+                              conv_divide_up(each, g.groups));
     }
     return g;
 }
@@ -356,12 +357,19 @@ static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
     const size_t elements = (size_t)(q->shape.kernel[0] * g->plane) + SLACK;
     return g->in_place ? 0 : round_64(is_shorts(q) ? elements * sizeof(int16_t) : elements);
 }
+/* Pointers to the rows of a chunk, and their sums. */
+static size_t rows_size(const struct geometry *g)
+{
+    return round_64((size_t)chunk_of(g) * (sizeof(uint8_t *) + sizeof(int32_t)));
+}
 size_t sdx_qconv_scratch(const struct sdx_qconv *q)
 {
     if (is_winograd(q)) return sdx_qwinograd_scratch(q);
     const struct geometry g = geometry_of(q);
-    const size_t chunk = (size_t)chunk_of(&g);
-    return strip_size(q, &g) + chunk * (sizeof(uint8_t *) + sizeof(int32_t));
+    const struct sdx_qdot_shape p = product_of(q);
+    const bool is_product = !g.depthwise && !is_shorts(q);
+    return strip_size(q, &g) + rows_size(&g) +
+           (is_product ? sdx_qdot_scratch(&p, chunk_of(&g)) : 0);
 }
 
 /* Elements at .. of a strip: the zero point, or bytes made unsigned. */
@@ -542,8 +550,9 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         run_depthwise(&p, packed, &own, y, size);
         return;
     }
-    const int64_t p0 = conv_share(g->panels, split, g->splits);
-    const int64_t p1 = conv_share(g->panels, split + 1, g->splits);
+    const int64_t wide = sdx_qdot_width() / SDX_QDOT_COLS, pieces = conv_divide_up(g->panels, wide);
+    const int64_t p0 = conv_share(pieces, split, g->splits) * wide;
+    const int64_t p1 = conv_least(conv_share(pieces, split + 1, g->splits) * wide, g->panels);
     void *rest_of_scratch = (char *)scratch + strip_size(q, g);
     if (is_shorts(q)) {
         run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);
@@ -551,7 +560,9 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
     }
     const int64_t end = conv_share(s->groups, group + 1, g->groups);
     for (int64_t i = conv_share(s->groups, group, g->groups); i < end; i++) {
-        struct sdx_qdot dot = {.shape = product_of(q), .store = *store};
+        struct sdx_qdot dot = {.shape = product_of(q),
+                               .store = *store,
+                               .scratch = (char *)rest_of_scratch + rows_size(g)};
         const int64_t column = i * group_width(q);
         dot.packed = (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&dot.shape));
         dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +

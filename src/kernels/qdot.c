@@ -368,6 +368,16 @@ void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t 
     }
 }
 
+int64_t sdx_qdot_width(void)
+{
+    return sdx_kernel_tables()->qdot.wide > 1 ? 2 * SDX_QDOT_COLS : SDX_QDOT_COLS;
+}
+size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m)
+{
+    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
+    return t->scratch ? t->scratch(s, m) : 0;
+}
+
 void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
 {
     const struct sdx_qbytes *t = sdx_qbytes();

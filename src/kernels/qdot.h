@@ -82,7 +82,12 @@ struct sdx_qdot {
     int64_t m;
     const uint8_t *const *rows; /* may be read up to 15 bytes beyond a run that is below 16 */
     struct sdx_qdot_store store;
+    void *scratch; /* sdx_qdot_scratch() bytes, 64-byte aligned */
 };
+/* Columns that are worked at a time: ranges are best cut at multiples of it. */
+int64_t sdx_qdot_width(void);
+/* What m rows at most need. */
+size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m);
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1);
 /* The last of it: columns n0 .. n1 - 1 of m rows of stored bytes through the table, where there is

@@ -31,6 +31,11 @@
 #endif
 #endif
 
+/* Few x86 machines run the generic set: it is to be small. */
+#if SDX_SIMD_LANES == 4 && defined(__SSE2__)
+#define SDX_SMALL_SET 1
+#endif
+
 /* Keeps v in a register from here on: gcc 12 otherwise folds the load of an operand into each of
  * its uses and so loads it many times. */
 #if defined(SDX_SET_AVX512)

@@ -14,6 +14,10 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
                  bool (*has)(enum sdx_cpu_set set))
 {
     t->qdw_fours = NULL;
+    t->gemm.f32_tile_a = NULL;
+    t->gemm.f32_tile_pixels = NULL;
+    t->gemm.f32_tile_b = NULL;
+    t->gemm.f32_tiles = NULL;
 #define HAS(flag) (flag == SDX_CPU_GENERIC || (flag <= most && has(flag)))
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \
@@ -52,6 +56,10 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_qdw_init_avx512vnni(&t->qdw_fours);
         t->qwinograd = NULL;
         t->qshorts.panels = NULL;
+    }
+    if (SDX_CPU_AMX <= most && has(SDX_CPU_AMX)) {
+        sdx_qdot_init_amx(&t->qdot);
+        sdx_gemm_init_amx(&t->gemm);
     }
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_DOTPROD <= most && has(SDX_CPU_DOTPROD)) sdx_qdot_init_dotprod(&t->qdot);

@@ -51,6 +51,18 @@ struct sdx_gemm_job {
     struct sdx_epilogue epilogue;
 };
 
+/* The same for operands that lie in tiles: A as f32_tile_a made it of each `height` rows, one tile
+ * behind the other, B as f32_tile_b made it of each panel. job: n, k as there; its b is unused, its
+ * a (of column stride col_a) is where what is not finite is found. */
+enum { SDX_GEMM_TILES_CHUNK = 64 };
+struct sdx_gemm_tiles {
+    struct sdx_gemm_job job;
+    int64_t col_a;
+    const void *a, *b;
+    int64_t height;  /* 1 to 16 */
+    int64_t block_c; /* as in gemm.h */
+};
+
 /* Rows of which element (i, j) is from[i * pitch_from + j * step] and to[i * pitch_to + j]. */
 struct sdx_rectangle {
     int64_t rows, width, pitch_from, step, pitch_to;
@@ -98,6 +110,19 @@ enum { SDX_GEMM_THIN = 4 };
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
+    /* NULL: the machine has no tiles. The first of `rows` rows of A times k, zeros up to `height`:
+     * of each chunk of k a tile of 1 KB for each of three digits, and then 16 scales of the rows.
+     */
+    void (*f32_tile_a)(const float *a, int64_t row_a, int64_t rows, int64_t height, int64_t k,
+                       void *tiles);
+    /* The same of rows on blocked channels: sdx_gemm_f32_tile_pixels. */
+    void (*f32_tile_pixels)(const float *a, const int64_t *from, int64_t block_a, int64_t rows,
+                            int64_t height, int64_t k, void *tiles);
+    /* n <= cols columns of B: of each chunk two tiles for each digit, and then the scales of all
+     * columns; row_b or col_b is 1. Column j times scale[j]; NULL: 1. */
+    void (*f32_tile_b)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                       const sdx_weight_f32 *scale, void *tiles);
+    void (*f32_tiles)(const struct sdx_gemm_tiles *g);
     /* the same for up to SDX_GEMM_THIN rows and whole panels of 16-bit numbers in b_half */
     void (*f32_thin_half)(const struct sdx_gemm_job *job);
     /* rows 0..k of b(k, j), columns 0..n, to panels of [k][cols], panel_step apart; zeros beyond n
@@ -295,6 +320,8 @@ SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
+void sdx_qdot_init_amx(struct sdx_qdot_table *qdot);
+void sdx_gemm_init_amx(struct sdx_gemm_table *gemm);
 void sdx_qdw_init_avx512vnni(void (**fn)(const struct sdx_qdw *job));
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot);

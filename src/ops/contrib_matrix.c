@@ -248,7 +248,7 @@ static enum sdx_status prepare_bnb4(struct sdx_prepare *px)
     p->values = bnb4_values[kind];
     p->floats = ((size_t)(BNB4_PANEL * p->k) * sizeof(float) + 63) / 64 * 64;
     p->packed = (sdx_gemm_f32_packed_size(p->k, BNB4_PANEL) + 63) / 64 * 64;
-    p->split = sdx_split_make(1, 1, p->n, p->k * p->m, BNB4_PANEL);
+    p->split = sdx_split_make(1, 1, p->n, p->k * p->m, 0, BNB4_PANEL);
     return sdx_prepare_step(px, "bnb4", run_bnb4, p, p->split.parts,
                             p->floats + p->packed + sdx_gemm_f32_scratch(p->m, BNB4_PANEL, p->k));
 }

@@ -280,6 +280,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
 {
     static const char *const names[] = {[SDX_CONV_BLOCK_FIRST] = "conv_block_first",
                                         [SDX_CONV_BLOCK_DEPTHWISE] = "conv_block_depthwise",
+                                        [SDX_CONV_BLOCK_TILES] = "conv_block_tiles",
                                         [SDX_CONV_BLOCK_WINOGRAD_2] = "conv_block_winograd_2",
                                         [SDX_CONV_BLOCK_WINOGRAD_3] = "conv_block_winograd_3",
                                         [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
@@ -289,7 +290,8 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                         [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
     struct sdx_tensor *x = px->in[0];
     struct sdx_conv_shape reduced = *whole, *shape = &reduced;
-    if (wants_subsample(whole)) x = subsample(px, shape);
+    if (sdx_conv_block_form(whole) != SDX_CONV_BLOCK_TILES && wants_subsample(whole))
+        x = subsample(px, shape);
     const enum sdx_conv_block_form form = sdx_conv_block_form(shape);
     struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
     if (!p || !x) return SDX_FAIL_MEMORY(px->cx);
@@ -340,7 +342,8 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     /* A matrix product as it lies: to reorder both sides would cost more than its own packing. */
     if (want->leaves && x->layout == SDX_LAYOUT_PLAIN && shape.groups == 1 && !shape.half &&
-        form == SDX_CONV_BLOCK_DIRECT && sdx_conv_is_pointwise(&shape))
+        (form == SDX_CONV_BLOCK_DIRECT || form == SDX_CONV_BLOCK_TILES) &&
+        sdx_conv_is_pointwise(&shape))
         return;
     if (sdx_conv_tune(px, &shape)) return;
     form = sdx_conv_block_form(&shape);

@@ -10,19 +10,19 @@
 #include "base/thread_pool.h"
 #include "kernels/conv_block.h"
 
-enum { WAYS = 7, PLAIN = WAYS - 1, ROUNDS = 4, TURN_NS = 2000000, KEY_MOST = 300 };
+enum { WAYS = 8, PLAIN = WAYS - 1, ROUNDS = 4, TURN_NS = 2000000, KEY_MOST = 300 };
 
-static const char *const names[WAYS] = {"block",      "winograd_2",    "winograd_3", "winograd_4",
-                                        "winograd_6", "winograd_line", "plain"};
+static const char *const names[WAYS] = {"block",      "tiles",      "winograd_2",    "winograd_3",
+                                        "winograd_4", "winograd_6", "winograd_line", "plain"};
 static const struct {
     int winograd;
     enum sdx_conv_block_form form; /* NONE: any */
     double worth; /* taken when it needs less than this share: F(6 x 6) is less exact, and plain
                      layout costs the reorders around it */
-} kinds[WAYS] = {{-1, SDX_CONV_BLOCK_NONE, 1},        {2, SDX_CONV_BLOCK_WINOGRAD_2, 1},
-                 {3, SDX_CONV_BLOCK_WINOGRAD_3, 1},   {4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
-                 {6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9}, {4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1},
-                 {0, SDX_CONV_BLOCK_NONE, 0.8}};
+} kinds[WAYS] = {{-1, SDX_CONV_BLOCK_NONE, 1},         {1, SDX_CONV_BLOCK_TILES, 1},
+                 {2, SDX_CONV_BLOCK_WINOGRAD_2, 1},    {3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
+                 {4, SDX_CONV_BLOCK_WINOGRAD_4, 1},    {6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
+                 {4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1}, {0, SDX_CONV_BLOCK_NONE, 0.8}};
 
 /* Can way i serve the shape? *s becomes what that is called with. */
 static bool serves(int i, struct sdx_conv_shape *s)

@@ -156,7 +156,7 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
     p->packed = sdx_prepare_pack(px, 1, &wanted);
     if (!p->packed) return px->cx->error.status;
     /* columns only: every part decodes what it reads */
-    p->split = sdx_split_make(1, 1, w->n, w->k * p->m, sdx_nbits_columns(w, p->m));
+    p->split = sdx_split_make(1, 1, w->n, w->k * p->m, 0, sdx_nbits_columns(w, p->m));
     const int64_t size = p->m * (int64_t)sdx_nbits_row_bytes(w);
     struct sdx_tensor *rows = sdx_prepare_temp(px, SDX_I8, 1, &size);
     if (!rows) return SDX_FAIL_MEMORY(px->cx);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Batches of matrix products. f32: a constant B is packed once; otherwise each part packs the block
  * of B that it works on into its scratch, which costs one pass over B for every block of rows.
+ * Where the machine multiplies tiles, A is brought into them by a step before.
  * Parts are whole products when there are many, otherwise blocks of rows and columns of one. */
 #include "ops/product.h"
 
@@ -26,6 +27,7 @@ struct params {
     struct sdx_split split;
     int64_t block_n; /* columns packed at a time */
     bool is_plain, a_in_blocks;
+    size_t tiles_size; /* of one A in tiles; 0: it stays as it is */
 };
 
 int64_t sdx_pack_variant(const int64_t *values, int count)
@@ -144,13 +146,13 @@ static int64_t blocks(int64_t count, int64_t step)
     return (count + step - 1) / step;
 }
 
-/* Rows are cut at multiples that suit tiles of 4, 6, 12 and 14 rows. */
-struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n)
+struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_m,
+                                int64_t step_n)
 {
-    struct sdx_split s = {.batch = batch, .m = m, .n = n, .step_n = step_n};
+    struct sdx_split s = {.batch = batch, .m = m, .n = n, .step_m = step_m, .step_n = step_n};
     double work = (double)batch * (double)m * (double)n * (double)(k ? k : 1);
     int64_t parts = sdx_prepare_parts(work, PART_MACS, PARTS_MAX);
-    s.step_m = m >= BIG_ROWS ? 84 : 12;
+    if (!step_m) s.step_m = m >= BIG_ROWS ? 84 : 12;
     s.split_m = s.split_n = s.per_part = 1;
     if (batch >= parts) {
         s.per_part = blocks(batch, parts);
@@ -184,6 +186,24 @@ static struct sdx_gemm_f32 shape_of(const struct params *s)
                                  .a_in_blocks = s->a_in_blocks};
 }
 
+static enum sdx_status run_tile_a(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *s = step->params;
+    struct sdx_gemm_f32 g = shape_of(s);
+    const int64_t height = sdx_gemm_f32_tile_rows(g.m), tiles = blocks(g.m, height);
+    const int64_t end = sdx_part_begin(s->p.batch * tiles, step->parts, part + 1, 1);
+    (void)x;
+    for (int64_t t = sdx_part_begin(s->p.batch * tiles, step->parts, part, 1), last; t < end;
+         t = last) {
+        const int64_t i = t / tiles;
+        last = (i + 1) * tiles < end ? (i + 1) * tiles : end;
+        g.a = (const float *)step->in[0]->data + place(s->p.at_a, i);
+        sdx_gemm_f32_tile_a(&g, t - i * tiles, last - i * tiles,
+                            (char *)step->out[0]->data + (size_t)i * s->tiles_size);
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status run_block_a(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
@@ -202,6 +222,7 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     const float *b = step->in[1] ? (const float *)step->in[1]->data + place(p->at_b, i) : NULL;
     struct sdx_gemm_f32 g = shape_of(s);
     g.a = (const float *)step->in[0]->data + (s->a_in_blocks ? 0 : place(p->at_a, i));
+    if (s->tiles_size) g.a_tiles = (const char *)step->in[5]->data + (size_t)i * s->tiles_size;
     g.c = (float *)step->out[0]->data + i * p->m * p->n;
     g.epilogue.act = p->act;
     g.epilogue.a = p->act_a;
@@ -307,6 +328,11 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
     if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
         void *to = (char *)dst + (size_t)i * arg->s->packed_size;
+        if (arg->s->tiles_size) {
+            sdx_gemm_tiles_pack(b + arg->places[i], p->row_b, p->col_b,
+                                p->scale_col ? p->scale_col->data : NULL, p->k, p->n, to);
+            continue;
+        }
         if (arg->s->half) {
             sdx_gemm_half_pack((const uint16_t *)p->b->data + arg->places[i], p->row_b, p->col_b,
                                p->k, p->n, to);
@@ -362,8 +388,11 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     }
     s->half =
         p->scale_col ? SDX_HALF_NONE : sdx_half_of(p->b); /* scaled ones are no f16 any more */
-    s->packed_size =
-        s->half ? sdx_gemm_half_packed_size(p->k, p->n) : sdx_gemm_f32_packed_size(p->k, p->n);
+    if (!s->half && (p->row_b == 1 || p->col_b == 1) && sdx_gemm_f32_wants_tiles(p->k, p->n))
+        s->tiles_size = sdx_gemm_f32_tiles_size(p->m, p->k);
+    s->packed_size = s->tiles_size ? sdx_gemm_tiles_packed_size(p->k, p->n)
+                     : s->half     ? sdx_gemm_half_packed_size(p->k, p->n)
+                                   : sdx_gemm_f32_packed_size(p->k, p->n);
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
@@ -376,7 +405,9 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         sdx_pack_variant(arg.places, (int)arg.count),
         p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
                      : 0};
-    const struct sdx_pack wanted = {.key = s->half ? "gemm_half" : "gemm_f32",
+    const struct sdx_pack wanted = {.key = s->tiles_size ? "gemm_tiles"
+                                           : s->half     ? "gemm_half"
+                                                         : "gemm_f32",
                                     .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack_all,
@@ -418,9 +449,24 @@ static enum sdx_status block_a(struct sdx_prepare *px, struct params *s)
     return SDX_OK;
 }
 
-static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int64_t parts)
+/* Brings A into tiles. */
+static enum sdx_status tile_a(struct sdx_prepare *px, struct params *s, struct sdx_tensor **tiles)
+{
+    const struct sdx_product *p = &s->p;
+    const int64_t rows = sdx_gemm_f32_tile_rows(p->m), count = p->batch * blocks(p->m, rows);
+    const int64_t dims[] = {p->batch, (int64_t)(s->tiles_size / sizeof(float))};
+    *tiles = sdx_prepare_temp(px, SDX_F32, 2, dims);
+    if (!*tiles) return SDX_FAIL_MEMORY(px->cx);
+    return sdx_prepare_step_on(
+        px, "gemm_tiles_a", run_tile_a, s,
+        sdx_prepare_parts((double)p->batch * (double)p->m * (double)p->k, BLOCK_A_GRAIN, count), 0,
+        1, &p->a, 1, tiles);
+}
+
+static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_product *p = &s->p;
+    struct sdx_tensor *tiles = NULL;
     size_t scratch;
     const char *name = "gemm_f32";
     const bool is_packed = p->input_b >= 0 && p->b->is_constant;
@@ -431,10 +477,18 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
     SDX_TRY(scale_bias(px, p));
     if (is_packed) {
         SDX_TRY(pack_constant(px, s));
-        SDX_TRY(block_a(px, s));
-        scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
-                          : sdx_gemm_f32_scratch(p->m, p->n, p->k);
-        if (s->half) name = "gemm_half";
+        if (s->tiles_size) {
+            SDX_TRY(tile_a(px, s, &tiles));
+            s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 2 * sdx_gemm_f32_tile_rows(p->m),
+                                      sdx_gemm_f32_panel());
+            scratch = 0;
+            name = "gemm_tiles";
+        } else {
+            SDX_TRY(block_a(px, s));
+            scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
+                              : sdx_gemm_f32_scratch(p->m, p->n, p->k);
+            if (s->half) name = "gemm_half";
+        }
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;
         scratch = sdx_gemm_f32_plain_scratch(p->m, p->n, p->k);
@@ -449,9 +503,9 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s, int
         scratch = s->packed_size + sdx_gemm_f32_scratch(p->m, s->block_n, p->k);
         name = "gemm_f32_pack";
     }
-    struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row,
-                               p->residual};
-    SDX_TRY(sdx_prepare_step_on(px, name, run_f32, s, parts, scratch, 5, in, 1, &p->c));
+    struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row, p->residual,
+                               tiles};
+    SDX_TRY(sdx_prepare_step_on(px, name, run_f32, s, s->split.parts, scratch, 6, in, 1, &p->c));
     if (p->m > PLAIN_ROWS) sdx_prepare_in_ranges(px); /* few rows wait for memory: no gain */
     return SDX_OK;
 }
@@ -464,12 +518,12 @@ enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_pro
     struct sdx_product *p = &s->p;
     if (p->batch == 0 || p->m == 0 || p->n == 0) return SDX_OK;
     merge_batch(p);
-    s->split = sdx_split_make(p->batch, p->m, p->n, p->k,
+    s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 0,
                               p->c->dtype == SDX_F32 ? sdx_gemm_f32_panel() : 16);
     int64_t parts = s->split.parts;
     struct sdx_tensor *in[] = {p->a, p->b};
     switch (p->c->dtype) {
-    case SDX_F32: return prepare_f32(px, s, parts);
+    case SDX_F32: return prepare_f32(px, s);
     case SDX_F64: return sdx_prepare_step_on(px, "gemm_f64", run_f64, s, parts, 0, 2, in, 1, &p->c);
     case SDX_U8:
     case SDX_I8: return sdx_prepare_step_on(px, "gemm_i8", run_i8, s, parts, 0, 2, in, 1, &p->c);

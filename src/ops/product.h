@@ -44,7 +44,10 @@ struct sdx_split {
 struct sdx_split_range {
     int64_t begin, end, m0, m1, n0, n1; /* products; rows and columns of each */
 };
-struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_n);
+/* Rows are cut at multiples of step_m, or, when that is 0, such that suit tiles of 4, 6, 12 and 14
+ * rows. */
+struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t step_m,
+                                int64_t step_n);
 struct sdx_split_range sdx_split_at(const struct sdx_split *s, int64_t part);
 /* The parts from *part to `end` at the most that are one range, which *part becomes the end of. */
 struct sdx_split_range sdx_split_next(const struct sdx_split *s, int64_t *part, int64_t end);

@@ -46,12 +46,18 @@ struct own {
     const uint8_t **rows;
     int32_t *row_sums;
     uint8_t *copy;
+    void *scratch; /* of the product */
 };
+static struct sdx_qdot_shape shape_of(int64_t n, int64_t k)
+{
+    return (struct sdx_qdot_shape){.n = n, .runs = 1, .run = k};
+}
 /* at NULL: only the size. */
 static size_t own_in(const struct params *s, char *at, struct own *o)
 {
     const size_t column = round_64((size_t)s->width * sizeof(int32_t));
     const size_t rows = (size_t)s->rows;
+    const struct sdx_qdot_shape shape = shape_of(s->width, s->p.k);
     const size_t sizes[] = {s->packed ? 0 : round_64(s->packed_size),
                             column,
                             column,
@@ -61,7 +67,8 @@ static size_t own_in(const struct params *s, char *at, struct own *o)
                             s->p.facts.rows > 1 ? rows * column : 0,
                             round_64(rows * sizeof *o->rows),
                             round_64(rows * sizeof *o->row_sums),
-                            s->copies ? rows * (size_t)s->pitch : 0};
+                            s->copies ? round_64(rows * (size_t)s->pitch) : 0,
+                            sdx_qdot_scratch(&shape, s->rows)};
     char *places[SDX_COUNT_OF(sizes)] = {NULL};
     size_t total = 0;
     for (int i = 0; i < SDX_COUNT_OF(sizes); i++) {
@@ -77,14 +84,11 @@ static size_t own_in(const struct params *s, char *at, struct own *o)
                       .sums = (int32_t *)places[6],
                       .rows = (const uint8_t **)places[7],
                       .row_sums = (int32_t *)places[8],
-                      .copy = (uint8_t *)places[9]};
+                      .copy = (uint8_t *)places[9],
+                      .scratch = places[10]};
     return total;
 }
 
-static struct sdx_qdot_shape shape_of(int64_t n, int64_t k)
-{
-    return (struct sdx_qdot_shape){.n = n, .runs = 1, .run = k};
-}
 static struct sdx_qdot_weights weights_of(const struct sdx_qproduct *p, const void *b, bool quickly)
 {
     return (struct sdx_qdot_weights){.w = b,
@@ -225,6 +229,7 @@ static void run_one(const struct params *s, const struct sdx_step *step,
         sdx_qdot_pack(&q.shape, &w, o.packed);
     }
     fill_columns(s, step, facts, &q, base, r->n0, r->n1, &o, &q.store);
+    q.scratch = o.scratch;
     q.store.pitch = by_row ? s->width : p->n;
     q.store.to = p->to == SDX_QPRODUCT_SUMS || by_row ? SDX_QDOT_SUMS
                  : p->to == SDX_QPRODUCT_FLOAT        ? SDX_QDOT_FLOATS
@@ -312,7 +317,7 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
     p->facts.columns = p->n;
     SDX_TRY(sdx_qclamp_read(px, &s->clamp));
     SDX_TRY(sdx_qfacts_prepare(px, &p->facts, &s->facts, &facts));
-    s->split = sdx_split_make(p->batch, p->m, p->n, p->k, SDX_QDOT_COLS);
+    s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 0, sdx_qdot_width());
     int64_t widest = 0;
     for (int64_t j = 0; j < s->split.split_n; j++) {
         int64_t n0 = sdx_part_begin(p->n, s->split.split_n, j, s->split.step_n);

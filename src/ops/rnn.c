@@ -667,7 +667,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
     if (!f->hidden) return px->cx->error.status;
     in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
     if (!in[IN_XW]) return px->cx->error.status;
-    f->split = sdx_split_make(1, m, dims[2], p->input, sdx_gemm_f32_panel());
+    f->split = sdx_split_make(1, m, dims[2], p->input, 0, sdx_gemm_f32_panel());
     SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts,
                                 sdx_gemm_f32_scratch(m, dims[2], p->input), 1, &px->in[0], 1,
                                 &in[IN_XW]));

@@ -178,6 +178,7 @@ static bool compare(const struct sdx_conv_shape *s, const struct operands *o)
 {
     const struct sdx_epilogue *e = &o->epilogue;
     const double k = (double)o->size_w / (double)s->oc;
+    const bool is_tiles = sdx_conv_block_form(s) == SDX_CONV_BLOCK_TILES;
     int64_t at = 0;
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t c = 0; c < s->oc; c++)
@@ -188,7 +189,9 @@ static bool compare(const struct sdx_conv_shape *s, const struct operands *o)
                 if (e->bias_row) sum += o->bias[c];
                 if (e->residual) sum += o->residual[at];
                 sum = activated(e, sum);
-                if (!expect(fabs(o->y[at] - sum) <= (2 * k * size + 20) * 6e-8,
+                /* of tiles: operands are at most 1 */
+                const double most = is_tiles ? k * 0x1p-20 : 2 * k * size * 6e-8;
+                if (!expect(fabs(o->y[at] - sum) <= most + 20 * 6e-8,
                             "%lldx%lldx%lldx%lldx%lld to %lld kernel %lldx%lldx%lld stride "
                             "%lld groups %lld pad %lld act %d: at %lld,%lld,%lld %.9g, expected "
                             "%.9g",
@@ -387,12 +390,28 @@ static void check_groups(void)
     check_shape(square(2, 9, 9 * lanes, 9 * lanes, 64, 30, 3, 1, 1, 1)); /* parts */
     check_shape(square(1, 2, 2 * lanes, 2 * lanes, 90, 150, 3, 2, 1, 1));
 }
+/* Kernels of one position that a machine with tiles multiplies by them. */
+static void check_tiles(void)
+{
+    const int64_t channels[][2] = {{48, 32}, {70, 45}, {130, 100}, {64, 33}, {1100, 81}};
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+        for (int64_t stride = 1; stride <= 2; stride++)
+            for (int64_t width = 6; width <= 40; width += 17) {
+                struct sdx_conv_shape s = square(1 + (int64_t)i % 2, 1, channels[i][0],
+                                                 channels[i][1], 13, width, 1, stride, 1, 0);
+                if (volume(s.out) < 32) continue;
+                s.winograd = 1;
+                if (sdx_conv_block_form(&s) == SDX_CONV_BLOCK_TILES) check_shape(s);
+            }
+}
+
 void check_conv_block(void)
 {
     check_small_shapes();
     check_groups();
     check_multiplied();
     check_other_axes();
+    check_tiles();
     check_shape(square(1, 1, 8, 24, 56, 60, 1, 1, 1, 0)); /* several strips */
     check_shape(square(1, 1, 40, 72, 30, 31, 1, 2, 1, 0));
     check_shape(

@@ -10,6 +10,7 @@ struct product {
     float *a, *b, *c, *before;
     int64_t row_b, col_b;
     int64_t size_c;
+    bool is_tiles;
 };
 static void fill(float *p, int64_t n)
 {
@@ -68,6 +69,18 @@ static void give_epilogue(struct product *p, unsigned how, enum sdx_act act)
     p->g.accumulate = how & 128;
     if (how & 64 && !p->g.accumulate) p->g.alpha = 0.75f;
 }
+/* What a sum of terms of `size` in all may be off. */
+static double bound_of(const struct product *p, int64_t i, int64_t j, double size)
+{
+    const struct sdx_gemm_f32 *g = &p->g;
+    double a = 0, b = 0;
+    if (!p->is_tiles) return 2.0 * (double)g->k * size * 6e-8;
+    for (int64_t k = 0; k < g->k; k++) {
+        a = fmax(a, fabs((double)g->a[i * g->row_a + k * g->col_a]));
+        b = fmax(b, fabs((double)p->b[k * p->row_b + j * p->col_b]));
+    }
+    return (double)g->k * 0x1p-20 * a * b;
+}
 static void compare(const struct product *p)
 {
     const struct sdx_gemm_f32 *g = &p->g;
@@ -87,7 +100,7 @@ static void compare(const struct product *p)
             if (e->bias_col) sum += e->bias_col[j];
             if (e->residual) sum += e->residual[i * g->row_c + j];
             const double exact = exact_activation(sum, e);
-            const double bound = (2.0 * (double)g->k * size + 8.0) * 6e-8;
+            const double bound = bound_of(p, i, j, size) + 8.0 * 6e-8;
             const float got = g->c[i * g->row_c + j];
             if (!expect(fabs(got - exact) <= bound,
                         "%lldx%lldx%lld at %lld,%lld: %.9g, expected %.9g (act %d)",
@@ -218,6 +231,108 @@ static void check_product(bool plain)
         guards_release();
     }
 }
+
+/* ---- tiles ---- */
+
+static struct product make_tiles(int64_t m, int64_t n, int64_t k, unsigned how, float **plain_a)
+{
+    struct product p = make(m, n, k, how & ~2u); /* rows of A lie together */
+    p.is_tiles = true;
+    void *packed = guarded(sdx_gemm_tiles_packed_size(k, n), 0);
+    sdx_gemm_tiles_pack(p.b, p.row_b, p.col_b, NULL, k, n, packed);
+    p.g.packed = packed;
+    *plain_a = p.a;
+    return p;
+}
+/* A as tiles, some at a time, and the product in ranges of step_t tiles by step_n columns. */
+static void run_tiles(struct product *p, const float *a, int64_t step_t, int64_t step_n)
+{
+    struct sdx_gemm_f32 g = p->g;
+    const int64_t height = sdx_gemm_f32_tile_rows(g.m), tiles = (g.m + height - 1) / height;
+    void *in_tiles = guarded(sdx_gemm_f32_tiles_size(g.m, g.k), 0);
+    g.a = a;
+    for (int64_t t = 0; t < tiles; t += 3)
+        sdx_gemm_f32_tile_a(&g, t, t + 3 < tiles ? t + 3 : tiles, in_tiles);
+    g.a_tiles = in_tiles;
+    for (int64_t t = 0; t < tiles; t += step_t)
+        for (int64_t j = 0; j < g.n; j += step_n) {
+            const int64_t i1 = (t + step_t) * height, j1 = j + step_n;
+            sdx_gemm_f32_run(&g, t * height, i1 < g.m ? i1 : g.m, j, j1 < g.n ? j1 : g.n, NULL);
+        }
+}
+static void check_tiles_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_act act)
+{
+    float *a;
+    struct product p = make_tiles(m, n, k, how, &a);
+    const size_t size = (size_t)p.size_c * sizeof(float);
+    float *whole = guarded(size, 0);
+    give_epilogue(&p, how, act);
+    run_tiles(&p, a, m, n);
+    compare(&p);
+    memcpy(whole, p.c, size);
+    memcpy(p.c, p.before, size);
+    run_tiles(&p, a, 1, sdx_gemm_f32_panel());
+    expect(memcmp(whole, p.c, size) == 0, "%lldx%lldx%lld: other bits when split", (long long)m,
+           (long long)n, (long long)k);
+    memcpy(p.c, p.before, size);
+    for (int64_t i = 0; i < m; i++) { /* each row by itself */
+        struct product one = p;
+        one.g.m = 1;
+        one.g.c = p.c + i * p.g.row_c;
+        if (one.g.epilogue.bias_row) one.g.epilogue.bias_row += i;
+        if (one.g.epilogue.residual) one.g.epilogue.residual += i * p.g.row_c;
+        run_tiles(&one, a + i * p.g.row_a, 1, n);
+    }
+    expect(memcmp(whole, p.c, size) == 0, "%lldx%lldx%lld: a row alone has other bits",
+           (long long)m, (long long)n, (long long)k);
+    guards_intact();
+    guards_release();
+}
+/* Numbers of all sizes; infinity and NaN come out where they belong. */
+static void check_tiles_range(void)
+{
+    const int64_t m = 37, n = 45, k = 100;
+    float *a;
+    struct product p = make_tiles(m, n, k, 0, &a);
+    const float large = 3.4028235e38f, bad[] = {INFINITY, -INFINITY, NAN, large, -large};
+    for (int64_t i = 0; i < m * k; i++)
+        a[i] = ldexpf(a[i], (int)random_int(-60, 60));
+    for (int i = 0; i < 5; i++)
+        a[(5 * i + 3) * k + 7 * i + 40] = bad[i];
+    run_tiles(&p, a, 1, n);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t e = 0; e < k; e++) {
+                sum += (double)a[i * k + e] * p.b[e * p.row_b + j];
+                size += fabs((double)a[i * k + e] * p.b[e * p.row_b + j]);
+            }
+            const float got = p.g.c[i * p.g.row_c + j];
+            const bool right = isnan(sum)   ? isnan(got)
+                               : isinf(sum) ? (double)got == sum
+                                            : fabs(got - sum) <= bound_of(&p, i, j, size);
+            expect(right, "at %lld,%lld: %.9g, expected %.9g", (long long)i, (long long)j, got,
+                   sum);
+        }
+    guards_release();
+}
+void check_gemm_tiles(void)
+{
+    const int64_t panel = sdx_gemm_f32_panel();
+    for (int64_t m = 1; m <= 70; m += m < 20 ? 1 : 7)
+        check_tiles_case(m, 1 + random_int(0, 3 * panel), 1 + random_int(0, 140),
+                         random_bits() & 255, SDX_ACT_NONE);
+    for (int act = 0; act <= SDX_ACT_GELU_TANH; act++)
+        for (unsigned how = 0; how < 256; how += 37)
+            check_tiles_case(33, 3 * panel + 5, 75, how, (enum sdx_act)act);
+    const int64_t whole = sdx_kernel_tuning()->whole_k;
+    for (unsigned how = 0; how < 256; how += 51) {
+        check_tiles_case(20, panel + 1, whole, how, SDX_ACT_RELU);
+        check_tiles_case(20, 2 * panel, whole + 37, how, SDX_ACT_NONE);
+    }
+    check_tiles_range();
+}
+
 void check_gemm_f32(void)
 {
     check_product(false);
@@ -310,17 +425,26 @@ struct timed {
     struct product p;
     bool plain;
     void *scratch;
+    void *tiles; /* of A; NULL: none */
 };
 static void timed_run(void *arg)
 {
     struct timed *t = arg;
     const struct sdx_gemm_f32 *g = &t->p.g;
+    if (t->tiles) {
+        struct sdx_gemm_f32 tiled = *g;
+        const int64_t height = sdx_gemm_f32_tile_rows(g->m);
+        sdx_gemm_f32_tile_a(g, 0, (g->m + height - 1) / height, t->tiles);
+        tiled.a_tiles = t->tiles;
+        sdx_gemm_f32_run(&tiled, 0, g->m, 0, g->n, t->scratch);
+        return;
+    }
     if (t->plain)
         sdx_gemm_f32_plain(g, t->p.b, t->p.row_b, t->p.col_b, 0, g->m, 0, g->n, t->scratch);
     else
         sdx_gemm_f32_run(g, 0, g->m, 0, g->n, t->scratch);
 }
-static double bench_product(bool plain, enum sdx_half half)
+static double bench_product(bool plain, bool tiles, enum sdx_half half)
 {
     static const int64_t shapes[][3] = {{128, 384, 384},  {128, 1536, 384}, {128, 384, 1536},
                                         {256, 768, 768},  {128, 768, 3072}, {64, 3136, 576},
@@ -340,6 +464,12 @@ static double bench_product(bool plain, enum sdx_half half)
             t.p.g.half = half;
         }
         t.scratch = guarded(sdx_gemm_f32_plain_scratch(m, n, k), 0);
+        if (tiles) {
+            void *packed = guarded(sdx_gemm_tiles_packed_size(k, n), 0);
+            sdx_gemm_tiles_pack(t.p.b, n, 1, NULL, k, n, packed);
+            t.p.g.packed = packed;
+            t.tiles = guarded(sdx_gemm_f32_tiles_size(m, k), 0);
+        }
         const double ns = best_ns(timed_run, &t);
         fprintf(stderr, "  %lldx%lldx%lld: %.1f us, %.1f GFLOP/s\n", (long long)m, (long long)n,
                 (long long)k, ns / 1000, 2.0 * (double)(m * n * k) / ns);
@@ -351,15 +481,19 @@ static double bench_product(bool plain, enum sdx_half half)
 }
 double bench_gemm_f32(void)
 {
-    return bench_product(false, SDX_HALF_NONE);
+    return bench_product(false, false, SDX_HALF_NONE);
+}
+double bench_gemm_tiles(void)
+{
+    return bench_product(false, true, SDX_HALF_NONE);
 }
 double bench_gemm_half(void)
 {
-    return bench_product(false, SDX_HALF_F16);
+    return bench_product(false, false, SDX_HALF_F16);
 }
 double bench_gemm_f32_plain(void)
 {
-    return bench_product(true, SDX_HALF_NONE);
+    return bench_product(true, false, SDX_HALF_NONE);
 }
 static void timed_f64(void *arg)
 {

@@ -155,6 +155,7 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
     p.q.steps = in_place && how & 1 ? NULL : steps;
     p.q.rows = rows;
     p.q.store.start = start;
+    p.q.scratch = guarded(sdx_qdot_scratch(s, m), 0);
     for (int64_t panel = 0; panel < sdx_qdot_panels(s); panel++)
         sdx_qdot_run(&p.q, panel, panel + 1);
     bool ok = true;
@@ -211,6 +212,7 @@ double bench_qdot(void)
     sdx_qdot_start(&t.q.shape, packed, 0, NULL, start);
     t.q.packed = packed;
     t.q.rows = rows;
+    t.q.scratch = guarded(sdx_qdot_scratch(&t.q.shape, m), 0);
     t.q.store = (struct sdx_qdot_store){.to = SDX_QDOT_BYTES,
                                         .y = guarded((size_t)(m * n), 0),
                                         .pitch = n,

@@ -35,7 +35,8 @@ static const struct {
 #if defined(__x86_64__)
             {SDX_CPU_AVX2, "avx2"},
             {SDX_CPU_AVX512, "avx512"},
-            {SDX_CPU_AVX512VNNI, "avx512vnni"}
+            {SDX_CPU_AVX512VNNI, "avx512vnni"},
+            {SDX_CPU_AMX, "amx"}
 #elif defined(__aarch64__)
             {SDX_CPU_DOTPROD, "dotprod"}
 #endif
@@ -239,11 +240,15 @@ static bool check_one(const struct kernel *kernel)
     if (failures > 5) printf("  %s (%s): %d more\n", kernel_now, set_now, failures - 5);
     return failures == 0;
 }
-/* Only qdot and qconv differ in the sets that the templates are not compiled for. */
+/* What differs in the sets that the templates are not compiled for; products of tiles are there
+ * only. */
 static bool has_kernel(const char *set, const char *kernel)
 {
-    return (strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
-           strcmp(kernel, "qdot") == 0 || strcmp(kernel, "qconv") == 0;
+    const bool is_amx = strcmp(set, "amx") == 0, is_tiles = strcmp(kernel, "gemm_tiles") == 0;
+    if (is_tiles) return is_amx;
+    return (!is_amx && strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
+           (is_amx && strcmp(kernel, "conv_block") == 0) || strcmp(kernel, "qdot") == 0 ||
+           strcmp(kernel, "qconv") == 0;
 }
 static bool named(const char *kernel, char **names, int count)
 {
@@ -265,7 +270,7 @@ static int bench(char **names, int count, bool csv)
             state = 1;
             const double ns = kernels[k].bench();
             guards_release();
-            if (s == 0) generic = ns;
+            if (generic == 0.0) generic = ns;
             printf(csv ? "%s,%s,%.5f,%.2f\n" : "%-24s %-10s %10.5f ns %8.2f\n", kernels[k].name,
                    sets[s].name, ns, generic / ns);
         }

@@ -19,7 +19,7 @@ static const struct shape shapes[] = {
 static void cover(const struct shape *t, int64_t most)
 {
     static unsigned char seen[BATCH_MAX * M_MAX * N_MAX];
-    const struct sdx_split s = sdx_split_make(t->batch, t->m, t->n, t->k, t->step_n);
+    const struct sdx_split s = sdx_split_make(t->batch, t->m, t->n, t->k, 0, t->step_n);
     memset(seen, 0, sizeof seen);
     for (int64_t part = 0; part < s.parts;) {
         const int64_t end = s.parts - part < most ? s.parts : part + most;
@@ -49,7 +49,7 @@ static void ranges_cover(void **state)
 static void columns_join(void **state)
 {
     (void)state;
-    const struct sdx_split s = sdx_split_make(1, 48, 2048, 512, 16);
+    const struct sdx_split s = sdx_split_make(1, 48, 2048, 512, 0, 16);
     int64_t part = 0;
     const struct sdx_split_range r = sdx_split_next(&s, &part, s.parts);
     assert_true(s.parts >= 32);

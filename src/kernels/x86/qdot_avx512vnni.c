@@ -5,77 +5,7 @@
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/qdot_panel.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_store_avx512vnni.h"
-
-enum { COLS = SDX_QDOT_COLS, ROWS = 12, WIDE = 2 };
-#define TIMES(n)  SDX_UNROLL(12) for (int i = 0; i < (n); i++)
-#define PANELS(n) SDX_UNROLL(2) for (int j = 0; j < (n); j++)
-
-/* What brings the bytes of four vectors one behind the other. */
-SIMD __m512i in_order(void)
-{
-    return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-}
-/* Rows of 32 columns, two at a time. */
-SIMD void store_pairs(const int count, const struct sdx_qdot_store *st, __m512i (*acc)[WIDE],
-                      const struct rounding *r, const __m512 by[WIDE], uint8_t *y)
-{
-    const int64_t pitch = st->pitch;
-    const __m512i order = in_order();
-    SDX_UNROLL(12) for (int i = 0; i < count; i += 2, y += 2 * pitch)
-    {
-        const int then = i + 1 < count ? i + 1 : i;
-        const __m512i a = shorts(r, acc[i][0], by[0], acc[i][1], by[1]);
-        const __m512i b = shorts(r, acc[then][0], by[0], acc[then][1], by[1]);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, a, b));
-        _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(rows));
-        if (then > i)
-            _mm256_storeu_si256((__m256i *)(y + pitch), _mm512_extracti64x4_epi64(rows, 1));
-    }
-}
-/* Rows of 16 columns, four at a time. */
-SIMD void store_fours(const int count, const struct sdx_qdot_store *st, __m512i (*acc)[WIDE],
-                      const struct rounding *r, __m512 by, uint8_t *y)
-{
-    const int64_t pitch = st->pitch;
-    const __m512i order = in_order();
-#define ROW(k) acc[i + (k) < count ? i + (k) : i][0]
-    SDX_UNROLL(12) for (int i = 0; i < count; i += 4, y += 4 * pitch)
-    {
-        const __m512i a = shorts(r, ROW(0), by, ROW(1), by);
-        const __m512i b = shorts(r, ROW(2), by, ROW(3), by);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, a, b));
-        _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(rows));
-        if (i + 1 < count)
-            _mm_storeu_si128((__m128i *)(y + pitch), _mm512_extracti32x4_epi32(rows, 1));
-        if (i + 2 < count)
-            _mm_storeu_si128((__m128i *)(y + 2 * pitch), _mm512_extracti32x4_epi32(rows, 2));
-        if (i + 3 < count)
-            _mm_storeu_si128((__m128i *)(y + 3 * pitch), _mm512_extracti32x4_epi32(rows, 3));
-    }
-#undef ROW
-}
-SIMD void store_tile(const int count, const int wide, const struct sdx_qdot_store *st,
-                     __m512i (*acc)[WIDE], int64_t row, int64_t column, int64_t n)
-{
-    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w || n < wide * COLS)) {
-        int32_t sums[ROWS * WIDE * COLS];
-        TIMES(count) PANELS(wide) _mm512_storeu_si512(sums + (i * wide + j) * COLS, acc[i][j]);
-        for (int i = 0; i < count; i++)
-            for (int j = 0; j < wide; j++)
-                store_row(st, sums + (i * wide + j) * COLS, row + i, column + j * COLS,
-                          n - j * COLS < COLS ? n - j * COLS : COLS);
-        return;
-    }
-    const struct rounding r = rounding(st);
-    __m512 by[WIDE];
-    PANELS(wide) by[j] = _mm512_loadu_ps(st->factor + column + j * COLS);
-    uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
-    if (wide == WIDE)
-        store_pairs(count, st, acc, &r, by, y);
-    else
-        store_fours(count, st, acc, &r, by[0], y);
-}
+#include "kernels/x86/qdot_tile_avx512vnni.h"
 
 SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
                const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t ahead,

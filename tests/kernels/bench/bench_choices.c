@@ -17,7 +17,7 @@
 #define EVICT(p) (void)(p)
 #endif
 
-enum { FORMS = 7, TURN_NS = 2000000, LINE = 64 };
+enum { FORMS = 8, TURN_NS = 2000000, LINE = 64 };
 enum { DIRECT, PLAIN = FORMS - 1 };
 static const struct {
     const char *name;
@@ -25,6 +25,7 @@ static const struct {
     enum sdx_conv_block_form form;
     double worth; /* the less exact form is wanted when it takes less than this share */
 } kinds[FORMS] = {{"direct", -1, SDX_CONV_BLOCK_DIRECT, 1},
+                  {"tiles", 1, SDX_CONV_BLOCK_TILES, 1},
                   {"winograd_2", 2, SDX_CONV_BLOCK_WINOGRAD_2, 1},
                   {"winograd_3", 3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
                   {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The form TILES of conv_block.h: kernels of one position by the products of tiles that a machine
+ * has (AMX), each pixel a row of gemm.h's A, with the errors that stand there. An infinity gives
+ * NaN in the outputs of its pixel. */
+#ifndef SDX_KERNELS_CONV_BLOCK_TILES_H
+#define SDX_KERNELS_CONV_BLOCK_TILES_H
+
+#include "kernels/conv.h"
+
+bool sdx_tiles_block_fits(const struct sdx_conv_shape *s);
+size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s);
+void sdx_tiles_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                          void *packed);
+int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s);
+size_t sdx_tiles_block_scratch(const struct sdx_conv_shape *s);
+void sdx_tiles_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                          float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                          void *scratch);
+#endif

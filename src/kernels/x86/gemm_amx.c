@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * f32 products with the tile registers of AMX, which multiply bytes: a row of A, and a column of B,
+ * are whole numbers of 24 bits times a power of 2, as three digits of base 256 from -128 to 127. Of
+ * the nine products of digits the six that reach into 24 bits are summed, exactly, those of equal
+ * weight together (Ozaki, Ogita, Oishi, Rump, "Error-free transformations of matrix
+ * multiplication", 2012, with whole numbers). A row has the same bits whatever stands beside it.
+ * What is not finite is summed anew by FMAs, so that infinity and NaN come out where they belong.
+ */
+#define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
+#include "kernels/tables.h"
+#include "kernels/transpose.h"
+#include "kernels/x86/tiles_amx.h"
+
+enum {
+    CHUNK = SDX_GEMM_TILES_CHUNK, /* of k */
+    COLS = 2 * SDX_TILE_ROWS,     /* of a panel */
+    TILE = SDX_TILE_ROWS * SDX_TILE_BYTES,
+    DIGITS = 3,
+    CHUNK_A = DIGITS * TILE,
+    CHUNK_B = 2 * DIGITS * TILE, /* [digit][half of the panel] */
+    SCALES_A = SDX_TILE_ROWS * 4,
+    SCALES_B = COLS * 4,
+    TALL = 2 * SDX_TILE_ROWS,
+    VECTORS = CHUNK / LANES
+};
+/* The power of 2 that makes whole numbers of 24 bits of numbers up to `size` (the bits of an
+ * absolute value), and what brings products back: NaN when size is not finite. */
+struct scale {
+    float by, back;
+};
+static struct scale scale_of(uint32_t size)
+{
+    const int infinite = 255, least = 29; /* smaller ones count with fewer bits */
+    int exponent = (int)(size >> 23);
+    if (exponent == infinite) return (struct scale){0.0f, NAN};
+    if (exponent < least) exponent = least;
+    /* three digits hold 127 * 2^16 at most */
+    const int bits = (size & 0x7fffff) > 0x7e0000 ? 21 : 22, power = bits + 127 - exponent;
+    struct scale s;
+    const uint32_t by = (uint32_t)(127 + power) << 23, back = (uint32_t)(127 + 16 - power) << 23;
+    memcpy(&s.by, &by, sizeof by);
+    memcpy(&s.back, &back, sizeof back);
+    return s;
+}
+/* 64 numbers; those from `left` on are 0. */
+SIMD void load_chunk(const float *from, int64_t left, __m512 x[VECTORS])
+{
+    SDX_UNROLL(4)
+    for (int v = 0; v < VECTORS; v++) {
+        const int64_t some = left - v * LANES;
+        const __mmask16 mask = (__mmask16)(some <= 0      ? 0
+                                           : some < LANES ? (1u << some) - 1
+                                                          : 0xffff);
+        x[v] = _mm512_maskz_loadu_ps(mask, from + v * LANES);
+    }
+}
+/* The bits of the largest absolute value of k numbers; NaN is larger than all. */
+static uint32_t size_of(const float *x, int64_t k)
+{
+    const __m512i unsigned_bits = _mm512_set1_epi32(0x7fffffff);
+    __m512i most = _mm512_setzero_si512();
+    for (int64_t i = 0; i < k; i += CHUNK) {
+        __m512 v[VECTORS];
+        load_chunk(x + i, k - i, v);
+        SDX_UNROLL(4)
+        for (int j = 0; j < VECTORS; j++)
+            most =
+                _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(v[j]), unsigned_bits));
+    }
+    return _mm512_reduce_max_epu32(most);
+}
+/* Digit d of 64 whole numbers at to + d * apart, 64 bytes each. */
+SIMD void digits(const __m512 x[VECTORS], __m512 by, char *to, int64_t apart)
+{
+    const __m512i middle = _mm512_set1_epi32(0x808080);
+    SDX_UNROLL(4)
+    for (int v = 0; v < VECTORS; v++) {
+        __m512i q = _mm512_cvtps_epi32(x[v] * by);
+        q = _mm512_xor_si512(_mm512_add_epi32(q, middle), middle); /* bytes are the digits */
+        __m128i *at = (__m128i *)(to + v * LANES);
+        _mm_storeu_si128(at, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
+        _mm_storeu_si128((__m128i *)((char *)at + apart),
+                         _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 8)));
+        _mm_storeu_si128((__m128i *)((char *)at + 2 * apart), _mm512_cvtepi32_epi8(q));
+    }
+}
+
+/* [chunk][digit], then the scales of the rows */
+static void tile_a(const float *a, int64_t row_a, int64_t rows, int64_t height, int64_t k,
+                   void *to_)
+{
+    const int64_t chunks = (k + CHUNK - 1) / CHUNK;
+    char *to = to_;
+    float *back = (float *)(void *)(to + chunks * CHUNK_A);
+    for (int64_t i = 0; i < height; i++) {
+        const float *row = a + i * row_a;
+        const struct scale s = scale_of(i < rows ? size_of(row, k) : 0);
+        const __m512 by = _mm512_set1_ps(s.by);
+        back[i] = s.back;
+        for (int64_t c = 0; c < chunks; c++) {
+            __m512 x[VECTORS];
+            load_chunk(row + c * CHUNK, i < rows ? k - c * CHUNK : 0, x);
+            digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, TILE);
+        }
+    }
+}
+
+/* Row i begins at a + from[i]; its blocks of LANES numbers are block_a apart. */
+static void tile_pixels(const float *a, const int64_t *from, int64_t block_a, int64_t rows,
+                        int64_t height, int64_t k, void *to_)
+{
+    const int64_t chunks = (k + CHUNK - 1) / CHUNK, blocks = (k + LANES - 1) / LANES;
+    const __mmask16 last = (__mmask16)(0xffff >> (blocks * LANES - k));
+    const __m512i unsigned_bits = _mm512_set1_epi32(0x7fffffff);
+    char *to = to_;
+    float *back = (float *)(void *)(to + chunks * CHUNK_A);
+    for (int64_t i = 0; i < height; i++) {
+        const float *pixel = a + from[i < rows ? i : 0];
+        __m512i most = _mm512_setzero_si512();
+        for (int64_t b = 0; b < blocks; b++) {
+            const __mmask16 mask = b + 1 < blocks ? 0xffff : last;
+            const __m512i bits = _mm512_maskz_loadu_epi32(mask, pixel + b * block_a);
+            most = _mm512_max_epu32(most, _mm512_and_si512(bits, unsigned_bits));
+        }
+        const struct scale s = scale_of(_mm512_reduce_max_epu32(most));
+        const __m512 by = _mm512_set1_ps(s.by);
+        back[i] = s.back;
+        for (int64_t c = 0; c < chunks; c++) {
+            __m512 x[VECTORS];
+            SDX_UNROLL(4)
+            for (int v = 0; v < VECTORS; v++) {
+                const int64_t b = c * VECTORS + v;
+                const __mmask16 mask = b + 1 < blocks ? 0xffff : b < blocks ? last : 0;
+                x[v] = _mm512_maskz_loadu_ps(mask, pixel + (b < blocks ? b : 0) * block_a);
+            }
+            digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, TILE);
+        }
+    }
+}
+
+/* Up to 64 k of n <= LANES columns as tiles of each digit, 2 * TILE apart: row i has k = 4 i .. 4 i
+ * + 3 of each column beside each other. by: of the columns. Of a B whose rows lie together: */
+static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int64_t n,
+                         const float *by, char *to)
+{
+    const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
+    const __m512i middle = _mm512_set1_epi32(0x808080), even = _mm512_set1_epi32(0xff00ff);
+    const __m512 factor = _mm512_loadu_ps(by);
+    const int select = 0xca, low = 0xffff; /* bits of the first where it says so, else the second */
+    for (int64_t i = 0; i < SDX_TILE_ROWS; i++, to += SDX_TILE_BYTES) {
+        __m512i q[4];
+        SDX_UNROLL(4)
+        for (int r = 0; r < 4; r++) {
+            const int64_t row = 4 * i + r;
+            const __m512 x = _mm512_maskz_loadu_ps(row < k ? mask : 0, b + row * row_b);
+            q[r] = _mm512_cvtps_epi32(x * factor);
+            q[r] = _mm512_xor_si512(_mm512_add_epi32(q[r], middle), middle);
+        }
+        /* bytes 0, 2 and 1, 3 of two rows in turn, then of four */
+        const __m512i a02 =
+            _mm512_ternarylogic_epi32(even, q[0], _mm512_slli_epi32(q[1], 8), select);
+        const __m512i a1 =
+            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[0], 8), q[1], select);
+        const __m512i c02 =
+            _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), select);
+        const __m512i c1 =
+            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], select);
+        const __m512i half = _mm512_set1_epi32(low);
+        _mm512_store_si512(
+            to, _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, select));
+        _mm512_store_si512(to + 2 * TILE,
+                           _mm512_ternarylogic_epi32(half, a1, _mm512_slli_epi32(c1, 16), select));
+        _mm512_store_si512(to + 4 * TILE, _mm512_ternarylogic_epi32(
+                                              half, a02, _mm512_slli_epi32(c02, 16), select));
+    }
+}
+/* and of one whose columns do. */
+static void tile_of_columns(const sdx_weight_f32 *b, int64_t col_b, int64_t k, int64_t n,
+                            const float *by, char *to)
+{
+    _Alignas(64) char columns[DIGITS][LANES * CHUNK] = {{0}};
+    for (int64_t j = 0; j < n; j++) {
+        __m512 x[VECTORS];
+        load_chunk((const float *)(const void *)(b + j * col_b), k, x);
+        digits(x, _mm512_set1_ps(by[j]), columns[0] + j * CHUNK, LANES * CHUNK);
+    }
+    for (int d = 0; d < DIGITS; d++)
+        for (int i = 0; i < LANES; i += SIDE)
+            for (int j = 0; j < LANES; j += SIDE)
+                turn(columns[d] + i * CHUNK + 4 * j, LANES,
+                     to + 2 * d * TILE + j * SDX_TILE_BYTES + 4 * i, LANES);
+}
+/* The largest absolute values of n columns, as their bits. */
+static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                     uint32_t size[LANES])
+{
+    const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
+    __m512i most = _mm512_setzero_si512();
+    for (int64_t i = 0; col_b == 1 && i < k; i++) {
+        const __m512i bits = _mm512_maskz_loadu_epi32(mask, b + i * row_b);
+        most = _mm512_max_epu32(most, _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff)));
+    }
+    _mm512_storeu_si512(size, most);
+    for (int64_t j = 0; col_b != 1 && j < n; j++)
+        size[j] = size_of((const float *)(const void *)(b + j * col_b), k);
+}
+/* [chunk][digit][half of the panel], then the scales of the columns */
+static void tile_b(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                   const sdx_weight_f32 *scale, void *to_)
+{
+    const int64_t chunks = (k + CHUNK - 1) / CHUNK;
+    for (int64_t h = 0; h < 2; h++) {
+        const sdx_weight_f32 *half = b + h * LANES * col_b;
+        const int64_t left = n - h * LANES, count = left < 0 ? 0 : left < LANES ? left : LANES;
+        char *to = (char *)to_ + h * TILE;
+        float *back = (float *)(void *)((char *)to_ + chunks * CHUNK_B) + h * LANES;
+        uint32_t size[LANES];
+        float by[LANES];
+        sizes_of(half, row_b, col_b, k, count, size);
+        for (int64_t j = 0; j < LANES; j++) {
+            const float times = scale && j < count ? scale[h * LANES + j] : 1.0f;
+            float largest;
+            memcpy(&largest, &size[j], sizeof largest);
+            largest = fabsf(largest * times);
+            memcpy(&size[j], &largest, sizeof largest);
+            const struct scale s = scale_of(size[j]);
+            by[j] = s.by * times;
+            back[j] = s.back;
+        }
+        for (int64_t c = 0; c < chunks; c++, to += CHUNK_B) {
+            const sdx_weight_f32 *from = half + c * CHUNK * row_b;
+            if (col_b == 1)
+                tile_of_rows(from, row_b, k - c * CHUNK, count, by, to);
+            else
+                tile_of_columns(from, col_b, k - c * CHUNK, count, by, to);
+        }
+    }
+}
+
+#define LOAD(da, db)                                                                               \
+    do {                                                                                           \
+        _tile_loadd(4, a + (da)*TILE, SDX_TILE_BYTES);                                             \
+        if (tall) _tile_loadd(5, a + step_a + (da)*TILE, SDX_TILE_BYTES);                          \
+        _tile_loadd(6, b + 2 * (db)*TILE, SDX_TILE_BYTES);                                         \
+        _tile_loadd(7, b + (2 * (db) + 1) * TILE, SDX_TILE_BYTES);                                 \
+    } while (0)
+#define MULTIPLY(da, db)                                                                           \
+    do {                                                                                           \
+        LOAD(da, db);                                                                              \
+        _tile_dpbssd(0, 4, 6);                                                                     \
+        _tile_dpbssd(1, 4, 7);                                                                     \
+        if (tall) {                                                                                \
+            _tile_dpbssd(2, 5, 6);                                                                 \
+            _tile_dpbssd(3, 5, 7);                                                                 \
+        }                                                                                          \
+    } while (0)
+/* The sums of one tile of rows or, when tall, two with a panel, of the pairs of digits whose weight
+ * is 256^-weight of the highest: [32][COLS]. `lines` lines from `ahead` on come into the second
+ * cache for each chunk. */
+SIMD void multiply(const int weight, const bool tall, const char *a, int64_t step_a, const char *b,
+                   int64_t chunks, const char *ahead, int64_t lines, int32_t *sums)
+{
+    struct sdx_tile_drain drain;
+    int burst = 0;
+    _tile_zero(0);
+    _tile_zero(1);
+    if (tall) {
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B) {
+        if (weight == 0) MULTIPLY(0, 0);
+        if (weight == 1) {
+            MULTIPLY(0, 1);
+            MULTIPLY(1, 0);
+        }
+        if (weight == 2) {
+            MULTIPLY(0, 2);
+            MULTIPLY(1, 1);
+            MULTIPLY(2, 0);
+        }
+        for (int64_t i = 0; i < lines; i++, ahead += SDX_TILE_BYTES)
+            _mm_prefetch(ahead, _MM_HINT_T1);
+        burst += 8 * (weight + 1);
+        if (burst > SDX_TILE_BURST) {
+            _tile_stored(7, drain.nobody, SDX_TILE_BYTES);
+            burst = 0;
+        }
+    }
+    const int64_t row = COLS * (int64_t)sizeof *sums;
+    _tile_stored(0, sums, row);
+    _tile_stored(1, sums + LANES, row);
+    if (tall) {
+        _tile_stored(2, sums + SDX_TILE_ROWS * COLS, row);
+        _tile_stored(3, sums + SDX_TILE_ROWS * COLS + LANES, row);
+    }
+    sdx_tile_fence();
+}
+#undef LOAD
+#undef MULTIPLY
+
+/* Sums of the three weights: as whole numbers and, in place of the first ones, as floats. */
+union sums {
+    int32_t whole[DIGITS][TALL * COLS];
+    float floats[TALL * COLS];
+};
+/* Row i times the scales of the row and of the columns. */
+SIMD void join(union sums *sums, int64_t i, float back_a, const float *back_b)
+{
+    SDX_UNROLL(2)
+    for (int j = 0; j < 2; j++) {
+        const int64_t at = i * COLS + j * LANES;
+        const __m512 high = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums->whole[0] + at));
+        const __m512 middle = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums->whole[1] + at));
+        const __m512 low = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums->whole[2] + at));
+        const __m512 digit = _mm512_set1_ps(0x1p-8f);
+        const __m512 rest = _mm512_fmadd_ps(low, digit, middle);
+        const __m512 sum = _mm512_fmadd_ps(rest, digit, high);
+        _mm512_storeu_ps(sums->floats + at,
+                         sum * _mm512_set1_ps(back_a) * _mm512_loadu_ps(back_b + j * LANES));
+    }
+}
+
+/* A row of A times a panel by FMAs; what was not finite of it is taken from there. back: the scales
+ * of the columns. */
+static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a, const char *b,
+                                  const float *back, float *sums)
+{
+    float s[COLS] = {0};
+    for (int64_t k = 0; k < g->job.k; k++)
+        for (int j = 0; j < COLS; j++) {
+            const signed char *at = (const signed char *)b + k / CHUNK * CHUNK_B +
+                                    j / LANES * TILE + k % CHUNK / 4 * SDX_TILE_BYTES +
+                                    j % LANES * 4 + k % 4;
+            const int32_t whole = at[0] * 65536 + at[2 * TILE] * 256 + at[4 * TILE];
+            s[j] = fmaf(a[k * g->col_a], (float)whole * (back[j] * 0x1p-16f), s[j]);
+        }
+    for (int j = 0; j < COLS; j++)
+        if (!isfinite(sums[j])) sums[j] = s[j];
+}
+
+/* Column j of row i of C, j a multiple of LANES. */
+SIMD int64_t place(const struct sdx_gemm_tiles *g, int64_t i, int64_t j)
+{
+    return g->block_c ? j / LANES * g->block_c + i * LANES : i * g->job.row_c + j;
+}
+/* A row of sums to row i of C or, when it is not done then, back. mask: of the columns there are.
+ */
+SIMD void finish_row(const struct sdx_gemm_tiles *g, const __mmask16 mask[2], const vf bias[2],
+                     bool to_c, float *sums, int64_t i, int64_t j0)
+{
+    const struct sdx_gemm_job *job = &g->job;
+    const struct sdx_epilogue *e = &job->epilogue;
+    const bool clips = job->last && to_c && e->act != SDX_ACT_NONE;
+    const vf lo = v_set1(e->act == SDX_ACT_CLIP ? e->a : 0.0f);
+    const vf hi = v_set1(e->act == SDX_ACT_CLIP ? e->b : INFINITY);
+    SDX_UNROLL(2)
+    for (int j = 0; j < 2; j++) {
+        const int64_t to = place(g, i, j0 + j * LANES);
+        vf s = v_load(sums + j * LANES);
+        if (job->from_c) s += _mm512_maskz_loadu_ps(mask[j], job->c + to);
+        if (job->alpha != 1.0f) s *= v_set1(job->alpha);
+        if (job->last && e->bias_row) s += v_set1(e->bias_row[i]);
+        if (job->last && e->bias_col) s += bias[j];
+        if (e->residual) s += _mm512_maskz_loadu_ps(mask[j], e->residual + to);
+        if (clips) s = v_min(hi, v_max(lo, s));
+        if (to_c)
+            _mm512_mask_storeu_ps(job->c + to, mask[j], s);
+        else
+            v_store(sums + j * LANES, s);
+    }
+}
+/* Rows `first` .. of sums to C, `rows` of them from row i0 on; back_a: their scales; n: columns
+ * that are stored. */
+static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const char *b,
+                   const float *back_b, union sums *all, int64_t first, int64_t rows, int64_t i0,
+                   int64_t j0, int64_t n)
+{
+    float *sums = all->floats + first * COLS;
+    const struct sdx_gemm_job *job = &g->job;
+    const struct sdx_epilogue *e = &job->epilogue;
+    const int others = 0x99; /* NaN, infinity */
+    const __mmask16 mask[2] = {(__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff),
+                               (__mmask16)(n > LANES ? (1u << (n - LANES)) - 1 : 0)};
+    const bool curves = job->last && e->act > SDX_ACT_CLIP;
+    vf bias[2] = {v_set1(0.0f), v_set1(0.0f)};
+    for (int j = 0; job->last && e->bias_col && j < 2; j++)
+        bias[j] = _mm512_maskz_loadu_ps(mask[j], e->bias_col + j0 + j * LANES);
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = sums + i * COLS;
+        join(all, first + i, back_a[i], back_b);
+        if (job->a && SDX_UNLIKELY(_mm512_fpclass_ps_mask(v_load(row), others) |
+                                   _mm512_fpclass_ps_mask(v_load(row + LANES), others)))
+            sum_anew(g, job->a + (i0 + i) * job->row_a, b, back_b, row);
+        finish_row(g, mask, bias, !curves, row, i0 + i, j0);
+    }
+    if (!curves) return;
+    sdx_kernel_tables()->gemm.f32_finish(sums, sums, rows * COLS, 0.0f, NULL, e);
+    for (int64_t i = 0; i < rows; i++)
+        for (int j = 0; j < 2; j++)
+            _mm512_mask_storeu_ps(job->c + place(g, i0 + i, j0 + j * LANES), mask[j],
+                                  v_load(sums + i * COLS + j * LANES));
+}
+
+/* All three weights. */
+SIMD void multiply_all(const bool tall, const char *a, int64_t step_a, const char *b,
+                       int64_t chunks, const char *ahead, int64_t lines, union sums *sums)
+{
+    multiply(0, tall, a, step_a, b, chunks, ahead, 0, sums->whole[0]);
+    multiply(1, tall, a, step_a, b, chunks, ahead, 0, sums->whole[1]);
+    multiply(2, tall, a, step_a, b, chunks, ahead, lines, sums->whole[2]);
+}
+static void block(const struct sdx_gemm_tiles *g)
+{
+    const struct sdx_gemm_job *job = &g->job;
+    const int64_t chunks = (job->k + CHUNK - 1) / CHUNK, height = g->height;
+    const int64_t tiles = (job->m + height - 1) / height, pairs = (tiles + 1) / 2;
+    const int64_t step_a = chunks * CHUNK_A + SCALES_A, step_b = chunks * CHUNK_B + SCALES_B;
+    const int64_t lines = pairs > 1 ? (CHUNK_B / SDX_TILE_BYTES + pairs - 1) / pairs : 0;
+    const char *b = g->b;
+    _Alignas(64) union sums sums;
+    if (job->m <= 0 || job->n <= 0) return;
+    sdx_tile_configure((int)height);
+    for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b += step_b) {
+        const int64_t n = job->n - j0 < COLS ? job->n - j0 : COLS;
+        const float *back_b = (const float *)(const void *)(b + chunks * CHUNK_B);
+        const char *a = g->a, *ahead = b + step_b;
+        for (int64_t t = 0; t < tiles; t += 2, a += 2 * step_a) {
+            const bool tall = t + 1 < tiles;
+            if (tall)
+                multiply_all(true, a, step_a, b, chunks, ahead, lines, &sums);
+            else
+                multiply_all(false, a, step_a, b, chunks, ahead, lines, &sums);
+            ahead += chunks * lines * SDX_TILE_BYTES;
+            for (int i = 0; i < 1 + tall; i++) {
+                const int64_t i0 = (t + i) * height;
+                const int64_t count = job->m - i0 < height ? job->m - i0 : height;
+                const char *scales = a + i * step_a + chunks * CHUNK_A;
+                finish(g, (const float *)(const void *)scales, b, back_b, &sums, i * SDX_TILE_ROWS,
+                       count, i0, j0, n);
+            }
+        }
+    }
+    _tile_release();
+}
+
+void sdx_gemm_init_amx(struct sdx_gemm_table *gemm)
+{
+    SDX_ASSERT(gemm->cols == COLS);
+    gemm->f32_tile_a = tile_a;
+    gemm->f32_tile_pixels = tile_pixels;
+    gemm->f32_tile_b = tile_b;
+    gemm->f32_tiles = block;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Panels of qdot.h with tile registers (AMX): tdpbusd adds the products of 16 rows of A with a
+ * panel over 16 steps, whose weights are a tile as they are packed. Two tiles of rows and two
+ * panels at a time, so that each of four operands serves two products. A tile of A is read in place
+ * where its rows are evenly spaced and its bytes lie together; else its bytes are brought together
+ * first, beside the products before it. */
+#define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
+#include "kernels/qdot_panel.h"
+#include "kernels/tables.h"
+#include "kernels/x86/qdot_tile_avx512vnni.h"
+#include "kernels/x86/tiles_amx.h"
+
+enum {
+    FEW = 4, /* rows for which tiles bring nothing */
+    STEPS = SDX_TILE_ROWS,
+    TILE_BYTES = SDX_TILE_ROWS * SDX_TILE_BYTES,
+    STEP = 8,  /* instructions on tiles of a chunk */
+    STORED = 8 /* rows of sums in registers */
+};
+
+static struct sdx_qdot_table thin; /* of the set before */
+
+/* Bytes of A behind each other, within the 16 steps of a chunk. */
+struct piece {
+    int64_t at;     /* byte 0 of the chunk, as if all of it lay beside the piece */
+    __mmask16 mask; /* its steps */
+};
+struct chunk {
+    int count;
+    struct piece piece[STEPS];
+};
+/* steps[0..n), n <= 16 */
+SIMD struct chunk chunk_of(const struct sdx_qdot_step *steps, int64_t n)
+{
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i in_row =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
+    const __mmask16 all = (__mmask16)((1u << n) - 1);
+    const __mmask16 low = (__mmask16)(n < 8 ? (1u << 2 * n) - 1 : 0xffff);
+    const __mmask16 high = (__mmask16)(n > 8 ? (1u << 2 * (n - 8)) - 1 : 0);
+    const __m512i at = _mm512_permutex2var_epi32(_mm512_maskz_loadu_epi32(low, steps), even,
+                                                 _mm512_maskz_loadu_epi32(high, steps + 8));
+    /* places of step 0, did each step lie beside it: the same for steps of one piece */
+    const __m512i from = _mm512_sub_epi32(at, in_row);
+    struct chunk c = {0};
+    for (unsigned left = all; left; c.count++) {
+        const int first = __builtin_ctz(left);
+        const uint32_t place = steps[first].at - 4 * (uint32_t)first;
+        const unsigned same =
+            left & _mm512_cmpeq_epi32_mask(from, _mm512_set1_epi32((int32_t)place));
+        c.piece[c.count].at = (int64_t)steps[first].at - 4 * first;
+        c.piece[c.count].mask = (__mmask16)same;
+        left &= ~same;
+    }
+    return c;
+}
+
+/* 16 steps of `height` rows to a tile's memory; zeros beyond its pieces. */
+SIMD void bring(const struct chunk *c, const uint8_t *const *rows, int64_t height, uint8_t *to)
+{
+    for (int64_t i = 0; i < height; i++) {
+        __m512i x = _mm512_maskz_loadu_epi32(c->piece[0].mask, rows[i] + c->piece[0].at);
+        for (int p = 1; p < c->count; p++)
+            x = _mm512_mask_loadu_epi32(x, c->piece[p].mask, rows[i] + c->piece[p].at);
+        _mm512_store_si512(to + i * SDX_TILE_BYTES, x);
+    }
+}
+
+/* Bytes from row to row, 0 where they differ. */
+static int64_t spacing(const uint8_t *const *rows, int64_t height)
+{
+    if (height < 2) return SDX_TILE_BYTES;
+    const int64_t each = rows[1] - rows[0];
+    for (int64_t i = 2; i < height; i++)
+        if (rows[i] - rows[i - 1] != each) return 0;
+    return each;
+}
+
+/* A tile's rows: chunk c at from + at[c], and what is less than a chunk at `last`. */
+struct tile {
+    const uint8_t *from, *last;
+    const int64_t *at;
+    int64_t pitch;
+};
+/* The rows of a call as tiles of one height, so that the last may begin within the one before. */
+struct tiles {
+    int64_t count, height;
+    int64_t chunks;     /* whole ones */
+    int64_t steps;      /* of them and of what follows */
+    int64_t *places[2]; /* of chunks: in place; brought together */
+    struct tile *tile;
+    uint8_t *brought;
+};
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+static int64_t row_of(const struct sdx_qdot *q, const struct tiles *t, int64_t i)
+{
+    const int64_t row = i * t->height;
+    return row + t->height <= q->m ? row : q->m - t->height;
+}
+static int64_t all_chunks(const struct tiles *t)
+{
+    return divide_up(t->steps, STEPS);
+}
+
+static size_t scratch_size(const struct sdx_qdot_shape *s, int64_t m)
+{
+    const int64_t chunks = divide_up(s->runs * divide_up(s->run, QDOT_STEP), STEPS);
+    const int64_t count = divide_up(m, SDX_TILE_ROWS);
+    return (size_t)((chunks + 4) * 2 * (int64_t)sizeof(int64_t) +
+                    count * ((int64_t)sizeof(struct tile) + chunks * TILE_BYTES)) +
+           2 * SDX_TILE_BYTES;
+}
+
+static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps)
+{
+    struct tiles t = {.count = divide_up(q->m, SDX_TILE_ROWS), .steps = steps};
+    t.height = divide_up(q->m, t.count);
+    t.chunks = steps / STEPS;
+    const int64_t room = divide_up(all_chunks(&t), 4) * 4;
+    t.brought = q->scratch;
+    t.tile = (struct tile *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
+    t.places[0] = (int64_t *)(t.tile + t.count);
+    t.places[1] = t.places[0] + room;
+    return t;
+}
+
+/* Tiles whose rows are evenly spaced stay where they are, if each whole chunk lies together. */
+static void prepare(const struct sdx_qdot *q, const struct sdx_qdot_step *steps, struct tiles *t)
+{
+    bool together = true;
+    for (int64_t c = 0; c < t->chunks; c++) {
+        const struct chunk chunk = chunk_of(steps + c * STEPS, STEPS);
+        together = together && chunk.count == 1;
+        t->places[0][c] = chunk.piece[0].at;
+        t->places[1][c] = c * TILE_BYTES;
+    }
+    for (int64_t i = 0; i < t->count; i++) {
+        const uint8_t *const *rows = q->rows + row_of(q, t, i);
+        const int64_t each = together ? spacing(rows, t->height) : 0;
+        uint8_t *brought = t->brought + i * all_chunks(t) * TILE_BYTES;
+        t->tile[i] = (struct tile){each ? rows[0] : brought, brought + t->chunks * TILE_BYTES,
+                                   t->places[!each], each ? each : SDX_TILE_BYTES};
+    }
+    for (int64_t c = 0; c < all_chunks(t); c++) {
+        const int64_t left = t->steps - c * STEPS;
+        const struct chunk chunk = chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS);
+        for (int64_t i = 0; i < t->count; i++)
+            if (left < STEPS || t->tile[i].at != t->places[0])
+                bring(&chunk, q->rows + row_of(q, t, i), t->height,
+                      t->brought + (i * all_chunks(t) + c) * TILE_BYTES);
+    }
+}
+
+/* Sums that wait for their store, which goes on beside the next products: `left` rows, the first of
+ * them row `row` of the call, of one panel or, when wide, two. */
+enum { TALL = 2 * SDX_TILE_ROWS, ROW = WIDE * COLS };
+struct waiting {
+    const struct sdx_qdot *q;
+    const int32_t *sums;
+    int64_t left, row;  /* of the tile in hand */
+    int64_t then, next; /* rows of the tile that follows, and its first */
+    int64_t column, n;
+    bool wide;
+};
+SIMD void store_rows(const int count, const int wide, const struct waiting *w)
+{
+    __m512i acc[STORED][WIDE];
+    TIMES(count) PANELS(wide) acc[i][j] = whole(w->sums + i * ROW + j * COLS);
+    store_tile(count, wide, &w->q->store, acc, w->row, w->column, w->n);
+}
+static SDX_NOINLINE void store_some(struct waiting *w)
+{
+    int64_t count = w->left < STORED ? 1 : STORED;
+    if (w->wide)
+        count == 1 ? store_rows(1, WIDE, w) : store_rows(STORED, WIDE, w);
+    else
+        count == 1 ? store_rows(1, 1, w) : store_rows(STORED, 1, w);
+    w->sums += count * ROW;
+    w->row += count;
+    w->left -= count;
+    if (w->left > 0) return;
+    w->left = w->then;
+    w->row = w->next;
+    w->then = 0;
+}
+
+/* Products of a chunk of two tiles a[0..tall] with a panel or, when wide, two. What lies in the
+ * first cache are the weights. */
+SIMD void chunk_products(const bool tall, const bool wide, const uint8_t *const a[2],
+                         const int64_t pitch[2], const int8_t *weights, int64_t apart)
+{
+    _tile_stream_loadd(4, a[0], pitch[0]);
+    _tile_loadd(6, weights, QDOT_BYTES);
+    _tile_dpbusd(0, 4, 6);
+    if (wide) {
+        _tile_loadd(7, weights + apart, QDOT_BYTES);
+        _tile_dpbusd(1, 4, 7);
+    }
+    if (tall) {
+        _tile_stream_loadd(5, a[1], pitch[1]);
+        _tile_dpbusd(2, 5, 6);
+        if (wide) _tile_dpbusd(3, 5, 7);
+    }
+}
+/* The sums of tile i and, when tall, the next; start: of their columns. */
+SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int64_t i,
+                   const int8_t *weights, const int32_t *start, struct waiting *w, int32_t *sums)
+{
+    struct sdx_tile_drain drain;
+    int burst = 0;
+    const struct tile *tile = t->tile + i;
+    const int64_t apart = t->steps * QDOT_BYTES; /* panels */
+    _tile_loadd(0, start, 0);
+    if (wide) _tile_loadd(1, start + COLS, 0);
+    if (tall) _tile_loadd(2, start, 0);
+    if (tall && wide) _tile_loadd(3, start + COLS, 0);
+    for (int64_t c = 0; c < t->chunks; c++, weights += STEPS * QDOT_BYTES) {
+        const uint8_t *const a[2] = {tile[0].from + tile[0].at[c],
+                                     tall ? tile[1].from + tile[1].at[c] : NULL};
+        const int64_t pitch[2] = {tile[0].pitch, tall ? tile[1].pitch : 0};
+        chunk_products(tall, wide, a, pitch, weights, apart);
+        if (w->left > 0) store_some(w);
+        burst += STEP;
+        if (burst > SDX_TILE_BURST) {
+            _tile_stored(6, drain.nobody, SDX_TILE_BYTES);
+            burst = 0;
+        }
+    }
+    if (t->steps > t->chunks * STEPS) {
+        const uint8_t *const a[2] = {tile[0].last, tall ? tile[1].last : NULL};
+        const int64_t pitch[2] = {SDX_TILE_BYTES, SDX_TILE_BYTES};
+        chunk_products(tall, wide, a, pitch, weights, apart);
+    }
+    while (w->left > 0)
+        store_some(w);
+    const int64_t row = ROW * (int64_t)sizeof *sums;
+    _tile_stored(0, sums, row);
+    if (wide) _tile_stored(1, sums + COLS, row);
+    if (tall) _tile_stored(2, sums + t->height * ROW, row);
+    if (tall && wide) _tile_stored(3, sums + t->height * ROW + COLS, row);
+    sdx_tile_fence();
+}
+
+/* All rows by one panel or two; sums: room for two pairs of tiles. */
+SIMD void strip(const bool wide, const struct sdx_qdot *q, const struct tiles *t,
+                const int8_t *weights, int64_t column, int64_t n, struct waiting *w,
+                int32_t (*sums)[TALL * ROW])
+{
+    const int32_t *start = q->store.start + column;
+    for (int64_t i = 0; i < t->count; i += 2) {
+        const bool tall = i + 1 < t->count;
+        int32_t *to = sums[w->sums < sums[1]];
+        if (tall)
+            multiply(true, wide, t, i, weights, start, w, to);
+        else
+            multiply(false, wide, t, i, weights, start, w, to);
+        *w = (struct waiting){.q = q,
+                              .sums = to,
+                              .left = t->height,
+                              .row = row_of(q, t, i),
+                              .then = tall ? t->height : 0,
+                              .next = row_of(q, t, i + 1),
+                              .column = column,
+                              .n = n,
+                              .wide = wide};
+    }
+}
+
+static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                   const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+{
+    const int64_t end = column + n;
+    if (q->m <= FEW) {
+        for (; column < end; panel += WIDE, column += WIDE * COLS) {
+            const int64_t left = end - column;
+            thin.panel(q, panel, steps, column, left < WIDE * COLS ? left : WIDE * COLS);
+        }
+        return;
+    }
+    struct tiles t = tiles_of(q, panel->count[QDOT_ONES]);
+    prepare(q, steps, &t);
+    _Alignas(64) int32_t sums[2][TALL * ROW];
+    struct waiting w = {.sums = sums[0]};
+    sdx_tile_fence();
+    sdx_tile_configure((int)t.height);
+    for (; column < end; panel += WIDE, column += WIDE * COLS) {
+        const int8_t *weights = (const int8_t *)q->packed + panel->weights;
+        if (end - column > COLS)
+            strip(true, q, &t, weights, column, end - column, &w, sums);
+        else
+            strip(false, q, &t, weights, column, end - column, &w, sums);
+    }
+    _tile_release();
+    while (w.left > 0)
+        store_some(&w);
+}
+
+void sdx_qdot_init_amx(struct sdx_qdot_table *qdot)
+{
+    thin = *qdot;
+    *qdot = (struct sdx_qdot_table){
+        .natural = QDOT_ONES, .wide = INT32_MAX / COLS, .scratch = scratch_size, .panel = panels};
+}

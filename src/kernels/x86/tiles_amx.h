@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tile registers of AMX: their shapes, and what the compiler must know of them. Registers 0 to
+ * 3 hold sums, 4 and 5 rows of A, 6 and 7 columns of B; 0 and 1 belong to 4, 2 and 3 to 5. */
+#ifndef SDX_KERNELS_X86_TILES_AMX_H
+#define SDX_KERNELS_X86_TILES_AMX_H
+
+#include <immintrin.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "kernels/simd.h"
+
+enum { SDX_TILE_ROWS = 16, SDX_TILE_BYTES = 64 /* of a row */ };
+/* A store of sums that comes after more than some 256 instructions on tiles without one takes 0.3
+ * us more (Sapphire Rapids), as long as 50 products. So another tile is stored now and then, to
+ * where nobody reads it: after so many loads and products. */
+enum { SDX_TILE_BURST = 96 };
+struct sdx_tile_drain {
+    _Alignas(64) char nobody[SDX_TILE_ROWS * SDX_TILE_BYTES];
+};
+
+/* As ldtilecfg reads it (Intel SDM volume 2, LDTILECFG). */
+struct sdx_tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* Tiles of A and of sums get `height` rows, 1 to 16; a product takes time for each. _tile_release()
+ * when done: the system saves what is configured at every switch of threads. */
+SDX_INLINE void sdx_tile_configure(int height)
+{
+    struct sdx_tile_config c = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        c.row_bytes[i] = SDX_TILE_BYTES;
+        c.rows[i] = (uint8_t)(i < 6 ? height : SDX_TILE_ROWS);
+    }
+    _tile_loadconfig(&c);
+}
+/* Loads of tiles are not loads to gcc 12: what was stored before must be in memory. */
+SDX_INLINE void sdx_tile_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+#endif
