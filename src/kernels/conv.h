@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 convolution of 1 to 3 spatial dimensions in plain NC[D]HW layout: by implicit GEMM (the image
  * is gathered straight into the packed operand, block of pixels by block), direct where few output
- * channels would be few rows of it, and depthwise direct. One thread a call. */
+ * channels would be few rows of it, and depthwise direct. One thread a call. Numbers below 2^-126
+ * count as 0. */
 #ifndef SDX_KERNELS_CONV_H
 #define SDX_KERNELS_CONV_H
 

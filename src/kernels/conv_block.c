@@ -8,6 +8,7 @@
 #include "kernels/conv_block_tiles.h"
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
+#include "kernels/flush.h"
 
 static bool is_winograd(const struct sdx_conv_shape *s)
 {
@@ -91,7 +92,9 @@ size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s)
 void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                          float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
 {
+    const unsigned before = sdx_flush_begin();
     form_of(s)->part(s, x, packed, y, epilogue, part, scratch);
+    sdx_flush_end(before);
 }
 
 int64_t sdx_block_lanes(void)

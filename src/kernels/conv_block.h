@@ -2,7 +2,8 @@
  * f32 convolution over blocked channels. A blocked tensor of shape [N, C, D, H, W] lies in memory
  * as [N][ceil(C / b)][D][H][W][b], b = sdx_block_lanes(). The lanes beyond C of the last block hold
  * finite values that mean nothing: kernels write some there, and no result depends on those read.
- * One thread a call; results depend neither on the parts nor on the batch. */
+ * One thread a call; results depend neither on the parts nor on the batch. Numbers below 2^-126
+ * count as 0. */
 #ifndef SDX_KERNELS_CONV_BLOCK_H
 #define SDX_KERNELS_CONV_BLOCK_H
 

@@ -11,6 +11,7 @@
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_few.h"
 #include "kernels/conv_gather.h"
+#include "kernels/flush.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -132,17 +133,9 @@ static void one_pixel(const struct sdx_conv_shape *s, const float *x, const floa
     tables->gemm.f32_finish(y, y, channels, 0.0f, e->residual, e);
 }
 
-void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
-                       float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
+static void product_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                         float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
 {
-    if (sdx_conv_f32_is_few(s)) {
-        sdx_conv_few_part(s, x, packed, y, epilogue, part, scratch);
-        return;
-    }
-    if (conv_is_direct(s)) {
-        sdx_depthwise_f32_part(s, x, packed, y, epilogue, part, scratch);
-        return;
-    }
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct conv_sizes z = conv_sizes(s);
     const struct conv_cut c = cut_of(s);
@@ -195,4 +188,14 @@ void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const flo
 void sdx_conv_f32_finish(float *y, int64_t n, float bias, const struct sdx_epilogue *epilogue)
 {
     sdx_kernel_tables()->gemm.f32_finish(y, y, n, bias, NULL, epilogue);
+}
+
+void sdx_conv_f32_part(const struct sdx_conv_shape *s, const float *x, const float *packed,
+                       float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
+{
+    const unsigned before = sdx_flush_begin();
+    (sdx_conv_f32_is_few(s) ? sdx_conv_few_part
+     : conv_is_direct(s)    ? sdx_depthwise_f32_part
+                            : product_part)(s, x, packed, y, epilogue, part, scratch);
+    sdx_flush_end(before);
 }

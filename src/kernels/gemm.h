@@ -2,7 +2,7 @@
  * Matrix product C = epilogue(A * B) with packed operands and register tiles, f32 and f64, and its
  * integer kin in qdot.h. Every function works on one thread over a given range; the caller splits
  * work into parts. The order of additions over K depends on K only, not on M, N or the range: a row
- * has the same bits in any batch and any split. */
+ * has the same bits in any batch and any split. Numbers of f32 below 2^-126 count as 0. */
 #ifndef SDX_KERNELS_GEMM_H
 #define SDX_KERNELS_GEMM_H
 

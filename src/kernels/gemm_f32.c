@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "kernels/flush.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -182,6 +183,7 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const bool copied = !g->a_in_blocks && (g->col_a != 1 || (kc < g->k && m1 - m0 > table->rows));
     const int64_t rows = block_rows(m1 - m0, block_depth(g->k));
+    const unsigned before = sdx_flush_begin();
     for (int64_t i0 = m0; i0 < m1; i0 += rows) {
         struct sdx_gemm_job job = job_at(g, i0, j0, k0, kc);
         job.m = least(rows, m1 - i0);
@@ -193,6 +195,7 @@ static void run_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
         if (copied) take_copy(&job, g->col_a, scratch);
         table->f32_block(&job);
     }
+    sdx_flush_end(before);
 }
 
 /* Columns of B in `bytes` of scratch at a time. */
@@ -215,7 +218,9 @@ static void run_thin(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
     job.row_b = table->cols;
     job.panel_step = kc * table->cols;
     if (g->col_a != 1 && !g->a_in_blocks) take_copy(&job, g->col_a, scratch);
+    const unsigned before = sdx_flush_begin();
     table->f32_thin_half(&job);
+    sdx_flush_end(before);
 }
 /* A packed B of 16-bit numbers: block of K and columns by block decoded into scratch, where it is
  * to stay beside A until it is used. */
@@ -364,6 +369,7 @@ static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
     const int64_t height = sdx_gemm_f32_tile_rows(g->m), span = span_of(g->k);
     const int64_t panels = (g->n + table->cols - 1) / table->cols;
     const char *a = g->a_tiles, *b = g->packed;
+    const unsigned before = sdx_flush_begin();
     SDX_ASSERT(m0 % height == 0);
     for (int64_t k0 = 0; k0 < g->k; k0 += span) {
         const int64_t kc = least(span, g->k - k0), size = tile_bytes(kc);
@@ -382,6 +388,7 @@ static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
         a += tiles_of(g->m) * size;
         b += panels * panel_bytes(kc);
     }
+    sdx_flush_end(before);
 }
 
 void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,

@@ -342,8 +342,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     /* A matrix product as it lies: to reorder both sides would cost more than its own packing. */
     if (want->leaves && x->layout == SDX_LAYOUT_PLAIN && shape.groups == 1 && !shape.half &&
-        (form == SDX_CONV_BLOCK_DIRECT || form == SDX_CONV_BLOCK_TILES) &&
-        sdx_conv_is_pointwise(&shape))
+        form == SDX_CONV_BLOCK_DIRECT && sdx_conv_is_pointwise(&shape))
         return;
     if (sdx_conv_tune(px, &shape)) return;
     form = sdx_conv_block_form(&shape);
