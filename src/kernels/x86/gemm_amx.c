@@ -146,7 +146,8 @@ static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int6
     const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
     const __m512i middle = _mm512_set1_epi32(0x808080), even = _mm512_set1_epi32(0xff00ff);
     const __m512 factor = _mm512_loadu_ps(by);
-    const int select = 0xca, low = 0xffff; /* bits of the first where it says so, else the second */
+    enum { choose = 0xca }; /* bits of the second where the first says so, else of the third */
+    const int low = 0xffff;
     for (int64_t i = 0; i < SDX_TILE_ROWS; i++, to += SDX_TILE_BYTES) {
         __m512i q[4];
         SDX_UNROLL(4)
@@ -158,20 +159,20 @@ static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int6
         }
         /* bytes 0, 2 and 1, 3 of two rows in turn, then of four */
         const __m512i a02 =
-            _mm512_ternarylogic_epi32(even, q[0], _mm512_slli_epi32(q[1], 8), select);
+            _mm512_ternarylogic_epi32(even, q[0], _mm512_slli_epi32(q[1], 8), choose);
         const __m512i a1 =
-            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[0], 8), q[1], select);
+            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[0], 8), q[1], choose);
         const __m512i c02 =
-            _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), select);
+            _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), choose);
         const __m512i c1 =
-            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], select);
+            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], choose);
         const __m512i half = _mm512_set1_epi32(low);
         _mm512_store_si512(
-            to, _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, select));
+            to, _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, choose));
         _mm512_store_si512(to + 2 * TILE,
-                           _mm512_ternarylogic_epi32(half, a1, _mm512_slli_epi32(c1, 16), select));
+                           _mm512_ternarylogic_epi32(half, a1, _mm512_slli_epi32(c1, 16), choose));
         _mm512_store_si512(to + 4 * TILE, _mm512_ternarylogic_epi32(
-                                              half, a02, _mm512_slli_epi32(c02, 16), select));
+                                              half, a02, _mm512_slli_epi32(c02, 16), choose));
     }
 }
 /* and of one whose columns do. */
@@ -379,7 +380,7 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
     float *sums = all->floats + first * COLS;
     const struct sdx_gemm_job *job = &g->job;
     const struct sdx_epilogue *e = &job->epilogue;
-    const int others = 0x99; /* NaN, infinity */
+    enum { others = 0x99 }; /* NaN, infinity */
     const __mmask16 mask[2] = {(__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff),
                                (__mmask16)(n > LANES ? (1u << (n - LANES)) - 1 : 0)};
     const bool curves = job->last && e->act > SDX_ACT_CLIP;
