@@ -316,15 +316,15 @@ void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
                               scale ? scale + j : NULL, to);
     }
 }
-int64_t sdx_gemm_f32_tile_rows(int64_t m)
-{
-    const int64_t tiles = most(1, (m + TILES_ROWS - 1) / TILES_ROWS);
-    return most(1, (m + tiles - 1) / tiles);
-}
+/* All of one height but the last. */
 static int64_t tiles_of(int64_t m)
 {
-    const int64_t height = sdx_gemm_f32_tile_rows(m);
-    return (m + height - 1) / height;
+    return (m + TILES_ROWS - 1) / TILES_ROWS;
+}
+int64_t sdx_gemm_f32_tile_rows(int64_t m)
+{
+    const int64_t tiles = most(1, tiles_of(m));
+    return most(1, (m + tiles - 1) / tiles);
 }
 size_t sdx_gemm_f32_tiles_size(int64_t m, int64_t k)
 {

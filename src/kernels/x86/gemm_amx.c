@@ -54,29 +54,37 @@ SIMD void load_chunk(const float *from, int64_t left, __m512 x[VECTORS])
         x[v] = _mm512_maskz_loadu_ps(mask, from + v * LANES);
     }
 }
-/* The bits of the largest absolute value of k numbers; NaN is larger than all. */
-static uint32_t size_of(const float *x, int64_t k)
+/* The larger absolute values, as their bits; NaN is larger than all. */
+SIMD __m512i larger(__m512i most, __m512 x)
 {
     const __m512i unsigned_bits = _mm512_set1_epi32(0x7fffffff);
+    return _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(x), unsigned_bits));
+}
+/* That of k numbers. */
+static uint32_t size_of(const float *x, int64_t k)
+{
     __m512i most = _mm512_setzero_si512();
     for (int64_t i = 0; i < k; i += CHUNK) {
         __m512 v[VECTORS];
         load_chunk(x + i, k - i, v);
         SDX_UNROLL(4)
         for (int j = 0; j < VECTORS; j++)
-            most =
-                _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(v[j]), unsigned_bits));
+            most = larger(most, v[j]);
     }
     return _mm512_reduce_max_epu32(most);
+}
+/* Whole numbers whose bytes are their digits, the lowest first. */
+SIMD __m512i with_digits(__m512 x, __m512 by)
+{
+    const __m512i middle = _mm512_set1_epi32(0x808080);
+    return _mm512_xor_si512(_mm512_add_epi32(_mm512_cvtps_epi32(x * by), middle), middle);
 }
 /* Digit d of 64 whole numbers at to + d * apart, 64 bytes each. */
 SIMD void digits(const __m512 x[VECTORS], __m512 by, char *to, int64_t apart)
 {
-    const __m512i middle = _mm512_set1_epi32(0x808080);
     SDX_UNROLL(4)
     for (int v = 0; v < VECTORS; v++) {
-        __m512i q = _mm512_cvtps_epi32(x[v] * by);
-        q = _mm512_xor_si512(_mm512_add_epi32(q, middle), middle); /* bytes are the digits */
+        const __m512i q = with_digits(x[v], by);
         __m128i *at = (__m128i *)(to + v * LANES);
         _mm_storeu_si128(at, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
         _mm_storeu_si128((__m128i *)((char *)at + apart),
@@ -111,7 +119,6 @@ static void tile_pixels(const float *a, const int64_t *from, int64_t block_a, in
 {
     const int64_t chunks = (k + CHUNK - 1) / CHUNK, blocks = (k + LANES - 1) / LANES;
     const __mmask16 last = (__mmask16)(0xffff >> (blocks * LANES - k));
-    const __m512i unsigned_bits = _mm512_set1_epi32(0x7fffffff);
     char *to = to_;
     float *back = (float *)(void *)(to + chunks * CHUNK_A);
     for (int64_t i = 0; i < height; i++) {
@@ -119,8 +126,7 @@ static void tile_pixels(const float *a, const int64_t *from, int64_t block_a, in
         __m512i most = _mm512_setzero_si512();
         for (int64_t b = 0; b < blocks; b++) {
             const __mmask16 mask = b + 1 < blocks ? 0xffff : last;
-            const __m512i bits = _mm512_maskz_loadu_epi32(mask, pixel + b * block_a);
-            most = _mm512_max_epu32(most, _mm512_and_si512(bits, unsigned_bits));
+            most = larger(most, _mm512_maskz_loadu_ps(mask, pixel + b * block_a));
         }
         const struct scale s = scale_of(_mm512_reduce_max_epu32(most));
         const __m512 by = _mm512_set1_ps(s.by);
@@ -144,18 +150,16 @@ static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int6
                          const float *by, char *to)
 {
     const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
-    const __m512i middle = _mm512_set1_epi32(0x808080), even = _mm512_set1_epi32(0xff00ff);
+    const __m512i even = _mm512_set1_epi32(0xff00ff), half = _mm512_set1_epi32(0xffff);
     const __m512 factor = _mm512_loadu_ps(by);
     enum { choose = 0xca }; /* bits of the second where the first says so, else of the third */
-    const int low = 0xffff;
     for (int64_t i = 0; i < SDX_TILE_ROWS; i++, to += SDX_TILE_BYTES) {
         __m512i q[4];
         SDX_UNROLL(4)
         for (int r = 0; r < 4; r++) {
             const int64_t row = 4 * i + r;
             const __m512 x = _mm512_maskz_loadu_ps(row < k ? mask : 0, b + row * row_b);
-            q[r] = _mm512_cvtps_epi32(x * factor);
-            q[r] = _mm512_xor_si512(_mm512_add_epi32(q[r], middle), middle);
+            q[r] = with_digits(x, factor);
         }
         /* bytes 0, 2 and 1, 3 of two rows in turn, then of four */
         const __m512i a02 =
@@ -166,7 +170,6 @@ static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int6
             _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), choose);
         const __m512i c1 =
             _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], choose);
-        const __m512i half = _mm512_set1_epi32(low);
         _mm512_store_si512(
             to, _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, choose));
         _mm512_store_si512(to + 2 * TILE,
@@ -197,10 +200,8 @@ static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int6
 {
     const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
     __m512i most = _mm512_setzero_si512();
-    for (int64_t i = 0; col_b == 1 && i < k; i++) {
-        const __m512i bits = _mm512_maskz_loadu_epi32(mask, b + i * row_b);
-        most = _mm512_max_epu32(most, _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff)));
-    }
+    for (int64_t i = 0; col_b == 1 && i < k; i++)
+        most = larger(most, _mm512_maskz_loadu_ps(mask, b + i * row_b));
     _mm512_storeu_si512(size, most);
     for (int64_t j = 0; col_b != 1 && j < n; j++)
         size[j] = size_of((const float *)(const void *)(b + j * col_b), k);
@@ -262,7 +263,7 @@ SIMD void multiply(const int weight, const bool tall, const char *a, int64_t ste
                    int64_t chunks, const char *ahead, int64_t lines, int32_t *sums)
 {
     struct sdx_tile_drain drain;
-    int burst = 0;
+    drain.since = 0;
     _tile_zero(0);
     _tile_zero(1);
     if (tall) {
@@ -282,11 +283,7 @@ SIMD void multiply(const int weight, const bool tall, const char *a, int64_t ste
         }
         for (int64_t i = 0; i < lines; i++, ahead += SDX_TILE_BYTES)
             _mm_prefetch(ahead, _MM_HINT_T1);
-        burst += 8 * (weight + 1);
-        if (burst > SDX_TILE_BURST) {
-            _tile_stored(7, drain.nobody, SDX_TILE_BYTES);
-            burst = 0;
-        }
+        sdx_tile_drain(&drain, 8 * (weight + 1));
     }
     const int64_t row = COLS * (int64_t)sizeof *sums;
     _tile_stored(0, sums, row);

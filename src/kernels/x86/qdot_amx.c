@@ -211,7 +211,7 @@ SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int6
                    const int8_t *weights, const int32_t *start, struct waiting *w, int32_t *sums)
 {
     struct sdx_tile_drain drain;
-    int burst = 0;
+    drain.since = 0;
     const struct tile *tile = t->tile + i;
     const int64_t apart = t->steps * QDOT_BYTES; /* panels */
     _tile_loadd(0, start, 0);
@@ -224,11 +224,7 @@ SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int6
         const int64_t pitch[2] = {tile[0].pitch, tall ? tile[1].pitch : 0};
         chunk_products(tall, wide, a, pitch, weights, apart);
         if (w->left > 0) store_some(w);
-        burst += STEP;
-        if (burst > SDX_TILE_BURST) {
-            _tile_stored(6, drain.nobody, SDX_TILE_BYTES);
-            burst = 0;
-        }
+        sdx_tile_drain(&drain, STEP);
     }
     if (t->steps > t->chunks * STEPS) {
         const uint8_t *const a[2] = {tile[0].last, tall ? tile[1].last : NULL};

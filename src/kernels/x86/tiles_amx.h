@@ -13,11 +13,19 @@
 enum { SDX_TILE_ROWS = 16, SDX_TILE_BYTES = 64 /* of a row */ };
 /* A store of sums that comes after more than some 256 instructions on tiles without one takes 0.3
  * us more (Sapphire Rapids), as long as 50 products. So another tile is stored now and then, to
- * where nobody reads it: after so many loads and products. */
+ * where nobody reads it: after `more` loads and products. */
 enum { SDX_TILE_BURST = 96 };
 struct sdx_tile_drain {
     _Alignas(64) char nobody[SDX_TILE_ROWS * SDX_TILE_BYTES];
+    int since; /* begins at 0 */
 };
+SDX_INLINE void sdx_tile_drain(struct sdx_tile_drain *d, int more)
+{
+    d->since += more;
+    if (d->since <= SDX_TILE_BURST) return;
+    _tile_stored(6, d->nobody, SDX_TILE_BYTES);
+    d->since = 0;
+}
 
 /* As ldtilecfg reads it (Intel SDM volume 2, LDTILECFG). */
 struct sdx_tile_config {
