@@ -22,7 +22,7 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_NONE,  /* not served: conv.h does it in plain layout */
     SDX_CONV_BLOCK_FIRST, /* few input channels, read from plain layout; the others are blocked */
     SDX_CONV_BLOCK_DEPTHWISE,     /* a channel a group; of the output one or several */
-    SDX_CONV_BLOCK_TILES,         /* kernels of one position, where the machine multiplies tiles */
+    SDX_CONV_BLOCK_TILES,         /* rows of pixels, where the machine multiplies tiles */
     SDX_CONV_BLOCK_WINOGRAD_2,    /* F(2 x 2, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_3,    /* F(3 x 3, 2 x 2) of the phases of 3 x 3 with stride 2 */
     SDX_CONV_BLOCK_WINOGRAD_4,    /* F(4 x 4, 3 x 3) */

@@ -1,33 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution of kernels of one position on blocked channels by products of tiles. A part is a
- * range of pixels of an image, which are brought into tiles once, times some of the panels of
- * weights. */
+ * Convolution on blocked channels by products of tiles. A part is a range of pixels of an image,
+ * which are brought into tiles once, times some of the panels of weights. K, the channels of one
+ * kernel position behind those of the other, is one span: a pixel's sums pass through no memory. */
 #include "kernels/conv_block_tiles.h"
 
 #include <string.h>
 
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
+#include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
 enum {
     LEAST_PIXELS = 32,      /* of an image, and of a part */
     MANY_WEIGHTS = 1 << 20, /* bytes that are better read once */
+    MOST_K = 1 << 15,       /* sums of whole numbers hold it */
     EVEN = 16
 };
 
+static int64_t depth_of(const struct sdx_conv_shape *s)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    return conv_sizes(s).taps * conv_divide_up(s->ic, lanes) * lanes;
+}
+static int64_t panels_of(const struct sdx_conv_shape *s)
+{
+    return conv_divide_up(s->oc, SDX_TILES_WIDTH);
+}
 /* Ranges of pixels of an image, and the parts that share the panels of one. */
 struct cut {
     int64_t pixels, ranges, panels, splits;
 };
 static struct cut cut_of(const struct sdx_conv_shape *s)
 {
-    const int64_t columns = sdx_gemm_f32_panel(), wanted = conv_wanted(conv_worth(s));
-    struct cut c = {.pixels = conv_sizes(s).pixels, .panels = conv_divide_up(s->oc, columns)};
-    const int64_t bytes = (int64_t)sdx_gemm_f32_tiles_size(LEAST_PIXELS, s->ic) / LEAST_PIXELS;
+    const int64_t wanted = conv_wanted(conv_worth(s));
+    struct cut c = {.pixels = conv_sizes(s).pixels, .panels = panels_of(s)};
+    const int64_t bytes = sdx_tiles_bytes_a(depth_of(s)) / SDX_TILES_HEIGHT;
     const int64_t fit = sdx_kernel_tuning()->block_bytes / bytes / LEAST_PIXELS * LEAST_PIXELS;
     c.ranges = conv_divide_up(c.pixels, conv_most(fit, LEAST_PIXELS));
-    if ((int64_t)sdx_gemm_tiles_packed_size(s->ic, s->oc) <= MANY_WEIGHTS)
+    if (c.panels * sdx_tiles_bytes_b(depth_of(s)) <= MANY_WEIGHTS)
         c.ranges = conv_most(c.ranges,
                              conv_least(conv_divide_up(wanted, s->batch), c.pixels / LEAST_PIXELS));
     c.ranges = conv_least(conv_even(conv_most(c.ranges, 1), EVEN), c.pixels);
@@ -35,26 +47,53 @@ static struct cut cut_of(const struct sdx_conv_shape *s)
     return c;
 }
 
+/* How many of the products meet pixels of the image, 0 to 1: FMAs leave the others out. */
+static double share_inside(const struct sdx_conv_shape *s)
+{
+    double share = 1;
+    for (int i = 0; i < 3; i++) {
+        int64_t inside = 0;
+        for (int64_t k = 0; k < s->kernel[i]; k++) {
+            int64_t lo, hi;
+            conv_valid(k * s->dilation[i] - s->pad_begin[i], s->stride[i], s->in[i], s->out[i], &lo,
+                       &hi);
+            inside += hi - lo;
+        }
+        share *= (double)inside / (double)(s->kernel[i] * s->out[i]);
+    }
+    return share;
+}
+/* Winograd's tiles of 4 or 6 outputs need half or less of the products: no less fast (Sapphire
+ * Rapids), where those of 2, or of 3 with stride 2, are slower. */
+static bool is_quartered(const struct sdx_conv_shape *s)
+{
+    return conv_sizes(s).taps > 1 && sdx_winograd_block_fits(s) >= 4;
+}
 bool sdx_tiles_block_fits(const struct sdx_conv_shape *s)
 {
-    if (!sdx_kernel_tables()->gemm.f32_tile_pixels || (s->winograd != 0 && s->winograd != 1) ||
-        s->groups != 1 || s->half != SDX_HALF_NONE)
+    if (!sdx_kernel_tables()->gemm.f32_tiles || (s->winograd != 0 && s->winograd != 1) ||
+        s->groups != 1 || s->half != SDX_HALF_NONE || depth_of(s) > MOST_K)
         return false;
-    for (int i = 0; i < 3; i++)
-        if (s->kernel[i] != 1 || s->pad_begin[i] != 0 || (s->out[i] - 1) * s->stride[i] >= s->in[i])
-            return false;
-    return s->winograd == 1 ||
-           (conv_sizes(s).pixels >= LEAST_PIXELS && sdx_gemm_f32_tiles_pay(s->ic, s->oc));
+    if (s->winograd == 1) return true;
+    /* channels that fill up vectors, and pixels beyond the image, cost as much as others */
+    const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)depth_of(s);
+    if (conv_sizes(s).taps > 1 && useful < 0.75) return false;
+    return conv_sizes(s).pixels >= LEAST_PIXELS && !is_quartered(s) &&
+           sdx_gemm_f32_tiles_pay(depth_of(s), s->oc);
 }
 
 size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s)
 {
-    return sdx_gemm_tiles_packed_size(s->ic, s->oc);
+    return (size_t)(panels_of(s) * sdx_tiles_bytes_b(depth_of(s)));
 }
 void sdx_tiles_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                           void *packed)
 {
-    sdx_gemm_tiles_pack(weights, 1, s->ic, NULL, s->ic, s->oc, packed);
+    const int64_t taps = conv_sizes(s).taps;
+    char *to = packed;
+    for (int64_t j = 0; j < s->oc; j += SDX_TILES_WIDTH, to += sdx_tiles_bytes_b(depth_of(s)))
+        sdx_kernel_tables()->gemm.f32_tile_filters(weights + j * s->ic * taps, taps, s->ic,
+                                                   conv_least(SDX_TILES_WIDTH, s->oc - j), to);
 }
 int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s)
 {
@@ -64,7 +103,7 @@ int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s)
 
 /* Tiles, then places of pixels, then the bias with zeros behind it. */
 struct room {
-    void *tiles;
+    char *tiles;
     int64_t *from;
     float *bias;
     size_t size;
@@ -72,12 +111,12 @@ struct room {
 static struct room room_of(const struct sdx_conv_shape *s, const struct cut *c, void *scratch)
 {
     const int64_t most = conv_divide_up(c->pixels, c->ranges);
-    const size_t tiles = sdx_gemm_f32_tiles_size(most, s->ic),
-                 from = (size_t)most * sizeof(int64_t);
+    const size_t tiles = (size_t)(sdx_tiles_of(most) * sdx_tiles_bytes_a(depth_of(s)));
+    const size_t from = (size_t)(most * conv_sizes(s).taps) * sizeof(int64_t);
     struct room r = {.tiles = scratch};
-    r.from = (void *)((char *)scratch + tiles);
-    r.bias = (void *)((char *)scratch + tiles + from);
-    r.size = tiles + from + (size_t)(c->panels * sdx_gemm_f32_panel()) * sizeof(float);
+    r.from = (void *)(r.tiles + tiles);
+    r.bias = (void *)(r.tiles + tiles + from);
+    r.size = tiles + from + (size_t)(c->panels * SDX_TILES_WIDTH) * sizeof(float);
     return r;
 }
 size_t sdx_tiles_block_scratch(const struct sdx_conv_shape *s)
@@ -87,55 +126,83 @@ size_t sdx_tiles_block_scratch(const struct sdx_conv_shape *s)
     return room_of(s, &c, none).size;
 }
 
-/* Where pixels p0 .. p1 of the output read a block of the input, in floats. */
-static void place_pixels(const struct sdx_conv_shape *s, int64_t p0, int64_t p1, int64_t *from)
+/* Where the taps of an output pixel read a block of the input, in floats; -1: beyond the image. */
+static int64_t *place_taps(const struct sdx_conv_shape *s, const int64_t pixel[3], int64_t *from)
 {
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    int64_t w = p0 % s->out[2], h = p0 / s->out[2] % s->out[1], d = p0 / s->out[2] / s->out[1];
+    int64_t first[3];
+    for (int i = 0; i < 3; i++)
+        first[i] = pixel[i] * s->stride[i] - s->pad_begin[i];
+    for (int64_t kd = 0, d = first[0]; kd < s->kernel[0]; kd++, d += s->dilation[0])
+        for (int64_t kh = 0, h = first[1]; kh < s->kernel[1]; kh++, h += s->dilation[1])
+            for (int64_t kw = 0, w = first[2]; kw < s->kernel[2]; kw++, w += s->dilation[2]) {
+                const bool inside =
+                    d >= 0 && d < s->in[0] && h >= 0 && h < s->in[1] && w >= 0 && w < s->in[2];
+                *from++ = inside ? ((d * s->in[1] + h) * s->in[2] + w) * lanes : -1;
+            }
+    return from;
+}
+static void place_pixels(const struct sdx_conv_shape *s, int64_t p0, int64_t p1, int64_t *from)
+{
+    int64_t at[3] = {p0 / s->out[2] / s->out[1], p0 / s->out[2] % s->out[1], p0 % s->out[2]};
     for (; p0 < p1; p0++) {
-        const int64_t row = d * s->stride[0] * s->in[1] + h * s->stride[1];
-        *from++ = (row * s->in[2] + w * s->stride[2]) * lanes;
-        if (++w < s->out[2]) continue;
-        w = 0;
-        if (++h < s->out[1]) continue;
-        h = 0;
-        d++;
+        from = place_taps(s, at, from);
+        if (++at[2] < s->out[2]) continue;
+        at[2] = 0;
+        if (++at[1] < s->out[1]) continue;
+        at[1] = 0;
+        at[0]++;
     }
 }
 
 void sdx_tiles_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                           float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct cut c = cut_of(s);
     const struct room r = room_of(s, &c, scratch);
-    const int64_t lanes = sdx_kernel_tables()->block.lanes, columns = sdx_gemm_f32_panel();
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, k = depth_of(s);
     const int64_t split = part % c.splits, at = part / c.splits, image = at / c.ranges;
     const int64_t p0 = conv_share(c.pixels, at % c.ranges, c.ranges);
     const int64_t p1 = conv_share(c.pixels, at % c.ranges + 1, c.ranges);
     const int64_t blocks = conv_divide_up(s->oc, lanes), block_in = conv_sizes(s).pixels_in * lanes;
-    const int64_t to = (image * blocks * c.pixels + p0) * lanes;
-    struct sdx_gemm_f32 g = {.m = p1 - p0,
-                             .n = blocks * lanes,
-                             .k = s->ic,
-                             .col_a = 1,
-                             .packed = packed,
-                             .a_tiles = r.tiles,
-                             .block_c = c.pixels * lanes,
-                             .c = y + to,
-                             .alpha = 1.0f,
-                             .residual_first = true,
-                             .epilogue = *e};
-    const int64_t n0 = conv_share(c.panels, split, c.splits) * columns;
-    const int64_t n1 = conv_share(c.panels, split + 1, c.splits) * columns;
+    const int64_t panel0 = conv_share(c.panels, split, c.splits);
+    const int64_t panel1 = conv_share(c.panels, split + 1, c.splits);
+    const int64_t j0 = panel0 * SDX_TILES_WIDTH, block_out = c.pixels * lanes;
+    const int64_t to = image * blocks * block_out + p0 * lanes + j0 / lanes * block_out;
+    struct sdx_tile_pixels pixels = {.a = x + image * conv_divide_up(s->ic, lanes) * block_in,
+                                     .from = r.from,
+                                     .taps = conv_sizes(s).taps,
+                                     .channels = s->ic,
+                                     .block_a = block_in,
+                                     .height = sdx_tiles_height(p1 - p0)};
+    struct sdx_gemm_tiles g = {
+        .job = {.m = p1 - p0,
+                .n = conv_least(panel1 * SDX_TILES_WIDTH, blocks * lanes) - j0,
+                .k = k,
+                .c = y + to,
+                .row_c = lanes,
+                .last = true,
+                .alpha = 1.0f,
+                .epilogue = *e},
+        .a = r.tiles,
+        .b = (const char *)packed + panel0 * sdx_tiles_bytes_b(k),
+        .height = pixels.height,
+        .half_c = block_out,
+        .panel_c = SDX_TILES_WIDTH / lanes * block_out};
     if (e->bias_row) {
-        memset(r.bias, 0, (size_t)(c.panels * columns) * sizeof(float));
+        memset(r.bias, 0, (size_t)(c.panels * SDX_TILES_WIDTH) * sizeof(float));
         memcpy(r.bias, e->bias_row, (size_t)s->oc * sizeof(float));
-        g.epilogue.bias_col = r.bias;
-        g.epilogue.bias_row = NULL;
+        g.job.epilogue.bias_col = r.bias + j0;
+        g.job.epilogue.bias_row = NULL;
     }
-    if (e->residual) g.epilogue.residual = e->residual + to;
+    if (e->residual) g.job.epilogue.residual = e->residual + to;
     place_pixels(s, p0, p1, r.from);
-    sdx_gemm_f32_tile_pixels(x + image * conv_divide_up(s->ic, lanes) * block_in, r.from, block_in,
-                             g.m, g.k, r.tiles);
-    sdx_gemm_f32_run(&g, 0, g.m, n0, conv_least(n1, g.n), NULL);
+    char *tile = r.tiles;
+    for (int64_t i = 0; i < g.job.m; i += pixels.height, tile += sdx_tiles_bytes_a(k)) {
+        pixels.rows = conv_least(pixels.height, g.job.m - i);
+        table->f32_tile_pixels(&pixels, tile);
+        pixels.from += pixels.height * pixels.taps;
+    }
+    table->f32_tiles(&g);
 }

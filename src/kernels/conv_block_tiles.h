@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The form TILES of conv_block.h: kernels of one position by the products of tiles that a machine
- * has (AMX), each pixel a row of gemm.h's A, with the errors that stand there. An infinity gives
- * NaN in the outputs of its pixel. */
+ * The form TILES of conv_block.h: convolutions by the products of tiles that a machine has (AMX). A
+ * row of A is what an output pixel sees, a column of B a filter, with the errors that stand in
+ * gemm.h, all of K being one span. An infinity or NaN gives NaN in all channels of the outputs that
+ * see it. */
 #ifndef SDX_KERNELS_CONV_BLOCK_TILES_H
 #define SDX_KERNELS_CONV_BLOCK_TILES_H
 

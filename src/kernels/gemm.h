@@ -78,9 +78,6 @@ struct sdx_gemm_f32 {
                             form cuts; alpha is 1 */
     const void *a_tiles; /* what sdx_gemm_f32_tile_a made of all m rows, and packed is what
                             sdx_gemm_tiles_pack made; NULL: they are not */
-    int64_t block_c;     /* with a_tiles: C and the residual lie in blocks of 16 columns, so many
-                            floats apart: (i, j) at c[j / 16 * block_c + i * 16 + j % 16], and a is
-                            NULL; 0: as said above */
     bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };
@@ -106,10 +103,6 @@ void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
 int64_t sdx_gemm_f32_tile_rows(int64_t m);
 size_t sdx_gemm_f32_tiles_size(int64_t m, int64_t k);
 void sdx_gemm_f32_tile_a(const struct sdx_gemm_f32 *g, int64_t t0, int64_t t1, void *tiles);
-/* The same of an A that lies on blocked channels (conv_block.h): row i begins at from[i], blocks of
- * 16 k are block_a floats apart, and what stands beyond k in the last one does not matter. */
-void sdx_gemm_f32_tile_pixels(const float *a, const int64_t *from, int64_t block_a, int64_t m,
-                              int64_t k, void *tiles);
 /* Bytes for one part, any range of it. */
 size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k);
 size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/flush.h"
+#include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -109,19 +110,14 @@ size_t sdx_gemm_f32_scratch(int64_t m, int64_t n, int64_t k)
     return scratch_of_a(m, block_depth(k));
 }
 
-static int64_t place_in_c(const struct sdx_gemm_f32 *g, int64_t i, int64_t j)
-{
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    return g->block_c ? j / lanes * g->block_c + i * lanes : i * g->row_c + j;
-}
 /* The job of rows i0.., columns j0.. and block k0 .. k0 + kc. */
 static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int64_t j0, int64_t k0,
                                   int64_t kc)
 {
     struct sdx_gemm_job job = {.k = kc,
-                               .a = g->a ? g->a + i0 * g->row_a + k0 * g->col_a : NULL,
+                               .a = g->a + i0 * g->row_a + k0 * g->col_a,
                                .row_a = g->row_a,
-                               .c = g->c + place_in_c(g, i0, j0),
+                               .c = g->c + i0 * g->row_c + j0,
                                .row_c = g->row_c,
                                .from_c = k0 > 0 || g->accumulate,
                                .last = k0 + kc >= g->k,
@@ -135,7 +131,7 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
     if (job.epilogue.bias_col) job.epilogue.bias_col += j0;
     if (job.epilogue.bias_row) job.epilogue.bias_row += i0;
     if (g->residual_first ? k0 > 0 : !job.last) job.epilogue.residual = NULL;
-    if (job.epilogue.residual) job.epilogue.residual += place_in_c(g, i0, j0);
+    if (job.epilogue.residual) job.epilogue.residual += i0 * g->row_c + j0;
     return job;
 }
 /* A block of A, m x k, one row after the other. */
@@ -252,31 +248,13 @@ static void run_half(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
 enum {
     TILES_LEAST = 1 << 16, /* elements of B: a single row of less is done before it is in tiles */
     TILES_K = 1024,        /* of a span at most: tiles of a panel stay in the second cache */
-    TILES_CHUNK_A = 3 << 10,
-    TILES_CHUNK_B = 6 << 10,
-    TILES_SCALES_A = 64, /* bytes behind the chunks */
-    TILES_SCALES_B = 128,
-    TILES_ROWS = 16,
-    TILES_BYTES = 1 << 20 /* of A that are worked at a time */
+    TILES_BYTES = 1 << 20  /* of A that are worked at a time */
 };
-static int64_t chunks_of(int64_t k)
-{
-    return (k + SDX_GEMM_TILES_CHUNK - 1) / SDX_GEMM_TILES_CHUNK;
-}
 /* K is worked in spans of about one size, in whole chunks. */
 static int64_t span_of(int64_t k)
 {
     const int64_t count = most(1, (k + TILES_K - 1) / TILES_K);
-    return most(1, chunks_of((k + count - 1) / count)) * SDX_GEMM_TILES_CHUNK;
-}
-/* Bytes of a tile of A, and of a panel of B, of a span. */
-static int64_t tile_bytes(int64_t k)
-{
-    return chunks_of(k) * TILES_CHUNK_A + TILES_SCALES_A;
-}
-static int64_t panel_bytes(int64_t k)
-{
-    return chunks_of(k) * TILES_CHUNK_B + TILES_SCALES_B;
+    return most(1, sdx_tiles_chunks((k + count - 1) / count)) * SDX_TILES_CHUNK;
 }
 /* Of all spans. */
 static int64_t spans_bytes(int64_t k, int64_t (*bytes)(int64_t k))
@@ -288,7 +266,7 @@ static int64_t spans_bytes(int64_t k, int64_t (*bytes)(int64_t k))
  * FMAs. */
 bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n)
 {
-    const double depth = (double)round_up(k, SDX_GEMM_TILES_CHUNK);
+    const double depth = (double)round_up(k, SDX_TILES_CHUNK);
     const double columns = (double)round_up(n, sdx_gemm_f32_panel());
     const double tiles = 1.1 * depth + depth * columns / 110 + 0.9 * columns;
     return sdx_kernel_tables()->gemm.f32_tiles && tiles < 0.97 * (double)k * (double)n / 30;
@@ -299,7 +277,7 @@ bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n)
 }
 size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n)
 {
-    return (size_t)(spans_bytes(k, panel_bytes) *
+    return (size_t)(spans_bytes(k, sdx_tiles_bytes_b) *
                     (round_up(n, sdx_gemm_f32_panel()) / sdx_gemm_f32_panel()));
 }
 /* [span][panel][chunk] */
@@ -311,24 +289,18 @@ void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
     char *to = packed;
     for (int64_t k0 = 0; k0 < k; k0 += span) {
         const int64_t kc = least(span, k - k0);
-        for (int64_t j = 0; j < n; j += cols, to += panel_bytes(kc))
+        for (int64_t j = 0; j < n; j += cols, to += sdx_tiles_bytes_b(kc))
             table->f32_tile_b(b + k0 * row_b + j * col_b, row_b, col_b, kc, least(cols, n - j),
                               scale ? scale + j : NULL, to);
     }
 }
-/* All of one height but the last. */
-static int64_t tiles_of(int64_t m)
-{
-    return (m + TILES_ROWS - 1) / TILES_ROWS;
-}
 int64_t sdx_gemm_f32_tile_rows(int64_t m)
 {
-    const int64_t tiles = most(1, tiles_of(m));
-    return most(1, (m + tiles - 1) / tiles);
+    return sdx_tiles_height(m);
 }
 size_t sdx_gemm_f32_tiles_size(int64_t m, int64_t k)
 {
-    return (size_t)(spans_bytes(k, tile_bytes) * tiles_of(m));
+    return (size_t)(spans_bytes(k, sdx_tiles_bytes_a) * sdx_tiles_of(m));
 }
 /* [span][tile] */
 void sdx_gemm_f32_tile_a(const struct sdx_gemm_f32 *g, int64_t t0, int64_t t1, void *tiles)
@@ -337,30 +309,16 @@ void sdx_gemm_f32_tile_a(const struct sdx_gemm_f32 *g, int64_t t0, int64_t t1, v
     const int64_t height = sdx_gemm_f32_tile_rows(g->m), span = span_of(g->k);
     char *to = tiles;
     for (int64_t k0 = 0; k0 < g->k; k0 += span) {
-        const int64_t kc = least(span, g->k - k0), size = tile_bytes(kc);
+        const int64_t kc = least(span, g->k - k0), size = sdx_tiles_bytes_a(kc);
         for (int64_t t = t0; t < t1; t++) {
-            float copy[TILES_ROWS * TILES_K];
+            float copy[SDX_TILES_HEIGHT * TILES_K];
             const float *a = g->a + t * height * g->row_a + k0 * g->col_a;
             const int64_t rows = least(height, g->m - t * height);
             if (g->col_a != 1) copy_a(a, g->row_a, g->col_a, rows, kc, copy);
             table->f32_tile_a(g->col_a == 1 ? a : copy, g->col_a == 1 ? g->row_a : kc, rows, height,
                               kc, to + t * size);
         }
-        to += tiles_of(g->m) * size;
-    }
-}
-void sdx_gemm_f32_tile_pixels(const float *a, const int64_t *from, int64_t block_a, int64_t m,
-                              int64_t k, void *tiles)
-{
-    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const int64_t height = sdx_gemm_f32_tile_rows(m), span = span_of(k);
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    char *to = tiles;
-    for (int64_t k0 = 0; k0 < k; k0 += span) {
-        const int64_t kc = least(span, k - k0);
-        for (int64_t i = 0; i < m; i += height, to += tile_bytes(kc))
-            table->f32_tile_pixels(a + k0 / lanes * block_a, from + i, block_a,
-                                   least(height, m - i), height, kc, to);
+        to += sdx_tiles_of(g->m) * size;
     }
 }
 static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
@@ -372,21 +330,22 @@ static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
     const unsigned before = sdx_flush_begin();
     SDX_ASSERT(m0 % height == 0);
     for (int64_t k0 = 0; k0 < g->k; k0 += span) {
-        const int64_t kc = least(span, g->k - k0), size = tile_bytes(kc);
+        const int64_t kc = least(span, g->k - k0), size = sdx_tiles_bytes_a(kc);
         const int64_t rows = most(2, TILES_BYTES / size / 2 * 2) * height;
         for (int64_t i0 = m0; i0 < m1; i0 += rows) {
             struct sdx_gemm_tiles t = {.job = job_at(g, i0, n0, k0, kc),
                                        .col_a = g->col_a,
                                        .a = a + i0 / height * size,
-                                       .b = b + n0 / table->cols * panel_bytes(kc),
+                                       .b = b + n0 / table->cols * sdx_tiles_bytes_b(kc),
                                        .height = height,
-                                       .block_c = g->block_c};
+                                       .half_c = SDX_TILES_WIDTH / 2,
+                                       .panel_c = SDX_TILES_WIDTH};
             t.job.m = least(rows, m1 - i0);
             t.job.n = n1 - n0;
             table->f32_tiles(&t);
         }
-        a += tiles_of(g->m) * size;
-        b += panels * panel_bytes(kc);
+        a += sdx_tiles_of(g->m) * size;
+        b += panels * sdx_tiles_bytes_b(kc);
     }
     sdx_flush_end(before);
 }

@@ -53,14 +53,23 @@ struct sdx_gemm_job {
 
 /* The same for operands that lie in tiles: A as f32_tile_a made it of each `height` rows, one tile
  * behind the other, B as f32_tile_b made it of each panel. job: n, k as there; its b is unused, its
- * a (of column stride col_a) is where what is not finite is found. */
-enum { SDX_GEMM_TILES_CHUNK = 64 };
+ * a (of column stride col_a) is where what is not finite is found, NULL: it spreads over its row.
+ * Element (i, j) of C and of the residual is c[i * row_c + j / 32 * panel_c + j % 32 / 16 * half_c
+ * + j % 16]. */
 struct sdx_gemm_tiles {
     struct sdx_gemm_job job;
     int64_t col_a;
     const void *a, *b;
-    int64_t height;  /* 1 to 16 */
-    int64_t block_c; /* as in gemm.h */
+    int64_t height; /* 1 to 16 */
+    int64_t half_c, panel_c;
+};
+/* Pixels on blocked channels as rows of A, with the channels of each tap of a kernel, filled up to
+ * whole vectors, one tap behind the other: channel c at a[from[row * taps + tap] + c / 16 * block_a
+ * + c % 16], 0 where `from` is negative. What stands beyond the channels does not matter. */
+struct sdx_tile_pixels {
+    const float *a;
+    const int64_t *from;
+    int64_t taps, channels, block_a, rows, height;
 };
 
 /* Rows of which element (i, j) is from[i * pitch_from + j * step] and to[i * pitch_to + j]. */
@@ -110,18 +119,18 @@ enum { SDX_GEMM_THIN = 4 };
 struct sdx_gemm_table {
     int rows, cols; /* of the largest tile; cols is the panel's width */
     void (*f32_block)(const struct sdx_gemm_job *job);
-    /* NULL: the machine has no tiles. The first of `rows` rows of A times k, zeros up to `height`:
-     * of each chunk of k a tile of 1 KB for each of three digits, and then 16 scales of the rows.
-     */
+    /* NULL: the machine has no tiles; see gemm_tiles.h. A tile of the first of `rows` rows of A
+     * times k, zeros up to `height`; with up to five of these the digits of a chunk are `height`
+     * rows apart, beyond them 1 KB. */
     void (*f32_tile_a)(const float *a, int64_t row_a, int64_t rows, int64_t height, int64_t k,
-                       void *tiles);
-    /* The same of rows on blocked channels: sdx_gemm_f32_tile_pixels. */
-    void (*f32_tile_pixels)(const float *a, const int64_t *from, int64_t block_a, int64_t rows,
-                            int64_t height, int64_t k, void *tiles);
-    /* n <= cols columns of B: of each chunk two tiles for each digit, and then the scales of all
-     * columns; row_b or col_b is 1. Column j times scale[j]; NULL: 1. */
+                       void *tile);
+    void (*f32_tile_pixels)(const struct sdx_tile_pixels *p, void *tile);
+    /* A panel of n <= cols columns of B; row_b or col_b is 1. Column j times scale[j]; NULL: 1. */
     void (*f32_tile_b)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
-                       const sdx_weight_f32 *scale, void *tiles);
+                       const sdx_weight_f32 *scale, void *panel);
+    /* of n filters [channels][taps], whose k is ordered as that of f32_tile_pixels */
+    void (*f32_tile_filters)(const sdx_weight_f32 *filters, int64_t taps, int64_t channels,
+                             int64_t n, void *panel);
     void (*f32_tiles)(const struct sdx_gemm_tiles *g);
     /* the same for up to SDX_GEMM_THIN rows and whole panels of 16-bit numbers in b_half */
     void (*f32_thin_half)(const struct sdx_gemm_job *job);

@@ -390,19 +390,26 @@ static void check_groups(void)
     check_shape(square(2, 9, 9 * lanes, 9 * lanes, 64, 30, 3, 1, 1, 1)); /* parts */
     check_shape(square(1, 2, 2 * lanes, 2 * lanes, 90, 150, 3, 2, 1, 1));
 }
-/* Kernels of one position that a machine with tiles multiplies by them. */
+/* What a machine with tiles multiplies by them: kernels of one position, and of several. */
+static void check_if_tiles(struct sdx_conv_shape s)
+{
+    s.winograd = 1;
+    if (volume(s.out) >= 32 && sdx_conv_block_form(&s) == SDX_CONV_BLOCK_TILES) check_shape(s);
+}
 static void check_tiles(void)
 {
     const int64_t channels[][2] = {{48, 32}, {70, 45}, {130, 100}, {64, 33}, {1100, 81}};
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
         for (int64_t stride = 1; stride <= 2; stride++)
             for (int64_t width = 6; width <= 40; width += 17) {
-                struct sdx_conv_shape s = square(1 + (int64_t)i % 2, 1, channels[i][0],
-                                                 channels[i][1], 13, width, 1, stride, 1, 0);
-                if (volume(s.out) < 32) continue;
-                s.winograd = 1;
-                if (sdx_conv_block_form(&s) == SDX_CONV_BLOCK_TILES) check_shape(s);
+                check_if_tiles(square(1 + (int64_t)i % 2, 1, channels[i][0], channels[i][1], 13,
+                                      width, 1, stride, 1, 0));
+                check_if_tiles(square(1, 1, channels[i][0], channels[i][1], 13, width, 3, stride,
+                                      1 + width % 3, 1 + width % 3));
             }
+    check_if_tiles(square(2, 1, 40, 70, 12, 9, 5, 2, 1, 2));
+    check_if_tiles(shape_of(1, 1, 33, 40, (int64_t[]){4, 9, 8}, (int64_t[]){2, 3, 1},
+                            (int64_t[]){1, 1, 2}, (int64_t[]){2, 1, 1}, (int64_t[]){1, 2, 0}));
 }
 
 void check_conv_block(void)

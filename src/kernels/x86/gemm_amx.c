@@ -7,20 +7,20 @@
  * What is not finite is summed anew by FMAs, so that infinity and NaN come out where they belong.
  */
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
+#include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
 #include "kernels/transpose.h"
 #include "kernels/x86/tiles_amx.h"
 
 enum {
-    CHUNK = SDX_GEMM_TILES_CHUNK, /* of k */
-    COLS = 2 * SDX_TILE_ROWS,     /* of a panel */
+    CHUNK = SDX_TILES_CHUNK, /* of k */
+    COLS = SDX_TILES_WIDTH,  /* of a panel */
     TILE = SDX_TILE_ROWS * SDX_TILE_BYTES,
     DIGITS = 3,
-    CHUNK_A = DIGITS * TILE,
-    CHUNK_B = 2 * DIGITS * TILE, /* [digit][half of the panel] */
-    SCALES_A = SDX_TILE_ROWS * 4,
-    SCALES_B = COLS * 4,
+    CHUNK_A = SDX_TILES_CHUNK_A,
+    CHUNK_B = SDX_TILES_CHUNK_B, /* [digit][half of the panel] */
     TALL = 2 * SDX_TILE_ROWS,
+    FEW = SDX_TILE_ROWS / DIGITS, /* rows whose digits are rows of one tile */
     VECTORS = CHUNK / LANES
 };
 /* The power of 2 that makes whole numbers of 24 bits of numbers up to `size` (the bits of an
@@ -79,25 +79,32 @@ SIMD __m512i with_digits(__m512 x, __m512 by)
     const __m512i middle = _mm512_set1_epi32(0x808080);
     return _mm512_xor_si512(_mm512_add_epi32(_mm512_cvtps_epi32(x * by), middle), middle);
 }
-/* Digit d of 64 whole numbers at to + d * apart, 64 bytes each. */
+/* Digit d of a vector at to + d * apart. */
+SIMD void vector_digits(__m512 x, __m512 by, char *to, int64_t apart)
+{
+    const __m512i q = with_digits(x, by);
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
+    _mm_storeu_si128((__m128i *)(to + apart), _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 8)));
+    _mm_storeu_si128((__m128i *)(to + 2 * apart), _mm512_cvtepi32_epi8(q));
+}
+/* of 64 numbers */
 SIMD void digits(const __m512 x[VECTORS], __m512 by, char *to, int64_t apart)
 {
     SDX_UNROLL(4)
-    for (int v = 0; v < VECTORS; v++) {
-        const __m512i q = with_digits(x[v], by);
-        __m128i *at = (__m128i *)(to + v * LANES);
-        _mm_storeu_si128(at, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
-        _mm_storeu_si128((__m128i *)((char *)at + apart),
-                         _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 8)));
-        _mm_storeu_si128((__m128i *)((char *)at + 2 * apart), _mm512_cvtepi32_epi8(q));
-    }
+    for (int v = 0; v < VECTORS; v++)
+        vector_digits(x[v], by, to + v * LANES, apart);
 }
 
+/* Between the digits of a chunk of A. */
+SIMD int64_t digits_apart(int64_t height)
+{
+    return height <= FEW ? height * SDX_TILE_BYTES : TILE;
+}
 /* [chunk][digit], then the scales of the rows */
 static void tile_a(const float *a, int64_t row_a, int64_t rows, int64_t height, int64_t k,
                    void *to_)
 {
-    const int64_t chunks = (k + CHUNK - 1) / CHUNK;
+    const int64_t chunks = sdx_tiles_chunks(k), apart = digits_apart(height);
     char *to = to_;
     float *back = (float *)(void *)(to + chunks * CHUNK_A);
     for (int64_t i = 0; i < height; i++) {
@@ -108,39 +115,46 @@ static void tile_a(const float *a, int64_t row_a, int64_t rows, int64_t height, 
         for (int64_t c = 0; c < chunks; c++) {
             __m512 x[VECTORS];
             load_chunk(row + c * CHUNK, i < rows ? k - c * CHUNK : 0, x);
-            digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, TILE);
+            digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, apart);
         }
     }
 }
 
-/* Row i begins at a + from[i]; its blocks of LANES numbers are block_a apart. */
-static void tile_pixels(const float *a, const int64_t *from, int64_t block_a, int64_t rows,
-                        int64_t height, int64_t k, void *to_)
+/* Vector v of a row: its place in the tile. */
+SIMD char *place_of(char *row, int64_t v)
 {
-    const int64_t chunks = (k + CHUNK - 1) / CHUNK, blocks = (k + LANES - 1) / LANES;
-    const __mmask16 last = (__mmask16)(0xffff >> (blocks * LANES - k));
+    return row + v / VECTORS * CHUNK_A + v % VECTORS * LANES;
+}
+static void tile_pixels(const struct sdx_tile_pixels *p, void *to_)
+{
+    const int64_t blocks = (p->channels + LANES - 1) / LANES, vectors = p->taps * blocks;
+    const int64_t chunks = sdx_tiles_chunks(vectors * LANES), apart = digits_apart(p->height);
+    const __mmask16 last = (__mmask16)(0xffff >> (blocks * LANES - p->channels));
     char *to = to_;
     float *back = (float *)(void *)(to + chunks * CHUNK_A);
-    for (int64_t i = 0; i < height; i++) {
-        const float *pixel = a + from[i < rows ? i : 0];
+    for (int64_t i = 0; i < p->height; i++, to += SDX_TILE_BYTES) {
+        const int64_t *from = p->from + (i < p->rows ? i : 0) * p->taps;
         __m512i most = _mm512_setzero_si512();
-        for (int64_t b = 0; b < blocks; b++) {
-            const __mmask16 mask = b + 1 < blocks ? 0xffff : last;
-            most = larger(most, _mm512_maskz_loadu_ps(mask, pixel + b * block_a));
+        for (int64_t t = 0; t < p->taps; t++) {
+            const float *pixel = p->a + from[t];
+            if (from[t] < 0) continue;
+            for (int64_t b = 0; b < blocks - 1; b++, pixel += p->block_a)
+                most = larger(most, _mm512_loadu_ps(pixel));
+            most = larger(most, _mm512_maskz_loadu_ps(last, pixel));
         }
         const struct scale s = scale_of(_mm512_reduce_max_epu32(most));
         const __m512 by = _mm512_set1_ps(s.by);
+        int64_t v = 0;
         back[i] = s.back;
-        for (int64_t c = 0; c < chunks; c++) {
-            __m512 x[VECTORS];
-            SDX_UNROLL(4)
-            for (int v = 0; v < VECTORS; v++) {
-                const int64_t b = c * VECTORS + v;
-                const __mmask16 mask = b + 1 < blocks ? 0xffff : b < blocks ? last : 0;
-                x[v] = _mm512_maskz_loadu_ps(mask, pixel + (b < blocks ? b : 0) * block_a);
-            }
-            digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, TILE);
+        for (int64_t t = 0; t < p->taps; t++) {
+            const float *pixel = from[t] < 0 ? p->a : p->a + from[t];
+            const __mmask16 some = from[t] < 0 ? 0 : 0xffff;
+            for (int64_t b = 0; b < blocks - 1; b++, v++, pixel += p->block_a)
+                vector_digits(_mm512_maskz_loadu_ps(some, pixel), by, place_of(to, v), apart);
+            vector_digits(_mm512_maskz_loadu_ps(some & last, pixel), by, place_of(to, v++), apart);
         }
+        for (; v < chunks * VECTORS; v++)
+            vector_digits(_mm512_setzero_ps(), by, place_of(to, v), apart);
     }
 }
 
@@ -178,21 +192,49 @@ static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int6
                                               half, a02, _mm512_slli_epi32(c02, 16), choose));
     }
 }
-/* and of one whose columns do. */
-static void tile_of_columns(const sdx_weight_f32 *b, int64_t col_b, int64_t k, int64_t n,
-                            const float *by, char *to)
+/* of digits [digit][column][k] */
+struct columns {
+    _Alignas(64) char digits[DIGITS][LANES * CHUNK];
+};
+SIMD void turn_columns(const struct columns *c, char *to)
 {
-    _Alignas(64) char columns[DIGITS][LANES * CHUNK] = {{0}};
-    for (int64_t j = 0; j < n; j++) {
-        __m512 x[VECTORS];
-        load_chunk((const float *)(const void *)(b + j * col_b), k, x);
-        digits(x, _mm512_set1_ps(by[j]), columns[0] + j * CHUNK, LANES * CHUNK);
-    }
     for (int d = 0; d < DIGITS; d++)
         for (int i = 0; i < LANES; i += SIDE)
             for (int j = 0; j < LANES; j += SIDE)
-                turn(columns[d] + i * CHUNK + 4 * j, LANES,
+                turn(c->digits[d] + i * CHUNK + 4 * j, LANES,
                      to + 2 * d * TILE + j * SDX_TILE_BYTES + 4 * i, LANES);
+}
+/* of a B whose columns lie together, */
+static void tile_of_columns(const sdx_weight_f32 *b, int64_t col_b, int64_t k, int64_t n,
+                            const float *by, char *to)
+{
+    struct columns c = {{{0}}};
+    for (int64_t j = 0; j < n; j++) {
+        __m512 x[VECTORS];
+        load_chunk((const float *)(const void *)(b + j * col_b), k, x);
+        digits(x, _mm512_set1_ps(by[j]), c.digits[0] + j * CHUNK, LANES * CHUNK);
+    }
+    turn_columns(&c, to);
+}
+/* and of filters, from vector v of them on. */
+static void tile_of_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t channels,
+                            int64_t v, int64_t n, const float *by, char *to)
+{
+    const int64_t blocks = (channels + LANES - 1) / LANES;
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i index = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)taps));
+    struct columns c = {{{0}}};
+    for (int64_t i = 0; i < VECTORS && v < taps * blocks; i++, v++) {
+        const int64_t tap = v / blocks, first = v % blocks * LANES, left = channels - first;
+        const __mmask16 mask = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
+        const float *at = (const float *)(const void *)(filters + first * taps + tap);
+        for (int64_t j = 0; j < n; j++, at += channels * taps) {
+            const __m512 x = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, index, at, 4);
+            vector_digits(x, _mm512_set1_ps(by[j]), c.digits[0] + j * CHUNK + i * LANES,
+                          LANES * CHUNK);
+        }
+    }
+    turn_columns(&c, to);
 }
 /* The largest absolute values of n columns, as their bits. */
 static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
@@ -206,29 +248,42 @@ static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int6
     for (int64_t j = 0; col_b != 1 && j < n; j++)
         size[j] = size_of((const float *)(const void *)(b + j * col_b), k);
 }
+/* The scales of columns of such sizes, each multiplied by scale[j] (NULL: 1). */
+static void scales_of(const uint32_t size[LANES], const sdx_weight_f32 *scale, int64_t n,
+                      float by[LANES], float back[LANES])
+{
+    for (int64_t j = 0; j < LANES; j++) {
+        const float times = scale && j < n ? scale[j] : 1.0f;
+        float largest;
+        uint32_t bits;
+        memcpy(&largest, &size[j], sizeof largest);
+        largest = fabsf(largest * times);
+        memcpy(&bits, &largest, sizeof bits);
+        const struct scale s = scale_of(bits);
+        by[j] = s.by * times;
+        back[j] = s.back;
+    }
+}
+/* Columns of half h of a panel of n. */
+SIMD int64_t columns_of(int64_t n, int64_t h)
+{
+    const int64_t left = n - h * LANES;
+    return left < 0 ? 0 : left < LANES ? left : LANES;
+}
 /* [chunk][digit][half of the panel], then the scales of the columns */
 static void tile_b(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                    const sdx_weight_f32 *scale, void *to_)
 {
-    const int64_t chunks = (k + CHUNK - 1) / CHUNK;
+    const int64_t chunks = sdx_tiles_chunks(k);
     for (int64_t h = 0; h < 2; h++) {
         const sdx_weight_f32 *half = b + h * LANES * col_b;
-        const int64_t left = n - h * LANES, count = left < 0 ? 0 : left < LANES ? left : LANES;
+        const int64_t count = columns_of(n, h);
         char *to = (char *)to_ + h * TILE;
         float *back = (float *)(void *)((char *)to_ + chunks * CHUNK_B) + h * LANES;
         uint32_t size[LANES];
         float by[LANES];
         sizes_of(half, row_b, col_b, k, count, size);
-        for (int64_t j = 0; j < LANES; j++) {
-            const float times = scale && j < count ? scale[h * LANES + j] : 1.0f;
-            float largest;
-            memcpy(&largest, &size[j], sizeof largest);
-            largest = fabsf(largest * times);
-            memcpy(&size[j], &largest, sizeof largest);
-            const struct scale s = scale_of(size[j]);
-            by[j] = s.by * times;
-            back[j] = s.back;
-        }
+        scales_of(size, scale ? scale + h * LANES : NULL, count, by, back);
         for (int64_t c = 0; c < chunks; c++, to += CHUNK_B) {
             const sdx_weight_f32 *from = half + c * CHUNK * row_b;
             if (col_b == 1)
@@ -238,7 +293,29 @@ static void tile_b(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_
         }
     }
 }
+static void tile_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t channels, int64_t n,
+                         void *to_)
+{
+    const int64_t blocks = (channels + LANES - 1) / LANES, each = channels * taps;
+    const int64_t chunks = sdx_tiles_chunks(taps * blocks * LANES);
+    for (int64_t h = 0; h < 2; h++) {
+        const sdx_weight_f32 *half = filters + h * LANES * each;
+        char *to = (char *)to_ + h * TILE;
+        float *back = (float *)(void *)((char *)to_ + chunks * CHUNK_B) + h * LANES;
+        uint32_t size[LANES];
+        float by[LANES];
+        sizes_of(half, 1, each, each, columns_of(n, h), size);
+        scales_of(size, NULL, 0, by, back);
+        for (int64_t c = 0; c < chunks; c++, to += CHUNK_B)
+            tile_of_filters(half, taps, channels, c * VECTORS, columns_of(n, h), by, to);
+    }
+}
 
+/* Sums of the three weights: as whole numbers and, in place of the first ones, as floats. */
+union sums {
+    int32_t whole[DIGITS][TALL * COLS];
+    float floats[TALL * COLS];
+};
 #define LOAD(da, db)                                                                               \
     do {                                                                                           \
         _tile_loadd(4, a + (da)*TILE, SDX_TILE_BYTES);                                             \
@@ -297,11 +374,52 @@ SIMD void multiply(const int weight, const bool tall, const char *a, int64_t ste
 #undef LOAD
 #undef MULTIPLY
 
-/* Sums of the three weights: as whole numbers and, in place of the first ones, as floats. */
-union sums {
-    int32_t whole[DIGITS][TALL * COLS];
-    float floats[TALL * COLS];
-};
+/* The sums of few rows: their digits are the rows of one tile, so each digit of B is read once, in
+ * the order in which it lies in memory, which is what takes the time here. */
+static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t height,
+                         union sums *sums)
+{
+    struct sdx_tile_drain drain;
+    _Alignas(64) int32_t s[DIGITS][SDX_TILE_ROWS * COLS]; /* a digit of B; the rows of each of A */
+    const int64_t row = COLS * (int64_t)sizeof(int32_t);
+    drain.since = 0;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+    for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B) {
+        _tile_loadd(6, a, SDX_TILE_BYTES);
+        _tile_loadd(7, b, SDX_TILE_BYTES);
+        _tile_dpbssd(0, 6, 7);
+        _tile_loadd(7, b + TILE, SDX_TILE_BYTES);
+        _tile_dpbssd(1, 6, 7);
+        _tile_loadd(7, b + 2 * TILE, SDX_TILE_BYTES);
+        _tile_dpbssd(2, 6, 7);
+        _tile_loadd(7, b + 3 * TILE, SDX_TILE_BYTES);
+        _tile_dpbssd(3, 6, 7);
+        _tile_loadd(7, b + 4 * TILE, SDX_TILE_BYTES);
+        _tile_dpbssd(4, 6, 7);
+        _tile_loadd(7, b + 5 * TILE, SDX_TILE_BYTES);
+        _tile_dpbssd(5, 6, 7);
+        sdx_tile_drain(&drain, 13);
+    }
+    _tile_stored(0, s[0], row);
+    _tile_stored(1, s[0] + LANES, row);
+    _tile_stored(2, s[1], row);
+    _tile_stored(3, s[1] + LANES, row);
+    _tile_stored(4, s[2], row);
+    _tile_stored(5, s[2] + LANES, row);
+    sdx_tile_fence();
+    const int64_t next = height * COLS; /* digit of A */
+    for (int64_t j = 0; j < next; j++) {
+        sums->whole[0][j] = s[0][j];
+        sums->whole[1][j] = s[0][next + j] + s[1][j];
+        sums->whole[2][j] = s[0][2 * next + j] + s[1][next + j] + s[2][j];
+    }
+}
+
 /* Row i times the scales of the row and of the columns. */
 SIMD void join(union sums *sums, int64_t i, float back_a, const float *back_b)
 {
@@ -337,11 +455,6 @@ static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a
         if (!isfinite(sums[j])) sums[j] = s[j];
 }
 
-/* Column j of row i of C, j a multiple of LANES. */
-SIMD int64_t place(const struct sdx_gemm_tiles *g, int64_t i, int64_t j)
-{
-    return g->block_c ? j / LANES * g->block_c + i * LANES : i * g->job.row_c + j;
-}
 /* A row of sums to row i of C or, when it is not done then, back. mask: of the columns there are.
  */
 SIMD void finish_row(const struct sdx_gemm_tiles *g, const __mmask16 mask[2], const vf bias[2],
@@ -354,7 +467,7 @@ SIMD void finish_row(const struct sdx_gemm_tiles *g, const __mmask16 mask[2], co
     const vf hi = v_set1(e->act == SDX_ACT_CLIP ? e->b : INFINITY);
     SDX_UNROLL(2)
     for (int j = 0; j < 2; j++) {
-        const int64_t to = place(g, i, j0 + j * LANES);
+        const int64_t to = i * job->row_c + j0 / COLS * g->panel_c + j * g->half_c;
         vf s = v_load(sums + j * LANES);
         if (job->from_c) s += _mm512_maskz_loadu_ps(mask[j], job->c + to);
         if (job->alpha != 1.0f) s *= v_set1(job->alpha);
@@ -396,8 +509,9 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
     sdx_kernel_tables()->gemm.f32_finish(sums, sums, rows * COLS, 0.0f, NULL, e);
     for (int64_t i = 0; i < rows; i++)
         for (int j = 0; j < 2; j++)
-            _mm512_mask_storeu_ps(job->c + place(g, i0 + i, j0 + j * LANES), mask[j],
-                                  v_load(sums + i * COLS + j * LANES));
+            _mm512_mask_storeu_ps(job->c + (i0 + i) * job->row_c + j0 / COLS * g->panel_c +
+                                      j * g->half_c,
+                                  mask[j], v_load(sums + i * COLS + j * LANES));
 }
 
 /* All three weights. */
@@ -411,21 +525,26 @@ SIMD void multiply_all(const bool tall, const char *a, int64_t step_a, const cha
 static void block(const struct sdx_gemm_tiles *g)
 {
     const struct sdx_gemm_job *job = &g->job;
-    const int64_t chunks = (job->k + CHUNK - 1) / CHUNK, height = g->height;
+    const int64_t chunks = sdx_tiles_chunks(job->k), height = g->height;
     const int64_t tiles = (job->m + height - 1) / height, pairs = (tiles + 1) / 2;
-    const int64_t step_a = chunks * CHUNK_A + SCALES_A, step_b = chunks * CHUNK_B + SCALES_B;
+    const int64_t step_a = sdx_tiles_bytes_a(job->k), step_b = sdx_tiles_bytes_b(job->k);
     const int64_t lines = pairs > 1 ? (CHUNK_B / SDX_TILE_BYTES + pairs - 1) / pairs : 0;
     const char *b = g->b;
     _Alignas(64) union sums sums;
     if (job->m <= 0 || job->n <= 0) return;
-    sdx_tile_configure((int)height);
+    if (height <= FEW)
+        sdx_tile_configure((int)height * DIGITS, 7);
+    else
+        sdx_tile_configure((int)height, 6);
     for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b += step_b) {
         const int64_t n = job->n - j0 < COLS ? job->n - j0 : COLS;
         const float *back_b = (const float *)(const void *)(b + chunks * CHUNK_B);
         const char *a = g->a, *ahead = b + step_b;
         for (int64_t t = 0; t < tiles; t += 2, a += 2 * step_a) {
             const bool tall = t + 1 < tiles;
-            if (tall)
+            if (height <= FEW)
+                multiply_few(a, b, chunks, height, &sums);
+            else if (tall)
                 multiply_all(true, a, step_a, b, chunks, ahead, lines, &sums);
             else
                 multiply_all(false, a, step_a, b, chunks, ahead, lines, &sums);
@@ -448,5 +567,6 @@ void sdx_gemm_init_amx(struct sdx_gemm_table *gemm)
     gemm->f32_tile_a = tile_a;
     gemm->f32_tile_pixels = tile_pixels;
     gemm->f32_tile_b = tile_b;
+    gemm->f32_tile_filters = tile_filters;
     gemm->f32_tiles = block;
 }

@@ -282,7 +282,7 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
     _Alignas(64) int32_t sums[2][TALL * ROW];
     struct waiting w = {.sums = sums[0]};
     sdx_tile_fence();
-    sdx_tile_configure((int)t.height);
+    sdx_tile_configure((int)t.height, 6);
     for (; column < end; panel += WIDE, column += WIDE * COLS) {
         const int8_t *weights = (const int8_t *)q->packed + panel->weights;
         if (end - column > COLS)

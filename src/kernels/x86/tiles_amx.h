@@ -34,14 +34,15 @@ struct sdx_tile_config {
     uint8_t rows[16];
 };
 
-/* Tiles of A and of sums get `height` rows, 1 to 16; a product takes time for each. _tile_release()
+/* The first `count` tiles, of A and of sums, get `height` rows, 1 to 16; a product takes time for
+ * each. _tile_release()
  * when done: the system saves what is configured at every switch of threads. */
-SDX_INLINE void sdx_tile_configure(int height)
+SDX_INLINE void sdx_tile_configure(int height, int count)
 {
     struct sdx_tile_config c = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         c.row_bytes[i] = SDX_TILE_BYTES;
-        c.rows[i] = (uint8_t)(i < 6 ? height : SDX_TILE_ROWS);
+        c.rows[i] = (uint8_t)(i < count ? height : SDX_TILE_ROWS);
     }
     _tile_loadconfig(&c);
 }

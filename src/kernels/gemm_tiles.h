@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How operands of f32 products lie in tiles (docs/adr/0048). K is cut in chunks of 64, the last one
+ * filled up with zeros. A tile of A holds up to 16 rows: of each chunk 1 KB for each of three
+ * digits, and then the scales of the rows. A panel of B holds 32 columns: of each chunk two such
+ * tiles for each digit, and then the scales of the columns. */
+#ifndef SDX_KERNELS_GEMM_TILES_H
+#define SDX_KERNELS_GEMM_TILES_H
+
+#include <stdint.h>
+
+enum {
+    SDX_TILES_CHUNK = 64, /* of K */
+    SDX_TILES_HEIGHT = 16,
+    SDX_TILES_WIDTH = 32, /* of a panel of B */
+    SDX_TILES_CHUNK_A = 3 << 10,
+    SDX_TILES_CHUNK_B = 6 << 10,
+    SDX_TILES_SCALES_A = SDX_TILES_HEIGHT * 4,
+    SDX_TILES_SCALES_B = SDX_TILES_WIDTH * 4
+};
+static inline int64_t sdx_tiles_chunks(int64_t k)
+{
+    return (k + SDX_TILES_CHUNK - 1) / SDX_TILES_CHUNK;
+}
+/* Bytes of a tile of A, and of a panel of B. */
+static inline int64_t sdx_tiles_bytes_a(int64_t k)
+{
+    return sdx_tiles_chunks(k) * SDX_TILES_CHUNK_A + SDX_TILES_SCALES_A;
+}
+static inline int64_t sdx_tiles_bytes_b(int64_t k)
+{
+    return sdx_tiles_chunks(k) * SDX_TILES_CHUNK_B + SDX_TILES_SCALES_B;
+}
+/* Tiles of m rows, and their rows: of all one height but the last. */
+static inline int64_t sdx_tiles_of(int64_t m)
+{
+    return (m + SDX_TILES_HEIGHT - 1) / SDX_TILES_HEIGHT;
+}
+static inline int64_t sdx_tiles_height(int64_t m)
+{
+    const int64_t tiles = sdx_tiles_of(m);
+    return m > 0 ? (m + tiles - 1) / tiles : 1;
+}
+#endif
