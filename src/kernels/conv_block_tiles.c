@@ -63,23 +63,22 @@ static double share_inside(const struct sdx_conv_shape *s)
     }
     return share;
 }
-/* Winograd's tiles of 4 or 6 outputs need half or less of the products: no less fast (Sapphire
- * Rapids), where those of 2, or of 3 with stride 2, are slower. */
-static bool is_quartered(const struct sdx_conv_shape *s)
+/* Of kernels of several positions: channels that fill up vectors and pixels beyond the image cost
+ * as much as others, and Winograd's tiles of 4 or 6 outputs, which leave out half of the products
+ * or more, are no slower (Sapphire Rapids); those of 2, or of 3 with stride 2, are. */
+static bool several_pay(const struct sdx_conv_shape *s)
 {
-    return conv_sizes(s).taps > 1 && sdx_winograd_block_fits(s) >= 4;
+    const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)depth_of(s);
+    return useful >= 0.75 && sdx_winograd_block_fits(s) < 4;
 }
 bool sdx_tiles_block_fits(const struct sdx_conv_shape *s)
 {
     if (!sdx_kernel_tables()->gemm.f32_tiles || (s->winograd != 0 && s->winograd != 1) ||
         s->groups != 1 || s->half != SDX_HALF_NONE || depth_of(s) > MOST_K)
         return false;
-    if (s->winograd == 1) return true;
-    /* channels that fill up vectors, and pixels beyond the image, cost as much as others */
-    const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)depth_of(s);
-    if (conv_sizes(s).taps > 1 && useful < 0.75) return false;
-    return conv_sizes(s).pixels >= LEAST_PIXELS && !is_quartered(s) &&
-           sdx_gemm_f32_tiles_pay(depth_of(s), s->oc);
+    const struct conv_sizes z = conv_sizes(s);
+    return s->winograd == 1 || (z.pixels >= LEAST_PIXELS && (z.taps == 1 || several_pay(s)) &&
+                                sdx_gemm_f32_tiles_pay(depth_of(s), s->oc));
 }
 
 size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s)

@@ -16,7 +16,7 @@ enum {
     CHUNK = SDX_TILES_CHUNK, /* of k */
     COLS = SDX_TILES_WIDTH,  /* of a panel */
     TILE = SDX_TILE_ROWS * SDX_TILE_BYTES,
-    DIGITS = 3,
+    DIGITS = SDX_TILES_DIGITS,
     CHUNK_A = SDX_TILES_CHUNK_A,
     CHUNK_B = SDX_TILES_CHUNK_B, /* [digit][half of the panel] */
     TALL = 2 * SDX_TILE_ROWS,
@@ -248,18 +248,19 @@ static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int6
     for (int64_t j = 0; col_b != 1 && j < n; j++)
         size[j] = size_of((const float *)(const void *)(b + j * col_b), k);
 }
-/* The scales of columns of such sizes, each multiplied by scale[j] (NULL: 1). */
-static void scales_of(const uint32_t size[LANES], const sdx_weight_f32 *scale, int64_t n,
-                      float by[LANES], float back[LANES])
+/* The scales of n columns, each multiplied by scale[j] (NULL: 1). */
+static void scales_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
+                      const sdx_weight_f32 *scale, float by[LANES], float back[LANES])
 {
+    uint32_t size[LANES];
+    sizes_of(b, row_b, col_b, k, n, size);
     for (int64_t j = 0; j < LANES; j++) {
         const float times = scale && j < n ? scale[j] : 1.0f;
         float largest;
-        uint32_t bits;
         memcpy(&largest, &size[j], sizeof largest);
         largest = fabsf(largest * times);
-        memcpy(&bits, &largest, sizeof bits);
-        const struct scale s = scale_of(bits);
+        memcpy(&size[j], &largest, sizeof largest);
+        const struct scale s = scale_of(size[j]);
         by[j] = s.by * times;
         back[j] = s.back;
     }
@@ -280,10 +281,8 @@ static void tile_b(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_
         const int64_t count = columns_of(n, h);
         char *to = (char *)to_ + h * TILE;
         float *back = (float *)(void *)((char *)to_ + chunks * CHUNK_B) + h * LANES;
-        uint32_t size[LANES];
         float by[LANES];
-        sizes_of(half, row_b, col_b, k, count, size);
-        scales_of(size, scale ? scale + h * LANES : NULL, count, by, back);
+        scales_of(half, row_b, col_b, k, count, scale ? scale + h * LANES : NULL, by, back);
         for (int64_t c = 0; c < chunks; c++, to += CHUNK_B) {
             const sdx_weight_f32 *from = half + c * CHUNK * row_b;
             if (col_b == 1)
@@ -302,12 +301,11 @@ static void tile_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t ch
         const sdx_weight_f32 *half = filters + h * LANES * each;
         char *to = (char *)to_ + h * TILE;
         float *back = (float *)(void *)((char *)to_ + chunks * CHUNK_B) + h * LANES;
-        uint32_t size[LANES];
+        const int64_t count = columns_of(n, h);
         float by[LANES];
-        sizes_of(half, 1, each, each, columns_of(n, h), size);
-        scales_of(size, NULL, 0, by, back);
+        scales_of(half, 1, each, each, count, NULL, by, back);
         for (int64_t c = 0; c < chunks; c++, to += CHUNK_B)
-            tile_of_filters(half, taps, channels, c * VECTORS, columns_of(n, h), by, to);
+            tile_of_filters(half, taps, channels, c * VECTORS, count, by, to);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tile registers of AMX: their shapes, and what the compiler must know of them. Registers 0 to
- * 3 hold sums, 4 and 5 rows of A, 6 and 7 columns of B; 0 and 1 belong to 4, 2 and 3 to 5. */
+ * 3 hold sums, 4 and 5 rows of A, 6 and 7 columns of B; 0 and 1 belong to 4, 2 and 3 to 5. Of few
+ * rows 0 to 5 hold sums, 6 rows of A, 7 columns of B. */
 #ifndef SDX_KERNELS_X86_TILES_AMX_H
 #define SDX_KERNELS_X86_TILES_AMX_H
 
@@ -34,9 +35,9 @@ struct sdx_tile_config {
     uint8_t rows[16];
 };
 
-/* The first `count` tiles, of A and of sums, get `height` rows, 1 to 16; a product takes time for
- * each. _tile_release()
- * when done: the system saves what is configured at every switch of threads. */
+/* The first `count` tiles, of sums and of A, get `height` rows, 1 to 16; a product takes time for
+ * each. _tile_release() when done: the system saves what is configured at every switch of threads.
+ */
 SDX_INLINE void sdx_tile_configure(int height, int count)
 {
     struct sdx_tile_config c = {.palette = 1};
