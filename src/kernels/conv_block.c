@@ -19,6 +19,20 @@ static bool is_first(const struct sdx_conv_shape *s)
     return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
 }
 
+/* Parts that cost the same alone. */
+#define ONE_BY_ONE(name, part_of)                                                                  \
+    static void name(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y, \
+                     const struct sdx_epilogue *epilogue, int64_t part, int64_t end,               \
+                     void *scratch)                                                                \
+    {                                                                                              \
+        for (; part < end; part++)                                                                 \
+            part_of(s, x, packed, y, epilogue, part, scratch);                                     \
+    }
+ONE_BY_ONE(direct_run, sdx_direct_block_part)
+ONE_BY_ONE(depthwise_run, sdx_depthwise_block_part)
+ONE_BY_ONE(group_run, sdx_group_block_part)
+#undef ONE_BY_ONE
+
 /* The first row that fits is taken. */
 static const struct form {
     enum sdx_conv_block_form form;
@@ -27,24 +41,24 @@ static const struct form {
     void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
-    void (*part)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
-                 const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
+    void (*run)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+                const struct sdx_epilogue *epilogue, int64_t part, int64_t end, void *scratch);
+    int64_t (*together)(const struct sdx_conv_shape *s); /* NULL: 1 */
 } forms[] = {
     {SDX_CONV_BLOCK_FIRST, is_first, sdx_direct_block_packed_size, sdx_direct_block_pack,
-     sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part},
+     sdx_direct_block_parts, sdx_direct_block_scratch, direct_run, NULL},
     {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
      sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
-     sdx_depthwise_block_part},
+     depthwise_run, NULL},
     {SDX_CONV_BLOCK_TILES, sdx_tiles_block_fits, sdx_tiles_block_packed_size, sdx_tiles_block_pack,
-     sdx_tiles_block_parts, sdx_tiles_block_scratch, sdx_tiles_block_part},
+     sdx_tiles_block_parts, sdx_tiles_block_scratch, sdx_tiles_block_run, sdx_tiles_block_together},
     {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, is_winograd, sdx_winograd_block_packed_size,
      sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
-     sdx_winograd_block_part},
+     sdx_winograd_block_run, sdx_winograd_block_together},
     {SDX_CONV_BLOCK_GROUP, sdx_group_block_fits, sdx_group_block_packed_size, sdx_group_block_pack,
-     sdx_group_block_parts, sdx_group_block_scratch, sdx_group_block_part},
+     sdx_group_block_parts, sdx_group_block_scratch, group_run, NULL},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
-     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch,
-     sdx_direct_block_part},
+     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch, direct_run, NULL},
 };
 
 static const struct form *form_of(const struct sdx_conv_shape *s)
@@ -89,11 +103,17 @@ size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s)
 {
     return form_of(s)->scratch(s);
 }
-void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                         float *y, const struct sdx_epilogue *epilogue, int64_t part, void *scratch)
+int64_t sdx_conv_block_together(const struct sdx_conv_shape *s)
+{
+    const struct form *form = form_of(s);
+    return form->together ? form->together(s) : 1;
+}
+void sdx_conv_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                        float *y, const struct sdx_epilogue *epilogue, int64_t part, int64_t end,
+                        void *scratch)
 {
     const unsigned before = sdx_flush_begin();
-    form_of(s)->part(s, x, packed, y, epilogue, part, scratch);
+    form_of(s)->run(s, x, packed, y, epilogue, part, end, scratch);
     sdx_flush_end(before);
 }
 

@@ -42,11 +42,14 @@ int sdx_conv_block_winograd(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                          void *packed);
-/* Number of parts (from the shape only) and bytes of scratch for one. */
+/* Number of parts (from the shape only), how many neighbours at most cost less in one call, and
+ * bytes of scratch for one call. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);
+int64_t sdx_conv_block_together(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_scratch(const struct sdx_conv_shape *s);
-/* Epilogue: bias_row has oc values; residual is blocked as y, and may be y but in GROUP. */
-void sdx_conv_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                         float *y, const struct sdx_epilogue *epilogue, int64_t part,
-                         void *scratch);
+/* Parts part .. end - 1. Epilogue: bias_row has oc values; residual is blocked as y, and may be y
+ * but in GROUP. */
+void sdx_conv_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                        float *y, const struct sdx_epilogue *epilogue, int64_t part, int64_t end,
+                        void *scratch);
 #endif

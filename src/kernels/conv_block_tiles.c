@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Convolution on blocked channels by products of tiles. A part is a range of pixels of an image,
- * which are brought into tiles once, times some of the panels of weights. K, the channels of one
- * kernel position behind those of the other, is one span: a pixel's sums pass through no memory. */
+ * which are brought into tiles once a call, times some of the panels of weights. K, the channels of
+ * one kernel position behind those of the other, is one span: a pixel's sums pass through no
+ * memory. */
 #include "kernels/conv_block_tiles.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/conv_block_winograd.h"
@@ -13,7 +15,8 @@
 #include "kernels/tuning.h"
 
 enum {
-    LEAST_PIXELS = 32,      /* of an image, and of a part */
+    LEAST_PIXELS = 16,      /* of an image, */
+    PART_PIXELS = 32,       /* and of a part */
     MANY_WEIGHTS = 1 << 20, /* bytes that are better read once */
     MOST_K = 1 << 15,       /* sums of whole numbers hold it */
     EVEN = 16
@@ -37,11 +40,11 @@ static struct cut cut_of(const struct sdx_conv_shape *s)
     const int64_t wanted = conv_wanted(conv_worth(s));
     struct cut c = {.pixels = conv_sizes(s).pixels, .panels = panels_of(s)};
     const int64_t bytes = sdx_tiles_bytes_a(depth_of(s)) / SDX_TILES_HEIGHT;
-    const int64_t fit = sdx_kernel_tuning()->block_bytes / bytes / LEAST_PIXELS * LEAST_PIXELS;
-    c.ranges = conv_divide_up(c.pixels, conv_most(fit, LEAST_PIXELS));
+    const int64_t fit = sdx_kernel_tuning()->block_bytes / bytes / PART_PIXELS * PART_PIXELS;
+    c.ranges = conv_divide_up(c.pixels, conv_most(fit, PART_PIXELS));
     if (c.panels * sdx_tiles_bytes_b(depth_of(s)) <= MANY_WEIGHTS)
         c.ranges = conv_most(c.ranges,
-                             conv_least(conv_divide_up(wanted, s->batch), c.pixels / LEAST_PIXELS));
+                             conv_least(conv_divide_up(wanted, s->batch), c.pixels / PART_PIXELS));
     c.ranges = conv_least(conv_even(conv_most(c.ranges, 1), EVEN), c.pixels);
     c.splits = conv_least(c.panels, conv_divide_up(wanted, s->batch * c.ranges));
     return c;
@@ -63,22 +66,26 @@ static double share_inside(const struct sdx_conv_shape *s)
     }
     return share;
 }
-/* Of kernels of several positions: channels that fill up vectors and pixels beyond the image cost
- * as much as others, and Winograd's tiles of 4 or 6 outputs, which leave out half of the products
- * or more, are no slower (Sapphire Rapids); those of 2, or of 3 with stride 2, are. */
-static bool several_pay(const struct sdx_conv_shape *s)
+static bool served(const struct sdx_conv_shape *s)
 {
-    const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)depth_of(s);
-    return useful >= 0.75 && sdx_winograd_block_fits(s) < 4;
+    return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 && s->half == SDX_HALF_NONE &&
+           depth_of(s) <= MOST_K;
+}
+/* Channels that fill up vectors and pixels beyond the image cost as much as others. */
+double sdx_tiles_block_cost(const struct sdx_conv_shape *s)
+{
+    const int64_t k = depth_of(s), pixels = conv_sizes(s).pixels, taps = conv_sizes(s).taps;
+    const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)k;
+    if (!served(s) || pixels < LEAST_PIXELS || (taps > 1 && useful < 0.75) ||
+        !sdx_gemm_f32_tiles_pay(k, s->oc))
+        return INFINITY;
+    const double bytes = SDX_TILES_DIGITS * (double)k * (double)s->oc;
+    return (double)pixels * sdx_gemm_f32_tiles_cost(k, s->oc) + bytes / SDX_TILES_READ;
 }
 bool sdx_tiles_block_fits(const struct sdx_conv_shape *s)
 {
-    if (!sdx_kernel_tables()->gemm.f32_tiles || (s->winograd != 0 && s->winograd != 1) ||
-        s->groups != 1 || s->half != SDX_HALF_NONE || depth_of(s) > MOST_K)
-        return false;
-    const struct conv_sizes z = conv_sizes(s);
-    return s->winograd == 1 || (z.pixels >= LEAST_PIXELS && (z.taps == 1 || several_pay(s)) &&
-                                sdx_gemm_f32_tiles_pay(depth_of(s), s->oc));
+    if (s->winograd != 0) return s->winograd == 1 && served(s);
+    return isfinite(sdx_tiles_block_cost(s)) && !sdx_winograd_block_fits(s);
 }
 
 size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s)
@@ -98,6 +105,10 @@ int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s)
 {
     const struct cut c = cut_of(s);
     return s->batch * c.ranges * c.splits;
+}
+int64_t sdx_tiles_block_together(const struct sdx_conv_shape *s)
+{
+    return cut_of(s).splits;
 }
 
 /* Tiles, then places of pixels, then the bias with zeros behind it. */
@@ -154,19 +165,21 @@ static void place_pixels(const struct sdx_conv_shape *s, int64_t p0, int64_t p1,
     }
 }
 
-void sdx_tiles_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                          float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
+/* A range of pixels, number `at` over all images, to the channels of splits `first` .. end - 1. */
+static void run_range(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+                      const struct sdx_epilogue *e, int64_t at, int64_t first, int64_t end,
+                      void *scratch)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct cut c = cut_of(s);
     const struct room r = room_of(s, &c, scratch);
     const int64_t lanes = sdx_kernel_tables()->block.lanes, k = depth_of(s);
-    const int64_t split = part % c.splits, at = part / c.splits, image = at / c.ranges;
+    const int64_t image = at / c.ranges;
     const int64_t p0 = conv_share(c.pixels, at % c.ranges, c.ranges);
     const int64_t p1 = conv_share(c.pixels, at % c.ranges + 1, c.ranges);
     const int64_t blocks = conv_divide_up(s->oc, lanes), block_in = conv_sizes(s).pixels_in * lanes;
-    const int64_t panel0 = conv_share(c.panels, split, c.splits);
-    const int64_t panel1 = conv_share(c.panels, split + 1, c.splits);
+    const int64_t panel0 = conv_share(c.panels, first, c.splits);
+    const int64_t panel1 = conv_share(c.panels, end, c.splits);
     const int64_t j0 = panel0 * SDX_TILES_WIDTH, block_out = c.pixels * lanes;
     const int64_t to = image * blocks * block_out + p0 * lanes + j0 / lanes * block_out;
     struct sdx_tile_pixels pixels = {.a = x + image * conv_divide_up(s->ic, lanes) * block_in,
@@ -204,4 +217,15 @@ void sdx_tiles_block_part(const struct sdx_conv_shape *s, const float *x, const 
         pixels.from += pixels.height * pixels.taps;
     }
     table->f32_tiles(&g);
+}
+void sdx_tiles_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                         float *y, const struct sdx_epilogue *epilogue, int64_t part, int64_t end,
+                         void *scratch)
+{
+    const int64_t splits = cut_of(s).splits;
+    for (int64_t next; part < end; part = next) {
+        const int64_t at = part / splits, first = at * splits;
+        next = conv_least(first + splits, end);
+        run_range(s, x, packed, y, epilogue, at, part - first, next - first, scratch);
+    }
 }

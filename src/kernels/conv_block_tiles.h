@@ -8,13 +8,17 @@
 
 #include "kernels/conv.h"
 
+/* Cycles of an image (Sapphire Rapids); INFINITY where another form is faster in any case, or it is
+ * not served. */
+double sdx_tiles_block_cost(const struct sdx_conv_shape *s);
 bool sdx_tiles_block_fits(const struct sdx_conv_shape *s);
 size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_tiles_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                           void *packed);
 int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s);
+int64_t sdx_tiles_block_together(const struct sdx_conv_shape *s);
 size_t sdx_tiles_block_scratch(const struct sdx_conv_shape *s);
-void sdx_tiles_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                          float *y, const struct sdx_epilogue *epilogue, int64_t part,
-                          void *scratch);
+void sdx_tiles_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                         float *y, const struct sdx_epilogue *epilogue, int64_t part, int64_t end,
+                         void *scratch);
 #endif

@@ -13,7 +13,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/conv_block_winograd_digits.h"
+#include "kernels/conv_block_tiles.h"
 #include "kernels/conv_gather.h"
+#include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
@@ -21,7 +24,7 @@ enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PANEL = 32,
     MOST_PLANES = 64,
-    AT_ONCE = 4,            /* input channels whose filters are packed at once */
+    AT_ONCE = SDX_WINOGRAD_FILTERS,
     LATE_TILES = 100,       /* of an image, at most */
     LATE_LEAST = 512 << 10, /* bytes of U from which it is made late */
     PHASED_TILES = 64,      /* of a block with stride 2 */
@@ -52,12 +55,6 @@ static int axis_of(const struct sdx_conv_shape *s)
            : high == 1 && wide == 3 ? 2
                                     : -1;
 }
-/* What an output adds up of each position of the kernel in its plane: the channels of each plane
- * that the kernel covers, plane by plane. */
-static int64_t depth_of(const struct sdx_conv_shape *s)
-{
-    return s->ic * s->kernel[0];
-}
 /* Tiles along an axis, of `step` outputs each; those of the outputs 0, d, 2 d ..., of 1, d + 1 ...
  * are as many, so the last ones may hold none. */
 static int64_t tiles_along(const struct sdx_conv_shape *s, int axis, int64_t step, bool is_line)
@@ -68,7 +65,7 @@ static int64_t tiles_along(const struct sdx_conv_shape *s, int axis, int64_t ste
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
 static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
-    return (depth_of(s) < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
+    return (winograd_depth(s) < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
 }
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
@@ -83,14 +80,15 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, c.step, c.axis == 2);
     c.tiles = s->batch * s->out[0] * c.high * c.wide;
     const int64_t one = c.high * c.wide;
-    int64_t want = depth_of(s) <= 128 ? 24 : depth_of(s) <= 256 ? 48 : 72;
+    int64_t want = winograd_depth(s) <= 128 ? 24 : winograd_depth(s) <= 256 ? 48 : 72;
     if (c.axis) want *= 4; /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
     const bool is_small = one <= conv_most(want, LATE_TILES);
     c.taps = c.axis ? 3 : 9;
-    c.late = c.phases > 1 || s->half != SDX_HALF_NONE ||
-             (c.step != 6 && !c.axis && is_small &&
-              c.planes * c.vectors * c.lanes * depth_of(s) * (int64_t)sizeof(float) >= LATE_LEAST);
+    c.late =
+        c.phases > 1 || s->half != SDX_HALF_NONE ||
+        (c.step != 6 && !c.axis && is_small &&
+         c.planes * c.vectors * c.lanes * winograd_depth(s) * (int64_t)sizeof(float) >= LATE_LEAST);
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
         want = PHASED_TILES;
@@ -109,8 +107,9 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : 256 * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
-    c.group_v = table->winograd_rows * conv_divide_up(depth_of(s), c.lanes) * c.lanes;
-    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(depth_of(s), c.pass);
+    c.group_v = table->winograd_rows * conv_divide_up(winograd_depth(s), c.lanes) * c.lanes;
+    if (c.phases > 1)
+        c.group_v = table->winograd_rows * c.phases * conv_least(winograd_depth(s), c.pass);
     c.plane_v = groups * c.group_v + GAP;
     const int64_t chunks = c.phases > 1 ? conv_divide_up(c.chunks, c.splits) : 1; /* in M at once */
     c.plane_m =
@@ -118,29 +117,52 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     return c;
 }
 
-/* Cycles of a processor with 16 multiplications in one, from measurements on Zen 3: products at 92
- * % of that; the transforms of a tile and 8 channels; weights from memory at 5.6 bytes a cycle. */
-static double cost_of(const struct sdx_conv_shape *s, int64_t step)
+/* Multiplications a cycle of products and direct; bytes of weights a cycle from memory; cycles of
+ * the transforms of a tile of each step and a vector of so many channels. */
+static const struct figures {
+    double products, direct, bytes, lanes, step_2, step_4, step_6, line;
+} zen_3 = {14.8, 14.3, 5.6, 8, 60, 165, 390, 26.5},
+  with_tiles /* Sapphire Rapids */ = {29, 28, SDX_TILES_READ, 16, 100, 290, 800, 47};
+static const struct figures *figures(void)
 {
+    return sdx_kernel_tables()->gemm.f32_tiles ? &with_tiles : &zen_3;
+}
+static double cost_of(const struct sdx_conv_shape *s, int step)
+{
+    const struct figures *f = figures();
     const double tiles =
         (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
-    const double side = winograd_side((int)step), ic = (double)depth_of(s), oc = (double)s->oc;
-    const double each = step == 6 ? 390 : step == 4 ? 165 : 60;
-    const double transform = each * tiles * (ceil(ic / 8) + ceil(oc / 8));
-    const double products = side * side * fmax(tiles, 4) * ic * oc / 14.8;
-    return fmax(products, side * side * 4 * ic * oc / 5.6) + transform;
+    const double ic = (double)winograd_depth(s), oc = ceil((double)s->oc / f->lanes) * f->lanes;
+    const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
+    const double each = step == 6 ? f->step_6 : step == 4 ? f->step_4 : f->step_2;
+    const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
+    if (sdx_winograd_digits_serve(s, step))
+        return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
+               SDX_TILES_DIGITS * pairs / f->bytes + transform;
+    return fmax(fmax(tiles, 4) * pairs / f->products, sizeof(float) * pairs / f->bytes) + transform;
 }
-/* The same with stride 2, with the transforms of the filters of each block. */
+/* Without Winograd, of `pixels` times `taps`. Pixels at a padded border are classes of their own,
+ * in tiles of few pixels. */
+static double cost_of_others(const struct sdx_conv_shape *s, double pixels, double taps,
+                             bool padded)
+{
+    const struct figures *f = figures();
+    const double pairs = (double)winograd_depth(s) * ceil((double)s->oc / f->lanes) * f->lanes;
+    const double direct =
+        fmax(taps * pixels / f->direct, taps * sizeof(float) / f->bytes) + (padded ? taps : 0);
+    return fmin(direct * pairs, sdx_tiles_block_cost(s));
+}
+/* With stride 2, with the transforms of the filters of each block, on Zen 3. */
 static double cost_of_phases(const struct sdx_conv_shape *s)
 {
     const double high = (double)conv_divide_up(s->out[1], 3);
     const double tiles = high * (double)conv_divide_up(s->out[2], 3);
-    const double ic = (double)depth_of(s), oc = (double)s->oc;
+    const double ic = (double)winograd_depth(s), oc = (double)s->oc;
     const double products = 49 * fmax(tiles, 4) * ic * oc / 15.2;
     const double filters = 15 * ceil(tiles / PHASED_TILES) * ic * oc;
     return products + filters + tiles * (250 * ceil(ic / 8) + 70 * ceil(oc / 8));
 }
-/* The same along an axis. */
+/* Along an axis. */
 static int line_fits(const struct sdx_conv_shape *s, int axis)
 {
     const int other = 3 - axis;
@@ -148,14 +170,15 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
         if (s->stride[i] != 1) return 0;
     if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
     if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
-    const double ic = (double)depth_of(s), oc = (double)s->oc, lines = (double)s->out[other];
+    const struct figures *f = figures();
+    const double ic = (double)winograd_depth(s), oc = ceil((double)s->oc / f->lanes) * f->lanes;
+    const double lines = (double)s->out[other];
     const double tiles = (double)tiles_along(s, axis, 4, true) * lines;
-    const double pixels = (double)s->out[axis] * lines;
-    const double border = s->pad_begin[axis] > 0 ? 3 : 0;
-    const double direct = fmax(3 * pixels / 14.3, 3 * 4 / 5.6) + border;
-    const double products = fmax(6 * fmax(tiles, 4) / 14.8, 6 * 4 / 5.6);
-    const double transform = 26.5 * tiles * (ceil(ic / 8) + ceil(oc / 8));
-    return products * ic * oc + transform < 0.97 * direct * ic * oc ? 4 : 0;
+    const double others =
+        cost_of_others(s, (double)s->out[axis] * lines, 3, s->pad_begin[axis] > 0);
+    const double products = fmax(6 * fmax(tiles, 4) / f->products, 6 * sizeof(float) / f->bytes);
+    const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
+    return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
@@ -169,53 +192,61 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     if ((phased || s->kernel[0] > 1) && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
-    const double ic = (double)depth_of(s), oc = (double)s->oc;
     const double pixels = (double)s->out[1] * (double)s->out[2];
-    if (phased) return cost_of_phases(s) < 0.92 * 9 * pixels * ic * oc / 14.9 ? 3 : 0;
-    /* Pixels at a padded border are classes of their own, in tiles of few pixels. */
-    const double border = s->pad_begin[1] > 0 || s->pad_begin[2] > 0 ? 9 * ic * oc : 0;
-    const double direct = fmax(9 * pixels * ic * oc / 14.3, 9 * 4 * ic * oc / 5.6) + border;
+    if (phased) {
+        const double direct = 9 * pixels * (double)winograd_depth(s) * (double)s->oc / 14.9;
+        return !isfinite(sdx_tiles_block_cost(s)) && cost_of_phases(s) < 0.92 * direct ? 3 : 0;
+    }
+    const double others = cost_of_others(s, pixels, 9, s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
-    if (fmin(four, two) >= 0.97 * direct) return 0;
+    if (fmin(four, two) >= 0.97 * others) return 0;
     /* less exact, so only for a clear gain */
     if (six < 0.9 * fmin(four, two)) return 6;
     return four <= two ? 4 : 2;
+}
+
+static bool has_digits(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_digits_serve(s, sdx_winograd_block_fits(s));
 }
 
 /* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel].
  * Late: [panel][channel][tap][output channel of the panel], the filters themselves. */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
+    if (has_digits(s)) return sdx_winograd_digits_packed_size(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     if (c.late)
-        return (size_t)(c.taps * depth_of(s) * c.vectors * c.lanes) *
+        return (size_t)(c.taps * winograd_depth(s) * c.vectors * c.lanes) *
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
-    return (size_t)(c.planes * c.vectors * c.lanes * depth_of(s)) * sizeof(float);
+    return (size_t)(c.planes * c.vectors * c.lanes * winograd_depth(s)) * sizeof(float);
 }
-/* The filters of input channels i0 .. i0 + channels - 1 and output channels k .. k + width - 1 as
- * [channel][taps][width], zeros beyond the output channels. */
+/* The filters of so many input channels, i0, i0 + apart ..., and output channels k .. k + width - 1
+ * as [channel][taps][width], zeros beyond the output channels. */
 static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
-                           int64_t width, int64_t i0, int64_t channels, float *to)
+                           int64_t width, int64_t i0, int64_t apart, int64_t channels, float *to)
 {
     const int64_t taps = s->kernel[1] * s->kernel[2];
     const int64_t count = conv_least(width, s->oc - k), numbers = taps * channels;
-    const int64_t row = taps * depth_of(s), deep = s->kernel[0];
+    const int64_t row = taps * winograd_depth(s), deep = s->kernel[0];
     if (count < width) memset(to, 0, (size_t)(numbers * width) * sizeof *to);
-    for (int64_t i = i0, many = deep > 1 ? 1 : channels; i < i0 + channels; i += many)
+    const int64_t many = deep > 1 || apart > 1 ? 1 : channels;
+    for (int64_t j = 0; j < channels; j += many) {
+        const int64_t i = i0 + j * apart;
         sdx_kernel_tables()->vec.b32_transpose(
             weights + k * row + (i % s->ic * deep + i / s->ic) * taps, (size_t)row,
-            (uint32_t *)to + (i - i0) * taps * width, (size_t)width, (size_t)count,
-            (size_t)(many * taps));
+            (uint32_t *)to + j * taps * width, (size_t)width, (size_t)count, (size_t)(many * taps));
+    }
 }
-/* The transformed filters of the same: planes [channel][width], AT_ONCE * width floats apart. */
-static void transform_filters(const struct sdx_conv_shape *s, const struct winograd_cut *c,
-                              const sdx_weight_f32 *weights, int64_t k, int64_t width, int64_t i0,
-                              int64_t channels, float *u)
+void sdx_winograd_filters(const struct sdx_conv_shape *s, int step, const sdx_weight_f32 *weights,
+                          int64_t k, int64_t width, int64_t i0, int64_t apart, int64_t channels,
+                          float *u)
 {
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
+    const int taps = (int)(s->kernel[1] * s->kernel[2]);
     float g[AT_ONCE * 9 * MOST_PANEL];
-    gather_filters(s, weights, k, width, i0, channels, g);
-    table->f32_winograd_filters((int)c->step, c->taps, g, channels, width, u, AT_ONCE * width);
+    gather_filters(s, weights, k, width, i0, apart, channels, g);
+    sdx_kernel_tables()->block.f32_winograd_filters(step, taps, g, channels, width, u,
+                                                    AT_ONCE * width);
 }
 /* A panel's `width` output channels from k on: plane p of channel i at to + p * plane + i * width.
  */
@@ -224,9 +255,9 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
                        int64_t plane)
 {
     float u[MOST_PLANES * AT_ONCE * MOST_PANEL];
-    for (int64_t i = 0; i < depth_of(s); i += AT_ONCE, to += AT_ONCE * width) {
-        const int64_t channels = conv_least(AT_ONCE, depth_of(s) - i);
-        transform_filters(s, c, weights, k, width, i, channels, u);
+    for (int64_t i = 0; i < winograd_depth(s); i += AT_ONCE, to += AT_ONCE * width) {
+        const int64_t channels = conv_least(AT_ONCE, winograd_depth(s) - i);
+        sdx_winograd_filters(s, (int)c->step, weights, k, width, i, 1, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             memcpy(to + p * plane, u + p * AT_ONCE * width,
                    (size_t)(channels * width) * sizeof(float));
@@ -238,12 +269,13 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
     float g[AT_ONCE * 9 * MOST_PANEL];
     for (int64_t v = 0; v < c.vectors; v += 2) {
         const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = c.taps * width;
-        const int64_t panel = c.taps * depth_of(s) * v * c.lanes;
+        const int64_t panel = c.taps * winograd_depth(s) * v * c.lanes;
         if (s->half == SDX_HALF_NONE)
-            gather_filters(s, weights, v * c.lanes, width, 0, depth_of(s), (float *)packed + panel);
-        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < depth_of(s); i += AT_ONCE) {
-            const int64_t channels = conv_least(AT_ONCE, depth_of(s) - i);
-            gather_filters(s, weights, v * c.lanes, width, i, channels, g);
+            gather_filters(s, weights, v * c.lanes, width, 0, 1, winograd_depth(s),
+                           (float *)packed + panel);
+        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < winograd_depth(s); i += AT_ONCE) {
+            const int64_t channels = conv_least(AT_ONCE, winograd_depth(s) - i);
+            gather_filters(s, weights, v * c.lanes, width, i, 1, channels, g);
             sdx_half_encode(s->half, g, (uint16_t *)packed + panel + i * row, channels * row);
         }
     }
@@ -251,6 +283,10 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                              void *packed_)
 {
+    if (has_digits(s)) {
+        sdx_winograd_digits_pack(s, sdx_winograd_block_fits(s), weights, packed_);
+        return;
+    }
     const struct winograd_cut c = cut_of(s);
     float *packed = packed_;
     if (c.late) {
@@ -259,11 +295,11 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
     }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
         const int64_t count = conv_least(c.chunk, c.vectors - v0);
-        const int64_t plane = count * c.lanes * depth_of(s);
+        const int64_t plane = count * c.lanes * winograd_depth(s);
         for (int64_t v = 0; v < count; v += 2) {
             const int64_t width = conv_least(2, count - v) * c.lanes;
             pack_panel(s, &c, weights, (v0 + v) * c.lanes, width,
-                       packed + v * c.lanes * depth_of(s), plane);
+                       packed + v * c.lanes * winograd_depth(s), plane);
         }
         packed += c.planes * plane;
     }
@@ -271,11 +307,19 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
 
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s)
 {
+    if (has_digits(s)) return sdx_winograd_digits_parts(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     return c.blocks * c.splits;
 }
+int64_t sdx_winograd_block_together(const struct sdx_conv_shape *s)
+{
+    if (has_digits(s)) return sdx_winograd_digits_together(s, sdx_winograd_block_fits(s));
+    const struct winograd_cut c = cut_of(s);
+    return c.phases > 1 ? 1 : c.splits; /* with phases V is made anew, and M holds one */
+}
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
 {
+    if (has_digits(s)) return sdx_winograd_digits_scratch(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     int64_t floats = c.planes * (c.plane_v + c.plane_m);
     if (c.late) {
@@ -308,7 +352,8 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
 static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
                               const void *packed, int64_t k0, int64_t i)
 {
-    const int64_t at = c->taps * c->lanes * (depth_of(s) * k0 + i * conv_least(2, c->vectors - k0));
+    const int64_t at =
+        c->taps * c->lanes * (winograd_depth(s) * k0 + i * conv_least(2, c->vectors - k0));
     return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
 }
 /* M of a panel: for so many input channels at once that U stays in the second cache until it is
@@ -319,8 +364,8 @@ static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cu
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t rows = sdx_kernel_tables()->block.winograd_rows;
-    for (w->from = 0; w->from < depth_of(s); w->from += c->pass) {
-        w->channels = conv_least(c->pass, depth_of(s) - w->from);
+    for (w->from = 0; w->from < winograd_depth(s); w->from += c->pass) {
+        w->channels = conv_least(c->pass, winograd_depth(s) - w->from);
         multiply_pass(w, c, filters_at(s, c, packed, k0, w->from),
                       filters_at(s, c, packed, k0, w->from + w->channels), vectors,
                       v + w->from * rows, m, u);
@@ -333,8 +378,8 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct sdx_conv_shape *s = w->shape;
-    for (w->from = 0; w->from < depth_of(s); w->from += c->pass) {
-        w->channels = conv_least(c->pass, depth_of(s) - w->from);
+    for (w->from = 0; w->from < winograd_depth(s); w->from += c->pass) {
+        w->channels = conv_least(c->pass, winograd_depth(s) - w->from);
         table->f32_winograd_in(w, x, v);
         for (int64_t k = k0; k < k1; k += c->chunk) {
             const int64_t vectors = conv_least(c->chunk, k1 - k), then = k + vectors;
@@ -349,7 +394,8 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 /* Does U come from beyond the second cache, as it is? */
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
 {
-    const int64_t bytes = c->planes * c->vectors * c->lanes * depth_of(s) * (int64_t)sizeof(float);
+    const int64_t bytes =
+        c->planes * c->vectors * c->lanes * winograd_depth(s) * (int64_t)sizeof(float);
     return !c->late && bytes > sdx_kernel_tuning()->a_bytes;
 }
 /* Is V read from beyond the second cache: again for every panel, or too much for what lies behind
@@ -359,13 +405,13 @@ static bool is_far(const struct winograd_cut *c)
     const int64_t bytes = c->planes * c->plane_v * (int64_t)sizeof(float);
     return bytes > (c->late ? 1 : 4) * sdx_kernel_tuning()->a_bytes;
 }
-void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
-                             void *scratch)
+/* A block to the output channels of parts `first` .. last - 1 of it. */
+static void run_block(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+                      const struct sdx_epilogue *epilogue, int64_t block, int64_t first,
+                      int64_t last, void *scratch)
 {
     const struct winograd_cut c = cut_of(s);
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    const int64_t block = part / c.splits, split = part % c.splits;
     float *v = scratch, *m = v + c.planes * c.plane_v, *u = m + c.planes * c.plane_m;
     struct sdx_winograd_block w = {.shape = s,
                                    .step = (int)c.step,
@@ -375,14 +421,17 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
-                                   .channels = depth_of(s),
+                                   .channels = winograd_depth(s),
                                    .streams = streams(s, &c),
                                    .far = is_far(&c),
                                    .plane_v = c.plane_v,
                                    .plane_m = c.plane_m,
-                                   .group_v = c.group_v};
+                                   .group_v = c.group_v,
+                                   .group = table->winograd_rows,
+                                   .tile_v = c.lanes,
+                                   .block_v = table->winograd_rows * c.lanes};
     w.tiles = conv_least(c.block, c.tiles - w.first);
-    const int64_t begin = c.chunks * split / c.splits, end = c.chunks * (split + 1) / c.splits;
+    const int64_t begin = c.chunks * first / c.splits, end = c.chunks * last / c.splits;
     if (c.phases > 1) {
         run_phases(&w, &c, x, packed, begin * c.chunk, conv_least(c.vectors, end * c.chunk),
                    epilogue, v, m, u, y);
@@ -395,7 +444,24 @@ void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, con
             multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(
-                &w, v, (const float *)packed + c.planes * k0 * c.lanes * depth_of(s), k1 - k0, m);
+                &w, v, (const float *)packed + c.planes * k0 * c.lanes * winograd_depth(s), k1 - k0,
+                m);
         table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
+    }
+}
+void sdx_winograd_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                            float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                            int64_t end, void *scratch)
+{
+    if (has_digits(s)) {
+        sdx_winograd_digits_run(s, sdx_winograd_block_fits(s), x, packed, y, epilogue, part, end,
+                                scratch);
+        return;
+    }
+    const struct winograd_cut c = cut_of(s);
+    for (int64_t next; part < end; part = next) {
+        const int64_t block = part / c.splits, first = block * c.splits;
+        next = c.phases > 1 ? part + 1 : conv_least(first + c.splits, end);
+        run_block(s, x, packed, y, epilogue, block, part - first, next - first, scratch);
     }
 }

@@ -31,10 +31,11 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                              void *packed);
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s);
+int64_t sdx_winograd_block_together(const struct sdx_conv_shape *s);
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);
-void sdx_winograd_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
-                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
-                             void *scratch);
+void sdx_winograd_block_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                            float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                            int64_t end, void *scratch);
 
 /* Of tiles of `step` outputs down and across: the inputs of a side, of a phase; the stride; the
  * phases that have a part of plane p (row by row of the side), four but at infinity; and the place
@@ -60,4 +61,17 @@ static inline int64_t winograd_phase(int step, int p, int down, int across, int6
     const int place = (p % side < side - 1 ? 2 * down : down) + across;
     return block * winograd_phases(step, p) + place;
 }
+/* What an output adds up of each position of the kernel in its plane: the channels of each plane
+ * that the kernel covers, plane by plane. */
+static inline int64_t winograd_depth(const struct sdx_conv_shape *s)
+{
+    return s->ic * s->kernel[0];
+}
+/* The transformed filters of `channels` <= SDX_WINOGRAD_FILTERS input channels, i0, i0 + apart ...,
+ * and of output channels k .. k + width - 1 (one or two vectors), zeros beyond those there are:
+ * planes [channel][width], SDX_WINOGRAD_FILTERS * width floats apart. */
+enum { SDX_WINOGRAD_FILTERS = 4 };
+void sdx_winograd_filters(const struct sdx_conv_shape *s, int step, const sdx_weight_f32 *weights,
+                          int64_t k, int64_t width, int64_t i0, int64_t apart, int64_t channels,
+                          float *u);
 #endif

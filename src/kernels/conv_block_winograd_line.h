@@ -55,7 +55,7 @@ static void line_block_in(const struct sdx_winograd_block *w, const float *x, fl
     const struct sdx_conv_shape *s = w->shape;
     const int64_t size = s->in[1] * s->in[2] * LANES, blocks = conv_divide_up(s->ic, LANES);
     const struct line l = line_of(w, s->in);
-    const struct groups groups = groups_of(w->tiles);
+    const struct groups groups = groups_of(w->tiles, ROWS);
     const struct points p = points();
     struct tile_at at = tile_at(w, w->first);
     for (int64_t g = 0; g < groups.count; g++, v += w->group_v) {

@@ -124,7 +124,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
     const int stride = winograd_stride(step), reach = stride * (step - 1) + 3;
     const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
-    const struct groups groups = groups_of(w->tiles);
+    const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
     for (int64_t g = 0; g < groups.count; g++, v += w->group_v) {
@@ -149,7 +149,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
                 if (stride == 2)
                     phases_in(&p, from, apart, b, v + i * LANES, w->plane_v);
                 else
-                    tile_in(step, &p, from, apart, v + (b * ROWS + i) * LANES, w->plane_v);
+                    tile_in(step, &p, from, apart, v + b * w->block_v + i * w->tile_v, w->plane_v);
             }
         }
         begin = at;
@@ -426,7 +426,7 @@ static void winograd_multiply(const struct sdx_winograd_block *w, const float *v
                               int64_t vectors, float *m)
 {
     const int64_t room = w->channels * winograd_phases(w->step, 0) * LANES; /* of a vector in u */
-    const struct groups g = groups_of(w->tiles);
+    const struct groups g = groups_of(w->tiles, w->group);
     for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m, u += w->gap_u) {
         const int phases = winograd_phases(w->step, p);
         struct sdx_winograd_block plane = *w;

@@ -92,7 +92,8 @@ void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, 
  * magnitude, which is that of a chain of FMAs over 1024 k. Does this product go that way? k and n
  * alone decide, so a row has the same bits in any batch. */
 bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n);
-/* Are many rows faster so? */
+/* Cycles of one of many rows (Sapphire Rapids); are they fewer than by FMAs? */
+double sdx_gemm_f32_tiles_cost(int64_t k, int64_t n);
 bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n);
 /* As sdx_gemm_f32_pack, with row_b or col_b 1; column j times scale[j], NULL: as it is. */
 size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n);

@@ -262,14 +262,17 @@ static int64_t spans_bytes(int64_t k, int64_t (*bytes)(int64_t k))
     const int64_t span = span_of(k);
     return k / span * bytes(span) + (k % span ? bytes(k % span) : 0);
 }
-/* Cycles of a row (Sapphire Rapids): its digits, the products of all columns, their stores; and by
- * FMAs. */
-bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n)
+/* Its digits, the products of all columns, of a long K from the second cache, their stores. */
+double sdx_gemm_f32_tiles_cost(int64_t k, int64_t n)
 {
     const double depth = (double)round_up(k, SDX_TILES_CHUNK);
     const double columns = (double)round_up(n, sdx_gemm_f32_panel());
-    const double tiles = 1.1 * depth + depth * columns / 110 + 0.9 * columns;
-    return sdx_kernel_tables()->gemm.f32_tiles && tiles < 0.97 * (double)k * (double)n / 30;
+    return 0.8 * depth + depth * columns / (k <= TILES_K ? 115 : 80) + 0.75 * columns;
+}
+bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n)
+{
+    return sdx_kernel_tables()->gemm.f32_tiles &&
+           sdx_gemm_f32_tiles_cost(k, n) < 0.97 * (double)k * (double)n / 30;
 }
 bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How operands of f32 products lie in tiles (docs/adr/0048). K is cut in chunks of 64, the last one
- * filled up with zeros. A tile of A holds up to 16 rows: of each chunk 1 KB for each of three
- * digits, and then the scales of the rows. A panel of B holds 32 columns: of each chunk two such
- * tiles for each digit, and then the scales of the columns. */
+ * filled up with zeros; of its four vectors of 16 the elements of one number lie side by side. A
+ * tile of A holds up to 16 rows: of each chunk 1 KB for each of three digits, and then the scales
+ * of the rows. A panel of B holds 32 columns: of each chunk two such tiles for each digit, and then
+ * the scales of the columns. */
 #ifndef SDX_KERNELS_GEMM_TILES_H
 #define SDX_KERNELS_GEMM_TILES_H
 
@@ -18,6 +19,8 @@ enum {
     SDX_TILES_SCALES_A = SDX_TILES_HEIGHT * 4,
     SDX_TILES_SCALES_B = SDX_TILES_WIDTH * 4
 };
+#define SDX_TILES_READ 4.2 /* bytes of B a cycle from memory, beside products (Sapphire Rapids) */
+
 static inline int64_t sdx_tiles_chunks(int64_t k)
 {
     return (k + SDX_TILES_CHUNK - 1) / SDX_TILES_CHUNK;

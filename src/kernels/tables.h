@@ -131,6 +131,14 @@ struct sdx_gemm_table {
     /* of n filters [channels][taps], whose k is ordered as that of f32_tile_pixels */
     void (*f32_tile_filters)(const sdx_weight_f32 *filters, int64_t taps, int64_t channels,
                              int64_t n, void *panel);
+    /* Whole panels in steps, from rows [k][cols] of B: raises the sizes of the columns, 0 at first,
+     * to those of `rows` rows; makes factors of the sizes, which ..._rows takes, and the scales of
+     * the panel; rows k0, k0 + 16, k0 + 32 and k0 + 48, of which `rows` are there and the others
+     * are 0, k0 % 64 < 16. */
+    void (*f32_tile_b_sizes)(const float *b, int64_t rows, float *sizes);
+    void (*f32_tile_b_scales)(float *sizes, int64_t k, void *panel);
+    void (*f32_tile_b_rows)(const float *b, int64_t rows, const float *factors, int64_t k0,
+                            void *panel);
     void (*f32_tiles)(const struct sdx_gemm_tiles *g);
     /* the same for up to SDX_GEMM_THIN rows and whole panels of 16-bit numbers in b_half */
     void (*f32_thin_half)(const struct sdx_gemm_job *job);
@@ -188,7 +196,9 @@ struct sdx_winograd_block {
     bool streams, far;      /* U comes from memory; V again from beyond the second cache */
     const float *ahead;     /* filters of the next panel, brought meanwhile when U is one panel */
     int64_t plane_v, plane_m, group_v; /* floats of a plane, and of a group of tiles in V */
-    int64_t gap_u;                     /* between planes of U */
+    int64_t group;                     /* most tiles of one */
+    int64_t tile_v, block_v; /* floats to the next tile of 3 x 3, and block of channels, in V */
+    int64_t gap_u;           /* between planes of U */
 };
 /* One register panel of a convolution over blocked channels, for pixels that see the same kernel
  * positions and one pass of the sum over K. Pixel i reads x at from[i], writes y at to[i] (in
@@ -251,9 +261,8 @@ struct sdx_conv_block_table {
      * [block][phase][lane][width] */
     void (*f32_winograd_filters)(int step, int taps, const float *weights, int64_t channels,
                                  int64_t width, float *u, int64_t plane);
-    /* V: planes [group of at most `winograd_rows` tiles][channel
-     * block][phase][winograd_rows][lanes]
-     */
+    /* V: planes [group of tiles], of which ..._multiply wants [channel block][phase]
+     * [winograd_rows][lanes] */
     void (*f32_winograd_in)(const struct sdx_winograd_block *w, const float *x, float *v);
     /* M: planes [panel of two vectors][room][2][lanes] for `vectors` of output channels; u: [plane]
      * [panel][channel][2][lanes], an odd last panel of one vector */

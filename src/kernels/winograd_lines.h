@@ -51,13 +51,13 @@ SIMD void tile_next(const struct sdx_winograd_block *w, struct tile_at *t)
     t->row = 0;
     t->image++;
 }
-/* A block's tiles in groups of at most ROWS, as equal as can be: the first `more` of size + 1. */
+/* Tiles in groups of at most `most`, as equal as can be: the first `more` of size + 1. */
 struct groups {
     int64_t count, size, more;
 };
-SIMD struct groups groups_of(int64_t tiles)
+SIMD struct groups groups_of(int64_t tiles, int64_t most)
 {
-    const int64_t count = conv_divide_up(tiles, ROWS), size = tiles / conv_most(count, 1);
+    const int64_t count = conv_divide_up(tiles, most), size = tiles / conv_most(count, 1);
     return (struct groups){count, size, tiles - count * size};
 }
 

@@ -209,8 +209,8 @@ static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step 
     if (sdx_exec_cancelled(x)) return SDX_OK;
     if (step->in[1]) e.bias_row = step->in[1]->data;
     if (step->in[2]) e.residual = step->in[2]->data;
-    sdx_conv_block_part(&p->shape, step->in[0]->data, p->packed, step->out[0]->data, &e, part,
-                        x->scratch);
+    sdx_conv_block_run(&p->shape, step->in[0]->data, p->packed, step->out[0]->data, &e, part,
+                       x->part_end, x->scratch);
     return SDX_OK;
 }
 
@@ -309,8 +309,10 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     if (!p->packed) return px->cx->error.status;
     struct sdx_tensor *in[] = {x, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};
-    return sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
-                               sdx_conv_block_scratch(shape), 3, in, 1, px->out);
+    SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
+                                sdx_conv_block_scratch(shape), 3, in, 1, px->out));
+    sdx_prepare_together(px, sdx_conv_block_together(shape));
+    return SDX_OK;
 }
 
 void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)

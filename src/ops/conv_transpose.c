@@ -354,8 +354,8 @@ static enum sdx_status run_conv(struct sdx_exec *x, const struct sdx_step *step,
     if (p->p->is_blocked || p->p->f.count_phases == 1) e = p->p->epilogue;
     if (step->in[2]) e.bias_row = step->in[2]->data;
     if (p->p->is_blocked)
-        sdx_conv_block_part(&p->conv->s, step->in[0]->data, p->conv->packed, step->out[0]->data, &e,
-                            part, x->scratch);
+        sdx_conv_block_run(&p->conv->s, step->in[0]->data, p->conv->packed, step->out[0]->data, &e,
+                           part, x->part_end, x->scratch);
     else
         sdx_conv_f32_part(&p->conv->s, step->in[0]->data,
                           p->conv->packed ? p->conv->packed : step->in[1]->data, step->out[0]->data,
@@ -473,11 +473,13 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
                                     gathered_size(c), 1, &px->in[1], 1, &packed));
     }
     struct sdx_tensor *in[] = {px->in[0], packed, bias};
-    return sdx_prepare_step_on(
+    SDX_TRY(sdx_prepare_step_on(
         px, kernel, run_conv, params,
         p->is_blocked ? sdx_conv_block_parts(&c->s) : sdx_conv_f32_parts(&c->s),
         p->is_blocked ? sdx_conv_block_scratch(&c->s) : sdx_conv_f32_scratch(&c->s), 3, in, 1,
-        &out);
+        &out));
+    if (p->is_blocked) sdx_prepare_together(px, sdx_conv_block_together(&c->s));
+    return SDX_OK;
 }
 
 /* *repeated: the bias of convolution g; NULL without one. */

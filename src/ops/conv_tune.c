@@ -83,12 +83,14 @@ static bool call_way(const struct way *w, const struct operands *o, const atomic
     const struct sdx_epilogue e = {.bias_row = o->bias};
     const int64_t parts =
         w->is_plain ? sdx_conv_f32_parts(&w->shape) : sdx_conv_block_parts(&w->shape);
-    for (int64_t part = 0; part < parts; part++) {
+    const int64_t together = w->is_plain ? 1 : sdx_conv_block_together(&w->shape);
+    for (int64_t part = 0; part < parts; part += together) {
         if (atomic_load_explicit(cancel, memory_order_relaxed)) return false;
         if (w->is_plain)
             sdx_conv_f32_part(&w->shape, o->x, w->packed, o->y, &e, part, w->scratch);
         else
-            sdx_conv_block_part(&w->shape, o->x, w->packed, o->y, &e, part, w->scratch);
+            sdx_conv_block_run(&w->shape, o->x, w->packed, o->y, &e, part,
+                               part + together < parts ? part + together : parts, w->scratch);
     }
     return true;
 }

@@ -56,7 +56,8 @@ static enum sdx_status run_steps(struct sdx_context *cx, struct sdx_arena *work,
         if (step->scratch && !(x.scratch = sdx_arena_alloc(work, step->scratch + 256)))
             return SDX_FAIL_MEMORY(cx);
         for (int64_t part = 0; part < step->parts; part = x.part_end) {
-            x.part_end = step->in_ranges ? step->parts : part + 1;
+            const int64_t left = step->parts - part;
+            x.part_end = part + (step->in_ranges || left < step->together ? left : step->together);
             SDX_TRY(step->run(&x, step, part));
         }
     }

@@ -57,6 +57,7 @@ enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const char *kernel, 
                                              .count_in = count_in,
                                              .count_out = count_out,
                                              .parts = parts < 1 ? 1 : parts,
+                                             .together = 1,
                                              .scratch = scratch,
                                              .node = list->node,
                                              .kernel = kernel};
@@ -67,6 +68,11 @@ void sdx_prepare_in_ranges(struct sdx_prepare *px)
 {
     struct sdx_step_list *list = host_of(px)->list;
     list->steps[list->count - 1].in_ranges = true;
+}
+void sdx_prepare_together(struct sdx_prepare *px, int64_t most)
+{
+    struct sdx_step_list *list = host_of(px)->list;
+    list->steps[list->count - 1].together = most;
 }
 
 enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,

@@ -41,7 +41,9 @@ struct sdx_step {
     struct sdx_tensor *const *out; /* NULL entries: not wanted */
     int32_t count_in, count_out;
     int64_t parts;                 /* >= 1 */
-    bool in_ranges;                /* run does x->part_end parts from `part` on */
+    bool in_ranges;                /* run does the parts from `part` to x->part_end */
+    int64_t together;              /* >= 1: so does it, for so many at most; each thread gets its
+                                      share at once */
     size_t scratch;                /* bytes each worker has for itself while it runs a part */
     int32_t node;                  /* index for messages and the profile */
     const char *kernel;            /* name for the profile */
@@ -53,7 +55,7 @@ struct sdx_exec {
     struct sdx_context *cx;
     void *scratch; /* step->scratch bytes, 64-byte aligned, content undefined */
     int worker;
-    int64_t part_end; /* behind the last part of this call; part + 1 unless step->in_ranges */
+    int64_t part_end;         /* behind the last part of this call; part + 1 but as the step says */
     const atomic_int *cancel; /* long loops look at it: sdx_exec_cancelled */
     struct sdx_pool *pool;
     int threads;
@@ -125,6 +127,8 @@ SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const
                                                    struct sdx_tensor *const *out);
 /* The last step added does neighbouring parts in one call, where that costs less. */
 void sdx_prepare_in_ranges(struct sdx_prepare *px);
+/* The same where that is so of all parts of a thread, up to `most`. */
+void sdx_prepare_together(struct sdx_prepare *px, int64_t most);
 /* Adds a step of at most SDX_TILE_IN operands that works element by element; `tiles` is copied. */
 SDX_MUST_CHECK enum sdx_status sdx_prepare_tiles(struct sdx_prepare *px, const char *kernel,
                                                  const struct sdx_tiles *tiles, void *params,

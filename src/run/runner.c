@@ -315,6 +315,16 @@ static void run_range(void *arg, int64_t part, int64_t end, int worker)
     if (status != SDX_OK) atomic_store_explicit(&job->status, (int)status, memory_order_relaxed);
 }
 
+/* As sdx_parallel_ranges takes it. */
+static int64_t grain_of(struct sdx_pool *pool, int threads, const struct sdx_step *step)
+{
+    int64_t share = step->parts;
+    const int workers = pool ? sdx_pool_threads(pool) : 1;
+    const int taken = threads > 0 && threads < workers ? threads : workers;
+    if (step->in_ranges) return 0;
+    share = (share + taken - 1) / taken;
+    return share < step->together ? share : step->together;
+}
 static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)
 {
     struct sdx_pool *pool = use_pool ? r->shared->pool : NULL;
@@ -323,8 +333,8 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
         r->workers[0].part_end = 1;
         return step->run(&r->workers[0], step, 0);
     }
-    sdx_parallel_ranges(pool, r->shared->threads, step->parts, step->in_ranges ? 0 : 1, run_range,
-                        &job);
+    const int threads = r->shared->threads;
+    sdx_parallel_ranges(pool, threads, step->parts, grain_of(pool, threads, step), run_range, &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
 }
 

@@ -102,9 +102,12 @@ static struct operands make(const struct sdx_conv_shape *s)
 static void run_parts(const struct sdx_conv_shape *s, struct operands *o)
 {
     const bool plain = sdx_conv_block_form(s) == SDX_CONV_BLOCK_FIRST;
-    for (int64_t part = sdx_conv_block_parts(s); part-- > 0;)
-        sdx_conv_block_part(s, plain ? o->x : o->bx, o->packed, o->by, &o->epilogue, part,
-                            o->scratch);
+    const int64_t together = sdx_conv_block_together(s);
+    for (int64_t end = sdx_conv_block_parts(s), some = 1; end > 0; end -= some) {
+        some = end < together ? end : 1 + end % together;
+        sdx_conv_block_run(s, plain ? o->x : o->bx, o->packed, o->by, &o->epilogue, end - some, end,
+                           o->scratch);
+    }
     sdx_block_to_plain(o->by, o->y, s->oc, volume(s->out), 0, s->batch * blocks_of(s->oc), 0,
                        volume(s->out));
 }
@@ -479,9 +482,11 @@ static void timed_run(void *arg)
     struct timed *t = arg;
     const bool plain = sdx_conv_block_form(&t->shape) == SDX_CONV_BLOCK_FIRST;
     const int64_t parts = sdx_conv_block_parts(&t->shape);
-    for (int64_t part = 0; part < parts; part++)
-        sdx_conv_block_part(&t->shape, plain ? t->o.x : t->o.bx, t->o.packed, t->o.by,
-                            &t->o.epilogue, part, t->o.scratch);
+    const int64_t together = sdx_conv_block_together(&t->shape);
+    for (int64_t part = 0; part < parts; part += together)
+        sdx_conv_block_run(&t->shape, plain ? t->o.x : t->o.bx, t->o.packed, t->o.by,
+                           &t->o.epilogue, part, part + together < parts ? part + together : parts,
+                           t->o.scratch);
 }
 static double bench_shapes(enum sdx_half half)
 {

@@ -247,8 +247,9 @@ static bool has_kernel(const char *set, const char *kernel)
     const bool is_amx = strcmp(set, "amx") == 0, is_tiles = strcmp(kernel, "gemm_tiles") == 0;
     if (is_tiles) return is_amx;
     return (!is_amx && strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
-           (is_amx && strcmp(kernel, "conv_block") == 0) || strcmp(kernel, "qdot") == 0 ||
-           strcmp(kernel, "qconv") == 0;
+           (is_amx &&
+            (strcmp(kernel, "conv_block") == 0 || strcmp(kernel, "winograd_block") == 0)) ||
+           strcmp(kernel, "qdot") == 0 || strcmp(kernel, "qconv") == 0;
 }
 static bool named(const char *kernel, char **names, int count)
 {

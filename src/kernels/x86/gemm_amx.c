@@ -21,6 +21,10 @@ enum {
     CHUNK_B = SDX_TILES_CHUNK_B, /* [digit][half of the panel] */
     TALL = 2 * SDX_TILE_ROWS,
     FEW = SDX_TILE_ROWS / DIGITS, /* rows whose digits are rows of one tile */
+    LONG = 8,        /* chunks, of which the first cache does not hold two tiles and a panel */
+    MOST_AHEAD = 16, /* of a panel that is fetched as a whole */
+    SPAN = 8,        /* of others, */
+    MANY = 8,        /* and tiles that take it in turn */
     VECTORS = CHUNK / LANES
 };
 /* The power of 2 that makes whole numbers of 24 bits of numbers up to `size` (the bits of an
@@ -79,20 +83,31 @@ SIMD __m512i with_digits(__m512 x, __m512 by)
     const __m512i middle = _mm512_set1_epi32(0x808080);
     return _mm512_xor_si512(_mm512_add_epi32(_mm512_cvtps_epi32(x * by), middle), middle);
 }
-/* Digit d of a vector at to + d * apart. */
-SIMD void vector_digits(__m512 x, __m512 by, char *to, int64_t apart)
+/* Digit d of 64 numbers to to[d]: of number i of each vector the bytes lie side by side. */
+SIMD void gather_digits(const __m512i q[VECTORS], __m512i to[DIGITS])
 {
-    const __m512i q = with_digits(x, by);
-    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
-    _mm_storeu_si128((__m128i *)(to + apart), _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 8)));
-    _mm_storeu_si128((__m128i *)(to + 2 * apart), _mm512_cvtepi32_epi8(q));
+    const __m512i even = _mm512_set1_epi32(0xff00ff), half = _mm512_set1_epi32(0xffff);
+    enum { choose = 0xca }; /* bits of the second where the first says so, else of the third */
+    /* bytes 0, 2 and 1, 3 of two vectors in turn, then of four */
+    const __m512i a02 = _mm512_ternarylogic_epi32(even, q[0], _mm512_slli_epi32(q[1], 8), choose);
+    const __m512i a1 = _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[0], 8), q[1], choose);
+    const __m512i c02 = _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), choose);
+    const __m512i c1 = _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], choose);
+    to[0] = _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, choose);
+    to[1] = _mm512_ternarylogic_epi32(half, a1, _mm512_slli_epi32(c1, 16), choose);
+    to[2] = _mm512_ternarylogic_epi32(half, a02, _mm512_slli_epi32(c02, 16), choose);
 }
-/* of 64 numbers */
+/* of 64 numbers, `apart` bytes from one digit to the next */
 SIMD void digits(const __m512 x[VECTORS], __m512 by, char *to, int64_t apart)
 {
+    __m512i q[VECTORS], d[DIGITS];
     SDX_UNROLL(4)
     for (int v = 0; v < VECTORS; v++)
-        vector_digits(x[v], by, to + v * LANES, apart);
+        q[v] = with_digits(x[v], by);
+    gather_digits(q, d);
+    SDX_UNROLL(3)
+    for (int i = 0; i < DIGITS; i++)
+        _mm512_store_si512(to + i * apart, d[i]);
 }
 
 /* Between the digits of a chunk of A. */
@@ -120,10 +135,23 @@ static void tile_a(const float *a, int64_t row_a, int64_t rows, int64_t height, 
     }
 }
 
-/* Vector v of a row: its place in the tile. */
-SIMD char *place_of(char *row, int64_t v)
+/* The vectors of a row, tap by tap; behind the last one zeros. */
+struct vectors {
+    const int64_t *from;
+    int64_t taps, block;
+};
+SIMD __m512 next_vector(const struct sdx_tile_pixels *p, int64_t blocks, __mmask16 last,
+                        struct vectors *at)
 {
-    return row + v / VECTORS * CHUNK_A + v % VECTORS * LANES;
+    if (at->taps == 0) return _mm512_setzero_ps();
+    const int64_t from = *at->from;
+    const bool is_last = at->block == blocks - 1;
+    const __mmask16 mask = (__mmask16)(from < 0 ? 0 : is_last ? last : 0xffff);
+    const float *vector = p->a + (from < 0 ? 0 : from) + at->block * p->block_a;
+    at->block = is_last ? 0 : at->block + 1;
+    at->from += is_last;
+    at->taps -= is_last;
+    return _mm512_maskz_loadu_ps(mask, vector);
 }
 static void tile_pixels(const struct sdx_tile_pixels *p, void *to_)
 {
@@ -144,55 +172,44 @@ static void tile_pixels(const struct sdx_tile_pixels *p, void *to_)
         }
         const struct scale s = scale_of(_mm512_reduce_max_epu32(most));
         const __m512 by = _mm512_set1_ps(s.by);
-        int64_t v = 0;
+        struct vectors at = {.from = from, .taps = p->taps};
         back[i] = s.back;
-        for (int64_t t = 0; t < p->taps; t++) {
-            const float *pixel = from[t] < 0 ? p->a : p->a + from[t];
-            const __mmask16 some = from[t] < 0 ? 0 : 0xffff;
-            for (int64_t b = 0; b < blocks - 1; b++, v++, pixel += p->block_a)
-                vector_digits(_mm512_maskz_loadu_ps(some, pixel), by, place_of(to, v), apart);
-            vector_digits(_mm512_maskz_loadu_ps(some & last, pixel), by, place_of(to, v++), apart);
+        for (int64_t c = 0; c < chunks; c++) {
+            __m512 x[VECTORS];
+            SDX_UNROLL(4)
+            for (int v = 0; v < VECTORS; v++)
+                x[v] = next_vector(p, blocks, last, &at);
+            digits(x, by, to + c * CHUNK_A, apart);
         }
-        for (; v < chunks * VECTORS; v++)
-            vector_digits(_mm512_setzero_ps(), by, place_of(to, v), apart);
     }
 }
 
-/* Up to 64 k of n <= LANES columns as tiles of each digit, 2 * TILE apart: row i has k = 4 i .. 4 i
- * + 3 of each column beside each other. by: of the columns. Of a B whose rows lie together: */
+/* Up to 64 k of n <= LANES columns as tiles of each digit, 2 * TILE apart: row i has k = i, i + 16,
+ * i + 32 and i + 48 of each column beside each other. Row i, from rows of b `pitch` apart, with
+ * `left` more k; factor: of the columns. */
+SIMD void row_of_rows(const sdx_weight_f32 *b, int64_t pitch, int64_t left, __mmask16 mask,
+                      __m512 factor, char *to)
+{
+    __m512i q[VECTORS], d[DIGITS];
+    SDX_UNROLL(4)
+    for (int v = 0; v < VECTORS; v++)
+        q[v] =
+            with_digits(_mm512_maskz_loadu_ps(v * LANES < left ? mask : 0, b + v * pitch), factor);
+    gather_digits(q, d);
+    SDX_UNROLL(3)
+    for (int i = 0; i < DIGITS; i++)
+        _mm512_store_si512(to + 2 * i * TILE, d[i]);
+}
+/* Of a B whose rows lie together: */
 static void tile_of_rows(const sdx_weight_f32 *b, int64_t row_b, int64_t k, int64_t n,
                          const float *by, char *to)
 {
     const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
-    const __m512i even = _mm512_set1_epi32(0xff00ff), half = _mm512_set1_epi32(0xffff);
     const __m512 factor = _mm512_loadu_ps(by);
-    enum { choose = 0xca }; /* bits of the second where the first says so, else of the third */
-    for (int64_t i = 0; i < SDX_TILE_ROWS; i++, to += SDX_TILE_BYTES) {
-        __m512i q[4];
-        SDX_UNROLL(4)
-        for (int r = 0; r < 4; r++) {
-            const int64_t row = 4 * i + r;
-            const __m512 x = _mm512_maskz_loadu_ps(row < k ? mask : 0, b + row * row_b);
-            q[r] = with_digits(x, factor);
-        }
-        /* bytes 0, 2 and 1, 3 of two rows in turn, then of four */
-        const __m512i a02 =
-            _mm512_ternarylogic_epi32(even, q[0], _mm512_slli_epi32(q[1], 8), choose);
-        const __m512i a1 =
-            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[0], 8), q[1], choose);
-        const __m512i c02 =
-            _mm512_ternarylogic_epi32(even, q[2], _mm512_slli_epi32(q[3], 8), choose);
-        const __m512i c1 =
-            _mm512_ternarylogic_epi32(even, _mm512_srli_epi32(q[2], 8), q[3], choose);
-        _mm512_store_si512(
-            to, _mm512_ternarylogic_epi32(half, _mm512_srli_epi32(a02, 16), c02, choose));
-        _mm512_store_si512(to + 2 * TILE,
-                           _mm512_ternarylogic_epi32(half, a1, _mm512_slli_epi32(c1, 16), choose));
-        _mm512_store_si512(to + 4 * TILE, _mm512_ternarylogic_epi32(
-                                              half, a02, _mm512_slli_epi32(c02, 16), choose));
-    }
+    for (int64_t i = 0; i < SDX_TILE_ROWS; i++, to += SDX_TILE_BYTES)
+        row_of_rows(b + i * row_b, LANES * row_b, k - i, mask, factor, to);
 }
-/* of digits [digit][column][k] */
+/* of digits [digit][column], as those of A, */
 struct columns {
     _Alignas(64) char digits[DIGITS][LANES * CHUNK];
 };
@@ -224,15 +241,17 @@ static void tile_of_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i index = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)taps));
     struct columns c = {{{0}}};
-    for (int64_t i = 0; i < VECTORS && v < taps * blocks; i++, v++) {
-        const int64_t tap = v / blocks, first = v % blocks * LANES, left = channels - first;
-        const __mmask16 mask = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
-        const float *at = (const float *)(const void *)(filters + first * taps + tap);
-        for (int64_t j = 0; j < n; j++, at += channels * taps) {
-            const __m512 x = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, index, at, 4);
-            vector_digits(x, _mm512_set1_ps(by[j]), c.digits[0] + j * CHUNK + i * LANES,
-                          LANES * CHUNK);
+    for (int64_t j = 0; j < n; j++) {
+        __m512 x[VECTORS];
+        for (int64_t i = 0; i < VECTORS; i++) {
+            const int64_t tap = (v + i) / blocks, first = (v + i) % blocks * LANES;
+            const int64_t left = tap < taps ? channels - first : 0;
+            const __mmask16 mask = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
+            const float *at =
+                (const float *)(const void *)(filters + (j * channels + first) * taps + tap);
+            x[i] = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, index, at, 4);
         }
+        digits(x, _mm512_set1_ps(by[j]), c.digits[0] + j * CHUNK, LANES * CHUNK);
     }
     turn_columns(&c, to);
 }
@@ -291,6 +310,33 @@ static void tile_b(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_
                 tile_of_columns(from, col_b, k - c * CHUNK, count, by, to);
         }
     }
+}
+static void tile_b_sizes(const float *b, int64_t rows, float *sizes)
+{
+    for (int h = 0; h < 2; h++) {
+        __m512i most = _mm512_castps_si512(_mm512_loadu_ps(sizes + h * LANES));
+        for (int64_t i = 0; i < rows; i++)
+            most = larger(most, _mm512_loadu_ps(b + i * COLS + h * LANES));
+        _mm512_storeu_ps(sizes + h * LANES, _mm512_castsi512_ps(most));
+    }
+}
+static void tile_b_scales(float *sizes, int64_t k, void *panel)
+{
+    float *back = (float *)(void *)((char *)panel + sdx_tiles_chunks(k) * CHUNK_B);
+    for (int j = 0; j < COLS; j++) {
+        uint32_t size;
+        memcpy(&size, &sizes[j], sizeof size);
+        const struct scale s = scale_of(size);
+        sizes[j] = s.by;
+        back[j] = s.back;
+    }
+}
+static void tile_b_rows(const float *b, int64_t rows, const float *factors, int64_t k0, void *panel)
+{
+    char *to = (char *)panel + k0 / CHUNK * CHUNK_B + k0 % CHUNK * SDX_TILE_BYTES;
+    for (int h = 0; h < 2; h++)
+        row_of_rows((const sdx_weight_f32 *)b + h * LANES, COLS, rows * LANES, 0xffff,
+                    _mm512_loadu_ps(factors + h * LANES), to + h * TILE);
 }
 static void tile_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t channels, int64_t n,
                          void *to_)
@@ -418,8 +464,10 @@ static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t h
     }
 }
 
-/* Row i times the scales of the row and of the columns. */
-SIMD void join(union sums *sums, int64_t i, float back_a, const float *back_b)
+/* Row i times the scales of the row and of the columns, to `to`, the second half `half` floats on.
+ */
+SIMD void join(const union sums *sums, int64_t i, float back_a, const float *back_b, float *to,
+               int64_t half)
 {
     SDX_UNROLL(2)
     for (int j = 0; j < 2; j++) {
@@ -430,7 +478,7 @@ SIMD void join(union sums *sums, int64_t i, float back_a, const float *back_b)
         const __m512 digit = _mm512_set1_ps(0x1p-8f);
         const __m512 rest = _mm512_fmadd_ps(low, digit, middle);
         const __m512 sum = _mm512_fmadd_ps(rest, digit, high);
-        _mm512_storeu_ps(sums->floats + at,
+        _mm512_storeu_ps(to + j * half,
                          sum * _mm512_set1_ps(back_a) * _mm512_loadu_ps(back_b + j * LANES));
     }
 }
@@ -444,8 +492,8 @@ static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a
     for (int64_t k = 0; k < g->job.k; k++)
         for (int j = 0; j < COLS; j++) {
             const signed char *at = (const signed char *)b + k / CHUNK * CHUNK_B +
-                                    j / LANES * TILE + k % CHUNK / 4 * SDX_TILE_BYTES +
-                                    j % LANES * 4 + k % 4;
+                                    j / LANES * TILE + k % LANES * SDX_TILE_BYTES + j % LANES * 4 +
+                                    k % CHUNK / LANES;
             const int32_t whole = at[0] * 65536 + at[2 * TILE] * 256 + at[4 * TILE];
             s[j] = fmaf(a[k * g->col_a], (float)whole * (back[j] * 0x1p-16f), s[j]);
         }
@@ -479,6 +527,13 @@ SIMD void finish_row(const struct sdx_gemm_tiles *g, const __mmask16 mask[2], co
             v_store(sums + j * LANES, s);
     }
 }
+/* Is C what the sums are, and nothing besides? */
+SIMD bool is_plain(const struct sdx_gemm_job *job)
+{
+    const struct sdx_epilogue *e = &job->epilogue;
+    return !job->from_c && !job->a && job->alpha == 1.0f && !e->bias_row && !e->bias_col &&
+           !e->residual && e->act == SDX_ACT_NONE;
+}
 /* Rows `first` .. of sums to C, `rows` of them from row i0 on; back_a: their scales; n: columns
  * that are stored. */
 static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const char *b,
@@ -492,12 +547,18 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
     const __mmask16 mask[2] = {(__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff),
                                (__mmask16)(n > LANES ? (1u << (n - LANES)) - 1 : 0)};
     const bool curves = job->last && e->act > SDX_ACT_CLIP;
+    if (n == COLS && is_plain(job)) {
+        float *to = job->c + i0 * job->row_c + j0 / COLS * g->panel_c;
+        for (int64_t i = 0; i < rows; i++, to += job->row_c)
+            join(all, first + i, back_a[i], back_b, to, g->half_c);
+        return;
+    }
     vf bias[2] = {v_set1(0.0f), v_set1(0.0f)};
     for (int j = 0; job->last && e->bias_col && j < 2; j++)
         bias[j] = _mm512_maskz_loadu_ps(mask[j], e->bias_col + j0 + j * LANES);
     for (int64_t i = 0; i < rows; i++) {
         float *row = sums + i * COLS;
-        join(all, first + i, back_a[i], back_b);
+        join(all, first + i, back_a[i], back_b, row, LANES);
         if (job->a && SDX_UNLIKELY(_mm512_fpclass_ps_mask(v_load(row), others) |
                                    _mm512_fpclass_ps_mask(v_load(row + LANES), others)))
             sum_anew(g, job->a + (i0 + i) * job->row_a, b, back_b, row);
@@ -512,7 +573,72 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
                                   mask[j], v_load(sums + i * COLS + j * LANES));
 }
 
-/* All three weights. */
+#define FETCH(line)                                                                                \
+    if ((line) < lines) _mm_prefetch(ahead + (line)*SDX_TILE_BYTES, _MM_HINT_T1)
+#define STEP(number, sum, tile)                                                                    \
+    do {                                                                                           \
+        _tile_loadd(7, b + (tile)*TILE, SDX_TILE_BYTES);                                           \
+        _tile_dpbssd(sum, 6, 7);                                                                   \
+        FETCH(number);                                                                             \
+        FETCH((number) + STEPS);                                                                   \
+    } while (0)
+/* The sums of one tile of rows with a panel, all three weights at once: of a long K, of which the
+ * first cache holds neither, each byte comes from the second one once. The lines from `ahead` on
+ * come between the products. */
+static SDX_NOINLINE void multiply_long(bool goes_on, const char *a, const char *b, int64_t chunks,
+                                       const char *ahead, int64_t lines, union sums *sums,
+                                       int64_t first)
+{
+    enum { STEPS = 12 };
+    const int64_t row = COLS * (int64_t)sizeof(int32_t), at = first * COLS;
+    struct sdx_tile_drain drain;
+    drain.since = 0;
+    if (goes_on) {
+        _tile_loadd(0, sums->whole[0] + at, row);
+        _tile_loadd(1, sums->whole[0] + at + LANES, row);
+        _tile_loadd(2, sums->whole[1] + at, row);
+        _tile_loadd(3, sums->whole[1] + at + LANES, row);
+        _tile_loadd(4, sums->whole[2] + at, row);
+        _tile_loadd(5, sums->whole[2] + at + LANES, row);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        _tile_zero(4);
+        _tile_zero(5);
+    }
+    for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B, ahead += lines * SDX_TILE_BYTES) {
+        _tile_loadd(6, a, SDX_TILE_BYTES);
+        STEP(0, 0, 0);
+        STEP(1, 1, 1);
+        STEP(2, 2, 2);
+        STEP(3, 3, 3);
+        STEP(4, 4, 4);
+        STEP(5, 5, 5);
+        _tile_loadd(6, a + TILE, SDX_TILE_BYTES);
+        STEP(6, 4, 2);
+        STEP(7, 5, 3);
+        STEP(8, 2, 0);
+        STEP(9, 3, 1);
+        _tile_loadd(6, a + 2 * TILE, SDX_TILE_BYTES);
+        STEP(10, 5, 1);
+        STEP(11, 4, 0);
+        for (int64_t i = 2 * STEPS; i < lines; i++)
+            FETCH(i);
+        sdx_tile_drain(&drain, 27);
+    }
+    _tile_stored(0, sums->whole[0] + at, row);
+    _tile_stored(1, sums->whole[0] + at + LANES, row);
+    _tile_stored(2, sums->whole[1] + at, row);
+    _tile_stored(3, sums->whole[1] + at + LANES, row);
+    _tile_stored(4, sums->whole[2] + at, row);
+    _tile_stored(5, sums->whole[2] + at + LANES, row);
+    sdx_tile_fence();
+}
+#undef STEP
+#undef FETCH
+/* All three weights, one after the other. */
 SIMD void multiply_all(const bool tall, const char *a, int64_t step_a, const char *b,
                        int64_t chunks, const char *ahead, int64_t lines, union sums *sums)
 {
@@ -520,42 +646,91 @@ SIMD void multiply_all(const bool tall, const char *a, int64_t step_a, const cha
     multiply(1, tall, a, step_a, b, chunks, ahead, 0, sums->whole[1]);
     multiply(2, tall, a, step_a, b, chunks, ahead, lines, sums->whole[2]);
 }
+/* Tile t of rows, whose sums begin at row `first`, times the panel b from column j0 on is done. */
+SIMD void finish_tile(const struct sdx_gemm_tiles *g, const char *b, int64_t j0, int64_t t,
+                      union sums *sums, int64_t first)
+{
+    const int64_t chunks = sdx_tiles_chunks(g->job.k), i0 = t * g->height;
+    const char *back_a = (const char *)g->a + t * sdx_tiles_bytes_a(g->job.k) + chunks * CHUNK_A;
+    const char *back_b = b + chunks * CHUNK_B;
+    const int64_t rows = g->job.m - i0 < g->height ? g->job.m - i0 : g->height;
+    const int64_t n = g->job.n - j0 < COLS ? g->job.n - j0 : COLS;
+    finish(g, (const float *)(const void *)back_a, b, (const float *)(const void *)back_b, sums,
+           first, rows, i0, j0, n);
+}
+/* A panel of few chunks, or few rows. */
+static void panel_short(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+{
+    const int64_t chunks = sdx_tiles_chunks(g->job.k), pairs = (tiles + 1) / 2;
+    const int64_t step_a = sdx_tiles_bytes_a(g->job.k);
+    const int64_t lines = pairs > 1 ? (CHUNK_B / SDX_TILE_BYTES + pairs - 1) / pairs : 0;
+    const char *a = g->a, *ahead = b + sdx_tiles_bytes_b(g->job.k);
+    _Alignas(64) union sums sums;
+    for (int64_t t = 0; t < tiles; t += 2, a += 2 * step_a) {
+        const bool tall = t + 1 < tiles;
+        if (g->height <= FEW)
+            multiply_few(a, b, chunks, g->height, &sums);
+        else if (tall)
+            multiply_all(true, a, step_a, b, chunks, ahead, lines, &sums);
+        else
+            multiply_all(false, a, step_a, b, chunks, ahead, lines, &sums);
+        ahead += chunks * lines * SDX_TILE_BYTES;
+        finish_tile(g, b, j0, t, &sums, 0);
+        if (tall) finish_tile(g, b, j0, t + 1, &sums, SDX_TILE_ROWS);
+    }
+}
+/* One of many chunks, tile by tile, while the next one is fetched; */
+static void panel_long(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+{
+    const int64_t chunks = sdx_tiles_chunks(g->job.k), step_a = sdx_tiles_bytes_a(g->job.k);
+    const int64_t lines = tiles > 2 ? (CHUNK_B / SDX_TILE_BYTES + tiles - 1) / tiles : 0;
+    const char *a = g->a, *ahead = b + sdx_tiles_bytes_b(g->job.k);
+    _Alignas(64) union sums sums;
+    for (int64_t t = 0; t < tiles; t++, a += step_a) {
+        multiply_long(false, a, b, chunks, ahead, lines, &sums, 0);
+        ahead += chunks * lines * SDX_TILE_BYTES;
+        finish_tile(g, b, j0, t, &sums, 0);
+    }
+}
+/* of more than the second cache holds beside A, a span of them for several tiles. */
+static void panel_spans(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+{
+    const int64_t chunks = sdx_tiles_chunks(g->job.k), step_a = sdx_tiles_bytes_a(g->job.k);
+    _Alignas(64) union sums sums[MANY / 2];
+    for (int64_t t0 = 0; t0 < tiles; t0 += MANY) {
+        const int64_t count = tiles - t0 < MANY ? tiles - t0 : MANY;
+        const int64_t lines = (CHUNK_B / SDX_TILE_BYTES + count - 1) / count;
+        const char *after = t0 + count < tiles ? b : b + sdx_tiles_bytes_b(g->job.k);
+        for (int64_t c = 0; c < chunks; c += SPAN) {
+            const int64_t some = chunks - c < SPAN ? chunks - c : SPAN;
+            const char *a = (const char *)g->a + t0 * step_a + c * CHUNK_A;
+            const char *ahead = c + some < chunks ? b + (c + some) * CHUNK_B : after;
+            for (int64_t t = 0; t < count; t++, a += step_a) {
+                multiply_long(c > 0, a, b + c * CHUNK_B, some, ahead, lines, &sums[t / 2],
+                              t % 2 * SDX_TILE_ROWS);
+                ahead += some * lines * SDX_TILE_BYTES;
+            }
+        }
+        for (int64_t t = 0; t < count; t++)
+            finish_tile(g, b, j0, t0 + t, &sums[t / 2], t % 2 * SDX_TILE_ROWS);
+    }
+}
 static void block(const struct sdx_gemm_tiles *g)
 {
     const struct sdx_gemm_job *job = &g->job;
-    const int64_t chunks = sdx_tiles_chunks(job->k), height = g->height;
-    const int64_t tiles = (job->m + height - 1) / height, pairs = (tiles + 1) / 2;
-    const int64_t step_a = sdx_tiles_bytes_a(job->k), step_b = sdx_tiles_bytes_b(job->k);
-    const int64_t lines = pairs > 1 ? (CHUNK_B / SDX_TILE_BYTES + pairs - 1) / pairs : 0;
+    const int64_t height = g->height, tiles = (job->m + height - 1) / height;
+    const int64_t chunks = sdx_tiles_chunks(job->k);
+    const bool is_few = height <= FEW, is_long = !is_few && chunks >= LONG;
     const char *b = g->b;
-    _Alignas(64) union sums sums;
     if (job->m <= 0 || job->n <= 0) return;
-    if (height <= FEW)
-        sdx_tile_configure((int)height * DIGITS, 7);
-    else
-        sdx_tile_configure((int)height, 6);
-    for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b += step_b) {
-        const int64_t n = job->n - j0 < COLS ? job->n - j0 : COLS;
-        const float *back_b = (const float *)(const void *)(b + chunks * CHUNK_B);
-        const char *a = g->a, *ahead = b + step_b;
-        for (int64_t t = 0; t < tiles; t += 2, a += 2 * step_a) {
-            const bool tall = t + 1 < tiles;
-            if (height <= FEW)
-                multiply_few(a, b, chunks, height, &sums);
-            else if (tall)
-                multiply_all(true, a, step_a, b, chunks, ahead, lines, &sums);
-            else
-                multiply_all(false, a, step_a, b, chunks, ahead, lines, &sums);
-            ahead += chunks * lines * SDX_TILE_BYTES;
-            for (int i = 0; i < 1 + tall; i++) {
-                const int64_t i0 = (t + i) * height;
-                const int64_t count = job->m - i0 < height ? job->m - i0 : height;
-                const char *scales = a + i * step_a + chunks * CHUNK_A;
-                finish(g, (const float *)(const void *)scales, b, back_b, &sums, i * SDX_TILE_ROWS,
-                       count, i0, j0, n);
-            }
-        }
-    }
+    sdx_tile_configure((int)(is_few ? height * DIGITS : height), is_few || is_long ? 7 : 6);
+    for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b += sdx_tiles_bytes_b(job->k))
+        if (is_long && chunks > MOST_AHEAD)
+            panel_spans(g, tiles, b, j0);
+        else if (is_long)
+            panel_long(g, tiles, b, j0);
+        else
+            panel_short(g, tiles, b, j0);
     _tile_release();
 }
 
@@ -566,5 +741,8 @@ void sdx_gemm_init_amx(struct sdx_gemm_table *gemm)
     gemm->f32_tile_pixels = tile_pixels;
     gemm->f32_tile_b = tile_b;
     gemm->f32_tile_filters = tile_filters;
+    gemm->f32_tile_b_sizes = tile_b_sizes;
+    gemm->f32_tile_b_scales = tile_b_scales;
+    gemm->f32_tile_b_rows = tile_b_rows;
     gemm->f32_tiles = block;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tile registers of AMX: their shapes, and what the compiler must know of them. Registers 0 to
  * 3 hold sums, 4 and 5 rows of A, 6 and 7 columns of B; 0 and 1 belong to 4, 2 and 3 to 5. Of few
- * rows 0 to 5 hold sums, 6 rows of A, 7 columns of B. */
+ * rows, and where K is long, 0 to 5 hold sums, 6 rows of A, 7 columns of B. */
 #ifndef SDX_KERNELS_X86_TILES_AMX_H
 #define SDX_KERNELS_X86_TILES_AMX_H
 

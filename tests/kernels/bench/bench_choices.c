@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "kernels/conv_block.h"
@@ -17,7 +18,7 @@
 #define EVICT(p) (void)(p)
 #endif
 
-enum { FORMS = 8, TURN_NS = 2000000, LINE = 64 };
+enum { LARGE = 2 << 20, FORMS = 8, TURN_NS = 2000000, LINE = 64 };
 enum { DIRECT, PLAIN = FORMS - 1 };
 static const struct {
     const char *name;
@@ -49,9 +50,15 @@ static double now_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
+/* On large pages, as the library has its weights and scratch. */
 static void *room(size_t bytes)
 {
-    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    const size_t align = bytes < LARGE / 2 ? 64 : LARGE,
+                 size = (bytes + 64 + align) / align * align;
+    void *p = aligned_alloc(align, size);
+#ifdef MADV_HUGEPAGE
+    if (p && align == LARGE) (void)madvise(p, size, MADV_HUGEPAGE);
+#endif
     if (!p) {
         fprintf(stderr, "choices: no memory\n");
         exit(2);
@@ -122,11 +129,13 @@ static void form_open(struct form *f, const float *weights)
 static void form_run(const struct form *f, const struct operands *o)
 {
     const struct sdx_epilogue e = {.bias_row = o->bias};
-    for (int64_t part = 0; part < f->parts; part++)
+    const int64_t together = f->plain ? 1 : sdx_conv_block_together(&f->shape);
+    for (int64_t part = 0; part < f->parts; part += together)
         if (f->plain)
             sdx_conv_f32_part(&f->shape, o->x, f->packed, o->y, &e, part, f->scratch);
         else
-            sdx_conv_block_part(&f->shape, o->x, f->packed, o->y, &e, part, f->scratch);
+            sdx_conv_block_run(&f->shape, o->x, f->packed, o->y, &e, part,
+                               part + together < f->parts ? part + together : f->parts, f->scratch);
 }
 /* One turn: as many calls as take TURN_NS, or one. */
 static void form_turn(struct form *f, const struct operands *o)
