@@ -15,7 +15,7 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
-enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6 };
+enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6, TILE_GRAIN = 1 << 16 /* elements */ };
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 
@@ -72,7 +72,8 @@ struct params {
     struct fused {
         enum sdx_rnn_kind kind;
         int64_t padded, width; /* floats of a row of states; of gates */
-        const float *input;    /* packed weights of X, all directions side by side */
+        const void *input;     /* packed weights of X, all directions side by side */
+        bool in_tiles;         /* as sdx_gemm_tiles_pack makes them */
         const char *hidden;    /* packed recurrent weights; hidden_size bytes a direction */
         size_t hidden_size;
         float *bias;   /* [directions * width] */
@@ -512,7 +513,10 @@ static enum sdx_status pack_input(struct sdx_context *cx, void *dst, void *arg_)
                 int64_t column = d * p->fused.width + sdx_rnn_column(p->fused.kind, g, j);
                 if (k) memcpy(rows + column * k, from, (size_t)k * sizeof *rows);
             }
-    sdx_gemm_f32_pack(rows, 1, k, k, n, dst);
+    if (p->fused.in_tiles)
+        sdx_gemm_tiles_pack(rows, 1, k, NULL, k, n, dst);
+    else
+        sdx_gemm_f32_pack(rows, 1, k, k, n, dst);
     sdx_mem_free(cx->mem, rows);
     return SDX_OK;
 }
@@ -552,18 +556,35 @@ static enum sdx_status read_bias(struct sdx_prepare *px, struct params *p)
     return SDX_OK;
 }
 
+/* The product of all inputs with the weights of all directions, but for where the result goes. */
+static struct sdx_gemm_f32 fused_input(const struct params *p, const struct sdx_step *step)
+{
+    return (struct sdx_gemm_f32){.m = p->seq * p->batch,
+                                 .n = p->directions * p->fused.width,
+                                 .k = p->input,
+                                 .a = step->in[0]->data,
+                                 .row_a = p->input,
+                                 .col_a = 1,
+                                 .packed = p->fused.input,
+                                 .row_c = p->directions * p->fused.width,
+                                 .alpha = 1,
+                                 .epilogue.bias_col = p->fused.bias};
+}
+static enum sdx_status run_tile_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_gemm_f32 g = fused_input(step->params, step);
+    const int64_t rows = sdx_gemm_f32_tile_rows(g.m), tiles = (g.m + rows - 1) / rows;
+    (void)x;
+    sdx_gemm_f32_tile_a(&g, sdx_part_begin(tiles, step->parts, part, 1),
+                        sdx_part_begin(tiles, step->parts, part + 1, 1), step->out[0]->data);
+    return SDX_OK;
+}
 static enum sdx_status run_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *p = step->params;
-    struct sdx_gemm_f32 g = {.m = p->seq * p->batch, .n = p->directions * p->fused.width};
-    g.k = g.row_a = p->input;
-    g.col_a = 1;
-    g.a = step->in[0]->data;
-    g.packed = p->fused.input;
+    struct sdx_gemm_f32 g = fused_input(p, step);
+    if (step->in[1]) g.a_tiles = step->in[1]->data;
     g.c = step->out[0]->data;
-    g.row_c = g.n;
-    g.alpha = 1;
-    g.epilogue.bias_col = p->fused.bias;
     while (part < x->part_end && !sdx_exec_cancelled(x)) {
         const struct sdx_split_range r = sdx_split_next(&p->fused.split, &part, x->part_end);
         sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
@@ -641,20 +662,47 @@ static void split_batch(struct params *p)
     p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
 }
 
+/* The step that multiplies the inputs, in tiles where the machine has them. */
+static enum sdx_status prepare_input(struct sdx_prepare *px, struct params *p,
+                                     struct sdx_tensor **product)
+{
+    struct fused *f = &p->fused;
+    const int64_t m = p->seq * p->batch, n = p->directions * f->width;
+    const int64_t rows = f->in_tiles ? sdx_gemm_f32_tile_rows(m) : 0;
+    size_t scratch = f->in_tiles ? 0 : sdx_gemm_f32_scratch(m, n, p->input);
+    struct sdx_tensor *in[] = {px->in[0], NULL};
+    if (f->in_tiles) {
+        const int64_t size = (int64_t)sdx_gemm_f32_tiles_size(m, p->input);
+        in[1] = sdx_prepare_temp(px, SDX_U8, 1, &size);
+        if (!in[1]) return SDX_FAIL_MEMORY(px->cx);
+        const int64_t parts =
+            sdx_prepare_parts((double)m * (double)p->input, TILE_GRAIN, (m + rows - 1) / rows);
+        SDX_TRY(sdx_prepare_step_on(px, "rnn_tiles", run_tile_input, p, parts, 0, 1, &px->in[0], 1,
+                                    &in[1]));
+    }
+    f->split = sdx_split_make(1, m, n, p->input, 2 * rows, sdx_gemm_f32_panel());
+    SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts, scratch, 2, in, 1,
+                                product));
+    sdx_prepare_in_ranges(px);
+    return SDX_OK;
+}
 static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
 {
     struct fused *f = &p->fused;
     struct sdx_tensor *in[IN_COUNT] = {NULL}, *out[3] = {NULL, NULL, NULL};
-    int64_t dims[] = {p->seq, p->batch, p->directions * f->width}, m = p->seq * p->batch;
+    int64_t dims[] = {p->seq, p->batch, p->directions * f->width};
     int64_t variant = f->kind * 1000 + sdx_rnn_padded(1);
     struct fused_arg arg = {p, px->in[1]->data};
     SDX_TRY(read_bias(px, p));
     f->hidden_size = (sdx_rnn_packed_size(f->kind, p->hidden) + 63) / 64 * 64;
-    const struct sdx_pack wanted_input = {.key = "rnn_input",
-                                          .variant = variant,
-                                          .size = sdx_gemm_f32_packed_size(p->input, dims[2]),
-                                          .pack = pack_input,
-                                          .arg = &arg};
+    f->in_tiles = sdx_gemm_f32_wants_tiles(p->input, dims[2]);
+    const struct sdx_pack wanted_input = {
+        .key = f->in_tiles ? "rnn_input_tiles" : "rnn_input",
+        .variant = variant,
+        .size = f->in_tiles ? sdx_gemm_tiles_packed_size(p->input, dims[2])
+                            : sdx_gemm_f32_packed_size(p->input, dims[2]),
+        .pack = pack_input,
+        .arg = &arg};
     f->input = sdx_prepare_pack(px, 1, &wanted_input);
     if (!f->input) return px->cx->error.status;
     arg.weights = px->in[2]->data;
@@ -667,11 +715,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
     if (!f->hidden) return px->cx->error.status;
     in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
     if (!in[IN_XW]) return px->cx->error.status;
-    f->split = sdx_split_make(1, m, dims[2], p->input, 0, sdx_gemm_f32_panel());
-    SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts,
-                                sdx_gemm_f32_scratch(m, dims[2], p->input), 1, &px->in[0], 1,
-                                &in[IN_XW]));
-    sdx_prepare_in_ranges(px);
+    SDX_TRY(prepare_input(px, p, &in[IN_XW]));
     for (int i = 5; i < 7; i++)
         in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     for (int k = 0; k < 3 && k < px->count_out; k++)
