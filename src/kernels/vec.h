@@ -54,6 +54,9 @@ struct sdx_vec {
     void (*f32_axpy)(float a, const float *x, float *y, size_t n);
     /* y[i] = rows[0][i] * w[0] + rows[1][i] * w[1] ..., count >= 1 */
     void (*f32_mix)(const float *const *rows, const float *w, int count, float *y, size_t n);
+    /* y[i] = sum over k < count of (x[k] - rows[k * step + i])^2 */
+    void (*f32_distances)(const float *x, size_t count, const float *rows, size_t step, float *y,
+                          size_t n);
     /* y[i] += outer[(begin + i) / width] + inner[(begin + i) % width], the latter two added first
      */
     void (*f32_add_outer)(const float *outer, const float *inner, size_t width, size_t begin,

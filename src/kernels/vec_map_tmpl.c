@@ -193,6 +193,35 @@ static void mix(const float *const *rows, const float *w, int count, float *y, s
         y[at] = sum;
     }
 }
+/* Of two vectors at once: the sums of one wait for each other. */
+SIMD void distances_of(const int vectors, const float *x, size_t count, const float *rows,
+                       size_t step, float *y)
+{
+    vf sums[2] = {v_set1(0.0f), v_set1(0.0f)};
+    for (size_t k = 0; k < count; k++, rows += step)
+        for (int v = 0; v < vectors; v++) {
+            const vf apart = v_set1(x[k]) - v_load(rows + v * LANES);
+            sums[v] += apart * apart;
+        }
+    for (int v = 0; v < vectors; v++)
+        v_store(y + v * LANES, sums[v]);
+}
+static void distances(const float *x, size_t count, const float *rows, size_t step, float *y,
+                      size_t n)
+{
+    size_t at = 0;
+    for (; at + 2 * LANES <= n; at += 2 * LANES)
+        distances_of(2, x, count, rows + at, step, y + at);
+    for (; at + LANES <= n; at += LANES)
+        distances_of(1, x, count, rows + at, step, y + at);
+    for (; at < n; at++) {
+        y[at] = 0;
+        for (size_t k = 0; k < count; k++) {
+            const float apart = x[k] - rows[k * step + at];
+            y[at] += apart * apart;
+        }
+    }
+}
 static void affine(const float *x, float scale, float shift, float *y, size_t n)
 {
     size_t at = 0;
@@ -213,6 +242,7 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
 #undef FIELD
     vec->f32_axpy = axpy;
     vec->f32_mix = mix;
+    vec->f32_distances = distances;
     vec->f32_add_outer = add_outer;
     vec->f32_affine = affine;
 }

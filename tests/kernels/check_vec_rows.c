@@ -69,6 +69,27 @@ void check_f32_mix(void)
             }
         }
 }
+void check_f32_distances(void)
+{
+    enum { COUNT = 5 };
+    for
+        LENGTHS(n)
+        {
+            const size_t step = n + 3;
+            const float *rows = random_row(COUNT * step, -1, 1, 4),
+                        *x = random_row(COUNT, -1, 1, 0);
+            float *y = guarded(n * 4, 4);
+            vec_now->f32_distances(x, COUNT, rows, step, y, n);
+            for (size_t i = 0; i < n; i++) {
+                float right = 0;
+                for (size_t k = 0; k < COUNT; k++) {
+                    const float apart = x[k] - rows[k * step + i], square = apart * apart;
+                    right += square;
+                }
+                expect(same_bits(y[i], right), "n %zu, element %zu: %.9g", n, i, y[i]);
+            }
+        }
+}
 void check_f32_affine(void)
 {
     for
@@ -427,6 +448,7 @@ static volatile float sink;
     }
 BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
 BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
+BENCH(f32_distances, vec_now->f32_distances(timed_x, 1, timed_y, TIMED, timed_y, TIMED))
 BENCH(f32_mix, vec_now->f32_mix((const float *const[]){timed_x, timed_x + 8},
                                 (const float[]){0.3f, 0.7f}, 2, timed_y, TIMED - 8))
 BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
