@@ -200,9 +200,9 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     const double others = cost_of_others(s, pixels, 9, s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
     if (fmin(four, two) >= 0.97 * others) return 0;
-    /* less exact, so only for a clear gain */
+    /* less exact, and from digits U is large, so only for a clear gain */
     if (six < 0.9 * fmin(four, two)) return 6;
-    return four <= two ? 4 : 2;
+    return four <= (sdx_winograd_digits_serve(s, 4) ? 0.9 : 1) * two ? 4 : 2;
 }
 
 static bool has_digits(const struct sdx_conv_shape *s)

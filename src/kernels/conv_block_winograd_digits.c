@@ -20,7 +20,8 @@ enum {
     MOST_K = 1 << 15, /* sums of whole numbers hold it */
     MOST_TILES = 192, /* of a block whose V does not stay in the second cache */
     PART_TILES = 32,
-    PART_PANELS = 2
+    PART_PANELS = 2,
+    EVEN = 16 /* parts, of which one more is much for a thread */
 };
 
 struct cut {
@@ -56,6 +57,7 @@ static struct cut cut_of(const struct sdx_conv_shape *s, int step)
     c.by_panels = c.tiles < conv_most(PART_TILES, s->oc / 4);
     c.parts =
         c.by_panels ? conv_divide_up(c.panels, PART_PANELS) : conv_divide_up(c.tiles, PART_TILES);
+    c.parts = conv_even(c.parts, EVEN);
     c.together = c.by_panels ? c.parts : conv_divide_up(c.parts, blocks);
     c.block = c.by_panels ? conv_least(c.tiles, want)
                           : c.together * conv_divide_up(c.tiles, conv_most(c.parts, 1));
