@@ -17,8 +17,9 @@
 enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PLANES = 64,
-    MOST_K = 1 << 15, /* sums of whole numbers hold it */
-    MOST_TILES = 192, /* of a block whose V does not stay in the second cache */
+    MOST_K = 1 << 15,     /* sums of whole numbers hold it */
+    MOST_TILES = 192,     /* of a block whose V does not stay in the second cache, */
+    MOST_BYTES = 8 << 20, /* and of its V and M */
     PART_TILES = 32,
     PART_PANELS = 2,
     EVEN = 16 /* parts, of which one more is much for a thread */
@@ -51,7 +52,8 @@ static struct cut cut_of(const struct sdx_conv_shape *s, int step)
     const int64_t row =
         c.bytes_a / SDX_TILES_HEIGHT + c.panels * SDX_TILES_WIDTH * (int64_t)sizeof(float);
     const int64_t fit = 3 * sdx_kernel_tuning()->a_bytes / (c.planes * row);
-    const int64_t want = conv_most(conv_most(fit, conv_least(c.depth, MOST_TILES)), PART_TILES);
+    const int64_t more = conv_least(conv_least(c.depth, MOST_TILES), MOST_BYTES / (c.planes * row));
+    const int64_t want = conv_most(conv_most(fit, more), PART_TILES);
     const int64_t blocks = conv_most((c.tiles + want / 2) / want, 1);
     /* Several calls read U as often, or make V. */
     c.by_panels = c.tiles < conv_most(PART_TILES, s->oc / 4);
@@ -59,7 +61,7 @@ static struct cut cut_of(const struct sdx_conv_shape *s, int step)
         c.by_panels ? conv_divide_up(c.panels, PART_PANELS) : conv_divide_up(c.tiles, PART_TILES);
     c.parts = conv_even(c.parts, EVEN);
     c.together = c.by_panels ? c.parts : conv_divide_up(c.parts, blocks);
-    c.block = c.by_panels ? conv_least(c.tiles, want)
+    c.block = c.by_panels ? conv_divide_up(c.tiles, blocks)
                           : c.together * conv_divide_up(c.tiles, conv_most(c.parts, 1));
     c.group_plane = SDX_TILES_HEIGHT * conv_divide_up(c.depth, lanes) * lanes + GAP;
     c.plane_a = sdx_tiles_of(c.block) * c.bytes_a;
