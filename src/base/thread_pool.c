@@ -132,6 +132,11 @@ int sdx_pool_threads(const struct sdx_pool *pool)
 {
     return pool != NULL ? pool->threads : 1;
 }
+int sdx_pool_threads_of(const struct sdx_pool *pool, int threads)
+{
+    const int all = sdx_pool_threads(pool);
+    return threads > 0 && threads < all ? threads : all;
+}
 
 static struct range *range_of(struct sdx_pool *pool, int index)
 {
@@ -395,8 +400,7 @@ static void count_run(struct sdx_pool *pool, int change)
 
 void sdx_pool_run_begin(struct sdx_pool *pool, int threads)
 {
-    int wanted = sdx_pool_threads(pool);
-    if (threads > 0 && threads < wanted) wanted = threads;
+    const int wanted = sdx_pool_threads_of(pool, threads);
     if (wanted < 2) return;
     count_run(pool, 1);
     if (!take_lock(pool)) return; /* whoever has it keeps the workers awake */
@@ -415,8 +419,7 @@ void sdx_parallel_ranges(struct sdx_pool *pool, int threads, int64_t count, int6
                          sdx_range_fn fn, void *arg)
 {
     const int64_t size = grain > 0 ? grain : 1, chunks = count / size + (count % size != 0);
-    int64_t wanted = pool != NULL ? pool->threads : 1;
-    if (threads > 0 && threads < wanted) wanted = threads;
+    int64_t wanted = sdx_pool_threads_of(pool, threads);
     if (chunks < wanted) wanted = chunks;
     if (wanted < 2 || !take_lock(pool)) {
         const int64_t some = grain > 0 ? grain : (count + SERIAL_CALLS - 1) / SERIAL_CALLS;

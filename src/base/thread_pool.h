@@ -28,6 +28,8 @@ struct sdx_pool *sdx_pool_create_from(struct sdx_mem *mem, int threads,
                                       const struct sdx_thread_source *source);
 void sdx_pool_destroy(struct sdx_pool *pool);      /* NULL allowed */
 int sdx_pool_threads(const struct sdx_pool *pool); /* NULL: 1 */
+/* Of those, at most `threads`; 0: all. */
+int sdx_pool_threads_of(const struct sdx_pool *pool, int threads);
 
 /* One part of a job. `worker` is 0 .. threads-1 and unique among the parts that run at one time: it
  * indexes scratch memory, never work. */

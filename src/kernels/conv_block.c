@@ -7,6 +7,7 @@
 #include "kernels/conv_block_group.h"
 #include "kernels/conv_block_tiles.h"
 #include "kernels/conv_block_winograd.h"
+#include "kernels/conv_block_winograd_digits.h"
 #include "kernels/conv_gather.h"
 #include "kernels/flush.h"
 
@@ -19,20 +20,6 @@ static bool is_first(const struct sdx_conv_shape *s)
     return sdx_direct_block_fits(s) && sdx_direct_block_is_first(s);
 }
 
-/* Parts that cost the same alone. */
-#define ONE_BY_ONE(name, part_of)                                                                  \
-    static void name(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y, \
-                     const struct sdx_epilogue *epilogue, int64_t part, int64_t end,               \
-                     void *scratch)                                                                \
-    {                                                                                              \
-        for (; part < end; part++)                                                                 \
-            part_of(s, x, packed, y, epilogue, part, scratch);                                     \
-    }
-ONE_BY_ONE(direct_run, sdx_direct_block_part)
-ONE_BY_ONE(depthwise_run, sdx_depthwise_block_part)
-ONE_BY_ONE(group_run, sdx_group_block_part)
-#undef ONE_BY_ONE
-
 /* The first row that fits is taken. */
 static const struct form {
     enum sdx_conv_block_form form;
@@ -41,24 +28,32 @@ static const struct form {
     void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
+    /* either parts that cost the same alone, or neighbours in one call */
+    void (*part)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+                 const struct sdx_epilogue *epilogue, int64_t part, void *scratch);
     void (*run)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
                 const struct sdx_epilogue *epilogue, int64_t part, int64_t end, void *scratch);
-    int64_t (*together)(const struct sdx_conv_shape *s); /* NULL: 1 */
+    int64_t (*together)(const struct sdx_conv_shape *s);
 } forms[] = {
     {SDX_CONV_BLOCK_FIRST, is_first, sdx_direct_block_packed_size, sdx_direct_block_pack,
-     sdx_direct_block_parts, sdx_direct_block_scratch, direct_run, NULL},
+     sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part, NULL, NULL},
     {SDX_CONV_BLOCK_DEPTHWISE, sdx_depthwise_block_fits, sdx_depthwise_block_packed_size,
      sdx_depthwise_block_pack, sdx_depthwise_block_parts, sdx_depthwise_block_scratch,
-     depthwise_run, NULL},
+     sdx_depthwise_block_part, NULL, NULL},
     {SDX_CONV_BLOCK_TILES, sdx_tiles_block_fits, sdx_tiles_block_packed_size, sdx_tiles_block_pack,
-     sdx_tiles_block_parts, sdx_tiles_block_scratch, sdx_tiles_block_run, sdx_tiles_block_together},
+     sdx_tiles_block_parts, sdx_tiles_block_scratch, NULL, sdx_tiles_block_run,
+     sdx_tiles_block_together},
+    {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, sdx_winograd_digits_fits,
+     sdx_winograd_digits_packed_size, sdx_winograd_digits_pack, sdx_winograd_digits_parts,
+     sdx_winograd_digits_scratch, NULL, sdx_winograd_digits_run, sdx_winograd_digits_together},
     {SDX_CONV_BLOCK_WINOGRAD_4 /* or another tile */, is_winograd, sdx_winograd_block_packed_size,
-     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch,
+     sdx_winograd_block_pack, sdx_winograd_block_parts, sdx_winograd_block_scratch, NULL,
      sdx_winograd_block_run, sdx_winograd_block_together},
     {SDX_CONV_BLOCK_GROUP, sdx_group_block_fits, sdx_group_block_packed_size, sdx_group_block_pack,
-     sdx_group_block_parts, sdx_group_block_scratch, group_run, NULL},
+     sdx_group_block_parts, sdx_group_block_scratch, sdx_group_block_part, NULL, NULL},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
-     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch, direct_run, NULL},
+     sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part,
+     NULL, NULL},
 };
 
 static const struct form *form_of(const struct sdx_conv_shape *s)
@@ -73,7 +68,7 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
 {
     const struct form *form = form_of(s);
     if (!form) return SDX_CONV_BLOCK_NONE;
-    if (form->fits != is_winograd) return form->form;
+    if (form->form != SDX_CONV_BLOCK_WINOGRAD_4) return form->form;
     const int tile = sdx_winograd_block_fits(s);
     if (s->kernel[1] != s->kernel[2]) return SDX_CONV_BLOCK_WINOGRAD_LINE;
     return tile == 6   ? SDX_CONV_BLOCK_WINOGRAD_6
@@ -112,8 +107,13 @@ void sdx_conv_block_run(const struct sdx_conv_shape *s, const float *x, const vo
                         float *y, const struct sdx_epilogue *epilogue, int64_t part, int64_t end,
                         void *scratch)
 {
+    const struct form *form = form_of(s);
     const unsigned before = sdx_flush_begin();
-    form_of(s)->run(s, x, packed, y, epilogue, part, end, scratch);
+    if (form->run)
+        form->run(s, x, packed, y, epilogue, part, end, scratch);
+    else
+        for (; part < end; part++)
+            form->part(s, x, packed, y, epilogue, part, scratch);
     sdx_flush_end(before);
 }
 

@@ -18,7 +18,6 @@ enum {
     LEAST_PIXELS = 16,      /* of an image, */
     PART_PIXELS = 32,       /* and of a part */
     MANY_WEIGHTS = 1 << 20, /* bytes that are better read once */
-    MOST_K = 1 << 15,       /* sums of whole numbers hold it */
     EVEN = 16
 };
 
@@ -69,7 +68,7 @@ static double share_inside(const struct sdx_conv_shape *s)
 static bool served(const struct sdx_conv_shape *s)
 {
     return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 && s->half == SDX_HALF_NONE &&
-           depth_of(s) <= MOST_K;
+           depth_of(s) <= SDX_TILES_MOST_K;
 }
 /* Channels that fill up vectors and pixels beyond the image cost as much as others. */
 double sdx_tiles_block_cost(const struct sdx_conv_shape *s)

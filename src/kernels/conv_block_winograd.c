@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/conv_block_winograd_digits.h"
 #include "kernels/conv_block_tiles.h"
+#include "kernels/conv_block_winograd_digits.h"
 #include "kernels/conv_gather.h"
 #include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
@@ -127,16 +127,21 @@ static const struct figures *figures(void)
 {
     return sdx_kernel_tables()->gemm.f32_tiles ? &with_tiles : &zen_3;
 }
+/* Output channels that fill vectors. */
+static double outputs(const struct sdx_conv_shape *s)
+{
+    return ceil((double)s->oc / figures()->lanes) * figures()->lanes;
+}
 static double cost_of(const struct sdx_conv_shape *s, int step)
 {
     const struct figures *f = figures();
     const double tiles =
         (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
-    const double ic = (double)winograd_depth(s), oc = ceil((double)s->oc / f->lanes) * f->lanes;
+    const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
     const double each = step == 6 ? f->step_6 : step == 4 ? f->step_4 : f->step_2;
     const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
-    if (sdx_winograd_digits_serve(s, step))
+    if (sdx_winograd_digits_serve(s))
         return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
                SDX_TILES_DIGITS * pairs / f->bytes + transform;
     return fmax(fmax(tiles, 4) * pairs / f->products, sizeof(float) * pairs / f->bytes) + transform;
@@ -147,7 +152,7 @@ static double cost_of_others(const struct sdx_conv_shape *s, double pixels, doub
                              bool padded)
 {
     const struct figures *f = figures();
-    const double pairs = (double)winograd_depth(s) * ceil((double)s->oc / f->lanes) * f->lanes;
+    const double pairs = (double)winograd_depth(s) * outputs(s);
     const double direct =
         fmax(taps * pixels / f->direct, taps * sizeof(float) / f->bytes) + (padded ? taps : 0);
     return fmin(direct * pairs, sdx_tiles_block_cost(s));
@@ -171,7 +176,7 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
     if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
     const struct figures *f = figures();
-    const double ic = (double)winograd_depth(s), oc = ceil((double)s->oc / f->lanes) * f->lanes;
+    const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double lines = (double)s->out[other];
     const double tiles = (double)tiles_along(s, axis, 4, true) * lines;
     const double others =
@@ -202,19 +207,13 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     if (fmin(four, two) >= 0.97 * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
     if (six < 0.9 * fmin(four, two)) return 6;
-    return four <= (sdx_winograd_digits_serve(s, 4) ? 0.9 : 1) * two ? 4 : 2;
-}
-
-static bool has_digits(const struct sdx_conv_shape *s)
-{
-    return sdx_winograd_digits_serve(s, sdx_winograd_block_fits(s));
+    return four <= (sdx_winograd_digits_serve(s) ? 0.9 : 1) * two ? 4 : 2;
 }
 
 /* [chunk][plane][panel of two vectors, or one at the end][channel][output channel of the panel].
  * Late: [panel][channel][tap][output channel of the panel], the filters themselves. */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
-    if (has_digits(s)) return sdx_winograd_digits_packed_size(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     if (c.late)
         return (size_t)(c.taps * winograd_depth(s) * c.vectors * c.lanes) *
@@ -283,10 +282,6 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                              void *packed_)
 {
-    if (has_digits(s)) {
-        sdx_winograd_digits_pack(s, sdx_winograd_block_fits(s), weights, packed_);
-        return;
-    }
     const struct winograd_cut c = cut_of(s);
     float *packed = packed_;
     if (c.late) {
@@ -307,19 +302,16 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
 
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s)
 {
-    if (has_digits(s)) return sdx_winograd_digits_parts(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     return c.blocks * c.splits;
 }
 int64_t sdx_winograd_block_together(const struct sdx_conv_shape *s)
 {
-    if (has_digits(s)) return sdx_winograd_digits_together(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     return c.phases > 1 ? 1 : c.splits; /* with phases V is made anew, and M holds one */
 }
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s)
 {
-    if (has_digits(s)) return sdx_winograd_digits_scratch(s, sdx_winograd_block_fits(s));
     const struct winograd_cut c = cut_of(s);
     int64_t floats = c.planes * (c.plane_v + c.plane_m);
     if (c.late) {
@@ -453,11 +445,6 @@ void sdx_winograd_block_run(const struct sdx_conv_shape *s, const float *x, cons
                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
                             int64_t end, void *scratch)
 {
-    if (has_digits(s)) {
-        sdx_winograd_digits_run(s, sdx_winograd_block_fits(s), x, packed, y, epilogue, part, end,
-                                scratch);
-        return;
-    }
     const struct winograd_cut c = cut_of(s);
     for (int64_t next; part < end; part = next) {
         const int64_t block = part / c.splits, first = block * c.splits;

@@ -17,7 +17,6 @@
 enum {
     GAP = 16, /* floats between planes: their lines shall not share a set of the cache */
     MOST_PLANES = 64,
-    MOST_K = 1 << 15,     /* sums of whole numbers hold it */
     MOST_TILES = 192,     /* of a block whose V does not stay in the second cache, */
     MOST_BYTES = 8 << 20, /* and of its V and M */
     PART_TILES = 32,
@@ -35,9 +34,10 @@ struct cut {
     int64_t bytes_a, plane_a, panel_b; /* bytes */
     int64_t plane_m;                   /* floats */
 };
-static struct cut cut_of(const struct sdx_conv_shape *s, int step)
+static struct cut cut_of(const struct sdx_conv_shape *s)
 {
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    const int step = sdx_winograd_block_fits(s);
     struct cut c = {.step = step,
                     .planes = winograd_side(step) * winograd_side(step),
                     .depth = winograd_depth(s),
@@ -69,17 +69,21 @@ static struct cut cut_of(const struct sdx_conv_shape *s, int step)
     return c;
 }
 
-bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s, int step)
+bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s)
 {
-    return sdx_kernel_tables()->gemm.f32_tiles && step % 2 == 0 && s->half == SDX_HALF_NONE &&
-           s->kernel[1] == 3 && s->kernel[2] == 3 && winograd_depth(s) <= MOST_K &&
+    return sdx_kernel_tables()->gemm.f32_tiles && s->half == SDX_HALF_NONE && s->kernel[1] == 3 &&
+           s->kernel[2] == 3 && s->stride[1] == 1 && winograd_depth(s) <= SDX_TILES_MOST_K &&
            sdx_gemm_f32_tiles_pay(winograd_depth(s), s->oc);
+}
+bool sdx_winograd_digits_fits(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_digits_serve(s) && sdx_winograd_block_fits(s);
 }
 
 /* [plane][panel] */
-size_t sdx_winograd_digits_packed_size(const struct sdx_conv_shape *s, int step)
+size_t sdx_winograd_digits_packed_size(const struct sdx_conv_shape *s)
 {
-    const struct cut c = cut_of(s, step);
+    const struct cut c = cut_of(s);
     return (size_t)(c.planes * c.panels * c.panel_b);
 }
 /* Output channels k .. k + 31. The scales of the columns come first, so the filters are transformed
@@ -113,26 +117,26 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct cut *c,
                                    to + p * plane);
     }
 }
-void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, int step,
-                              const sdx_weight_f32 *weights, void *packed)
+void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                              void *packed)
 {
-    const struct cut c = cut_of(s, step);
+    const struct cut c = cut_of(s);
     for (int64_t i = 0; i < c.panels; i++)
         pack_panel(s, &c, weights, i * SDX_TILES_WIDTH, (char *)packed + i * c.panel_b);
 }
 
-int64_t sdx_winograd_digits_parts(const struct sdx_conv_shape *s, int step)
+int64_t sdx_winograd_digits_parts(const struct sdx_conv_shape *s)
 {
-    return cut_of(s, step).parts;
+    return cut_of(s).parts;
 }
-int64_t sdx_winograd_digits_together(const struct sdx_conv_shape *s, int step)
+int64_t sdx_winograd_digits_together(const struct sdx_conv_shape *s)
 {
-    return cut_of(s, step).together;
+    return cut_of(s).together;
 }
 /* V in digits, then M, which takes the place of a group's V. */
-size_t sdx_winograd_digits_scratch(const struct sdx_conv_shape *s, int step)
+size_t sdx_winograd_digits_scratch(const struct sdx_conv_shape *s)
 {
-    const struct cut c = cut_of(s, step);
+    const struct cut c = cut_of(s);
     const int64_t floats = c.planes * conv_most(c.plane_m, c.group_plane);
     return (size_t)(c.planes * c.plane_a) + (size_t)floats * sizeof(float);
 }
@@ -180,11 +184,11 @@ static void run_block(const struct cut *c, const struct sdx_winograd_block *w, c
     }
     tables->block.f32_winograd_out(w, m, k0, k1, epilogue, y);
 }
-void sdx_winograd_digits_run(const struct sdx_conv_shape *s, int step, const float *x,
-                             const void *packed, float *y, const struct sdx_epilogue *epilogue,
-                             int64_t part, int64_t end, void *scratch)
+void sdx_winograd_digits_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                             int64_t end, void *scratch)
 {
-    const struct cut c = cut_of(s, step);
+    const struct cut c = cut_of(s);
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
     const int64_t j0 = c.by_panels ? conv_share(c.panels, part, c.parts) : 0;
     const int64_t j1 = c.by_panels ? conv_share(c.panels, end, c.parts) : c.panels;
@@ -192,7 +196,7 @@ void sdx_winograd_digits_run(const struct sdx_conv_shape *s, int step, const flo
     const int64_t last = c.by_panels ? c.tiles : conv_share(c.tiles, end, c.parts);
     const int64_t blocks = conv_divide_up(last - first, c.block);
     struct sdx_winograd_block w = {.shape = s,
-                                   .step = step,
+                                   .step = (int)c.step,
                                    .high = c.high,
                                    .wide = c.wide,
                                    .room = c.block,

@@ -8,16 +8,17 @@
 
 #include "kernels/conv.h"
 
-/* Are tiles of step x step outputs, stride 1, had so? The channels decide. */
-bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s, int step);
-/* As in conv_block_winograd.h. */
-size_t sdx_winograd_digits_packed_size(const struct sdx_conv_shape *s, int step);
-void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, int step,
-                              const sdx_weight_f32 *weights, void *packed);
-int64_t sdx_winograd_digits_parts(const struct sdx_conv_shape *s, int step);
-int64_t sdx_winograd_digits_together(const struct sdx_conv_shape *s, int step);
-size_t sdx_winograd_digits_scratch(const struct sdx_conv_shape *s, int step);
-void sdx_winograd_digits_run(const struct sdx_conv_shape *s, int step, const float *x,
-                             const void *packed, float *y, const struct sdx_epilogue *epilogue,
-                             int64_t part, int64_t end, void *scratch);
+/* Are Winograd's tiles with stride 1 had so? The channels decide. */
+bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s);
+/* And are such tiles the best way? As in conv_block_winograd.h. */
+bool sdx_winograd_digits_fits(const struct sdx_conv_shape *s);
+size_t sdx_winograd_digits_packed_size(const struct sdx_conv_shape *s);
+void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                              void *packed);
+int64_t sdx_winograd_digits_parts(const struct sdx_conv_shape *s);
+int64_t sdx_winograd_digits_together(const struct sdx_conv_shape *s);
+size_t sdx_winograd_digits_scratch(const struct sdx_conv_shape *s);
+void sdx_winograd_digits_run(const struct sdx_conv_shape *s, const float *x, const void *packed,
+                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
+                             int64_t end, void *scratch);
 #endif

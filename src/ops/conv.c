@@ -301,7 +301,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     struct pack_conv arg = {&p->shape, px->in[1]};
     const struct sdx_pack wanted = {.key = names[form],
                                     .variant = variant_of(shape),
-                                    .size = sdx_conv_block_packed_size(shape),
+                                    .size = sdx_conv_block_packed_size(&p->shape),
                                     .pack = pack_conv_block,
                                     .arg = &arg,
                                     .reads_anywhere = px->in[1]->dtype == SDX_F32};
@@ -309,9 +309,9 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     if (!p->packed) return px->cx->error.status;
     struct sdx_tensor *in[] = {x, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};
-    SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(shape),
-                                sdx_conv_block_scratch(shape), 3, in, 1, px->out));
-    sdx_prepare_together(px, sdx_conv_block_together(shape));
+    SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(&p->shape),
+                                sdx_conv_block_scratch(&p->shape), 3, in, 1, px->out));
+    sdx_prepare_together(px, sdx_conv_block_together(&p->shape));
     return SDX_OK;
 }
 

@@ -318,11 +318,9 @@ static void run_range(void *arg, int64_t part, int64_t end, int worker)
 /* As sdx_parallel_ranges takes it. */
 static int64_t grain_of(struct sdx_pool *pool, int threads, const struct sdx_step *step)
 {
-    int64_t share = step->parts;
-    const int workers = pool ? sdx_pool_threads(pool) : 1;
-    const int taken = threads > 0 && threads < workers ? threads : workers;
+    const int taken = sdx_pool_threads_of(pool, threads);
+    const int64_t share = (step->parts + taken - 1) / taken;
     if (step->in_ranges) return 0;
-    share = (share + taken - 1) / taken;
     return share < step->together ? share : step->together;
 }
 static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)

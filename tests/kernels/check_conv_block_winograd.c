@@ -67,6 +67,24 @@ struct operands {
     void *scratch;
     struct sdx_epilogue epilogue;
 };
+/* How the products are had. */
+static const struct way {
+    size_t (*packed_size)(const struct sdx_conv_shape *s);
+    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
+    int64_t (*parts)(const struct sdx_conv_shape *s);
+    int64_t (*together)(const struct sdx_conv_shape *s);
+    size_t (*scratch)(const struct sdx_conv_shape *s);
+    void (*run)(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+                const struct sdx_epilogue *epilogue, int64_t part, int64_t end, void *scratch);
+} by_fmas = {sdx_winograd_block_packed_size, sdx_winograd_block_pack,    sdx_winograd_block_parts,
+             sdx_winograd_block_together,    sdx_winograd_block_scratch, sdx_winograd_block_run},
+  from_digits = {sdx_winograd_digits_packed_size, sdx_winograd_digits_pack,
+                 sdx_winograd_digits_parts,       sdx_winograd_digits_together,
+                 sdx_winograd_digits_scratch,     sdx_winograd_digits_run};
+static const struct way *way_of(const struct sdx_conv_shape *s)
+{
+    return sdx_winograd_digits_fits(s) ? &from_digits : &by_fmas;
+}
 static struct operands make(const struct sdx_conv_shape *s)
 {
     struct operands o;
@@ -79,22 +97,23 @@ static struct operands make(const struct sdx_conv_shape *s)
     o.w = guarded((size_t)weights_of(s) * 4, 4);
     o.bias = guarded((size_t)s->oc * 4, 4);
     o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
-    o.packed = guarded(sdx_winograd_block_packed_size(s), 0);
-    o.scratch = guarded(sdx_winograd_block_scratch(s), 0);
+    o.packed = guarded(way_of(s)->packed_size(s), 0);
+    o.scratch = guarded(way_of(s)->scratch(s), 0);
     for (int64_t i = 0; i < weights_of(s); i++)
         o.w[i] = random_float(-1, 1);
     for (int64_t i = 0; i < s->oc; i++)
         o.bias[i] = random_float(-1, 1);
-    sdx_winograd_block_pack(s, o.w, o.packed);
+    way_of(s)->pack(s, o.w, o.packed);
     return o;
 }
 static void run(const struct sdx_conv_shape *s, const struct operands *o, const float *x, float *y,
                 const struct sdx_epilogue *epilogue)
 {
-    const int64_t together = sdx_winograd_block_together(s);
-    for (int64_t end = sdx_winograd_block_parts(s), some = 1; end > 0; end -= some) {
+    const struct way *way = way_of(s);
+    const int64_t together = way->together(s);
+    for (int64_t end = way->parts(s), some = 1; end > 0; end -= some) {
         some = end < together ? end : 1 + end % together;
-        sdx_winograd_block_run(s, x, o->packed, y, epilogue, end - some, end, o->scratch);
+        way->run(s, x, o->packed, y, epilogue, end - some, end, o->scratch);
     }
 }
 
@@ -155,10 +174,10 @@ static void check_values(const struct sdx_conv_shape *s, const struct operands *
         (long long)s->stride[1], (long long)s->pad_begin[1], (long long)s->pad_begin[2],
         (int)o->epilogue.act, form, worst / peak);
 }
-/* The forms that a machine without tiles takes. */
-static bool is_form(int form, int64_t wanted)
+/* The form of a machine without tiles, and of one with them. */
+static int wanted_form(int64_t without, int64_t with)
 {
-    return form == wanted || sdx_kernel_tables()->gemm.f32_tiles;
+    return (int)(sdx_kernel_tables()->gemm.f32_tiles ? with : without);
 }
 /* Against the definition; finite in all lanes; the last image alone has the same bits. Returns the
  * form. */
@@ -186,7 +205,7 @@ static int check_shape(struct sdx_conv_shape s, bool plain)
         memcpy(y, e.residual + o.size_y * (s.batch - 1), (size_t)o.size_y * 4);
         e.residual = y;
     }
-    o.scratch = guarded(sdx_winograd_block_scratch(&last), 0);
+    o.scratch = guarded(way_of(&last)->scratch(&last), 0);
     run(&last, &o, o.x + o.size_x * (s.batch - 1), y, &e);
     expect(memcmp(y, o.y + o.size_y * (s.batch - 1), (size_t)o.size_y * 4) == 0,
            "other bits in a batch");
@@ -214,7 +233,7 @@ static void check_stride_2(void)
         const int64_t *z = sizes[i];
         const int form =
             check_shape(with_stride_2(shape_of(z[0], z[1], z[2], z[3], z[3], 1, 1)), true);
-        expect(is_form(form, z[4]), "%lld to %lld of %lldx%lld stride 2 takes form %d",
+        expect(form == wanted_form(z[4], 0), "%lld to %lld of %lldx%lld stride 2 takes form %d",
                (long long)z[1], (long long)z[2], (long long)z[3], (long long)z[3], form);
     }
     struct sdx_conv_shape s = with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1));
@@ -252,11 +271,12 @@ static void check_lines(void)
             const int64_t *z = sizes[i], h = axis == 2 ? z[3] : z[4], w = axis == 2 ? z[4] : z[3];
             const int form = check_shape(
                 line_of(axis, z[5], shape_of(z[0], z[1], z[2], h, w, z[5], z[5])), true);
-            expect(is_form(form, z[6]), "%lld to %lld of %lldx%lld along axis %d takes form %d",
-                   (long long)z[1], (long long)z[2], (long long)h, (long long)w, axis, form);
+            expect(form == wanted_form(z[6], 0),
+                   "%lld to %lld of %lldx%lld along axis %d takes form %d", (long long)z[1],
+                   (long long)z[2], (long long)h, (long long)w, axis, form);
         }
     struct sdx_conv_shape s = line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1));
-    expect(is_form(sdx_winograd_block_fits(&s), 4), "a line is not taken");
+    expect(sdx_winograd_block_fits(&s) == 4, "a line is not taken");
     s.winograd = 6;
     expect(sdx_winograd_block_fits(&s) == 0, "tiles of 6 x 6 are taken for a line");
     s.winograd = 0;
@@ -279,7 +299,7 @@ static void check_planes(void)
         expect(check_shape(s, false) == s.winograd, "planes are not taken when they are wanted");
     }
     struct sdx_conv_shape s = planes_of(4, 3, 1, 1, 1, shape_of(1, 64, 64, 14, 14, 1, 1));
-    expect(is_form(sdx_winograd_block_fits(&s), 4), "3 x 3 x 3 is not taken");
+    expect(sdx_winograd_block_fits(&s) == wanted_form(4, 2), "3 x 3 x 3 is not taken");
     s.ic = 61;
     expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
     s = planes_of(4, 1, 1, 1, 0, line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1)));
@@ -314,16 +334,17 @@ void check_winograd_block(void)
     for (int64_t size = 3; size <= 9; size++)
         taken[check_shape(shape_of(1 + size % 2, 130 + size, 72 + 8 * (size % 3), size, size, 1, 1),
                           false)]++;
-    expect(taken[4] >= 80 && taken[2] >= 3, "only %d and %d shapes taken", taken[4], taken[2]);
+    expect(taken[4] >= 100 && taken[2] >= 3, "only %d and %d shapes taken", taken[4], taken[2]);
     /* the stated bounds, and the forms for these */
-    const int64_t sizes[][5] = {{1, 64, 64, 20, 4},   {3, 40, 101, 13, 4}, {1, 256, 40, 14, 4},
-                                {2, 200, 200, 10, 4}, {1, 512, 24, 14, 4}, {1, 512, 512, 7, 2},
-                                {1, 16, 16, 40, 4},   {2, 64, 24, 72, 6},  {1, 512, 40, 61, 6}};
+    const int64_t sizes[][6] = {
+        {1, 64, 64, 20, 4, 4},   {3, 40, 101, 13, 4, 2}, {1, 256, 40, 14, 4, 2},
+        {2, 200, 200, 10, 4, 2}, {1, 512, 24, 14, 4, 2}, {1, 512, 512, 7, 2, 0},
+        {1, 16, 16, 40, 4, 4},   {2, 64, 24, 72, 6, 4},  {1, 512, 40, 61, 6, 4}};
     for (int i = 0; i < 9; i++) {
         const int64_t *z = sizes[i];
         const int form = check_shape(shape_of(z[0], z[1], z[2], z[3], z[3], 1, 1), true);
-        expect(is_form(form, z[4]), "%lld to %lld of %lldx%lld takes form %d", (long long)z[1],
-               (long long)z[2], (long long)z[3], (long long)z[3], form);
+        expect(form == wanted_form(z[4], z[5]), "%lld to %lld of %lldx%lld takes form %d",
+               (long long)z[1], (long long)z[2], (long long)z[3], (long long)z[3], form);
     }
     check_shape(shape_of(1, 8, 16, 9, 300, 1, 1), true); /* rows cut into blocks */
     check_stride_2();
@@ -335,20 +356,20 @@ void check_winograd_block(void)
     expect(sdx_winograd_block_fits(&few) == 0, "3 channels are taken");
 }
 
-/* 16-bit filters give the bits of f32 ones that are multiplied as they are. */
+/* 16-bit filters give the bits of f32 ones. */
 static void check_half_shape(struct sdx_conv_shape s)
 {
     const int form = sdx_winograd_block_fits(&s);
-    if (!form || sdx_winograd_digits_serve(&s, form)) return;
+    if (!form) return;
     struct operands o = make(&s);
     float *wanted = guarded((size_t)(s.batch * o.size_y) * 4, 0);
     random_half(SDX_HALF_F16, o.w, NULL, weights_of(&s));
-    sdx_winograd_block_pack(&s, o.w, o.packed);
+    way_of(&s)->pack(&s, o.w, o.packed);
     run(&s, &o, o.x, wanted, &o.epilogue);
     s.half = SDX_HALF_F16;
-    o.packed = guarded(sdx_winograd_block_packed_size(&s), 0);
-    o.scratch = guarded(sdx_winograd_block_scratch(&s), 0);
-    sdx_winograd_block_pack(&s, o.w, o.packed);
+    o.packed = guarded(way_of(&s)->packed_size(&s), 0);
+    o.scratch = guarded(way_of(&s)->scratch(&s), 0);
+    way_of(&s)->pack(&s, o.w, o.packed);
     run(&s, &o, o.x, o.y, &o.epilogue);
     int64_t differ = 0;
     for (int64_t i = 0; i < s.batch * o.size_y; i++)

@@ -418,6 +418,59 @@ SIMD void multiply(const int weight, const bool tall, const char *a, int64_t ste
 #undef LOAD
 #undef MULTIPLY
 
+/* Three by two tiles of sums: to begin with, from and to memory where the three lie `apart` numbers
+ * apart. */
+SIMD void zero_sums(void)
+{
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+}
+enum { SUMS_ROW = COLS * 4 /* bytes */ };
+SIMD void load_sums(const int32_t *sums, int64_t apart)
+{
+    _tile_loadd(0, sums, SUMS_ROW);
+    _tile_loadd(1, sums + LANES, SUMS_ROW);
+    _tile_loadd(2, sums + apart, SUMS_ROW);
+    _tile_loadd(3, sums + apart + LANES, SUMS_ROW);
+    _tile_loadd(4, sums + 2 * apart, SUMS_ROW);
+    _tile_loadd(5, sums + 2 * apart + LANES, SUMS_ROW);
+}
+SIMD void store_sums(int32_t *sums, int64_t apart)
+{
+    _tile_stored(0, sums, SUMS_ROW);
+    _tile_stored(1, sums + LANES, SUMS_ROW);
+    _tile_stored(2, sums + apart, SUMS_ROW);
+    _tile_stored(3, sums + apart + LANES, SUMS_ROW);
+    _tile_stored(4, sums + 2 * apart, SUMS_ROW);
+    _tile_stored(5, sums + 2 * apart + LANES, SUMS_ROW);
+    sdx_tile_fence();
+}
+#define FETCH(line)                                                                                \
+    if ((line) < lines) _mm_prefetch(ahead + (line)*SDX_TILE_BYTES, _MM_HINT_T1)
+#define STEP(number, sum, tile)                                                                    \
+    do {                                                                                           \
+        _tile_loadd(7, b + (tile)*TILE, SDX_TILE_BYTES);                                           \
+        _tile_dpbssd(sum, 6, 7);                                                                   \
+        FETCH(number);                                                                             \
+        FETCH((number) + STEPS);                                                                   \
+    } while (0)
+enum { STEPS = 12 /* of a chunk in multiply_long */ };
+/* A tile of A times all digits of a chunk of B, each to sums of its own. */
+SIMD void multiply_digits(const char *a, const char *b, const char *ahead, int64_t lines)
+{
+    _tile_loadd(6, a, SDX_TILE_BYTES);
+    STEP(0, 0, 0);
+    STEP(1, 1, 1);
+    STEP(2, 2, 2);
+    STEP(3, 3, 3);
+    STEP(4, 4, 4);
+    STEP(5, 5, 5);
+}
+
 /* The sums of few rows: their digits are the rows of one tile, so each digit of B is read once, in
  * the order in which it lies in memory, which is what takes the time here. */
 static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t height,
@@ -425,37 +478,13 @@ static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t h
 {
     struct sdx_tile_drain drain;
     _Alignas(64) int32_t s[DIGITS][SDX_TILE_ROWS * COLS]; /* a digit of B; the rows of each of A */
-    const int64_t row = COLS * (int64_t)sizeof(int32_t);
     drain.since = 0;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    _tile_zero(4);
-    _tile_zero(5);
+    zero_sums();
     for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B) {
-        _tile_loadd(6, a, SDX_TILE_BYTES);
-        _tile_loadd(7, b, SDX_TILE_BYTES);
-        _tile_dpbssd(0, 6, 7);
-        _tile_loadd(7, b + TILE, SDX_TILE_BYTES);
-        _tile_dpbssd(1, 6, 7);
-        _tile_loadd(7, b + 2 * TILE, SDX_TILE_BYTES);
-        _tile_dpbssd(2, 6, 7);
-        _tile_loadd(7, b + 3 * TILE, SDX_TILE_BYTES);
-        _tile_dpbssd(3, 6, 7);
-        _tile_loadd(7, b + 4 * TILE, SDX_TILE_BYTES);
-        _tile_dpbssd(4, 6, 7);
-        _tile_loadd(7, b + 5 * TILE, SDX_TILE_BYTES);
-        _tile_dpbssd(5, 6, 7);
+        multiply_digits(a, b, NULL, 0);
         sdx_tile_drain(&drain, 13);
     }
-    _tile_stored(0, s[0], row);
-    _tile_stored(1, s[0] + LANES, row);
-    _tile_stored(2, s[1], row);
-    _tile_stored(3, s[1] + LANES, row);
-    _tile_stored(4, s[2], row);
-    _tile_stored(5, s[2] + LANES, row);
-    sdx_tile_fence();
+    store_sums(s[0], SDX_TILE_ROWS * COLS);
     const int64_t next = height * COLS; /* digit of A */
     for (int64_t j = 0; j < next; j++) {
         sums->whole[0][j] = s[0][j];
@@ -573,15 +602,6 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
                                   mask[j], v_load(sums + i * COLS + j * LANES));
 }
 
-#define FETCH(line)                                                                                \
-    if ((line) < lines) _mm_prefetch(ahead + (line)*SDX_TILE_BYTES, _MM_HINT_T1)
-#define STEP(number, sum, tile)                                                                    \
-    do {                                                                                           \
-        _tile_loadd(7, b + (tile)*TILE, SDX_TILE_BYTES);                                           \
-        _tile_dpbssd(sum, 6, 7);                                                                   \
-        FETCH(number);                                                                             \
-        FETCH((number) + STEPS);                                                                   \
-    } while (0)
 /* The sums of one tile of rows with a panel, all three weights at once: of a long K, of which the
  * first cache holds neither, each byte comes from the second one once. The lines from `ahead` on
  * come between the products. */
@@ -589,33 +609,15 @@ static SDX_NOINLINE void multiply_long(bool goes_on, const char *a, const char *
                                        const char *ahead, int64_t lines, union sums *sums,
                                        int64_t first)
 {
-    enum { STEPS = 12 };
-    const int64_t row = COLS * (int64_t)sizeof(int32_t), at = first * COLS;
+    int32_t *const to = sums->whole[0] + first * COLS;
     struct sdx_tile_drain drain;
     drain.since = 0;
-    if (goes_on) {
-        _tile_loadd(0, sums->whole[0] + at, row);
-        _tile_loadd(1, sums->whole[0] + at + LANES, row);
-        _tile_loadd(2, sums->whole[1] + at, row);
-        _tile_loadd(3, sums->whole[1] + at + LANES, row);
-        _tile_loadd(4, sums->whole[2] + at, row);
-        _tile_loadd(5, sums->whole[2] + at + LANES, row);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-        _tile_zero(4);
-        _tile_zero(5);
-    }
+    if (goes_on)
+        load_sums(to, TALL * COLS);
+    else
+        zero_sums();
     for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B, ahead += lines * SDX_TILE_BYTES) {
-        _tile_loadd(6, a, SDX_TILE_BYTES);
-        STEP(0, 0, 0);
-        STEP(1, 1, 1);
-        STEP(2, 2, 2);
-        STEP(3, 3, 3);
-        STEP(4, 4, 4);
-        STEP(5, 5, 5);
+        multiply_digits(a, b, ahead, lines);
         _tile_loadd(6, a + TILE, SDX_TILE_BYTES);
         STEP(6, 4, 2);
         STEP(7, 5, 3);
@@ -628,13 +630,7 @@ static SDX_NOINLINE void multiply_long(bool goes_on, const char *a, const char *
             FETCH(i);
         sdx_tile_drain(&drain, 27);
     }
-    _tile_stored(0, sums->whole[0] + at, row);
-    _tile_stored(1, sums->whole[0] + at + LANES, row);
-    _tile_stored(2, sums->whole[1] + at, row);
-    _tile_stored(3, sums->whole[1] + at + LANES, row);
-    _tile_stored(4, sums->whole[2] + at, row);
-    _tile_stored(5, sums->whole[2] + at + LANES, row);
-    sdx_tile_fence();
+    store_sums(to, TALL * COLS);
 }
 #undef STEP
 #undef FETCH
