@@ -18,7 +18,8 @@ struct geometry {
     int64_t wide;           /* columns of a strip */
     int64_t pitch, plane;   /* bytes from image row to row, from one kd to the next */
     int64_t lines;          /* image rows of a strip for each kd */
-    int64_t band, bands;    /* output rows of a part, at most */
+    int64_t bands;          /* of output rows: a part has one */
+    int64_t joined, tall;   /* bands that one call does at most, and their rows */
     int64_t panels, splits; /* of a group; parts that share them */
     int64_t groups;         /* of parts: each has some of the convolution's */
 };
@@ -78,10 +79,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
      * one pixel share lines of the cache. */
     const int64_t least = g.depthwise ? s->out[2] : BAND_PIXELS;
     const int64_t bands = conv_least(most, g.z.pixels / conv_most(1, s->out[0] * least));
+    const int64_t fewest = g.bands;
     if (outer * g.bands < wanted)
         g.bands = conv_most(g.bands, conv_least(bands, conv_divide_up(wanted, outer)));
-    g.band = conv_divide_up(most, g.bands);
-    g.lines = window(s, 1, g.band);
+    g.joined = g.bands / fewest;
+    g.tall = conv_divide_up(g.joined * most, g.bands);
+    g.lines = window(s, 1, g.tall);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
     g.splits = g.groups = 1;
     if (!g.depthwise && outer * g.bands > 0) {
@@ -514,22 +517,51 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
     }
 }
 
-void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
-                    const void *steps, const struct sdx_qdot_store *store, int64_t part,
-                    void *scratch)
+/* What one call does: bands of an output slice with all channels, or a band with some of them. */
+struct range {
+    int64_t end;           /* the part behind it */
+    int64_t slice;         /* n * out[0] + od */
+    int64_t band, to_band; /* of output rows */
+    int64_t group, to_group;
+    int64_t split, to_split;
+};
+/* The first of parts part .. end - 1. */
+static struct range range_of(const struct geometry *g, int64_t part, int64_t end)
+{
+    const int64_t each = g->groups * g->splits, left = end - part;
+    struct range r = {.slice = part / each / g->bands,
+                      .band = part / each % g->bands,
+                      .group = part / g->splits % g->groups,
+                      .split = part % g->splits};
+    if (part % each == 0 && left >= each) {
+        r.to_band = r.band + conv_least(conv_least(left / each, g->joined), g->bands - r.band);
+        r.to_group = g->groups;
+        r.to_split = g->splits;
+        r.end = part + (r.to_band - r.band) * each;
+        return r;
+    }
+    r.to_band = r.band + 1;
+    r.to_group = r.group + 1;
+    r.to_split = conv_least(r.split + left, g->splits);
+    r.end = part + r.to_split - r.split;
+    return r;
+}
+int64_t sdx_qconv_together(const struct sdx_qconv *q)
+{
+    if (is_winograd(q)) return 1;
+    const struct geometry g = geometry_of(q);
+    return g.joined * g.groups * g.splits;
+}
+
+static void run_range(const struct sdx_qconv *q, const struct geometry *g, const void *x,
+                      int32_t zero_x, const void *packed, const void *steps,
+                      const struct sdx_qdot_store *store, const struct range *r, void *scratch)
 {
     const struct sdx_conv_shape *s = &q->shape;
-    if (is_winograd(q)) {
-        sdx_qwinograd_part(q, x, zero_x + (q->x_signed ? 128 : 0), packed, store, part, scratch);
-        return;
-    }
-    struct part p = {.q = q, .g = geometry_of(q), .steps = steps};
-    const struct geometry *g = &p.g;
-    const int64_t split = part % g->splits, group = part / g->splits % g->groups;
-    const int64_t rest = part / g->splits / g->groups, band = rest % g->bands;
-    const int64_t od = rest / g->bands % s->out[0], n = rest / g->bands / s->out[0];
-    p.r0 = conv_share(s->out[1], band, g->bands);
-    p.rows = conv_share(s->out[1], band + 1, g->bands) - p.r0;
+    struct part p = {.q = q, .g = *g, .steps = steps};
+    const int64_t od = r->slice % s->out[0], n = r->slice / s->out[0];
+    p.r0 = conv_share(s->out[1], r->band, g->bands);
+    p.rows = conv_share(s->out[1], r->to_band, g->bands) - p.r0;
     p.zero = zero_x + (q->x_signed ? 128 : 0);
     if (p.rows <= 0 || s->out[2] == 0) return;
     const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
@@ -551,15 +583,15 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         return;
     }
     const int64_t wide = sdx_qdot_width() / SDX_QDOT_COLS, pieces = conv_divide_up(g->panels, wide);
-    const int64_t p0 = conv_share(pieces, split, g->splits) * wide;
-    const int64_t p1 = conv_least(conv_share(pieces, split + 1, g->splits) * wide, g->panels);
+    const int64_t p0 = conv_share(pieces, r->split, g->splits) * wide;
+    const int64_t p1 = conv_least(conv_share(pieces, r->to_split, g->splits) * wide, g->panels);
     void *rest_of_scratch = (char *)scratch + strip_size(q, g);
     if (is_shorts(q)) {
         run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);
         return;
     }
-    const int64_t end = conv_share(s->groups, group + 1, g->groups);
-    for (int64_t i = conv_share(s->groups, group, g->groups); i < end; i++) {
+    const int64_t end = conv_share(s->groups, r->to_group, g->groups);
+    for (int64_t i = conv_share(s->groups, r->group, g->groups); i < end; i++) {
         struct sdx_qdot dot = {.shape = product_of(q),
                                .store = *store,
                                .scratch = (char *)rest_of_scratch + rows_size(g)};
@@ -573,5 +605,22 @@ void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, co
         if (dot.store.bias) dot.store.bias += column;
         if (dot.store.zero_w) dot.store.zero_w += column;
         run_product(&p, &dot, i, y, size, p0, p1, rest_of_scratch);
+    }
+}
+
+void sdx_qconv_run(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
+                   const void *steps, const struct sdx_qdot_store *store, int64_t part, int64_t end,
+                   void *scratch)
+{
+    if (is_winograd(q)) {
+        for (; part < end; part++)
+            sdx_qwinograd_part(q, x, zero_x + (q->x_signed ? 128 : 0), packed, store, part,
+                               scratch);
+        return;
+    }
+    const struct geometry g = geometry_of(q);
+    for (struct range r; part < end; part = r.end) {
+        r = range_of(&g, part, end);
+        run_range(q, &g, x, zero_x, packed, steps, store, &r, scratch);
     }
 }

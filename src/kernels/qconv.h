@@ -42,19 +42,23 @@ int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c);
 /* The sums' beginnings: less than 0 by what zero_x brings; a bias comes on top. */
 void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero_x, int32_t *start);
 /* Where the steps' bytes lie for this shape: bytes of a table to be filled once, for
- * sdx_qconv_part.
+ * sdx_qconv_run.
  */
 size_t sdx_qconv_steps_size(const struct sdx_qconv *q);
 void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps);
 
 int64_t sdx_qconv_parts(const struct sdx_qconv *q);
 size_t sdx_qconv_scratch(const struct sdx_qconv *q);
-/* One part into store->y [batch, out..., oc]; of `store` pitch and row_sums are set here, the
- * arrays are those described above. store->zero_w: needed when q->zero_w is not all 0 (less 128 for
- * unsigned weights, and so never NULL then unless that makes 0); not with one channel a group. */
-void sdx_qconv_part(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
-                    const void *steps, const struct sdx_qdot_store *store, int64_t part,
-                    void *scratch);
+/* Parts that cost less in one call, so many at most: they have an image row or weights in common.
+ */
+int64_t sdx_qconv_together(const struct sdx_qconv *q);
+/* Parts part .. end - 1 into store->y [batch, out..., oc]; of `store` pitch and row_sums are set
+ * here, the arrays are those described above. store->zero_w: needed when q->zero_w is not all 0
+ * (less 128 for unsigned weights, and so never NULL then unless that makes 0); not with one channel
+ * a group. */
+void sdx_qconv_run(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
+                   const void *steps, const struct sdx_qdot_store *store, int64_t part, int64_t end,
+                   void *scratch);
 /* Is it worked over vectors of channels? */
 bool sdx_qconv_is_depthwise(const struct sdx_qconv *q);
 #endif

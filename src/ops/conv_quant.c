@@ -145,8 +145,8 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
         .flip = (uint8_t)shift,
         .table = step->in[4] ? step->in[4]->data : NULL,
     };
-    sdx_qconv_part(&p->q, step->in[0]->data, f->zero_x, p->packed ? p->packed : step->in[1]->data,
-                   p->steps ? p->steps : step->in[3]->data, &store, part, x->scratch);
+    sdx_qconv_run(&p->q, step->in[0]->data, f->zero_x, p->packed ? p->packed : step->in[1]->data,
+                  p->steps ? p->steps : step->in[3]->data, &store, part, x->part_end, x->scratch);
     return SDX_OK;
 }
 
@@ -355,8 +355,10 @@ enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_s
                          : p->q.form == SDX_QCONV_SHORTS ? "conv_q_shorts"
                          : sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise"
                                                          : "conv_q";
-    return sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
-                               sdx_qconv_scratch(&p->q), 5, operands, 1, &y);
+    SDX_TRY(sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
+                                sdx_qconv_scratch(&p->q), 5, operands, 1, &y));
+    sdx_prepare_together(px, sdx_qconv_together(&p->q));
+    return SDX_OK;
 }
 
 /* Both integer convolutions. */

@@ -79,6 +79,17 @@ static bool compare(const struct sdx_qconv *q, const struct image *im, const int
     return true;
 }
 
+/* All parts in calls of some of them, the last first. */
+static void run_parts(const struct sdx_qconv *q, const struct image *im, const void *packed,
+                      const void *steps, const struct sdx_qdot_store *store, void *scratch)
+{
+    for (int64_t part = sdx_qconv_parts(q), end = part; end > 0; end = part) {
+        const int64_t most = sdx_qconv_together(q) + 1;
+        part -= random_int(1, (int)(end < most ? end : most));
+        sdx_qconv_run(q, im->x, im->zero_x, packed, steps, store, part, end, scratch);
+    }
+}
+
 /* The sums once more, as bytes: rounded, limited, turned over. */
 static void check_bytes(const struct sdx_qconv *q, const struct image *im, const void *packed,
                         const void *steps, struct sdx_qdot_store store, void *scratch)
@@ -98,8 +109,7 @@ static void check_bytes(const struct sdx_qconv *q, const struct image *im, const
     store.lo = 3;
     store.hi = 250;
     store.flip = 0x80;
-    for (int64_t part = sdx_qconv_parts(q); part-- > 0;)
-        sdx_qconv_part(q, im->x, im->zero_x, packed, steps, &store, part, scratch);
+    run_parts(q, im, packed, steps, &store, scratch);
     for (int64_t i = 0; i < count; i++) {
         const float scaled = (float)sums[i] * factor[sdx_qconv_place_of(q, i % q->shape.oc)];
         const int32_t rounded = (int32_t)lrintf(fminf(fmaxf(scaled, -300), 300)) + store.zero;
@@ -152,8 +162,7 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
                                          .y = guarded((size_t)(s->batch * s->oc * pixels) * 4, 4),
                                          .start = start,
                                          .zero_w = how & 4 ? zeros : NULL};
-    for (int64_t part = sdx_qconv_parts(&q); part-- > 0;)
-        sdx_qconv_part(&q, im.x, im.zero_x, packed, steps, &store, part, scratch);
+    run_parts(&q, &im, packed, steps, &store, scratch);
     if (compare(&q, &im, store.y)) {
         check_bytes(&q, &im, packed, steps, store, scratch);
         guards_intact();
@@ -245,9 +254,8 @@ struct timed {
 static void timed_run(void *arg)
 {
     struct timed *t = arg;
-    const int64_t parts = sdx_qconv_parts(&t->q);
-    for (int64_t part = 0; part < parts; part++)
-        sdx_qconv_part(&t->q, t->x, 0, t->packed, t->steps, &t->store, part, t->scratch);
+    sdx_qconv_run(&t->q, t->x, 0, t->packed, t->steps, &t->store, 0, sdx_qconv_parts(&t->q),
+                  t->scratch);
 }
 double bench_qconv(void)
 {

@@ -88,10 +88,10 @@ SIMD void store(const struct sdx_qdw *j, const struct columns *c, const struct r
         store_slowly(j, copy, i, channel);
         return;
     }
-    const __m512i low = shorts(r, sums[0], c->factor[0], sums[1], c->factor[1]);
-    const __m512i high = shorts(r, sums[2], c->factor[2], sums[3], c->factor[3]);
+    const __m512i low = shorts(r, false, sums[0], c->factor[0], sums[1], c->factor[1]);
+    const __m512i high = shorts(r, false, sums[2], c->factor[2], sums[3], c->factor[3]);
     uint8_t *y = (uint8_t *)j->store.y + i * j->store.pitch + channel;
-    _mm512_mask_storeu_epi8(y, c->mask, bytes(r, low, high));
+    _mm512_mask_storeu_epi8(y, c->mask, bytes(r, false, low, high));
 }
 
 /* A column of three rows. */

@@ -83,12 +83,14 @@ struct tile {
     const int64_t *at;
     int64_t pitch;
 };
-/* The rows of a call as tiles of one height, so that the last may begin within the one before. */
+/* The rows of a call as tiles of one height, in segments of rows: in each the last tile may begin
+ * within the one before. */
 struct tiles {
     int64_t count, height;
-    int64_t chunks;     /* whole ones */
-    int64_t steps;      /* of them and of what follows */
-    int64_t *places[2]; /* of chunks: in place; brought together */
+    int64_t segment, of_segment; /* rows, tiles */
+    int64_t chunks;              /* whole ones */
+    int64_t steps;               /* of them and of what follows */
+    int64_t *places[2];          /* of chunks: in place; brought together */
     struct tile *tile;
     uint8_t *brought;
 };
@@ -96,30 +98,46 @@ static int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
-static int64_t row_of(const struct sdx_qdot *q, const struct tiles *t, int64_t i)
+static int64_t row_of(const struct tiles *t, int64_t i)
 {
-    const int64_t row = i * t->height;
-    return row + t->height <= q->m ? row : q->m - t->height;
+    const int64_t row = i % t->of_segment * t->height, last = t->segment - t->height;
+    return i / t->of_segment * t->segment + (row < last ? row : last);
 }
 static int64_t all_chunks(const struct tiles *t)
 {
     return divide_up(t->steps, STEPS);
 }
 
+/* Tiles at most: rows of the image that are not whole tiles may make some more. */
+static int64_t most_tiles(int64_t m)
+{
+    return divide_up(m, SDX_TILE_ROWS) * 5 / 4;
+}
 static size_t scratch_size(const struct sdx_qdot_shape *s, int64_t m)
 {
     const int64_t chunks = divide_up(s->runs * divide_up(s->run, QDOT_STEP), STEPS);
-    const int64_t count = divide_up(m, SDX_TILE_ROWS);
     return (size_t)((chunks + 4) * 2 * (int64_t)sizeof(int64_t) +
-                    count * ((int64_t)sizeof(struct tile) + chunks * TILE_BYTES)) +
+                    most_tiles(m) * ((int64_t)sizeof(struct tile) + chunks * TILE_BYTES)) +
            2 * SDX_TILE_BYTES;
 }
 
-static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps)
+/* Rows from the first on that are evenly spaced, all those after them in segments of so many as
+ * well; or all rows where tiles of segments would be too many. */
+static int64_t segment_of(const struct sdx_qdot *q)
 {
-    struct tiles t = {.count = divide_up(q->m, SDX_TILE_ROWS), .steps = steps};
-    t.height = divide_up(q->m, t.count);
-    t.chunks = steps / STEPS;
+    const int64_t each = q->m > 1 ? q->rows[1] - q->rows[0] : 0;
+    int64_t n = 1;
+    while (n < q->m && q->rows[n] - q->rows[n - 1] == each)
+        n++;
+    if (q->m % n || q->m / n * divide_up(n, SDX_TILE_ROWS) > most_tiles(q->m)) return q->m;
+    return n;
+}
+static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps, int64_t segment)
+{
+    struct tiles t = {.segment = segment, .steps = steps, .chunks = steps / STEPS};
+    t.of_segment = divide_up(segment, SDX_TILE_ROWS);
+    t.height = divide_up(segment, t.of_segment);
+    t.count = q->m / segment * t.of_segment;
     const int64_t room = divide_up(all_chunks(&t), 4) * 4;
     t.brought = q->scratch;
     t.tile = (struct tile *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
@@ -128,18 +146,24 @@ static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps)
     return t;
 }
 
-/* Tiles whose rows are evenly spaced stay where they are, if each whole chunk lies together. */
-static void prepare(const struct sdx_qdot *q, const struct sdx_qdot_step *steps, struct tiles *t)
+static bool lie_together(const struct sdx_qdot_step *steps, int64_t chunks)
 {
-    bool together = true;
+    for (int64_t c = 0; c < chunks; c++)
+        if (chunk_of(steps + c * STEPS, STEPS).count > 1) return false;
+    return true;
+}
+/* Tiles whose rows are evenly spaced stay where they are, if each whole chunk lies together. */
+static struct tiles prepare(const struct sdx_qdot *q, const struct sdx_qdot_step *steps,
+                            int64_t count)
+{
+    const bool together = lie_together(steps, count / STEPS);
+    const struct tiles all = tiles_of(q, count, together ? segment_of(q) : q->m), *t = &all;
     for (int64_t c = 0; c < t->chunks; c++) {
-        const struct chunk chunk = chunk_of(steps + c * STEPS, STEPS);
-        together = together && chunk.count == 1;
-        t->places[0][c] = chunk.piece[0].at;
+        t->places[0][c] = steps[c * STEPS].at;
         t->places[1][c] = c * TILE_BYTES;
     }
     for (int64_t i = 0; i < t->count; i++) {
-        const uint8_t *const *rows = q->rows + row_of(q, t, i);
+        const uint8_t *const *rows = q->rows + row_of(t, i);
         const int64_t each = together ? spacing(rows, t->height) : 0;
         uint8_t *brought = t->brought + i * all_chunks(t) * TILE_BYTES;
         t->tile[i] = (struct tile){each ? rows[0] : brought, brought + t->chunks * TILE_BYTES,
@@ -150,21 +174,22 @@ static void prepare(const struct sdx_qdot *q, const struct sdx_qdot_step *steps,
         const struct chunk chunk = chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS);
         for (int64_t i = 0; i < t->count; i++)
             if (left < STEPS || t->tile[i].at != t->places[0])
-                bring(&chunk, q->rows + row_of(q, t, i), t->height,
+                bring(&chunk, q->rows + row_of(t, i), t->height,
                       t->brought + (i * all_chunks(t) + c) * TILE_BYTES);
     }
+    return all;
 }
 
 /* Sums that wait for their store, which goes on beside the next products: `left` rows, the first of
- * them row `row` of the call, of one panel or, when wide, two. */
-enum { TALL = 2 * SDX_TILE_ROWS, ROW = WIDE * COLS };
+ * them row `row` of the call, of `across` panels: one or two, or four. */
+enum { TALL = 2 * SDX_TILE_ROWS, ROW = WIDE * COLS, FOUR = 4, LINE = FOUR * COLS };
 struct waiting {
     const struct sdx_qdot *q;
     const int32_t *sums;
     int64_t left, row;  /* of the tile in hand */
     int64_t then, next; /* rows of the tile that follows, and its first */
     int64_t column, n;
-    bool wide;
+    int across;
 };
 SIMD void store_rows(const int count, const int wide, const struct waiting *w)
 {
@@ -172,10 +197,50 @@ SIMD void store_rows(const int count, const int wide, const struct waiting *w)
     TIMES(count) PANELS(wide) acc[i][j] = whole(w->sums + i * ROW + j * COLS);
     store_tile(count, wide, &w->q->store, acc, w->row, w->column, w->n);
 }
+/* Rows of four panels as bytes: a line of the cache each. */
+SIMD void store_bytes(const bool plain, const struct waiting *w, int64_t count)
+{
+    const struct sdx_qdot_store *st = &w->q->store;
+    const struct rounding r = rounding(st);
+    const __m512i order = in_order();
+    const int64_t pitch = st->pitch;
+    const int32_t *sums = w->sums;
+    uint8_t *y = (uint8_t *)st->y + w->row * pitch + w->column;
+    __m512 by[FOUR];
+    SDX_UNROLL(4)
+    for (int j = 0; j < FOUR; j++) by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
+    for (; count > 0; count--, y += pitch, sums += LINE) {
+        const __m512i low = shorts(&r, plain, whole(sums), by[0], whole(sums + COLS), by[1]);
+        const __m512i high =
+            shorts(&r, plain, whole(sums + 2 * COLS), by[2], whole(sums + 3 * COLS), by[3]);
+        _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes(&r, plain, low, high)));
+    }
+}
+static void store_lines(const struct waiting *w, int64_t count)
+{
+    const struct sdx_qdot_store *st = &w->q->store;
+    if (SDX_UNLIKELY(st->to == SDX_QDOT_FLOATS)) {
+        store_floats((int)count, FOUR, st, w->sums, w->row, w->column);
+        return;
+    }
+    if (SDX_UNLIKELY(st->to == SDX_QDOT_SUMS || st->zero_w)) {
+        for (int64_t i = 0; i < count * FOUR; i++)
+            store_row(st, w->sums + i * COLS, w->row + i / FOUR, w->column + i % FOUR * COLS, COLS);
+        return;
+    }
+    if (is_plain(st))
+        store_bytes(true, w, count);
+    else
+        store_bytes(false, w, count);
+}
 static SDX_NOINLINE void store_some(struct waiting *w)
 {
     int64_t count = w->left < STORED ? 1 : STORED;
-    if (w->wide)
+    if (w->across == FOUR) {
+        count = w->left < STORED / 2 ? w->left : STORED / 2;
+        store_lines(w, count);
+        w->sums += count * (LINE - ROW);
+    } else if (w->across == WIDE)
         count == 1 ? store_rows(1, WIDE, w) : store_rows(STORED, WIDE, w);
     else
         count == 1 ? store_rows(1, 1, w) : store_rows(STORED, 1, w);
@@ -257,13 +322,79 @@ SIMD void strip(const bool wide, const struct sdx_qdot *q, const struct tiles *t
         *w = (struct waiting){.q = q,
                               .sums = to,
                               .left = t->height,
-                              .row = row_of(q, t, i),
+                              .row = row_of(t, i),
                               .then = tall ? t->height : 0,
-                              .next = row_of(q, t, i + 1),
+                              .next = row_of(t, i + 1),
                               .column = column,
                               .n = n,
-                              .wide = wide};
+                              .across = wide ? WIDE : 1};
     }
+}
+
+/* ---- one tile of rows by four panels ----
+ * Each row of bytes is then a whole line, and where K is short that is what takes the time. The
+ * weights are read once a tile, so they have to lie in the first cache: those of all panels, or of
+ * four at a time. */
+enum { FIRST_CACHE = 40 << 10 };
+
+SIMD void line_products(const uint8_t *a, int64_t pitch, const int8_t *weights, int64_t apart)
+{
+    _tile_loadd(4, a, pitch);
+    _tile_loadd(6, weights, QDOT_BYTES);
+    _tile_dpbusd(0, 4, 6);
+    _tile_loadd(7, weights + apart, QDOT_BYTES);
+    _tile_dpbusd(1, 4, 7);
+    _tile_loadd(6, weights + 2 * apart, QDOT_BYTES);
+    _tile_dpbusd(2, 4, 6);
+    _tile_loadd(7, weights + 3 * apart, QDOT_BYTES);
+    _tile_dpbusd(3, 4, 7);
+}
+static void multiply_line(const struct tiles *t, int64_t i, const int8_t *weights,
+                          const int32_t *start, struct waiting *w, int32_t *sums)
+{
+    struct sdx_tile_drain drain;
+    drain.since = 0;
+    const struct tile *tile = t->tile + i;
+    const int64_t apart = t->steps * QDOT_BYTES; /* panels */
+    _tile_loadd(0, start, 0);
+    _tile_loadd(1, start + COLS, 0);
+    _tile_loadd(2, start + 2 * COLS, 0);
+    _tile_loadd(3, start + 3 * COLS, 0);
+    for (int64_t c = 0; c < t->chunks; c++, weights += STEPS * QDOT_BYTES) {
+        line_products(tile->from + tile->at[c], tile->pitch, weights, apart);
+        if (w->left > 0) store_some(w);
+        sdx_tile_drain(&drain, STEP + 1);
+    }
+    if (t->steps > t->chunks * STEPS) line_products(tile->last, SDX_TILE_BYTES, weights, apart);
+    while (w->left > 0)
+        store_some(w);
+    const int64_t row = LINE * (int64_t)sizeof *sums;
+    _tile_stored(0, sums, row);
+    _tile_stored(1, sums + COLS, row);
+    _tile_stored(2, sums + 2 * COLS, row);
+    _tile_stored(3, sums + 3 * COLS, row);
+    sdx_tile_fence();
+}
+/* All rows by `fours` times four panels. */
+static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t *weights,
+                  int64_t column, int64_t fours, struct waiting *w, int32_t (*sums)[TALL * ROW])
+{
+    const int64_t apart = FOUR * t->steps * QDOT_BYTES;
+    const int64_t block = apart * fours <= FIRST_CACHE ? fours : 1;
+    for (int64_t first = 0; first < fours; first += block)
+        for (int64_t i = 0; i < t->count; i++)
+            for (int64_t f = first; f < first + block; f++) {
+                const int64_t at = column + f * LINE;
+                int32_t *to = sums[w->sums < sums[1]];
+                multiply_line(t, i, weights + f * apart, q->store.start + at, w, to);
+                *w = (struct waiting){.q = q,
+                                      .sums = to,
+                                      .left = t->height,
+                                      .row = row_of(t, i),
+                                      .column = at,
+                                      .n = LINE,
+                                      .across = FOUR};
+            }
 }
 
 static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -277,12 +408,17 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
         }
         return;
     }
-    struct tiles t = tiles_of(q, panel->count[QDOT_ONES]);
-    prepare(q, steps, &t);
+    const struct tiles t = prepare(q, steps, panel->count[QDOT_ONES]);
     _Alignas(64) int32_t sums[2][TALL * ROW];
     struct waiting w = {.sums = sums[0]};
     sdx_tile_fence();
     sdx_tile_configure((int)t.height, 6);
+    const int64_t fours = FOUR * t.steps * QDOT_BYTES <= FIRST_CACHE ? (end - column) / LINE : 0;
+    if (fours) {
+        lines(q, &t, (const int8_t *)q->packed + panel->weights, column, fours, &w, sums);
+        panel += fours * FOUR;
+        column += fours * LINE;
+    }
     for (; column < end; panel += WIDE, column += WIDE * COLS) {
         const int8_t *weights = (const int8_t *)q->packed + panel->weights;
         if (end - column > COLS)

@@ -25,9 +25,9 @@ SIMD void store_pairs(const int count, const struct sdx_qdot_store *st, __m512i 
     SDX_UNROLL(12) for (int i = 0; i < count; i += 2, y += 2 * pitch)
     {
         const int then = i + 1 < count ? i + 1 : i;
-        const __m512i a = shorts(r, acc[i][0], by[0], acc[i][1], by[1]);
-        const __m512i b = shorts(r, acc[then][0], by[0], acc[then][1], by[1]);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, a, b));
+        const __m512i a = shorts(r, false, acc[i][0], by[0], acc[i][1], by[1]);
+        const __m512i b = shorts(r, false, acc[then][0], by[0], acc[then][1], by[1]);
+        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, false, a, b));
         _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(rows));
         if (then > i)
             _mm256_storeu_si256((__m256i *)(y + pitch), _mm512_extracti64x4_epi64(rows, 1));
@@ -42,9 +42,9 @@ SIMD void store_fours(const int count, const struct sdx_qdot_store *st, __m512i 
 #define ROW(k) acc[i + (k) < count ? i + (k) : i][0]
     SDX_UNROLL(12) for (int i = 0; i < count; i += 4, y += 4 * pitch)
     {
-        const __m512i a = shorts(r, ROW(0), by, ROW(1), by);
-        const __m512i b = shorts(r, ROW(2), by, ROW(3), by);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, a, b));
+        const __m512i a = shorts(r, false, ROW(0), by, ROW(1), by);
+        const __m512i b = shorts(r, false, ROW(2), by, ROW(3), by);
+        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, false, a, b));
         _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(rows));
         if (i + 1 < count)
             _mm_storeu_si128((__m128i *)(y + pitch), _mm512_extracti32x4_epi32(rows, 1));
