@@ -16,6 +16,7 @@ struct geometry {
     bool depthwise, in_place;
     int64_t run, runs;      /* of the product */
     int64_t wide;           /* columns of a strip */
+    int64_t across;         /* pixels of an output row */
     int64_t pitch, plane;   /* bytes from image row to row, from one kd to the next */
     int64_t lines;          /* image rows of a strip for each kd */
     int64_t bands;          /* of output rows: a part has one */
@@ -62,6 +63,7 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     const struct sdx_qdot_shape p = product_of(q);
     struct geometry g = {.z = conv_sizes(s), .run = p.run, .runs = p.runs};
+    g.across = conv_most(1, s->out[2]);
     g.depthwise = sdx_qconv_is_depthwise(q);
     g.in_place = conv_is_unpadded(s) && !q->x_signed && !is_shorts(q) &&
                  (g.depthwise ? s->ic % SDX_QDOT_COLS == 0 : g.run >= 4);
@@ -337,17 +339,19 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
 
 /* ---- parts ---- */
 
-/* Pixels at a time: their bytes of A stay in the second cache; where there are few weights, they
- * and the bytes that are stored, panel by panel, in the first. */
+/* Pixels at a time: their bytes of A stay in the second cache; where there are few weights and
+ * panels are the outer loop, they and the bytes that are stored in the first. */
 static int64_t chunk_of(const struct geometry *g)
 {
     const int64_t k = conv_most(1, g->z.k);
-    if (k * g->z.ocg <= FEW_WEIGHTS) {
+    if (k * g->z.ocg <= FEW_WEIGHTS && !sdx_qdot_rows_first()) {
         const int64_t pixels = FIRST_CACHE / (k + g->z.ocg) / ROWS * ROWS;
         if (pixels >= 4 * ROWS) return conv_least(pixels, 256 * ROWS);
     }
-    int64_t pixels = sdx_kernel_tuning()->a_bytes / k / ROWS * ROWS;
-    return conv_least(conv_most(pixels, 8 * ROWS), 256 * ROWS);
+    const int64_t pixels = sdx_kernel_tuning()->a_bytes / k;
+    const int64_t most = conv_least(conv_most(pixels, 8 * ROWS), 256 * ROWS);
+    const int64_t unit = sdx_qdot_rows_first() && most >= g->across ? g->across : ROWS;
+    return most / unit * unit;
 }
 int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 {
@@ -499,15 +503,18 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
     const struct sdx_conv_shape *s = &p->q->shape;
     const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
     int32_t *sums = (int32_t *)(rows + chunk);
-    int64_t r = 0, c = 0;
+    const uint8_t *line = p->origin + group * p->g.z.icg; /* what the next output row sees */
+    const int64_t step = s->stride[2] * s->ic;
+    int64_t c = 0;
     for (int64_t at = 0; at < count; at += dot->m) {
         dot->m = conv_least(chunk, count - at);
-        for (int64_t i = 0; i < dot->m; i++) {
-            rows[i] = p->origin + group * p->g.z.icg + r * s->stride[1] * p->g.pitch +
-                      c * s->stride[2] * s->ic;
-            if (++c < s->out[2]) continue;
+        for (int64_t i = 0; i < dot->m;) {
+            const int64_t end = conv_least(dot->m, i + s->out[2] - c);
+            for (const uint8_t *row = line + c * step; i < end; row += step, c++)
+                rows[i++] = row;
+            if (c < s->out[2]) continue;
             c = 0;
-            r++;
+            line += s->stride[1] * p->g.pitch;
         }
         if (dot->store.zero_w) sum_rows(p, rows, dot->m, sums);
         dot->rows = rows;

@@ -372,6 +372,10 @@ int64_t sdx_qdot_width(void)
 {
     return sdx_kernel_tables()->qdot.wide > 1 ? 2 * SDX_QDOT_COLS : SDX_QDOT_COLS;
 }
+bool sdx_qdot_rows_first(void)
+{
+    return sdx_kernel_tables()->qdot.rows_first;
+}
 size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m)
 {
     const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;

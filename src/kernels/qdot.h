@@ -86,6 +86,8 @@ struct sdx_qdot {
 };
 /* Columns that are worked at a time: ranges are best cut at multiples of it. */
 int64_t sdx_qdot_width(void);
+/* Do rows with few weights come before panels? */
+bool sdx_qdot_rows_first(void);
 /* What m rows at most need. */
 size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m);
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */

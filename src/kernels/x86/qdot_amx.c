@@ -20,50 +20,109 @@ enum {
 
 static struct sdx_qdot_table thin; /* of the set before */
 
-/* Bytes of A behind each other, within the 16 steps of a chunk. */
+/* Bytes of A, up to 64 from `at` on, that belong to a chunk of 16 steps. */
 struct piece {
-    int64_t at;     /* byte 0 of the chunk, as if all of it lay beside the piece */
-    __mmask16 mask; /* its steps */
+    __m512i place;  /* of each in what is read */
+    __mmask64 from; /* which are read */
+    __mmask64 to;   /* where they belong */
+    int64_t at;
 };
 struct chunk {
-    int count;
     struct piece piece[STEPS];
+    int64_t count;
+    bool is_straight; /* one piece, as it lies */
 };
-/* steps[0..n), n <= 16 */
-SIMD struct chunk chunk_of(const struct sdx_qdot_step *steps, int64_t n)
+SIMD bool are_straight(const struct sdx_qdot_step *steps, int64_t n)
 {
-    const __m512i even =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i in_row =
-        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
-    const __mmask16 all = (__mmask16)((1u << n) - 1);
-    const __mmask16 low = (__mmask16)(n < 8 ? (1u << 2 * n) - 1 : 0xffff);
-    const __mmask16 high = (__mmask16)(n > 8 ? (1u << 2 * (n - 8)) - 1 : 0);
-    const __m512i at = _mm512_permutex2var_epi32(_mm512_maskz_loadu_epi32(low, steps), even,
-                                                 _mm512_maskz_loadu_epi32(high, steps + 8));
-    /* places of step 0, did each step lie beside it: the same for steps of one piece */
-    const __m512i from = _mm512_sub_epi32(at, in_row);
-    struct chunk c = {0};
-    for (unsigned left = all; left; c.count++) {
-        const int first = __builtin_ctz(left);
-        const uint32_t place = steps[first].at - 4 * (uint32_t)first;
-        const unsigned same =
-            left & _mm512_cmpeq_epi32_mask(from, _mm512_set1_epi32((int32_t)place));
-        c.piece[c.count].at = (int64_t)steps[first].at - 4 * first;
-        c.piece[c.count].mask = (__mmask16)same;
-        left &= ~same;
+    bool yes = true;
+    for (int64_t i = 1; i < n; i++)
+        yes = yes && steps[i].at == steps[0].at + QDOT_STEP * (uint32_t)i;
+    return yes;
+}
+/* The next piece of steps[0..n): all of *left that it reaches. */
+static void piece_of(const struct sdx_qdot_step *steps, int64_t n, unsigned *left, struct piece *p)
+{
+    const int first = __builtin_ctz(*left);
+    _Alignas(64) uint8_t place[SDX_TILE_BYTES] = {0};
+    p->at = steps[first].at;
+    p->from = p->to = 0;
+    for (int i = first; i < n; i++) {
+        const int64_t apart = (int64_t)steps[i].at - p->at;
+        if (!(*left >> i & 1) || apart < 0 || apart + QDOT_STEP > SDX_TILE_BYTES) continue;
+        *left &= ~(1u << i);
+        p->from |= 0xfULL << apart;
+        p->to |= 0xfULL << QDOT_STEP * i;
+        for (int b = 0; b < QDOT_STEP; b++)
+            place[QDOT_STEP * i + b] = (uint8_t)(apart + b);
     }
-    return c;
+    p->place = _mm512_load_si512(place);
+}
+/* n <= 16 */
+static void chunk_of(const struct sdx_qdot_step *steps, int64_t n, struct chunk *c)
+{
+    c->is_straight = are_straight(steps, n);
+    c->count = 0;
+    if (c->is_straight) {
+        c->piece[0].at = steps[0].at;
+        c->piece[0].from = ~0ULL >> (SDX_TILE_BYTES - QDOT_STEP * n);
+        return;
+    }
+    for (unsigned left = (1u << n) - 1; left; c->count++)
+        piece_of(steps, n, &left, &c->piece[c->count]);
 }
 
 /* 16 steps of `height` rows to a tile's memory; zeros beyond its pieces. */
-SIMD void bring(const struct chunk *c, const uint8_t *const *rows, int64_t height, uint8_t *to)
+SIMD void bring_straight(const struct chunk *c, const uint8_t *const *rows, int64_t height,
+                         uint8_t *to)
 {
-    for (int64_t i = 0; i < height; i++) {
-        __m512i x = _mm512_maskz_loadu_epi32(c->piece[0].mask, rows[i] + c->piece[0].at);
-        for (int p = 1; p < c->count; p++)
-            x = _mm512_mask_loadu_epi32(x, c->piece[p].mask, rows[i] + c->piece[p].at);
-        _mm512_store_si512(to + i * SDX_TILE_BYTES, x);
+    for (int64_t i = 0; i < height; i++, to += SDX_TILE_BYTES)
+        _mm512_store_si512(to, _mm512_maskz_loadu_epi8(c->piece->from, rows[i] + c->piece->at));
+}
+enum { FEW_PIECES = 4 };
+/* Half a line crosses lines less often. */
+SIMD __m512i bytes_of(const bool half, const struct piece *p, const uint8_t *row)
+{
+    if (!half) return _mm512_maskz_loadu_epi8(p->from, row + p->at);
+    return _mm512_castsi256_si512(_mm256_maskz_loadu_epi8((__mmask32)p->from, row + p->at));
+}
+/* The first pieces, up to four. */
+SIMD void bring_few(const bool half, const int count, const struct piece *from,
+                    const uint8_t *const *rows, int64_t height, uint8_t *to)
+{
+    struct piece p[FEW_PIECES];
+    for (int k = 0; k < count; k++)
+        p[k] = from[k];
+    for (int64_t i = 0; i < height; i++, to += SDX_TILE_BYTES) {
+        __m512i x = _mm512_maskz_permutexvar_epi8(p[0].to, p[0].place, bytes_of(half, p, rows[i]));
+        SDX_UNROLL(4)
+        for (int k = 1; k < count; k++)
+            x = _mm512_mask_permutexvar_epi8(x, p[k].to, p[k].place,
+                                             bytes_of(half, p + k, rows[i]));
+        _mm512_store_si512(to, x);
+    }
+}
+static void bring_pieces(const struct chunk *c, const uint8_t *const *rows, int64_t height,
+                         uint8_t *to)
+{
+    const struct piece *p = c->piece, *end = p + c->count;
+    __mmask64 from = 0;
+    for (p = c->piece; p < end; p++)
+        from |= p->from;
+    const int64_t few = c->count < FEW_PIECES ? c->count : FEW_PIECES;
+    const bool half = from <= UINT32_MAX;
+#define BRING(count)                                                                               \
+    half ? bring_few(true, count, c->piece, rows, height, to)                                      \
+         : bring_few(false, count, c->piece, rows, height, to)
+    if (few == 1) BRING(1);
+    if (few == 2) BRING(2);
+    if (few == 3) BRING(3);
+    if (few == 4) BRING(4);
+#undef BRING
+    for (int64_t i = 0; few < c->count && i < height; i++, to += SDX_TILE_BYTES) {
+        __m512i x = _mm512_load_si512(to);
+        for (p = c->piece + few; p < end; p++)
+            x = _mm512_mask_permutexvar_epi8(x, p->to, p->place, bytes_of(false, p, rows[i]));
+        _mm512_store_si512(to, x);
     }
 }
 
@@ -92,6 +151,7 @@ struct tiles {
     int64_t steps;               /* of them and of what follows */
     int64_t *places[2];          /* of chunks: in place; brought together */
     struct tile *tile;
+    struct chunk *chunk;
     uint8_t *brought;
 };
 static int64_t divide_up(int64_t a, int64_t b)
@@ -117,6 +177,7 @@ static size_t scratch_size(const struct sdx_qdot_shape *s, int64_t m)
 {
     const int64_t chunks = divide_up(s->runs * divide_up(s->run, QDOT_STEP), STEPS);
     return (size_t)((chunks + 4) * 2 * (int64_t)sizeof(int64_t) +
+                    chunks * (int64_t)sizeof(struct chunk) +
                     most_tiles(m) * ((int64_t)sizeof(struct tile) + chunks * TILE_BYTES)) +
            2 * SDX_TILE_BYTES;
 }
@@ -140,7 +201,8 @@ static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps, int64_t se
     t.count = q->m / segment * t.of_segment;
     const int64_t room = divide_up(all_chunks(&t), 4) * 4;
     t.brought = q->scratch;
-    t.tile = (struct tile *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
+    t.chunk = (struct chunk *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
+    t.tile = (struct tile *)(t.chunk + all_chunks(&t));
     t.places[0] = (int64_t *)(t.tile + t.count);
     t.places[1] = t.places[0] + room;
     return t;
@@ -149,7 +211,7 @@ static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps, int64_t se
 static bool lie_together(const struct sdx_qdot_step *steps, int64_t chunks)
 {
     for (int64_t c = 0; c < chunks; c++)
-        if (chunk_of(steps + c * STEPS, STEPS).count > 1) return false;
+        if (!are_straight(steps + c * STEPS, STEPS)) return false;
     return true;
 }
 /* Tiles whose rows are evenly spaced stay where they are, if each whole chunk lies together. */
@@ -158,9 +220,11 @@ static struct tiles prepare(const struct sdx_qdot *q, const struct sdx_qdot_step
 {
     const bool together = lie_together(steps, count / STEPS);
     const struct tiles all = tiles_of(q, count, together ? segment_of(q) : q->m), *t = &all;
-    for (int64_t c = 0; c < t->chunks; c++) {
+    for (int64_t c = 0; c < all_chunks(t); c++) {
+        const int64_t left = t->steps - c * STEPS;
         t->places[0][c] = steps[c * STEPS].at;
         t->places[1][c] = c * TILE_BYTES;
+        chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS, t->chunk + c);
     }
     for (int64_t i = 0; i < t->count; i++) {
         const uint8_t *const *rows = q->rows + row_of(t, i);
@@ -169,15 +233,21 @@ static struct tiles prepare(const struct sdx_qdot *q, const struct sdx_qdot_step
         t->tile[i] = (struct tile){each ? rows[0] : brought, brought + t->chunks * TILE_BYTES,
                                    t->places[!each], each ? each : SDX_TILE_BYTES};
     }
-    for (int64_t c = 0; c < all_chunks(t); c++) {
-        const int64_t left = t->steps - c * STEPS;
-        const struct chunk chunk = chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS);
-        for (int64_t i = 0; i < t->count; i++)
-            if (left < STEPS || t->tile[i].at != t->places[0])
-                bring(&chunk, q->rows + row_of(t, i), t->height,
-                      t->brought + (i * all_chunks(t) + c) * TILE_BYTES);
-    }
     return all;
+}
+/* What does not lie as a tile is read. */
+static void bring(const struct sdx_qdot *q, const struct tiles *t, int64_t i)
+{
+    const uint8_t *const *rows = q->rows + row_of(t, i);
+    uint8_t *to = t->brought + i * all_chunks(t) * TILE_BYTES;
+    const int64_t first = t->tile[i].at == t->places[0] ? t->chunks : 0;
+    for (int64_t c = first; c < all_chunks(t); c++) {
+        const struct chunk *chunk = t->chunk + c;
+        if (chunk->is_straight)
+            bring_straight(chunk, rows, t->height, to + c * TILE_BYTES);
+        else
+            bring_pieces(chunk, rows, t->height, to + c * TILE_BYTES);
+    }
 }
 
 /* Sums that wait for their store, which goes on beside the next products: `left` rows, the first of
@@ -208,7 +278,8 @@ SIMD void store_bytes(const bool plain, const struct waiting *w, int64_t count)
     uint8_t *y = (uint8_t *)st->y + w->row * pitch + w->column;
     __m512 by[FOUR];
     SDX_UNROLL(4)
-    for (int j = 0; j < FOUR; j++) by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
+    for (int j = 0; j < FOUR; j++)
+        by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
     for (; count > 0; count--, y += pitch, sums += LINE) {
         const __m512i low = shorts(&r, plain, whole(sums), by[0], whole(sums + COLS), by[1]);
         const __m512i high =
@@ -306,15 +377,17 @@ SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int6
     sdx_tile_fence();
 }
 
-/* All rows by one panel or two; sums: room for two pairs of tiles. */
-SIMD void strip(const bool wide, const struct sdx_qdot *q, const struct tiles *t,
-                const int8_t *weights, int64_t column, int64_t n, struct waiting *w,
-                int32_t (*sums)[TALL * ROW])
+/* All rows by one panel or two, the first ones or not; sums: room for two pairs of tiles. */
+SIMD void strip(const bool wide, const bool is_first, const struct sdx_qdot *q,
+                const struct tiles *t, const int8_t *weights, int64_t column, int64_t n,
+                struct waiting *w, int32_t (*sums)[TALL * ROW])
 {
     const int32_t *start = q->store.start + column;
     for (int64_t i = 0; i < t->count; i += 2) {
         const bool tall = i + 1 < t->count;
         int32_t *to = sums[w->sums < sums[1]];
+        if (is_first) bring(q, t, i);
+        if (is_first && tall) bring(q, t, i + 1);
         if (tall)
             multiply(true, wide, t, i, weights, start, w, to);
         else
@@ -382,7 +455,8 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
     const int64_t apart = FOUR * t->steps * QDOT_BYTES;
     const int64_t block = apart * fours <= FIRST_CACHE ? fours : 1;
     for (int64_t first = 0; first < fours; first += block)
-        for (int64_t i = 0; i < t->count; i++)
+        for (int64_t i = 0; i < t->count; i++) {
+            if (!first) bring(q, t, i);
             for (int64_t f = first; f < first + block; f++) {
                 const int64_t at = column + f * LINE;
                 int32_t *to = sums[w->sums < sums[1]];
@@ -395,6 +469,7 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
                                       .n = LINE,
                                       .across = FOUR};
             }
+        }
 }
 
 static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -419,12 +494,13 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
         panel += fours * FOUR;
         column += fours * LINE;
     }
-    for (; column < end; panel += WIDE, column += WIDE * COLS) {
+    for (bool is_first = !fours; column < end;
+         panel += WIDE, column += WIDE * COLS, is_first = false) {
         const int8_t *weights = (const int8_t *)q->packed + panel->weights;
         if (end - column > COLS)
-            strip(true, q, &t, weights, column, end - column, &w, sums);
+            strip(true, is_first, q, &t, weights, column, end - column, &w, sums);
         else
-            strip(false, q, &t, weights, column, end - column, &w, sums);
+            strip(false, is_first, q, &t, weights, column, end - column, &w, sums);
     }
     _tile_release();
     while (w.left > 0)
@@ -434,6 +510,9 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
 void sdx_qdot_init_amx(struct sdx_qdot_table *qdot)
 {
     thin = *qdot;
-    *qdot = (struct sdx_qdot_table){
-        .natural = QDOT_ONES, .wide = INT32_MAX / COLS, .scratch = scratch_size, .panel = panels};
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES,
+                                    .wide = INT32_MAX / COLS,
+                                    .rows_first = true,
+                                    .scratch = scratch_size,
+                                    .panel = panels};
 }
