@@ -324,6 +324,28 @@ static SDX_NOINLINE void store_some(struct waiting *w)
     w->then = 0;
 }
 
+/* Weights of the next panels, which come from memory beside the products of those in hand: a share
+ * of their lines a chunk. */
+struct fetch {
+    const char *at, *end;
+    int64_t share; /* bytes */
+};
+static struct fetch fetch_of(const struct tiles *t, const int8_t *weights, int64_t panels_left,
+                             int64_t across, int64_t tiles_at_a_time)
+{
+    const int64_t panel = t->steps * QDOT_BYTES, next = panels_left < across ? panels_left : across;
+    const int64_t chunks = divide_up(t->count, tiles_at_a_time) * (t->chunks ? t->chunks : 1);
+    const char *at = (const char *)weights + across * panel;
+    return (struct fetch){at, at + (next > 0 ? next * panel : 0),
+                          divide_up(next * panel, chunks * SDX_TILE_BYTES) * SDX_TILE_BYTES};
+}
+SIMD void fetch_share(struct fetch *f)
+{
+    const char *end = f->end - f->at < f->share ? f->end : f->at + f->share;
+    for (; f->at < end; f->at += SDX_TILE_BYTES)
+        _mm_prefetch(f->at, _MM_HINT_T1);
+}
+
 /* Products of a chunk of two tiles a[0..tall] with a panel or, when wide, two. What lies in the
  * first cache are the weights. */
 SIMD void chunk_products(const bool tall, const bool wide, const uint8_t *const a[2],
@@ -344,7 +366,8 @@ SIMD void chunk_products(const bool tall, const bool wide, const uint8_t *const 
 }
 /* The sums of tile i and, when tall, the next; start: of their columns. */
 SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int64_t i,
-                   const int8_t *weights, const int32_t *start, struct waiting *w, int32_t *sums)
+                   const int8_t *weights, const int32_t *start, struct fetch *f, struct waiting *w,
+                   int32_t *sums)
 {
     struct sdx_tile_drain drain;
     drain.since = 0;
@@ -359,6 +382,7 @@ SIMD void multiply(const bool tall, const bool wide, const struct tiles *t, int6
                                      tall ? tile[1].from + tile[1].at[c] : NULL};
         const int64_t pitch[2] = {tile[0].pitch, tall ? tile[1].pitch : 0};
         chunk_products(tall, wide, a, pitch, weights, apart);
+        fetch_share(f);
         if (w->left > 0) store_some(w);
         sdx_tile_drain(&drain, STEP);
     }
@@ -383,15 +407,16 @@ SIMD void strip(const bool wide, const bool is_first, const struct sdx_qdot *q,
                 struct waiting *w, int32_t (*sums)[TALL * ROW])
 {
     const int32_t *start = q->store.start + column;
+    struct fetch f = fetch_of(t, weights, divide_up(n, COLS) - WIDE, WIDE, 2);
     for (int64_t i = 0; i < t->count; i += 2) {
         const bool tall = i + 1 < t->count;
         int32_t *to = sums[w->sums < sums[1]];
         if (is_first) bring(q, t, i);
         if (is_first && tall) bring(q, t, i + 1);
         if (tall)
-            multiply(true, wide, t, i, weights, start, w, to);
+            multiply(true, wide, t, i, weights, start, &f, w, to);
         else
-            multiply(false, wide, t, i, weights, start, w, to);
+            multiply(false, wide, t, i, weights, start, &f, w, to);
         *w = (struct waiting){.q = q,
                               .sums = to,
                               .left = t->height,
@@ -423,7 +448,7 @@ SIMD void line_products(const uint8_t *a, int64_t pitch, const int8_t *weights, 
     _tile_dpbusd(3, 4, 7);
 }
 static void multiply_line(const struct tiles *t, int64_t i, const int8_t *weights,
-                          const int32_t *start, struct waiting *w, int32_t *sums)
+                          const int32_t *start, struct fetch *f, struct waiting *w, int32_t *sums)
 {
     struct sdx_tile_drain drain;
     drain.since = 0;
@@ -435,6 +460,7 @@ static void multiply_line(const struct tiles *t, int64_t i, const int8_t *weight
     _tile_loadd(3, start + 3 * COLS, 0);
     for (int64_t c = 0; c < t->chunks; c++, weights += STEPS * QDOT_BYTES) {
         line_products(tile->from + tile->at[c], tile->pitch, weights, apart);
+        fetch_share(f);
         if (w->left > 0) store_some(w);
         sdx_tile_drain(&drain, STEP + 1);
     }
@@ -454,13 +480,15 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
 {
     const int64_t apart = FOUR * t->steps * QDOT_BYTES;
     const int64_t block = apart * fours <= FIRST_CACHE ? fours : 1;
-    for (int64_t first = 0; first < fours; first += block)
+    for (int64_t first = 0; first < fours; first += block) {
+        struct fetch fetch =
+            fetch_of(t, weights + first * apart, (fours - first - block) * FOUR, block * FOUR, 1);
         for (int64_t i = 0; i < t->count; i++) {
             if (!first) bring(q, t, i);
             for (int64_t f = first; f < first + block; f++) {
                 const int64_t at = column + f * LINE;
                 int32_t *to = sums[w->sums < sums[1]];
-                multiply_line(t, i, weights + f * apart, q->store.start + at, w, to);
+                multiply_line(t, i, weights + f * apart, q->store.start + at, &fetch, w, to);
                 *w = (struct waiting){.q = q,
                                       .sums = to,
                                       .left = t->height,
@@ -470,6 +498,7 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
                                       .across = FOUR};
             }
         }
+    }
 }
 
 static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
