@@ -6,16 +6,32 @@
 #ifndef SDX_KERNELS_QBYTES_H
 #define SDX_KERNELS_QBYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* add: y = zero_y + round((a - zero_a) * scale_a + (b - zero_b) * scale_b), to even, saturated;
+/* add: y = zero_y + round((a - zero_a) * scale_a + (b - zero_b) * scale_b), to even, saturated:
+ *      a * scale_a + (b * scale_b + base), each rounded once, a and b as signed as they are;
  * mul: y = zero_y + round((a - zero_a) * (b - zero_b) * scale_a). */
 struct sdx_qpair {
     int32_t zero_a, zero_b, zero_y;
-    float scale_a, scale_b;
+    float scale_a, scale_b, base; /* base: of sdx_qpair_base() */
     uint8_t flip;
 };
+/* What the zero points bring to a sum. */
+static inline float sdx_qpair_base(const struct sdx_qpair *p)
+{
+    const int32_t shift = p->flip ? 128 : 0;
+    return (float)-((double)(p->zero_a - shift) * p->scale_a +
+                    (double)(p->zero_b - shift) * p->scale_b);
+}
+
+/* Are the terms of a sum so small that it cannot leave 32 bits? */
+static inline bool sdx_qpair_is_small(const struct sdx_qpair *p)
+{
+    return p->scale_a > -0x1p20f && p->scale_a < 0x1p20f && p->scale_b > -0x1p20f &&
+           p->scale_b < 0x1p20f;
+}
 
 struct sdx_qbytes {
     /* step_a, step_b: 0 (one byte for all) or 1 */

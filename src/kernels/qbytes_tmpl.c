@@ -33,7 +33,7 @@ typedef __m256 floats_in;
 /* The facts of a pair in registers: bytes that are stored may lie anywhere, so that the compiler
  * would read them anew for each step. */
 struct facts {
-    vf zero_a, zero_b, scale_a, scale_b;
+    vf zero_a, zero_b, scale_a, scale_b, base;
     vi zero_y, flip;
 };
 SIMD struct facts facts_of(const struct sdx_qpair *p)
@@ -42,6 +42,7 @@ SIMD struct facts facts_of(const struct sdx_qpair *p)
                           .zero_b = v_set1(MAGIC + (float)p->zero_b),
                           .scale_a = v_set1(p->scale_a),
                           .scale_b = v_set1(p->scale_b),
+                          .base = v_set1(p->base),
                           .zero_y = (vi)ALL(set1_epi16)((short)p->zero_y),
                           .flip = (vi)ALL(set1_epi8)((char)p->flip)};
 }
@@ -57,25 +58,57 @@ SIMD void floats_of(const uint8_t *x, vi flip, vf zero, vf v[4])
     v[2] = (vf)ALL(unpacklo_epi16)(high, top) - zero;
     v[3] = (vf)ALL(unpackhi_epi16)(high, top) - zero;
 }
-/* Saturated by the packing; the bound is for what is above 2^31. NaN becomes the least. */
-SIMD void pair_step(const bool multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
-                    uint8_t *y)
+/* Rounded, in the order of floats_of(). Saturated by the packing; the bound is for what is above
+ * 2^31. NaN becomes the least. */
+SIMD bytes_in rounded_bytes(const struct facts *f, const vf v[4])
 {
     const vf most = v_set1(32767.0f);
-    vf x[4], z[4];
     bytes_in u[4];
-    floats_of(a, f->flip, f->zero_a, x);
-    floats_of(b, f->flip, f->zero_b, z);
-    SDX_UNROLL(4) for (int i = 0; i < 4; i++)
-    {
-        const vf v = multiply ? x[i] * z[i] * f->scale_a /* x z is exact */
-                              : x[i] * f->scale_a + z[i] * f->scale_b;
-        u[i] = ALL(cvtps_epi32)((floats_in)v_min(most, v));
-    }
+    SDX_UNROLL(4)
+    for (int i = 0; i < 4; i++)
+        u[i] = ALL(cvtps_epi32)((floats_in)v_min(most, v[i]));
     const bytes_in zero = (bytes_in)f->zero_y;
     const bytes_in low = ALL(adds_epi16)(ALL(packs_epi32)(u[0], u[1]), zero);
     const bytes_in high = ALL(adds_epi16)(ALL(packs_epi32)(u[2], u[3]), zero);
-    vi_store(y, (vi)ALL(packus_epi16)(low, high) ^ f->flip);
+    return (bytes_in)((vi)ALL(packus_epi16)(low, high) ^ f->flip);
+}
+SIMD void product_step(const struct facts *f, const uint8_t *a, const uint8_t *b, uint8_t *y)
+{
+    vf x[4], z[4];
+    floats_of(a, f->flip, f->zero_a, x);
+    floats_of(b, f->flip, f->zero_b, z);
+    SDX_UNROLL(4)
+    for (int i = 0; i < 4; i++)
+        x[i] = x[i] * z[i] * f->scale_a; /* x z is exact */
+    vi_store(y, (vi)rounded_bytes(f, x));
+}
+#if SDX_SIMD_LANES == 16
+SIMD vf float_bytes(const bool is_signed, const uint8_t *x)
+{
+    const __m128i b = _mm_loadu_si128((const __m128i *)x);
+    return (vf)_mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(b) : _mm512_cvtepu8_epi32(b));
+}
+#define IN_ORDER   _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+#define REORDER(x) _mm512_permutexvar_epi32(IN_ORDER, x)
+#else
+SIMD vf float_bytes(const bool is_signed, const uint8_t *x)
+{
+    const __m128i b = _mm_loadl_epi64((const __m128i *)x);
+    return (vf)_mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b));
+}
+#define IN_ORDER   _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)
+#define REORDER(x) _mm256_permutevar8x32_epi32(x, IN_ORDER)
+#endif
+SIMD void sum_step(const bool is_signed, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                   uint8_t *y)
+{
+    vf v[4];
+    SDX_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        v[i] = v_fma(float_bytes(is_signed, b + i * LANES), f->scale_b, f->base);
+        v[i] = v_fma(float_bytes(is_signed, a + i * LANES), f->scale_a, v[i]);
+    }
+    vi_store(y, (vi)REORDER(rounded_bytes(f, v)));
 }
 #else
 struct facts {
@@ -85,50 +118,84 @@ SIMD struct facts facts_of(const struct sdx_qpair *p)
 {
     return (struct facts){*p};
 }
-SIMD void pair_step(const bool multiply, const struct facts *f, const uint8_t *a, const uint8_t *b,
-                    uint8_t *y)
+/* a * b + c rounded once; in doubles, where an instruction for it is missing, all but the last
+ * rounding is exact, unless b and c are 2^20 apart. */
+SIMD float fused(float a, float b, float c)
+{
+#ifdef FP_FAST_FMAF
+    return __builtin_fmaf(a, b, c);
+#else
+    return (float)((double)a * b + c);
+#endif
+}
+SIMD uint8_t rounded_byte(const struct sdx_qpair *p, float v)
+{
+    const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
+    v = v > lo ? v : lo;
+    v = v < hi ? v : hi;
+    return (uint8_t)(((int32_t)((v + magic) - magic) + p->zero_y) ^ p->flip);
+}
+SIMD void product_step(const struct facts *f, const uint8_t *a, const uint8_t *b, uint8_t *y)
 {
     const struct sdx_qpair *p = &f->pair;
-    const float lo = (float)-p->zero_y, hi = (float)(255 - p->zero_y), magic = 12582912.0f;
     for (int i = 0; i < PAIRS; i++) {
         const float x = (float)((a[i] ^ p->flip) - p->zero_a);
         const float z = (float)((b[i] ^ p->flip) - p->zero_b);
-        float v = multiply ? x * z * p->scale_a : x * p->scale_a + z * p->scale_b;
-        v = v > lo ? v : lo;
-        v = v < hi ? v : hi;
-        y[i] = (uint8_t)(((int32_t)((v + magic) - magic) + p->zero_y) ^ p->flip);
+        y[i] = rounded_byte(p, x * z * p->scale_a);
+    }
+}
+SIMD void sum_step(const bool is_signed, const struct facts *f, const uint8_t *a, const uint8_t *b,
+                   uint8_t *y)
+{
+    const struct sdx_qpair *p = &f->pair;
+    for (int i = 0; i < PAIRS; i++) {
+        const float x = is_signed ? (int8_t)a[i] : a[i], z = is_signed ? (int8_t)b[i] : b[i];
+        y[i] = rounded_byte(p, fused(x, p->scale_a, fused(z, p->scale_b, p->base)));
     }
 }
 #endif
 
-SIMD void pair(const bool multiply, const struct sdx_qpair *p, const uint8_t *a, const uint8_t *b,
+typedef void step_fn(const struct facts *f, const uint8_t *a, const uint8_t *b, uint8_t *y);
+SIMD void signed_sum(const struct facts *f, const uint8_t *a, const uint8_t *b, uint8_t *y)
+{
+    sum_step(true, f, a, b, y);
+}
+SIMD void unsigned_sum(const struct facts *f, const uint8_t *a, const uint8_t *b, uint8_t *y)
+{
+    sum_step(false, f, a, b, y);
+}
+SIMD void pair(step_fn *const step, const struct facts *f, const uint8_t *a, const uint8_t *b,
                uint8_t *y, size_t n)
 {
-    const struct facts f = facts_of(p);
     size_t i = 0;
     for (; i + PAIRS <= n; i += PAIRS)
-        pair_step(multiply, &f, a + i, b + i, y + i);
+        step(f, a + i, b + i, y + i);
     if (i == n) return;
     uint8_t left[3][PAIRS] = {{0}};
     memcpy(left[0], a + i, n - i);
     memcpy(left[1], b + i, n - i);
-    pair_step(multiply, &f, left[0], left[1], left[2]);
+    step(f, left[0], left[1], left[2]);
     memcpy(y + i, left[2], n - i);
 }
 SIMD void pair_steps(const bool multiply, const struct sdx_qpair *p, const uint8_t *a,
                      size_t step_a, const uint8_t *b, size_t step_b, uint8_t *y, size_t n)
 {
+    const struct facts f = facts_of(p);
     uint8_t same_a[CHUNK], same_b[CHUNK];
-    if (step_a && step_b) {
-        pair(multiply, p, a, b, y, n);
-        return;
-    }
     if (n == 0) return;
     if (!step_a) memset(same_a, *a, sizeof same_a);
     if (!step_b) memset(same_b, *b, sizeof same_b);
-    for (size_t i = 0; i < n; i += CHUNK)
-        pair(multiply, p, step_a ? a + i : same_a, step_b ? b + i : same_b, y + i,
-             n - i < CHUNK ? n - i : CHUNK);
+    const size_t chunk = step_a && step_b ? n : CHUNK;
+    for (size_t i = 0; i < n; i += chunk) {
+        const uint8_t *x = step_a ? a + i : same_a, *z = step_b ? b + i : same_b;
+        const size_t count = n - i < chunk ? n - i : chunk;
+        if (multiply)
+            pair(product_step, &f, x, z, y + i, count);
+        else if (p->flip)
+            pair(signed_sum, &f, x, z, y + i, count);
+        else
+            pair(unsigned_sum, &f, x, z, y + i, count);
+    }
 }
 static void add(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
                 size_t step_b, uint8_t *y, size_t n)

@@ -52,6 +52,13 @@ static struct sdx_qdot_shape product_of(const struct sdx_qconv *q)
                                    .run = dense ? s->kernel[2] * icg : icg};
 }
 
+bool sdx_qconv_sums_in_place(const struct sdx_qconv *q)
+{
+    const struct sdx_kernel_tables *t = sdx_kernel_tables();
+    return sdx_qdot_sums_in_place() && !sdx_qconv_is_depthwise(q) && !t->qwinograd &&
+           !t->qshorts.panels; /* whichever form the weights make it take */
+}
+
 static int64_t window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
 {
     return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
@@ -429,14 +436,22 @@ static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, cons
 struct part {
     const struct sdx_qconv *q;
     struct geometry g;
-    int64_t r0, rows;      /* output rows */
-    const uint8_t *origin; /* what output pixel (r0, 0) sees first */
+    const struct sdx_qdot_store *store; /* of the whole output */
+    int64_t r0, rows;                   /* output rows */
+    const uint8_t *origin;              /* what output pixel (r0, 0) sees first */
     const void *steps;
     int32_t zero; /* of x, unsigned */
 };
 
-static void run_depthwise(const struct part *p, const void *packed,
-                          const struct sdx_qdot_store *store, uint8_t *y, int64_t size)
+/* A store goes on at y. */
+static void store_at(const struct part *p, uint8_t *y, struct sdx_qdot_store *store)
+{
+    store->y = y;
+    store->pitch = p->q->shape.oc;
+    if (store->addend) store->addend = p->store->addend + (y - (uint8_t *)p->store->y);
+}
+
+static void run_depthwise(const struct part *p, const void *packed, uint8_t *y, int64_t size)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     struct sdx_qdw j = {.count = s->out[2], .step = s->stride[2] * s->ic, .taps = p->steps};
@@ -446,14 +461,13 @@ static void run_depthwise(const struct part *p, const void *packed,
     j.weights = (const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS;
     void (*const kernel)(const struct sdx_qdw *) =
         is_fours(p->q) ? sdx_kernel_tables()->qdw_fours : sdx_kernel_tables()->qdw;
-    j.store = *store;
+    j.store = *p->store;
     j.store.zero_w = NULL;
     for (int64_t r = 0; r < p->rows; r++) {
         j.x = p->origin + r * s->stride[1] * p->g.pitch;
-        j.store.y = y + r * s->out[2] * s->oc * size;
+        store_at(p, y + r * s->out[2] * s->oc * size, &j.store);
         kernel(&j);
-        if (store->to == SDX_QDOT_BYTES && store->table)
-            sdx_qbytes()->lookup(store->table, j.store.y, j.store.y, (size_t)(s->out[2] * s->oc));
+        sdx_qdot_finish(&j.store, j.store.y, (size_t)(s->out[2] * s->oc));
     }
 }
 
@@ -468,19 +482,18 @@ static void sum_rows(const struct part *p, const uint8_t *const *rows, int64_t n
     }
 }
 /* Rows of the strip, chunk by chunk, with its panels p0 .. p1 - 1. */
-static void run_shorts(const struct part *p, const int16_t *strip, const void *packed,
-                       const struct sdx_qdot_store *store, uint8_t *y, int64_t p0, int64_t p1,
-                       const int16_t **rows)
+static void run_shorts(const struct part *p, const int16_t *strip, const void *packed, uint8_t *y,
+                       int64_t p0, int64_t p1, const int16_t **rows)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
-    const int64_t size = store->to == SDX_QDOT_BYTES ? 1 : 4, width = p->g.panels * SDX_QDOT_COLS;
+    const int64_t size = p->store->to == SDX_QDOT_BYTES ? 1 : 4;
+    const int64_t width = p->g.panels * SDX_QDOT_COLS;
     int32_t *sums = (int32_t *)(rows + chunk);
     struct sdx_qshorts j = {.n = s->oc, .runs = p->g.runs, .run = p->g.run, .rows = rows};
     j.starts = p->steps;
     j.w = (const int16_t *)((const int32_t *)packed + width);
-    j.store = *store;
-    j.store.pitch = s->oc;
+    j.store = *p->store;
     j.store.row_sums = sums;
     for (int64_t at = 0; at < count; at += j.m) {
         j.m = conv_least(chunk, count - at);
@@ -488,13 +501,14 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
             const int64_t r = (at + i) / s->out[2], c = (at + i) % s->out[2];
             rows[i] = strip + r * s->stride[1] * p->g.pitch + c * s->stride[2] * s->ic;
             uint32_t sum = 0;
-            for (int64_t k = 0; store->zero_w && k < p->g.z.k; k++)
+            for (int64_t k = 0; p->store->zero_w && k < p->g.z.k; k++)
                 sum += (uint32_t)rows[i][j.starts[k / p->g.run] + k % p->g.run];
             sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
         }
-        j.store.y = y + at * s->oc * size;
+        store_at(p, y + at * s->oc * size, &j.store);
         sdx_kernel_tables()->qshorts.panels(&j, p0, p1);
-        sdx_qdot_look_up(&j.store, j.m, p0 * SDX_QDOT_COLS, conv_least(s->oc, p1 * SDX_QDOT_COLS));
+        sdx_qdot_finish_rows(&j.store, j.m, p0 * SDX_QDOT_COLS,
+                             conv_least(s->oc, p1 * SDX_QDOT_COLS));
     }
 }
 static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t group, uint8_t *y,
@@ -519,7 +533,7 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
         if (dot->store.zero_w) sum_rows(p, rows, dot->m, sums);
         dot->rows = rows;
         dot->store.row_sums = sums;
-        dot->store.y = y + (at * s->oc + group * p->g.z.ocg) * size;
+        store_at(p, y + (at * s->oc + group * p->g.z.ocg) * size, &dot->store);
         sdx_qdot_run(dot, p0, p1);
     }
 }
@@ -565,7 +579,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
                       const struct sdx_qdot_store *store, const struct range *r, void *scratch)
 {
     const struct sdx_conv_shape *s = &q->shape;
-    struct part p = {.q = q, .g = *g, .steps = steps};
+    struct part p = {.q = q, .g = *g, .store = store, .steps = steps};
     const int64_t od = r->slice % s->out[0], n = r->slice / s->out[0];
     p.r0 = conv_share(s->out[1], r->band, g->bands);
     p.rows = conv_share(s->out[1], r->to_band, g->bands) - p.r0;
@@ -584,9 +598,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     uint8_t *y =
         (uint8_t *)store->y + ((n * s->out[0] + od) * s->out[1] + p.r0) * s->out[2] * s->oc * size;
     if (g->depthwise) {
-        struct sdx_qdot_store own = *store;
-        own.pitch = s->oc;
-        run_depthwise(&p, packed, &own, y, size);
+        run_depthwise(&p, packed, y, size);
         return;
     }
     const int64_t wide = sdx_qdot_width() / SDX_QDOT_COLS, pieces = conv_divide_up(g->panels, wide);
@@ -594,7 +606,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     const int64_t p1 = conv_least(conv_share(pieces, r->to_split, g->splits) * wide, g->panels);
     void *rest_of_scratch = (char *)scratch + strip_size(q, g);
     if (is_shorts(q)) {
-        run_shorts(&p, scratch, packed, store, y, p0, p1, rest_of_scratch);
+        run_shorts(&p, scratch, packed, y, p0, p1, rest_of_scratch);
         return;
     }
     const int64_t end = conv_share(s->groups, r->to_group, g->groups);
@@ -606,7 +618,6 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
         dot.packed = (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&dot.shape));
         dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +
                     i * sdx_qdot_steps(&dot.shape);
-        dot.store.pitch = s->oc;
         dot.store.start += column;
         if (dot.store.factor) dot.store.factor += column;
         if (dot.store.bias) dot.store.bias += column;

@@ -59,6 +59,8 @@ int64_t sdx_qconv_together(const struct sdx_qconv *q);
 void sdx_qconv_run(const struct sdx_qconv *q, const void *x, int32_t zero_x, const void *packed,
                    const void *steps, const struct sdx_qdot_store *store, int64_t part, int64_t end,
                    void *scratch);
+/* May store->addend be store->y? */
+bool sdx_qconv_sums_in_place(const struct sdx_qconv *q);
 /* Is it worked over vectors of channels? */
 bool sdx_qconv_is_depthwise(const struct sdx_qconv *q);
 #endif

@@ -149,8 +149,8 @@ size_t sdx_qwinograd_scratch(const struct sdx_qconv *q)
            (size_t)(conv_divide_up(q->shape.ic, 64) * 64);
 }
 
-/* The finished pixels of the part through the table, in as long stretches as lie together. */
-static void look_up(const struct sdx_qwinograd *j)
+/* What is left of the store of the part's pixels, in as long stretches as lie together. */
+static void finish(const struct sdx_qwinograd *j)
 {
     const struct sdx_conv_shape *s = j->shape;
     const int64_t n0 = j->p0 * COLS, n = conv_least(s->oc, j->p1 * COLS) - n0;
@@ -162,11 +162,11 @@ static void look_up(const struct sdx_qwinograd *j)
         for (int64_t h = h0; h < h1; h++) {
             uint8_t *y = (uint8_t *)j->store.y + (h * s->out[2] + w0) * s->oc + n0;
             if (n == s->oc) {
-                sdx_qbytes()->lookup(j->store.table, y, y, (size_t)((w1 - w0) * n));
+                sdx_qdot_finish(&j->store, y, (size_t)((w1 - w0) * n));
                 continue;
             }
             for (int64_t w = w0; w < w1; w++, y += s->oc)
-                sdx_qbytes()->lookup(j->store.table, y, y, (size_t)n);
+                sdx_qdot_finish(&j->store, y, (size_t)n);
         }
     }
 }
@@ -197,7 +197,9 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
     j.pad = pad;
     j.store.zero_w = NULL;
     j.store.pitch = s->oc;
-    j.store.y = (uint8_t *)store->y + n * s->out[1] * s->out[2] * s->oc * size;
+    const int64_t image = n * s->out[1] * s->out[2] * s->oc;
+    j.store.y = (uint8_t *)store->y + image * size;
+    if (store->addend) j.store.addend += image;
     sdx_kernel_tables()->qwinograd(&j);
-    if (store->to == SDX_QDOT_BYTES && store->table) look_up(&j);
+    if (store->to == SDX_QDOT_BYTES && (store->sum || store->table)) finish(&j);
 }

@@ -376,23 +376,51 @@ bool sdx_qdot_rows_first(void)
 {
     return sdx_kernel_tables()->qdot.rows_first;
 }
+bool sdx_qdot_sums_in_place(void)
+{
+    return sdx_kernel_tables()->qdot.adds;
+}
 size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m)
 {
     const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
     return t->scratch ? t->scratch(s, m) : 0;
 }
 
-void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
+typedef void finish_fn(const struct sdx_qdot_store *store, uint8_t *y, size_t n);
+static void add_bytes(const struct sdx_qdot_store *store, uint8_t *y, size_t n)
 {
-    const struct sdx_qbytes *t = sdx_qbytes();
-    if (store->to != SDX_QDOT_BYTES || !store->table) return;
+    const uint8_t *addend = store->addend + (y - (uint8_t *)store->y);
+    sdx_qbytes()->add(store->sum, y, 1, addend, 1, y, n);
+}
+static void look_up(const struct sdx_qdot_store *store, uint8_t *y, size_t n)
+{
+    sdx_qbytes()->lookup(store->table, y, y, n);
+}
+void sdx_qdot_finish(const struct sdx_qdot_store *store, uint8_t *y, size_t n)
+{
+    if (store->to != SDX_QDOT_BYTES) return;
+    if (store->sum) add_bytes(store, y, n);
+    if (store->table) look_up(store, y, n);
+}
+static void finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1,
+                        finish_fn *finish)
+{
     uint8_t *y = (uint8_t *)store->y + n0;
     if (n1 - n0 == store->pitch) {
-        t->lookup(store->table, y, y, (size_t)(m * (n1 - n0)));
+        finish(store, y, (size_t)(m * (n1 - n0)));
         return;
     }
     for (int64_t i = 0; i < m; i++, y += store->pitch)
-        t->lookup(store->table, y, y, (size_t)(n1 - n0));
+        finish(store, y, (size_t)(n1 - n0));
+}
+void sdx_qdot_add(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
+{
+    if (store->to == SDX_QDOT_BYTES && store->sum) finish_rows(store, m, n0, n1, add_bytes);
+}
+void sdx_qdot_finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
+{
+    if (store->to == SDX_QDOT_BYTES && (store->sum || store->table))
+        finish_rows(store, m, n0, n1, sdx_qdot_finish);
 }
 
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
@@ -410,5 +438,8 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         const int64_t column = p * SDX_QDOT_COLS, left = end - column;
         t->qdot.panel(q, panel, steps + panel->first, column, left < wide ? left : wide);
     }
-    sdx_qdot_look_up(&q->store, q->m, p0 * SDX_QDOT_COLS, end);
+    const int64_t n0 = p0 * SDX_QDOT_COLS;
+    if (!t->qdot.adds) sdx_qdot_add(&q->store, q->m, n0, end);
+    if (q->store.to == SDX_QDOT_BYTES && q->store.table)
+        finish_rows(&q->store, q->m, n0, end, look_up);
 }

@@ -13,6 +13,7 @@
 #define SDX_KERNELS_QDOT_H
 
 #include "kernels/gemm.h"
+#include "kernels/qbytes.h"
 
 enum { SDX_QDOT_COLS = 16 };
 
@@ -68,7 +69,11 @@ struct sdx_qdot_store {
     const float *bias;      /* NULL: 0 */
     int32_t zero, lo, hi;
     uint8_t flip;
-    const uint8_t *table; /* 256 bytes; NULL: none */
+    /* Bytes to which others are added: y = sum(y, addend), which lie as those of y do, and in its
+     * memory only where sdx_qdot_sums_in_place() says so; NULL: none. */
+    const struct sdx_qpair *sum;
+    const uint8_t *addend;
+    const uint8_t *table; /* 256 bytes, the last of it; NULL: none */
 };
 /* start[j] = bias[j] - zero_a * sum of column j, for the columns of all panels; bias [n], NULL: 0.
  */
@@ -88,11 +93,15 @@ struct sdx_qdot {
 int64_t sdx_qdot_width(void);
 /* Do rows with few weights come before panels? */
 bool sdx_qdot_rows_first(void);
+/* Is each addend read before its element is stored? */
+bool sdx_qdot_sums_in_place(void);
 /* What m rows at most need. */
 size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m);
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1);
-/* The last of it: columns n0 .. n1 - 1 of m rows of stored bytes through the table, where there is
- * one. */
-void sdx_qdot_look_up(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
+/* What is left of a store: n bytes from y on get their addends and go through the table, where
+ * there are any; the first, or both, of columns n0 .. n1 - 1 of m rows. */
+void sdx_qdot_finish(const struct sdx_qdot_store *store, uint8_t *y, size_t n);
+void sdx_qdot_add(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
+void sdx_qdot_finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
 #endif

@@ -37,6 +37,7 @@ struct sdx_qdot_table {
     /* m rows of one panel, or of up to `wide` panels with the same steps behind each other, which
      * they have where steps are not sorted; n of their columns are stored */
     int wide;
+    bool adds;       /* panel() adds what struct sdx_qdot_store says, before it stores */
     bool rows_first; /* with few weights rows are the outer loop */
     size_t (*scratch)(const struct sdx_qdot_shape *s, int64_t m); /* NULL: none */
     void (*panel)(const struct sdx_qdot *q, const struct qdot_panel *panel,

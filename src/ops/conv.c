@@ -351,7 +351,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
     /* Groups add the residual to what they have stored. */
-    if (form != SDX_CONV_BLOCK_GROUP) want->over = SDX_OP_INPLACE(3);
+    if (form != SDX_CONV_BLOCK_GROUP) want->over = SDX_OVER(3);
     want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ConvInteger and QLinearConv of one to three spatial axes, on channels-last bytes. For the pass
  * qdq QLinearConv gives floats where the scale of the output is left out, bounds its bytes by
- * "clamp" and looks them up in a table (input 9). */
+ * "clamp", adds others to them as QLinearAdd does (inputs 10 to 14: its inputs 3 to 7) and looks
+ * them up in a table (input 9). */
 #include "ops/conv_quant.h"
 
 #include <math.h>
@@ -10,11 +11,15 @@
 #include "ops/conv_common.h"
 #include "ops/layout.h"
 #include "ops/product.h"
+#include "ops/qlinear.h"
 #include "ops/requant.h"
 #include "ops/shared.h"
 #include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
+
+/* Inputs of QLinearConv that the pass qdq gives it. */
+enum { TABLE = 9, ADDEND, ADDEND_SCALE, ADDEND_ZERO, SUM_SCALE, SUM_ZERO };
 
 static enum sdx_status infer_conv_integer(struct sdx_infer *ix)
 {
@@ -32,13 +37,26 @@ static void cost_qlinear_conv(const struct sdx_infer *ix, struct sdx_cost *cost)
     sdx_conv_cost_of(ix, 3, cost);
 }
 
+/* May the sum be written over what is added? */
+static bool sums_in_place(const struct sdx_prepare *px)
+{
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0];
+    struct sdx_qconv q = {.shape = {.groups = sdx_ir_attr_int(px->node, "group", 1)}};
+    q.shape.ic = x->dims[1];
+    q.shape.oc = y->dims[1];
+    return sdx_qconv_sums_in_place(&q);
+}
+
 static void layout_conv(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0], *y = px->out[0];
     if (sdx_layout_serves(SDX_LAYOUT_LAST, x->dtype, x->rank)) want->in[0] = SDX_LAYOUT_LAST;
     const bool bytes = y->dtype == SDX_U8 || y->dtype == SDX_I8;
-    if (bytes && sdx_layout_serves(SDX_LAYOUT_LAST, y->dtype, y->rank))
-        want->out[0] = SDX_LAYOUT_LAST;
+    if (!bytes || !sdx_layout_serves(SDX_LAYOUT_LAST, y->dtype, y->rank)) return;
+    want->out[0] = SDX_LAYOUT_LAST;
+    if (!sdx_prepare_has(px, ADDEND)) return;
+    want->in[ADDEND] = SDX_LAYOUT_LAST;
+    if (sums_in_place(px)) want->over = SDX_OVER(ADDEND);
 }
 
 /* ---- what a run needs beside the operands ---- */
@@ -61,7 +79,8 @@ struct conv_q {
     int64_t channels;                   /* after which facts repeat */
     const void *packed, *facts, *steps; /* NULL: inputs of the step */
     struct sdx_qclamp clamp;
-    int dtype_y; /* i32: the sums; f32: scaled; u8, i8: requantised */
+    struct sdx_qpair sum; /* with input 5 */
+    int dtype_y;          /* i32: the sums; f32: scaled; u8, i8: requantised */
     int64_t width;
 };
 
@@ -143,6 +162,8 @@ static enum sdx_status run_conv_q(struct sdx_exec *x, const struct sdx_step *ste
         .lo = p->clamp.lo + shift,
         .hi = p->clamp.hi + shift,
         .flip = (uint8_t)shift,
+        .sum = step->in[5] ? &p->sum : NULL,
+        .addend = step->in[5] ? step->in[5]->data : NULL,
         .table = step->in[4] ? step->in[4]->data : NULL,
     };
     sdx_qconv_run(&p->q, step->in[0]->data, f->zero_x, p->packed ? p->packed : step->in[1]->data,
@@ -350,13 +371,15 @@ enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_s
     p->q.shape.groups /= p->joined;
     p->width = sdx_qconv_width(&p->q);
     SDX_TRY(prepare_facts(px, source, is_constant, p, temps));
-    struct sdx_tensor *operands[] = {x, temps[0], temps[1], temps[2], source->table};
+    p->sum = source->sum;
+    struct sdx_tensor *operands[] = {x,        temps[0],      temps[1],
+                                     temps[2], source->table, source->addend};
     const char *kernel = p->q.form == SDX_QCONV_WINOGRAD ? "conv_q_winograd"
                          : p->q.form == SDX_QCONV_SHORTS ? "conv_q_shorts"
                          : sdx_qconv_is_depthwise(&p->q) ? "conv_q_depthwise"
                                                          : "conv_q";
     SDX_TRY(sdx_prepare_step_on(px, kernel, run_conv_q, p, sdx_qconv_parts(&p->q),
-                                sdx_qconv_scratch(&p->q), 5, operands, 1, &y));
+                                sdx_qconv_scratch(&p->q), 6, operands, 1, &y));
     sdx_prepare_together(px, sdx_qconv_together(&p->q));
     return SDX_OK;
 }
@@ -373,6 +396,12 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, struct sdx_conv_q_
     struct sdx_tensor *x = sdx_conv_q_last(px, px->in[0]), *to = sdx_conv_q_last(px, y);
     if (!x || !to) return SDX_FAIL_MEMORY(px->cx);
     if (x != px->in[0]) SDX_TRY(sdx_layout_reorder(px, px->in[0], x));
+    if (source->addend) {
+        struct sdx_tensor *addend = sdx_conv_q_last(px, source->addend);
+        if (!addend) return SDX_FAIL_MEMORY(px->cx);
+        if (addend != source->addend) SDX_TRY(sdx_layout_reorder(px, source->addend, addend));
+        source->addend = addend;
+    }
     SDX_TRY(sdx_conv_q_add(px, source, &shape, x, to));
     return to != y ? sdx_layout_reorder(px, to, y) : SDX_OK;
 }
@@ -398,10 +427,39 @@ void sdx_conv_q_facts(struct sdx_prepare *px, struct sdx_conv_q_source *source)
         source->facts[i] = input(px, inputs[i]);
 }
 
+/* The addend and how it is added. */
+static enum sdx_status read_addend(struct sdx_prepare *px, struct sdx_conv_q_source *source)
+{
+    const struct sdx_tensor *y = px->out[0];
+    struct sdx_tensor *const in[8] = {NULL,
+                                      input(px, 6),
+                                      input(px, 7),
+                                      NULL,
+                                      input(px, ADDEND_SCALE),
+                                      input(px, ADDEND_ZERO),
+                                      input(px, SUM_SCALE),
+                                      input(px, SUM_ZERO)};
+    struct sdx_tensor *addend = source->addend = input(px, ADDEND);
+    if (!addend) return SDX_OK;
+    for (int i = 0; i < 8; i++)
+        if (in[i] && (!in[i]->is_constant || in[i]->count != 1))
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED,
+                            "%.*s: scales and zero points of the sum must be constants of 1 value",
+                            NAME(px->node));
+    if (!in[1] || !in[4] || !in[6] || addend->dtype != y->dtype || addend->rank != y->rank ||
+        memcmp(addend->dims, y->dims, (size_t)y->rank * sizeof *y->dims))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "%.*s: what is added must have the type and shape of the result",
+                        NAME(px->node));
+    source->sum = sdx_qlinear_pair(in, false, y->dtype);
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_qlinear_conv(struct sdx_prepare *px)
 {
-    struct sdx_conv_q_source source = {.table = input(px, 9)};
+    struct sdx_conv_q_source source = {.table = input(px, TABLE)};
     sdx_conv_q_facts(px, &source);
+    SDX_TRY(read_addend(px, &source));
     return prepare_conv_q(px, &source);
 }
 

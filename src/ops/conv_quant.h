@@ -4,6 +4,7 @@
 #define SDX_OPS_CONV_QUANT_H
 
 #include "kernels/conv.h"
+#include "kernels/qbytes.h"
 #include "ops/op.h"
 
 /* What the bytes mean: tensors of one element, those of the weights and the bias (i32, or f32 for a
@@ -22,7 +23,9 @@ enum {
 struct sdx_conv_q_source {
     int w; /* the node's input that the weights are */
     struct sdx_tensor *facts[SDX_CONV_Q_FACTS];
-    struct sdx_tensor *table; /* of 256 bytes for those of the result; NULL: none */
+    struct sdx_tensor *table;  /* of 256 bytes for those of the result; NULL: none */
+    struct sdx_tensor *addend; /* bytes to be added, as y is; NULL: none */
+    struct sdx_qpair sum;      /* how */
     /* NULL, or: makes weights [oc, ic / groups, kernel...] from the node's, which are constant with
      * their zero points. `variant` tells what `arg` makes of them from anything else. Output
      * channel c has the facts of c % channels. */

@@ -96,7 +96,7 @@ void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 static void product_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     if (px->in[1]->is_constant && sdx_ir_attr_float(px->node, "alpha", 1) == 1)
-        want->over = SDX_OP_INPLACE(3);
+        want->over = SDX_OVER(3);
 }
 
 static struct sdx_tensor *input(struct sdx_prepare *px, int i)

@@ -40,7 +40,7 @@ struct sdx_layouts {
     bool leaves;       /* output 0 will be read plain, by the caller or a body */
     bool feeds;        /* SDX_OP_MAKES_BLOCKS: only SDX_OP_TAKES_BLOCKS read output 0, as it is or
                           through what keeps its layout */
-    uint32_t over;     /* in these layouts, SDX_OP_INPLACE besides those of the operator */
+    uint32_t over;     /* in these layouts, SDX_OVER besides SDX_OP_INPLACE of the operator */
     bool logical; /* SDX_OP_PHYSICAL, but these layouts are not shown as they lie in memory, and
                      nothing lies within another operand */
 };
@@ -110,7 +110,10 @@ enum {
     /* SDX_OP_VIA_F32 rows: a constant input 1 of f16 or bf16 comes to `prepare` as it is. */
     SDX_OP_NARROW_WEIGHTS = 1u << 16
 };
+enum { SDX_OP_INPLACE_MOST = 8 };
 #define SDX_OP_INPLACE(k) (1u << (SDX_OP_INPLACE_SHIFT + (k)))
+/* The same of struct sdx_layouts, of any of the first 32 inputs. */
+#define SDX_OVER(k) (1u << (k))
 
 struct sdx_op_family {
     const char *domain; /* "", "ai.onnx.ml", "com.microsoft", ... */

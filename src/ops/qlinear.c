@@ -5,7 +5,6 @@
  * value lies between two. */
 #include "ops/qlinear.h"
 
-#include "kernels/qbytes.h"
 #include "ops/contrib_lower.h"
 #include "ops/layout.h"
 #include "ops/nest.h"
@@ -95,21 +94,28 @@ static float scale_of(const struct sdx_tensor *t)
     return *(const float *)t->data;
 }
 
-static enum sdx_status run_binary(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+struct sdx_qpair sdx_qlinear_pair(struct sdx_tensor *const in[8], bool multiply, int dtype)
 {
-    const struct binary *b = step->params;
-    struct sdx_tensor *const *in = step->in;
-    const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
+    const int32_t shift = dtype == SDX_I8 ? 128 : 0;
     struct sdx_qpair p = {.zero_a = zero_of(in[2]) + shift,
                           .zero_b = zero_of(in[5]) + shift,
                           .zero_y = zero_of(in[7]) + shift,
                           .flip = (uint8_t)shift};
-    if (b->multiply) {
+    if (multiply) {
         p.scale_a = scale_of(in[1]) * scale_of(in[4]) / scale_of(in[6]);
     } else {
         p.scale_a = scale_of(in[1]) / scale_of(in[6]);
         p.scale_b = scale_of(in[4]) / scale_of(in[6]);
+        p.base = sdx_qpair_base(&p);
     }
+    return p;
+}
+
+static enum sdx_status run_binary(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct binary *b = step->params;
+    struct sdx_tensor *const *in = step->in;
+    const struct sdx_qpair p = sdx_qlinear_pair(in, b->multiply, step->out[0]->dtype);
     const void *const operands[] = {in[0]->data, in[3]->data};
     int64_t begin = sdx_part_begin(b->nest.count, step->parts, part, 64);
     int64_t end = sdx_part_begin(b->nest.count, step->parts, part + 1, 64);

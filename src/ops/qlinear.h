@@ -3,7 +3,12 @@
 #ifndef SDX_OPS_QLINEAR_H
 #define SDX_OPS_QLINEAR_H
 
+#include "kernels/qbytes.h"
 #include "ops/op.h"
+
+/* What the scales and zero points of QLinearAdd or QLinearMul say, of bytes of this dtype; in: the
+ * operator's inputs, of which scales and zero points are read (NULL: 0). */
+struct sdx_qpair sdx_qlinear_pair(struct sdx_tensor *const in[8], bool multiply, int dtype);
 
 enum sdx_status sdx_qlinear_binary_infer(struct sdx_infer *ix);
 enum sdx_status sdx_qlinear_add_prepare(struct sdx_prepare *px);

@@ -6,6 +6,7 @@
  *   - whatever computes one byte from one byte becomes a table of 256 (qdq_table.c);
  *   - Conv, MatMul, Gemm, Add, Mul and GlobalAveragePool become their integer operators
  *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range;
+ *   - a QLinearConv does the sum and the table behind it at its store (qdq_join.c);
  *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c).
  * Results are those of the graph as written, but that one rounding of float operations less or more
  * may move a value that lies between two quanta to the other one. */
@@ -379,6 +380,8 @@ static enum sdx_status rewrite_graph(struct sdx_qdq *r)
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         if (!r->g->nodes[n].is_dead) SDX_TRY(sdx_qdq_float_product(r, n));
     SDX_TRY(sdx_qdq_dynamic(r));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        SDX_TRY(sdx_qdq_join_sum(r, n));
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         SDX_TRY(sdx_qdq_join_table(r, n));
     return r->changed ? sdx_ir_sort(r->cx, r->ir, r->g) : SDX_OK;

@@ -58,7 +58,9 @@ SDX_MUST_CHECK enum sdx_status sdx_qdq_add(struct sdx_qdq *r, const char *op, in
 bool sdx_qdq_is_byte_function(const struct sdx_qdq *r, int32_t value);
 /* The QuantizeLinear n becomes a table when its result depends on one byte alone. */
 SDX_MUST_CHECK enum sdx_status sdx_qdq_table(struct sdx_qdq *r, int32_t n, bool *done);
-/* The table n of what a QLinearConv makes for it alone becomes part of that (input 9). */
+/* qdq_join.c: the QLinearAdd n, or the table n, of what a QLinearConv makes for it alone becomes
+ * part of that. */
+SDX_MUST_CHECK enum sdx_status sdx_qdq_join_sum(struct sdx_qdq *r, int32_t n);
 SDX_MUST_CHECK enum sdx_status sdx_qdq_join_table(struct sdx_qdq *r, int32_t n);
 
 /* qdq_product.c: the QuantizeLinear n becomes the integer operator that makes what it reads. */

@@ -166,26 +166,3 @@ enum sdx_status sdx_qdq_table(struct sdx_qdq *r, int32_t n, bool *done)
     *done = true;
     return sdx_qdq_become(r, n, "ai.sardonyx", "ByteTable", 1, 2, in, NULL, 0);
 }
-
-enum sdx_status sdx_qdq_join_table(struct sdx_qdq *r, int32_t n)
-{
-    enum { TABLE = 9 };
-    const struct sdx_ir_node *node = &r->g->nodes[n];
-    if (node->is_dead || !sdx_str_is(node->op_type, "ByteTable")) return SDX_OK;
-    const int32_t bytes = node->inputs[0], table = node->inputs[1], output = node->outputs[0];
-    const struct sdx_ir_node *conv = sdx_qdq_maker(r, bytes, "QLinearConv");
-    if (!conv || r->uses[bytes] != 1 || conv->count_inputs > TABLE ||
-        r->g->values[bytes].type.dtype != r->g->values[output].type.dtype)
-        return SDX_OK;
-    int32_t in[TABLE + 1];
-    const int32_t at = r->g->values[bytes].producer;
-    for (int i = 0; i <= TABLE; i++)
-        in[i] = i < conv->count_inputs ? conv->inputs[i] : i == TABLE ? table : -1;
-    SDX_TRY(sdx_qdq_inputs(r, at, TABLE + 1, in));
-    r->g->nodes[n].is_dead = true;
-    r->uses[bytes] = 0;
-    r->uses[table]--;
-    r->g->values[bytes].producer = -1;
-    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
-    return SDX_OK;
-}

@@ -146,7 +146,7 @@ static enum sdx_status owning_output(struct sdx_planning *p, int32_t value, bool
 }
 
 /* Gives `out` memory: the caller's, that of an input of the node that dies here, of those in the
- * flags `over`, or a block of its own. */
+ * inputs `over`, or a block of its own. */
 static enum sdx_status give_memory(struct sdx_planning *p, int32_t value,
                                    const struct sdx_ir_node *node, uint32_t over,
                                    struct sdx_tensor *out, struct sdx_spot *spot)
@@ -230,6 +230,7 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     const int layout = want->out[k];
     const int32_t value = node->outputs[k];
     const uint32_t flags = node->op->flags;
+    const uint32_t over = flags >> SDX_OP_INPLACE_SHIFT & ((1u << SDX_OP_INPLACE_MOST) - 1);
     const bool is_dynamic =
         flags & SDX_OP_DYNAMIC || (flags & SDX_OP_TOLD_LATE && !sdx_planning_is_concrete(type));
     *spot = (struct sdx_spot){.block = -1};
@@ -240,7 +241,7 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
     if (grown) return grown_output(p, value, type, grown, out, spot);
     *out = sdx_layout_tensor(p->cx, &p->s->arena, type->dtype, type->rank, type->dims, layout);
     if (!*out) return p->cx->error.status;
-    SDX_TRY(give_memory(p, value, node, k == 0 ? flags | want->over : 0, *out, spot));
+    SDX_TRY(give_memory(p, value, node, k == 0 ? over | want->over : 0, *out, spot));
     if (layout == SDX_LAYOUT_PLAIN || !sdx_planning_must_be_plain(p, value))
         return sdx_place_value(p, value, *out, *spot, false);
     struct sdx_spot there;

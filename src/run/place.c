@@ -68,12 +68,12 @@ enum sdx_status sdx_place_value(struct sdx_planning *p, int32_t value, struct sd
 }
 
 struct sdx_spot sdx_place_over_input(struct sdx_planning *p, const struct sdx_ir_node *node,
-                                     uint32_t flags, const struct sdx_tensor *out)
+                                     uint32_t over, const struct sdx_tensor *out)
 {
     const struct sdx_spot none = {.block = -1};
     if (out->dtype == SDX_STRING) return none;
-    for (int k = 0; k < 8 && k < node->count_inputs; k++) {
-        if (!(flags & SDX_OP_INPLACE(k)) || node->inputs[k] < 0) continue;
+    for (int k = 0; k < 32 && k < node->count_inputs; k++) {
+        if (!(over & SDX_OVER(k)) || node->inputs[k] < 0) continue;
         const struct sdx_slot *slot = sdx_planning_slot(p, node->inputs[k]);
         if (slot->depth != p->s->depth || slot->block < 0 || slot->tensor->bytes != out->bytes)
             continue;

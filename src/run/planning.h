@@ -91,10 +91,10 @@ struct sdx_spot sdx_place_of_slot(const struct sdx_planning *p, int32_t value);
 SDX_MUST_CHECK enum sdx_status sdx_place_value(struct sdx_planning *p, int32_t value,
                                                struct sdx_tensor *t, struct sdx_spot spot,
                                                bool is_dynamic);
-/* Memory of an input that output 0 may be written over, of those that the SDX_OP_INPLACE bits of
- * `flags` name; block -1: none. */
+/* Memory of an input that output 0 may be written over, of those that SDX_OVER bits name; block
+ * -1: none. */
 struct sdx_spot sdx_place_over_input(struct sdx_planning *p, const struct sdx_ir_node *node,
-                                     uint32_t flags, const struct sdx_tensor *out);
+                                     uint32_t over, const struct sdx_tensor *out);
 /* Input tensors become slices of `whole`'s block, at[i] bytes into it, as far as that can be.
  * *all: every one of them. */
 void sdx_place_join(struct sdx_planning *p, const struct sdx_ir_node *node, int32_t whole,

@@ -90,9 +90,25 @@ static void run_parts(const struct sdx_qconv *q, const struct image *im, const v
     }
 }
 
-/* The sums once more, as bytes: rounded, limited, turned over. */
+/* What the store makes of the sums: rounded, limited, turned over, added to others. */
+static uint8_t *expected_bytes(const struct sdx_qconv *q, const struct sdx_qdot_store *store,
+                               const int32_t *sums, int64_t count)
+{
+    uint8_t *to = guarded((size_t)count, 1);
+    for (int64_t i = 0; i < count; i++) {
+        const float scaled = (float)sums[i] * store->factor[sdx_qconv_place_of(q, i % q->shape.oc)];
+        const int32_t rounded = (int32_t)lrintf(fminf(fmaxf(scaled, -300), 300)) + store->zero;
+        const int32_t least = rounded < store->lo ? store->lo : rounded;
+        to[i] = (uint8_t)(least > store->hi ? store->hi : least) ^ store->flip;
+    }
+    if (store->sum) sdx_qbytes()->add(store->sum, to, 1, store->addend, 1, to, (size_t)count);
+    return to;
+}
+
+/* The sums once more, as bytes; how: bit 0: limited, 1: turned over, 2: added to others, 3: of
+ * another zero point, 4: over those where that can be. */
 static void check_bytes(const struct sdx_qconv *q, const struct image *im, const void *packed,
-                        const void *steps, struct sdx_qdot_store store, void *scratch)
+                        const void *steps, struct sdx_qdot_store store, void *scratch, unsigned how)
 {
     const int32_t *sums = store.y;
     int64_t count = q->shape.batch * q->shape.oc;
@@ -106,19 +122,30 @@ static void check_bytes(const struct sdx_qconv *q, const struct image *im, const
     store.factor = factor;
     store.factors_are_small = true;
     store.zero = (int32_t)random_int(0, 255);
-    store.lo = 3;
-    store.hi = 250;
-    store.flip = 0x80;
-    run_parts(q, im, packed, steps, &store, scratch);
-    for (int64_t i = 0; i < count; i++) {
-        const float scaled = (float)sums[i] * factor[sdx_qconv_place_of(q, i % q->shape.oc)];
-        const int32_t rounded = (int32_t)lrintf(fminf(fmaxf(scaled, -300), 300)) + store.zero;
-        const int32_t limited = rounded < 3 ? 3 : rounded > 250 ? 250 : rounded;
-        const uint8_t found = ((const uint8_t *)store.y)[i], expected = (uint8_t)limited ^ 0x80;
-        if (!expect(found == expected, "byte %lld of a sum %d is %u, expected %u", (long long)i,
-                    sums[i], found, expected))
-            return;
+    store.lo = how & 1 ? 3 : 0;
+    store.hi = how & 1 ? 250 : 255;
+    store.flip = how & 2 ? 0x80 : 0;
+    struct sdx_qpair sum = {.zero_a = how & 8 ? 100 : store.zero,
+                            .zero_b = (int32_t)random_int(0, 255),
+                            .zero_y = (int32_t)random_int(0, 255),
+                            .scale_a = random_float(0.1f, 2.0f),
+                            .scale_b = random_float(0.1f, 2.0f),
+                            .flip = store.flip};
+    sum.base = sdx_qpair_base(&sum);
+    if (how & 4) {
+        store.sum = &sum;
+        store.addend = bytes(count, 0);
     }
+    const uint8_t *expected = expected_bytes(q, &store, sums, count), *found = store.y;
+    if (how & 4 && how & 16 && sdx_qconv_sums_in_place(q)) {
+        memcpy(store.y, store.addend, (size_t)count);
+        store.addend = store.y;
+    }
+    run_parts(q, im, packed, steps, &store, scratch);
+    for (int64_t i = 0; i < count; i++)
+        if (!expect(found[i] == expected[i], "byte %lld of a sum %d is %u, expected %u",
+                    (long long)i, sums[i], found[i], expected[i]))
+            return;
 }
 
 /* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights.
@@ -164,7 +191,7 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
                                          .zero_w = how & 4 ? zeros : NULL};
     run_parts(&q, &im, packed, steps, &store, scratch);
     if (compare(&q, &im, store.y)) {
-        check_bytes(&q, &im, packed, steps, store, scratch);
+        check_bytes(&q, &im, packed, steps, store, scratch, random_bits());
         guards_intact();
     }
     guards_release();
@@ -238,6 +265,13 @@ void check_qconv(void)
     check_2d(2, 1, 100, 60, 1, 1, 1, 1, 0, 1);
     check_2d(1, 1, 16, 20, 64, 200, 3, 1, 1, 1);
     check_2d(1, 96, 1, 1, 60, 100, 5, 1, 2, 1);
+    for (int i = 0; i < 5; i++) { /* many columns, with whatever store */
+        check_2d(2, 1, 64, 192, 14, 14, 1, 1, 0, 1);
+        check_2d(1, 1, 32, 100, 20, 28, 3, 1, 1, 1);
+        check_2d(1, 1, 3, 70, 30, 33, 7, 2, 3, 1);
+        check_2d(1, 1, 128, 64, 14, 14, 3, 2, 1, 1);
+        check_2d(1, 1, 700, 80, 9, 9, 1, 1, 0, 1);
+    }
     for (int64_t pad = -1; pad <= 2; pad++) {
         check_winograd(2, 16, 8, 14, 11, pad);
         check_winograd(1, 42, 37, 15, 20, pad);

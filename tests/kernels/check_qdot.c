@@ -237,6 +237,7 @@ void check_qbytes(void)
                                   .scale_a = how & 1 ? 0.5f : random_float(0.001f, 2),
                                   .scale_b = how & 1 ? 0.25f : random_float(0.001f, 2),
                                   .flip = how & 2 ? 0x80 : 0};
+            p.base = sdx_qpair_base(&p);
             const size_t step_a = n % 5 != 0, step_b = !(how & 4);
             uint8_t *a = guarded(n + 1, 1), *b = guarded(n + 1, 2), *table = guarded(256, 0);
             uint8_t *sum = guarded(n, 3), *product = guarded(n, 1), *found = guarded(n, 2),
@@ -264,7 +265,12 @@ void check_qbytes(void)
             for (size_t i = 0; i < n; i++) {
                 const float x = (float)((a[i * step_a] ^ p.flip) - p.zero_a);
                 const float z = (float)((b[i * step_b] ^ p.flip) - p.zero_b);
-                double s = nearbyint(x * p.scale_a + z * p.scale_b) + p.zero_y;
+                const float u_a = (float)((a[i * step_a] ^ p.flip) - p.flip);
+                const float u_b = (float)((b[i * step_b] ^ p.flip) - p.flip);
+                const float once = fmaf(u_b, p.scale_b, p.base);
+                double s = nearbyint(fmaf(u_a, p.scale_a, once)) + p.zero_y;
+                const double exact = (double)x * p.scale_a + (double)z * p.scale_b;
+                expect(fabs(fmaf(u_a, p.scale_a, once) - exact) < 1e-4, "sum of %g and %g", x, z);
                 double m = nearbyint(x * z * p.scale_a) + p.zero_y;
                 s = s < 0 ? 0 : s > 255 ? 255 : s;
                 m = m < 0 ? 0 : m > 255 ? 255 : m;

@@ -201,15 +201,31 @@ def chain(g):
     y = g.dq(g.q(g.op("Add", x, y), 0.63), 0.63)
     y = g.dq(g.q(g.op("Concat", y, x, axis=1), 0.63), 0.63)
     y = g.dq(g.q(g.op("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2]), 0.63), 0.63)
-    return g.q(g.op("Conv", y, g.weights(6, 40, 3, 3)), 2.0), {"QLinearConv", "QLinearAdd", "ByteTable",
-                                                             "Concat", "MaxPool"}
+    return g.q(g.op("Conv", y, g.weights(6, 40, 3, 3)), 2.0), {"QLinearConv", "ByteTable", "Concat", "MaxPool"}
+
+
+def residual(g):
+    """Sums at the store: of the block's input and of two convolutions, of many channels and few."""
+    x = g.dq(g.q(g.op("Conv", g.value(2, 16, 9, 8), g.weights(70, 16, 3, 3), pads=[1, 1, 1, 1]), 0.31), 0.31)
+    y = g.dq(g.q(g.op("Conv", x, g.weights(70, 70, 1, 1)), 0.67), 0.67)
+    y = g.dq(g.q(g.op("Add", y, x), 0.63), 0.63)
+    z = g.dq(g.q(g.op("Conv", y, g.weights(19, 70, 3, 3), strides=[2, 2], pads=[1, 1, 1, 1]), 0.97), 0.97)
+    y = g.dq(g.q(g.op("Conv", y, g.weights(19, 70, 1, 1), strides=[2, 2]), 0.8), 0.8)
+    return g.q(g.op("Add", z, y), 1.1), {"QLinearConv"}
+
+
+def sum_of_others(g):
+    """What is added is of another shape, or read elsewhere too: the sum stays."""
+    x = g.dq(g.q(g.op("Conv", g.value(1, 8, 6, 6), g.weights(8, 8, 1, 1)), 0.31), 0.31)
+    y = g.dq(g.q(g.op("Add", x, g.value(8, 1, 1)), 0.4), 0.4)
+    return g.q(g.op("Add", y, x), 0.6), {"QLinearConv", "QLinearAdd"}
 
 
 GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_groups,
           transposed, transposed_line, transposed_gaps, conv_float, silu, table, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool,
-          average, average_inside, average_even, chain]
-DEEP = [chain, average, conv_groups, transposed]  # differences of a quantum go on
+          average, average_inside, average_even, chain, residual, sum_of_others]
+DEEP = [chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "PRelu", "GlobalAveragePool",
           "AveragePool", "ConvTranspose"}

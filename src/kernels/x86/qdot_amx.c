@@ -79,49 +79,41 @@ SIMD void bring_straight(const struct chunk *c, const uint8_t *const *rows, int6
         _mm512_store_si512(to, _mm512_maskz_loadu_epi8(c->piece->from, rows[i] + c->piece->at));
 }
 enum { FEW_PIECES = 4 };
-/* Half a line crosses lines less often. */
-SIMD __m512i bytes_of(const bool half, const struct piece *p, const uint8_t *row)
-{
-    if (!half) return _mm512_maskz_loadu_epi8(p->from, row + p->at);
-    return _mm512_castsi256_si512(_mm256_maskz_loadu_epi8((__mmask32)p->from, row + p->at));
-}
-/* The first pieces, up to four. */
-SIMD void bring_few(const bool half, const int count, const struct piece *from,
-                    const uint8_t *const *rows, int64_t height, uint8_t *to)
+/* Up to four pieces of half a line at most, which crosses lines less often than a whole one. */
+SIMD void bring_few(const int count, const struct piece *from, const uint8_t *const *rows,
+                    int64_t height, uint8_t *to)
 {
     struct piece p[FEW_PIECES];
     for (int k = 0; k < count; k++)
         p[k] = from[k];
     for (int64_t i = 0; i < height; i++, to += SDX_TILE_BYTES) {
-        __m512i x = _mm512_maskz_permutexvar_epi8(p[0].to, p[0].place, bytes_of(half, p, rows[i]));
+        __m512i x = _mm512_setzero_si512();
         SDX_UNROLL(4)
-        for (int k = 1; k < count; k++)
-            x = _mm512_mask_permutexvar_epi8(x, p[k].to, p[k].place,
-                                             bytes_of(half, p + k, rows[i]));
+        for (int k = 0; k < count; k++) {
+            const __m256i half = _mm256_maskz_loadu_epi8((__mmask32)p[k].from, rows[i] + p[k].at);
+            x = _mm512_mask_permutexvar_epi8(x, p[k].to, p[k].place, _mm512_castsi256_si512(half));
+        }
         _mm512_store_si512(to, x);
     }
 }
 static void bring_pieces(const struct chunk *c, const uint8_t *const *rows, int64_t height,
                          uint8_t *to)
 {
-    const struct piece *p = c->piece, *end = p + c->count;
+    const struct piece *end = c->piece + c->count;
     __mmask64 from = 0;
-    for (p = c->piece; p < end; p++)
+    for (const struct piece *p = c->piece; p < end; p++)
         from |= p->from;
-    const int64_t few = c->count < FEW_PIECES ? c->count : FEW_PIECES;
-    const bool half = from <= UINT32_MAX;
-#define BRING(count)                                                                               \
-    half ? bring_few(true, count, c->piece, rows, height, to)                                      \
-         : bring_few(false, count, c->piece, rows, height, to)
-    if (few == 1) BRING(1);
-    if (few == 2) BRING(2);
-    if (few == 3) BRING(3);
-    if (few == 4) BRING(4);
-#undef BRING
-    for (int64_t i = 0; few < c->count && i < height; i++, to += SDX_TILE_BYTES) {
-        __m512i x = _mm512_load_si512(to);
-        for (p = c->piece + few; p < end; p++)
-            x = _mm512_mask_permutexvar_epi8(x, p->to, p->place, bytes_of(false, p, rows[i]));
+    switch (from <= UINT32_MAX ? c->count : 0) {
+    case 2: bring_few(2, c->piece, rows, height, to); return;
+    case 3: bring_few(3, c->piece, rows, height, to); return;
+    case FEW_PIECES: bring_few(FEW_PIECES, c->piece, rows, height, to); return;
+    default: break;
+    }
+    for (int64_t i = 0; i < height; i++, to += SDX_TILE_BYTES) {
+        __m512i x = _mm512_setzero_si512();
+        for (const struct piece *p = c->piece; p < end; p++)
+            x = _mm512_mask_permutexvar_epi8(x, p->to, p->place,
+                                             _mm512_maskz_loadu_epi8(p->from, rows[i] + p->at));
         _mm512_store_si512(to, x);
     }
 }
@@ -162,6 +154,12 @@ static int64_t row_of(const struct tiles *t, int64_t i)
 {
     const int64_t row = i % t->of_segment * t->height, last = t->segment - t->height;
     return i / t->of_segment * t->segment + (row < last ? row : last);
+}
+/* Rows of tile i that belong to the tile before it, too. */
+static int64_t shared_rows(const struct tiles *t, int64_t i)
+{
+    const int64_t row = i % t->of_segment * t->height, last = t->segment - t->height;
+    return row > last ? row - last : 0;
 }
 static int64_t all_chunks(const struct tiles *t)
 {
@@ -251,15 +249,18 @@ static void bring(const struct sdx_qdot *q, const struct tiles *t, int64_t i)
 }
 
 /* Sums that wait for their store, which goes on beside the next products: `left` rows, the first of
- * them row `row` of the call, of `across` panels: one or two, or four. */
+ * them row `row` of the call, of `across` panels: one or two, or four. Each row is stored once. */
 enum { TALL = 2 * SDX_TILE_ROWS, ROW = WIDE * COLS, FOUR = 4, LINE = FOUR * COLS };
 struct waiting {
     const struct sdx_qdot *q;
     const int32_t *sums;
     int64_t left, row;  /* of the tile in hand */
     int64_t then, next; /* rows of the tile that follows, and its first */
+    int64_t skip;       /* rows between the two */
     int64_t column, n;
     int across;
+    int lines;     /* of four panels that a call stores */
+    bool is_whole; /* of four panels, what store_sums() does */
 };
 SIMD void store_rows(const int count, const int wide, const struct waiting *w)
 {
@@ -287,6 +288,57 @@ SIMD void store_bytes(const bool plain, const struct waiting *w, int64_t count)
         _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes(&r, plain, low, high)));
     }
 }
+SIMD __m512 addends(const bool is_signed, const uint8_t *from)
+{
+    const __m128i x = _mm_loadu_si128((const __m128i *)from);
+    const __m512i wide = is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x);
+    return _mm512_cvtepi32_ps(wide);
+}
+/* The same with others added: in floats the bytes are what they would be stored as. */
+static bool adds_lines(const struct sdx_qdot_store *st)
+{
+    return st->sum && st->factors_are_small && !st->zero_w && st->zero == st->sum->zero_a &&
+           sdx_qpair_is_small(st->sum);
+}
+SIMD void store_sums(const bool is_signed, const struct waiting *w, int64_t count)
+{
+    const struct sdx_qdot_store *st = &w->q->store;
+    const struct sdx_qpair *sum = st->sum;
+    const __m512i order = in_order(), zero = _mm512_set1_epi16((short)sum->zero_y);
+    const __m512i flip = _mm512_set1_epi8((char)sum->flip);
+    const __m512 lo = _mm512_set1_ps((float)(st->lo - st->zero));
+    const __m512 hi = _mm512_set1_ps((float)(st->hi - st->zero));
+    /* adding it rounds to even; less of it is taken away, so that the zero point is added */
+    const __m512 magic = _mm512_set1_ps(12582912.0f);
+    const int32_t zero_a = st->zero - (is_signed ? 128 : 0);
+    const __m512 less = _mm512_set1_ps(12582912.0f - (float)zero_a);
+    const __m512 base = _mm512_set1_ps(sum->base);
+    const __m512 scale_a = _mm512_set1_ps(sum->scale_a), scale_b = _mm512_set1_ps(sum->scale_b);
+    const int64_t pitch = st->pitch, at = w->row * pitch + w->column;
+    const int32_t *sums = w->sums;
+    uint8_t *y = (uint8_t *)st->y + at;
+    const uint8_t *other = st->addend + at;
+    __m512 by[FOUR];
+    SDX_UNROLL(4)
+    for (int j = 0; j < FOUR; j++)
+        by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
+    for (; count > 0; count--, y += pitch, other += pitch, sums += LINE) {
+        __m512i x[FOUR];
+        SDX_UNROLL(4)
+        for (int j = 0; j < FOUR; j++) {
+            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(whole(sums + j * COLS)), by[j]);
+            v = _mm512_min_ps(_mm512_max_ps(v, lo), hi);
+            v = _mm512_sub_ps(_mm512_add_ps(v, magic), less);
+            const __m512 b = addends(is_signed, other + j * COLS);
+            x[j] =
+                _mm512_cvtps_epi32(_mm512_fmadd_ps(v, scale_a, _mm512_fmadd_ps(b, scale_b, base)));
+        }
+        const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
+        const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
+        const __m512i all = _mm512_xor_si512(_mm512_packus_epi16(low, high), flip);
+        _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, all));
+    }
+}
 static void store_lines(const struct waiting *w, int64_t count)
 {
     const struct sdx_qdot_store *st = &w->q->store;
@@ -299,16 +351,56 @@ static void store_lines(const struct waiting *w, int64_t count)
             store_row(st, w->sums + i * COLS, w->row + i / FOUR, w->column + i % FOUR * COLS, COLS);
         return;
     }
-    if (is_plain(st))
+    if (w->is_whole) {
+        if (st->sum->flip)
+            store_sums(true, w, count);
+        else
+            store_sums(false, w, count);
+    } else if (is_plain(st))
         store_bytes(true, w, count);
     else
         store_bytes(false, w, count);
 }
+/* Columns `column` .. of a store, to `y` as row 0. */
+static struct sdx_qdot_store columns_of(const struct sdx_qdot_store *st, int64_t row,
+                                        int64_t column, uint8_t *y, int64_t pitch)
+{
+    struct sdx_qdot_store part = *st;
+    part.start += column;
+    part.factor += column;
+    if (part.zero_w) part.zero_w += column;
+    if (part.row_sums) part.row_sums += row;
+    part.y = y;
+    part.pitch = pitch;
+    return part;
+}
+/* n bytes of row `row` get their addends, which may lie where the result does. */
+static void add_row(const struct sdx_qdot_store *st, const uint8_t *bytes, int64_t row,
+                    int64_t column, int64_t n)
+{
+    const int64_t at = row * st->pitch + column;
+    sdx_qbytes()->add(st->sum, bytes, 1, st->addend + at, 1, (uint8_t *)st->y + at, (size_t)n);
+}
+/* What store_sums() does not do. */
+static SDX_NOINLINE void store_sums_slowly(const struct waiting *w)
+{
+    uint8_t bytes[LINE];
+    const struct sdx_qdot_store *st = &w->q->store;
+    const struct sdx_qdot_store part = columns_of(st, w->row, w->column, bytes, LINE);
+    const int64_t n = w->n < w->across * COLS ? w->n : w->across * COLS;
+    for (int64_t j = 0; j < n; j += COLS)
+        store_row(&part, w->sums + j, 0, j, n - j < COLS ? n - j : COLS);
+    add_row(st, bytes, w->row, w->column, n);
+}
 static SDX_NOINLINE void store_some(struct waiting *w)
 {
     int64_t count = w->left < STORED ? 1 : STORED;
-    if (w->across == FOUR) {
-        count = w->left < STORED / 2 ? w->left : STORED / 2;
+    if (SDX_UNLIKELY(w->q->store.sum && !w->is_whole)) {
+        count = 1;
+        store_sums_slowly(w);
+        if (w->across == FOUR) w->sums += LINE - ROW;
+    } else if (w->across == FOUR) {
+        count = w->left < w->lines ? w->left : w->lines;
         store_lines(w, count);
         w->sums += count * (LINE - ROW);
     } else if (w->across == WIDE)
@@ -319,6 +411,7 @@ static SDX_NOINLINE void store_some(struct waiting *w)
     w->row += count;
     w->left -= count;
     if (w->left > 0) return;
+    w->sums += w->skip * ROW;
     w->left = w->then;
     w->row = w->next;
     w->then = 0;
@@ -410,6 +503,7 @@ SIMD void strip(const bool wide, const bool is_first, const struct sdx_qdot *q,
     struct fetch f = fetch_of(t, weights, divide_up(n, COLS) - WIDE, WIDE, 2);
     for (int64_t i = 0; i < t->count; i += 2) {
         const bool tall = i + 1 < t->count;
+        const int64_t shared = shared_rows(t, i), skip = shared_rows(t, i + 1);
         int32_t *to = sums[w->sums < sums[1]];
         if (is_first) bring(q, t, i);
         if (is_first && tall) bring(q, t, i + 1);
@@ -418,11 +512,12 @@ SIMD void strip(const bool wide, const bool is_first, const struct sdx_qdot *q,
         else
             multiply(false, wide, t, i, weights, start, &f, w, to);
         *w = (struct waiting){.q = q,
-                              .sums = to,
-                              .left = t->height,
-                              .row = row_of(t, i),
-                              .then = tall ? t->height : 0,
-                              .next = row_of(t, i + 1),
+                              .sums = to + shared * ROW,
+                              .left = t->height - shared,
+                              .row = row_of(t, i) + shared,
+                              .then = tall ? t->height - skip : 0,
+                              .next = row_of(t, i + 1) + skip,
+                              .skip = tall ? skip : 0,
                               .column = column,
                               .n = n,
                               .across = wide ? WIDE : 1};
@@ -447,8 +542,17 @@ SIMD void line_products(const uint8_t *a, int64_t pitch, const int8_t *weights, 
     _tile_loadd(7, weights + 3 * apart, QDOT_BYTES);
     _tile_dpbusd(3, 4, 7);
 }
-static void multiply_line(const struct tiles *t, int64_t i, const int8_t *weights,
-                          const int32_t *start, struct fetch *f, struct waiting *w, int32_t *sums)
+/* A chunk of a tile into the first cache. */
+SIMD void fetch_chunk(const struct tile *tile, int64_t height, int64_t c)
+{
+    const uint8_t *row = tile->from + tile->at[c];
+    for (int64_t i = 0; i < height; i++, row += tile->pitch)
+        _mm_prefetch((const char *)row, _MM_HINT_T0);
+}
+/* ahead: a tile that comes next, or NULL. */
+static void multiply_line(const struct tiles *t, int64_t i, const struct tile *ahead,
+                          const int8_t *weights, const int32_t *start, struct fetch *f,
+                          struct waiting *w, int32_t *sums)
 {
     struct sdx_tile_drain drain;
     drain.since = 0;
@@ -460,6 +564,7 @@ static void multiply_line(const struct tiles *t, int64_t i, const int8_t *weight
     _tile_loadd(3, start + 3 * COLS, 0);
     for (int64_t c = 0; c < t->chunks; c++, weights += STEPS * QDOT_BYTES) {
         line_products(tile->from + tile->at[c], tile->pitch, weights, apart);
+        if (ahead) fetch_chunk(ahead, t->height, c);
         fetch_share(f);
         if (w->left > 0) store_some(w);
         sdx_tile_drain(&drain, STEP + 1);
@@ -479,26 +584,48 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
                   int64_t column, int64_t fours, struct waiting *w, int32_t (*sums)[TALL * ROW])
 {
     const int64_t apart = FOUR * t->steps * QDOT_BYTES;
+    const int64_t some = t->chunks ? divide_up(t->height, t->chunks) : t->height;
+    const bool whole_sums = adds_lines(&q->store);
     const int64_t block = apart * fours <= FIRST_CACHE ? fours : 1;
     for (int64_t first = 0; first < fours; first += block) {
         struct fetch fetch =
             fetch_of(t, weights + first * apart, (fours - first - block) * FOUR, block * FOUR, 1);
         for (int64_t i = 0; i < t->count; i++) {
+            const int64_t shared = shared_rows(t, i);
+            const struct tile *ahead = block == 1 && i + 1 < t->count ? t->tile + i + 1 : NULL;
             if (!first) bring(q, t, i);
             for (int64_t f = first; f < first + block; f++) {
                 const int64_t at = column + f * LINE;
                 int32_t *to = sums[w->sums < sums[1]];
-                multiply_line(t, i, weights + f * apart, q->store.start + at, &fetch, w, to);
+                multiply_line(t, i, ahead, weights + f * apart, q->store.start + at, &fetch, w, to);
                 *w = (struct waiting){.q = q,
-                                      .sums = to,
-                                      .left = t->height,
-                                      .row = row_of(t, i),
+                                      .sums = to + shared * LINE,
+                                      .left = t->height - shared,
+                                      .row = row_of(t, i) + shared,
                                       .column = at,
                                       .n = LINE,
-                                      .across = FOUR};
+                                      .across = FOUR,
+                                      .lines = (int)some,
+                                      .is_whole = whole_sums};
             }
         }
     }
+}
+
+/* One panel or two of so few rows that tiles bring nothing. */
+static void few_rows(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                     const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+{
+    if (!q->store.sum) {
+        thin.panel(q, panel, steps, column, n);
+        return;
+    }
+    uint8_t bytes[FEW * ROW];
+    struct sdx_qdot part = *q;
+    part.store = columns_of(&q->store, 0, column, bytes, ROW);
+    thin.panel(&part, panel, steps, 0, n);
+    for (int64_t i = 0; i < q->m; i++)
+        add_row(&q->store, bytes + i * ROW, i, column, n);
 }
 
 static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -506,10 +633,8 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
 {
     const int64_t end = column + n;
     if (q->m <= FEW) {
-        for (; column < end; panel += WIDE, column += WIDE * COLS) {
-            const int64_t left = end - column;
-            thin.panel(q, panel, steps, column, left < WIDE * COLS ? left : WIDE * COLS);
-        }
+        for (; column < end; panel += WIDE, column += WIDE * COLS)
+            few_rows(q, panel, steps, column, end - column < ROW ? end - column : ROW);
         return;
     }
     const struct tiles t = prepare(q, steps, panel->count[QDOT_ONES]);
@@ -541,6 +666,7 @@ void sdx_qdot_init_amx(struct sdx_qdot_table *qdot)
     thin = *qdot;
     *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES,
                                     .wide = INT32_MAX / COLS,
+                                    .adds = true,
                                     .rows_first = true,
                                     .scratch = scratch_size,
                                     .panel = panels};
