@@ -65,10 +65,16 @@ static struct work work_in(const struct sdx_qdot_shape *s, char *at)
     return w;
 }
 
+/* Bytes of all weights at most: where steps are not sorted they are all of one kind. */
+static int64_t weights_bytes(const struct sdx_qdot_shape *s)
+{
+    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
+    const bool may_widen = t->sort || t->natural == QDOT_WIDE;
+    return most_steps(s) * sdx_qdot_panels(s) * (may_widen ? QDOT_WIDE_BYTES : QDOT_BYTES);
+}
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s)
 {
-    const int64_t weights = most_steps(s) * sdx_qdot_panels(s) * QDOT_WIDE_BYTES;
-    return (size_t)(header_of(s).weights + weights + round_64(work_bytes(s)));
+    return (size_t)(header_of(s).weights + weights_bytes(s) + round_64(work_bytes(s)));
 }
 
 /* The bytes of run r of one panel as shorts [i][16]; adds to the sums of the columns. */
@@ -279,7 +285,7 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
     int32_t *sums = (int32_t *)(base + h.sums);
     int64_t used = h.weights;
     for (int64_t p = 0; p < panels; p++) {
-        const struct work work = work_in(s, base + h.weights + panels * each * QDOT_WIDE_BYTES);
+        const struct work work = work_in(s, base + h.weights + weights_bytes(s));
         struct qdot_panel *panel = (struct qdot_panel *)(base + h.panels) + p;
         panel->first = (int32_t)(p * each);
         panel->weights = used;
@@ -324,7 +330,7 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
             if (panel->count[l] < 0 || panel->count[l] > each - count) return false;
             count += panel->count[l];
         }
-        if (!t->sort && panel->count[t->natural] != naturals) return false;
+        if (!t->sort && (panel->count[t->natural] != naturals || count != naturals)) return false;
         if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
         if (panel->first != p * each || panel->weights != used || (panel->windows & ~1) ||
             (panel->windows && s->run < QDOT_WINDOW))
