@@ -419,10 +419,6 @@ static void finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n
     for (int64_t i = 0; i < m; i++, y += store->pitch)
         finish(store, y, (size_t)(n1 - n0));
 }
-void sdx_qdot_add(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
-{
-    if (store->to == SDX_QDOT_BYTES && store->sum) finish_rows(store, m, n0, n1, add_bytes);
-}
 void sdx_qdot_finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1)
 {
     if (store->to == SDX_QDOT_BYTES && (store->sum || store->table))
@@ -444,8 +440,8 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         const int64_t column = p * SDX_QDOT_COLS, left = end - column;
         t->qdot.panel(q, panel, steps + panel->first, column, left < wide ? left : wide);
     }
+    if (q->store.to != SDX_QDOT_BYTES) return;
     const int64_t n0 = p0 * SDX_QDOT_COLS;
-    if (!t->qdot.adds) sdx_qdot_add(&q->store, q->m, n0, end);
-    if (q->store.to == SDX_QDOT_BYTES && q->store.table)
-        finish_rows(&q->store, q->m, n0, end, look_up);
+    if (q->store.sum && !t->qdot.adds) finish_rows(&q->store, q->m, n0, end, add_bytes);
+    if (q->store.table) finish_rows(&q->store, q->m, n0, end, look_up);
 }

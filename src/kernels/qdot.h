@@ -100,8 +100,7 @@ size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m);
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1);
 /* What is left of a store: n bytes from y on get their addends and go through the table, where
- * there are any; the first, or both, of columns n0 .. n1 - 1 of m rows. */
+ * there are any; the same of columns n0 .. n1 - 1 of m rows. */
 void sdx_qdot_finish(const struct sdx_qdot_store *store, uint8_t *y, size_t n);
-void sdx_qdot_add(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
 void sdx_qdot_finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t n0, int64_t n1);
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Panels of qdot.h with tile registers (AMX): tdpbusd adds the products of 16 rows of A with a
- * panel over 16 steps, whose weights are a tile as they are packed. Two tiles of rows and two
- * panels at a time, so that each of four operands serves two products. A tile of A is read in place
- * where its rows are evenly spaced and its bytes lie together; else its bytes are brought together
- * first, beside the products before it. */
+ * panel over 16 steps, whose weights are a tile as they are packed. Where K is long, two tiles of
+ * rows and two panels at a time, so that each of four operands serves two products; where the
+ * weights of four panels stay in the first cache, one tile of rows and four panels, whose bytes are
+ * stored a line at a time. A tile of A is read in place where its rows are evenly spaced and its
+ * bytes lie together; else its bytes are brought together first, beside the products before it. */
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/qdot_panel.h"
 #include "kernels/tables.h"
