@@ -28,7 +28,6 @@ static enum sdx_status join(struct sdx_qdq *r, int32_t n, int32_t bytes, const i
     while (in[count - 1] < 0)
         count--;
     SDX_TRY(sdx_qdq_inputs(r, at, count, in));
-    node = &r->g->nodes[n];
     for (int i = 0; i < node->count_inputs; i++)
         if (node->inputs[i] >= 0) r->uses[node->inputs[i]]--;
     r->g->nodes[n].is_dead = true;

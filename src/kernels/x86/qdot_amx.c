@@ -192,6 +192,7 @@ static int64_t segment_of(const struct sdx_qdot *q)
     if (q->m % n || q->m / n * divide_up(n, SDX_TILE_ROWS) > most_tiles(q->m)) return q->m;
     return n;
 }
+/* In the scratch memory: chunks, then what is brought, tiles and places. */
 static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps, int64_t segment)
 {
     struct tiles t = {.segment = segment, .steps = steps, .chunks = steps / STEPS};
@@ -199,31 +200,29 @@ static struct tiles tiles_of(const struct sdx_qdot *q, int64_t steps, int64_t se
     t.height = divide_up(segment, t.of_segment);
     t.count = q->m / segment * t.of_segment;
     const int64_t room = divide_up(all_chunks(&t), 4) * 4;
-    t.brought = q->scratch;
-    t.chunk = (struct chunk *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
-    t.tile = (struct tile *)(t.chunk + all_chunks(&t));
+    t.chunk = q->scratch;
+    t.brought = (uint8_t *)(t.chunk + all_chunks(&t));
+    t.tile = (struct tile *)(t.brought + t.count * all_chunks(&t) * TILE_BYTES);
     t.places[0] = (int64_t *)(t.tile + t.count);
     t.places[1] = t.places[0] + room;
     return t;
 }
 
-static bool lie_together(const struct sdx_qdot_step *steps, int64_t chunks)
-{
-    for (int64_t c = 0; c < chunks; c++)
-        if (!are_straight(steps + c * STEPS, STEPS)) return false;
-    return true;
-}
 /* Tiles whose rows are evenly spaced stay where they are, if each whole chunk lies together. */
 static struct tiles prepare(const struct sdx_qdot *q, const struct sdx_qdot_step *steps,
                             int64_t count)
 {
-    const bool together = lie_together(steps, count / STEPS);
+    struct chunk *chunk = q->scratch;
+    bool together = true;
+    for (int64_t c = 0; c < divide_up(count, STEPS); c++) {
+        const int64_t left = count - c * STEPS;
+        chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS, chunk + c);
+        together = together && (chunk[c].is_straight || left < STEPS);
+    }
     const struct tiles all = tiles_of(q, count, together ? segment_of(q) : q->m), *t = &all;
     for (int64_t c = 0; c < all_chunks(t); c++) {
-        const int64_t left = t->steps - c * STEPS;
         t->places[0][c] = steps[c * STEPS].at;
         t->places[1][c] = c * TILE_BYTES;
-        chunk_of(steps + c * STEPS, left < STEPS ? left : STEPS, t->chunk + c);
     }
     for (int64_t i = 0; i < t->count; i++) {
         const uint8_t *const *rows = q->rows + row_of(t, i);
@@ -395,24 +394,23 @@ static SDX_NOINLINE void store_sums_slowly(const struct waiting *w)
 }
 static SDX_NOINLINE void store_some(struct waiting *w)
 {
+    const int64_t pitch = w->across == FOUR ? LINE : ROW;
     int64_t count = w->left < STORED ? 1 : STORED;
     if (SDX_UNLIKELY(w->q->store.sum && !w->is_whole)) {
         count = 1;
         store_sums_slowly(w);
-        if (w->across == FOUR) w->sums += LINE - ROW;
     } else if (w->across == FOUR) {
         count = w->left < w->lines ? w->left : w->lines;
         store_lines(w, count);
-        w->sums += count * (LINE - ROW);
     } else if (w->across == WIDE)
         count == 1 ? store_rows(1, WIDE, w) : store_rows(STORED, WIDE, w);
     else
         count == 1 ? store_rows(1, 1, w) : store_rows(STORED, 1, w);
-    w->sums += count * ROW;
+    w->sums += count * pitch;
     w->row += count;
     w->left -= count;
     if (w->left > 0) return;
-    w->sums += w->skip * ROW;
+    w->sums += w->skip * pitch;
     w->left = w->then;
     w->row = w->next;
     w->then = 0;
