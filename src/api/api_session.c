@@ -69,7 +69,7 @@ sdx_status sdx_run(sdx_session *session, int count_feeds, const sdx_feed *feeds,
 
 void sdx_cancel(sdx_session *session)
 {
-    atomic_store(&session->shared.cancel, 1);
+    atomic_store(&session->cancel, 1);
     if (session->remote) sdx_remote_cancel(session);
 }
 
@@ -96,7 +96,7 @@ sdx_status sdx_providers_start(sdx_context *cx, const sdx_session_options *given
 
 void sdx_cancel_clear(sdx_session *session)
 {
-    atomic_store(&session->shared.cancel, 0);
+    atomic_store(&session->cancel, 0);
 }
 
 const char *sdx_session_error(const sdx_session *session)
@@ -106,12 +106,12 @@ const char *sdx_session_error(const sdx_session *session)
 
 const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i)
 {
-    return session->shared.profile && i >= 0 && i < session->profile.count
+    return session->profiles && i >= 0 && i < session->profile.count
                ? &session->profile.rows[i]
                : NULL;
 }
 
 void sdx_session_profile_reset(sdx_session *session)
 {
-    if (session->shared.profile) sdx_profile_reset(&session->profile);
+    if (session->profiles) sdx_profile_reset(&session->profile);
 }

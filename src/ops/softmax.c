@@ -8,29 +8,32 @@
 #include "ops/narrow.h"
 #include "ops/op.h"
 
-enum { TILE = 256 }; /* columns worked on at a time where the axis is not the last */
+/* Columns worked on at a time where the axis is not the last; or rows, where they are SHORT: those
+ * are turned into columns. */
+enum { TILE = 256, SHORT = 32 };
 
 struct softmax {
     int64_t outer, length, inner, tiles;
+    bool turns;
     bool is_log;
     int narrow; /* f16 or bf16: each result is rounded to that; 0: none is */
 };
 
-/* ---- one tile of n columns; largest, sum: n numbers each ---- */
+/* ---- one tile of n columns, `step` from one element to the next ---- */
 
-static void columns_f32(const struct softmax *p, const float *x, float *y, float *largest,
-                        float *sum, int64_t columns)
+static void columns_f32(const struct softmax *p, const float *x, float *y, int64_t step, size_t n,
+                        float *scratch)
 {
     const struct sdx_vec *vec = sdx_vec();
-    size_t n = (size_t)columns;
+    float *largest = scratch, *sum = scratch + TILE;
     memcpy(largest, x, n * sizeof *x);
     for (int64_t k = 1; k < p->length; k++)
-        vec->f32_max(largest, 1, x + k * p->inner, 1, largest, n);
+        vec->f32_max(largest, 1, x + k * step, 1, largest, n);
     memset(sum, 0, n * sizeof *sum);
     float *shifted = sum + TILE;
     for (int64_t k = 0; k < p->length; k++) {
-        float *row = p->is_log ? shifted : y + k * p->inner;
-        vec->f32_sub(x + k * p->inner, 1, largest, 1, row, n);
+        float *row = p->is_log ? shifted : y + k * step;
+        vec->f32_sub(x + k * step, 1, largest, 1, row, n);
         sdx_narrow_round(p->narrow, row, n);
         vec->f32_exp(row, row, n, 0, 0);
         sdx_narrow_round(p->narrow, row, n);
@@ -38,14 +41,35 @@ static void columns_f32(const struct softmax *p, const float *x, float *y, float
     }
     if (p->is_log) vec->f32_log(sum, sum, n, 0, 0);
     for (int64_t k = 0; k < p->length; k++) {
-        float *row = y + k * p->inner;
+        float *row = y + k * step;
         if (!p->is_log) {
             vec->f32_div(row, 1, sum, 1, row, n);
             continue;
         }
-        vec->f32_sub(x + k * p->inner, 1, largest, 1, row, n);
+        vec->f32_sub(x + k * step, 1, largest, 1, row, n);
         vec->f32_sub(row, 1, sum, 1, row, n);
     }
+}
+
+/* Softmax or log-softmax of a tile; scratch: 3 * TILE. */
+static void tile_f32(const struct softmax *p, const float *x, float *y, int64_t step, size_t n,
+                     float *scratch)
+{
+    if (p->is_log || p->narrow)
+        columns_f32(p, x, y, step, n, scratch);
+    else
+        sdx_vec()->f32_softmax_columns(x, y, (size_t)p->length, (size_t)step, n);
+}
+
+/* n rows, by way of columns. */
+static void rows_f32(const struct softmax *p, const float *x, float *y, size_t n, float *scratch)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const size_t length = (size_t)p->length;
+    float *columns = scratch + 3 * TILE;
+    vec->b32_transpose(x, length, columns, TILE, n, length);
+    tile_f32(p, columns, columns, TILE, n, scratch);
+    vec->b32_transpose(columns, TILE, y, length, length, n);
 }
 
 static void column_f64(const struct softmax *p, const double *x, double *y)
@@ -68,10 +92,14 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
 {
     const struct softmax *p = step->params;
     const struct sdx_vec *vec = sdx_vec();
-    int64_t items = p->outer * p->tiles;
-    int64_t begin = sdx_part_begin(items, step->parts, part, 1);
-    int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
-    for (int64_t item = begin; item < end; item++) {
+    const int64_t items = p->outer * p->tiles, together = p->turns ? TILE : 1;
+    int64_t begin = sdx_part_begin(items, step->parts, part, together);
+    int64_t end = sdx_part_begin(items, step->parts, part + 1, together);
+    for (int64_t row = begin; p->turns && row < end; row += TILE)
+        rows_f32(p, (const float *)step->in[0]->data + row * p->length,
+                 (float *)step->out[0]->data + row * p->length,
+                 (size_t)(end - row < TILE ? end - row : TILE), x->scratch);
+    for (int64_t item = begin; !p->turns && item < end; item++) {
         int64_t column = (item % p->tiles) * TILE, left = p->inner - column;
         int64_t at = (item / p->tiles) * p->length * p->inner + column;
         int64_t n = left < TILE ? left : TILE;
@@ -82,11 +110,9 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
             continue;
         }
         const float *from = (const float *)step->in[0]->data + at;
-        float *to = (float *)step->out[0]->data + at, *scratch = x->scratch;
-        if (p->inner > 1 && !p->is_log && !p->narrow)
-            vec->f32_softmax_columns(from, to, (size_t)p->length, (size_t)p->inner, (size_t)n);
-        else if (p->inner > 1)
-            columns_f32(p, from, to, scratch, scratch + TILE, n);
+        float *to = (float *)step->out[0]->data + at;
+        if (p->inner > 1)
+            tile_f32(p, from, to, p->inner, (size_t)n, x->scratch);
         else if (p->is_log)
             vec->f32_log_softmax(from, to, (size_t)p->length);
         else if (p->narrow)
@@ -158,6 +184,7 @@ static enum sdx_status set_shape(struct sdx_prepare *px, struct softmax *p)
     p->tiles = (p->inner + TILE - 1) / TILE;
     p->is_log = sdx_str_is(px->node->op_type, "LogSoftmax");
     p->narrow = p->is_log ? SDX_DTYPE_NONE : px->narrow;
+    p->turns = in->dtype == SDX_F32 && p->inner == 1 && p->length <= SHORT;
     return SDX_OK;
 }
 
@@ -166,11 +193,11 @@ static enum sdx_status prepare_softmax(struct sdx_prepare *px)
     struct softmax *p = SDX_PREPARE_NEW(px, struct softmax);
     if (!p) return px->cx->error.status;
     SDX_TRY(set_shape(px, p));
-    int64_t items = p->outer * p->tiles;
+    const int64_t items = p->turns ? (p->outer + TILE - 1) / TILE : p->outer * p->tiles;
     int64_t parts =
         sdx_prepare_parts((double)px->in[0]->count * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
     return sdx_prepare_step(px, p->is_log ? "LogSoftmax" : "Softmax", run_softmax, p, parts,
-                            3 * TILE * sizeof(float));
+                            (size_t)(3 + (p->turns ? p->length : 0)) * TILE * sizeof(float));
 }
 
 static enum sdx_status prepare_hardmax(struct sdx_prepare *px)

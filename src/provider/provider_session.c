@@ -239,7 +239,7 @@ static enum sdx_status run(struct call *c, int count_feeds, const struct sdx_fee
     struct sdx_session *s = c->s;
     struct sdx_remote *r = s->remote;
     const OrtApi *api = r->library.api;
-    if (!s->cancel_holds) atomic_store(&s->shared.cancel, 0);
+    if (!s->cancel_holds) atomic_store(&s->cancel, 0);
     TRY_ORT(api->RunOptionsUnsetTerminate(s->remote_run));
     if (!names && count != s->model->count_outputs)
         return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "room for %d outputs, the model has %d",
@@ -248,12 +248,12 @@ static enum sdx_status run(struct call *c, int count_feeds, const struct sdx_fee
         SDX_TRY(take_feed(c, f, &feeds[f]));
     for (int k = 0; k < count; k++)
         SDX_TRY(take_output(c, k, names ? names[k] : s->model->outputs[k].name, outputs[k]));
-    const bool is_cancelled = atomic_load(&s->shared.cancel); /* since then, or it holds */
+    const bool is_cancelled = atomic_load(&s->cancel); /* since then, or it holds */
     OrtStatusPtr failed = NULL;
     if (!is_cancelled)
         failed = api->Run(r->session, s->remote_run, c->in_names, (const OrtValue *const *)c->in,
                           (size_t)count_feeds, c->out_names, (size_t)count, c->out);
-    if (is_cancelled || (failed && atomic_load(&s->shared.cancel))) {
+    if (is_cancelled || (failed && atomic_load(&s->cancel))) {
         if (failed) api->ReleaseStatus(failed);
         return SDX_FAIL(&s->cx, SDX_CANCELLED, "the run was cancelled");
     }

@@ -65,11 +65,12 @@ static enum sdx_status build_ir(struct sdx_context *cx, struct sdx_model *m, boo
 }
 
 static enum sdx_status keep_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
-                                  struct sdx_ir *ir)
+                                  bool open, struct sdx_ir *ir)
 {
     struct sdx_model_graph *g = sdx_arena_alloc(&m->arena, sizeof *g);
     if (!g) return SDX_FAIL_MEMORY(cx);
-    *g = (struct sdx_model_graph){.next = m->graphs, .level = level, .ir = ir};
+    *g = (struct sdx_model_graph){
+        .next = m->graphs, .level = level, .is_open = open, .ir = ir};
     m->graphs = g;
     return SDX_OK;
 }
@@ -90,7 +91,7 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
     m->store = sdx_store_create(&m->mem, &m->map);
     if (!m->store) return SDX_FAIL_MEMORY(cx);
     SDX_TRY(sdx_store_adopt(m->store, cx, plan));
-    SDX_TRY(keep_graph(cx, m, (sdx_level)plan->level, m->ir));
+    SDX_TRY(keep_graph(cx, m, (sdx_level)plan->level, false, m->ir));
     return sdx_plan_get_facts(cx, plan->facts, m);
 }
 
@@ -178,19 +179,19 @@ void sdx_model_free(struct sdx_model *m)
     sdx_mem_free(mem, m);
 }
 
-/* Inputs with initializers cannot be overridden before IR version 4: they are constants then. Later
- * they are fed from the initializer when the caller gives nothing. */
-static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir)
+/* Before IR version 4 no graph is open: inputs with initializers cannot be fed. */
+static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir, bool open)
 {
     struct sdx_ir_graph *g = &ir->graphs[0];
-    for (int32_t i = 0; ir->ir_version >= 4 && i < g->count_inputs; i++) {
+    open = open && ir->ir_version >= 4;
+    for (int32_t i = 0; open && i < g->count_inputs; i++) {
         struct sdx_tensor *t = g->values[g->inputs[i]].constant;
         if (!t || !t->is_unaligned) continue;
         t->data = sdx_arena_copy(ir->arena, t->data, t->bytes);
         if (!t->data) return SDX_FAIL_MEMORY(cx);
         t->is_unaligned = false;
     }
-    if (ir->ir_version >= 4) return SDX_OK;
+    if (open) return SDX_OK;
     int32_t kept = 0;
     for (int32_t i = 0; i < g->count_inputs; i++) {
         struct sdx_ir_value *v = &g->values[g->inputs[i]];
@@ -204,38 +205,48 @@ static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir)
 }
 
 enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
-                                 struct sdx_arena *arena, struct sdx_ir **out)
+                                 struct sdx_arena *arena, bool open, struct sdx_ir **out)
 {
     SDX_TRY(import_graph(cx, m, arena, out));
-    SDX_TRY(settle_inputs(cx, *out));
+    SDX_TRY(settle_inputs(cx, *out, open));
     SDX_TRY(sdx_ops_bind(cx, *out, true));
     return sdx_infer_model(cx, *out, 0, NULL, NULL);
 }
 
 static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
-                                  struct sdx_ir **out)
+                                  bool open, struct sdx_ir **out)
 {
-    SDX_TRY(sdx_model_import(cx, m, &m->arena, out));
+    SDX_TRY(sdx_model_import(cx, m, &m->arena, open, out));
     return sdx_passes_run(cx, *out, level);
 }
 
+/* Why a plan file has no such graph. */
+static enum sdx_status fail_in_plan(struct sdx_context *cx, const struct sdx_model *m,
+                                    sdx_level level)
+{
+    if ((int)level != m->plan.level)
+        return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                        "plan file: made at optimisation level %d, expected level %d",
+                        m->plan.level, (int)level);
+    return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
+                    "plan file: made with the initializers of inputs, which cannot be fed to it");
+}
+
 enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
-                                    const struct sdx_ir **out)
+                                    bool open, const struct sdx_ir **out)
 {
     *out = NULL;
     enum sdx_status status = SDX_OK;
     sdx_lock_take(&m->lock);
     for (struct sdx_model_graph *g = m->graphs; g && !*out; g = g->next)
-        if (g->level == level) *out = g->ir;
+        if (g->level == level && g->is_open == open) *out = g->ir;
     if (!*out && m->plan.bytes) {
-        status = SDX_FAIL(cx, SDX_NOT_SUPPORTED,
-                          "plan file: made at optimisation level %d, expected level %d",
-                          m->plan.level, (int)level);
+        status = fail_in_plan(cx, m, level);
     } else if (!*out) {
         struct sdx_ir *ir = NULL;
         sdx_context_clear(&m->cx);
-        status = make_graph(&m->cx, m, level, &ir);
-        if (status == SDX_OK) status = keep_graph(&m->cx, m, level, ir);
+        status = make_graph(&m->cx, m, level, open, &ir);
+        if (status == SDX_OK) status = keep_graph(&m->cx, m, level, open, ir);
         if (status == SDX_OK)
             *out = ir;
         else if (ir)

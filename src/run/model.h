@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model: the mapped file, its messages, the IR as imported, what the API tells about it, the
- * graphs that sessions run (one a level of optimisation, made when first asked for) and the packed
- * constants. Immutable for its users and shared by sessions of any thread. */
+ * graphs that sessions run (made when first asked for) and the packed constants. Immutable for its users and shared by sessions of any thread. */
 #ifndef SDX_RUN_MODEL_H
 #define SDX_RUN_MODEL_H
 
@@ -10,10 +9,12 @@
 #include "run/plan_file.h"
 #include "run/store.h"
 
-/* A graph rewritten for one level. */
+/* A graph rewritten for one level. It holds the initializers of inputs as constants, which lets
+ * passes use them, or is open: they are inputs, and what is fed takes their place. */
 struct sdx_model_graph {
     struct sdx_model_graph *next;
     sdx_level level;
+    bool is_open;
     struct sdx_ir *ir;
 };
 
@@ -50,13 +51,15 @@ SDX_MUST_CHECK enum sdx_status sdx_model_create(struct sdx_context *cx, const ch
                                                 struct sdx_model **out);
 void sdx_model_free(struct sdx_model *model);
 /* The graph for a level: lowered, folded, rewritten; every operator bound, or a failure that names
- * the first that is not supported. */
+ * the first that is not supported. Its inputs are the model's, in their order; open: all of them,
+ * else those without initializers. */
 SDX_MUST_CHECK enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *model,
-                                                   sdx_level level, const struct sdx_ir **out);
-/* Imports the model with what the caller gives, bound and inferred, into `arena`; inputs are what a
- * session can be fed. */
+                                                   sdx_level level, bool open,
+                                                   const struct sdx_ir **out);
+/* Imports the model with what the caller gives, bound and inferred, into `arena`. */
 SDX_MUST_CHECK enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
-                                                struct sdx_arena *arena, struct sdx_ir **out);
+                                                struct sdx_arena *arena, bool open,
+                                                struct sdx_ir **out);
 /* model_save.c: writes the graph of a level, or of SDX_LEVEL_BASIC where that cannot be said. */
 SDX_MUST_CHECK enum sdx_status sdx_model_save_optimised(struct sdx_context *cx, struct sdx_model *m,
                                                         sdx_level level, const char *path);

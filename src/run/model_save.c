@@ -94,7 +94,7 @@ static enum sdx_status make_message(struct sdx_context *cx, struct sdx_model *m,
                                     struct sdx_onnx_model **message)
 {
     const struct sdx_ir_export options = {.from = m->message, .with_types = true};
-    SDX_TRY(sdx_model_import(cx, m, arena, ir));
+    SDX_TRY(sdx_model_import(cx, m, arena, true, ir));
     SDX_TRY(sdx_passes_run_said(cx, *ir, level, standard_version(*ir)));
     SDX_TRY(say_all(cx, *ir));
     SDX_TRY(sdx_ir_export(cx, arena, *ir, &options, message));

@@ -439,7 +439,7 @@ static int prepare_choose(struct sdx_prepare *px, const struct sdx_choice *choic
 {
     const struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
     struct sdx_run_shared *shared = p->r->shared;
-    return sdx_tune_choose(shared->tune, choice, &shared->cancel);
+    return sdx_tune_choose(shared->tune, choice, shared->cancel);
 }
 
 /* Operands of the node in hand. */

@@ -109,7 +109,7 @@ static enum sdx_status collect(struct plan_writer *w, struct sdx_model *m)
     struct sdx_onnx_model *message = NULL;
     const struct sdx_ir_export options = {
         .from = m->message, .place = place, .user = w, .keeps_versions = true};
-    SDX_TRY(sdx_model_graph_get(w->cx, m, SDX_LEVEL_ALL, &ir));
+    SDX_TRY(sdx_model_graph_get(w->cx, m, SDX_LEVEL_ALL, false, &ir));
     SDX_TRY(sdx_ir_export(w->cx, &w->arena, ir, &options, &message));
     SDX_TRY(sdx_onnx_write_model_text(w->cx, message, &w->graph));
     SDX_TRY(sdx_plan_put_facts(w->cx, m, &w->facts));

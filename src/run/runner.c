@@ -89,7 +89,7 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
     for (int w = 0; w < shared->threads; w++)
         r->workers[w] = (struct sdx_exec){.cx = cx,
                                           .worker = w,
-                                          .cancel = &shared->cancel,
+                                          .cancel = shared->cancel,
                                           .pool = shared->pool,
                                           .threads = shared->threads,
                                           .host = r};
@@ -306,7 +306,7 @@ static void run_range(void *arg, int64_t part, int64_t end, int worker)
     struct sdx_exec *x = &job->r->workers[worker];
     if (atomic_load_explicit(&job->status, memory_order_relaxed)) return;
     enum sdx_status status = SDX_OK;
-    if (atomic_load_explicit(&job->r->shared->cancel, memory_order_relaxed))
+    if (atomic_load_explicit(job->r->shared->cancel, memory_order_relaxed))
         status = SDX_CANCELLED;
     else {
         x->part_end = end;
@@ -379,7 +379,7 @@ static enum sdx_status run_segment(struct sdx_runner *r, struct sdx_segment *s, 
     struct sdx_run_shared *shared = r->shared;
     for (int32_t i = 0; i < s->list.count; i++) {
         const struct sdx_step *step = &s->list.steps[i];
-        if (atomic_load_explicit(&shared->cancel, memory_order_relaxed))
+        if (atomic_load_explicit(shared->cancel, memory_order_relaxed))
             return SDX_FAIL(shared->cx, SDX_CANCELLED, "the run was cancelled");
         int64_t begin = shared->profile ? sdx_clock_ns() : 0;
         enum sdx_status status = run_step(r, step, use_pool);

@@ -27,7 +27,7 @@ struct sdx_run_shared {
     struct sdx_pool *pool;
     int threads;
     int plans; /* variants kept of each segment */
-    atomic_int cancel;
+    const atomic_int *cancel;
     struct sdx_profile *profile;      /* NULL: not recorded */
     struct sdx_tune *tune;            /* NULL: not tuned */
     struct sdx_custom_nodes *customs; /* of operators of the caller's own; NULL: none */

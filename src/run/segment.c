@@ -339,7 +339,7 @@ static enum sdx_status plan_nodes(struct sdx_planning *p)
     for (p->node = s->node_begin; p->node < g->count_nodes; p->node++) {
         const struct sdx_ir_node *node = &g->nodes[p->node];
         if (node->is_dead) continue;
-        if (atomic_load_explicit(&p->r->shared->cancel, memory_order_relaxed))
+        if (atomic_load_explicit(p->r->shared->cancel, memory_order_relaxed))
             return SDX_FAIL(p->cx, SDX_CANCELLED, "the run was cancelled");
         bool ready = false;
         enum sdx_status status = plan_node(p, node, &ready);

@@ -8,37 +8,47 @@
 
 static enum sdx_status init_maps(struct sdx_session *s)
 {
-    const struct sdx_ir_graph *g = s->runner.g;
+    const struct sdx_model *m = s->model;
+    const size_t inputs = (size_t)m->count_inputs + 1, outputs = (size_t)m->count_outputs + 1;
     bool ok = true;
-    for (int32_t i = 0; i < g->count_inputs; i++)
-        ok = ok && sdx_map_put(&s->input_index, g->values[g->inputs[i]].name, i);
-    for (int32_t o = g->count_outputs - 1; o >= 0; o--) {
-        struct sdx_str name =
-            sdx_str(s->model->outputs[o].name); /* passes may rename what makes it */
-        ok = ok && sdx_map_put(&s->output_index, name, o);
-    }
-    s->feeds = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feeds);
-    s->stand_ins =
-        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->stand_ins);
-    s->results =
-        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->results);
-    s->wanted =
-        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1, sizeof *s->wanted);
-    s->feed_order =
-        sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_inputs + 1, sizeof *s->feed_order);
-    s->output_order = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)g->count_outputs + 1,
-                                     sizeof *s->output_order);
+    for (int32_t i = 0; i < m->count_inputs; i++)
+        ok = ok && sdx_map_put(&s->input_index, sdx_str(m->inputs[i].name), i);
+    for (int32_t o = m->count_outputs - 1; o >= 0; o--)
+        ok = ok && sdx_map_put(&s->output_index, sdx_str(m->outputs[o].name), o);
+    s->feeds = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, inputs, sizeof *s->feeds);
+    s->stand_ins = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, inputs, sizeof *s->stand_ins);
+    s->results = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, outputs, sizeof *s->results);
+    s->wanted = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, outputs, sizeof *s->wanted);
+    s->feed_order = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, inputs, sizeof *s->feed_order);
+    s->output_order = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, outputs, sizeof *s->output_order);
     if (!ok || !s->feeds || !s->stand_ins || !s->results || !s->wanted || !s->feed_order ||
         !s->output_order)
         return SDX_FAIL_MEMORY(&s->cx);
     return SDX_OK;
 }
 
+/* `shared`: all but the graph and its operators. */
+static enum sdx_status init_graph(struct sdx_session *s, const struct sdx_run_shared *shared,
+                                  bool open, struct sdx_session_graph *graph)
+{
+    const struct sdx_ir *ir = NULL;
+    SDX_TRY(sdx_model_graph_get(&s->cx, s->model, s->level, open, &ir));
+    graph->shared = *shared;
+    graph->shared.ir = ir;
+    graph->shared.customs = NULL;
+    SDX_TRY(sdx_custom_nodes_create(&s->cx, ir, s->model->store, &graph->shared.customs));
+    return sdx_runner_init(&graph->runner, &graph->shared, 0, NULL);
+}
+
+static void deinit_graph(struct sdx_session_graph *graph)
+{
+    sdx_runner_deinit(&graph->runner);
+    sdx_custom_nodes_destroy(graph->shared.customs);
+}
+
 static enum sdx_status open_session(struct sdx_session *s,
                                     const struct sdx_session_options *options)
 {
-    const struct sdx_ir *ir = NULL;
-    SDX_TRY(sdx_model_graph_get(&s->cx, s->model, options->level, &ir));
     int threads = options->threads > 0 ? options->threads : sdx_pool_threads(s->cx.pool);
     if (threads > sdx_pool_threads(s->cx.pool)) {
         s->own_pool = sdx_pool_create(&s->mem, threads);
@@ -46,18 +56,19 @@ static enum sdx_status open_session(struct sdx_session *s,
     }
     s->level = options->level;
     if (options->profile) sdx_profile_init(&s->profile, &s->mem);
+    s->profiles = options->profile;
     s->cancel_holds = options->cancel_holds;
-    s->shared = (struct sdx_run_shared){.cx = &s->cx,
-                                        .results = &s->results_cx,
-                                        .ir = ir,
-                                        .store = s->model->store,
-                                        .pool = s->own_pool ? s->own_pool : s->cx.pool,
-                                        .threads = threads,
-                                        .plans = options->plans > 0 ? options->plans : 8,
-                                        .profile = options->profile ? &s->profile : NULL};
-    SDX_TRY(sdx_custom_nodes_create(&s->cx, ir, s->model->store, &s->shared.customs));
-    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->shared.tune));
-    SDX_TRY(sdx_runner_init(&s->runner, &s->shared, 0, NULL));
+    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->tune));
+    const struct sdx_run_shared shared = {.cx = &s->cx,
+                                          .results = &s->results_cx,
+                                          .store = s->model->store,
+                                          .pool = s->own_pool ? s->own_pool : s->cx.pool,
+                                          .threads = threads,
+                                          .plans = options->plans > 0 ? options->plans : 8,
+                                          .cancel = &s->cancel,
+                                          .profile = options->profile ? &s->profile : NULL,
+                                          .tune = s->tune};
+    SDX_TRY(init_graph(s, &shared, false, &s->graph));
     return init_maps(s);
 }
 
@@ -105,10 +116,11 @@ static void release_stand_ins(struct sdx_session *s)
 void sdx_session_close(struct sdx_session *s)
 {
     if (!s) return;
-    sdx_runner_deinit(&s->runner);
-    sdx_custom_nodes_destroy(s->shared.customs);
-    sdx_tune_close(s->shared.tune);
-    if (s->shared.profile) sdx_profile_deinit(&s->profile);
+    deinit_graph(&s->graph);
+    if (s->open_graph) deinit_graph(s->open_graph);
+    sdx_mem_free(&s->mem, s->open_graph);
+    sdx_tune_close(s->tune);
+    if (s->profiles) sdx_profile_deinit(&s->profile);
     sdx_pool_destroy(s->own_pool);
     sdx_map_deinit(&s->input_index);
     sdx_map_deinit(&s->output_index);
@@ -153,15 +165,16 @@ enum sdx_status sdx_session_check_feed(struct sdx_session *s, const struct sdx_v
                     sdx_tensor_describe(t, text, sizeof text), info->type);
 }
 
-/* What is fed instead of `t` where the run cannot take that as it is. */
-static enum sdx_status stand_in(struct sdx_session *s, int32_t i, const struct sdx_tensor *t)
+/* What is fed instead of input `i` where the run, whose input `at` it is, cannot take it as it is.
+ */
+static enum sdx_status stand_in(struct sdx_session *s, int32_t i, const struct sdx_runner *runner,
+                                int32_t at)
 {
+    const struct sdx_tensor *t = s->feeds[i];
     struct sdx_tensor **to = &s->stand_ins[i];
-    sdx_tensor_release(*to);
-    *to = NULL;
     if (is_scalar_as_array(&s->model->inputs[i], t))
         return sdx_tensor_new_view(&s->cx, t->dtype, 0, NULL, t->data, to);
-    if (t->layout == SDX_LAYOUT_GROWING && !sdx_runner_takes_growing(&s->runner, i))
+    if (t->layout == SDX_LAYOUT_GROWING && !sdx_runner_takes_growing(runner, at))
         return sdx_tensor_clone(&s->cx, t, to);
     return SDX_OK;
 }
@@ -192,7 +205,6 @@ static int32_t find_input(struct sdx_session *s, int f, const char *name)
     if (has_guess && strcmp(name, s->model->inputs[s->feed_order[f]].name) == 0)
         return s->feed_order[f];
     int32_t i = sdx_map_get(&s->input_index, sdx_str(name));
-    if (i >= s->model->count_inputs) return -1;
     if (has_guess && i >= 0) s->feed_order[f] = i;
     return i;
 }
@@ -207,24 +219,43 @@ static int32_t find_output(struct sdx_session *s, int k, const char *name)
     return o;
 }
 
-static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
-                                  const struct sdx_feed *feeds)
+static enum sdx_status get_open_graph(struct sdx_session *s)
 {
-    const struct sdx_ir_graph *g = s->runner.g;
+    if (s->open_graph) return SDX_OK;
+    struct sdx_session_graph *graph = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, 1, sizeof *graph);
+    if (!graph) return SDX_FAIL_MEMORY(&s->cx);
+    enum sdx_status status = init_graph(s, &s->graph.shared, true, graph);
+    if (status == SDX_OK) {
+        s->open_graph = graph;
+        return SDX_OK;
+    }
+    deinit_graph(graph);
+    sdx_mem_free(&s->mem, graph);
+    return status;
+}
+
+/* Leaves in s->feeds what the inputs of *graph are fed, the one that runs. */
+static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
+                                  const struct sdx_feed *feeds, struct sdx_session_graph **graph)
+{
+    const struct sdx_value_info *inputs = s->model->inputs;
+    bool open = false;
     release_stand_ins(s);
-    for (int32_t i = 0; i < g->count_inputs; i++)
+    for (int32_t i = 0; i < s->model->count_inputs; i++)
         s->feeds[i] = NULL;
     for (int f = 0; f < count_feeds; f++) {
         int32_t i = feeds[f].name ? find_input(s, f, feeds[f].name) : -1;
-        SDX_TRY(sdx_session_check_feed(s, i < 0 ? NULL : &s->model->inputs[i], &feeds[f]));
+        SDX_TRY(sdx_session_check_feed(s, i < 0 ? NULL : &inputs[i], &feeds[f]));
         s->feeds[i] = feeds[f].value;
-        SDX_TRY(stand_in(s, i, feeds[f].value));
-        if (s->stand_ins[i]) s->feeds[i] = s->stand_ins[i];
+        open = open || inputs[i].optional;
     }
+    if (open) SDX_TRY(get_open_graph(s));
+    *graph = open ? s->open_graph : &s->graph;
+    int32_t at = 0;
     for (int32_t i = 0; i < s->model->count_inputs; i++) {
-        if (s->feeds[i]) continue;
-        SDX_TRY(stand_in_for_nothing(s, i));
-        s->feeds[i] = s->stand_ins[i];
+        if (inputs[i].optional && !open) continue; /* a constant there */
+        SDX_TRY(s->feeds[i] ? stand_in(s, i, &(*graph)->runner, at) : stand_in_for_nothing(s, i));
+        s->feeds[at++] = s->stand_ins[i] ? s->stand_ins[i] : s->feeds[i];
     }
     return SDX_OK;
 }
@@ -232,11 +263,11 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
 static enum sdx_status take_outputs(struct sdx_session *s, int count, const char *const *names,
                                     struct sdx_tensor **outputs)
 {
-    const struct sdx_ir_graph *g = s->runner.g;
-    if (!names && count != g->count_outputs)
+    const int32_t total = s->model->count_outputs;
+    if (!names && count != total)
         return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT, "room for %d outputs, the model has %d",
-                        count, g->count_outputs);
-    for (int32_t o = 0; o < g->count_outputs; o++) {
+                        count, total);
+    for (int32_t o = 0; o < total; o++) {
         s->results[o] = names ? NULL : outputs[o];
         s->wanted[o] = !names;
     }
@@ -251,7 +282,7 @@ static enum sdx_status take_outputs(struct sdx_session *s, int count, const char
         s->wanted[o] = true;
         s->results[o] = outputs[k];
     }
-    for (int32_t o = 0; o < g->count_outputs; o++)
+    for (int32_t o = 0; o < total; o++)
         for (int32_t i = 0; i < o && s->results[o]; i++)
             if (s->results[i] == s->results[o])
                 return SDX_FAIL(&s->cx, SDX_INVALID_ARGUMENT,
@@ -266,14 +297,15 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
 {
     sdx_context_clear(&s->cx);
     sdx_context_clear(&s->results_cx);
-    if (!s->cancel_holds && atomic_load_explicit(&s->shared.cancel, memory_order_relaxed))
-        atomic_store_explicit(&s->shared.cancel, 0, memory_order_relaxed);
-    enum sdx_status status = take_feeds(s, count_feeds, feeds);
+    if (!s->cancel_holds && atomic_load_explicit(&s->cancel, memory_order_relaxed))
+        atomic_store_explicit(&s->cancel, 0, memory_order_relaxed);
+    struct sdx_session_graph *graph = NULL;
+    enum sdx_status status = take_feeds(s, count_feeds, feeds, &graph);
     if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);
     if (status == SDX_OK) {
-        s->shared.run_begin_ns = s->shared.profile ? sdx_clock_ns() : 0;
-        status = sdx_runner_run(&s->runner, s->feeds, s->results, s->wanted);
-        if (s->shared.tune) sdx_tune_save(s->shared.tune);
+        graph->shared.run_begin_ns = s->profiles ? sdx_clock_ns() : 0;
+        status = sdx_runner_run(&graph->runner, s->feeds, s->results, s->wanted);
+        if (s->tune) sdx_tune_save(s->tune);
     }
     if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
     for (int k = 0; k < count_outputs; k++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A session: a runner of the model's main graph with its own error text, memory counter and plans.
- * Used by one thread at a time; sdx_session_cancel by any. */
+ * A session: a runner of the model's main graph with its own error text, memory counter and plans;
+ * once an input that has an initializer is fed, another one of the open graph. Used by one thread
+ * at a time; sdx_cancel by any. */
 #ifndef SDX_RUN_SESSION_H
 #define SDX_RUN_SESSION_H
 
@@ -16,10 +17,15 @@ struct sdx_session {
     struct sdx_pool *own_pool; /* when more threads were asked for than the context's pool has */
     struct sdx_model *model;
     sdx_level level;
-    struct sdx_run_shared shared;
-    struct sdx_runner runner;
+    atomic_int cancel;
+    struct sdx_session_graph {
+        struct sdx_run_shared shared;
+        struct sdx_runner runner;
+    } graph, *open_graph; /* NULL: no initializer's place was taken yet */
     struct sdx_profile profile;
-    const struct sdx_tensor **feeds; /* room for one a graph input */
+    bool profiles;
+    struct sdx_tune *tune; /* NULL: not tuned */
+    const struct sdx_tensor **feeds; /* room for one an input of the model */
     struct sdx_tensor **stand_ins; /* of feeds: scalars for arrays of one element, packed copies */
     struct sdx_tensor **results;
     bool *wanted;

@@ -190,7 +190,7 @@ static void generate(struct fixture *f, bool grows, int outside, sdx_tensor *out
             assert_ptr_equal(out[1], past);
             /* y alone is made in memory that the caller gets, or present too; -1: later */
             if (outside >= 0)
-                assert_int_equal(f->session->runner.plans->count_externals, 1 + outside);
+                assert_int_equal(f->session->graph.runner.plans->count_externals, 1 + outside);
         } else {
             sdx_tensor_destroy(past);
         }
@@ -492,7 +492,7 @@ static sdx_tensor *decode(struct fixture *f, bool grows, sdx_tensor **past)
             if (!grows) sdx_tensor_destroy(past[i]);
             past[i] = out[i + 1];
         }
-        if (grows) assert_int_equal(f->session->runner.plans->count_externals, 1);
+        if (grows) assert_int_equal(f->session->graph.runner.plans->count_externals, 1);
         logits = out[0];
         length += fresh;
         const int64_t words = sdx_tensor_dims(logits)[2], row = (fresh - 1) * words;

@@ -60,7 +60,7 @@ static const char *run_tuned(int64_t size)
         sdx_tensor_create(cx, SDX_F32, 4, (int64_t[]){1, CHANNELS, size, size}, &x) ||
         sdx_run(session, 1, &(sdx_feed){"x", x}, 1, NULL, &y))
         fail_msg("%s", sdx_error(cx));
-    const struct sdx_segment *s = session->runner.plans;
+    const struct sdx_segment *s = session->graph.runner.plans;
     for (int32_t i = 0; i < s->list.count; i++)
         if (strncmp(s->list.steps[i].kernel, "conv", 4) == 0) kernel = s->list.steps[i].kernel;
     sdx_tensor_destroy(x);
