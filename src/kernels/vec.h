@@ -8,6 +8,7 @@
 #ifndef SDX_KERNELS_VEC_H
 #define SDX_KERNELS_VEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,6 +79,11 @@ struct sdx_vec {
     /* y = x * scale + shift with one scale and shift for the row (BatchNormalization of one
      * channel) */
     void (*f32_affine)(const float *x, float scale, float shift, float *y, size_t n);
+    /* Is the intersection over union of `box` and one of n boxes above the threshold? A box is y0,
+     * x0, y1, x1 and its area; boxes: the y0 of all, `step` numbers on the x0 of all, ... There is
+     * room for up to 64 more, of area 0 or checked before. One of no area has no intersection. */
+    bool (*f32_overlaps)(const float box[5], const float *boxes, size_t step, size_t n,
+                         float threshold);
     void (*f16_to_f32)(const uint16_t *x, float *y, size_t n);
     void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);
     void (*bf16_to_f32)(const uint16_t *x, float *y, size_t n);

@@ -345,6 +345,33 @@ static void rms_norm(const float *x, const float *scale, float epsilon, float *y
     const float inv = 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon);
     normalise(x, scale, NULL, y, n, 0.0f, inv);
 }
+static bool overlaps(const float box[5], const float *boxes, size_t step, size_t n,
+                     float threshold)
+{
+    const vf zero = v_set1(0.0f);
+    if (!(box[4] > 0.0f)) return false;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        vi any = vi_set1(0);
+        SDX_UNROLL(4)
+        for (int i = 0; i < 4; i++) {
+            const float *b = boxes + at + i * LANES;
+            const vf y0 = v_max(v_load(b), v_set1(box[0]));
+            const vf x0 = v_max(v_load(b + step), v_set1(box[1]));
+            const vf h = v_min(v_load(b + 2 * step), v_set1(box[2])) - y0;
+            const vf w = v_min(v_load(b + 3 * step), v_set1(box[3])) - x0;
+            const vf area = v_load(b + 4 * step), both = h * w;
+            const vf all = area + v_set1(box[4]) - both;
+            any |= (h > zero) & (w > zero) & (area > zero) & (all > zero) &
+                   (both / all > v_set1(threshold));
+        }
+        int32_t lanes[LANES], some = 0;
+        vi_store(lanes, any);
+        for (int i = 0; i < LANES; i++)
+            some |= lanes[i];
+        if (some) return true;
+    }
+    return false;
+}
 
 void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
 {
@@ -358,4 +385,5 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     vec->f32_softmax_columns = softmax_columns;
     vec->f32_layer_norm = layer_norm;
     vec->f32_rms_norm = rms_norm;
+    vec->f32_overlaps = overlaps;
 }

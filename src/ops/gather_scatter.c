@@ -69,6 +69,7 @@ static enum sdx_status infer_gather(struct sdx_infer *ix)
 }
 
 struct gather_params {
+    const char *op;
     int axis;
     int64_t outer, length, count; /* indices */
     size_t run;                   /* bytes of what stays together */
@@ -85,7 +86,7 @@ static enum sdx_status gather_block(struct sdx_exec *x, const struct gather_para
     for (int64_t k = 0; k < n; k++) {
         int64_t j = sdx_move_index(index, i + k);
         if (SDX_UNLIKELY((uint64_t)j >= (uint64_t)length)) {
-            if (j >= length || j < -length) return bad_index(x, "Gather", j, p->axis, length);
+            if (j >= length || j < -length) return bad_index(x, p->op, j, p->axis, length);
             j += length;
         }
         slices[k] = j;
@@ -104,6 +105,7 @@ static void gather_slices(char *dst, const char *src, const int64_t *slices, int
     case 2: GATHER(2) break;
     case 4: GATHER(4) break;
     case 8: GATHER(8) break;
+    case 16: GATHER(16) break;
     default:
         for (int64_t k = 0; k < n; k++)
             sdx_move_bytes(dst + k * run, src + slices[k] * run, (size_t)run);
@@ -166,14 +168,15 @@ static enum sdx_status gather_channels(struct sdx_prepare *px)
     return sdx_channel_pick(px, "gather_channels", 1, px->in, px->out[0], map);
 }
 
-static enum sdx_status prepare_gather(struct sdx_prepare *px)
+static enum sdx_status add_gather(struct sdx_prepare *px, const char *op, const char *name,
+                                  int axis)
 {
     const struct sdx_tensor *data = px->in[0], *out = px->out[0];
-    if (out->layout == SDX_LAYOUT_BLOCKED) return gather_channels(px);
     struct gather_params *p = SDX_PREPARE_NEW(px, struct gather_params);
     if (!p) return SDX_OUT_OF_MEMORY;
     size_t size = sdx_move_size(data->dtype);
-    p->axis = axis_of(px, 0, data->rank);
+    p->op = op;
+    p->axis = axis;
     p->length = data->dims[p->axis];
     p->count = px->in[1]->count;
     const bool whole = p->length == 1 && p->count == 1; /* the only slice there is */
@@ -183,7 +186,13 @@ static enum sdx_status prepare_gather(struct sdx_prepare *px)
     int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
                                       p->outer * p->count > 0 ? p->outer * p->count : 1);
     const size_t known = (size_t)(p->count < GATHER_BLOCK ? p->count : GATHER_BLOCK);
-    return sdx_move_step(px, "gather", run_gather, p, parts, known * sizeof(int64_t));
+    return sdx_move_step(px, name, run_gather, p, parts, known * sizeof(int64_t));
+}
+
+static enum sdx_status prepare_gather(struct sdx_prepare *px)
+{
+    if (px->out[0]->layout == SDX_LAYOUT_BLOCKED) return gather_channels(px);
+    return add_gather(px, "Gather", "gather", axis_of(px, 0, px->in[0]->rank));
 }
 
 /* One index that is known: the output lies within the data. */
@@ -528,6 +537,9 @@ static enum sdx_status run_gather_nd(struct sdx_exec *x, const struct sdx_step *
 static enum sdx_status prepare_gather_nd(struct sdx_prepare *px)
 {
     int batch = (int)sdx_ir_attr_int(px->node, "batch_dims", 0);
+    const struct sdx_tensor *index = px->in[1];
+    if (batch == 0 && index->dims[index->rank - 1] == 1)
+        return add_gather(px, "GatherND", "gather_nd", 0);
     struct nd_params *p = nd_create(px, "GatherND", batch);
     if (!p) return SDX_OUT_OF_MEMORY;
     if (px->out[0]->count == 0) p->tuples = 0;

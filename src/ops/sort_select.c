@@ -3,6 +3,7 @@
  * first, NaN counts as the largest value, -0 equals 0. */
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
@@ -102,14 +103,24 @@ static int sort_depth(int64_t n)
     return depth;
 }
 
+/* Order of a float as an unsigned number. */
+static uint32_t sort_key_f32(float x)
+{
+    uint32_t bits;
+    if (isnan(x)) return UINT32_MAX;
+    x += 0.0f; /* -0 becomes 0 */
+    memcpy(&bits, &x, sizeof bits);
+    return bits ^ (bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31);
+}
+
 /* Order of element i as an unsigned number. */
 static uint64_t sort_key(const struct sdx_tensor *t, int64_t i)
 {
     const uint64_t sign = UINT64_C(1) << 63;
     if (t->dtype == SDX_U64) return ((const uint64_t *)t->data)[i];
     if (!sdx_dtype_is_float(t->dtype)) return (uint64_t)sdx_load_i64(t->dtype, t->data, i) ^ sign;
-    double x = t->dtype == SDX_F32 ? (double)((const float *)t->data)[i]
-                                   : sdx_load_f64(t->dtype, t->data, i);
+    if (t->dtype == SDX_F32) return sort_key_f32(((const float *)t->data)[i]);
+    double x = sdx_load_f64(t->dtype, t->data, i);
     uint64_t bits;
     if (isnan(x)) return UINT64_MAX;
     x += 0.0; /* -0 becomes 0 */
@@ -149,23 +160,45 @@ struct top_k_params {
     size_t size;
 };
 
-/* The best k of a row by a heap of k pairs, whose top is the worst kept. */
-static void select_by_heap(struct pair *heap, const struct top_k_params *p,
-                           const struct sdx_tensor *in, int64_t base)
+static struct pair pair_of(const struct top_k_params *p, const struct sdx_tensor *in, int64_t base,
+                           int64_t j)
 {
+    const uint64_t key = sort_key(in, base + j * p->inner);
+    return (struct pair){p->largest ? ~key : key, j};
+}
+
+static bool is_few(const struct top_k_params *p)
+{
+    return p->k <= p->n / 8;
+}
+
+enum { TOP_ROOM = 4 }; /* candidates, in k, between two times that they are cut to k */
+
+/* The best k of a row, without an order of the others: once k are known, few elements are better
+ * than the worst of them. */
+static void select_few(struct pair *found, const struct top_k_params *p,
+                       const struct sdx_tensor *in, int64_t base)
+{
+    const float *x = in->dtype == SDX_F32 ? (const float *)in->data + base : NULL;
+    const int64_t room = TOP_ROOM * p->k;
+    int64_t count = 0;
+    bool bounded = false;
+    float bound = 0;
     for (int64_t j = 0; j < p->n; j++) {
-        uint64_t key = sort_key(in, base + j * p->inner);
-        struct pair v = {p->largest ? ~key : key, j};
-        if (j < p->k) {
-            heap[j] = v;
-            for (int64_t i = p->k / 2 - 1; j == p->k - 1 && i >= 0; i--)
-                heap_sift(heap, p->k, i);
-        } else if (pair_less(v, heap[0])) {
-            heap[0] = v;
-            heap_sift(heap, p->k, 0);
+        if (bounded && x) { /* false for a NaN */
+            const float v = x[j * p->inner];
+            if (p->largest ? v <= bound : v >= bound) continue;
         }
+        const struct pair v = pair_of(p, in, base, j);
+        if (bounded && v.key >= found[p->k - 1].key) continue;
+        found[count++] = v;
+        if (count < room) continue;
+        sort_first(found, count, p->k, sort_depth(count));
+        count = p->k;
+        bounded = true;
+        if (x) bound = x[found[p->k - 1].index * p->inner];
     }
-    sort_first(heap, p->k, p->k, sort_depth(p->k));
+    sort_first(found, count, p->k, sort_depth(count));
 }
 
 static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -179,13 +212,11 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     if (p->k == 0) return SDX_OK;
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
         int64_t o = r / p->inner, i = r % p->inner, base = o * p->n * p->inner + i;
-        if (p->k <= p->n / 8) {
-            select_by_heap(pairs, p, in, base);
+        if (is_few(p)) {
+            select_few(pairs, p, in, base);
         } else {
-            for (int64_t j = 0; j < p->n; j++) {
-                uint64_t key = sort_key(in, base + j * p->inner);
-                pairs[j] = (struct pair){p->largest ? ~key : key, j};
-            }
+            for (int64_t j = 0; j < p->n; j++)
+                pairs[j] = pair_of(p, in, base, j);
             sort_first(pairs, p->n, p->k, sort_depth(p->n));
         }
         for (int64_t j = 0; j < p->k; j++) {
@@ -215,7 +246,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
-    size_t pairs = (size_t)(p->k <= p->n / 8 ? p->k : p->n) + 1;
+    size_t pairs = (size_t)(is_few(p) ? TOP_ROOM * p->k : p->n) + 1;
     return sdx_prepare_step(px, "top_k", run_top_k, p,
                             sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
                             pairs * sizeof(struct pair));
@@ -268,6 +299,19 @@ static void set_flags(const struct sdx_tensor *t, int64_t begin, int64_t n, uint
 }
 #undef FLAGS
 
+static int64_t count_flags(const uint8_t *flags, int64_t n)
+{
+    int64_t sum = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, flags + i, sizeof eight);
+        sum += (int64_t)(eight * UINT64_C(0x0101010101010101) >> 56); /* each is 0 or 1 */
+    }
+    for (; i < n; i++)
+        sum += flags[i];
+    return sum;
+}
+
 /* Writes the coordinates of the n found elements, whose rows of the last axis are visited in turn.
  */
 static void non_zero_fill(const struct sdx_tensor *in, int64_t n, int64_t *out)
@@ -306,8 +350,7 @@ static enum sdx_status run_non_zero(struct sdx_exec *x, const struct sdx_step *s
     for (int64_t i = 0; i < in->count; i += NON_ZERO_CHUNK) {
         int64_t m = in->count - i < NON_ZERO_CHUNK ? in->count - i : NON_ZERO_CHUNK;
         set_flags(in, i, m, flags);
-        for (int64_t j = 0; j < m; j++)
-            n += flags[j];
+        n += count_flags(flags, m);
     }
     int64_t dims[2] = {in->rank, n};
     SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
@@ -334,28 +377,20 @@ static enum sdx_status infer_nms(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, 2, dims);
 }
 
-struct nms_box {
-    float y0, x0, y1, x1;
-};
-
-static struct nms_box read_box(const float *b, bool center)
+/* y0, x0, y1, x1, area */
+static void read_box(const float *b, bool center, float box[5])
 {
     if (center) {
-        float w = b[2] / 2, h = b[3] / 2;
-        return (struct nms_box){b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+        const float w = b[2] / 2, h = b[3] / 2;
+        const float corners[4] = {b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+        memcpy(box, corners, sizeof corners);
+    } else {
+        for (int i = 0; i < 2; i++) {
+            box[i] = fminf(b[i], b[i + 2]);
+            box[i + 2] = fmaxf(b[i], b[i + 2]);
+        }
     }
-    return (struct nms_box){fminf(b[0], b[2]), fminf(b[1], b[3]), fmaxf(b[0], b[2]),
-                            fmaxf(b[1], b[3])};
-}
-
-static bool overlaps(const struct nms_box *a, const struct nms_box *b, float threshold)
-{
-    float h = fminf(a->y1, b->y1) - fmaxf(a->y0, b->y0);
-    float w = fminf(a->x1, b->x1) - fmaxf(a->x0, b->x0);
-    if (h <= 0 || w <= 0) return false;
-    float both = h * w, area_a = (a->y1 - a->y0) * (a->x1 - a->x0);
-    float area_b = (b->y1 - b->y0) * (b->x1 - b->x0), all = area_a + area_b - both;
-    return area_a > 0 && area_b > 0 && all > 0 && both / all > threshold;
+    box[4] = (box[2] - box[0]) * (box[3] - box[1]);
 }
 
 static float scalar_of(const struct sdx_step *step, int i, float fallback)
@@ -369,7 +404,9 @@ struct nms_state {
     float iou, score;
     bool has_score, center;
     struct pair *order; /* candidates by falling score */
-    struct nms_box *kept;
+    float *kept; /* those chosen of a class, as sdx_vec.f32_overlaps reads them */
+    size_t step;
+    int64_t count_kept;
     int64_t *out, count;
 };
 
@@ -378,23 +415,26 @@ static void nms_class(struct nms_state *s, const float *boxes, const float *scor
                       int64_t batch, int64_t class)
 {
     int64_t candidates = 0, kept = 0;
+    for (size_t i = 0; i < 5; i++) /* of the class before */
+        memset(s->kept + i * s->step, 0, (size_t)s->count_kept * sizeof *s->kept);
     const struct sdx_tensor t = {.data = (void *)(uintptr_t)scores, .dtype = SDX_F32};
     for (int64_t i = 0; i < n; i++)
         if (!s->has_score || scores[i] > s->score)
             s->order[candidates++] = (struct pair){~sort_key(&t, i), i};
     sort_first(s->order, candidates, candidates, sort_depth(candidates));
     for (int64_t c = 0; c < candidates && kept < s->limit; c++) {
-        struct nms_box box = read_box(boxes + 4 * s->order[c].index, s->center);
-        bool hidden = false;
-        for (int64_t k = 0; k < kept && !hidden; k++)
-            hidden = overlaps(&box, &s->kept[k], s->iou);
-        if (hidden) continue;
-        s->kept[kept++] = box;
+        float box[5];
+        read_box(boxes + 4 * s->order[c].index, s->center, box);
+        if (sdx_vec()->f32_overlaps(box, s->kept, s->step, (size_t)kept, s->iou)) continue;
+        for (int i = 0; i < 5; i++)
+            s->kept[(size_t)i * s->step + (size_t)kept] = box[i];
+        kept++;
         int64_t *to = s->out + 3 * s->count++;
         to[0] = batch;
         to[1] = class;
         to[2] = s->order[c].index;
     }
+    s->count_kept = kept;
 }
 
 static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, struct nms_state *s)
@@ -432,7 +472,8 @@ static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, 
         return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
     struct sdx_mem *mem = x->cx->mem;
     s.order = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, sizeof(*s.order));
-    s.kept = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)s.limit + 1, sizeof(*s.kept));
+    s.step = (size_t)s.limit + 64;
+    s.kept = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, s.step, 5 * sizeof(*s.kept));
     s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
     enum sdx_status status =
         s.order && s.kept && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
