@@ -409,6 +409,41 @@ SIMD vf v_load_i8(const int8_t *p)
 #endif
 }
 
+/* The first n <= LANES of them: the other lanes are `fill`, or stay as they are in memory. */
+#if defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+SIMD vi v_first(size_t n)
+{
+    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return vi_load(ones + LANES - n);
+}
+#endif
+SIMD vf v_load_masked(const float *p, size_t n, float fill)
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return (vf)_mm512_mask_loadu_ps((__m512)v_set1(fill), (__mmask16)((1u << n) - 1), p);
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    const vi mask = v_first(n);
+    return v_select(mask, (vf)_mm256_maskload_ps(p, (__m256i)mask), v_set1(fill));
+#else
+    float t[LANES];
+    v_store(t, v_set1(fill));
+    memcpy(t, p, n * sizeof(float));
+    return v_load(t);
+#endif
+}
+SIMD void v_store_masked(float *p, vf v, size_t n)
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    _mm256_maskstore_ps(p, (__m256i)v_first(n), (__m256)v);
+#else
+    float t[LANES];
+    v_store(t, v);
+    memcpy(p, t, n * sizeof(float));
+#endif
+}
+
 SIMD vi v_lane(void) /* the number of each lane */
 {
     vi v;

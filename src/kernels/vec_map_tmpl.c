@@ -4,14 +4,25 @@
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
+/* Of the n < BLOCK elements of a remainder: how many are in vector i, and where they begin. */
+static inline size_t first_of(size_t n, int i)
+{
+    return (size_t)i * LANES < n ? (size_t)i * LANES : n;
+}
+static inline size_t lanes_of(size_t n, int i)
+{
+    const size_t left = n - first_of(n, i);
+    return left < LANES ? left : LANES;
+}
+
 typedef void map_fn(const float *from, float *to, size_t n, float a, float b);
 static SDX_NOINLINE void map_rest(map_fn *map, const float *from, float *to, size_t n, float a,
                                   float b)
 {
-    float rest[BLOCK] = {0};
-    memcpy(rest, from, n * sizeof(float));
+    float rest[BLOCK];
+    EACH v_store(rest + i * LANES, v_load_masked(from + first_of(n, i), lanes_of(n, i), 0.0f));
     map(rest, rest, BLOCK, a, b);
-    memcpy(to, rest, n * sizeof(float));
+    EACH v_store_masked(to + first_of(n, i), v_load(rest + i * LANES), lanes_of(n, i));
 }
 #define MAP(name, expression)                                                                      \
     static void map_##name(const float *from, float *to, size_t n, float a, float b)               \
@@ -112,12 +123,10 @@ static inline vf prelu(vf a, vf b)
             EACH v_store(to + at + i * LANES, y[i]);                                               \
         }                                                                                          \
         for (; at < n; at += LANES) {                                                              \
-            size_t size = (n - at < LANES ? n - at : LANES) * sizeof(float);                       \
-            vf a = a0, b = b0, y;                                                                  \
-            if (step_a) memcpy(&a, pa + at, size);                                                 \
-            if (step_b) memcpy(&b, pb + at, size);                                                 \
-            y = expression;                                                                        \
-            memcpy(to + at, &y, size);                                                             \
+            const size_t left = n - at < LANES ? n - at : LANES;                                   \
+            vf a = step_a ? v_load_masked(pa + at, left, 0.0f) : a0;                               \
+            vf b = step_b ? v_load_masked(pb + at, left, 0.0f) : b0;                               \
+            v_store_masked(to + at, expression, left);                                             \
         }                                                                                          \
     }                                                                                              \
     static void binary_##name(const float *a, size_t step_a, const float *b, size_t step_b,        \

@@ -26,22 +26,6 @@ SIMD struct wide wide_load(const float *p)
     EACH_PART w.r[i] = v_load(p + i * LANES);
     return w;
 }
-SIMD vf load_masked(const float *p, size_t n, float fill) /* the first n; the rest `fill` */
-{
-#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
-    return (vf)_mm512_mask_loadu_ps((__m512)v_set1(fill), (__mmask16)((1u << n) - 1), p);
-#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
-    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    const vi mask = vi_load(ones + LANES - n);
-    const vf v = (vf)_mm256_maskload_ps(p, (__m256i)mask);
-    return v_select(mask, v, v_set1(fill));
-#else
-    float t[LANES];
-    v_store(t, v_set1(fill));
-    memcpy(t, p, n * sizeof(float));
-    return v_load(t);
-#endif
-}
 /* The first n of 32 elements, the rest `fill`. */
 SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
 {
@@ -52,7 +36,7 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
         if (n >= from + LANES)
             w.r[i] = v_load(p + from);
         else if (n > from)
-            w.r[i] = load_masked(p + from, n - from, fill);
+            w.r[i] = v_load_masked(p + from, n - from, fill);
     }
     return w;
 }
@@ -244,16 +228,6 @@ static void softmax(const float *x, float *y, size_t n)
     for (size_t i = 0; i < n; i++) /* a NaN or infinity somewhere, or nothing but -infinity */
         y[i] = NAN;
 }
-SIMD vf load_some(const float *p, size_t n)
-{
-    return n == LANES ? v_load(p) : load_masked(p, n, 0.0f);
-}
-SIMD void store_some(float *p, vf v, size_t n)
-{
-    float some[LANES];
-    v_store(n == LANES ? p : some, v);
-    if (n < LANES) memcpy(p, some, n * sizeof *p);
-}
 /* `vectors` of n columns each. A NaN, or a largest number that is not finite, makes the sum NaN. */
 SIMD void softmax_block(const int vectors, const float *x, float *y, size_t length, size_t step,
                         const size_t n)
@@ -269,7 +243,7 @@ SIMD void softmax_block(const int vectors, const float *x, float *y, size_t leng
     for (size_t k = 0; k < length; k++)
         VECTORS
         {
-            const vf v = load_some(x + k * step + i * LANES, n);
+            const vf v = v_load_masked(x + k * step + i * LANES, n, 0.0f);
             top[i] = v_max(v, top[i]);
             bad[i] |= v != v;
         }
@@ -277,8 +251,8 @@ SIMD void softmax_block(const int vectors, const float *x, float *y, size_t leng
     for (size_t k = 0; k < length; k++)
         VECTORS
         {
-            const vf e = exp_one(load_some(x + k * step + i * LANES, n) - top[i]);
-            store_some(y + k * step + i * LANES, e, n);
+            const vf e = exp_one(v_load_masked(x + k * step + i * LANES, n, 0.0f) - top[i]);
+            v_store_masked(y + k * step + i * LANES, e, n);
             sum[i] += e;
         }
     VECTORS sum[i] = v_set1(1.0f) / sum[i];
@@ -286,7 +260,7 @@ SIMD void softmax_block(const int vectors, const float *x, float *y, size_t leng
         VECTORS
         {
             float *to = y + k * step + i * LANES;
-            store_some(to, load_some(to, n) * sum[i], n);
+            v_store_masked(to, v_load_masked(to, n, 0.0f) * sum[i], n);
         }
 #undef VECTORS
 }
@@ -316,7 +290,7 @@ static void normalise(const float *x, const float *scale, const float *bias, flo
 {
     for (size_t at = 0; at < n; at += LANES) {
         const size_t left = n - at;
-        vf v = left >= LANES ? v_load(x + at) : load_masked(x + at, left, 0.0f);
+        vf v = left >= LANES ? v_load(x + at) : v_load_masked(x + at, left, 0.0f);
         v = (v - v_set1(mean)) * v_set1(inv);
         if (left >= LANES) {
             if (scale) v = v * v_load(scale + at);
@@ -324,9 +298,9 @@ static void normalise(const float *x, const float *scale, const float *bias, flo
             v_store(y + at, v);
             continue;
         }
-        if (scale) v = v * load_masked(scale + at, left, 0.0f);
-        if (bias) v = v + load_masked(bias + at, left, 0.0f);
-        store_some(y + at, v, left);
+        if (scale) v = v * v_load_masked(scale + at, left, 0.0f);
+        if (bias) v = v + v_load_masked(bias + at, left, 0.0f);
+        v_store_masked(y + at, v, left);
     }
 }
 static void layer_norm(const float *x, const float *scale, const float *bias, float epsilon,
