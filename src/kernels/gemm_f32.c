@@ -246,7 +246,7 @@ static void run_half(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64
 /* ---- tiles ---- */
 
 enum {
-    TILES_LEAST = 1 << 16, /* elements of B: a single row of less is done before it is in tiles */
+    TILES_LEAST = 1 << 14, /* elements of B: a single row of less is done before it is in tiles */
     TILES_K = 1024,        /* of a span at most: tiles of a panel stay in the second cache */
     TILES_BYTES = 1 << 20  /* of A that are worked at a time */
 };
