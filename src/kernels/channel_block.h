@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Channels of one block of blocked channels, x and y [pixels][b], b = sdx_block_lanes(): a factor
- * or summand for each (b floats; y may be x), and channels from several blocks. */
+ * Channels of one block of blocked channels, x and y [pixels][b], b = sdx_block_lanes(): a factor,
+ * summand or slope for each (b floats; y may be x), and channels from several blocks. */
 #ifndef SDX_KERNELS_CHANNEL_BLOCK_H
 #define SDX_KERNELS_CHANNEL_BLOCK_H
 
@@ -19,6 +19,7 @@ struct sdx_channel_block {
                        int64_t pixels);
     void (*f32_mul)(const float *x, const float *scale, float *y, int64_t pixels);
     void (*f32_add)(const float *x, const float *shift, float *y, int64_t pixels);
+    void (*f32_prelu)(const float *x, const float *slope, float *y, int64_t pixels);
     /* Lanes that no source gives are 0; none is given twice. y is none of the sources. */
     void (*f32_pick)(const struct sdx_channel_source *sources, int64_t count, float *y,
                      int64_t pixels);

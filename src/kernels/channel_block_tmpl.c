@@ -29,6 +29,12 @@ static void add(const float *x, const float *shift, float *y, int64_t pixels)
     EACH_PIXEL(v + t)
 }
 
+static void prelu(const float *x, const float *slope, float *y, int64_t pixels)
+{
+    const vf s = v_load(slope);
+    EACH_PIXEL(v_select(v < v_set1(0.0f), v * s, v))
+}
+
 enum { AT_ONCE = 4 }; /* sources */
 
 /* more: to what lies in y already. */
@@ -63,6 +69,9 @@ static void pick(const struct sdx_channel_source *sources, int64_t count, float 
 
 void SDX_INIT(sdx_channel_block_init_)(struct sdx_channel_block *channel)
 {
-    *channel = (struct sdx_channel_block){
-        .f32_affine = affine, .f32_mul = mul, .f32_add = add, .f32_pick = pick};
+    *channel = (struct sdx_channel_block){.f32_affine = affine,
+                                          .f32_mul = mul,
+                                          .f32_add = add,
+                                          .f32_prelu = prelu,
+                                          .f32_pick = pick};
 }

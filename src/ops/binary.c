@@ -397,12 +397,17 @@ TABLE_INTS(xor)
 TABLE_INTS(shl)
 TABLE_INTS(shr)
 
-/* A factor or summand a channel on blocked channels: a vector for many pixels. */
+static sdx_nest_fn *const prelu_fns[SDX_LOOP_TYPES] = {
+    [SDX_F32] = prelu_f32, [SDX_F64] = prelu_f64, [SDX_I32] = prelu_i32,
+    [SDX_I64] = prelu_i64, [SDX_U32] = prelu_u32, [SDX_U64] = prelu_u64};
+
+typedef void channel_fn(const float *x, const float *channel, float *y, int64_t pixels);
+/* A factor, summand or slope a channel on blocked channels: a vector for many pixels. */
 struct channel_job {
     int full;       /* the operand that has all elements */
     int64_t pixels; /* of a block */
     int64_t period; /* blocks after which the other operand repeats */
-    void (*fn)(const float *x, const float *channel, float *y, int64_t pixels);
+    channel_fn *fn;
 };
 
 static void run_channel(const struct sdx_step *step, const void *const *in, void *out,
@@ -423,14 +428,29 @@ static void run_channel(const struct sdx_step *step, const void *const *in, void
     }
 }
 
+/* NULL: there is none; *either: x may be the second operand. */
+static channel_fn *channel_fn_of(sdx_nest_fn *const *fns, const char **name, bool *either)
+{
+    const struct sdx_channel_block *t = sdx_channel_block();
+    *either = fns != prelu_fns;
+    *name = fns == mul_fns ? "mul channel" : fns == add_fns ? "add channel" : "prelu channel";
+    return fns == mul_fns     ? t->f32_mul
+           : fns == add_fns   ? t->f32_add
+           : fns == prelu_fns ? t->f32_prelu
+                              : NULL;
+}
+
 /* *done: a step was added. px shows shapes [N, C / b, spatial..., b]. */
 static enum sdx_status try_channel(struct sdx_prepare *px, sdx_nest_fn *const *fns, bool *done)
 {
     const struct sdx_tensor *out = px->out[0];
     const int64_t lanes = sdx_block_lanes();
+    const char *name;
+    bool either;
+    channel_fn *fn = channel_fn_of(fns, &name, &either);
     *done = false;
-    if (px->layout != SDX_LAYOUT_BLOCKED || (fns != mul_fns && fns != add_fns)) return SDX_OK;
-    for (int full = 0; full < 2; full++) {
+    if (px->layout != SDX_LAYOUT_BLOCKED || !fn) return SDX_OK;
+    for (int full = 0; full < (either ? 2 : 1); full++) {
         const struct sdx_tensor *x = px->in[full], *c = px->in[1 - full];
         const int64_t blocks = out->dims[1];
         if (x->count != out->count || c->rank != out->rank || c->dims[1] != blocks ||
@@ -442,13 +462,11 @@ static enum sdx_status try_channel(struct sdx_prepare *px, sdx_nest_fn *const *f
         *job = (struct channel_job){.full = full,
                                     .pixels = out->count / lanes / (rows ? rows : 1),
                                     .period = c->dims[0] * blocks,
-                                    .fn = fns == mul_fns ? sdx_channel_block()->f32_mul
-                                                         : sdx_channel_block()->f32_add};
+                                    .fn = fn};
         const struct sdx_tiles tiles = {
             .run = run_channel, .count = out->count, .weight = 1, .full = 1u << full};
         *done = true;
-        return sdx_prepare_tiles(px, fns == mul_fns ? "mul channel" : "add channel", &tiles, job, 0,
-                                 2, px->in, px->out[0]);
+        return sdx_prepare_tiles(px, name, &tiles, job, 0, 2, px->in, px->out[0]);
     }
     return SDX_OK;
 }
@@ -504,13 +522,13 @@ static enum sdx_status prepare_shift(struct sdx_prepare *px)
 
 static enum sdx_status prepare_prelu(struct sdx_prepare *px)
 {
-    static sdx_nest_fn *const fns[SDX_LOOP_TYPES] = {
-        [SDX_F32] = prelu_f32, [SDX_F64] = prelu_f64, [SDX_I32] = prelu_i32,
-        [SDX_I64] = prelu_i64, [SDX_U32] = prelu_u32, [SDX_U64] = prelu_u64};
+    bool done = false;
+    SDX_TRY(try_channel(px, prelu_fns, &done));
+    if (done) return SDX_OK;
     const struct sdx_tensor *a = px->in[0], *b = px->in[1];
     struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
     if (!job) return px->cx->error.status;
-    job->fn = fns[a->dtype];
+    job->fn = prelu_fns[a->dtype];
     if (!job->fn || b->dtype != a->dtype) return type_fault(px);
     struct sdx_nest_shape shapes[2] = {{a->dims, a->rank}, {b->dims, b->rank}};
     int64_t channel[SDX_RANK_MAX];

@@ -2,11 +2,12 @@
  * Composite activations, as exporters write them, become the operator that the standard has by now:
  * x * sigmoid(x) is Swish, x * hard_sigmoid(x) is HardSwish, and so is x * clip(x + 3, 0, 6) / 6
  * with its sixth wherever Paddle and PyTorch put it, x/2 * (1 + erf(x / sqrt 2)) is Gelu, and so is
- * its tanh form. Results differ in the last bits. */
+ * its tanh form; relu(x) + c * relu(-x), which Keras exports, is PRelu with the slope -c, and PRelu
+ * with one slope is LeakyRelu. Results differ in the last bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
-enum { OPSET_SWISH = 24, OPSET_HARD_SWISH = 14, OPSET_GELU = 20 };
+enum { OPSET_LEAKY_RELU = 6, OPSET_PRELU = 9, OPSET_SWISH = 24, OPSET_HARD_SWISH = 14, OPSET_GELU = 20 };
 
 static const double sqrt_2 = 1.4142135623730951, sqrt_2_pi = 0.7978845608028654;
 
@@ -142,6 +143,92 @@ static int32_t hard_swish(const struct sdx_ir_graph *g, int32_t value)
     return -1;
 }
 
+/* x of relu(x) + c * relu(-x), or - c *; c is a constant. */
+static int32_t two_slopes(const struct sdx_ir_graph *g, const struct sdx_ir_node *sum, int32_t *c)
+{
+    const int32_t orders = sdx_str_is(sum->op_type, "Add") ? 2 : 1; /* - has one */
+    for (int32_t i = 0; i < orders; i++) {
+        const struct sdx_ir_node *above = sdx_match_maker(g, sum->inputs[i], "Relu");
+        const struct sdx_ir_node *mul = sdx_match_maker(g, sum->inputs[1 - i], "Mul");
+        for (int32_t k = 0; above && mul && k < 2; k++) {
+            const struct sdx_ir_node *below = sdx_match_maker(g, mul->inputs[k], "Relu");
+            const struct sdx_ir_node *neg =
+                below ? sdx_match_maker(g, below->inputs[0], "Neg") : NULL;
+            *c = mul->inputs[1 - k];
+            if (neg && neg->inputs[0] == above->inputs[0] && sdx_match_constant(g, *c))
+                return above->inputs[0];
+        }
+    }
+    return -1;
+}
+
+/* The value as it is, or for `negative` the constant -c; -1: no memory. */
+static int32_t slope_of(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t c, bool negative)
+{
+    const struct sdx_tensor *from = sdx_match_constant(g, c);
+    if (!negative) return c;
+    struct sdx_tensor *t = sdx_match_new_constant(ir, SDX_F32, from->rank, from->dims);
+    if (!t) return -1;
+    for (int64_t i = 0; i < t->count; i++)
+        ((float *)t->data)[i] = -((const float *)from->data)[i];
+    return sdx_match_add_constant(ir, g, SDX_STR("slope"), t);
+}
+
+static bool is_all(const struct sdx_tensor *t, float x)
+{
+    for (int64_t i = 0; i < t->count; i++)
+        if (((const float *)t->data)[i] != x) return false;
+    return true;
+}
+
+/* PRelu for `node`, whose input 1 is the slope, or LeakyRelu. */
+static enum sdx_status become_prelu(struct sdx_context *cx, struct sdx_ir *ir,
+                                    struct sdx_ir_graph *g, struct sdx_ir_node *node, int32_t x,
+                                    int32_t slope)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, slope);
+    const float first = *(const float *)t->data;
+    if (!is_all(t, first)) {
+        SDX_TRY(sdx_match_become(cx, ir, node, "PRelu", OPSET_PRELU, x, 0));
+        node->inputs[1] = slope;
+        node->count_inputs = 2;
+        return SDX_OK;
+    }
+    SDX_TRY(sdx_match_become(cx, ir, node, "LeakyRelu", OPSET_LEAKY_RELU, x, 1));
+    node->attrs[node->count_attrs++] =
+        (struct sdx_ir_attr){.name = SDX_STR("alpha"), .type = SDX_ATTR_FLOAT, .f = first};
+    return SDX_OK;
+}
+
+/* May `c` be the slopes of x: f32 numbers that add no axes? */
+static bool are_slopes(const struct sdx_ir_graph *g, int32_t x, int32_t c)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, c);
+    const struct sdx_type *type = &g->values[x].type;
+    return t && t->dtype == SDX_F32 && t->count > 0 && type->dtype == SDX_F32 && type->has_shape &&
+           t->rank <= type->rank;
+}
+
+static enum sdx_status rewrite_slopes(struct sdx_context *cx, struct sdx_ir *ir,
+                                      struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                                      bool *changed)
+{
+    int32_t c = node->inputs[1], x = node->inputs[0];
+    if (sdx_str_is(node->op_type, "PRelu")) {
+        if (!are_slopes(g, x, c) ||
+            !is_all(sdx_match_constant(g, c), *(const float *)sdx_match_constant(g, c)->data))
+            return SDX_OK;
+    } else {
+        x = two_slopes(g, node, &c);
+        if (x < 0 || !are_slopes(g, x, c) || !sdx_match_same_type(g, x, node->outputs[0]))
+            return SDX_OK;
+        c = slope_of(ir, g, c, sdx_str_is(node->op_type, "Add"));
+        if (c < 0) return SDX_FAIL_MEMORY(cx);
+    }
+    *changed = true;
+    return become_prelu(cx, ir, g, node, x, c);
+}
+
 /* x may take the place of `node`: a float, and constants of one element add no axes. */
 static bool fits(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int32_t x)
 {
@@ -185,14 +272,17 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             if (node->is_dead || node->domain.len) continue;
-            if (!sdx_str_is(node->op_type, "Mul") && !sdx_str_is(node->op_type, "Div")) continue;
             if (node->count_inputs != 2 || node->inputs[0] < 0 || node->inputs[1] < 0) continue;
             bool did = false;
-            SDX_TRY(rewrite(cx, ir, g, node, &did));
+            if (sdx_str_is(node->op_type, "Mul") || sdx_str_is(node->op_type, "Div"))
+                SDX_TRY(rewrite(cx, ir, g, node, &did));
+            else if (sdx_str_is(node->op_type, "Add") || sdx_str_is(node->op_type, "Sub") ||
+                     sdx_str_is(node->op_type, "PRelu"))
+                SDX_TRY(rewrite_slopes(cx, ir, g, node, &did));
             *changed = *changed || did;
         }
     }

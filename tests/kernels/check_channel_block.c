@@ -50,12 +50,16 @@ void check_channel_block(void)
         float *x = random_lanes(pixels, -3, 3), *s = random_lanes(1, -2, 2);
         float *b = random_lanes(1, -1, 1), *y = random_lanes(pixels, 0, 1);
         float *m = random_lanes(pixels, 0, 1), *a = random_lanes(pixels, 0, 1);
+        float *r = random_lanes(pixels, 0, 1);
         t->f32_affine(x, s, b, y, pixels);
         t->f32_mul(x, s, m, pixels);
         t->f32_add(x, b, a, pixels);
+        t->f32_prelu(x, s, r, pixels);
         for (int64_t i = 0; i < pixels * lanes; i++) {
             const float product = x[i] * s[i % lanes], sum = x[i] + b[i % lanes];
             expect(same_bits(m[i], product), "mul: element %lld is %g", (long long)i, (double)m[i]);
+            expect(same_bits(r[i], x[i] < 0 ? product : x[i]), "prelu: element %lld is %g",
+                   (long long)i, (double)r[i]);
             expect(same_bits(a[i], sum), "add: element %lld is %g", (long long)i, (double)a[i]);
             expect(same_bits(y[i], product + b[i % lanes]), "affine: element %lld is %g",
                    (long long)i, (double)y[i]);
