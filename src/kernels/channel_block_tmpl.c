@@ -57,6 +57,7 @@ SIMD void pick_some(const int count, const bool more, const struct sdx_channel_s
 static void pick(const struct sdx_channel_source *sources, int64_t count, float *y, int64_t pixels)
 {
     switch (count) {
+    case 0: memset(y, 0, (size_t)pixels * LANES * sizeof *y); return;
     case 1: pick_some(1, false, sources, y, pixels); return;
     case 2: pick_some(2, false, sources, y, pixels); return;
     case 3: pick_some(3, false, sources, y, pixels); return;

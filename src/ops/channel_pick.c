@@ -84,7 +84,8 @@ enum sdx_status sdx_channel_pick(struct sdx_prepare *px, const char *kernel, int
     for (int64_t b = 0; b < blocks; b++) {
         int64_t count = 0;
         for (int64_t c = b * lanes; c < channels && c < (b + 1) * lanes; c++)
-            add_lane(p->sources + first[b], &count, c - b * lanes, lanes, map[c]);
+            if (map[c].channel >= 0)
+                add_lane(p->sources + first[b], &count, c - b * lanes, lanes, map[c]);
         first[b + 1] = first[b] + count;
     }
     p->first = first;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blocked channels that come from channels of other blocked tensors, in any order: what Concat,
- * Split and Gather along the channels do where pieces fill no whole blocks. */
+ * Split, Gather and Pad along the channels do where pieces fill no whole blocks. */
 #ifndef SDX_OPS_CHANNEL_PICK_H
 #define SDX_OPS_CHANNEL_PICK_H
 
 #include "ops/op.h"
 
-/* A channel of operand `input` of a step. */
+/* A channel of operand `input` of a step; -1: zeros. */
 struct sdx_channel {
     int32_t input;
     int64_t channel;

@@ -53,10 +53,12 @@ static enum sdx_status pad_pieces(struct sdx_prepare *px, struct pad_params *p)
     return SDX_OK;
 }
 
-static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode, const int64_t *begin,
-                                  const int64_t *end, struct pad_params **out)
+/* From the shape of `in` to that of `to`. */
+static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode,
+                                  const struct sdx_tensor *in, const struct sdx_tensor *to,
+                                  const int64_t *begin, const int64_t *end,
+                                  struct pad_params **out)
 {
-    const struct sdx_tensor *in = px->in[0], *to = px->out[0];
     struct pad_params *p = SDX_PREPARE_NEW(px, struct pad_params);
     if (!p) return SDX_OUT_OF_MEMORY;
     p->rank = to->rank;
@@ -234,20 +236,72 @@ static enum sdx_status pad_mode_of(struct sdx_prepare *px, enum pad_mode *out)
                     SDX_STR_ARG(mode));
 }
 
-static enum sdx_status prepare_pad(struct sdx_prepare *px)
+/* The padding of each axis, from constants or what the run has computed. */
+static enum sdx_status pads_of(struct sdx_prepare *px, int64_t *begin, int64_t *end)
 {
-    enum pad_mode mode = PAD_CONSTANT;
-    int64_t count = 0, count_axes = 0, begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
+    int64_t count = 0, count_axes = 0;
     const int64_t *pads = NULL, *axes = NULL;
-    struct pad_params *p = NULL;
-    SDX_TRY(pad_mode_of(px, &mode));
     if (px->opset < 11)
         pads = sdx_ir_attr_ints(px->node, px->opset < 2 ? "paddings" : "pads", &count);
     else
         SDX_TRY(sdx_move_ints(px, 1, &pads, &count));
     if (sdx_prepare_has(px, 3)) SDX_TRY(sdx_move_ints(px, 3, &axes, &count_axes));
-    SDX_TRY(spread_pads(px->cx, px->in[0]->rank, pads, count, axes, count_axes, begin, end));
-    SDX_TRY(pad_create(px, mode, begin, end, &p));
+    return spread_pads(px->cx, px->in[0]->rank, pads, count, axes, count_axes, begin, end);
+}
+
+static bool pads_zeros(const struct sdx_prepare *px)
+{
+    if (px->opset < 11) return sdx_ir_attr_float(px->node, "value", 0) == 0;
+    return !sdx_prepare_has(px, 2) || px->in[2]->count == 0 ||
+           (px->in[2]->is_constant && sdx_load_f64(px->in[2]->dtype, px->in[2]->data, 0) == 0);
+}
+
+/* Blocked channels: all axes but those, or zeros to those alone. */
+static void layout_pad(struct sdx_prepare *px, struct sdx_layouts *want)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    enum pad_mode mode = PAD_CONSTANT;
+    int64_t begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
+    if (in->layout != SDX_LAYOUT_BLOCKED || out->count == 0 ||
+        (px->opset >= 11 && !px->in[1]->is_constant) ||
+        (sdx_prepare_has(px, 3) && !px->in[3]->is_constant) ||
+        pad_mode_of(px, &mode) != SDX_OK || pads_of(px, begin, end) != SDX_OK)
+        return;
+    bool others = false;
+    for (int i = 0; i < in->rank; i++)
+        others = others || (i != 1 && (begin[i] || end[i]));
+    if ((begin[1] || end[1]) &&
+        (others || mode != PAD_CONSTANT || !pads_zeros(px) || out->dims[1] < sdx_block_lanes() / 2))
+        return;
+    want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
+}
+
+static enum sdx_status pad_channels(struct sdx_prepare *px, int64_t begin)
+{
+    const int64_t channels = px->in[0]->dims[1], all = px->out[0]->dims[1];
+    struct sdx_channel *map = sdx_prepare_alloc(px, (size_t)all * sizeof *map);
+    if (!map) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t c = 0; c < all; c++)
+        map[c].channel = c >= begin && c - begin < channels ? c - begin : -1;
+    return sdx_channel_pick(px, "pad_channels", 1, px->in, px->out[0], map);
+}
+
+static enum sdx_status prepare_pad(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    enum pad_mode mode = PAD_CONSTANT;
+    int64_t begin[SDX_RANK_MAX + 1], end[SDX_RANK_MAX + 1];
+    struct pad_params *p = NULL;
+    SDX_TRY(pad_mode_of(px, &mode));
+    SDX_TRY(pads_of(px, begin, end));
+    if (out->layout == SDX_LAYOUT_BLOCKED) {
+        if (begin[1] || end[1]) return pad_channels(px, begin[1]);
+        begin[in->rank] = end[in->rank] = 0;
+        in = sdx_layout_physical(px->cx, px->arena, in, SDX_LAYOUT_BLOCKED);
+        out = sdx_layout_physical(px->cx, px->arena, out, SDX_LAYOUT_BLOCKED);
+        if (!in || !out) return px->cx->error.status;
+    }
+    SDX_TRY(pad_create(px, mode, in, out, begin, end, &p));
     if (px->opset < 11)
         sdx_store_f64(px->in[0]->dtype, p->value, 0, sdx_ir_attr_float(px->node, "value", 0));
     else if (sdx_prepare_has(px, 2) && px->in[2]->count > 0)
@@ -310,7 +364,7 @@ static enum sdx_status prepare_center_crop_pad(struct sdx_prepare *px)
         end[i] = d - begin[i];
     }
     struct pad_params *p = NULL;
-    SDX_TRY(pad_create(px, PAD_CONSTANT, begin, end, &p));
+    SDX_TRY(pad_create(px, PAD_CONSTANT, in, out, begin, end, &p));
     return pad_add(px, "center_crop_pad", p);
 }
 
@@ -641,7 +695,7 @@ static enum sdx_status lower_dynamic_slice(struct sdx_lower *lx)
 }
 
 static const struct sdx_op ops[] = {
-    {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none},
+    {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none, .layout = layout_pad},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
      .cost = cost_none},
     {"DynamicSlice", 1, 9, infer_dynamic_slice, LOWER(lower_dynamic_slice)},

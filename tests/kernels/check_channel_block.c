@@ -41,7 +41,7 @@ static void check_pick(int64_t count, int64_t pixels)
 
 void check_channel_block(void)
 {
-    for (int64_t count = 1; count <= sdx_block_lanes(); count++)
+    for (int64_t count = 0; count <= sdx_block_lanes(); count++)
         for (int64_t pixels = 0; pixels < 9; pixels++)
             check_pick(count, pixels);
     const struct sdx_channel_block *t = &sdx_kernel_tables()->channel;
