@@ -184,7 +184,7 @@ static enum sdx_status set_shape(struct sdx_prepare *px, struct softmax *p)
     p->tiles = (p->inner + TILE - 1) / TILE;
     p->is_log = sdx_str_is(px->node->op_type, "LogSoftmax");
     p->narrow = p->is_log ? SDX_DTYPE_NONE : px->narrow;
-    p->turns = in->dtype == SDX_F32 && p->inner == 1 && p->length <= SHORT;
+    p->turns = in->dtype == SDX_F32 && p->inner == 1 && p->length <= SHORT && !p->narrow;
     return SDX_OK;
 }
 

@@ -133,6 +133,12 @@ enum sdx_status sdx_tensor_new_strings(struct sdx_context *cx, int rank, const i
     return SDX_OK;
 }
 
+/* Where items lie that are in the handle's block. */
+static struct sdx_tensor **small_items(struct sdx_tensor *t)
+{
+    return (struct sdx_tensor **)(void *)((char *)t + data_offset(t->rank));
+}
+
 /* Room for `count` items, none of them set yet. */
 static enum sdx_status items_create(struct sdx_context *cx, int kind, int dtype, int64_t count,
                                     int rank, const int64_t *dims, struct sdx_tensor **out)
@@ -148,8 +154,16 @@ static enum sdx_status items_create(struct sdx_context *cx, int kind, int dtype,
     if (rank < 0 || rank > SDX_RANK_MAX)
         return SDX_FAIL(cx, SDX_INVALID_ARGUMENT, "value: rank %d, expected 0 to %d", rank,
                         SDX_RANK_MAX);
-    SDX_TRY(handle_create(cx, kind, dtype, rank, dims, 0, &t));
-    t->items = sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count, sizeof(struct sdx_tensor *));
+    const bool is_small = count > 0 && count <= SMALL_MOST / (int64_t)sizeof(struct sdx_tensor *);
+    const size_t bytes = is_small ? (size_t)count * sizeof(struct sdx_tensor *) : 0;
+    SDX_TRY(handle_create(cx, kind, dtype, rank, dims, bytes, &t));
+    if (is_small) {
+        t->items = small_items(t);
+        memset(t->items, 0, bytes);
+    } else {
+        t->items =
+            sdx_mem_calloc(cx->mem, SDX_MEM_TENSOR, (size_t)count, sizeof(struct sdx_tensor *));
+    }
     t->owns_data = true;
     if (!t->items) {
         sdx_tensor_release(t);
@@ -170,6 +184,10 @@ enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int kind, int dtype
     return SDX_OK;
 }
 
+static enum sdx_status clone_items(struct sdx_context *cx, const struct sdx_tensor *from,
+                                   const struct sdx_tensor *like, const struct sdx_tensor *made,
+                                   struct sdx_tensor **out);
+
 enum sdx_status sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from,
                                  struct sdx_tensor **out)
 {
@@ -184,10 +202,25 @@ enum sdx_status sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor
             memcpy((*out)->data, from->data, from->bytes);
         return SDX_OK;
     }
+    return clone_items(cx, from, NULL, NULL, out);
+}
+
+/* What `like` has been cloned to in `made` is shared: maps of a sequence have one set of keys. */
+static enum sdx_status clone_items(struct sdx_context *cx, const struct sdx_tensor *from,
+                                   const struct sdx_tensor *like, const struct sdx_tensor *made,
+                                   struct sdx_tensor **out)
+{
     struct sdx_tensor *t = NULL;
     SDX_TRY(items_create(cx, from->kind, from->dtype, from->count, from->rank, from->dims, &t));
     for (int64_t i = 0; i < from->count; i++) {
-        enum sdx_status status = sdx_tensor_clone(cx, from->items[i], &t->items[i]);
+        const struct sdx_tensor *item = from->items[i];
+        enum sdx_status status = SDX_OK;
+        if (like && i < like->count && item == like->items[i])
+            t->items[i] = sdx_tensor_retain(made->items[i]);
+        else if (item->kind == SDX_KIND_MAP && i > 0 && from->items[i - 1]->kind == SDX_KIND_MAP)
+            status = clone_items(cx, item, from->items[i - 1], t->items[i - 1], &t->items[i]);
+        else
+            status = sdx_tensor_clone(cx, item, &t->items[i]);
         if (status != SDX_OK) {
             sdx_tensor_release(t);
             return status;
@@ -214,7 +247,7 @@ void sdx_tensor_release(struct sdx_tensor *tensor)
         if (tensor->items)
             for (int64_t i = 0; i < tensor->count; i++)
                 sdx_tensor_release(tensor->items[i]);
-        sdx_mem_free(mem, tensor->items);
+        if (tensor->items != small_items(tensor)) sdx_mem_free(mem, tensor->items);
         sdx_mem_free(mem, tensor->data);
     }
     sdx_mem_free(mem, tensor);

@@ -102,7 +102,8 @@ SDX_MUST_CHECK enum sdx_status sdx_tensor_new_items(struct sdx_context *cx, int 
                                                     int64_t count, struct sdx_tensor *const *items,
                                                     int rank, const int64_t *dims,
                                                     struct sdx_tensor **out);
-/* Deep copy as a handle of its own, row-major and packed. */
+/* Deep copy as a handle of its own, row-major and packed. Maps that follow each other and share
+ * their keys share them in the copy. */
 SDX_MUST_CHECK enum sdx_status
 sdx_tensor_clone(struct sdx_context *cx, const struct sdx_tensor *from, struct sdx_tensor **out);
 /* Another shape for the same number of elements, not of strings; *tensor, the only handle, may be

@@ -166,6 +166,42 @@ static void items(void **state)
     unit_deinit(&unit);
 }
 
+/* More items than lie in a handle's block, maps that share their keys. */
+static void many_maps(void **state)
+{
+    (void)state;
+    enum { MAPS = 300 };
+    struct unit unit;
+    struct sdx_tensor *keys = NULL, *maps[MAPS], *t = NULL, *copy = NULL;
+    const int64_t dims[1] = {2};
+    unit_init(&unit);
+    assert_int_equal(sdx_tensor_new(&unit.cx, SDX_I64, 1, dims, &keys), SDX_OK);
+    for (int i = 0; i < MAPS; i++) {
+        struct sdx_tensor *items[2] = {keys, NULL};
+        assert_int_equal(sdx_tensor_new(&unit.cx, SDX_F32, 1, dims, &items[1]), SDX_OK);
+        ((float *)items[1]->data)[1] = (float)i;
+        assert_int_equal(
+            sdx_tensor_new_items(&unit.cx, SDX_KIND_MAP, SDX_F32, 2, items, 0, NULL, &maps[i]),
+            SDX_OK);
+        sdx_tensor_release(items[1]);
+    }
+    assert_int_equal(
+        sdx_tensor_new_items(&unit.cx, SDX_KIND_SEQUENCE, SDX_F32, MAPS, maps, 0, NULL, &t),
+        SDX_OK);
+    for (int i = 0; i < MAPS; i++)
+        sdx_tensor_release(maps[i]);
+    assert_int_equal(sdx_tensor_clone(&unit.cx, t, &copy), SDX_OK);
+    sdx_tensor_release(t);
+    for (int i = 0; i < MAPS; i++) {
+        assert_ptr_equal(copy->items[i]->items[0], copy->items[0]->items[0]);
+        assert_ptr_not_equal(copy->items[i]->items[0], keys);
+        assert_true(((const float *)copy->items[i]->items[1]->data)[1] == (float)i);
+    }
+    sdx_tensor_release(keys);
+    sdx_tensor_release(copy);
+    unit_deinit(&unit);
+}
+
 static struct sdx_tensor *zeros(struct unit *unit, int dtype, int rank, const int64_t *dims)
 {
     struct sdx_tensor *t = NULL;
@@ -242,13 +278,15 @@ static void out_of_memory(void **state)
     (void)state;
     for (long long fail_at = 0;; fail_at++) {
         struct unit unit;
-        struct sdx_tensor *t = NULL, *copy = NULL;
+        struct sdx_tensor *t = NULL, *copy = NULL, *again = NULL;
         unit_init(&unit);
         atomic_store(&unit.mem.fail_at, fail_at);
         enum sdx_status status = make_nested(&unit.cx, &t);
         if (status == SDX_OK) status = sdx_tensor_clone(&unit.cx, t, &copy);
+        if (status == SDX_OK) status = sdx_tensor_clone(&unit.cx, copy, &again);
         sdx_tensor_release(t);
         sdx_tensor_release(copy);
+        sdx_tensor_release(again);
         unit_deinit(&unit);
         if (status == SDX_OK) {
             assert_true(fail_at > 10);
@@ -265,7 +303,7 @@ int main(void)
         cmocka_unit_test(counts_of_shapes), cmocka_unit_test(creation),
         cmocka_unit_test(strings),          cmocka_unit_test(items),
         cmocka_unit_test(sparse_tensors),   cmocka_unit_test(text_form),
-        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(many_maps),        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
