@@ -106,9 +106,8 @@ const char *sdx_session_error(const sdx_session *session)
 
 const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i)
 {
-    return session->profiles && i >= 0 && i < session->profile.count
-               ? &session->profile.rows[i]
-               : NULL;
+    return session->profiles && i >= 0 && i < session->profile.count ? &session->profile.rows[i]
+                                                                     : NULL;
 }
 
 void sdx_session_profile_reset(sdx_session *session)

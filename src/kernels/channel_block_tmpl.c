@@ -70,9 +70,6 @@ static void pick(const struct sdx_channel_source *sources, int64_t count, float 
 
 void SDX_INIT(sdx_channel_block_init_)(struct sdx_channel_block *channel)
 {
-    *channel = (struct sdx_channel_block){.f32_affine = affine,
-                                          .f32_mul = mul,
-                                          .f32_add = add,
-                                          .f32_prelu = prelu,
-                                          .f32_pick = pick};
+    *channel = (struct sdx_channel_block){
+        .f32_affine = affine, .f32_mul = mul, .f32_add = add, .f32_prelu = prelu, .f32_pick = pick};
 }

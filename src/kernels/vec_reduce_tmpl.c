@@ -319,8 +319,7 @@ static void rms_norm(const float *x, const float *scale, float epsilon, float *y
     const float inv = 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon);
     normalise(x, scale, NULL, y, n, 0.0f, inv);
 }
-static bool overlaps(const float box[5], const float *boxes, size_t step, size_t n,
-                     float threshold)
+static bool overlaps(const float box[5], const float *boxes, size_t step, size_t n, float threshold)
 {
     const vf zero = v_set1(0.0f);
     if (!(box[4] > 0.0f)) return false;

@@ -56,8 +56,7 @@ static enum sdx_status pad_pieces(struct sdx_prepare *px, struct pad_params *p)
 /* From the shape of `in` to that of `to`. */
 static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode,
                                   const struct sdx_tensor *in, const struct sdx_tensor *to,
-                                  const int64_t *begin, const int64_t *end,
-                                  struct pad_params **out)
+                                  const int64_t *begin, const int64_t *end, struct pad_params **out)
 {
     struct pad_params *p = SDX_PREPARE_NEW(px, struct pad_params);
     if (!p) return SDX_OUT_OF_MEMORY;
@@ -264,8 +263,8 @@ static void layout_pad(struct sdx_prepare *px, struct sdx_layouts *want)
     int64_t begin[SDX_RANK_MAX], end[SDX_RANK_MAX];
     if (in->layout != SDX_LAYOUT_BLOCKED || out->count == 0 ||
         (px->opset >= 11 && !px->in[1]->is_constant) ||
-        (sdx_prepare_has(px, 3) && !px->in[3]->is_constant) ||
-        pad_mode_of(px, &mode) != SDX_OK || pads_of(px, begin, end) != SDX_OK)
+        (sdx_prepare_has(px, 3) && !px->in[3]->is_constant) || pad_mode_of(px, &mode) != SDX_OK ||
+        pads_of(px, begin, end) != SDX_OK)
         return;
     bool others = false;
     for (int i = 0; i < in->rank; i++)

@@ -404,7 +404,7 @@ struct nms_state {
     float iou, score;
     bool has_score, center;
     struct pair *order; /* candidates by falling score */
-    float *kept; /* those chosen of a class, as sdx_vec.f32_overlaps reads them */
+    float *kept;        /* those chosen of a class, as sdx_vec.f32_overlaps reads them */
     size_t step;
     int64_t count_kept;
     int64_t *out, count;

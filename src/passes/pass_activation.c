@@ -7,7 +7,13 @@
 #include "passes/match.h"
 #include "passes/passes.h"
 
-enum { OPSET_LEAKY_RELU = 6, OPSET_PRELU = 9, OPSET_SWISH = 24, OPSET_HARD_SWISH = 14, OPSET_GELU = 20 };
+enum {
+    OPSET_LEAKY_RELU = 6,
+    OPSET_PRELU = 9,
+    OPSET_SWISH = 24,
+    OPSET_HARD_SWISH = 14,
+    OPSET_GELU = 20
+};
 
 static const double sqrt_2 = 1.4142135623730951, sqrt_2_pi = 0.7978845608028654;
 

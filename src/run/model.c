@@ -69,8 +69,7 @@ static enum sdx_status keep_graph(struct sdx_context *cx, struct sdx_model *m, s
 {
     struct sdx_model_graph *g = sdx_arena_alloc(&m->arena, sizeof *g);
     if (!g) return SDX_FAIL_MEMORY(cx);
-    *g = (struct sdx_model_graph){
-        .next = m->graphs, .level = level, .is_open = open, .ir = ir};
+    *g = (struct sdx_model_graph){.next = m->graphs, .level = level, .is_open = open, .ir = ir};
     m->graphs = g;
     return SDX_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model: the mapped file, its messages, the IR as imported, what the API tells about it, the
- * graphs that sessions run (made when first asked for) and the packed constants. Immutable for its users and shared by sessions of any thread. */
+ * graphs that sessions run (made when first asked for) and the packed constants. Immutable for its
+ * users and shared by sessions of any thread. */
 #ifndef SDX_RUN_MODEL_H
 #define SDX_RUN_MODEL_H
 

@@ -219,7 +219,10 @@ enum sdx_status sdx_plan_get_facts(struct sdx_context *cx, struct sdx_str from, 
     if (cx->error.status != SDX_OK) return cx->error.status;
     if (!c.ok) return SDX_FAIL(cx, SDX_BAD_DATA, "plan file: the facts do not fit their section");
     const struct sdx_ir_graph *g = &m->ir->graphs[0];
-    if (m->count_inputs != g->count_inputs || m->count_outputs != g->count_outputs)
+    int32_t needed = 0; /* the others are constants of the graph */
+    for (int32_t i = 0; i < m->count_inputs; i++)
+        needed += !m->inputs[i].optional;
+    if (needed != g->count_inputs || m->count_outputs != g->count_outputs)
         return SDX_FAIL(cx, SDX_BAD_DATA,
                         "plan file: %d inputs and %d outputs are described, the graph has %d and "
                         "%d",

@@ -8,6 +8,7 @@ import pytest
 
 from graphs import ACTIVATIONS, Graph, activate
 from random_graphs import random_graphs
+from small_graphs import small_graphs
 
 
 def product(g, kind, x, n, k, m):
@@ -415,7 +416,7 @@ def one_token(folder):
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
     for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, transposed, norms, resampled,
-                   pixels_of_tokens, one_token, random_graphs):
+                   pixels_of_tokens, one_token, random_graphs, small_graphs):
         family(folder)
     return folder
 
@@ -441,6 +442,13 @@ def test_moved(sardonyx, graphs):
             err = sardonyx("test", graphs / case, "--rtol", "1e-4", "--peak", "1e-5", "--verbose").err
             seen = {n for n in moved if n and f"passes: {n}: " in err}
             assert seen == ({name} if name else set()), (case, err)
+
+
+def test_merged(sardonyx, graphs):
+    """Of nodes that compute the same one is left: twice Exp, ReduceMean and Split, but not what makes outputs."""
+    rows = sardonyx("profile", graphs / "repeated/model.onnx", "--inputs", graphs / "repeated/test_data_set_0").out
+    nodes = {row.split()[0]: int(row.split()[1]) for row in rows.split("all")[0].splitlines()[3:] if row.strip()}
+    assert (nodes["Split"], nodes["ReduceMean"]) == (1, 2), rows
 
 
 def test_threads(sardonyx, graphs):

@@ -44,6 +44,14 @@ def test_bytes_may_go(sdx):
     assert session.run(["y"], {"x": np.ones((1, 4), "f4"), "w": np.ones((4, 3), "f4")})[0][0, 0] == 4
 
 
+def test_overridable(sdx):
+    """A session goes from the default to what is fed, and back."""
+    session = sdx.InferenceSession(models.overridable())
+    for b in (None, 1, None, None, 2, 3, None):
+        feeds = {"x": X} if b is None else {"x": X, "b": np.full(1, b, "f4")}
+        assert session.run(None, feeds)[0].tolist() == (X + (10 if b is None else b)).tolist()
+
+
 def test_providers_are_strict(sdx):
     data = models.identity()
     for name in ("FooExecutionProvider", "CUDAExecutionProvider"):

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs of few operators each: slopes, padded channels, softmax of short rows, nodes that compute the same, and
+what chooses elements."""
+import itertools
+
+import numpy as np
+
+from graphs import Graph
+
+
+def slopes(folder):
+    """relu(x) +- c relu(-x) and PRelu, behind a convolution and not, with one slope and with one a channel."""
+    for channels, form, one in itertools.product((5, 24, 40), ("Add", "Sub", "turned", "PRelu"), (True, False)):
+        g = Graph(f"slopes_{channels}_{form}_{one}")
+        results = []
+        for x in (g.input(2, channels, 7, 6), g.conv(g.input(1, 8, 9, 9), 8, channels)):
+            c = g.constant(np.full((1, 1, 1), 0.3, np.float32)) if one else g.weight(channels, 1, 1)
+            if form == "PRelu":
+                y = g.op("PRelu", x, c)
+            else:
+                below = g.op("Mul", *([g.op("Relu", g.op("Neg", x)), c][::-1 if form == "turned" else 1]))
+                operands = [g.op("Relu", x), below]
+                y = g.op("Sub" if form == "Sub" else "Add", *(operands[::-1] if form == "turned" else operands))
+            results += [y, g.conv(y, channels, 16, kernel=1)]
+        g.save(folder, results)
+    g = Graph("slopes_others")  # another operand, no constant, a constant that adds an axis
+    x, z = g.input(1, 20, 4, 4), g.input(1, 20, 4, 4)
+    below = g.op("Relu", g.op("Neg", x))
+    g.save(folder, [g.op("Add", g.op("Relu", z), g.op("Mul", below, g.weight(20, 1, 1))),
+                    g.op("Add", g.op("Relu", x), g.op("Mul", below, z)),
+                    g.op("Add", g.op("Relu", x), g.op("Mul", below, g.weight(2, 1, 20, 1, 1)))])
+
+
+def padded_blocks(folder):
+    """Pads of channels or of pixels whose readers cannot take them as their own."""
+    cases = ((0, 4, 0, 0, "constant"), (0, 24, 0, 0, "constant"), (3, 5, 0, 0, "constant"),
+             (0, 0, 2, 1, "constant"), (0, 0, 1, 2, "reflect"), (0, 0, 3, 1, "edge"),
+             (0, 3, 1, 1, "constant"), (1, 1, 0, 0, "reflect"))
+    for number, (first, last, top, left, mode) in enumerate(cases):
+        for channels, value in ((24, 0), (32, 0), (40, 1.5)):
+            g = Graph(f"pad_blocks_{number}_{channels}")
+            x = g.conv(g.input(2, 8, 6, 7), 8, channels)
+            operands = [x, g.constant(np.array([0, first, top, left, 0, last, left, top]))]
+            if mode == "constant":
+                operands.append(g.constant(np.float32(value)))
+            y = g.op("Pad", *operands, mode=mode)
+            all_channels = channels + first + last
+            z = g.conv(y, all_channels, 16, kernel=1)
+            g.save(folder, [g.op("Add", y, g.op("Sigmoid", y)), g.op("Exp", z)])
+
+
+def short_rows(folder):
+    for length, kind in itertools.product((1, 2, 5, 16, 31, 32, 33), ("Softmax", "LogSoftmax")):
+        g = Graph(f"short_rows_{length}_{kind}")
+        wide = g.op("Mul", g.input(3, 100, length), g.constant(np.float32(8)))
+        g.save(folder, [g.op(kind, g.input(1, length), axis=-1), g.op(kind, wide, axis=2), g.op(kind, wide, axis=1)])
+
+
+def repeated(folder):
+    g = Graph("repeated")  # constants of the same content, attributes that differ, outputs of the model
+    x = g.input(2, 3, 8)
+    def one(axis):
+        y = g.op("ReduceMean", g.op("Exp", x), axes=[axis])
+        return g.op("Add", y, g.constant(np.float32(2)))
+    y = [one(1), one(1), one(2)]
+    parts = [g.op("Split", g.op("Tanh", x), g.constant(np.array([3, 5])), axis=2, outputs=2) for _ in range(2)]
+    g.save(folder, [*y, g.op("Mul", y[0], y[1]), g.op("Mul", y[0], y[2]), parts[0][0], g.op("Neg", parts[1][1]),
+                    g.op("Add", g.op("Erf", parts[0][1]), g.op("Erf", parts[1][1]))])
+
+
+def chosen(folder):
+    for n, k, axis, largest in ((300, 9, 1, 1), (1000, 40, 1, 0), (64, 8, 1, 1), (70, 60, 1, 1), (200, 3, 0, 1)):
+        g = Graph(f"chosen_{n}_{k}_{axis}_{largest}")
+        x = g.input(*((6, n) if axis else (n, 6)))
+        found = g.op("TopK", x, g.constant(np.array([k])), axis=axis, largest=largest, outputs=2)
+        g.save(folder, [found[0], g.op("Cast", found[1], to=1)])
+    for center in (0, 1):
+        g = Graph(f"boxes_{center}")
+        corner = g.op("Abs", g.input(2, 500, 2))
+        size = g.op("Add", g.op("Abs", g.input(2, 500, 2)), g.constant(np.float32(0.1)))
+        boxes = g.op("Concat", corner, size if center else g.op("Add", corner, size), axis=2)
+        found = g.op("NonMaxSuppression", boxes, g.op("Sigmoid", g.input(2, 3, 500)), g.constant(np.array([90])),
+                     g.constant(np.float32([0.4])), g.constant(np.float32([0.2])), center_point_box=center)
+        g.save(folder, [g.op("Cast", found, to=1)])
+    for tail in ((), (3,), (4,), (17,)):
+        g = Graph(f"gathered_{len(tail) and tail[0]}")
+        g.save(folder, [g.op("GatherND", g.input(50, *tail), g.constant(np.array([[[3], [-1]], [[49], [-50]]])))])
+    g = Graph("not_zero")
+    x = g.op("Relu", g.input(3, 1111))
+    g.save(folder, [g.op("Cast", g.op("NonZero", x), to=1),
+                    g.op("Cast", g.op("NonZero", g.op("Cast", x, to=9)), to=1)])
+
+
+def small_graphs(folder):
+    for family in (slopes, padded_blocks, short_rows, repeated, chosen):
+        family(folder)
