@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * x[:, a:b] = y as PyTorch exports it: a ScatterND whose indices are all places of a box, made of
+ * one Expand an axis. Where the box is the whole of x, the result is y. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+/* Are the elements of t, read with axes of `rank` as an Expand does, 0 .. length - 1 along `axis`
+ * and the same along all others? */
+static bool counts_along(const struct sdx_tensor *t, int rank, int axis, int64_t length)
+{
+    if (!t || t->dtype != SDX_I64 || t->count != length || t->rank > rank) return false;
+    for (int d = 0; d < t->rank; d++)
+        if (t->dims[d] != (d + rank - t->rank == axis ? length : 1)) return length == 1;
+    for (int64_t i = 0; i < length; i++)
+        if (((const int64_t *)t->data)[i] != i) return false;
+    return true;
+}
+
+/* Is the value [d0, d1, ..., 1] number `axis` of each place of a box of these lengths? */
+static bool is_place(const struct sdx_ir_graph *g, int32_t value, const int64_t *lengths, int rank,
+                     int axis)
+{
+    const struct sdx_ir_node *unsqueeze = sdx_match_maker(g, value, "Unsqueeze");
+    const struct sdx_type *type = &g->values[value].type;
+    if (!unsqueeze || !type->has_shape || type->rank != rank + 1 || type->dims[rank] != 1)
+        return false;
+    const int32_t inner = unsqueeze->inputs[0];
+    const struct sdx_type *grid = &g->values[inner].type;
+    if (!grid->has_shape || grid->rank != rank) return false;
+    for (int d = 0; d < rank; d++) /* so the new axis is the last, or one of many of length 1 */
+        if (grid->dims[d] != lengths[d] || type->dims[d] != lengths[d]) return false;
+    const struct sdx_ir_node *expand = sdx_match_maker(g, inner, "Expand");
+    return counts_along(sdx_match_constant(g, expand ? expand->inputs[0] : inner), rank, axis,
+                        lengths[axis]);
+}
+
+/* A constant of all places, as where it is small. */
+static bool are_places(const struct sdx_tensor *t, const int64_t *lengths, int rank)
+{
+    if (t->dtype != SDX_I64 || t->rank != rank + 1 || t->dims[rank] != rank) return false;
+    const int64_t *at = t->data;
+    for (int64_t i = 0; i < t->count / rank; i++) {
+        int64_t rest = i;
+        for (int d = rank - 1; d >= 0; d--) {
+            if (at[i * rank + d] != rest % lengths[d]) return false;
+            rest /= lengths[d];
+        }
+    }
+    return true;
+}
+
+static bool writes_all(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
+{
+    if (node->count_inputs != 3 || node->inputs[1] < 0 || node->inputs[2] < 0 ||
+        !sdx_str_is(sdx_ir_attr_str(node, "reduction", "none"), "none") ||
+        !sdx_match_same_type(g, node->inputs[0], node->inputs[2]))
+        return false;
+    const struct sdx_type *x = &g->values[node->inputs[0]].type,
+                          *indices = &g->values[node->inputs[1]].type;
+    if (!indices->has_shape || indices->rank < 2) return false;
+    const int rank = indices->rank - 1;
+    if (indices->dims[rank] != rank || rank > x->rank) return false;
+    for (int d = 0; d < rank; d++)
+        if (x->dims[d] < 1 || indices->dims[d] != x->dims[d]) return false;
+    const struct sdx_tensor *constant = sdx_match_constant(g, node->inputs[1]);
+    if (constant) return are_places(constant, x->dims, rank);
+    const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
+    if (!concat || concat->count_inputs != rank) return false;
+    for (int d = 0; d < rank; d++)
+        if (!is_place(g, concat->inputs[d], x->dims, rank, d)) return false;
+    return true;
+}
+
+enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "ScatterND") ||
+                !writes_all(g, node))
+                continue;
+            SDX_TRY(sdx_match_become(cx, ir, node, "Identity", 14, node->inputs[2], 0));
+            *changed = true;
+        }
+    }
+    return SDX_OK;
+}
