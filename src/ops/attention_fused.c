@@ -3,8 +3,8 @@
  * and around them (passes/pass_attention.c). Inputs: q, k, v, choice (bool), mask (f32), factor
  * (one number that multiplies or, with factor_divides, divides the scale), outer and inner (a mask
  * as the sum of one for key / width and one for key % width, where width is the last axis of
- * inner), the last five optional; the first of one rank, 3 or 4, but for the masks, which broadcast
- * to the scores. The attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of
+ * inner), more (f32, another mask), the last six optional; the first of one rank, 3 or 4, but for
+ * the masks, which broadcast to the scores. The attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of
  * [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the
  * output, the column the last; scale, and fill and choice_is_false for the choice. Leading axes
  * broadcast. An input may be any tensor that holds the operand: then q_place, k_place, v_place are
@@ -16,6 +16,7 @@ enum {
     FACTOR = 5,
     OUTER = 6,
     INNER = 7,
+    MORE = 8,
     Y = 3,    /* of axes_of */
     PLACE = 9 /* numbers: lengths, steps, first */
 };
@@ -226,10 +227,13 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     steps_of(y, y_axes, a.y_at);
     a.choice = sdx_prepare_has(px, MASKS) ? px->in[MASKS] : NULL;
     a.mask = sdx_prepare_has(px, MASKS + 1) ? px->in[MASKS + 1] : NULL;
-    if ((a.choice && a.choice->dtype != SDX_BOOL) || (a.mask && a.mask->dtype != SDX_F32))
+    if ((a.choice && a.choice->dtype != SDX_BOOL) || (a.mask && a.mask->dtype != SDX_F32) ||
+        (sdx_prepare_has(px, MORE) && px->in[MORE]->dtype != SDX_F32))
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type of a mask");
     if (a.choice) SDX_TRY(mask_steps(px, &a, a.choice, rank, a.choice_at));
     if (a.mask) SDX_TRY(mask_steps(px, &a, a.mask, rank, a.mask_at));
+    a.more = sdx_prepare_has(px, MORE) ? px->in[MORE] : NULL;
+    if (a.more) SDX_TRY(mask_steps(px, &a, a.more, rank, a.more_at));
     SDX_TRY(read_outer(px, &a));
     a.factor = sdx_prepare_has(px, FACTOR) ? px->in[FACTOR] : NULL;
     a.factor_divides = sdx_ir_attr_int(px->node, "factor_divides", 0) != 0;

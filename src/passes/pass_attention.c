@@ -11,6 +11,8 @@ enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 8 /* the attribute of q's
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
+    int32_t more;                                 /* another mask; -1: none */
+    int32_t head_scale;                           /* a factor for each head; -1: none */
     int32_t outer, inner;                         /* parts of a mask that stay apart; -1: none */
     int32_t split_mask[2], split_add, split_back; /* find_split_mask; nodes; -1: none */
     int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
@@ -91,7 +93,12 @@ static bool find_under_mask(const struct search *s, const struct sdx_ir_node *ad
         if (other < 0 || other == add->inputs[i] || !is_f32(s->g, other)) continue;
         if (rank_of(s->g, other) < 0 || rank_of(s->g, other) > f->rank) continue;
         tried.mask = other;
-        if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) continue;
+        if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) {
+            tried = *f;
+            if (f->more >= 0) continue;
+            tried.more = other;
+            if (!find_scores(s, add->inputs[i], AT_MASK, &tried)) continue;
+        }
         *f = tried;
         return true;
     }
@@ -175,6 +182,58 @@ static bool find_split_mask(const struct search *s, int32_t value, struct found 
     return false;
 }
 
+/* Does the Reshape only put a 1 before all axes of `from`? */
+static bool adds_one(const struct sdx_type *from, const struct sdx_type *to)
+{
+    if (!from->has_shape || !to->has_shape || to->rank != from->rank + 1 || to->dims[0] != 1)
+        return false;
+    for (int d = 0; d < from->rank; d++)
+        if (from->dims[d] < 1 || from->dims[d] != to->dims[d + 1]) return false;
+    return true;
+}
+
+/* Swin adds the mask of shifted windows to scores reshaped to [1, windows, heads, rows, keys] and
+ * back: a mask for each window. */
+static bool find_window_mask(const struct search *s, int32_t value, struct found *f)
+{
+    const struct sdx_ir_node *back = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *add = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
+    if (!add || f->more >= 0 || s->uses[back->inputs[0]] != 1) return false;
+    for (int i = 0; i < 2; i++) {
+        const struct sdx_ir_node *split = sdx_match_maker(s->g, add->inputs[i], "Reshape");
+        const struct sdx_tensor *mask = sdx_match_constant(s->g, add->inputs[1 - i]);
+        if (!split || !mask || mask->dtype != SDX_F32 || s->uses[add->inputs[i]] != 1 ||
+            !sdx_match_same_type(s->g, split->inputs[0], value) ||
+            !adds_one(&s->g->values[value].type, &s->g->values[add->inputs[i]].type))
+            continue;
+        const int drop = mask->rank > f->rank;
+        struct sdx_tensor *t =
+            sdx_match_new_constant(s->ir, SDX_F32, mask->rank - drop, mask->dims + drop);
+        if (!t) return false;
+        memcpy(t->data, mask->data, mask->bytes);
+        f->more = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
+        return f->more >= 0 && find_scores(s, split->inputs[0], AT_MASK, f);
+    }
+    return false;
+}
+
+/* value = rest * c, c a constant [..., heads, 1, 1]. */
+static bool scaled_by_head(const struct sdx_ir_graph *g, int32_t value, int32_t *rest,
+                           struct found *f)
+{
+    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
+    for (int i = 0; mul && f->rank == 4 && f->head_scale < 0 && i < 2; i++) {
+        const struct sdx_tensor *c = sdx_match_constant(g, mul->inputs[1 - i]);
+        if (!c || c->dtype != SDX_F32 || c->rank < 3 || c->rank > 4 || c->dims[c->rank - 1] != 1 ||
+            c->dims[c->rank - 2] != 1 || (c->rank == 4 && c->dims[0] != 1))
+            continue;
+        f->head_scale = mul->inputs[1 - i];
+        *rest = mul->inputs[i];
+        return true;
+    }
+    return false;
+}
+
 /* Walks up from the softmax: an addition, a choice, factors, and the product of q and k. */
 static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f)
 {
@@ -191,10 +250,12 @@ static bool find_scores(const struct search *s, int32_t value, enum stage stage,
         f->scale *= factor;
         return find_scores(s, rest, AT_SCALE, f);
     }
-    if (scaled_by_value(s->g, value, &rest, f)) return find_scores(s, rest, AT_SCALE, f);
+    if (scaled_by_value(s->g, value, &rest, f) || scaled_by_head(s->g, value, &rest, f))
+        return find_scores(s, rest, AT_SCALE, f);
     const struct sdx_ir_node *add = sdx_match_maker(s->g, value, "Add");
     if (add && stage == AT_MASK && add->count_inputs == 2) return find_under_mask(s, add, f);
-    if (stage == AT_MASK && find_split_mask(s, value, f)) return true;
+    if (stage == AT_MASK && (find_split_mask(s, value, f) || find_window_mask(s, value, f)))
+        return true;
     const struct sdx_ir_node *where = sdx_match_maker(s->g, value, "Where");
     return where && stage <= AT_CHOICE && where->count_inputs == 3 &&
            find_under_choice(s, where, f);
@@ -350,6 +411,8 @@ static bool match(const struct search *s, int32_t n, struct found *f)
     *f = (struct found){.choice = -1,
                         .mask = -1,
                         .factor = -1,
+                        .more = -1,
+                        .head_scale = -1,
                         .outer = -1,
                         .inner = -1,
                         .split_add = -1,
@@ -386,6 +449,22 @@ static int32_t add_node(const struct search *s, int32_t model, int32_t typed, in
     return node->outputs[0];
 }
 
+/* The factors of the heads go to q. */
+static enum sdx_status scale_heads(const struct search *s, struct found *f)
+{
+    if (f->head_scale < 0) return SDX_OK;
+    struct sdx_ir_node *mul =
+        sdx_ir_node_create(s->ir, s->g, SDX_STR(""), SDX_STR("Mul"), 2, 1, 0);
+    if (!mul) return SDX_FAIL_MEMORY(s->cx);
+    mul->opset = 14;
+    mul->op = sdx_op_find(mul->domain, mul->op_type, mul->opset);
+    mul->inputs[0] = f->q;
+    mul->inputs[1] = f->head_scale;
+    s->g->values[mul->outputs[0]].type = s->g->values[f->q].type;
+    f->q = mul->outputs[0];
+    return SDX_OK;
+}
+
 /* The two parts of a split mask as one. */
 static enum sdx_status join_mask(const struct search *s, struct found *f)
 {
@@ -406,9 +485,10 @@ static enum sdx_status build(const struct search *s, struct found *f)
     SDX_TRY(join_mask(s, f));
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
-        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 8, 1, PLACES + 3);
+        sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 9, 1, PLACES + 3);
     if (!node) return SDX_FAIL_MEMORY(s->cx);
-    const int32_t inputs[] = {f->q, f->k, f->v, f->choice, f->mask, f->factor, f->outer, f->inner};
+    const int32_t inputs[] = {f->q,      f->k,     f->v,     f->choice, f->mask,
+                              f->factor, f->outer, f->inner, f->more};
     memcpy(node->inputs, inputs, sizeof inputs);
     node->name = name;
     node->opset = 1;
@@ -480,6 +560,7 @@ static enum sdx_status fuse_graph(struct search *s, bool *changed)
             continue;
         }
         if (!match(s, n, &f)) continue;
+        SDX_TRY(scale_heads(s, &f));
         for (int i = 0; i < 3; i++)
             straight(f.axes[i], f.rank);
         f.axes[1][f.rank - 2] = f.rank - 1; /* the product reads k transposed */
