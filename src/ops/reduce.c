@@ -13,8 +13,8 @@
 
 enum {
     TILE = 1024,    /* columns of a tile: accumulators of 8 bytes stay in L1 */
-    SHORT_RUN = 16, /* runs up to this are folded many at a time, elements of 4 bytes */
-    SHORT_TILE = 256
+    SHORT_RUN = 64, /* runs up to this are folded many at a time, elements of 4 bytes */
+    SHORT_TILE = 128
 };
 
 struct reduce {
@@ -118,12 +118,17 @@ EXTREMES(bool, uint8_t, 0, 1)
         float *a = acc;                                                                            \
         row;                                                                                       \
     }
-#define ROW_LOOP(expr)                                                                             \
-    for (int64_t j = 0; j < n; j++)                                                                \
-    a[j] += (expr)
+/* `made`: of m numbers from x + j on, to `tile` */
+#define ROW_TILES(made)                                                                            \
+    float tile[SHORT_TILE];                                                                        \
+    for (int64_t j = 0; j < n; j += SHORT_TILE) {                                                  \
+        const size_t m = (size_t)(n - j < SHORT_TILE ? n - j : SHORT_TILE);                        \
+        sdx_vec()->made;                                                                           \
+        sdx_vec()->f32_add(a + j, 1, tile, 1, a + j, m);                                           \
+    }
 VEC_FOLD(sum, 0, s + x, sdx_vec()->f32_add(a, 1, x, 1, a, (size_t)n))
-VEC_FOLD(sumabs, 0, s + x, ROW_LOOP(fabsf(x[j])))
-VEC_FOLD(sumsq, 0, s + x, ROW_LOOP(x[j] * x[j]))
+VEC_FOLD(sumabs, 0, s + x, ROW_TILES(f32_abs(x + j, tile, m, 0, 0)))
+VEC_FOLD(sumsq, 0, s + x, ROW_TILES(f32_mul(x + j, 1, x + j, 1, tile, m)))
 VEC_FOLD(max, -INFINITY, IS_MAX(x, s), sdx_vec()->f32_max(a, 1, x, 1, a, (size_t)n))
 VEC_FOLD(min, INFINITY, IS_MIN(x, s), sdx_vec()->f32_min(a, 1, x, 1, a, (size_t)n))
 

@@ -10,7 +10,7 @@
 
 /* Columns worked on at a time where the axis is not the last; or rows, where they are SHORT: those
  * are turned into columns. */
-enum { TILE = 256, SHORT = 32 };
+enum { TILE = 256, SHORT = 63 };
 
 struct softmax {
     int64_t outer, length, inner, tiles;
