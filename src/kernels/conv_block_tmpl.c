@@ -250,14 +250,37 @@ SIMD void turn_floats(const float *src, int64_t stride, float *dst, int64_t stri
 {
     turn((const uint32_t *)src, (size_t)stride, (uint32_t *)dst, (size_t)stride_dst);
 }
+/* SIDE pixels of SIDE lanes, of which `channels` have a meaning; the others become zeros. */
+SIMD void side_from_plain(const float *plain, int64_t pitch, int64_t channels, float *blocked)
+{
+    if (channels >= SIDE) {
+        turn_floats(plain, pitch, blocked, LANES);
+        return;
+    }
+    float square[SIDE * SIDE] = {0};
+    for (int64_t c = 0; c < channels; c++)
+        memcpy(square + c * SIDE, plain + c * pitch, SIDE * sizeof(float));
+    turn_floats(square, SIDE, blocked, LANES);
+}
+SIMD void side_to_plain(const float *blocked, int64_t channels, float *plain, int64_t pitch)
+{
+    if (channels >= SIDE) {
+        turn_floats(blocked, LANES, plain, pitch);
+        return;
+    }
+    float turned[SIDE * SIDE];
+    turn_floats(blocked, LANES, turned, SIDE);
+    for (int64_t c = 0; c < channels; c++)
+        memcpy(plain + c * pitch, turned + c * SIDE, SIDE * sizeof(float));
+}
 static void from_plain(const float *plain, int64_t pitch, int64_t channels, int64_t pixels,
                        float *blocked)
 {
     for (int64_t at = 0; at < pixels; at += SIDE, plain += SIDE, blocked += SIDE * LANES) {
         const int64_t some = pixels - at < SIDE ? pixels - at : SIDE;
-        if (some == SIDE && channels == LANES) {
+        if (some == SIDE) {
             for (int64_t c = 0; c < LANES; c += SIDE)
-                turn_floats(plain + c * pitch, pitch, blocked + c, LANES);
+                side_from_plain(plain + c * pitch, pitch, channels - c, blocked + c);
             continue;
         }
         float square[LANES * SIDE] = {0}, turned[SIDE * LANES];
@@ -273,9 +296,9 @@ static void to_plain(const float *blocked, int64_t channels, int64_t pixels, flo
 {
     for (int64_t at = 0; at < pixels; at += SIDE, plain += SIDE, blocked += SIDE * LANES) {
         const int64_t some = pixels - at < SIDE ? pixels - at : SIDE;
-        if (some == SIDE && channels == LANES) {
-            for (int64_t c = 0; c < LANES; c += SIDE)
-                turn_floats(blocked + c, LANES, plain + c * pitch, pitch);
+        if (some == SIDE) {
+            for (int64_t c = 0; c < channels; c += SIDE)
+                side_to_plain(blocked + c, channels - c, plain + c * pitch, pitch);
             continue;
         }
         float square[SIDE * LANES] = {0}, turned[LANES * SIDE];
