@@ -146,7 +146,8 @@ enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, const char *fold
     return map_path(cx, joined, real, O_NOFOLLOW, out);
 }
 
-void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size)
+/* To the whole pages among the bytes; only a hint. */
+static void advise(const struct sdx_file_map *map, const void *bytes, size_t size, int advice)
 {
     uintptr_t begin = (uintptr_t)bytes, end = begin + size;
     uintptr_t first = (uintptr_t)map->data, last = first + map->size;
@@ -154,7 +155,21 @@ void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
-    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+    if (begin < end) (void)madvise((void *)begin, end - begin, advice);
+}
+
+void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size)
+{
+    advise(map, bytes, size, MADV_DONTNEED);
+}
+
+void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size)
+{
+#ifdef MADV_POPULATE_READ
+    advise(map, bytes, size, MADV_POPULATE_READ);
+#else
+    (void)map, (void)bytes, (void)size;
+#endif
 }
 
 void sdx_file_map_close(struct sdx_file_map *map)

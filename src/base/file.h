@@ -28,6 +28,8 @@ void sdx_file_map_close(struct sdx_file_map *map);
 /* Tells the system that these bytes of a mapping are not needed soon; they are read again when
  * touched. Bytes outside the mapping are left alone. */
 void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size);
+/* They will all be read: their pages come at once, not fault by fault. */
+void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size);
 
 /* Writes through a temporary file in the same folder and renames it: readers see all or nothing. */
 struct sdx_file_writer {

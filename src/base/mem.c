@@ -107,18 +107,22 @@ static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limi
     return NULL;
 }
 
-/* Large pages where the system gives them: fewer faults and table walks. For what is used again and
- * again as a whole; constants have pages.h. */
-static void ask_for_huge_pages(char *base, size_t size)
+/* For what is used again and again as a whole: large pages where the system gives them, so fewer
+ * faults and table walks; and all pages at once, not fault by fault. Only hints. Constants have
+ * pages.h. */
+static void ask_for_pages(char *base, size_t size)
 {
+    enum { PAGE = 4096, MANY = 16 * PAGE, HUGE = 2 << 20 };
 #ifdef MADV_HUGEPAGE
-    enum { HUGE = 2 << 20 };
-    if (size < 2 * HUGE) return;
-    const size_t skip = (HUGE - (uintptr_t)base % HUGE) % HUGE;
-    (void)madvise(base + skip, (size - skip) / HUGE * HUGE, MADV_HUGEPAGE); /* only a hint */
-#else
-    (void)base, (void)size;
+    const size_t skip_huge = (HUGE - (uintptr_t)base % HUGE) % HUGE;
+    if (size >= 2 * HUGE)
+        (void)madvise(base + skip_huge, (size - skip_huge) / HUGE * HUGE, MADV_HUGEPAGE);
 #endif
+#ifdef MADV_POPULATE_WRITE
+    const size_t skip = (PAGE - (uintptr_t)base % PAGE) % PAGE;
+    if (size >= MANY) (void)madvise(base + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
+#endif
+    (void)base, (void)size;
 }
 
 bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
@@ -157,7 +161,7 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
         return refuse(mem, size, NULL);
     }
     if (server->alloc == NULL && (tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH))
-        ask_for_huge_pages(base, total);
+        ask_for_pages(base, total);
     size_t past = (uintptr_t)base % ALIGNMENT;
     char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
     struct head *head = (struct head *)(void *)(block - ALIGNMENT);

@@ -121,8 +121,10 @@ static struct entry *pack_new(struct sdx_store *store, struct sdx_context *cx, c
 }
 
 /* What lies in a file is used when it can do no harm. */
-static bool is_usable(struct sdx_context *cx, struct entry *e, const struct sdx_pack *pack)
+static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, struct entry *e,
+                      const struct sdx_pack *pack)
 {
+    if (!e->is_checked) sdx_file_map_fetch(store->map, e->form.packed, pack->size);
     if (!e->is_checked && pack->check && !pack->check(e->form.packed, pack->arg)) {
         (void)SDX_FAIL(cx, SDX_BAD_DATA, "plan file: a packed form \"%s\" of %zu bytes is broken",
                        pack->key, pack->size);
@@ -141,7 +143,7 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
         e = pack_new(store, cx, constant->data, pack);
         sdx_file_map_drop(store->map, constant->data, constant->bytes);
     }
-    const void *packed = e && is_usable(cx, e, pack) ? e->form.packed : NULL;
+    const void *packed = e && is_usable(store, cx, e, pack) ? e->form.packed : NULL;
     sdx_lock_give(&store->lock);
     return packed;
 }
