@@ -433,7 +433,7 @@ typedef struct sdx_value_info {
     const char *const *dim_names; /* symbolic names; an entry is NULL when the dimension has none */
     bool optional; /* input with an initializer: need not be fed; slower once it is, and not taken
                       by a plan file */
-    const char *type;             /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
+    const char *type;                   /* as text: "float[N,3,224,224]", "seq(map(int64,float))" */
     const char *const *dim_denotations; /* "DATA_BATCH" ...; an entry is NULL where there is none */
     /* Of the items of a sequence or optional, or of a map's values; NULL: a tensor, or unknown.
      * Its name is "". */

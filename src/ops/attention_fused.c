@@ -4,11 +4,12 @@
  * (one number that multiplies or, with factor_divides, divides the scale), outer and inner (a mask
  * as the sum of one for key / width and one for key % width, where width is the last axis of
  * inner), more (f32, another mask), the last six optional; the first of one rank, 3 or 4, but for
- * the masks, which broadcast to the scores. The attributes q_axes, k_axes, v_axes tell which axis of an input is axis i of
- * [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which of these is axis i of the
- * output, the column the last; scale, and fill and choice_is_false for the choice. Leading axes
- * broadcast. An input may be any tensor that holds the operand: then q_place, k_place, v_place are
- * not empty, the lengths of [batch, head, row, column], their steps in elements, and the first. */
+ * the masks, which broadcast to the scores. The attributes q_axes, k_axes, v_axes tell which axis
+ * of an input is axis i of [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which
+ * of these is axis i of the output, the column the last; scale, and fill and choice_is_false for
+ * the choice. Leading axes broadcast. An input may be any tensor that holds the operand: then
+ * q_place, k_place, v_place are not empty, the lengths of [batch, head, row, column], their steps
+ * in elements, and the first. */
 #include "ops/attention_core.h"
 
 enum {

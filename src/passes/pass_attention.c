@@ -453,8 +453,7 @@ static int32_t add_node(const struct search *s, int32_t model, int32_t typed, in
 static enum sdx_status scale_heads(const struct search *s, struct found *f)
 {
     if (f->head_scale < 0) return SDX_OK;
-    struct sdx_ir_node *mul =
-        sdx_ir_node_create(s->ir, s->g, SDX_STR(""), SDX_STR("Mul"), 2, 1, 0);
+    struct sdx_ir_node *mul = sdx_ir_node_create(s->ir, s->g, SDX_STR(""), SDX_STR("Mul"), 2, 1, 0);
     if (!mul) return SDX_FAIL_MEMORY(s->cx);
     mul->opset = 14;
     mul->op = sdx_op_find(mul->domain, mul->op_type, mul->opset);
