@@ -71,11 +71,18 @@ static bool count_in_level(struct sdx_mem *mem, uint32_t tag, size_t size, bool 
     if (atomic_load_explicit(&mem->fail_at, memory_order_relaxed) >= 0 &&
         atomic_fetch_sub(&mem->fail_at, 1) == 0)
         return false;
-    const size_t now = atomic_fetch_add_explicit(&mem->now, size, memory_order_relaxed);
-    if (size > SIZE_MAX - now || (mem->limit != 0 && now + size > mem->limit)) {
-        atomic_fetch_sub_explicit(&mem->now, size, memory_order_relaxed);
-        *by_limit = mem->limit != 0;
-        return false;
+    size_t now = 0;
+    if (mem->limit == 0) {
+        now = atomic_fetch_add_explicit(&mem->now, size, memory_order_relaxed);
+    } else {
+        now = atomic_load_explicit(&mem->now, memory_order_relaxed);
+        do {
+            if (size > SIZE_MAX - now || now + size > mem->limit) {
+                *by_limit = true;
+                return false;
+            }
+        } while (!atomic_compare_exchange_weak_explicit(
+            &mem->now, &now, now + size, memory_order_relaxed, memory_order_relaxed));
     }
     raise_peak(&mem->peak, now + size);
     size_t tag_now =

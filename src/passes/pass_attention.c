@@ -95,7 +95,9 @@ static bool find_under_mask(const struct search *s, const struct sdx_ir_node *ad
         tried.mask = other;
         if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) {
             tried = *f;
-            if (f->more >= 0) continue;
+            if (f->more >= 0 ||
+                !sdx_match_same_type(s->g, add->inputs[i], add->outputs[0])) /* adds no axis */
+                continue;
             tried.more = other;
             if (!find_scores(s, add->inputs[i], AT_MASK, &tried)) continue;
         }
@@ -225,7 +227,8 @@ static bool scaled_by_head(const struct sdx_ir_graph *g, int32_t value, int32_t 
     for (int i = 0; mul && f->rank == 4 && f->head_scale < 0 && i < 2; i++) {
         const struct sdx_tensor *c = sdx_match_constant(g, mul->inputs[1 - i]);
         if (!c || c->dtype != SDX_F32 || c->rank < 3 || c->rank > 4 || c->dims[c->rank - 1] != 1 ||
-            c->dims[c->rank - 2] != 1 || (c->rank == 4 && c->dims[0] != 1))
+            c->dims[c->rank - 2] != 1 || (c->rank == 4 && c->dims[0] != 1) ||
+            !sdx_match_same_type(g, mul->inputs[i], value))
             continue;
         f->head_scale = mul->inputs[1 - i];
         *rest = mul->inputs[i];

@@ -91,6 +91,36 @@ def chosen(folder):
                     g.op("Cast", g.op("NonZero", g.op("Cast", x, to=9)), to=1)])
 
 
+def windows(folder):
+    """Swin's attention: a bias, a mask for each window between two Reshapes, a factor for each head; two masks that
+    follow each other, of which one adds a batch; the same assignment to all of a tensor and to some."""
+    for form in ("bias", "shifted", "scaled", "two", "wide", "wide_scale"):
+        g = Graph(f"windows_{form}")
+        count = 1 if form == "wide" else 6
+        heads = 1 if form == "wide_scale" else 3
+        q, k, v = (g.input(count, heads, 10, 8) for _ in "qkv")
+        s = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
+        if form in ("scaled", "wide_scale"):
+            s = g.op("Mul", s, g.weight(3, 1, 1, scale=2))
+        s = g.op("Add", s, g.weight(1, 3 if form == "wide_scale" else heads, 10, 10))
+        if form in ("shifted", "scaled"):
+            s = g.op("Reshape", s, g.constant(np.array([1, 6, 3, 10, 10])))
+            s = g.op("Reshape", g.op("Add", s, g.weight(1, 6, 1, 10, 10, scale=3)),
+                     g.constant(np.array([6, 3, 10, 10])))
+        elif form in ("two", "wide"):
+            s = g.op("Add", s, g.input(6, 1, 10, 10))
+        g.save(folder, [g.op("MatMul", g.op("Softmax", s, axis=-1), v)])
+    for rows in (4, 3):
+        g = Graph(f"assigned_{rows}")
+        x, y = g.input(2, 4, 50), g.input(2, rows, 50)
+        places = np.stack(np.meshgrid(np.arange(2), np.arange(rows), indexing="ij"), -1)
+        grid = g.constant(np.array([2, rows]))
+        axes = [g.op("Unsqueeze", g.op("Expand", g.constant(np.arange(n).reshape(shape)), grid), g.constant([-1]))
+                for n, shape in ((2, (2, 1)), (rows, (rows,)))]
+        g.save(folder, [g.op("Neg", g.op("ScatterND", x, g.constant(places), y)),
+                        g.op("Abs", g.op("ScatterND", x, g.op("Concat", *axes, axis=-1), y))])
+
+
 def small_graphs(folder):
-    for family in (slopes, padded_blocks, short_rows, repeated, chosen):
+    for family in (slopes, windows, padded_blocks, short_rows, repeated, chosen):
         family(folder)
