@@ -195,8 +195,12 @@ static enum sdx_status become_prelu(struct sdx_context *cx, struct sdx_ir *ir,
     const struct sdx_tensor *t = sdx_match_constant(g, slope);
     const float first = *(const float *)t->data;
     if (!is_all(t, first)) {
+        int32_t *inputs = sdx_arena_array(ir->arena, 2, sizeof *inputs);
+        if (!inputs) return SDX_FAIL_MEMORY(cx);
+        inputs[0] = x;
+        inputs[1] = slope;
         SDX_TRY(sdx_match_become(cx, ir, node, "PRelu", OPSET_PRELU, x, 0));
-        node->inputs[1] = slope;
+        node->inputs = inputs;
         node->count_inputs = 2;
         return SDX_OK;
     }
