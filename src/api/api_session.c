@@ -106,11 +106,12 @@ const char *sdx_session_error(const sdx_session *session)
 
 const sdx_profile_row *sdx_session_profile(const sdx_session *session, int i)
 {
-    return session->profiles && i >= 0 && i < session->profile.count ? &session->profile.rows[i]
-                                                                     : NULL;
+    return session->graph.shared.profile && i >= 0 && i < session->profile.count
+               ? &session->profile.rows[i]
+               : NULL;
 }
 
 void sdx_session_profile_reset(sdx_session *session)
 {
-    if (session->profiles) sdx_profile_reset(&session->profile);
+    if (session->graph.shared.profile) sdx_profile_reset(&session->profile);
 }

@@ -114,22 +114,28 @@ static void *refuse(struct sdx_mem *mem, size_t size, const struct sdx_mem *limi
     return NULL;
 }
 
+void sdx_mem_populate(char *begin, const char *end)
+{
+#ifdef MADV_POPULATE_WRITE
+    enum { PAGE = 4096 };
+    begin -= (uintptr_t)begin % PAGE;
+    (void)madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE);
+#else
+    (void)begin, (void)end;
+#endif
+}
+
 /* For what is used again and again as a whole: large pages where the system gives them, so fewer
  * faults and table walks; and all pages at once, not fault by fault. Only hints. Constants have
  * pages.h. */
 static void ask_for_pages(char *base, size_t size)
 {
-    enum { PAGE = 4096, MANY = 16 * PAGE, HUGE = 2 << 20 };
+    enum { MANY = 64 << 10, HUGE = 2 << 20 };
 #ifdef MADV_HUGEPAGE
-    const size_t skip_huge = (HUGE - (uintptr_t)base % HUGE) % HUGE;
-    if (size >= 2 * HUGE)
-        (void)madvise(base + skip_huge, (size - skip_huge) / HUGE * HUGE, MADV_HUGEPAGE);
+    const size_t skip = (HUGE - (uintptr_t)base % HUGE) % HUGE;
+    if (size >= 2 * HUGE) (void)madvise(base + skip, (size - skip) / HUGE * HUGE, MADV_HUGEPAGE);
 #endif
-#ifdef MADV_POPULATE_WRITE
-    const size_t skip = (PAGE - (uintptr_t)base % PAGE) % PAGE;
-    if (size >= MANY) (void)madvise(base + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
-#endif
-    (void)base, (void)size;
+    if (size >= MANY) sdx_mem_populate(base, base + size);
 }
 
 bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)

@@ -59,6 +59,8 @@ size_t sdx_mem_size(const void *block);              /* of a block of ours */
  * it out. */
 bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
 void sdx_mem_uncount(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
+/* Only a hint: the pages of the bytes begin .. end - 1 at once, not fault by fault. */
+void sdx_mem_populate(char *begin, const char *end);
 bool sdx_mem_is_malloc(struct sdx_mem *mem); /* no allocator of the program serves it */
 
 /* Checked size arithmetic: false when the result does not fit. */

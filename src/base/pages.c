@@ -8,7 +8,7 @@
 
 #include <sys/mman.h>
 
-enum { LINE = 64, PAGE = 4096, HUGE = 2 << 20, FIRST = 16 << 20, REGION_LEAST = 32 << 20 };
+enum { LINE = 64, HUGE = 2 << 20, FIRST = 16 << 20, REGION_LEAST = 32 << 20 };
 enum { REGION = sizeof(void *) > 4 ? 1 << 30 : REGION_LEAST };
 
 struct sdx_region {
@@ -83,17 +83,6 @@ static bool grow(struct sdx_pages *pages, size_t size)
     return true;
 }
 
-/* The pages of a block at once. */
-static void populate(char *begin, const char *end)
-{
-#ifdef MADV_POPULATE_WRITE
-    begin -= (uintptr_t)begin % PAGE;
-    (void)madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE); /* only a hint */
-#else
-    (void)begin, (void)end;
-#endif
-}
-
 void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
 {
     size_t room;
@@ -112,7 +101,7 @@ void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
     char *block = pages->at;
     pages->at += room - LINE;
     pages->left -= room - LINE;
-    if (!pages->regions->next) populate(block, pages->at);
+    if (!pages->regions->next) sdx_mem_populate(block, pages->at);
     return block;
 }
 

@@ -228,12 +228,12 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     steps_of(y, y_axes, a.y_at);
     a.choice = sdx_prepare_has(px, MASKS) ? px->in[MASKS] : NULL;
     a.mask = sdx_prepare_has(px, MASKS + 1) ? px->in[MASKS + 1] : NULL;
+    a.more = sdx_prepare_has(px, MORE) ? px->in[MORE] : NULL;
     if ((a.choice && a.choice->dtype != SDX_BOOL) || (a.mask && a.mask->dtype != SDX_F32) ||
-        (sdx_prepare_has(px, MORE) && px->in[MORE]->dtype != SDX_F32))
+        (a.more && a.more->dtype != SDX_F32))
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type of a mask");
     if (a.choice) SDX_TRY(mask_steps(px, &a, a.choice, rank, a.choice_at));
     if (a.mask) SDX_TRY(mask_steps(px, &a, a.mask, rank, a.mask_at));
-    a.more = sdx_prepare_has(px, MORE) ? px->in[MORE] : NULL;
     if (a.more) SDX_TRY(mask_steps(px, &a, a.more, rank, a.more_at));
     SDX_TRY(read_outer(px, &a));
     a.factor = sdx_prepare_has(px, FACTOR) ? px->in[FACTOR] : NULL;

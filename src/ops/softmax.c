@@ -14,7 +14,6 @@ enum { TILE = 256, SHORT = 63 };
 
 struct softmax {
     int64_t outer, length, inner, tiles;
-    bool turns;
     bool is_log;
     int narrow; /* f16 or bf16: each result is rounded to that; 0: none is */
 };
@@ -92,14 +91,10 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
 {
     const struct softmax *p = step->params;
     const struct sdx_vec *vec = sdx_vec();
-    const int64_t items = p->outer * p->tiles, together = p->turns ? TILE : 1;
-    int64_t begin = sdx_part_begin(items, step->parts, part, together);
-    int64_t end = sdx_part_begin(items, step->parts, part + 1, together);
-    for (int64_t row = begin; p->turns && row < end; row += TILE)
-        rows_f32(p, (const float *)step->in[0]->data + row * p->length,
-                 (float *)step->out[0]->data + row * p->length,
-                 (size_t)(end - row < TILE ? end - row : TILE), x->scratch);
-    for (int64_t item = begin; !p->turns && item < end; item++) {
+    int64_t items = p->outer * p->tiles;
+    int64_t begin = sdx_part_begin(items, step->parts, part, 1);
+    int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
+    for (int64_t item = begin; item < end; item++) {
         int64_t column = (item % p->tiles) * TILE, left = p->inner - column;
         int64_t at = (item / p->tiles) * p->length * p->inner + column;
         int64_t n = left < TILE ? left : TILE;
@@ -120,6 +115,17 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
         else
             vec->f32_softmax(from, to, (size_t)p->length);
     }
+    return SDX_OK;
+}
+
+static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct softmax *p = step->params;
+    const int64_t end = sdx_part_begin(p->outer, step->parts, part + 1, TILE);
+    for (int64_t row = sdx_part_begin(p->outer, step->parts, part, TILE); row < end; row += TILE)
+        rows_f32(p, (const float *)step->in[0]->data + row * p->length,
+                 (float *)step->out[0]->data + row * p->length,
+                 (size_t)(end - row < TILE ? end - row : TILE), x->scratch);
     return SDX_OK;
 }
 
@@ -184,7 +190,6 @@ static enum sdx_status set_shape(struct sdx_prepare *px, struct softmax *p)
     p->tiles = (p->inner + TILE - 1) / TILE;
     p->is_log = sdx_str_is(px->node->op_type, "LogSoftmax");
     p->narrow = p->is_log ? SDX_DTYPE_NONE : px->narrow;
-    p->turns = in->dtype == SDX_F32 && p->inner == 1 && p->length <= SHORT && !p->narrow;
     return SDX_OK;
 }
 
@@ -193,11 +198,14 @@ static enum sdx_status prepare_softmax(struct sdx_prepare *px)
     struct softmax *p = SDX_PREPARE_NEW(px, struct softmax);
     if (!p) return px->cx->error.status;
     SDX_TRY(set_shape(px, p));
-    const int64_t items = p->turns ? (p->outer + TILE - 1) / TILE : p->outer * p->tiles;
+    const bool is_short =
+        px->in[0]->dtype == SDX_F32 && p->inner == 1 && p->length <= SHORT && !p->narrow;
+    const int64_t items = is_short ? (p->outer + TILE - 1) / TILE : p->outer * p->tiles;
     int64_t parts =
         sdx_prepare_parts((double)px->in[0]->count * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
-    return sdx_prepare_step(px, p->is_log ? "LogSoftmax" : "Softmax", run_softmax, p, parts,
-                            (size_t)(3 + (p->turns ? p->length : 0)) * TILE * sizeof(float));
+    return sdx_prepare_step(px, p->is_log ? "LogSoftmax" : "Softmax",
+                            is_short ? run_short : run_softmax, p, parts,
+                            (size_t)(3 + (is_short ? p->length : 0)) * TILE * sizeof(float));
 }
 
 static enum sdx_status prepare_hardmax(struct sdx_prepare *px)

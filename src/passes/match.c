@@ -161,14 +161,13 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
 
 enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                  struct sdx_ir_node *node, const char *op, int64_t opset,
-                                 int32_t input, int room_attrs)
+                                 const int32_t *inputs, int count, int room_attrs)
 {
-    int32_t *inputs = sdx_arena_alloc(ir->arena, sizeof *inputs);
+    int32_t *own = sdx_arena_copy(ir->arena, inputs, (size_t)count * sizeof *inputs);
     struct sdx_ir_attr *attrs = sdx_arena_array(ir->arena, (size_t)room_attrs + 1, sizeof *attrs);
-    if (!inputs || !attrs) return SDX_FAIL_MEMORY(cx);
-    inputs[0] = input;
-    node->inputs = inputs;
-    node->count_inputs = 1;
+    if (!own || !attrs) return SDX_FAIL_MEMORY(cx);
+    node->inputs = own;
+    node->count_inputs = count;
     node->attrs = attrs;
     node->count_attrs = 0;
     node->domain = SDX_STR("");

@@ -42,8 +42,10 @@ const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
 /* A new value: the constant list of `count` integers. -1: no memory. */
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count);
-/* The node becomes `op`(input) of that version, without attributes; its other inputs are let go. */
+/* The node becomes `op` of those inputs in that version, without attributes, with room for some;
+ * its other inputs are let go. */
 SDX_MUST_CHECK enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                                 struct sdx_ir_node *node, const char *op,
-                                                int64_t opset, int32_t input, int room_attrs);
+                                                int64_t opset, const int32_t *inputs, int count,
+                                                int room_attrs);
 #endif

@@ -194,17 +194,10 @@ static enum sdx_status become_prelu(struct sdx_context *cx, struct sdx_ir *ir,
 {
     const struct sdx_tensor *t = sdx_match_constant(g, slope);
     const float first = *(const float *)t->data;
-    if (!is_all(t, first)) {
-        int32_t *inputs = sdx_arena_array(ir->arena, 2, sizeof *inputs);
-        if (!inputs) return SDX_FAIL_MEMORY(cx);
-        inputs[0] = x;
-        inputs[1] = slope;
-        SDX_TRY(sdx_match_become(cx, ir, node, "PRelu", OPSET_PRELU, x, 0));
-        node->inputs = inputs;
-        node->count_inputs = 2;
-        return SDX_OK;
-    }
-    SDX_TRY(sdx_match_become(cx, ir, node, "LeakyRelu", OPSET_LEAKY_RELU, x, 1));
+    if (!is_all(t, first))
+        return sdx_match_become(cx, ir, node, "PRelu", OPSET_PRELU, (const int32_t[]){x, slope}, 2,
+                                0);
+    SDX_TRY(sdx_match_become(cx, ir, node, "LeakyRelu", OPSET_LEAKY_RELU, &x, 1, 1));
     node->attrs[node->count_attrs++] =
         (struct sdx_ir_attr){.name = SDX_STR("alpha"), .type = SDX_ATTR_FLOAT, .f = first};
     return SDX_OK;
@@ -256,21 +249,21 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
     *changed = true;
     int32_t x = hard_swish(g, node->outputs[0]);
     if (fits(g, node, x))
-        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, x, 1);
+        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, &x, 1, 1);
     *changed = false;
     if (!sdx_str_is(node->op_type, "Mul")) return SDX_OK;
     *changed = true;
     x = gated(g, node, "Sigmoid", &gate);
-    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Swish", OPSET_SWISH, x, 1);
+    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Swish", OPSET_SWISH, &x, 1, 1);
     x = gated(g, node, "HardSigmoid", &gate);
     if (fits(g, node, x) && sdx_match_near(sdx_ir_attr_float(gate, "alpha", 0.2f), 1.0 / 6) &&
         sdx_ir_attr_float(gate, "beta", 0.5f) == 0.5f)
-        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, x, 1);
+        return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, &x, 1, 1);
     x = gelu(g, node, erf_part);
-    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, x, 1);
+    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, &x, 1, 1);
     x = gelu(g, node, tanh_part);
     if (fits(g, node, x)) {
-        SDX_TRY(sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, x, 1));
+        SDX_TRY(sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, &x, 1, 1));
         node->attrs[node->count_attrs++] = (struct sdx_ir_attr){
             .name = SDX_STR("approximate"), .type = SDX_ATTR_STRING, .s = SDX_STR("tanh")};
         return SDX_OK;

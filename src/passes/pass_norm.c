@@ -186,10 +186,7 @@ static enum sdx_status rewrite_groups(struct sdx_context *cx, struct sdx_ir *ir,
             channel_list(ir, g, add->inputs[1 - i / 2], type->rank, type->dims[1])};
         if (inputs[1] < 0 || inputs[2] < 0) return SDX_OK;
         *changed = true;
-        SDX_TRY(sdx_match_become(cx, ir, add, "GroupNormalization", OPSET_GROUP, x, 2));
-        add->inputs = sdx_arena_copy(ir->arena, inputs, sizeof inputs);
-        if (!add->inputs) return SDX_FAIL_MEMORY(cx);
-        add->count_inputs = 3;
+        SDX_TRY(sdx_match_become(cx, ir, add, "GroupNormalization", OPSET_GROUP, inputs, 3, 2));
         add->attrs[add->count_attrs++] = (struct sdx_ir_attr){
             .name = SDX_STR("num_groups"), .type = SDX_ATTR_INT, .graph = -1, .i = groups};
         add->attrs[add->count_attrs++] = (struct sdx_ir_attr){
@@ -203,10 +200,7 @@ static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct 
                               const char *op, int64_t opset, const int32_t *inputs, int count,
                               double epsilon)
 {
-    SDX_TRY(sdx_match_become(cx, ir, node, op, opset, inputs[0], 2));
-    node->inputs = sdx_arena_copy(ir->arena, inputs, (size_t)count * sizeof *inputs);
-    if (!node->inputs) return SDX_FAIL_MEMORY(cx);
-    node->count_inputs = count;
+    SDX_TRY(sdx_match_become(cx, ir, node, op, opset, inputs, count, 2));
     node->attrs[node->count_attrs++] =
         (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .graph = -1, .i = -1};
     node->attrs[node->count_attrs++] = (struct sdx_ir_attr){

@@ -187,8 +187,8 @@ static enum sdx_status turn_to_view(struct work *w, int32_t n, bool is_gather)
     int32_t shape = sdx_match_add_ints(w->ir, w->g, "shape", dims, rank);
     if (shape < 0) return SDX_FAIL_MEMORY(w->cx);
     node = &w->g->nodes[n];
-    SDX_TRY(sdx_match_become(w->cx, w->ir, node, "Reshape", opset, node->inputs[0], 0));
-    SDX_TRY(set_input(w, node, 1, shape));
+    const int32_t inputs[] = {node->inputs[0], shape};
+    SDX_TRY(sdx_match_become(w->cx, w->ir, node, "Reshape", opset, inputs, 2, 0));
     w->did = true;
     return SDX_OK;
 }

@@ -80,7 +80,7 @@ enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool
             if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "ScatterND") ||
                 !writes_all(g, node))
                 continue;
-            SDX_TRY(sdx_match_become(cx, ir, node, "Identity", 14, node->inputs[2], 0));
+            SDX_TRY(sdx_match_become(cx, ir, node, "Identity", 14, &node->inputs[2], 1, 0));
             *changed = true;
         }
     }

@@ -35,13 +35,9 @@ static enum sdx_status become_gather(struct sdx_context *cx, struct sdx_ir *ir,
                                      const int64_t *channels, int64_t count)
 {
     const int32_t list = sdx_match_add_ints(ir, g, "channels", channels, count);
-    int32_t *inputs = sdx_arena_array(ir->arena, 2, sizeof *inputs);
-    if (list < 0 || !inputs) return SDX_FAIL_MEMORY(cx);
-    SDX_TRY(sdx_match_become(cx, ir, node, "Gather", GATHER_OPSET, x, 1));
-    inputs[0] = x;
-    inputs[1] = list;
-    node->inputs = inputs;
-    node->count_inputs = 2;
+    if (list < 0) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(
+        sdx_match_become(cx, ir, node, "Gather", GATHER_OPSET, (const int32_t[]){x, list}, 2, 1));
     node->attrs[node->count_attrs++] =
         (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .i = 1};
     return SDX_OK;

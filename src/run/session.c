@@ -27,16 +27,13 @@ static enum sdx_status init_maps(struct sdx_session *s)
     return SDX_OK;
 }
 
-/* `shared`: all but the graph and its operators. */
-static enum sdx_status init_graph(struct sdx_session *s, const struct sdx_run_shared *shared,
-                                  bool open, struct sdx_session_graph *graph)
+/* graph->shared has all but the graph and its operators. */
+static enum sdx_status init_graph(struct sdx_session *s, bool open, struct sdx_session_graph *graph)
 {
-    const struct sdx_ir *ir = NULL;
-    SDX_TRY(sdx_model_graph_get(&s->cx, s->model, s->level, open, &ir));
-    graph->shared = *shared;
-    graph->shared.ir = ir;
-    graph->shared.customs = NULL;
-    SDX_TRY(sdx_custom_nodes_create(&s->cx, ir, s->model->store, &graph->shared.customs));
+    struct sdx_run_shared *shared = &graph->shared;
+    shared->customs = NULL;
+    SDX_TRY(sdx_model_graph_get(&s->cx, s->model, s->level, open, &shared->ir));
+    SDX_TRY(sdx_custom_nodes_create(&s->cx, shared->ir, s->model->store, &shared->customs));
     return sdx_runner_init(&graph->runner, &graph->shared, 0, NULL);
 }
 
@@ -56,19 +53,17 @@ static enum sdx_status open_session(struct sdx_session *s,
     }
     s->level = options->level;
     if (options->profile) sdx_profile_init(&s->profile, &s->mem);
-    s->profiles = options->profile;
     s->cancel_holds = options->cancel_holds;
-    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->tune));
-    const struct sdx_run_shared shared = {.cx = &s->cx,
-                                          .results = &s->results_cx,
-                                          .store = s->model->store,
-                                          .pool = s->own_pool ? s->own_pool : s->cx.pool,
-                                          .threads = threads,
-                                          .plans = options->plans > 0 ? options->plans : 8,
-                                          .cancel = &s->cancel,
-                                          .profile = options->profile ? &s->profile : NULL,
-                                          .tune = s->tune};
-    SDX_TRY(init_graph(s, &shared, false, &s->graph));
+    s->graph.shared = (struct sdx_run_shared){.cx = &s->cx,
+                                              .results = &s->results_cx,
+                                              .store = s->model->store,
+                                              .pool = s->own_pool ? s->own_pool : s->cx.pool,
+                                              .threads = threads,
+                                              .plans = options->plans > 0 ? options->plans : 8,
+                                              .cancel = &s->cancel,
+                                              .profile = options->profile ? &s->profile : NULL};
+    if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->graph.shared.tune));
+    SDX_TRY(init_graph(s, false, &s->graph));
     return init_maps(s);
 }
 
@@ -119,8 +114,8 @@ void sdx_session_close(struct sdx_session *s)
     deinit_graph(&s->graph);
     if (s->open_graph) deinit_graph(s->open_graph);
     sdx_mem_free(&s->mem, s->open_graph);
-    sdx_tune_close(s->tune);
-    if (s->profiles) sdx_profile_deinit(&s->profile);
+    sdx_tune_close(s->graph.shared.tune);
+    if (s->graph.shared.profile) sdx_profile_deinit(&s->profile);
     sdx_pool_destroy(s->own_pool);
     sdx_map_deinit(&s->input_index);
     sdx_map_deinit(&s->output_index);
@@ -224,7 +219,8 @@ static enum sdx_status get_open_graph(struct sdx_session *s)
     if (s->open_graph) return SDX_OK;
     struct sdx_session_graph *graph = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, 1, sizeof *graph);
     if (!graph) return SDX_FAIL_MEMORY(&s->cx);
-    enum sdx_status status = init_graph(s, &s->graph.shared, true, graph);
+    graph->shared = s->graph.shared;
+    enum sdx_status status = init_graph(s, true, graph);
     if (status == SDX_OK) {
         s->open_graph = graph;
         return SDX_OK;
@@ -303,9 +299,9 @@ enum sdx_status sdx_session_run(struct sdx_session *s, int count_feeds,
     enum sdx_status status = take_feeds(s, count_feeds, feeds, &graph);
     if (status == SDX_OK) status = take_outputs(s, count_outputs, names, outputs);
     if (status == SDX_OK) {
-        graph->shared.run_begin_ns = s->profiles ? sdx_clock_ns() : 0;
+        graph->shared.run_begin_ns = graph->shared.profile ? sdx_clock_ns() : 0;
         status = sdx_runner_run(&graph->runner, s->feeds, s->results, s->wanted);
-        if (s->tune) sdx_tune_save(s->tune);
+        if (graph->shared.tune) sdx_tune_save(graph->shared.tune);
     }
     if (status != SDX_OK) return SDX_FAIL(s->user, status, "%s", s->cx.error.text);
     for (int k = 0; k < count_outputs; k++)

@@ -23,8 +23,6 @@ struct sdx_session {
         struct sdx_runner runner;
     } graph, *open_graph; /* NULL: no initializer's place was taken yet */
     struct sdx_profile profile;
-    bool profiles;
-    struct sdx_tune *tune;           /* NULL: not tuned */
     const struct sdx_tensor **feeds; /* room for one an input of the model */
     struct sdx_tensor **stand_ins; /* of feeds: scalars for arrays of one element, packed copies */
     struct sdx_tensor **results;
