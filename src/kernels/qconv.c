@@ -9,7 +9,14 @@
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-enum { SLACK = 32, ROWS = 6, FEW_WEIGHTS = 32 << 10, FIRST_CACHE = 24 << 10, BAND_PIXELS = 32 };
+enum {
+    SLACK = 32,
+    ROWS = 6,
+    FEW_WEIGHTS = 32 << 10,
+    FIRST_CACHE = 24 << 10,
+    BAND_PIXELS = 32,
+    IMAGE_PIXELS = 1024 /* of images that one call joins */
+};
 
 struct geometry {
     struct conv_sizes z;
@@ -21,6 +28,7 @@ struct geometry {
     int64_t lines;          /* image rows of a strip for each kd */
     int64_t bands;          /* of output rows: a part has one */
     int64_t joined, tall;   /* bands that one call does at most, and their rows */
+    int64_t images, sheet;  /* of one band, that one call does at most; bytes from one to the next */
     int64_t panels, splits; /* of a group; parts that share them */
     int64_t groups;         /* of parts: each has some of the convolution's */
 };
@@ -64,6 +72,14 @@ static int64_t window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
     return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
 }
 
+/* Small images fill no chunk of pixels, and each would read all weights anew. */
+static int64_t images_together(const struct sdx_conv_shape *s, const struct geometry *g,
+                               int64_t bytes)
+{
+    if (g->depthwise || g->bands > 1 || s->out[0] != 1) return 1;
+    const int64_t fit = bytes / conv_most(1, g->sheet);
+    return conv_most(1, conv_least(fit, IMAGE_PIXELS / conv_most(1, g->z.pixels)));
+}
 static struct geometry geometry_of(const struct sdx_qconv *q)
 {
     const struct sdx_conv_shape *s = &q->shape;
@@ -95,6 +111,8 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.tall = conv_divide_up(g.joined * most, g.bands);
     g.lines = window(s, 1, g.tall);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
+    g.sheet = g.in_place ? s->ic * g.z.pixels_in : s->kernel[0] * g.plane;
+    g.images = images_together(s, &g, bytes);
     g.splits = g.groups = 1;
     if (!g.depthwise && outer * g.bands > 0) {
         const int64_t each = conv_divide_up(wanted, outer * g.bands);
@@ -368,7 +386,7 @@ int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 }
 static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 {
-    const size_t elements = (size_t)(q->shape.kernel[0] * g->plane) + SLACK;
+    const size_t elements = (size_t)(g->images * g->sheet) + SLACK;
     return g->in_place ? 0 : round_64(is_shorts(q) ? elements * sizeof(int16_t) : elements);
 }
 /* Pointers to the rows of a chunk, and their sums. */
@@ -407,9 +425,11 @@ static void copy_elements(const struct sdx_qconv *q, void *strip, int64_t at, co
     else
         sdx_qbytes()->flip(from, 0x80, to, (size_t)n);
 }
-/* Image rows that output rows r0 .. of slice od see, with their padding. */
+/* Image rows that output rows r0 .. of slice od see, with their padding, from element `sheet` of the
+ * strip on. */
 static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, const uint8_t *image,
-                       int zero, int64_t od, int64_t r0, int64_t rows, void *strip)
+                       int zero, int64_t od, int64_t r0, int64_t rows, void *strip,
+                       int64_t sheet)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const int64_t row = s->in[2] * s->ic, lines = window(s, 1, rows);
@@ -420,7 +440,7 @@ static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, cons
         for (int64_t i = 0; i < lines; i++) {
             const int64_t d = od * s->stride[0] - s->pad_begin[0] + kd * s->dilation[0];
             const int64_t h = r0 * s->stride[1] - s->pad_begin[1] + i;
-            const int64_t to = kd * g->plane + i * g->pitch;
+            const int64_t to = sheet + kd * g->plane + i * g->pitch;
             if (d < 0 || d >= s->in[0] || h < 0 || h >= s->in[1] || columns == 0) {
                 set_elements(q, strip, to, zero, g->pitch);
                 continue;
@@ -437,11 +457,18 @@ struct part {
     const struct sdx_qconv *q;
     struct geometry g;
     const struct sdx_qdot_store *store; /* of the whole output */
-    int64_t r0, rows;                   /* output rows */
+    int64_t images, r0, rows;           /* output rows of each image */
     const uint8_t *origin;              /* what output pixel (r0, 0) sees first */
     const void *steps;
     int32_t zero; /* of x, unsigned */
 };
+
+/* What the first pixel of output row r, of those of all images, sees first: elements behind what
+ * that of row 0 does. */
+static int64_t line_at(const struct part *p, int64_t r)
+{
+    return r / p->rows * p->g.sheet + r % p->rows * p->q->shape.stride[1] * p->g.pitch;
+}
 
 /* A store goes on at y. */
 static void store_at(const struct part *p, uint8_t *y, struct sdx_qdot_store *store)
@@ -486,7 +513,7 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
                        int64_t p0, int64_t p1, const int16_t **rows)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
+    const int64_t count = p->images * p->rows * s->out[2], chunk = chunk_of(&p->g);
     const int64_t size = p->store->to == SDX_QDOT_BYTES ? 1 : 4;
     const int64_t width = p->g.panels * SDX_QDOT_COLS;
     int32_t *sums = (int32_t *)(rows + chunk);
@@ -499,7 +526,7 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
         j.m = conv_least(chunk, count - at);
         for (int64_t i = 0; i < j.m; i++) {
             const int64_t r = (at + i) / s->out[2], c = (at + i) % s->out[2];
-            rows[i] = strip + r * s->stride[1] * p->g.pitch + c * s->stride[2] * s->ic;
+            rows[i] = strip + line_at(p, r) + c * s->stride[2] * s->ic;
             uint32_t sum = 0;
             for (int64_t k = 0; p->store->zero_w && k < p->g.z.k; k++)
                 sum += (uint32_t)rows[i][j.starts[k / p->g.run] + k % p->g.run];
@@ -515,11 +542,11 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
                         int64_t size, int64_t p0, int64_t p1, const uint8_t **rows)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    const int64_t count = p->rows * s->out[2], chunk = chunk_of(&p->g);
+    const int64_t count = p->images * p->rows * s->out[2], chunk = chunk_of(&p->g);
     int32_t *sums = (int32_t *)(rows + chunk);
-    const uint8_t *line = p->origin + group * p->g.z.icg; /* what the next output row sees */
+    const uint8_t *origin = p->origin + group * p->g.z.icg, *line = origin;
     const int64_t step = s->stride[2] * s->ic;
-    int64_t c = 0;
+    int64_t r = 0, c = 0;
     for (int64_t at = 0; at < count; at += dot->m) {
         dot->m = conv_least(chunk, count - at);
         for (int64_t i = 0; i < dot->m;) {
@@ -528,7 +555,7 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
                 rows[i++] = row;
             if (c < s->out[2]) continue;
             c = 0;
-            line += s->stride[1] * p->g.pitch;
+            line = origin + line_at(p, ++r);
         }
         if (dot->store.zero_w) sum_rows(p, rows, dot->m, sums);
         dot->rows = rows;
@@ -538,10 +565,11 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
     }
 }
 
-/* What one call does: bands of an output slice with all channels, or a band with some of them. */
+/* What one call does: images or bands of an output slice with all channels, or a band with some of
+ * them. */
 struct range {
     int64_t end;           /* the part behind it */
-    int64_t slice;         /* n * out[0] + od */
+    int64_t slice, images; /* n * out[0] + od; from there on */
     int64_t band, to_band; /* of output rows */
     int64_t group, to_group;
     int64_t split, to_split;
@@ -551,6 +579,7 @@ static struct range range_of(const struct geometry *g, int64_t part, int64_t end
 {
     const int64_t each = g->groups * g->splits, left = end - part;
     struct range r = {.slice = part / each / g->bands,
+                      .images = 1,
                       .band = part / each % g->bands,
                       .group = part / g->splits % g->groups,
                       .split = part % g->splits};
@@ -558,7 +587,8 @@ static struct range range_of(const struct geometry *g, int64_t part, int64_t end
         r.to_band = r.band + conv_least(conv_least(left / each, g->joined), g->bands - r.band);
         r.to_group = g->groups;
         r.to_split = g->splits;
-        r.end = part + (r.to_band - r.band) * each;
+        r.images = conv_least(left / each, g->images);
+        r.end = part + r.images * (r.to_band - r.band) * each;
         return r;
     }
     r.to_band = r.band + 1;
@@ -571,7 +601,7 @@ int64_t sdx_qconv_together(const struct sdx_qconv *q)
 {
     if (is_winograd(q)) return 1;
     const struct geometry g = geometry_of(q);
-    return g.joined * g.groups * g.splits;
+    return g.images * g.joined * g.groups * g.splits;
 }
 
 static void run_range(const struct sdx_qconv *q, const struct geometry *g, const void *x,
@@ -579,7 +609,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
                       const struct sdx_qdot_store *store, const struct range *r, void *scratch)
 {
     const struct sdx_conv_shape *s = &q->shape;
-    struct part p = {.q = q, .g = *g, .store = store, .steps = steps};
+    struct part p = {.q = q, .g = *g, .store = store, .images = r->images, .steps = steps};
     const int64_t od = r->slice % s->out[0], n = r->slice / s->out[0];
     p.r0 = conv_share(s->out[1], r->band, g->bands);
     p.rows = conv_share(s->out[1], r->to_band, g->bands) - p.r0;
@@ -591,7 +621,9 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
         const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
         p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;
     } else {
-        fill_strip(q, g, image, p.zero, od, p.r0, p.rows, scratch);
+        for (int64_t i = 0; i < r->images; i++)
+            fill_strip(q, g, image + i * s->ic * g->z.pixels_in, p.zero, od, p.r0, p.rows, scratch,
+                       i * g->sheet);
         p.origin = scratch;
     }
     const int64_t size = store->to == SDX_QDOT_BYTES ? 1 : 4;

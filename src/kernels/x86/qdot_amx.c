@@ -260,7 +260,7 @@ struct waiting {
     int64_t column, n;
     int across;
     int lines;     /* of four panels that a call stores */
-    bool is_whole; /* of four panels, what store_sums() does */
+    bool is_whole; /* the sums are such that store_sums() does them */
 };
 SIMD void store_rows(const int count, const int wide, const struct waiting *w)
 {
@@ -288,11 +288,24 @@ SIMD void store_bytes(const bool plain, const struct waiting *w, int64_t count)
         _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes(&r, plain, low, high)));
     }
 }
-SIMD __m512 addends(const bool is_signed, const uint8_t *from)
+SIMD __m512 addends(const bool is_signed, __mmask16 which, const uint8_t *from)
 {
-    const __m128i x = _mm_loadu_si128((const __m128i *)from);
+    const __m128i x = _mm_maskz_loadu_epi8(which, from);
     const __m512i wide = is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x);
     return _mm512_cvtepi32_ps(wide);
+}
+/* Bytes of `across` panels, those of `which`. Where all are stored it is by a store of that length:
+ * a masked one of a whole line would hold up the reading of what comes next. */
+SIMD void store_across(const int across, uint8_t *y, bool whole, __mmask64 which, __m512i x)
+{
+    if (SDX_UNLIKELY(!whole))
+        _mm512_mask_storeu_epi8(y, which, x);
+    else if (across == FOUR)
+        _mm512_storeu_si512(y, x);
+    else if (across == WIDE)
+        _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(x));
+    else
+        _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(x));
 }
 /* The same with others added: in floats the bytes are what they would be stored as. */
 static bool adds_lines(const struct sdx_qdot_store *st)
@@ -300,7 +313,8 @@ static bool adds_lines(const struct sdx_qdot_store *st)
     return st->sum && st->factors_are_small && !st->zero_w && st->zero == st->sum->zero_a &&
            sdx_qpair_is_small(st->sum);
 }
-SIMD void store_sums(const bool is_signed, const struct waiting *w, int64_t count)
+SIMD void store_sums(const bool is_signed, const int across, const struct waiting *w,
+                     int64_t count)
 {
     const struct sdx_qdot_store *st = &w->q->store;
     const struct sdx_qpair *sum = st->sum;
@@ -315,28 +329,44 @@ SIMD void store_sums(const bool is_signed, const struct waiting *w, int64_t coun
     const __m512 base = _mm512_set1_ps(sum->base);
     const __m512 scale_a = _mm512_set1_ps(sum->scale_a), scale_b = _mm512_set1_ps(sum->scale_b);
     const int64_t pitch = st->pitch, at = w->row * pitch + w->column;
+    const __mmask64 all = ~0ULL >> (LINE - across * COLS);
+    const __mmask64 which = across < FOUR && w->n < across * COLS ? (1ULL << w->n) - 1 : all;
     const int32_t *sums = w->sums;
     uint8_t *y = (uint8_t *)st->y + at;
     const uint8_t *other = st->addend + at;
     __m512 by[FOUR];
+    __m512i x[FOUR] = {zero, zero, zero, zero};
     SDX_UNROLL(4)
-    for (int j = 0; j < FOUR; j++)
+    for (int j = 0; j < across; j++)
         by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
-    for (; count > 0; count--, y += pitch, other += pitch, sums += LINE) {
-        __m512i x[FOUR];
+    for (; count > 0; count--, y += pitch, other += pitch, sums += across == FOUR ? LINE : ROW) {
         SDX_UNROLL(4)
-        for (int j = 0; j < FOUR; j++) {
+        for (int j = 0; j < across; j++) {
             __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(whole(sums + j * COLS)), by[j]);
             v = _mm512_min_ps(_mm512_max_ps(v, lo), hi);
             v = _mm512_sub_ps(_mm512_add_ps(v, magic), less);
-            const __m512 b = addends(is_signed, other + j * COLS);
+            const __m512 b =
+                addends(is_signed, (__mmask16)(which >> j * COLS), other + j * COLS);
             x[j] =
                 _mm512_cvtps_epi32(_mm512_fmadd_ps(v, scale_a, _mm512_fmadd_ps(b, scale_b, base)));
         }
         const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
         const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
-        const __m512i all = _mm512_xor_si512(_mm512_packus_epi16(low, high), flip);
-        _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, all));
+        const __m512i bytes = _mm512_xor_si512(_mm512_packus_epi16(low, high), flip);
+        store_across(across, y, which == all, which, _mm512_permutexvar_epi32(order, bytes));
+    }
+}
+static SDX_NOINLINE void store_whole_sums(const struct waiting *w, int64_t count)
+{
+    const bool is_signed = w->q->store.sum->flip;
+    switch (w->across) {
+    case 1: store_sums(is_signed, 1, w, count); break;
+    case WIDE: store_sums(is_signed, WIDE, w, count); break;
+    default:
+        if (is_signed)
+            store_sums(true, FOUR, w, count);
+        else
+            store_sums(false, FOUR, w, count);
     }
 }
 static void store_lines(const struct waiting *w, int64_t count)
@@ -351,12 +381,7 @@ static void store_lines(const struct waiting *w, int64_t count)
             store_row(st, w->sums + i * COLS, w->row + i / FOUR, w->column + i % FOUR * COLS, COLS);
         return;
     }
-    if (w->is_whole) {
-        if (st->sum->flip)
-            store_sums(true, w, count);
-        else
-            store_sums(false, w, count);
-    } else if (is_plain(st))
+    if (is_plain(st))
         store_bytes(true, w, count);
     else
         store_bytes(false, w, count);
@@ -395,12 +420,16 @@ static SDX_NOINLINE void store_sums_slowly(const struct waiting *w)
 static SDX_NOINLINE void store_some(struct waiting *w)
 {
     const int64_t pitch = w->across == FOUR ? LINE : ROW;
+    const int64_t most = w->across == FOUR ? w->lines : STORED;
     int64_t count = w->left < STORED ? 1 : STORED;
     if (SDX_UNLIKELY(w->q->store.sum && !w->is_whole)) {
         count = 1;
         store_sums_slowly(w);
+    } else if (w->is_whole) {
+        count = w->left < most ? w->left : most;
+        store_whole_sums(w, count);
     } else if (w->across == FOUR) {
-        count = w->left < w->lines ? w->left : w->lines;
+        count = w->left < most ? w->left : most;
         store_lines(w, count);
     } else if (w->across == WIDE)
         count == 1 ? store_rows(1, WIDE, w) : store_rows(STORED, WIDE, w);
@@ -519,7 +548,8 @@ SIMD void strip(const bool wide, const bool is_first, const struct sdx_qdot *q,
                               .skip = tall ? skip : 0,
                               .column = column,
                               .n = n,
-                              .across = wide ? WIDE : 1};
+                              .across = wide ? WIDE : 1,
+                              .is_whole = adds_lines(&q->store)};
     }
 }
 
