@@ -33,12 +33,24 @@ static inline bool sdx_qpair_is_small(const struct sdx_qpair *p)
            p->scale_b < 0x1p20f;
 }
 
+/* y = zero + round(x * scale[i] + shift[i]) within lo..hi, to even, x as signed as it is; zero, lo and
+ * hi of bytes with the top bit flipped by `flip`. */
+enum { SDX_QAFFINE_STEP = 64 };
+struct sdx_qaffine {
+    const float *scale, *shift; /* finite; repeated after `length`, a multiple of that step */
+    size_t length;
+    int32_t zero, lo, hi;
+    uint8_t flip;
+};
+
 struct sdx_qbytes {
     /* step_a, step_b: 0 (one byte for all) or 1 */
     void (*add)(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
                 size_t step_b, uint8_t *y, size_t n);
     void (*mul)(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
                 size_t step_b, uint8_t *y, size_t n);
+    /* y may be x */
+    void (*affine)(const struct sdx_qaffine *p, const uint8_t *x, uint8_t *y, size_t n);
     /* y[i] = table[x[i]] */
     void (*lookup)(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n);
     /* y[i] = (round_to_even(x[i] / scale) + zero within 0..255) ^ flip; NaN gives the least */

@@ -110,6 +110,20 @@ SIMD void sum_step(const bool is_signed, const struct facts *f, const uint8_t *a
     }
     vi_store(y, (vi)REORDER(rounded_bytes(f, v)));
 }
+SIMD void affine_step(const struct facts *f, const struct sdx_qaffine *p, size_t at,
+                      const uint8_t *x, uint8_t *y)
+{
+    const vf lo = v_set1((float)(p->lo - p->zero)), hi = v_set1((float)(p->hi - p->zero));
+    vf v[4];
+    SDX_UNROLL(4)
+    for (size_t i = 0; i < 4; i++) {
+        const size_t k = at + i * LANES;
+        v[i] = float_bytes(p->flip != 0, x + i * LANES);
+        v[i] = v_fma(v[i], v_load(p->scale + k), v_load(p->shift + k));
+        v[i] = v_min(v_max(v[i], lo), hi);
+    }
+    vi_store(y, (vi)REORDER(rounded_bytes(f, v)));
+}
 #else
 struct facts {
     struct sdx_qpair pair;
@@ -151,6 +165,17 @@ SIMD void sum_step(const bool is_signed, const struct facts *f, const uint8_t *a
     for (int i = 0; i < PAIRS; i++) {
         const float x = is_signed ? (int8_t)a[i] : a[i], z = is_signed ? (int8_t)b[i] : b[i];
         y[i] = rounded_byte(p, fused(x, p->scale_a, fused(z, p->scale_b, p->base)));
+    }
+}
+SIMD void affine_step(const struct facts *f, const struct sdx_qaffine *p, size_t at,
+                      const uint8_t *x, uint8_t *y)
+{
+    const float lo = (float)(p->lo - p->zero), hi = (float)(p->hi - p->zero);
+    for (size_t i = 0; i < PAIRS; i++) {
+        const float a = p->flip ? (int8_t)x[i] : x[i];
+        float v = fused(a, p->scale[at + i], p->shift[at + i]);
+        v = v > lo ? v : lo;
+        y[i] = rounded_byte(&f->pair, v < hi ? v : hi);
     }
 }
 #endif
@@ -206,6 +231,21 @@ static void mul(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, cons
                 size_t step_b, uint8_t *y, size_t n)
 {
     pair_steps(true, p, a, step_a, b, step_b, y, n);
+}
+static void affine(const struct sdx_qaffine *p, const uint8_t *x, uint8_t *y, size_t n)
+{
+    const struct sdx_qpair pair = {.zero_y = p->zero, .flip = p->flip};
+    const struct facts f = facts_of(&pair);
+    size_t i = 0, at = 0;
+    for (; i + PAIRS <= n; i += PAIRS) {
+        affine_step(&f, p, at, x + i, y + i);
+        at = at + PAIRS < p->length ? at + PAIRS : 0;
+    }
+    if (i == n) return;
+    uint8_t left[2][PAIRS] = {{0}};
+    memcpy(left[0], x + i, n - i);
+    affine_step(&f, p, at, left[0], left[1]);
+    memcpy(y + i, left[1], n - i);
 }
 
 #if SDX_SIMD_LANES >= 8
@@ -443,6 +483,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
 {
     *qbytes = (struct sdx_qbytes){.add = add,
                                   .mul = mul,
+                                  .affine = affine,
                                   .lookup = lookup,
                                   .quantize = quantize,
                                   .transpose = transpose,

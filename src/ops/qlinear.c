@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators on quantised bytes: ByteTable (of ours: y = table[x], made by the pass qdq),
- * QLinearAdd, QLinearMul, QLinearGlobalAveragePool. Sums and products are rounded once, so that
+ * Operators on quantised bytes: ByteTable and ByteAffine (of ours, made by the pass qdq: y =
+ * table[x]; y = saturate(round_to_even(x * scale + shift) + y_zero_point) within "clamp", with a
+ * scale and a shift for each channel of axis 1), QLinearAdd, QLinearMul, QLinearGlobalAveragePool. Sums and products are rounded once, so that
  * they may differ by one quantum from DequantizeLinear, operator, QuantizeLinear where the exact
  * value lies between two. */
 #include "ops/qlinear.h"
@@ -15,6 +16,11 @@
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum { GRAIN = 65536 }; /* bytes a part should have */
+
+static int32_t zero_of(const struct sdx_tensor *t)
+{
+    return t ? (int32_t)sdx_load_i64(t->dtype, t->data, 0) : 0;
+}
 
 /* ---- ByteTable ---- */
 
@@ -54,7 +60,100 @@ static enum sdx_status prepare_table(struct sdx_prepare *px)
     return sdx_prepare_tiles(px, "byte_table", &tiles, NULL, 0, 2, px->in, px->out[0]);
 }
 
+/* ---- ByteAffine ---- */
+
+struct affine {
+    struct sdx_qaffine of; /* channels last: all of it */
+    int64_t channels, pixels;
+    bool is_last;
+};
+
+static enum sdx_status infer_affine(struct sdx_infer *ix)
+{
+    sdx_infer_copy(ix, 0, 0);
+    return SDX_OK;
+}
+
+/* Planes of a channel each. */
+static void run_planes(const struct affine *p, const uint8_t *x, uint8_t *y, int64_t plane,
+                       int64_t end)
+{
+    float scale[SDX_QAFFINE_STEP], shift[SDX_QAFFINE_STEP];
+    struct sdx_qaffine of = p->of;
+    of.scale = scale;
+    of.shift = shift;
+    of.length = SDX_QAFFINE_STEP;
+    for (; plane < end; plane++) {
+        for (int i = 0; i < SDX_QAFFINE_STEP; i++) {
+            scale[i] = p->of.scale[plane % p->channels];
+            shift[i] = p->of.shift[plane % p->channels];
+        }
+        sdx_qbytes()->affine(&of, x + plane * p->pixels, y + plane * p->pixels, (size_t)p->pixels);
+    }
+}
+static enum sdx_status run_affine(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const struct affine *p = step->params;
+    const uint8_t *from = step->in[0]->data;
+    uint8_t *to = step->out[0]->data;
+    const int64_t count = p->is_last ? step->out[0]->count : step->out[0]->count / p->pixels;
+    const int64_t each = p->is_last ? (int64_t)p->of.length : 1;
+    const int64_t begin = sdx_part_begin(count, step->parts, part, each);
+    const int64_t end = sdx_part_begin(count, step->parts, part + 1, each);
+    if (p->is_last)
+        sdx_qbytes()->affine(&p->of, from + begin, to + begin, (size_t)(end - begin));
+    else
+        run_planes(p, from, to, begin, end);
+    return SDX_OK;
+}
+
+/* Where channels lie last they are repeated until they are whole steps. */
+static enum sdx_status fill_affine(struct sdx_prepare *px, struct affine *p)
+{
+    int64_t length = p->channels;
+    while (p->is_last && length % SDX_QAFFINE_STEP)
+        length += p->channels;
+    float *scale = sdx_prepare_alloc(px, 2 * (size_t)length * sizeof *scale);
+    if (!scale) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; i < length; i++) {
+        scale[i] = ((const float *)px->in[1]->data)[i % p->channels];
+        scale[length + i] = ((const float *)px->in[2]->data)[i % p->channels];
+    }
+    p->of.scale = scale;
+    p->of.shift = scale + length;
+    p->of.length = (size_t)length;
+    return SDX_OK;
+}
+static enum sdx_status prepare_affine(struct sdx_prepare *px)
+{
+    const struct sdx_tensor *x = px->in[0], *y = px->out[0], *zero = px->in[3];
+    struct affine *p = SDX_PREPARE_NEW(px, struct affine);
+    struct sdx_qclamp clamp;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (y->count == 0) return SDX_OK;
+    p->channels = x->rank > 1 ? x->dims[1] : 1;
+    for (int i = 1; i < 4; i++)
+        if (!px->in[i]->is_constant || px->in[i]->count != (i < 3 ? p->channels : 1))
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                            "ByteAffine: input %d must be a constant of %lld values", i,
+                            (long long)(i < 3 ? p->channels : 1));
+    p->pixels = y->count / x->dims[0] / p->channels;
+    p->is_last = x->layout == SDX_LAYOUT_LAST || p->pixels == 1;
+    SDX_TRY(sdx_qclamp_read(px, &clamp));
+    const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
+    p->of.zero = zero_of(zero) + shift;
+    p->of.lo = clamp.lo + shift;
+    p->of.hi = clamp.hi + shift;
+    p->of.flip = (uint8_t)shift;
+    SDX_TRY(fill_affine(px, p));
+    const int64_t parts = sdx_prepare_parts((double)y->count, GRAIN / 4, 64);
+    return sdx_prepare_step_on(px, "byte_affine", run_affine, p, parts, 0, 1, px->in, 1, px->out);
+}
+
 static const struct sdx_op ops[] = {
+    {"ByteAffine", 1, 0, infer_affine, KERNEL(prepare_affine), .layout = layout_table,
+     .flags = SDX_OP_INPLACE(0)},
     {"ByteTable", 1, 0, infer_table, KERNEL(prepare_table), .layout = layout_table,
      .flags = SDX_OP_INPLACE(0)},
 };
@@ -82,11 +181,6 @@ static bool nest_product(const void *arg, const void *const *in, const int64_t *
     const struct sdx_qpair *p = arg;
     sdx_qbytes()->mul(p, in[0], (size_t)step[0], in[1], (size_t)step[1], out, (size_t)n);
     return true;
-}
-
-static int32_t zero_of(const struct sdx_tensor *t)
-{
-    return t ? (int32_t)sdx_load_i64(t->dtype, t->data, 0) : 0;
 }
 
 static float scale_of(const struct sdx_tensor *t)

@@ -5,15 +5,9 @@
  * differ in the last bits. */
 #include <math.h>
 
+#include "passes/affine.h"
 #include "passes/match.h"
 #include "passes/passes.h"
-
-/* What becomes of channel c: y * scale[c] + shift[c]. */
-struct affine {
-    int64_t channels;
-    double *scale, *shift;
-    bool scales;
-};
 
 /* The product that makes a value, and what of it is constant. */
 struct maker {
@@ -60,7 +54,7 @@ static double at(const struct sdx_tensor *t, int64_t i)
 }
 
 static bool normalisation(const struct sdx_ir_graph *g, const struct sdx_ir_node *bn,
-                          struct affine *f)
+                          struct sdx_affine *f)
 {
     const struct sdx_tensor *p[4];
     const double epsilon = sdx_ir_attr_float(bn, "epsilon", 1e-5f);
@@ -82,7 +76,7 @@ static bool normalisation(const struct sdx_ir_graph *g, const struct sdx_ir_node
 /* An operator of a value of this rank, channels along axis 1, and a constant of one number or one a
  * channel. */
 static bool arithmetic(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int rank,
-                       struct affine *f, int *operand)
+                       struct sdx_affine *f, int *operand)
 {
     const bool mul = sdx_str_is(node->op_type, "Mul"), div = sdx_str_is(node->op_type, "Div");
     const bool add = sdx_str_is(node->op_type, "Add"), sub = sdx_str_is(node->op_type, "Sub");
@@ -103,7 +97,27 @@ static bool arithmetic(const struct sdx_ir_graph *g, const struct sdx_ir_node *n
     return true;
 }
 
-static void scale_weights(const struct maker *m, const struct affine *f, float *to)
+bool sdx_affine_read(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int rank,
+                     struct sdx_affine *f, int *operand)
+{
+    *operand = 0;
+    if (sdx_str_is(node->op_type, "BatchNormalization")) return normalisation(g, node, f);
+    return arithmetic(g, node, rank, f, operand);
+}
+
+enum sdx_status sdx_affine_init(struct sdx_context *cx, struct sdx_ir *ir, int64_t channels,
+                                struct sdx_affine *f)
+{
+    *f = (struct sdx_affine){.channels = channels};
+    f->scale = sdx_arena_array(ir->arena, (size_t)channels, sizeof *f->scale);
+    f->shift = sdx_arena_array(ir->arena, (size_t)channels, sizeof *f->shift);
+    if (!f->scale || !f->shift) return SDX_FAIL_MEMORY(cx);
+    for (int64_t c = 0; c < channels; c++)
+        f->scale[c] = 1;
+    return SDX_OK;
+}
+
+static void scale_weights(const struct maker *m, const struct sdx_affine *f, float *to)
 {
     const int64_t rows = m->w->dims[0], columns = m->first ? 1 : m->w->dims[1];
     const int64_t each = m->w->count / rows / columns;
@@ -117,7 +131,7 @@ static void scale_weights(const struct maker *m, const struct affine *f, float *
 
 /* New weights and bias. */
 static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                             const struct maker *m, const struct affine *f)
+                             const struct maker *m, const struct sdx_affine *f)
 {
     struct sdx_ir_node *node = m->node;
     struct sdx_tensor *w =
@@ -149,13 +163,9 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t g
         int operand = 0;
         if (x < 0 || uses[x] != 1 || !maker_of(g, x, &m)) continue;
         const int rank = m.is_gemm ? 2 : m.w->rank;
-        struct affine f = {.channels = m.channels};
-        f.scale = sdx_arena_array(ir->arena, (size_t)m.channels, sizeof *f.scale);
-        f.shift = sdx_arena_array(ir->arena, (size_t)m.channels, sizeof *f.shift);
-        if (!f.scale || !f.shift) return SDX_FAIL_MEMORY(cx);
-        if (is_norm ? !normalisation(g, after, &f) : !arithmetic(g, after, rank, &f, &operand))
-            continue;
-        if (operand != i) continue;
+        struct sdx_affine f;
+        SDX_TRY(sdx_affine_init(cx, ir, m.channels, &f));
+        if (!sdx_affine_read(g, after, rank, &f, &operand) || operand != i) continue;
         SDX_TRY(apply(cx, ir, g, &m, &f));
         /* the product makes the other's value: a graph output keeps its name */
         g->values[x].producer = -1;

@@ -6,6 +6,7 @@
  *   - whatever computes one byte from one byte becomes a table of 256 (qdq_table.c);
  *   - Conv, MatMul, Gemm, Add, Mul and GlobalAveragePool become their integer operators
  *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range;
+ *   - what scales and shifts channels by constants becomes a ByteAffine (qdq_affine.c);
  *   - a QLinearConv does the sum and the table behind it at its store (qdq_join.c);
  *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c).
  * Results are those of the graph as written, but that one rounding of float operations less or more

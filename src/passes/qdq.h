@@ -54,6 +54,12 @@ SDX_MUST_CHECK enum sdx_status sdx_qdq_become(struct sdx_qdq *r, int32_t n, cons
 SDX_MUST_CHECK enum sdx_status sdx_qdq_add(struct sdx_qdq *r, const char *op, int count,
                                            const int32_t *inputs, int32_t output);
 
+/* qdq_affine.c: the QuantizeLinear n becomes the ByteAffine that makes `value` of bytes, if
+ * operators do that scale and shift channels; zero: the zero point. */
+SDX_MUST_CHECK enum sdx_status sdx_qdq_affine(struct sdx_qdq *r, int32_t n, int32_t value,
+                                              const struct sdx_quant *q, int32_t zero,
+                                              const struct sdx_ir_attr *attrs, int count_attrs,
+                                              bool *done);
 /* qdq_table.c: does each element of `value` depend on one byte of one tensor alone? */
 bool sdx_qdq_is_byte_function(const struct sdx_qdq *r, int32_t value);
 /* The QuantizeLinear n becomes a table when its result depends on one byte alone. */

@@ -50,12 +50,23 @@ static double scale_at(const struct sdx_tensor *t, int64_t i)
     return sdx_load_f64(t->dtype, t->data, t->count == 1 ? 0 : i);
 }
 
-/* The bias as n integers in units of the operands' scales. *bias -1: there is none. false: it
- * cannot be had. */
-static enum sdx_status integer_bias(struct sdx_qdq *r, int32_t value, float scale_x,
-                                    const struct sdx_tensor *scales_w, int64_t n, int32_t *bias,
-                                    bool *ok)
+/* Products of a sum, of weights with their results along `axis`; as many as may be where a size is
+ * not known. */
+static int64_t terms_of(const struct sdx_type *w, int axis)
 {
+    int64_t terms = 1;
+    for (int i = 0; i < w->rank; i++)
+        if (i != axis && (w->dims[i] < 0 || !sdx_mul_i64(terms, w->dims[i], &terms)))
+            return INT64_MAX;
+    return terms;
+}
+/* The bias as n integers in units of the operands' scales, so that sums of `terms` products with it
+ * fit 32 bits. *bias -1: there is none. false: it cannot be had. */
+static enum sdx_status integer_bias(struct sdx_qdq *r, int32_t value, float scale_x,
+                                    const struct sdx_tensor *scales_w, int64_t n, int64_t terms,
+                                    int32_t *bias, bool *ok)
+{
+    const double most = fmax(1 << 30, (double)INT32_MAX - 255.0 * 255.0 * (double)terms);
     *bias = -1;
     *ok = value < 0;
     if (value < 0) return SDX_OK;
@@ -80,7 +91,7 @@ static enum sdx_status integer_bias(struct sdx_qdq *r, int32_t value, float scal
         double v = sdx_load_f64(x->dtype, x->data, i);
         if (zeros) v -= sdx_load_f64(zeros->dtype, zeros->data, zeros->count == 1 ? 0 : i);
         if (!scales || fabs(own - unit) > 1e-6 * unit) v = v * own / unit;
-        if (!(fabs(v) < 1 << 30)) return SDX_OK;
+        if (!(fabs(v) < most)) return SDX_OK;
         ((int32_t *)data)[i] = (int32_t)nearbyint(v);
     }
     *bias = made;
@@ -146,9 +157,11 @@ static enum sdx_status make_conv(struct sdx_qdq *r, int32_t n, int32_t at, const
     if (transposed &&
         (to->scale < 0 || !sdx_match_constant(r->g, w.w) || !has_plain_phases(conv, type)))
         return SDX_OK;
-    SDX_TRY(integer_bias(r, conv->count_inputs > 2 ? conv->inputs[2] : -1, x.s, w.scales,
-                         type->rank > axis ? type->dims[axis] : 0, &bias, &ok));
-    if (!ok) return SDX_OK;
+    const int32_t own_bias = conv->count_inputs > 2 ? conv->inputs[2] : -1;
+    SDX_TRY(integer_bias(r, own_bias, x.s, w.scales, type->rank > axis ? type->dims[axis] : 0,
+                         terms_of(type, axis), &bias, &ok));
+    if (!ok && (to->scale >= 0 || r->g->values[own_bias].type.dtype != SDX_F32)) return SDX_OK;
+    if (!ok) bias = own_bias; /* added to what is scaled */
     int count_attrs = take_attrs(&r->g->nodes[at], to, r->ir->arena, attrs);
     int32_t in[] = {x.x,       x.scale,  sdx_qdq_zero(r, x.zero, x.dtype),
                     w.w,       w.scale,  w.zero < 0 ? sdx_qdq_zero(r, -1, w.dtype) : w.zero,
@@ -177,7 +190,8 @@ static enum sdx_status make_gemm(struct sdx_qdq *r, int32_t n, int32_t at, const
         return SDX_OK;
     const struct sdx_type *type = &r->g->values[b.w].type;
     if (type->rank != 2) return SDX_OK;
-    SDX_TRY(integer_bias(r, c, a.s, b.scales, type->dims[!trans_b], &bias, &ok));
+    SDX_TRY(integer_bias(r, c, a.s, b.scales, type->dims[!trans_b], terms_of(type, !trans_b), &bias,
+                         &ok));
     if (!ok) return SDX_OK;
     struct sdx_ir_node plain = *gemm;
     int kept = 0;
@@ -218,7 +232,8 @@ static enum sdx_status make_matmul(struct sdx_qdq *r, int32_t n, int32_t at, int
         return sdx_qdq_become(r, n, "com.microsoft", "MatMulIntegerToFloat", 1, 6, in, NULL, 0);
     }
     if (to->scale < 0) return SDX_OK;
-    SDX_TRY(integer_bias(r, c, a.s, b.scales, type->dims[type->rank - 1], &bias, &ok));
+    SDX_TRY(integer_bias(r, c, a.s, b.scales, type->dims[type->rank - 1],
+                         terms_of(type, type->rank - 1), &bias, &ok));
     if (!ok) return SDX_OK;
     struct sdx_ir_node plain = {.count_attrs = 0};
     int count_attrs = take_attrs(&plain, to, r->ir->arena, attrs);
@@ -374,6 +389,15 @@ static bool bounds_of(const struct sdx_qdq *r, const struct sdx_ir_node *node,
     return true;
 }
 
+static enum sdx_status make_affine(struct sdx_qdq *r, int32_t n, int32_t value,
+                                   const struct sdx_quant *q, const struct result *to, bool *done)
+{
+    struct sdx_ir_attr attrs[1];
+    int count = 0;
+    if (!take_bounds(to, r->ir->arena, attrs, &count)) return SDX_FAIL_MEMORY(r->cx);
+    return sdx_qdq_affine(r, n, value, q, to->zero, attrs, count, done);
+}
+
 enum sdx_status sdx_qdq_operator(struct sdx_qdq *r, int32_t n, const struct sdx_quant *q)
 {
     int32_t v = q->x, at = r->g->values[v].producer;
@@ -390,6 +414,7 @@ enum sdx_status sdx_qdq_operator(struct sdx_qdq *r, int32_t n, const struct sdx_
     if (to.zero < 0) return SDX_FAIL_MEMORY(r->cx);
     if (is_plain(&r->g->nodes[at], "AveragePool")) return make_average(r, n, at, q, &to, &done);
     SDX_TRY(make_product(r, n, at, &to, &done));
+    if (!done) SDX_TRY(make_affine(r, n, v, q, &to, &done));
     if (done || to.clamps) return SDX_OK;
     if (is_plain(&r->g->nodes[at], "Add")) return make_binary(r, n, at, q, "QLinearAdd", &done);
     if (is_plain(&r->g->nodes[at], "Mul")) return make_binary(r, n, at, q, "QLinearMul", &done);

@@ -271,6 +271,15 @@ void check_qconv(void)
         check_2d(1, 1, 3, 70, 30, 33, 7, 2, 3, 1);
         check_2d(1, 1, 128, 64, 14, 14, 3, 2, 1, 1);
         check_2d(1, 1, 700, 80, 9, 9, 1, 1, 0, 1);
+        check_2d(1, 1, 48, 48, 18, 20, 1, 1, 0, 1);
+        check_2d(1, 1, 130, 144, 12, 13, 3, 1, 1, 1);
+    }
+    for (int i = 0; i < 5; i++) { /* small images, of which several are worked together */
+        check_2d(9, 1, 20, 33, 5, 4, 3, 1, 1, 1);
+        check_2d(11, 1, 64, 64, 7, 7, 1, 1, 0, 1);
+        check_2d(7, 1, 3, 48, 8, 8, 3, 2, 1, 1);
+        check_2d(5, 2, 5, 9, 6, 7, 2, 1, 0, 2);
+        check_2d(40, 1, 36, 70, 8, 8, 3, 1, 1, 1);
     }
     for (int64_t pad = -1; pad <= 2; pad++) {
         check_winograd(2, 16, 8, 14, 11, pad);

@@ -226,9 +226,40 @@ double bench_qdot(void)
 
 /* ---- bytes ---- */
 
+static void check_affine(size_t n, unsigned how)
+{
+    struct sdx_qaffine p = {.length = SDX_QAFFINE_STEP * (1 + how % 3),
+                            .zero = (int32_t)random_int(0, 255),
+                            .lo = how & 1 ? 20 : 0,
+                            .hi = how & 1 ? 200 : 255,
+                            .flip = how & 2 ? 0x80 : 0};
+    float *scale = guarded(p.length * sizeof *scale, 4), *shift = guarded(p.length * 4, 4);
+    uint8_t *x = guarded(n, 1), *y = guarded(n, 3);
+    for (size_t i = 0; i < p.length; i++) {
+        scale[i] = random_float(-2, 2);
+        shift[i] = random_float(-100, 100);
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (uint8_t)random_bits();
+    p.scale = scale;
+    p.shift = shift;
+    sdx_qbytes()->affine(&p, x, y, n);
+    for (size_t i = 0; i < n; i++) {
+        const float a = p.flip ? (int8_t)x[i] : x[i];
+        const float v = fmaf(a, scale[i % p.length], shift[i % p.length]);
+        const double byte = fmin(fmax(nearbyint(v) + p.zero, p.lo), p.hi);
+        if (!expect(y[i] == ((uint8_t)byte ^ p.flip), "n %zu case %u: %g is %u", n, how, v, y[i]))
+            break;
+    }
+    guards_intact();
+    guards_release();
+}
 void check_qbytes(void)
 {
     const struct sdx_qbytes *now = sdx_qbytes();
+    for (size_t n = 0; n < 500; n += n < 140 ? 1 : 17)
+        for (unsigned how = 0; how < 4; how++)
+            check_affine(n, how);
     for (size_t n = 0; n < 200; n += n < 70 ? 1 : 13)
         for (unsigned how = 0; how < 8; how++) {
             struct sdx_qpair p = {.zero_a = (int32_t)random_int(0, 255),
