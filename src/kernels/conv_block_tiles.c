@@ -30,6 +30,15 @@ static int64_t panels_of(const struct sdx_conv_shape *s)
 {
     return conv_divide_up(s->oc, SDX_TILES_WIDTH);
 }
+static bool is_half(const struct sdx_conv_shape *s)
+{
+    return s->half != SDX_HALF_NONE;
+}
+/* Of a panel of weights. */
+static int64_t panel_bytes(const struct sdx_conv_shape *s)
+{
+    return (is_half(s) ? sdx_tiles_bytes_half : sdx_tiles_bytes_b)(depth_of(s));
+}
 /* Ranges of pixels of an image, and the parts that share the panels of one. */
 struct cut {
     int64_t pixels, ranges, panels, splits;
@@ -41,7 +50,8 @@ static struct cut cut_of(const struct sdx_conv_shape *s)
     const int64_t bytes = sdx_tiles_bytes_a(depth_of(s)) / SDX_TILES_HEIGHT;
     const int64_t fit = sdx_kernel_tuning()->block_bytes / bytes / PART_PIXELS * PART_PIXELS;
     c.ranges = conv_divide_up(c.pixels, conv_most(fit, PART_PIXELS));
-    if (c.panels * sdx_tiles_bytes_b(depth_of(s)) <= MANY_WEIGHTS)
+    /* each range makes its panels of 16-bit weights anew */
+    if (!is_half(s) && c.panels * sdx_tiles_bytes_b(depth_of(s)) <= MANY_WEIGHTS)
         c.ranges = conv_most(c.ranges,
                              conv_least(conv_divide_up(wanted, s->batch), c.pixels / PART_PIXELS));
     c.ranges = conv_least(conv_even(conv_most(c.ranges, 1), EVEN), c.pixels);
@@ -67,7 +77,7 @@ static double share_inside(const struct sdx_conv_shape *s)
 }
 static bool served(const struct sdx_conv_shape *s)
 {
-    return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 && s->half == SDX_HALF_NONE &&
+    return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 &&
            depth_of(s) <= SDX_TILES_MOST_K;
 }
 /* Channels that fill up vectors and pixels beyond the image cost as much as others. */
@@ -78,8 +88,10 @@ double sdx_tiles_block_cost(const struct sdx_conv_shape *s)
     if (!served(s) || pixels < LEAST_PIXELS || (taps > 1 && useful < 0.75) ||
         !sdx_gemm_f32_tiles_pay(k, s->oc))
         return INFINITY;
-    const double bytes = SDX_TILES_DIGITS * (double)k * (double)s->oc;
-    return (double)pixels * sdx_gemm_f32_tiles_cost(k, s->oc) + bytes / SDX_TILES_READ;
+    const double weights = (double)k * (double)s->oc;
+    const double bytes = (is_half(s) ? 2 : SDX_TILES_DIGITS) * weights;
+    const double making = is_half(s) ? 0.3 * weights * (double)cut_of(s).ranges : 0;
+    return (double)pixels * sdx_gemm_f32_tiles_cost(k, s->oc) + bytes / SDX_TILES_READ + making;
 }
 bool sdx_tiles_block_fits(const struct sdx_conv_shape *s)
 {
@@ -89,16 +101,46 @@ bool sdx_tiles_block_fits(const struct sdx_conv_shape *s)
 
 size_t sdx_tiles_block_packed_size(const struct sdx_conv_shape *s)
 {
-    return (size_t)(panels_of(s) * sdx_tiles_bytes_b(depth_of(s)));
+    return (size_t)(panels_of(s) * panel_bytes(s));
+}
+/* Filters of a panel. */
+struct filters {
+    const struct sdx_conv_shape *s;
+    const sdx_weight_f32 *weights;
+    int64_t first;
+};
+static void gather_filters(const void *arg, int64_t k0, uint16_t *rows)
+{
+    const struct filters *f = arg;
+    const struct sdx_conv_shape *s = f->s;
+    const int64_t taps = conv_sizes(s).taps, channels = depth_of(s) / taps;
+    float floats[SDX_TILES_CHUNK * SDX_TILES_WIDTH];
+    memset(floats, 0, sizeof floats);
+    for (int64_t j = 0; j < conv_least(SDX_TILES_WIDTH, s->oc - f->first); j++) {
+        const sdx_weight_f32 *filter = f->weights + (f->first + j) * s->ic * taps;
+        int64_t tap = k0 / channels, c = k0 % channels;
+        for (int64_t i = 0; i < SDX_TILES_CHUNK && tap < taps; i++) {
+            if (c < s->ic) floats[i * SDX_TILES_WIDTH + j] = filter[c * taps + tap];
+            if (++c < channels) continue;
+            c = 0;
+            tap++;
+        }
+    }
+    sdx_half_encode(s->half, floats, rows, SDX_TILES_CHUNK * SDX_TILES_WIDTH);
 }
 void sdx_tiles_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                           void *packed)
 {
     const int64_t taps = conv_sizes(s).taps;
     char *to = packed;
-    for (int64_t j = 0; j < s->oc; j += SDX_TILES_WIDTH, to += sdx_tiles_bytes_b(depth_of(s)))
-        sdx_kernel_tables()->gemm.f32_tile_filters(weights + j * s->ic * taps, taps, s->ic,
-                                                   conv_least(SDX_TILES_WIDTH, s->oc - j), to);
+    for (int64_t j = 0; j < s->oc; j += SDX_TILES_WIDTH, to += panel_bytes(s)) {
+        const struct filters f = {s, weights, j};
+        if (is_half(s))
+            sdx_tiles_pack_half(s->half, depth_of(s), gather_filters, &f, to);
+        else
+            sdx_kernel_tables()->gemm.f32_tile_filters(weights + j * s->ic * taps, taps, s->ic,
+                                                       conv_least(SDX_TILES_WIDTH, s->oc - j), to);
+    }
 }
 int64_t sdx_tiles_block_parts(const struct sdx_conv_shape *s)
 {
@@ -110,9 +152,10 @@ int64_t sdx_tiles_block_together(const struct sdx_conv_shape *s)
     return cut_of(s).splits;
 }
 
-/* Tiles, then places of pixels, then the bias with zeros behind it. */
+/* Tiles, a panel that is made of 16-bit weights, then places of pixels, then the bias with zeros
+ * behind it. */
 struct room {
-    char *tiles;
+    char *tiles, *panel;
     int64_t *from;
     float *bias;
     size_t size;
@@ -122,10 +165,12 @@ static struct room room_of(const struct sdx_conv_shape *s, const struct cut *c, 
     const int64_t most = conv_divide_up(c->pixels, c->ranges);
     const size_t tiles = (size_t)(sdx_tiles_of(most) * sdx_tiles_bytes_a(depth_of(s)));
     const size_t from = (size_t)(most * conv_sizes(s).taps) * sizeof(int64_t);
+    const size_t panel = is_half(s) ? (size_t)sdx_tiles_bytes_b(depth_of(s)) : 0;
     struct room r = {.tiles = scratch};
-    r.from = (void *)(r.tiles + tiles);
-    r.bias = (void *)(r.tiles + tiles + from);
-    r.size = tiles + from + (size_t)(c->panels * SDX_TILES_WIDTH) * sizeof(float);
+    r.panel = r.tiles + tiles;
+    r.from = (void *)(r.panel + panel);
+    r.bias = (void *)(r.panel + panel + from);
+    r.size = tiles + panel + from + (size_t)(c->panels * SDX_TILES_WIDTH) * sizeof(float);
     return r;
 }
 size_t sdx_tiles_block_scratch(const struct sdx_conv_shape *s)
@@ -197,7 +242,9 @@ static void run_range(const struct sdx_conv_shape *s, const float *x, const void
                 .alpha = 1.0f,
                 .epilogue = *e},
         .a = r.tiles,
-        .b = (const char *)packed + panel0 * sdx_tiles_bytes_b(k),
+        .b = (const char *)packed + panel0 * panel_bytes(s),
+        .half = s->half,
+        .panel = r.panel,
         .height = pixels.height,
         .half_c = block_out,
         .panel_c = SDX_TILES_WIDTH / lanes * block_out};

@@ -77,7 +77,8 @@ struct sdx_gemm_f32 {
     bool residual_first; /* it may be C: added to the sums of the first block of K, which the packed
                             form cuts; alpha is 1 */
     const void *a_tiles; /* what sdx_gemm_f32_tile_a made of all m rows, and packed is what
-                            sdx_gemm_tiles_pack made; NULL: they are not */
+                            sdx_gemm_tiles_pack, or sdx_gemm_half_tiles_pack with half, made;
+                            NULL: they are not */
     bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };
@@ -99,6 +100,12 @@ bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n);
 size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n);
 void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
                          const sdx_weight_f32 *scale, int64_t k, int64_t n, void *packed);
+/* The same of 16-bit numbers, in as many bytes as these, brought into tiles where they are used:
+ * results have the bits that a decoded B gives. Such a product needs that scratch for one part. */
+size_t sdx_gemm_half_tiles_packed_size(int64_t k, int64_t n);
+void sdx_gemm_half_tiles_pack(const uint16_t *b, int64_t row_b, int64_t col_b, enum sdx_half half,
+                              int64_t k, int64_t n, void *packed);
+size_t sdx_gemm_half_tiles_scratch(int64_t k);
 /* A is brought into tiles of so many rows; ranges m0..m1 begin at multiples of them. Tiles t0..t1
  * are written here, to their places from `tiles` on, 64-byte aligned. */
 int64_t sdx_gemm_f32_tile_rows(int64_t m);

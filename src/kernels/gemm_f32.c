@@ -297,6 +297,69 @@ void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
                               scale ? scale + j : NULL, to);
     }
 }
+size_t sdx_gemm_half_tiles_packed_size(int64_t k, int64_t n)
+{
+    return (size_t)(spans_bytes(k, sdx_tiles_bytes_half) *
+                    (round_up(n, sdx_gemm_f32_panel()) / sdx_gemm_f32_panel()));
+}
+/* A span of a panel of B. */
+struct half_panel {
+    const uint16_t *b;
+    int64_t row_b, col_b, k, n;
+};
+static void gather_half(const void *arg, int64_t k0, uint16_t *rows)
+{
+    const struct half_panel *p = arg;
+    const int64_t some = least(SDX_TILES_CHUNK, p->k - k0);
+    const uint16_t *b = p->b + k0 * p->row_b;
+    memset(rows, 0, SDX_TILES_CHUNK_HALF);
+    if (p->col_b == 1) {
+        for (int64_t i = 0; i < some; i++, b += p->row_b, rows += SDX_TILES_WIDTH)
+            memcpy(rows, b, (size_t)p->n * sizeof *rows);
+        return;
+    }
+    for (int64_t j = 0; j < p->n; j++, b += p->col_b)
+        for (int64_t i = 0; i < some; i++)
+            rows[i * SDX_TILES_WIDTH + j] = b[i * p->row_b];
+}
+void sdx_gemm_half_tiles_pack(const uint16_t *b, int64_t row_b, int64_t col_b, enum sdx_half half,
+                              int64_t k, int64_t n, void *packed)
+{
+    const int64_t span = span_of(k);
+    char *to = packed;
+    for (int64_t k0 = 0; k0 < k; k0 += span)
+        for (int64_t j = 0; j < n; j += SDX_TILES_WIDTH) {
+            const struct half_panel p = {b + k0 * row_b + j * col_b, row_b, col_b,
+                                         least(span, k - k0), least(SDX_TILES_WIDTH, n - j)};
+            sdx_tiles_pack_half(half, p.k, gather_half, &p, to);
+            to += sdx_tiles_bytes_half(p.k);
+        }
+}
+void sdx_tiles_pack_half(enum sdx_half half, int64_t k, sdx_tiles_gather_fn *gather,
+                         const void *arg, void *panel)
+{
+    enum { LANES = SDX_TILES_WIDTH / 2, HALF = SDX_TILES_HEIGHT * SDX_TILES_CHUNK };
+    uint16_t rows[SDX_TILES_CHUNK * SDX_TILES_WIDTH], *to = panel;
+    int16_t most_bits[SDX_TILES_WIDTH] = {0};
+    for (int64_t k0 = 0; k0 < k; k0 += SDX_TILES_CHUNK, to += 2 * HALF) {
+        gather(arg, k0, rows);
+        for (int64_t i = 0; i < SDX_TILES_CHUNK; i++) {
+            const uint16_t *row = rows + i * SDX_TILES_WIDTH;
+            /* [half][row][vector][column] */
+            uint16_t *at = to + i % SDX_TILES_HEIGHT * SDX_TILES_CHUNK;
+            at += i / SDX_TILES_HEIGHT * LANES;
+            memcpy(at, row, LANES * sizeof *at);
+            memcpy(at + HALF, row + LANES, LANES * sizeof *at);
+            for (int j = 0; j < SDX_TILES_WIDTH; j++) {
+                const int16_t size = row[j] & 0x7fff;
+                most_bits[j] = size > most_bits[j] ? size : most_bits[j];
+            }
+        }
+    }
+    float sizes[SDX_TILES_WIDTH];
+    sdx_half_decode(half, (const uint16_t *)most_bits, sizes, SDX_TILES_WIDTH);
+    memcpy(to, sizes, sizeof sizes);
+}
 int64_t sdx_gemm_f32_tile_rows(int64_t m)
 {
     return sdx_tiles_height(m);
@@ -324,22 +387,27 @@ void sdx_gemm_f32_tile_a(const struct sdx_gemm_f32 *g, int64_t t0, int64_t t1, v
         to += sdx_tiles_of(g->m) * size;
     }
 }
-static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
+static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      void *scratch)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const int64_t height = sdx_gemm_f32_tile_rows(g->m), span = span_of(g->k);
     const int64_t panels = (g->n + table->cols - 1) / table->cols;
+    const bool is_half = g->half != SDX_HALF_NONE;
     const char *a = g->a_tiles, *b = g->packed;
     const unsigned before = sdx_flush_begin();
     SDX_ASSERT(m0 % height == 0);
     for (int64_t k0 = 0; k0 < g->k; k0 += span) {
         const int64_t kc = least(span, g->k - k0), size = sdx_tiles_bytes_a(kc);
+        const int64_t panel = is_half ? sdx_tiles_bytes_half(kc) : sdx_tiles_bytes_b(kc);
         const int64_t rows = most(2, TILES_BYTES / size / 2 * 2) * height;
         for (int64_t i0 = m0; i0 < m1; i0 += rows) {
             struct sdx_gemm_tiles t = {.job = job_at(g, i0, n0, k0, kc),
                                        .col_a = g->col_a,
                                        .a = a + i0 / height * size,
-                                       .b = b + n0 / table->cols * sdx_tiles_bytes_b(kc),
+                                       .b = b + n0 / table->cols * panel,
+                                       .half = g->half,
+                                       .panel = scratch,
                                        .height = height,
                                        .half_c = SDX_TILES_WIDTH / 2,
                                        .panel_c = SDX_TILES_WIDTH};
@@ -348,7 +416,7 @@ static void run_tiles(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
             table->f32_tiles(&t);
         }
         a += sdx_tiles_of(g->m) * size;
-        b += panels * sdx_tiles_bytes_b(kc);
+        b += panels * panel;
     }
     sdx_flush_end(before);
 }
@@ -361,7 +429,7 @@ void sdx_gemm_f32_run(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, int6
     const int64_t depth = block_depth(g->k);
     SDX_ASSERT(n0 % cols == 0);
     if (g->a_tiles) {
-        run_tiles(g, m0, m1, n0, n1);
+        run_tiles(g, m0, m1, n0, n1, scratch);
         return;
     }
     if (g->half != SDX_HALF_NONE) {
@@ -389,6 +457,10 @@ size_t sdx_gemm_f32_plain_scratch(int64_t m, int64_t n, int64_t k)
 size_t sdx_gemm_half_scratch(int64_t m, int64_t n, int64_t k)
 {
     return sdx_gemm_f32_plain_scratch(m, n, k);
+}
+size_t sdx_gemm_half_tiles_scratch(int64_t k)
+{
+    return (size_t)sdx_tiles_bytes_b(least(k, span_of(k)));
 }
 
 /* Few rows and B's columns side by side: whole panels are read where they are. */

@@ -52,7 +52,7 @@ struct sdx_gemm_job {
 };
 
 /* The same for operands that lie in tiles: A as f32_tile_a made it of each `height` rows, one tile
- * behind the other, B as f32_tile_b made it of each panel. job: n, k as there; its b is unused, its
+ * behind the other, B as f32_tile_b or, with half, sdx_tiles_pack_half made it of each panel. job: n, k as there; its b is unused, its
  * a (of column stride col_a) is where what is not finite is found, NULL: it spreads over its row.
  * Element (i, j) of C and of the residual is c[i * row_c + j / 32 * panel_c + j % 32 / 16 * half_c
  * + j % 16]. */
@@ -60,7 +60,9 @@ struct sdx_gemm_tiles {
     struct sdx_gemm_job job;
     int64_t col_a;
     const void *a, *b;
-    int64_t height; /* 1 to 16 */
+    enum sdx_half half; /* b is panels of such weights, */
+    void *panel;        /* each of which is made one of digits here */
+    int64_t height;     /* 1 to 16 */
     int64_t half_c, panel_c;
 };
 /* Pixels on blocked channels as rows of A, with the channels of each tap of a kernel, filled up to

@@ -328,14 +328,18 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
     if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
         void *to = (char *)dst + (size_t)i * arg->s->packed_size;
+        const uint16_t *half = (const uint16_t *)p->b->data + arg->places[i];
+        if (arg->s->tiles_size && arg->s->half) {
+            sdx_gemm_half_tiles_pack(half, p->row_b, p->col_b, arg->s->half, p->k, p->n, to);
+            continue;
+        }
         if (arg->s->tiles_size) {
             sdx_gemm_tiles_pack(b + arg->places[i], p->row_b, p->col_b,
                                 p->scale_col ? p->scale_col->data : NULL, p->k, p->n, to);
             continue;
         }
         if (arg->s->half) {
-            sdx_gemm_half_pack((const uint16_t *)p->b->data + arg->places[i], p->row_b, p->col_b,
-                               p->k, p->n, to);
+            sdx_gemm_half_pack(half, p->row_b, p->col_b, p->k, p->n, to);
             continue;
         }
         sdx_gemm_f32_pack(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);
@@ -388,11 +392,13 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     }
     s->half =
         p->scale_col ? SDX_HALF_NONE : sdx_half_of(p->b); /* scaled ones are no f16 any more */
-    if (!s->half && (p->row_b == 1 || p->col_b == 1) && sdx_gemm_f32_wants_tiles(p->k, p->n))
+    if ((p->row_b == 1 || p->col_b == 1) && sdx_gemm_f32_wants_tiles(p->k, p->n))
         s->tiles_size = sdx_gemm_f32_tiles_size(p->m, p->k);
-    s->packed_size = s->tiles_size ? sdx_gemm_tiles_packed_size(p->k, p->n)
-                     : s->half     ? sdx_gemm_half_packed_size(p->k, p->n)
-                                   : sdx_gemm_f32_packed_size(p->k, p->n);
+    size_t (*const size_of)(int64_t k, int64_t n) =
+        s->tiles_size
+            ? (s->half ? sdx_gemm_half_tiles_packed_size : sdx_gemm_tiles_packed_size)
+            : (s->half ? sdx_gemm_half_packed_size : sdx_gemm_f32_packed_size);
+    s->packed_size = size_of(p->k, p->n);
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
@@ -405,9 +411,9 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         sdx_pack_variant(arg.places, (int)arg.count),
         p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
                      : 0};
-    const struct sdx_pack wanted = {.key = s->tiles_size ? "gemm_tiles"
-                                           : s->half     ? "gemm_half"
-                                                         : "gemm_f32",
+    const struct sdx_pack wanted = {.key = s->tiles_size
+                                               ? (s->half ? "gemm_half_tiles" : "gemm_tiles")
+                                               : (s->half ? "gemm_half" : "gemm_f32"),
                                     .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack_all,
@@ -481,8 +487,8 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
             SDX_TRY(tile_a(px, s, &tiles));
             s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 2 * sdx_gemm_f32_tile_rows(p->m),
                                       sdx_gemm_f32_panel());
-            scratch = 0;
-            name = "gemm_tiles";
+            scratch = s->half ? sdx_gemm_half_tiles_scratch(p->k) : 0;
+            name = s->half ? "gemm_half_tiles" : "gemm_tiles";
         } else {
             SDX_TRY(block_a(px, s));
             scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)

@@ -83,6 +83,7 @@ static struct operands make(const struct sdx_conv_shape *s)
     o.blocked_y = s->batch * blocks_of(s->oc) * out * lanes;
     o.x = random_floats(o.size_x, 4);
     o.w = random_floats(o.size_w, 4);
+    if (s->half) random_half(s->half, o.w, NULL, o.size_w);
     o.residual = random_floats(o.size_y, 0);
     o.bias = random_floats(s->oc, 4);
     o.bx = zeros(o.blocked_x, 4);
@@ -397,7 +398,10 @@ static void check_groups(void)
 static void check_if_tiles(struct sdx_conv_shape s)
 {
     s.winograd = 1;
-    if (volume(s.out) >= 32 && sdx_conv_block_form(&s) == SDX_CONV_BLOCK_TILES) check_shape(s);
+    for (int half = SDX_HALF_NONE; half <= SDX_HALF_BF16; half++) {
+        s.half = (enum sdx_half)half;
+        if (volume(s.out) >= 32 && sdx_conv_block_form(&s) == SDX_CONV_BLOCK_TILES) check_shape(s);
+    }
 }
 static void check_tiles(void)
 {

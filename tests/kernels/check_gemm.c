@@ -234,12 +234,23 @@ static void check_product(bool plain)
 
 /* ---- tiles ---- */
 
+enum { AS_F16 = 256, AS_BF16 = 512 }; /* bits of `how` for B */
 static struct product make_tiles(int64_t m, int64_t n, int64_t k, unsigned how, float **plain_a)
 {
     struct product p = make(m, n, k, how & ~2u); /* rows of A lie together */
     p.is_tiles = true;
-    void *packed = guarded(sdx_gemm_tiles_packed_size(k, n), 0);
-    sdx_gemm_tiles_pack(p.b, p.row_b, p.col_b, NULL, k, n, packed);
+    p.g.half = how & AS_F16 ? SDX_HALF_F16 : how & AS_BF16 ? SDX_HALF_BF16 : SDX_HALF_NONE;
+    const size_t size = (p.g.half ? sdx_gemm_half_tiles_packed_size
+                                  : sdx_gemm_tiles_packed_size)(k, n);
+    void *packed = guarded(size, 0);
+    if (p.g.half) {
+        const int64_t count = (n + 1) * (k + 1);
+        uint16_t *b = guarded((size_t)count * sizeof *b, how & 1 ? 2 : 0);
+        random_half(p.g.half, p.b, b, count);
+        sdx_gemm_half_tiles_pack(b, p.row_b, p.col_b, p.g.half, k, n, packed);
+    } else {
+        sdx_gemm_tiles_pack(p.b, p.row_b, p.col_b, NULL, k, n, packed);
+    }
     p.g.packed = packed;
     *plain_a = p.a;
     return p;
@@ -250,6 +261,7 @@ static void run_tiles(struct product *p, const float *a, int64_t step_t, int64_t
     struct sdx_gemm_f32 g = p->g;
     const int64_t height = sdx_gemm_f32_tile_rows(g.m), tiles = (g.m + height - 1) / height;
     void *in_tiles = guarded(sdx_gemm_f32_tiles_size(g.m, g.k), 0);
+    void *scratch = g.half ? guarded(sdx_gemm_half_tiles_scratch(g.k), 0) : NULL;
     g.a = a;
     for (int64_t t = 0; t < tiles; t += 3)
         sdx_gemm_f32_tile_a(&g, t, t + 3 < tiles ? t + 3 : tiles, in_tiles);
@@ -257,7 +269,7 @@ static void run_tiles(struct product *p, const float *a, int64_t step_t, int64_t
     for (int64_t t = 0; t < tiles; t += step_t)
         for (int64_t j = 0; j < g.n; j += step_n) {
             const int64_t i1 = (t + step_t) * height, j1 = j + step_n;
-            sdx_gemm_f32_run(&g, t * height, i1 < g.m ? i1 : g.m, j, j1 < g.n ? j1 : g.n, NULL);
+            sdx_gemm_f32_run(&g, t * height, i1 < g.m ? i1 : g.m, j, j1 < g.n ? j1 : g.n, scratch);
         }
 }
 static void check_tiles_case(int64_t m, int64_t n, int64_t k, unsigned how, enum sdx_act act)
@@ -289,16 +301,16 @@ static void check_tiles_case(int64_t m, int64_t n, int64_t k, unsigned how, enum
     guards_release();
 }
 /* Numbers of all sizes; infinity and NaN come out where they belong. */
-static void check_tiles_range(void)
+static void check_tiles_range(int64_t m, unsigned how)
 {
-    const int64_t m = 37, n = 45, k = 100;
+    const int64_t n = 45, k = 100;
     float *a;
-    struct product p = make_tiles(m, n, k, 0, &a);
+    struct product p = make_tiles(m, n, k, how, &a);
     const float large = 3.4028235e38f, bad[] = {INFINITY, -INFINITY, NAN, large, -large};
     for (int64_t i = 0; i < m * k; i++)
         a[i] = ldexpf(a[i], (int)random_int(-60, 60));
     for (int i = 0; i < 5; i++)
-        a[(5 * i + 3) * k + 7 * i + 40] = bad[i];
+        a[(5 * i + 3) % m * k + 7 * i + 40] = bad[i];
     run_tiles(&p, a, 1, n);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -321,16 +333,18 @@ void check_gemm_tiles(void)
     const int64_t panel = sdx_gemm_f32_panel();
     for (int64_t m = 1; m <= 70; m += m < 20 ? 1 : 7)
         check_tiles_case(m, 1 + random_int(0, 3 * panel), 1 + random_int(0, 140),
-                         random_bits() & 255, SDX_ACT_NONE);
+                         random_bits() & 1023, SDX_ACT_NONE);
     for (int act = 0; act <= SDX_ACT_GELU_TANH; act++)
         for (unsigned how = 0; how < 256; how += 37)
             check_tiles_case(33, 3 * panel + 5, 75, how, (enum sdx_act)act);
     const int64_t whole = sdx_kernel_tuning()->whole_k;
-    for (unsigned how = 0; how < 256; how += 51) {
+    for (unsigned how = 0; how < 1024; how += 51) {
         check_tiles_case(20, panel + 1, whole, how, SDX_ACT_RELU);
         check_tiles_case(20, 2 * panel, whole + 37, how, SDX_ACT_NONE);
     }
-    check_tiles_range();
+    for (unsigned form = 0; form <= AS_BF16; form += AS_F16)
+        for (int64_t m = 2; m <= 37; m += 35)
+            check_tiles_range(m, form);
 }
 
 void check_gemm_f32(void)

@@ -25,26 +25,31 @@ enum {
     MOST_AHEAD = 16, /* of a panel that is fetched as a whole */
     SPAN = 8,        /* of others, */
     MANY = 8,        /* and tiles that take it in turn */
-    VECTORS = CHUNK / LANES
+    VECTORS = CHUNK / LANES,
+    HALF_AHEAD = 4096 /* bytes of 16-bit weights that are fetched before they are used */
 };
 /* The power of 2 that makes whole numbers of 24 bits of numbers up to `size` (the bits of an
  * absolute value), and what brings products back: NaN when size is not finite. */
 struct scale {
     float by, back;
 };
-static struct scale scale_of(uint32_t size)
+static struct scale scale_in(uint32_t size, int bits)
 {
     const int infinite = 255, least = 29; /* smaller ones count with fewer bits */
     int exponent = (int)(size >> 23);
     if (exponent == infinite) return (struct scale){0.0f, NAN};
     if (exponent < least) exponent = least;
-    /* three digits hold 127 * 2^16 at most */
-    const int bits = (size & 0x7fffff) > 0x7e0000 ? 21 : 22, power = bits + 127 - exponent;
+    const int power = bits + 127 - exponent;
     struct scale s;
     const uint32_t by = (uint32_t)(127 + power) << 23, back = (uint32_t)(127 + 16 - power) << 23;
     memcpy(&s.by, &by, sizeof by);
     memcpy(&s.back, &back, sizeof back);
     return s;
+}
+static struct scale scale_of(uint32_t size)
+{
+    /* three digits hold 127 * 2^16 at most */
+    return scale_in(size, (size & 0x7fffff) > 0x7e0000 ? 21 : 22);
 }
 /* 64 numbers; those from `left` on are 0. */
 SIMD void load_chunk(const float *from, int64_t left, __m512 x[VECTORS])
@@ -338,6 +343,65 @@ static void tile_b_rows(const float *b, int64_t rows, const float *factors, int6
         row_of_rows((const sdx_weight_f32 *)b + h * LANES, COLS, rows * LANES, 0xffff,
                     _mm512_loadu_ps(factors + h * LANES), to + h * TILE);
 }
+/* 16 of them that follow each other. */
+SIMD __m512 widen(const bool is_f16, const uint16_t *from)
+{
+    const __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    return is_f16 ? _mm512_cvtph_ps(bits)
+                  : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+/* Whole numbers q of 23 bits, since 16 bits have no more: added to 2^23 and what else makes their
+ * lower bytes positive they stand in the mantissa, the highest digit and 64, the others and 128. */
+SIMD void tile_of_half(const bool is_f16, const uint16_t *from, __m512 factor, char *to)
+{
+    const __m512 base = _mm512_set1_ps(0xc08080);
+    const __m512i middle = _mm512_set1_epi8((char)0x80), high = _mm512_set1_epi8(0x40);
+    for (int64_t i = 0; i < SDX_TILE_ROWS; i++, from += CHUNK, to += SDX_TILE_BYTES) {
+        __m512i q[VECTORS], d[DIGITS];
+        SDX_UNROLL(4)
+        for (int v = 0; v < VECTORS; v++)
+            q[v] = _mm512_castps_si512(
+                _mm512_fmadd_ps(widen(is_f16, from + v * LANES), factor, base));
+        gather_digits(q, d);
+        _mm_prefetch((const char *)from + HALF_AHEAD, _MM_HINT_T0);
+        _mm_prefetch((const char *)from + HALF_AHEAD + SDX_TILE_BYTES, _MM_HINT_T0);
+        _mm512_store_si512(to, _mm512_sub_epi8(d[0], high));
+        _mm512_store_si512(to + 2 * TILE, _mm512_xor_si512(d[1], middle));
+        _mm512_store_si512(to + 4 * TILE, _mm512_xor_si512(d[2], middle));
+    }
+}
+static void half_scales(const char *sizes, float factors[COLS], float *back)
+{
+    for (int j = 0; j < COLS; j++) {
+        uint32_t size;
+        memcpy(&size, sizes + (size_t)j * sizeof size, sizeof size);
+        const struct scale s = scale_in(size, (size & 0x7fffff) >= 0x7e0000 ? 20 : 21);
+        factors[j] = s.by;
+        back[j] = s.back;
+    }
+}
+static SDX_NOINLINE void chunk_of_half(enum sdx_half half, const char *weights,
+                                       const float factors[COLS], char *to)
+{
+    const uint16_t *from = (const uint16_t *)(const void *)weights;
+    for (int h = 0; h < 2; h++, from += LANES * CHUNK) {
+        const __m512 factor = _mm512_loadu_ps(factors + h * LANES);
+        if (half == SDX_HALF_F16)
+            tile_of_half(true, from, factor, to + h * TILE);
+        else
+            tile_of_half(false, from, factor, to + h * TILE);
+    }
+}
+/* A panel of digits and scales, of one of 16-bit weights. */
+static void tile_b_half(const char *weights, enum sdx_half half, int64_t k, char *panel)
+{
+    const int64_t chunks = sdx_tiles_chunks(k);
+    float factors[COLS];
+    half_scales(weights + chunks * SDX_TILES_CHUNK_HALF, factors,
+                (float *)(void *)(panel + chunks * CHUNK_B));
+    for (int64_t c = 0; c < chunks; c++, weights += SDX_TILES_CHUNK_HALF, panel += CHUNK_B)
+        chunk_of_half(half, weights, factors, panel);
+}
 static void tile_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t channels, int64_t n,
                          void *to_)
 {
@@ -471,19 +535,10 @@ SIMD void multiply_digits(const char *a, const char *b, const char *ahead, int64
     STEP(5, 5, 5);
 }
 
-/* The sums of few rows: their digits are the rows of one tile, so each digit of B is read once, in
- * the order in which it lies in memory, which is what takes the time here. */
-static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t height,
-                         union sums *sums)
+/* What is in the registers then: */
+static void store_few(int64_t height, union sums *sums)
 {
-    struct sdx_tile_drain drain;
     _Alignas(64) int32_t s[DIGITS][SDX_TILE_ROWS * COLS]; /* a digit of B; the rows of each of A */
-    drain.since = 0;
-    zero_sums();
-    for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B) {
-        multiply_digits(a, b, NULL, 0);
-        sdx_tile_drain(&drain, 13);
-    }
     store_sums(s[0], SDX_TILE_ROWS * COLS);
     const int64_t next = height * COLS; /* digit of A */
     for (int64_t j = 0; j < next; j++) {
@@ -492,7 +547,39 @@ static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t h
         sums->whole[2][j] = s[0][2 * next + j] + s[1][next + j] + s[2][j];
     }
 }
-
+/* The sums of few rows: their digits are the rows of one tile, so each digit of B is read once, in
+ * the order in which it lies in memory, which is what takes the time here. */
+static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t height,
+                         union sums *sums)
+{
+    struct sdx_tile_drain drain;
+    drain.since = 0;
+    zero_sums();
+    for (; chunks > 0; chunks--, a += CHUNK_A, b += CHUNK_B) {
+        multiply_digits(a, b, NULL, 0);
+        sdx_tile_drain(&drain, 13);
+    }
+    store_few(height, sums);
+}
+/* The same of 16-bit weights, a chunk of which becomes digits beside the products of the last one;
+ * back: the scales of the columns. */
+static void multiply_few_half(enum sdx_half half, const char *a, const char *weights,
+                              int64_t chunks, int64_t height, float back[COLS], union sums *sums)
+{
+    struct sdx_tile_drain drain;
+    _Alignas(64) char digits[2][CHUNK_B];
+    float factors[COLS];
+    drain.since = 0;
+    half_scales(weights + chunks * SDX_TILES_CHUNK_HALF, factors, back);
+    zero_sums();
+    for (int64_t c = 0; c < chunks; c++, a += CHUNK_A, weights += SDX_TILES_CHUNK_HALF) {
+        chunk_of_half(half, weights, factors, digits[c % 2]);
+        sdx_tile_fence();
+        multiply_digits(a, digits[c % 2], NULL, 0);
+        sdx_tile_drain(&drain, 13);
+    }
+    store_few(height, sums);
+}
 /* Row i times the scales of the row and of the columns, to `to`, the second half `half` floats on.
  */
 SIMD void join(const union sums *sums, int64_t i, float back_a, const float *back_b, float *to,
@@ -513,11 +600,15 @@ SIMD void join(const union sums *sums, int64_t i, float back_a, const float *bac
 }
 
 /* A row of A times a panel by FMAs; what was not finite of it is taken from there. back: the scales
- * of the columns. */
+ * of the columns. Few rows of 16-bit weights have kept no digits of these. */
 static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a, const char *b,
                                   const float *back, float *sums)
 {
     float s[COLS] = {0};
+    if (g->half && g->height <= FEW) {
+        tile_b_half(b, g->half, g->job.k, g->panel);
+        b = g->panel;
+    }
     for (int64_t k = 0; k < g->job.k; k++)
         for (int j = 0; j < COLS; j++) {
             const signed char *at = (const signed char *)b + k / CHUNK * CHUNK_B +
@@ -654,13 +745,25 @@ SIMD void finish_tile(const struct sdx_gemm_tiles *g, const char *b, int64_t j0,
     finish(g, (const float *)(const void *)back_a, b, (const float *)(const void *)back_b, sums,
            first, rows, i0, j0, n);
 }
-/* A panel of few chunks, or few rows. */
-static void panel_short(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+/* Few rows, the panel of 16-bit weights. */
+static void panel_few_half(const struct sdx_gemm_tiles *g, const char *weights, int64_t j0)
+{
+    const int64_t chunks = sdx_tiles_chunks(g->job.k);
+    const char *back_a = (const char *)g->a + chunks * CHUNK_A;
+    _Alignas(64) union sums sums;
+    float back[COLS];
+    multiply_few_half(g->half, g->a, weights, chunks, g->height, back, &sums);
+    finish(g, (const float *)(const void *)back_a, weights, back, &sums, 0, g->job.m, 0, j0,
+           g->job.n - j0 < COLS ? g->job.n - j0 : COLS);
+}
+/* A panel of few chunks, or few rows; ahead: what is read after it. */
+static void panel_short(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b,
+                        const char *ahead, int64_t j0)
 {
     const int64_t chunks = sdx_tiles_chunks(g->job.k), pairs = (tiles + 1) / 2;
     const int64_t step_a = sdx_tiles_bytes_a(g->job.k);
     const int64_t lines = pairs > 1 ? (CHUNK_B / SDX_TILE_BYTES + pairs - 1) / pairs : 0;
-    const char *a = g->a, *ahead = b + sdx_tiles_bytes_b(g->job.k);
+    const char *a = g->a;
     _Alignas(64) union sums sums;
     for (int64_t t = 0; t < tiles; t += 2, a += 2 * step_a) {
         const bool tall = t + 1 < tiles;
@@ -676,11 +779,12 @@ static void panel_short(const struct sdx_gemm_tiles *g, int64_t tiles, const cha
     }
 }
 /* One of many chunks, tile by tile, while the next one is fetched; */
-static void panel_long(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+static void panel_long(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b,
+                       const char *ahead, int64_t j0)
 {
     const int64_t chunks = sdx_tiles_chunks(g->job.k), step_a = sdx_tiles_bytes_a(g->job.k);
     const int64_t lines = tiles > 2 ? (CHUNK_B / SDX_TILE_BYTES + tiles - 1) / tiles : 0;
-    const char *a = g->a, *ahead = b + sdx_tiles_bytes_b(g->job.k);
+    const char *a = g->a;
     _Alignas(64) union sums sums;
     for (int64_t t = 0; t < tiles; t++, a += step_a) {
         multiply_long(false, a, b, chunks, ahead, lines, &sums, 0);
@@ -689,14 +793,15 @@ static void panel_long(const struct sdx_gemm_tiles *g, int64_t tiles, const char
     }
 }
 /* of more than the second cache holds beside A, a span of them for several tiles. */
-static void panel_spans(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b, int64_t j0)
+static void panel_spans(const struct sdx_gemm_tiles *g, int64_t tiles, const char *b,
+                        const char *next, int64_t j0)
 {
     const int64_t chunks = sdx_tiles_chunks(g->job.k), step_a = sdx_tiles_bytes_a(g->job.k);
     _Alignas(64) union sums sums[MANY / 2];
     for (int64_t t0 = 0; t0 < tiles; t0 += MANY) {
         const int64_t count = tiles - t0 < MANY ? tiles - t0 : MANY;
         const int64_t lines = (CHUNK_B / SDX_TILE_BYTES + count - 1) / count;
-        const char *after = t0 + count < tiles ? b : b + sdx_tiles_bytes_b(g->job.k);
+        const char *after = t0 + count < tiles ? b : next;
         for (int64_t c = 0; c < chunks; c += SPAN) {
             const int64_t some = chunks - c < SPAN ? chunks - c : SPAN;
             const char *a = (const char *)g->a + t0 * step_a + c * CHUNK_A;
@@ -717,16 +822,24 @@ static void block(const struct sdx_gemm_tiles *g)
     const int64_t height = g->height, tiles = (job->m + height - 1) / height;
     const int64_t chunks = sdx_tiles_chunks(job->k);
     const bool is_few = height <= FEW, is_long = !is_few && chunks >= LONG;
-    const char *b = g->b;
+    const char *b = g->b, *next;
     if (job->m <= 0 || job->n <= 0) return;
     sdx_tile_configure((int)(is_few ? height * DIGITS : height), is_few || is_long ? 7 : 6);
-    for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b += sdx_tiles_bytes_b(job->k))
+    for (int64_t j0 = 0; j0 < job->n; j0 += COLS, b = next) {
+        const char *panel = g->half ? g->panel : b;
+        next = b + (g->half ? sdx_tiles_bytes_half(job->k) : sdx_tiles_bytes_b(job->k));
+        if (g->half && is_few) {
+            panel_few_half(g, b, j0);
+            continue;
+        }
+        if (g->half) tile_b_half(b, g->half, job->k, g->panel);
         if (is_long && chunks > MOST_AHEAD)
-            panel_spans(g, tiles, b, j0);
+            panel_spans(g, tiles, panel, next, j0);
         else if (is_long)
-            panel_long(g, tiles, b, j0);
+            panel_long(g, tiles, panel, next, j0);
         else
-            panel_short(g, tiles, b, j0);
+            panel_short(g, tiles, panel, next, j0);
+    }
     _tile_release();
 }
 
