@@ -77,8 +77,7 @@ static double share_inside(const struct sdx_conv_shape *s)
 }
 static bool served(const struct sdx_conv_shape *s)
 {
-    return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 &&
-           depth_of(s) <= SDX_TILES_MOST_K;
+    return sdx_kernel_tables()->gemm.f32_tiles && s->groups == 1 && depth_of(s) <= SDX_TILES_MOST_K;
 }
 /* Channels that fill up vectors and pixels beyond the image cost as much as others. */
 double sdx_tiles_block_cost(const struct sdx_conv_shape *s)

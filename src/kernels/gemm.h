@@ -100,8 +100,9 @@ bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n);
 size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n);
 void sdx_gemm_tiles_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b,
                          const sdx_weight_f32 *scale, int64_t k, int64_t n, void *packed);
-/* The same of 16-bit numbers, in as many bytes as these, brought into tiles where they are used:
- * results have the bits that a decoded B gives. Such a product needs that scratch for one part. */
+/* The same of 16-bit numbers, in as many bytes as these, brought into tiles where they are used, as
+ * whole numbers of 23 bits: within the same error, but not the bits that a decoded B gives. Such a
+ * product needs that scratch for one part. */
 size_t sdx_gemm_half_tiles_packed_size(int64_t k, int64_t n);
 void sdx_gemm_half_tiles_pack(const uint16_t *b, int64_t row_b, int64_t col_b, enum sdx_half half,
                               int64_t k, int64_t n, void *packed);

@@ -21,14 +21,14 @@ enum {
 struct geometry {
     struct conv_sizes z;
     bool depthwise, in_place;
-    int64_t run, runs;      /* of the product */
-    int64_t wide;           /* columns of a strip */
-    int64_t across;         /* pixels of an output row */
-    int64_t pitch, plane;   /* bytes from image row to row, from one kd to the next */
-    int64_t lines;          /* image rows of a strip for each kd */
-    int64_t bands;          /* of output rows: a part has one */
-    int64_t joined, tall;   /* bands that one call does at most, and their rows */
-    int64_t images, sheet;  /* of one band, that one call does at most; bytes from one to the next */
+    int64_t run, runs;     /* of the product */
+    int64_t wide;          /* columns of a strip */
+    int64_t across;        /* pixels of an output row */
+    int64_t pitch, plane;  /* bytes from image row to row, from one kd to the next */
+    int64_t lines;         /* image rows of a strip for each kd */
+    int64_t bands;         /* of output rows: a part has one */
+    int64_t joined, tall;  /* bands that one call does at most, and their rows */
+    int64_t images, sheet; /* of one band, that one call does at most; bytes from one to the next */
     int64_t panels, splits; /* of a group; parts that share them */
     int64_t groups;         /* of parts: each has some of the convolution's */
 };
@@ -425,11 +425,10 @@ static void copy_elements(const struct sdx_qconv *q, void *strip, int64_t at, co
     else
         sdx_qbytes()->flip(from, 0x80, to, (size_t)n);
 }
-/* Image rows that output rows r0 .. of slice od see, with their padding, from element `sheet` of the
- * strip on. */
+/* Image rows that output rows r0 .. of slice od see, with their padding, from element `sheet` of
+ * the strip on. */
 static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, const uint8_t *image,
-                       int zero, int64_t od, int64_t r0, int64_t rows, void *strip,
-                       int64_t sheet)
+                       int zero, int64_t od, int64_t r0, int64_t rows, void *strip, int64_t sheet)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const int64_t row = s->in[2] * s->ic, lines = window(s, 1, rows);

@@ -52,8 +52,9 @@ struct sdx_gemm_job {
 };
 
 /* The same for operands that lie in tiles: A as f32_tile_a made it of each `height` rows, one tile
- * behind the other, B as f32_tile_b or, with half, sdx_tiles_pack_half made it of each panel. job: n, k as there; its b is unused, its
- * a (of column stride col_a) is where what is not finite is found, NULL: it spreads over its row.
+ * behind the other, B as f32_tile_b or, with half, sdx_tiles_pack_half made it of each panel. job:
+ * n, k as there; its b is unused, its a (of column stride col_a) is where what is not finite is
+ * found, NULL: it spreads over its row.
  * Element (i, j) of C and of the residual is c[i * row_c + j / 32 * panel_c + j % 32 / 16 * half_c
  * + j % 16]. */
 struct sdx_gemm_tiles {

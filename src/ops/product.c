@@ -395,9 +395,8 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     if ((p->row_b == 1 || p->col_b == 1) && sdx_gemm_f32_wants_tiles(p->k, p->n))
         s->tiles_size = sdx_gemm_f32_tiles_size(p->m, p->k);
     size_t (*const size_of)(int64_t k, int64_t n) =
-        s->tiles_size
-            ? (s->half ? sdx_gemm_half_tiles_packed_size : sdx_gemm_tiles_packed_size)
-            : (s->half ? sdx_gemm_half_packed_size : sdx_gemm_f32_packed_size);
+        s->tiles_size ? (s->half ? sdx_gemm_half_tiles_packed_size : sdx_gemm_tiles_packed_size)
+                      : (s->half ? sdx_gemm_half_packed_size : sdx_gemm_f32_packed_size);
     s->packed_size = size_of(p->k, p->n);
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))

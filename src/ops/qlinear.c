@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators on quantised bytes: ByteTable and ByteAffine (of ours, made by the pass qdq: y =
  * table[x]; y = saturate(round_to_even(x * scale + shift) + y_zero_point) within "clamp", with a
- * scale and a shift for each channel of axis 1), QLinearAdd, QLinearMul, QLinearGlobalAveragePool. Sums and products are rounded once, so that
- * they may differ by one quantum from DequantizeLinear, operator, QuantizeLinear where the exact
- * value lies between two. */
+ * scale and a shift for each channel of axis 1), QLinearAdd, QLinearMul, QLinearGlobalAveragePool.
+ * Sums and products are rounded once, so that they may differ by one quantum from DequantizeLinear,
+ * operator, QuantizeLinear where the exact value lies between two. */
 #include "ops/qlinear.h"
 
 #include "ops/contrib_lower.h"

@@ -240,8 +240,8 @@ static struct product make_tiles(int64_t m, int64_t n, int64_t k, unsigned how, 
     struct product p = make(m, n, k, how & ~2u); /* rows of A lie together */
     p.is_tiles = true;
     p.g.half = how & AS_F16 ? SDX_HALF_F16 : how & AS_BF16 ? SDX_HALF_BF16 : SDX_HALF_NONE;
-    const size_t size = (p.g.half ? sdx_gemm_half_tiles_packed_size
-                                  : sdx_gemm_tiles_packed_size)(k, n);
+    const size_t size =
+        (p.g.half ? sdx_gemm_half_tiles_packed_size : sdx_gemm_tiles_packed_size)(k, n);
     void *packed = guarded(size, 0);
     if (p.g.half) {
         const int64_t count = (n + 1) * (k + 1);

@@ -5,7 +5,7 @@
  * weight together (Ozaki, Ogita, Oishi, Rump, "Error-free transformations of matrix
  * multiplication", 2012, with whole numbers). A row has the same bits whatever stands beside it.
  * What is not finite is summed anew by FMAs, so that infinity and NaN come out where they belong.
- */
+ * Weights of 16 bits become digits panel by panel, of few rows chunk by chunk. */
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/gemm_tiles.h"
 #include "kernels/tables.h"
@@ -360,8 +360,8 @@ SIMD void tile_of_half(const bool is_f16, const uint16_t *from, __m512 factor, c
         __m512i q[VECTORS], d[DIGITS];
         SDX_UNROLL(4)
         for (int v = 0; v < VECTORS; v++)
-            q[v] = _mm512_castps_si512(
-                _mm512_fmadd_ps(widen(is_f16, from + v * LANES), factor, base));
+            q[v] =
+                _mm512_castps_si512(_mm512_fmadd_ps(widen(is_f16, from + v * LANES), factor, base));
         gather_digits(q, d);
         _mm_prefetch((const char *)from + HALF_AHEAD, _MM_HINT_T0);
         _mm_prefetch((const char *)from + HALF_AHEAD + SDX_TILE_BYTES, _MM_HINT_T0);

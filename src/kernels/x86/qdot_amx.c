@@ -313,8 +313,7 @@ static bool adds_lines(const struct sdx_qdot_store *st)
     return st->sum && st->factors_are_small && !st->zero_w && st->zero == st->sum->zero_a &&
            sdx_qpair_is_small(st->sum);
 }
-SIMD void store_sums(const bool is_signed, const int across, const struct waiting *w,
-                     int64_t count)
+SIMD void store_sums(const bool is_signed, const int across, const struct waiting *w, int64_t count)
 {
     const struct sdx_qdot_store *st = &w->q->store;
     const struct sdx_qpair *sum = st->sum;
@@ -345,8 +344,7 @@ SIMD void store_sums(const bool is_signed, const int across, const struct waitin
             __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(whole(sums + j * COLS)), by[j]);
             v = _mm512_min_ps(_mm512_max_ps(v, lo), hi);
             v = _mm512_sub_ps(_mm512_add_ps(v, magic), less);
-            const __m512 b =
-                addends(is_signed, (__mmask16)(which >> j * COLS), other + j * COLS);
+            const __m512 b = addends(is_signed, (__mmask16)(which >> j * COLS), other + j * COLS);
             x[j] =
                 _mm512_cvtps_epi32(_mm512_fmadd_ps(v, scale_a, _mm512_fmadd_ps(b, scale_b, base)));
         }
