@@ -65,9 +65,10 @@ static unsigned detect(void)
     sets |= 1U << SDX_CPU_AVX512;
     if (!has_bits(ecx, 1U << 11)) return sets;
     sets |= 1U << SDX_CPU_AVX512VNNI;
-    const unsigned vbmi = 1U << 1, amx_tile = 1U << 24, amx_int8 = 1U << 25;
-    if (has_bits(ecx, vbmi) && has_bits(edx, amx_tile | amx_int8) && may_use_tiles(low))
-        sets |= 1U << SDX_CPU_AMX;
+    if (!has_bits(ecx, 1U << 1)) return sets;
+    sets |= 1U << SDX_CPU_AVX512VBMI;
+    const unsigned amx_tile = 1U << 24, amx_int8 = 1U << 25;
+    if (has_bits(edx, amx_tile | amx_int8) && may_use_tiles(low)) sets |= 1U << SDX_CPU_AMX;
     return sets;
 }
 #elif defined(__aarch64__) && defined(__linux__)

@@ -14,6 +14,7 @@
     X(SDX_CPU_AVX2, "avx2")                                                                        \
     X(SDX_CPU_AVX512, "avx512")                                                                    \
     X(SDX_CPU_AVX512VNNI, "avx512vnni")                                                            \
+    X(SDX_CPU_AVX512VBMI, "avx512vbmi")                                                            \
     X(SDX_CPU_AMX, "amx")                                                                          \
     X(SDX_CPU_DOTPROD, "dotprod")                                                                  \
     X(SDX_CPU_I8MM, "i8mm")

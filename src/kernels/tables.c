@@ -57,6 +57,8 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         t->qwinograd = NULL;
         t->qshorts.panels = NULL;
     }
+    if (SDX_CPU_AVX512VBMI <= most && has(SDX_CPU_AVX512VBMI))
+        sdx_qbytes_init_avx512vbmi(&t->qbytes);
     if (SDX_CPU_AMX <= most && has(SDX_CPU_AMX)) {
         sdx_qdot_init_amx(&t->qdot);
         sdx_gemm_init_amx(&t->gemm);

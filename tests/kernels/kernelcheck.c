@@ -36,6 +36,7 @@ static const struct {
             {SDX_CPU_AVX2, "avx2"},
             {SDX_CPU_AVX512, "avx512"},
             {SDX_CPU_AVX512VNNI, "avx512vnni"},
+            {SDX_CPU_AVX512VBMI, "avx512vbmi"},
             {SDX_CPU_AMX, "amx"}
 #elif defined(__aarch64__)
             {SDX_CPU_DOTPROD, "dotprod"}
@@ -246,6 +247,7 @@ static bool has_kernel(const char *set, const char *kernel)
 {
     const bool is_amx = strcmp(set, "amx") == 0, is_tiles = strcmp(kernel, "gemm_tiles") == 0;
     if (is_tiles) return is_amx;
+    if (strcmp(set, "avx512vbmi") == 0) return strcmp(kernel, "qbytes") == 0;
     return (!is_amx && strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
            (is_amx &&
             (strcmp(kernel, "conv_block") == 0 || strcmp(kernel, "winograd_block") == 0)) ||
