@@ -328,9 +328,9 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
     if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
         void *to = (char *)dst + (size_t)i * arg->s->packed_size;
-        const uint16_t *half = (const uint16_t *)p->b->data + arg->places[i];
+        const uint16_t *bits = (const uint16_t *)p->b->data + arg->places[i];
         if (arg->s->tiles_size && arg->s->half) {
-            sdx_gemm_half_tiles_pack(half, p->row_b, p->col_b, arg->s->half, p->k, p->n, to);
+            sdx_gemm_half_tiles_pack(bits, p->row_b, p->col_b, arg->s->half, p->k, p->n, to);
             continue;
         }
         if (arg->s->tiles_size) {
@@ -339,7 +339,7 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
             continue;
         }
         if (arg->s->half) {
-            sdx_gemm_half_pack(half, p->row_b, p->col_b, p->k, p->n, to);
+            sdx_gemm_half_pack(bits, p->row_b, p->col_b, p->k, p->n, to);
             continue;
         }
         sdx_gemm_f32_pack(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);

@@ -343,15 +343,15 @@ static void tile_b_rows(const float *b, int64_t rows, const float *factors, int6
         row_of_rows((const sdx_weight_f32 *)b + h * LANES, COLS, rows * LANES, 0xffff,
                     _mm512_loadu_ps(factors + h * LANES), to + h * TILE);
 }
-/* 16 of them that follow each other. */
+/* 16 weights of 16 bits. */
 SIMD __m512 widen(const bool is_f16, const uint16_t *from)
 {
     const __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)from);
     return is_f16 ? _mm512_cvtph_ps(bits)
                   : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
-/* Whole numbers q of 23 bits, since 16 bits have no more: added to 2^23 and what else makes their
- * lower bytes positive they stand in the mantissa, the highest digit and 64, the others and 128. */
+/* Whole numbers q of 23 bits, of which a weight of 16 bits has 11 at most: q + 0xc08080 as a float
+ * has 64 and the highest digit, and 128 and each other one, as the bytes of its mantissa. */
 SIMD void tile_of_half(const bool is_f16, const uint16_t *from, __m512 factor, char *to)
 {
     const __m512 base = _mm512_set1_ps(0xc08080);
@@ -535,7 +535,7 @@ SIMD void multiply_digits(const char *a, const char *b, const char *ahead, int64
     STEP(5, 5, 5);
 }
 
-/* What is in the registers then: */
+/* The sums of few rows, of which the registers have those of each digit of B: */
 static void store_few(int64_t height, union sums *sums)
 {
     _Alignas(64) int32_t s[DIGITS][SDX_TILE_ROWS * COLS]; /* a digit of B; the rows of each of A */
@@ -547,7 +547,7 @@ static void store_few(int64_t height, union sums *sums)
         sums->whole[2][j] = s[0][2 * next + j] + s[1][next + j] + s[2][j];
     }
 }
-/* The sums of few rows: their digits are the rows of one tile, so each digit of B is read once, in
+/* Few rows: their digits are the rows of one tile, so each digit of B is read once, in
  * the order in which it lies in memory, which is what takes the time here. */
 static void multiply_few(const char *a, const char *b, int64_t chunks, int64_t height,
                          union sums *sums)
@@ -580,6 +580,7 @@ static void multiply_few_half(enum sdx_half half, const char *a, const char *wei
     }
     store_few(height, sums);
 }
+
 /* Row i times the scales of the row and of the columns, to `to`, the second half `half` floats on.
  */
 SIMD void join(const union sums *sums, int64_t i, float back_a, const float *back_b, float *to,
