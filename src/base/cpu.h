@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /* X(id, name). Sets in rising order within an architecture; a set includes what stands before it
- * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. amx: tiles of bytes. dotprod, i8mm:
- * aarch64. */
+ * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. avx512vbmi: bytes permuted in a
+ * vector. amx: tiles of bytes. dotprod, i8mm: aarch64. */
 #define SDX_CPU_SETS(X)                                                                            \
     X(SDX_CPU_GENERIC, "generic")                                                                  \
     X(SDX_CPU_AVX2, "avx2")                                                                        \

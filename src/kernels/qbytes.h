@@ -33,9 +33,9 @@ static inline bool sdx_qpair_is_small(const struct sdx_qpair *p)
            p->scale_b < 0x1p20f;
 }
 
+enum { SDX_QAFFINE_STEP = 64 };
 /* y = zero + round(x * scale[i] + shift[i]) within lo..hi, to even, x as signed as it is; zero, lo
  * and hi of bytes with the top bit flipped by `flip`. */
-enum { SDX_QAFFINE_STEP = 64 };
 struct sdx_qaffine {
     const float *scale, *shift; /* finite; repeated after `length`, a multiple of that step */
     size_t length;

@@ -313,6 +313,22 @@ PRODUCT_INT(run_i32, uint32_t)
 PRODUCT_INT(run_i64, uint64_t)
 #undef PRODUCT_INT
 
+/* What a constant B is packed into: the name of its steps and of the packed weights, and its size.
+ */
+struct form {
+    const char *name;
+    size_t (*size)(int64_t k, int64_t n);
+};
+static const struct form *form_of(const struct params *s)
+{
+    static const struct form forms[2][2] = {
+        {{"gemm_f32", sdx_gemm_f32_packed_size}, {"gemm_half", sdx_gemm_half_packed_size}},
+        {{"gemm_tiles", sdx_gemm_tiles_packed_size},
+         {"gemm_half_tiles", sdx_gemm_half_tiles_packed_size}},
+    };
+    return &forms[s->tiles_size != 0][s->half != SDX_HALF_NONE];
+}
+
 struct pack_arg {
     const struct params *s;
     const int64_t *places;
@@ -394,10 +410,7 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         p->scale_col ? SDX_HALF_NONE : sdx_half_of(p->b); /* scaled ones are no f16 any more */
     if ((p->row_b == 1 || p->col_b == 1) && sdx_gemm_f32_wants_tiles(p->k, p->n))
         s->tiles_size = sdx_gemm_f32_tiles_size(p->m, p->k);
-    size_t (*const size_of)(int64_t k, int64_t n) =
-        s->tiles_size ? (s->half ? sdx_gemm_half_tiles_packed_size : sdx_gemm_tiles_packed_size)
-                      : (s->half ? sdx_gemm_half_packed_size : sdx_gemm_f32_packed_size);
-    s->packed_size = size_of(p->k, p->n);
+    s->packed_size = form_of(s)->size(p->k, p->n);
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
@@ -410,9 +423,7 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
         sdx_pack_variant(arg.places, (int)arg.count),
         p->scale_col ? (int64_t)(sdx_hash_bytes(p->scale_col->data, p->scale_col->bytes, 5) >> 1)
                      : 0};
-    const struct sdx_pack wanted = {.key = s->tiles_size
-                                               ? (s->half ? "gemm_half_tiles" : "gemm_tiles")
-                                               : (s->half ? "gemm_half" : "gemm_f32"),
+    const struct sdx_pack wanted = {.key = form_of(s)->name,
                                     .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack_all,
@@ -473,7 +484,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
     struct sdx_product *p = &s->p;
     struct sdx_tensor *tiles = NULL;
     size_t scratch;
-    const char *name = "gemm_f32";
+    const char *name;
     const bool is_packed = p->input_b >= 0 && p->b->is_constant;
     if (p->scale_col && (!is_packed || !p->scale_col->is_constant || p->bias_row ||
                          (p->bias_col && !p->bias_col->is_constant)))
@@ -482,17 +493,16 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
     SDX_TRY(scale_bias(px, p));
     if (is_packed) {
         SDX_TRY(pack_constant(px, s));
+        name = form_of(s)->name;
         if (s->tiles_size) {
             SDX_TRY(tile_a(px, s, &tiles));
             s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 2 * sdx_gemm_f32_tile_rows(p->m),
                                       sdx_gemm_f32_panel());
             scratch = s->half ? sdx_gemm_half_tiles_scratch(p->k) : 0;
-            name = s->half ? "gemm_half_tiles" : "gemm_tiles";
         } else {
             SDX_TRY(block_a(px, s));
             scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
                               : sdx_gemm_f32_scratch(p->m, p->n, p->k);
-            if (s->half) name = "gemm_half";
         }
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;

@@ -352,7 +352,7 @@ SIMD __m512 widen(const bool is_f16, const uint16_t *from)
 }
 /* Whole numbers q of 23 bits, of which a weight of 16 bits has 11 at most: q + 0xc08080 as a float
  * has 64 and the highest digit, and 128 and each other one, as the bytes of its mantissa. */
-SIMD void tile_of_half(const bool is_f16, const uint16_t *from, __m512 factor, char *to)
+SIMD void tile_of_half(const bool is_f16, bool fetch, const uint16_t *from, __m512 factor, char *to)
 {
     const __m512 base = _mm512_set1_ps(0xc08080);
     const __m512i middle = _mm512_set1_epi8((char)0x80), high = _mm512_set1_epi8(0x40);
@@ -363,8 +363,10 @@ SIMD void tile_of_half(const bool is_f16, const uint16_t *from, __m512 factor, c
             q[v] =
                 _mm512_castps_si512(_mm512_fmadd_ps(widen(is_f16, from + v * LANES), factor, base));
         gather_digits(q, d);
-        _mm_prefetch((const char *)from + HALF_AHEAD, _MM_HINT_T0);
-        _mm_prefetch((const char *)from + HALF_AHEAD + SDX_TILE_BYTES, _MM_HINT_T0);
+        if (fetch) {
+            _mm_prefetch((const char *)from + HALF_AHEAD, _MM_HINT_T0);
+            _mm_prefetch((const char *)from + HALF_AHEAD + SDX_TILE_BYTES, _MM_HINT_T0);
+        }
         _mm512_store_si512(to, _mm512_sub_epi8(d[0], high));
         _mm512_store_si512(to + 2 * TILE, _mm512_xor_si512(d[1], middle));
         _mm512_store_si512(to + 4 * TILE, _mm512_xor_si512(d[2], middle));
@@ -380,16 +382,16 @@ static void half_scales(const char *sizes, float factors[COLS], float *back)
         back[j] = s.back;
     }
 }
-static SDX_NOINLINE void chunk_of_half(enum sdx_half half, const char *weights,
+static SDX_NOINLINE void chunk_of_half(bool fetch, enum sdx_half half, const char *weights,
                                        const float factors[COLS], char *to)
 {
     const uint16_t *from = (const uint16_t *)(const void *)weights;
     for (int h = 0; h < 2; h++, from += LANES * CHUNK) {
         const __m512 factor = _mm512_loadu_ps(factors + h * LANES);
         if (half == SDX_HALF_F16)
-            tile_of_half(true, from, factor, to + h * TILE);
+            tile_of_half(true, fetch, from, factor, to + h * TILE);
         else
-            tile_of_half(false, from, factor, to + h * TILE);
+            tile_of_half(false, fetch, from, factor, to + h * TILE);
     }
 }
 /* A panel of digits and scales, of one of 16-bit weights. */
@@ -400,7 +402,7 @@ static void tile_b_half(const char *weights, enum sdx_half half, int64_t k, char
     half_scales(weights + chunks * SDX_TILES_CHUNK_HALF, factors,
                 (float *)(void *)(panel + chunks * CHUNK_B));
     for (int64_t c = 0; c < chunks; c++, weights += SDX_TILES_CHUNK_HALF, panel += CHUNK_B)
-        chunk_of_half(half, weights, factors, panel);
+        chunk_of_half(false, half, weights, factors, panel);
 }
 static void tile_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t channels, int64_t n,
                          void *to_)
@@ -573,7 +575,7 @@ static void multiply_few_half(enum sdx_half half, const char *a, const char *wei
     half_scales(weights + chunks * SDX_TILES_CHUNK_HALF, factors, back);
     zero_sums();
     for (int64_t c = 0; c < chunks; c++, a += CHUNK_A, weights += SDX_TILES_CHUNK_HALF) {
-        chunk_of_half(half, weights, factors, digits[c % 2]);
+        chunk_of_half(true, half, weights, factors, digits[c % 2]);
         sdx_tile_fence();
         multiply_digits(a, digits[c % 2], NULL, 0);
         sdx_tile_drain(&drain, 13);
@@ -601,18 +603,19 @@ SIMD void join(const union sums *sums, int64_t i, float back_a, const float *bac
 }
 
 /* A row of A times a panel by FMAs; what was not finite of it is taken from there. back: the scales
- * of the columns. Few rows of 16-bit weights have kept no digits of these. */
+ * of the columns. Few rows of 16-bit weights have kept no digits of these: *digits becomes theirs.
+ */
 static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a, const char *b,
-                                  const float *back, float *sums)
+                                  const char **digits, const float *back, float *sums)
 {
     float s[COLS] = {0};
-    if (g->half && g->height <= FEW) {
+    if (!*digits) {
         tile_b_half(b, g->half, g->job.k, g->panel);
-        b = g->panel;
+        *digits = g->panel;
     }
     for (int64_t k = 0; k < g->job.k; k++)
         for (int j = 0; j < COLS; j++) {
-            const signed char *at = (const signed char *)b + k / CHUNK * CHUNK_B +
+            const signed char *at = (const signed char *)*digits + k / CHUNK * CHUNK_B +
                                     j / LANES * TILE + k % LANES * SDX_TILE_BYTES + j % LANES * 4 +
                                     k % CHUNK / LANES;
             const int32_t whole = at[0] * 65536 + at[2 * TILE] * 256 + at[4 * TILE];
@@ -674,6 +677,7 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
             join(all, first + i, back_a[i], back_b, to, g->half_c);
         return;
     }
+    const char *digits = g->half && g->height <= FEW ? NULL : b;
     vf bias[2] = {v_set1(0.0f), v_set1(0.0f)};
     for (int j = 0; job->last && e->bias_col && j < 2; j++)
         bias[j] = _mm512_maskz_loadu_ps(mask[j], e->bias_col + j0 + j * LANES);
@@ -682,7 +686,7 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
         join(all, first + i, back_a[i], back_b, row, LANES);
         if (job->a && SDX_UNLIKELY(_mm512_fpclass_ps_mask(v_load(row), others) |
                                    _mm512_fpclass_ps_mask(v_load(row + LANES), others)))
-            sum_anew(g, job->a + (i0 + i) * job->row_a, b, back_b, row);
+            sum_anew(g, job->a + (i0 + i) * job->row_a, b, &digits, back_b, row);
         finish_row(g, mask, bias, !curves, row, i0 + i, j0);
     }
     if (!curves) return;
