@@ -13,13 +13,13 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-#define A  (2.0f / 3)
-#define B  1.5f
-#define A2 (4.0f / 9)
-#define B2 2.25f
-#define S2 (97.0f / 36) /* a^2 + b^2 */
-#define A3 (8.0f / 27)
-#define B3 3.375f
+#define POINT_A  (2.0f / 3)
+#define POINT_B  1.5f
+#define POINT_A2 (4.0f / 9)
+#define POINT_B2 2.25f
+#define POINT_S2 (97.0f / 36) /* a^2 + b^2 */
+#define POINT_A3 (8.0f / 27)
+#define POINT_B3 3.375f
 
 enum {
 #if SDX_SIMD_LANES == 16
@@ -90,9 +90,9 @@ SIMD void line_out(const int step, const vf *m, vf *to)
     const vf sum_a = m[1] + m[2], less_a = m[1] - m[2];
     const vf sum_b = m[3] + m[4], less_b = m[3] - m[4];
     to[0] = m[0] + (sum_a + sum_b);
-    to[1] = times(A, less_a, v_set1(B) * less_b);
-    to[2] = times(A2, sum_a, v_set1(B2) * sum_b);
-    to[3] = times(A3, less_a, times(B3, less_b, m[5]));
+    to[1] = times(POINT_A, less_a, v_set1(POINT_B) * less_b);
+    to[2] = times(POINT_A2, sum_a, v_set1(POINT_B2) * sum_b);
+    to[3] = times(POINT_A3, less_a, times(POINT_B3, less_b, m[5]));
 }
 
 /* The constants of tiles of 6 in registers. */
@@ -101,7 +101,8 @@ struct points {
 };
 SIMD struct points points(void)
 {
-    struct points p = {v_set1(A), v_set1(B), v_set1(A2), v_set1(B2), v_set1(S2)};
+    struct points p = {v_set1(POINT_A), v_set1(POINT_B), v_set1(POINT_A2), v_set1(POINT_B2),
+                       v_set1(POINT_S2)};
     V_KEEP(p.a);
     V_KEEP(p.b);
     V_KEEP(p.a2);
