@@ -26,7 +26,8 @@ struct place {
     const float *a, *b;
     float *c;
     const float *bias_col, *bias_row, *residual;
-    const char *ahead; /* what to fetch into the second cache meanwhile */
+    const char *ahead; /* what to fetch into the second cache meanwhile, */
+    int lines;         /* so many at a time */
     const uint16_t *half, *next;
 };
 
@@ -142,11 +143,12 @@ SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *con
 }
 #endif
 /* A tile fetches a line of the panel behind its own for STEP steps: eight tiles all of it. */
-SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gemm_job *g,
+SIMD void tile(const int mr, const int nv, const bool fetches, const struct sdx_gemm_job *g,
                const struct place *p, const int64_t row_b)
 {
     vf s[ROWS][2];
     const char *ahead = p->ahead;
+    const int lines = p->lines;
     const int64_t row_a = g->row_a;
     if (g->from_c) TIMES(mr)
     SDX_UNROLL(2) for (int j = 0; j < nv; j++) s[i][j] = v_load(p->c + i * g->row_c + j * LANES);
@@ -155,8 +157,13 @@ SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gem
     TIMES((mr + GROUP - 1) / GROUP) group[i] = p->a + GROUP * i * row_a;
     int64_t k = g->k;
     for (; k >= STEP; k -= STEP, b += STEP * row_b) {
-        SDX_UNROLL(8) for (int i = 0; i < lines; i++) __builtin_prefetch(ahead + i * LINE, 0, 2);
-        ahead += lines * LINE;
+        if (fetches) {
+            __builtin_prefetch(ahead, 0, 2);
+            if (lines > 1) SDX_UNROLL(8)
+            for (int i = 1; i < FEW_LINES; i++)
+                __builtin_prefetch(ahead + i * LINE, 0, 2);
+            ahead += lines * LINE;
+        }
         tile_steps(mr, nv, s, group, row_a, b, row_b);
         TIMES((mr + GROUP - 1) / GROUP)
         {
@@ -171,14 +178,14 @@ SIMD void tile(const int mr, const int nv, const int lines, const struct sdx_gem
     finish_tile(mr, nv, s, g, p);
 }
 /* `count` tiles one below the other. */
-SIMD void strip(const int mr, const int nv, const int lines, const struct sdx_gemm_job *g,
+SIMD void strip(const int mr, const int nv, const bool fetches, const struct sdx_gemm_job *g,
                 struct place p, int64_t count, const int64_t row_b)
 {
     for (; count > 0; count--) {
-        tile(mr, nv, lines, g, &p, row_b);
+        tile(mr, nv, fetches, g, &p, row_b);
         p.a += mr * g->row_a;
         p.c += mr * g->row_c;
-        p.ahead += g->k / STEP * (lines * LINE);
+        p.ahead += g->k / STEP * p.lines * LINE;
         if (p.bias_row) p.bias_row += mr;
         if (p.residual) p.residual += mr * g->row_c;
     }
@@ -191,17 +198,13 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
     {                                                                                              \
         strip(mr, 2, FETCHES, g, p, count, COLS);                                                  \
     }                                                                                              \
-    static void strip_few_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)        \
-    {                                                                                              \
-        strip(mr, 2, FETCHES ? FEW_LINES : 0, g, p, count, COLS);                                  \
-    }                                                                                              \
     static void strip_half_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)       \
     {                                                                                              \
-        strip(mr, 1, 0, g, p, count, COLS);                                                        \
+        strip(mr, 1, false, g, p, count, COLS);                                                    \
     }                                                                                              \
     static void strip_plain_##mr(const struct sdx_gemm_job *g, struct place p, int64_t count)      \
     {                                                                                              \
-        strip(mr, 2, 0, g, p, count, g->row_b);                                                    \
+        strip(mr, 2, false, g, p, count, g->row_b);                                                \
     }
 #define NAMES(prefix, mr) prefix##mr,
 #if SDX_SIMD_LANES == 16
@@ -214,19 +217,18 @@ typedef void (*strip_fn)(const struct sdx_gemm_job *g, struct place p, int64_t c
 #define HEIGHTS(X) X(1) X(2) X(3) X(4)
 #endif
 HEIGHTS(STRIP)
-enum { FULL, FEW, HALF, PLAIN };
+enum { FULL, HALF, PLAIN };
 #define ROW_FULL(mr)  strip_##mr,
-#define ROW_FEW(mr)   strip_few_##mr,
 #define ROW_HALF(mr)  strip_half_##mr,
 #define ROW_PLAIN(mr) strip_plain_##mr,
-static const strip_fn strips[4][ROWS] = {
-    {HEIGHTS(ROW_FULL)}, {HEIGHTS(ROW_FEW)}, {HEIGHTS(ROW_HALF)}, {HEIGHTS(ROW_PLAIN)}};
+static const strip_fn strips[3][ROWS] = {
+    {HEIGHTS(ROW_FULL)}, {HEIGHTS(ROW_HALF)}, {HEIGHTS(ROW_PLAIN)}};
 
 SIMD void place_down(struct place *p, const struct sdx_gemm_job *g, int64_t rows, int64_t tiles)
 {
     p->a += rows * g->row_a;
     p->c += rows * g->row_c;
-    p->ahead += tiles * (g->k / STEP) * LINE;
+    p->ahead += tiles * (g->k / STEP) * p->lines * LINE;
     if (p->bias_row) p->bias_row += rows;
     if (p->residual) p->residual += rows * g->row_c;
 }
@@ -429,9 +431,10 @@ static void block(const struct sdx_gemm_job *g)
                       e->bias_row,
                       e->residual,
                       g->next ? (const char *)g->next : (const char *)(g->b + g->panel_step),
+                      g->m <= FEW_ROWS ? FEW_LINES : 1,
                       NULL,
                       g->next};
-    const int kind = g->row_b != COLS ? PLAIN : g->m <= FEW_ROWS ? FEW : FULL;
+    const int kind = g->row_b != COLS ? PLAIN : FULL;
     int64_t panels = g->n / COLS;
     if (g->m <= SDX_GEMM_THIN && g->row_b == COLS) panels -= thin_panels(g, &p, panels);
     for (int64_t i = 0; i < panels; i++) {
