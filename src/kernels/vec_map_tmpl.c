@@ -241,6 +241,24 @@ static void affine(const float *x, float scale, float shift, float *y, size_t n)
         y[at] = x[at] * scale + shift;
 }
 
+static void rotate(const float *x, const float *cos, const float *sin, float *y, size_t half,
+                   size_t rows)
+{
+    for (; rows > 0; rows--, x += 2 * half, cos += 2 * half, sin += 2 * half, y += 2 * half) {
+        size_t at = 0;
+        for (; at + LANES <= half; at += LANES) {
+            const vf a = v_load(x + at), b = v_load(x + half + at);
+            v_store(y + at, a * v_load(cos + at) - b * v_load(sin + at));
+            v_store(y + half + at, b * v_load(cos + half + at) + a * v_load(sin + half + at));
+        }
+        for (; at < half; at++) {
+            const float a = x[at], b = x[half + at];
+            y[at] = a * cos[at] - b * sin[at];
+            y[half + at] = b * cos[half + at] + a * sin[half + at];
+        }
+    }
+}
+
 void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
 {
 #define FIELD(name) vec->f32_##name = map_##name;
@@ -253,5 +271,6 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
     vec->f32_mix = mix;
     vec->f32_distances = distances;
     vec->f32_add_outer = add_outer;
+    vec->f32_rotate = rotate;
     vec->f32_affine = affine;
 }

@@ -231,7 +231,8 @@ static void finish_rows(const struct params *p, const struct unit *u)
             scale_row(p, u, row, weight_of_all(u, top, u->sums[row - u->begin]));
             continue;
         }
-        const float nothing = p->a.empty_is_zero && top == -INFINITY ? 0.0f : NAN;
+        const bool is_zero = p->a.nan_is_zero || (p->a.empty_is_zero && top == -INFINITY);
+        const float nothing = is_zero ? 0.0f : NAN;
         for (int64_t j = 0; j < p->a.value_size; j++)
             u->y[row * p->a.y_at[2] + j] = nothing;
     }

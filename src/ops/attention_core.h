@@ -37,7 +37,8 @@ struct sdx_attention {
     bool choice_is_false; /* the score becomes `fill` where choice is true instead */
     bool factor_divides;
     bool is_causal;
-    bool empty_is_zero; /* a query that sees no key gives 0 instead of NaN */
+    bool empty_is_zero; /* a query that sees no key gives 0 instead of NaN, */
+    bool nan_is_zero;   /* and so does one whose weights are NaN for any reason */
 };
 SDX_MUST_CHECK enum sdx_status sdx_attention_prepare(struct sdx_prepare *px,
                                                      const struct sdx_attention *attention);

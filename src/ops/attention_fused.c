@@ -6,10 +6,10 @@
  * inner), more (f32, another mask), the last six optional; the first of one rank, 3 or 4, but for
  * the masks, which broadcast to the scores. The attributes q_axes, k_axes, v_axes tell which axis
  * of an input is axis i of [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which
- * of these is axis i of the output, the column the last; scale, and fill and choice_is_false for
- * the choice. Leading axes broadcast. An input may be any tensor that holds the operand: then
- * q_place, k_place, v_place are not empty, the lengths of [batch, head, row, column], their steps
- * in elements, and the first. */
+ * of these is axis i of the output, the column the last; scale, fill and choice_is_false for the
+ * choice, and nan_is_zero: the output of a row whose softmax is NaN is 0. Leading axes broadcast.
+ * An input may be any tensor that holds the operand: then q_place, k_place, v_place are not empty,
+ * the lengths of [batch, head, row, column], their steps in elements, and the first. */
 #include "ops/attention_core.h"
 
 enum {
@@ -220,6 +220,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     a.value_size = dims[2][3];
     a.scale = sdx_ir_attr_float(px->node, "scale", 1);
     a.fill = sdx_ir_attr_float(px->node, "fill", 0);
+    a.nan_is_zero = sdx_ir_attr_int(px->node, "nan_is_zero", 0) != 0;
     a.choice_is_false = sdx_ir_attr_int(px->node, "choice_is_false", 0) != 0;
     if (y->count == 0) return SDX_OK;
     SDX_TRY(find_steps(px, 0, axes[0], a.q_at, &a.q_first));

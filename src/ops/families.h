@@ -14,6 +14,7 @@
     X(nbits) X(image_decoder) X(gradient) X(contrib_lower) X(contrib_nhwc) X(contrib_image) \
     X(contrib_text) X(contrib_tokens) X(contrib_matrix) X(rnn_dynamic) X(state_space_contrib) \
     X(contrib_gates) X(contrib_attention) X(contrib_projected) X(contrib_group) \
-    X(contrib_rotary) X(contrib_embed) X(contrib_generate) X(contrib_moe) X(contrib_longformer)
+    X(contrib_rotary) X(contrib_embed) X(contrib_generate) X(contrib_moe) X(contrib_longformer) \
+    X(rotate)
 /* clang-format on */
 #endif

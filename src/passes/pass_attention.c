@@ -7,7 +7,7 @@
 #include "passes/origin.h"
 #include "passes/passes.h"
 
-enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 8 /* the attribute of q's */ };
+enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 9 /* the attribute of q's */ };
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
@@ -18,7 +18,7 @@ struct found {
     int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
     int rank;
     double scale, fill;
-    bool choice_is_false, factor_divides;
+    bool choice_is_false, factor_divides, nan_is_zero;
     int32_t softmax, weigh, turn; /* nodes that die; turn -1: none */
 };
 
@@ -395,6 +395,28 @@ static bool is_last_axis(const struct sdx_ir_node *softmax, int rank)
     return axis == -1 || axis == rank - 1;
 }
 
+/* What stands for the weights w in w = softmax(...) or, as PyTorch has it for rows that see
+ * nothing, Where(IsNaN(w), 0, w); a row of w is NaN as a whole. */
+static int32_t find_weights(const struct search *s, int32_t w, struct found *f)
+{
+    if (s->uses[w] != 2) return w;
+    for (int32_t n = f->softmax + 1; n < s->g->count_nodes; n++) {
+        const struct sdx_ir_node *where = &s->g->nodes[n];
+        double zero = 1;
+        if (where->is_dead || where->domain.len || !sdx_str_is(where->op_type, "Where") ||
+            where->count_inputs != 3 || where->inputs[2] != w)
+            continue;
+        const struct sdx_ir_node *is_nan = sdx_match_maker(s->g, where->inputs[0], "IsNaN");
+        if (!is_nan || is_nan->inputs[0] != w || s->uses[where->inputs[0]] != 1 ||
+            !sdx_match_scalar(s->g, where->inputs[1], &zero) || zero != 0 ||
+            !sdx_match_same_type(s->g, where->outputs[0], w))
+            return w;
+        f->nan_is_zero = true;
+        return where->outputs[0];
+    }
+    return w;
+}
+
 /* The product that alone reads the softmax as its left operand; -1: none. */
 static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weights)
 {
@@ -424,7 +446,7 @@ static bool match(const struct search *s, int32_t n, struct found *f)
     f->rank = rank_of(s->g, softmax->outputs[0]);
     if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
     if (!is_last_axis(softmax, f->rank)) return false;
-    f->weigh = find_weigh(s, n, softmax->outputs[0]);
+    f->weigh = find_weigh(s, n, find_weights(s, softmax->outputs[0], f));
     if (f->weigh < 0 || !find_scores(s, softmax->inputs[0], AT_MASK, f)) return false;
     f->v = s->g->nodes[f->weigh].inputs[1];
     f->y = s->g->nodes[f->weigh].outputs[0];
@@ -509,6 +531,8 @@ static enum sdx_status build(const struct search *s, struct found *f)
         .name = SDX_STR("choice_is_false"), .type = SDX_ATTR_INT, .i = f->choice_is_false};
     node->attrs[7] = (struct sdx_ir_attr){
         .name = SDX_STR("factor_divides"), .type = SDX_ATTR_INT, .i = f->factor_divides};
+    node->attrs[8] = (struct sdx_ir_attr){
+        .name = SDX_STR("nan_is_zero"), .type = SDX_ATTR_INT, .i = f->nan_is_zero};
     for (int i = 0; i < 3; i++) /* peel_again may find them */
         node->attrs[PLACES + i] =
             (struct sdx_ir_attr){.name = sdx_str(places[i]), .type = SDX_ATTR_INTS};

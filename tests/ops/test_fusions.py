@@ -46,12 +46,15 @@ def heads(x, y, rows, perm=(0, 2, 1, 3)):
     return [N("Reshape", [x, "split"], [y + "r"]), N("Transpose", [y + "r"], [y], perm=perm)]
 
 
-def attention(between, scale_q=False, turn=True):
-    """q, k, v [B, rows, H * D] to Y [B, S, H * D]; between: nodes from scores `s` to `t`."""
+def attention(between, scale_q=False, turn=True, guard=False):
+    """q, k, v [B, rows, H * D] to Y [B, S, H * D]; between: nodes from scores `s` to `t`; guard: rows of
+    NaN become 0, as PyTorch 2.9 and later have it."""
     nodes = [N("Mul", ["q", "root"], ["q1"])] if scale_q else [N("Identity", ["q"], ["q1"])]
     nodes += heads("q1", "qh", S) + heads("k", "kh", T, (0, 2, 3, 1)) + heads("v", "vh", T)
-    nodes += [N("MatMul", ["qh", "kh"], ["s"]), *between, N("Softmax", ["t"], ["p"], axis=-1),
-              N("MatMul", ["p", "vh"], ["o"])]
+    nodes += [N("MatMul", ["qh", "kh"], ["s"]), *between, N("Softmax", ["t"], ["p"], axis=-1)]
+    if guard:
+        nodes += [N("IsNaN", ["p"], ["n"]), N("Where", ["n", "zero", "p"], ["w"])]
+    nodes += [N("MatMul", ["w" if guard else "p", "vh"], ["o"])]
     if turn:
         nodes += [N("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]), N("Reshape", ["ot", "join"], ["Y"])]
     else:
@@ -99,13 +102,16 @@ def test_attention_lengths(sardonyx, tmp_path, rows, keys):
     assert "Attention" in out and "Transpose" not in out
 
 
-def test_attention_all_masked(sardonyx, tmp_path):
-    """A row of -inf only gives NaN, as the operators one by one do."""
-    mask = f32(B, 1, S, T)
-    mask[0, 0, 3] = -np.inf
-    mask[1, 0, 4, 5:] = -np.inf
-    feeds = {"q": f32(B, S, H * D), "k": f32(B, T, H * D), "v": f32(B, T, H * D), "m": mask}
-    out = run_case(sardonyx, tmp_path, attention([N("Add", ["s", "m"], ["t"])]), feeds, CONSTANTS)
+@pytest.mark.parametrize("guard", [False, True])
+@pytest.mark.parametrize("rows", [2, S])
+def test_attention_all_masked(sardonyx, tmp_path, rows, guard):
+    """A row of -inf only, or with a NaN, gives NaN or, with the guard, 0, as the operators one by one do."""
+    mask = f32(B, 1, rows, T)
+    mask[0, 0, 1] = -np.inf
+    mask[1, 0, 0, 5:] = -np.inf
+    mask[1, 0, 1, 7] = np.nan
+    feeds = {"q": f32(B, rows, H * D), "k": f32(B, T, H * D), "v": f32(B, T, H * D), "m": mask}
+    out = run_case(sardonyx, tmp_path, attention([N("Add", ["s", "m"], ["t"])], guard=guard), feeds, CONSTANTS)
     assert "Attention" in out
 
 
@@ -382,3 +388,30 @@ def test_shape_that_only_the_file_tells(sardonyx, tmp_path):
     model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
     write_case(tmp_path / "case", model, {"x": x}, [np.array([12, 2], np.int64)])
     sardonyx("test", tmp_path / "case")
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("form", ["slice", "split", "no_turn", "cos_3d", "by_batch", "other_use"])
+def test_rotary_embedding(sardonyx, tmp_path, form, free):
+    """x * cos + [-x2, x1] * sin of heads, before or after their transposition."""
+    turns = form not in ("no_turn", "cos_3d")
+    nodes = [N("Transpose", ["x"], ["t"], perm=[0, 2, 1, 3])] if turns else [N("Abs", ["x"], ["t"])]
+    if form == "split":
+        nodes += [N("Split", ["t"], ["a", "b"], axis=-1)]
+    else:
+        nodes += [N("Slice", ["t", "zero64", "half", "last", "one"], ["a"]),
+                  N("Slice", ["t", "half", "end", "last", "one"], ["b"])]
+    nodes += [N("Neg", ["b"], ["nb"]), N("Concat", ["nb", "a"], ["r"], axis=-1), N("Mul", ["t", "cos"], ["c"]),
+              N("Mul", ["sin", "r"], ["s"]), N("Add", ["c", "s"], ["Y"])]
+    outputs = ["Y"]
+    if form == "other_use":
+        nodes += [N("Exp", ["t"], ["Z"])]
+        outputs.append("Z")
+    shape = {"cos_3d": (1, S, D), "by_batch": (B, 1, S, D)}.get(form, (1, 1, S, D))
+    feeds = {"x": f32(B, *((S, H) if turns else (H, S)), D), "cos": f32(*shape), "sin": f32(*shape)}
+    constants = {"zero64": np.array([0]), "half": np.array([D // 2]), "end": np.array([2**63 - 1]),
+                 "last": np.array([3]), "one": np.array([1])}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants, outputs=outputs, opset=13,
+                   free=("x",) if free and form != "other_use" else ())
+    told = not free or form == "other_use"
+    assert ("Rotate" in out) == told and ("Concat" in out) != told
