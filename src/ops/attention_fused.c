@@ -88,6 +88,8 @@ static enum sdx_status infer_fused(struct sdx_infer *ix)
         if (sdx_infer_rank(ix, i) != rank && !read_place(ix->node, i))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: an operand's rank is not %d", rank);
         SDX_TRY(read_dims(ix->cx, ix->node, i, rank, sdx_infer_dims(ix, i), dims[i], axes));
+        if (i > 0 && read_place(ix->node, i) && dims[0][1] % dims[i][1] == 0)
+            dims[i][1] = dims[0][1];
     }
     for (int d = 0; d < 2; d++) {
         SDX_TRY(sdx_infer_broadcast_dim(ix, dims[0][d], dims[1][d], &y[d]));
@@ -218,6 +220,7 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     a.size = dims[0][3];
     a.keys = a.mask_keys = dims[1][2];
     a.value_size = dims[2][3];
+    if (dims[1][1] > 1 && dims[1][1] == dims[2][1]) a.heads_per_key = a.heads / dims[1][1];
     a.scale = sdx_ir_attr_float(px->node, "scale", 1);
     a.fill = sdx_ir_attr_float(px->node, "fill", 0);
     a.nan_is_zero = sdx_ir_attr_int(px->node, "nan_is_zero", 0) != 0;

@@ -332,6 +332,34 @@ static bool place_of(const struct search *s, int32_t value, const int64_t *axes,
     return true;
 }
 
+/* Heads of keys or values that an Expand gave to several heads of queries each, [B, heads, 1, rows,
+ * columns] to [B, heads, n, rows, columns]: the operand is what it reads. Returns n; 0: it is none.
+ */
+static int64_t find_shared(const struct search *s, struct sdx_origin *at)
+{
+    const struct sdx_ir_node *view = sdx_match_maker(s->g, at->value, "Reshape");
+    for (; view && s->uses[at->value] == 1; view = sdx_match_maker(s->g, at->value, "Reshape"))
+        at->value = view->inputs[0];
+    const struct sdx_ir_node *expand = sdx_match_maker(s->g, at->value, "Expand");
+    const struct sdx_type *to = &s->g->values[at->value].type;
+    const struct sdx_type *from = expand ? &s->g->values[expand->inputs[0]].type : NULL;
+    if (!from || s->uses[at->value] != 1 || !from->has_shape || from->rank != 5 || to->rank != 5 ||
+        from->dims[2] != 1)
+        return 0;
+    for (int d = 0; d < 5; d++)
+        if (to->dims[d] < 1 || (d != 2 && from->dims[d] != to->dims[d])) return 0;
+    const int64_t head = to->dims[3] * to->dims[4], n = to->dims[2];
+    const int64_t dims[] = {to->dims[0], to->dims[1] * n, to->dims[3], to->dims[4]};
+    const int64_t steps[] = {dims[1] * head, head, to->dims[4], 1};
+    for (int d = 0; d < 4; d++)
+        if (at->dims[d] != dims[d] || (dims[d] > 1 && at->steps[d] != steps[d])) return 0;
+    at->value = expand->inputs[0];
+    at->dims[1] = to->dims[1];
+    at->steps[0] /= n;
+    if (at->dims[1] == 1) at->steps[1] = 0;
+    return at->first == 0 ? n : 0;
+}
+
 /* The operands where they lie in what they are only moved from. The node's attributes are its own.
  */
 static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *node, bool *did)
@@ -347,6 +375,13 @@ static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *n
             return SDX_OK;
     }
     sdx_origin_climb(s->ir, s->uses, at, 3, went);
+    struct sdx_origin k = at[1], v = at[2];
+    const int64_t shared = find_shared(s, &k);
+    if (shared > 1 && find_shared(s, &v) == shared) {
+        at[1] = k;
+        at[2] = v;
+        went[1] = went[2] = true;
+    }
     for (int i = 0; i < 3; i++) {
         if (!went[i]) continue;
         int64_t *place = sdx_arena_array(s->ir->arena, PLACE, sizeof *place);

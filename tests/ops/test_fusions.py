@@ -415,3 +415,28 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
                    free=("x",) if free and form != "other_use" else ())
     told = not free or form == "other_use"
     assert ("Rotate" in out) == told and ("Concat" in out) != told
+
+
+@pytest.mark.parametrize("batch,kv,flat", [(1, 2, False), (2, 3, False), (2, 1, False), (2, 2, True)])
+def test_attention_of_shared_heads(sardonyx, tmp_path, batch, kv, flat):
+    """Keys and values of fewer heads, repeated by Expand; flat: keys are turned without the heads' axis."""
+    each, heads_q = 3, 3 * kv
+    nodes = [N("Reshape", ["q", "split_q"], ["qr"]), N("Transpose", ["qr"], ["qh"], perm=[0, 2, 1, 3])]
+    for x in "kv":
+        nodes += [N("Reshape", [x, "split"], [x + "r"]), N("Transpose", [x + "r"], [x + "h"], perm=[0, 2, 1, 3]),
+                  N("Unsqueeze", [x + "h", "two"], [x + "u"]), N("Expand", [x + "u", "each"], [x + "e"]),
+                  N("Reshape", [x + "e", "joined"], [x + "j"])]
+    if flat:
+        nodes += [N("Reshape", ["kj", "merged"], ["km"]), N("Transpose", ["km"], ["kn"], perm=[0, 2, 1]),
+                  N("Reshape", ["kn", "apart"], ["kt"])]
+    else:
+        nodes += [N("Transpose", ["kj"], ["kt"], perm=[0, 1, 3, 2])]
+    nodes += [N("MatMul", ["qh", "kt"], ["s"]), N("Softmax", ["s"], ["p"], axis=-1), N("MatMul", ["p", "vj"], ["o"]),
+              N("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]), N("Reshape", ["ot", "join"], ["Y"])]
+    constants = {name: np.array(value, np.int64) for name, value in {
+        "split_q": [0, 0, heads_q, D], "split": [0, 0, kv, D], "two": [2], "each": [batch, kv, each, T, D],
+        "joined": [batch, heads_q, T, D], "merged": [-1, T, D], "apart": [batch, heads_q, D, T],
+        "join": [0, 0, heads_q * D]}.items()}
+    feeds = {"q": f32(batch, S, heads_q * D), "k": f32(batch, T, kv * D), "v": f32(batch, T, kv * D)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
+    assert "Attention" in out and "Expand" not in out and "Transpose" not in out
