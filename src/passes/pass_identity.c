@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose and
- * Resize that change nothing, Concat and Sum of one operand, x + 0, x * 1. A node that makes a
- * graph output from a graph input stays. */
+ * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose,
+ * Resize, Pad and Slice that change nothing, Concat and Sum of one operand, x + 0, x * 1. A node
+ * that makes a graph output from a graph input stays. */
 #include "passes/match.h"
 #include "passes/passes.h"
+#include "tensor/convert.h"
 
 static bool same_dims(const struct sdx_type *a, const struct sdx_type *b)
 {
@@ -25,6 +26,16 @@ static bool keeps_pixels(const struct sdx_ir_node *resize)
         sdx_ir_attr_str(resize, "coordinate_transformation_mode", "half_pixel");
     return resize->opset >= 11 && resize->count_inputs > 3 && resize->inputs[3] >= 0 &&
            !sdx_str_is(mode, "tf_crop_and_resize") && !sdx_str_is(mode, "tf_half_pixel_for_nn");
+}
+
+/* Input i is a constant list of nothing but `number`? */
+static bool is_all(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
+                   int64_t number)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, node->inputs[i]);
+    for (int64_t at = 0; t && at < t->count; at++)
+        if (sdx_load_i64(t->dtype, t->data, at) != number) return false;
+    return t != NULL;
 }
 
 /* x + 0, x - 0, x * 1, x / 1, and the constant adds no axis? -0 + 0 is taken for -0, not 0. */
@@ -60,6 +71,11 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
         sdx_str_is(node->op_type, "Expand"))
         return same_dims(in, out);
     if (sdx_str_is(node->op_type, "Resize")) return same_dims(in, out) && keeps_pixels(node);
+    if (sdx_str_is(node->op_type, "Pad"))
+        return same_dims(in, out) && node->opset >= 11 && is_all(g, node, 1, 0);
+    if (sdx_str_is(node->op_type, "Slice"))
+        return same_dims(in, out) && node->opset >= 10 &&
+               (node->count_inputs < 5 || node->inputs[4] < 0 || is_all(g, node, 4, 1));
     if (sdx_str_is(node->op_type, "Transpose") && in->has_shape) {
         int64_t count = 0;
         const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);

@@ -440,3 +440,15 @@ def test_attention_of_shared_heads(sardonyx, tmp_path, batch, kv, flat):
     feeds = {"q": f32(batch, S, heads_q * D), "k": f32(batch, T, kv * D), "v": f32(batch, T, kv * D)}
     out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
     assert "Attention" in out and "Expand" not in out and "Transpose" not in out
+
+
+@pytest.mark.parametrize("form,stays", [("pad", False), ("pad_shift", True), ("slice", False), ("slice_back", True)])
+def test_nothing_moved(sardonyx, tmp_path, form, stays):
+    """A Pad by nothing and a Slice of everything go; what only keeps the shape does not."""
+    op = "Pad" if "pad" in form else "Slice"
+    lists = {"pad": [("p", [0] * 6)], "pad_shift": [("p", [0, 1, 0, 0, -1, 0])],
+             "slice": [("b", [0]), ("e", [2**63 - 1]), ("a", [1]), ("t", [1])],
+             "slice_back": [("b", [-1]), ("e", [-2**63 + 1]), ("a", [1]), ("t", [-1])]}[form]
+    nodes = [N("Exp", ["x"], ["y"]), N(op, ["y", *(name for name, _ in lists)], ["z"]), N("Neg", ["z"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 5, 3)}, {n: np.array(v, np.int64) for n, v in lists})
+    assert (op in out) == stays
