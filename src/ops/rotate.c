@@ -13,11 +13,37 @@ struct params {
     int64_t half;
 };
 
+/* The axis of a result of this rank that axis d of an operand is; -1: none. */
+static int64_t axis_of(const int64_t *order, int rank, int rank_operand, int d)
+{
+    const int at = d + rank - rank_operand;
+    const int64_t to = at < 0 ? -1 : order ? order[at] : at;
+    return to < rank ? to : -1;
+}
+
+static const int64_t *order_of(const struct sdx_ir_node *node, int rank)
+{
+    int64_t count = 0;
+    const int64_t *order = sdx_ir_attr_ints(node, "order", &count);
+    return count == rank ? order : NULL;
+}
+
 static enum sdx_status infer_rotate(struct sdx_infer *ix)
 {
+    const int rank = sdx_infer_rank(ix, 0);
+    const int64_t *order = order_of(ix->node, rank);
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
-    if (sdx_infer_rank(ix, 0) < 0) return SDX_OK;
-    return sdx_infer_set_dims(ix, 0, sdx_infer_rank(ix, 0), sdx_infer_dims(ix, 0));
+    if (rank < 0) return SDX_OK;
+    int64_t *dims = sdx_infer_new_dims(ix, 0, rank);
+    if (!dims) return SDX_FAIL_MEMORY(ix->cx);
+    memcpy(dims, sdx_infer_dims(ix, 0), (size_t)rank * sizeof *dims);
+    for (int i = 1; i < 3; i++)
+        for (int d = 0; d < sdx_infer_rank(ix, i); d++) {
+            const int64_t to = axis_of(order, rank, sdx_infer_rank(ix, i), d);
+            if (to < 0) continue; /* prepare says so */
+            SDX_TRY(sdx_infer_broadcast_dim(ix, dims[to], sdx_infer_dims(ix, i)[d], &dims[to]));
+        }
+    return SDX_OK;
 }
 
 static bool run_rows(const void *arg, const void *const *in, const int64_t *step, void *out,
@@ -41,44 +67,45 @@ static enum sdx_status run_rotate(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-/* The lengths of cos or sin along the axes of x, whose elements then lie in order. */
-static bool turned(const struct sdx_tensor *t, const struct sdx_tensor *x, const int64_t *order,
+/* The lengths of an operand along the axes of the result, if its elements then lie in order. */
+static bool turned(const struct sdx_tensor *t, const struct sdx_tensor *y, const int64_t *order,
                    int64_t dims[SDX_RANK_MAX])
 {
     int64_t last = -1;
-    for (int d = 0; d < x->rank; d++)
+    for (int d = 0; d < y->rank; d++)
         dims[d] = 1;
     for (int d = 0; d < t->rank; d++) {
-        const int at = d + x->rank - t->rank;
-        const int64_t to = at < 0 ? -1 : order ? order[at] : at;
-        if (to < 0 || to >= x->rank || (t->dims[d] != 1 && t->dims[d] != x->dims[to])) return false;
-        if (t->dims[d] != 1 && to <= last) return false;
-        if (t->dims[d] != 1) last = to;
+        const int64_t to = axis_of(order, y->rank, t->rank, d);
+        if (to < 0) return false;
         dims[to] = t->dims[d];
+        if (t->dims[d] == 1) continue;
+        if (to <= last) return false;
+        last = to;
     }
-    return dims[x->rank - 1] == x->dims[x->rank - 1];
+    return y->rank > 0 && dims[y->rank - 1] == y->dims[y->rank - 1];
 }
 
 static enum sdx_status prepare_rotate(struct sdx_prepare *px)
 {
-    const struct sdx_tensor *x = px->in[0];
+    const struct sdx_tensor *y = px->out[0];
     struct params *p = SDX_PREPARE_NEW(px, struct params);
-    int64_t dims[2][SDX_RANK_MAX], count = 0;
-    const int64_t *order = sdx_ir_attr_ints(px->node, "order", &count);
+    struct sdx_nest_shape shapes[3];
+    int64_t dims[3][SDX_RANK_MAX];
     if (!p) return SDX_FAIL_MEMORY(px->cx);
-    for (int i = 0; i < 3; i++)
-        if (px->in[i]->dtype != SDX_F32 || x->rank < 1 || (order && count != x->rank) ||
-            x->dims[x->rank - 1] % 2 || (i > 0 && !turned(px->in[i], x, order, dims[i - 1])))
-            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Rotate: input %d does not fit x", i);
-    if (x->count == 0) return SDX_OK;
-    const struct sdx_nest_shape shapes[] = {
-        {x->dims, x->rank}, {dims[0], x->rank}, {dims[1], x->rank}};
-    p->half = x->dims[x->rank - 1] / 2;
-    SDX_TRY(sdx_nest_make(px, &p->nest, px->out[0], 3, px->in, shapes));
+    for (int i = 0; i < 3; i++) {
+        shapes[i] = (struct sdx_nest_shape){dims[i], y->rank};
+        if (px->in[i]->dtype != SDX_F32 ||
+            !turned(px->in[i], y, i > 0 ? order_of(px->node, y->rank) : NULL, dims[i]) ||
+            y->dims[y->rank - 1] % 2)
+            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Rotate: input %d does not fit", i);
+    }
+    if (y->count == 0) return SDX_OK;
+    p->half = y->dims[y->rank - 1] / 2;
+    SDX_TRY(sdx_nest_make(px, &p->nest, y, 3, px->in, shapes));
     p->nest.gathers = false; /* the runs are whole rows */
     return sdx_prepare_step(
         px, "rotate", run_rotate, p,
-        sdx_prepare_parts((double)x->count * 2, SDX_NEST_GRAIN, x->count / (2 * p->half)), 0);
+        sdx_prepare_parts((double)y->count * 2, SDX_NEST_GRAIN, y->count / (2 * p->half)), 0);
 }
 
 static const struct sdx_op ops[] = {

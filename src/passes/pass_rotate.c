@@ -43,7 +43,7 @@ static int32_t halved(const struct search *s, int32_t value, int half)
     const int last = t->rank - 1;
     const int64_t size = t->dims[last];
     if (size < 2 || size % 2 || part->dims[last] != size / 2) return -1;
-    int64_t axis, start, step = 1;
+    int64_t axis, start, end, step = 1;
     if (split) {
         axis = sdx_ir_attr_int(split, "axis", 0);
         return (axis == -1 || axis == last) && split->count_outputs == 2 &&
@@ -51,9 +51,11 @@ static int32_t halved(const struct search *s, int32_t value, int half)
                    ? x
                    : -1;
     }
-    if (node->count_inputs < 4 || !integer(s, node->inputs[1], &start) ||
-        !integer(s, node->inputs[3], &axis))
-        return -1;
+    if (node->count_inputs < 4 || !integer(s, node->inputs[3], &axis)) return -1;
+    if (!integer(s, node->inputs[1], &start)) { /* up to the end: where it starts is told so too */
+        if (!integer(s, node->inputs[2], &end) || end < size) return -1;
+        start = size / 2;
+    }
     if (node->count_inputs > 4 && node->inputs[4] >= 0 && !integer(s, node->inputs[4], &step))
         return -1;
     if (start < 0) start += size;
@@ -73,7 +75,7 @@ static int32_t turned_half(const struct search *s, int32_t value)
     return x >= 0 && halved(s, concat->inputs[1], 0) == x ? x : -1;
 }
 
-/* Does it broadcast to x, with all of its last axis? Lengths beside it fit: their product does. */
+/* Does it go with x, and has all of its last axis? */
 static bool fits(const struct search *s, int32_t value, const struct sdx_type *x)
 {
     const struct sdx_type *t = floats_of(s, value);
@@ -96,8 +98,7 @@ static bool match(const struct search *s, const struct sdx_ir_node *add, struct 
             if (f->x < 0 || (plain->inputs[0] != f->x && plain->inputs[1] != f->x)) continue;
             f->cos = plain->inputs[plain->inputs[0] == f->x];
             const struct sdx_type *x = floats_of(s, f->x);
-            return x && sdx_match_same_type(s->g, f->x, add->outputs[0]) && fits(s, f->cos, x) &&
-                   fits(s, f->sin, x);
+            return x && fits(s, f->cos, x) && fits(s, f->sin, x);
         }
     }
     return false;
@@ -145,8 +146,15 @@ static enum sdx_status build(const struct search *s, int32_t n, const struct fou
     node->opset = 1;
     node->op = sdx_op_find(node->domain, node->op_type, 1);
     SDX_ASSERT(node->op);
-    s->g->values[rotated].type = s->g->values[x].type;
     if (f->turn >= 0) {
+        const struct sdx_type *made = &s->g->values[y].type;
+        struct sdx_type *type = &s->g->values[rotated].type;
+        int64_t *dims = sdx_arena_array(s->ir->arena, RANK_MAX, sizeof *dims);
+        if (!dims) return SDX_FAIL_MEMORY(s->cx);
+        *type = *made;
+        type->dims = dims;
+        for (int d = 0; made->has_shape && d < made->rank; d++)
+            dims[turn.attrs[0].ints[d]] = made->dims[d];
         struct sdx_ir_node *behind = &s->g->nodes[n];
         SDX_TRY(sdx_match_become(s->cx, s->ir, behind, "Transpose", turn.opset, &rotated, 1, 1));
         behind->attrs[behind->count_attrs++] = node->attrs[0] = turn.attrs[0];

@@ -391,7 +391,7 @@ def test_shape_that_only_the_file_tells(sardonyx, tmp_path):
 
 
 @pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("form", ["slice", "split", "no_turn", "cos_3d", "by_batch", "other_use"])
+@pytest.mark.parametrize("form", ["slice", "split", "no_turn", "cos_3d", "by_batch", "other_use", "one_x"])
 def test_rotary_embedding(sardonyx, tmp_path, form, free):
     """x * cos + [-x2, x1] * sin of heads, before or after their transposition."""
     turns = form not in ("no_turn", "cos_3d")
@@ -408,7 +408,8 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
         nodes += [N("Exp", ["t"], ["Z"])]
         outputs.append("Z")
     shape = {"cos_3d": (1, S, D), "by_batch": (B, 1, S, D)}.get(form, (1, 1, S, D))
-    feeds = {"x": f32(B, *((S, H) if turns else (H, S)), D), "cos": f32(*shape), "sin": f32(*shape)}
+    rows = 1 if form == "one_x" else S
+    feeds = {"x": f32(B, *((rows, H) if turns else (H, rows)), D), "cos": f32(*shape), "sin": f32(*shape)}
     constants = {"zero64": np.array([0]), "half": np.array([D // 2]), "end": np.array([2**63 - 1]),
                  "last": np.array([3]), "one": np.array([1])}
     out = run_case(sardonyx, tmp_path, nodes, feeds, constants, outputs=outputs, opset=13,
