@@ -95,6 +95,10 @@ struct sdx_vec {
     /* (x - zero) * scale */
     void (*u8_to_f32)(const uint8_t *x, float scale, int32_t zero, float *y, size_t n);
     void (*s8_to_f32)(const int8_t *x, float scale, int32_t zero, float *y, size_t n);
+    /* Row r of y, `width` elements of 4 bytes, takes those at x + r * stride; splat: the one there,
+     * `width` times. There is room for 63 bytes behind the last row. */
+    void (*b32_rows)(const float *x, size_t stride, bool splat, float *y, size_t width,
+                     size_t rows);
     /* dst[j * stride_dst + i] = src[i * stride + j] for elements of 4 bytes: rows x cols
      * transposed; both at any address */
     void (*b32_transpose)(const void *src, size_t stride, void *dst, size_t stride_dst, size_t rows,

@@ -177,6 +177,21 @@ static void add_outer(const float *outer, const float *inner, size_t width, size
         column = 0;
     }
 }
+static void rows_of(const float *x, size_t stride, bool splat, float *y, size_t width, size_t rows)
+{
+    const size_t whole = splat ? 0 : width / LANES * LANES;
+    for (size_t r = 0; r < rows; r++, x += stride, y += width) {
+        for (size_t at = 0; at < whole; at += LANES)
+            v_store(y + at, v_load(x + at));
+        if (splat) {
+            const vf all = v_set1(*x);
+            for (size_t at = 0; at < width; at += LANES)
+                v_store(y + at, all);
+        } else if (whole < width) {
+            v_store(y + whole, v_load_masked(x + whole, width - whole, 0.0f));
+        }
+    }
+}
 static void axpy(float a, const float *x, float *y, size_t n)
 {
     size_t at = 0;
@@ -273,4 +288,5 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
     vec->f32_add_outer = add_outer;
     vec->f32_rotate = rotate;
     vec->f32_affine = affine;
+    vec->b32_rows = rows_of;
 }

@@ -222,8 +222,9 @@ static enum sdx_status infer_gather_elements(struct sdx_infer *ix)
     }
     if (rank_index < 0) return SDX_OK;
     const int64_t *index = sdx_infer_dims(ix, 1), *data = sdx_infer_dims(ix, 0);
+    const bool spread = sdx_ir_attr_int(ix->node, "spread", 0) != 0; /* passes/pass_gather.c */
     for (int i = 0; i < rank; i++)
-        if (i != axis && data[i] >= 0 && index[i] > data[i])
+        if (i != axis && data[i] >= 0 && index[i] > data[i] && !(spread && data[i] == 1))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
                             "%.*s: axis %d of the indices has length %lld, at most %lld allowed",
                             SDX_MOVE_OP(ix), i, (long long)index[i], (long long)data[i]);
@@ -239,6 +240,7 @@ struct elements_params {
     int64_t stride[SDX_RANK_MAX]; /* of the data */
     int64_t length;               /* of the data's axis */
     sdx_scatter_fn *reduce;       /* NULL: replace */
+    bool adds_f32;
 };
 
 static struct elements_params *elements_create(struct sdx_prepare *px, const char *op)
@@ -254,6 +256,8 @@ static struct elements_params *elements_create(struct sdx_prepare *px, const cha
     p->part_axis = p->axis != 0 ? 0 : p->rank > 1 ? 1 : -1;
     memcpy(p->dims, index->dims, (size_t)p->rank * sizeof(*p->dims));
     sdx_move_strides(data->rank, data->dims, p->stride);
+    for (int i = 0; i < p->rank; i++)
+        if (i != p->axis && data->dims[i] == 1) p->stride[i] = 0;
     return p;
 }
 
@@ -264,15 +268,106 @@ static int64_t elements_parts(const struct elements_params *p, int64_t count)
     return sdx_prepare_parts((double)count, 16 * 1024, most > 0 ? most : 1);
 }
 
+enum { ELEMENTS_BLOCK = 512 }; /* places that are known at a time */
+
+struct elements_block {
+    int64_t first, count; /* indices first .. first + count - 1 name these places in the data */
+    int64_t places[ELEMENTS_BLOCK];
+};
+
+static void move_elements(const struct elements_block *b, char *to, const char *from, size_t size,
+                          bool gather)
+{
+    const int64_t *places = b->places, n = b->count;
+#define MOVE(type)                                                                                 \
+    {                                                                                              \
+        const type *src = (const type *)(const void *)from + (gather ? 0 : b->first);              \
+        type *dst = (type *)(void *)to + (gather ? b->first : 0);                                  \
+        if (gather)                                                                                \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                dst[k] = src[places[k]];                                                           \
+        else                                                                                       \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                dst[places[k]] = src[k];                                                           \
+    }
+    switch (size) {
+    case 1: MOVE(uint8_t) break;
+    case 2: MOVE(uint16_t) break;
+    case 4: MOVE(uint32_t) break;
+    case 8: MOVE(uint64_t) break;
+    default: MOVE(struct sdx_str) break;
+    }
+#undef MOVE
+}
+
+static void reduce_elements(const struct elements_params *p, const struct elements_block *b,
+                            char *to, const char *from)
+{
+    const int64_t *places = b->places, size = (int64_t)p->size;
+    from += b->first * size;
+    if (p->adds_f32) {
+        float *sums = (float *)(void *)to;
+        const float *add = (const float *)(const void *)from;
+        for (int64_t k = 0; k < b->count; k++)
+            sums[places[k]] += add[k];
+        return;
+    }
+    for (int64_t k = 0, n; k < b->count; k += n) {
+        for (n = 1; k + n < b->count && places[k + n] == places[k] + n;)
+            n++;
+        p->reduce(to + places[k] * size, from + k * size, n);
+    }
+}
+
+static void elements_flush(const struct elements_params *p, struct elements_block *b,
+                           const struct sdx_step *step, bool gather)
+{
+    char *to = step->out[0]->data;
+    const char *from = step->in[gather ? 0 : 2]->data;
+    if (p->reduce)
+        reduce_elements(p, b, to, from);
+    else
+        move_elements(b, to, from, p->size, gather);
+    b->count = 0;
+}
+
+/* The places of the n indices from number i on: base + k * step_base less the axis. */
+static enum sdx_status elements_row(struct sdx_exec *x, const struct elements_params *p,
+                                    const struct sdx_step *step, struct elements_block *b,
+                                    int64_t i, int64_t n, int64_t base, bool gather)
+{
+    const struct sdx_tensor *index = step->in[1];
+    const int last = p->rank - 1;
+    const int64_t step_base = last == p->axis ? 0 : p->stride[last];
+    const int64_t stride = p->stride[p->axis], length = p->length;
+    while (n > 0) {
+        if (b->count && (b->first + b->count != i || b->count == ELEMENTS_BLOCK))
+            elements_flush(p, b, step, gather);
+        if (!b->count) b->first = i;
+        const int64_t room = ELEMENTS_BLOCK - b->count, run = n < room ? n : room;
+        int64_t *places = b->places + b->count;
+        for (int64_t k = 0; k < run; k++, base += step_base) {
+            int64_t j = sdx_move_index(index, i + k);
+            if (SDX_UNLIKELY((uint64_t)j >= (uint64_t)length)) {
+                if (j >= length || j < -length) return bad_index(x, p->op, j, p->axis, length);
+                j += length;
+            }
+            places[k] = base + j * stride;
+        }
+        b->count += run;
+        i += run;
+        n -= run;
+    }
+    return SDX_OK;
+}
+
 /* Visits the indices of a part. gather: out[i] = data[..index..]; otherwise out[..index..] takes
  * update i. */
 static enum sdx_status run_elements(struct sdx_exec *x, const struct sdx_step *step, int64_t part,
                                     bool gather)
 {
     const struct elements_params *p = step->params;
-    const struct sdx_tensor *index = step->in[1];
-    const char *from = step->in[gather ? 0 : 2]->data;
-    char *to = step->out[0]->data;
+    struct elements_block block;
     int64_t begin[SDX_RANK_MAX] = {0}, end[SDX_RANK_MAX], at[SDX_RANK_MAX], own[SDX_RANK_MAX];
     sdx_move_strides(p->rank, p->dims, own);
     for (int i = 0; i < p->rank; i++)
@@ -289,21 +384,9 @@ static enum sdx_status run_elements(struct sdx_exec *x, const struct sdx_step *s
         i_at += begin[i] * own[i];
         if (i != p->axis) base += begin[i] * p->stride[i];
     }
-    int64_t step_base = last == p->axis ? 0 : p->stride[last];
+    block.count = 0;
     for (;;) {
-        int64_t n = end[last] - begin[last];
-        for (int64_t k = 0; k < n; k++) {
-            int64_t raw = sdx_move_index(index, i_at + k), j = raw < 0 ? raw + p->length : raw;
-            if (SDX_UNLIKELY(j < 0 || j >= p->length))
-                return bad_index(x, p->op, raw, p->axis, p->length);
-            int64_t d = base + k * step_base + j * p->stride[p->axis];
-            const char *src = from + (gather ? d : i_at + k) * (int64_t)p->size;
-            char *dst = to + (gather ? i_at + k : d) * (int64_t)p->size;
-            if (p->reduce)
-                p->reduce(dst, src, 1);
-            else
-                sdx_move_one(dst, src, p->size);
-        }
+        SDX_TRY(elements_row(x, p, step, &block, i_at, end[last] - begin[last], base, gather));
         int i = last - 1;
         for (; i >= 0; i--) {
             i_at += own[i];
@@ -313,8 +396,10 @@ static enum sdx_status run_elements(struct sdx_exec *x, const struct sdx_step *s
             if (i != p->axis) base -= p->stride[i] * (end[i] - begin[i]);
             at[i] = begin[i];
         }
-        if (i < 0) return SDX_OK;
+        if (i < 0) break;
     }
+    elements_flush(p, &block, step, gather);
+    return SDX_OK;
 }
 
 static enum sdx_status run_gather_elements(struct sdx_exec *x, const struct sdx_step *step,
@@ -436,6 +521,8 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
                             SDX_MOVE_OP(px), i, (long long)index->dims[i],
                             (long long)data->dims[i]);
     SDX_TRY(find_reduction(px, &p->reduce));
+    p->adds_f32 = p->reduce && data->dtype == SDX_F32 &&
+                  sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
     return add_scatter(px, "scatter_elements", run_scatter_elements, p,
                        elements_parts(p, index->count));
 }

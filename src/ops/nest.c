@@ -2,6 +2,9 @@
  * Broadcasting loop nests: making one from shapes, and running a range of its elements. */
 #include "ops/nest.h"
 
+#include "kernels/vec.h"
+#include "ops/move.h"
+
 /* Appends a loop, or merges it with the one before when every operand steps through both alike. */
 static void add_loop(struct sdx_nest *nest, int64_t length, const int64_t *step)
 {
@@ -130,12 +133,13 @@ static void place_set(const struct sdx_nest *nest, struct place *place, int64_t 
     }
 }
 
-static void place_next(const struct sdx_nest *nest, struct place *place)
+/* On by so many places, which do not pass the end of the last loop. */
+static void place_next(const struct sdx_nest *nest, struct place *place, int64_t by)
 {
-    for (int d = nest->rank - 1; d >= 0; d--) {
-        place->index[d]++;
+    for (int d = nest->rank - 1; d >= 0; d--, by = 1) {
+        place->index[d] += by;
         for (int i = 0; i < nest->count_in; i++)
-            place->offset[i] += nest->step[i][d];
+            place->offset[i] += by * nest->step[i][d];
         if (place->index[d] < nest->dims[d]) return;
         for (int i = 0; i < nest->count_in; i++)
             place->offset[i] -= nest->dims[d] * nest->step[i][d];
@@ -143,23 +147,42 @@ static void place_next(const struct sdx_nest *nest, struct place *place)
     }
 }
 
-static void copy_run(int32_t size, char *to, const char *from, int64_t step, int64_t n)
+/* Rows of n elements, one after the other: from `stride` apart, each a run or one element again
+ * and again. */
+static void copy_rows(size_t size, char *to, const char *from, int64_t stride, bool splat,
+                      int64_t n, int64_t rows)
 {
-#define COPY_RUN(type)                                                                             \
-    {                                                                                              \
-        const type *src = (const type *)(const void *)from;                                        \
-        type *dst = (type *)(void *)to;                                                            \
-        for (int64_t j = 0; j < n; j++)                                                            \
-            dst[j] = src[j * step];                                                                \
+    if (size == 4 || (size == 8 && !splat)) {
+        const size_t words = size / 4;
+        sdx_vec()->b32_rows((const float *)(const void *)from, (size_t)stride * words, splat,
+                            (float *)(void *)to, (size_t)n * words, (size_t)rows);
+        return;
     }
-    switch (size) {
-    case 1: COPY_RUN(uint8_t) break;
-    case 2: COPY_RUN(uint16_t) break;
-    case 4: COPY_RUN(uint32_t) break;
-    case 8: COPY_RUN(uint64_t) break;
-    default: COPY_RUN(struct sdx_str) break;
+    for (int64_t r = 0; r < rows; r++, from += stride * (int64_t)size, to += n * (int64_t)size)
+        if (splat)
+            sdx_move_fill(to, size, from, n);
+        else
+            memcpy(to, from, (size_t)n * size);
+}
+
+/* Operand i of rows x run elements at a place. */
+static void gather_rows(const struct sdx_nest *nest, int i, const char *from, char *to, int64_t run,
+                        int64_t rows)
+{
+    const size_t size = (size_t)nest->size[i];
+    const bool splat = !nest->inner_step[i];
+    const int64_t stride = nest->rank > 0 ? nest->step[i][nest->rank - 1] : 0;
+    if (stride || splat) {
+        copy_rows(size, to, from, stride, splat, run, rows);
+        return;
     }
-#undef COPY_RUN
+    copy_rows(size, to, from, 0, false, run, 1);
+    const size_t bytes = (size_t)(rows * run) * size;
+    for (size_t done = (size_t)run * size; done < bytes;) {
+        const size_t more = bytes - done < done ? bytes - done : done;
+        memcpy(to + done, to, more);
+        done += more;
+    }
 }
 
 static bool run_gathered(const struct sdx_nest *nest, const void *const *in, char *out,
@@ -168,26 +191,31 @@ static bool run_gathered(const struct sdx_nest *nest, const void *const *in, cha
 {
     struct place place;
     place_set(nest, &place, begin / nest->inner);
-    int64_t inside = begin % nest->inner;
+    const int64_t inner = nest->inner, *loop = &place.index[nest->rank - 1];
+    int64_t inside = begin % inner;
     const void *operand[SDX_NEST_IN];
     int64_t step[SDX_NEST_IN];
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < SDX_NEST_BLOCK ? end - at : SDX_NEST_BLOCK;
         for (int64_t done = 0; done < n;) {
-            int64_t run = nest->inner - inside < n - done ? nest->inner - inside : n - done;
+            int64_t run = inner - inside < n - done ? inner - inside : n - done, rows = 1;
+            if (run == inner) {
+                const int64_t left = nest->dims[nest->rank - 1] - *loop;
+                rows = (n - done) / inner < left ? (n - done) / inner : left;
+            }
             for (int i = 0; i < nest->count_in; i++) {
                 if (nest->is_full[i] || nest->is_scalar[i]) continue;
                 int32_t size = nest->size[i];
                 const char *from =
                     (const char *)in[i] + (place.offset[i] + inside * nest->inner_step[i]) * size;
-                copy_run(size, scratch + (size_t)i * SDX_NEST_BLOCK * 16 + done * size, from,
-                         nest->inner_step[i], run);
+                gather_rows(nest, i, from, scratch + (size_t)i * SDX_NEST_BLOCK * 16 + done * size,
+                            run, rows);
             }
-            done += run;
+            done += rows * run;
             inside += run;
-            if (inside == nest->inner) {
+            if (inside == inner) {
                 inside = 0;
-                place_next(nest, &place);
+                place_next(nest, &place, rows);
             }
         }
         for (int i = 0; i < nest->count_in; i++) {
@@ -222,7 +250,7 @@ bool sdx_nest_tile(const struct sdx_nest *nest, const void *const *in, void *out
         if (!fn(arg, operand, nest->inner_step, to, n)) return false;
         at += n;
         inside = 0;
-        place_next(nest, &place);
+        place_next(nest, &place, 1);
     }
     return true;
 }

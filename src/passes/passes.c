@@ -18,6 +18,7 @@ static const struct {
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
     {"scatter", sdx_pass_scatter, SDX_LEVEL_BASIC, 0},
+    {"gather", sdx_pass_gather, SDX_LEVEL_EXTENDED, -1},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
     {"merge", sdx_pass_merge, SDX_LEVEL_BASIC, 0},
     {"loop", sdx_pass_loop, SDX_LEVEL_BASIC, 0},

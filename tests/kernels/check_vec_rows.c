@@ -445,6 +445,28 @@ void check_b32_transpose(void)
         }
 }
 
+void check_b32_rows(void)
+{
+    for (size_t width = 1; width <= 70; width += width < 18 ? 1 : 13)
+        for (size_t rows = 0; rows <= 5; rows++)
+            for (size_t stride = 0; stride <= width + 1; stride += width / 2 + 1)
+                for (int splat = 0; splat < 2; splat++) {
+                    const size_t row = splat ? 1 : width, count = rows * width;
+                    const size_t used = rows ? (rows - 1) * stride + row : 0;
+                    uint32_t *from = guarded(used * 4, 4), *to = guarded(count * 4 + 63, 4);
+                    for (size_t i = 0; i < used; i++)
+                        from[i] = random_bits();
+                    vec_now->b32_rows((float *)from, stride, splat != 0, (float *)to, width, rows);
+                    for (size_t i = 0; i < count; i++) {
+                        const size_t at = i / width * stride + (splat ? 0 : i % width);
+                        expect(to[i] == from[at], "%zux%zu, stride %zu, splat %d: at %zu", rows,
+                               width, stride, splat, i);
+                    }
+                    guards_intact();
+                    guards_release();
+                }
+}
+
 /* ---- benchmarks: one row of 4096 ---- */
 enum { TIMED = 4096, TURNS = 16 };
 static float *timed_x, *timed_y;
@@ -488,3 +510,4 @@ BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
 BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
 BENCH(b32_transpose,
       vec_now->b32_transpose((uint32_t *)timed_x, 64, (uint32_t *)timed_y, 64, 64, 64))
+BENCH(b32_rows, vec_now->b32_rows(timed_x, 16, false, timed_y, 16, TIMED / 16 - 4))

@@ -121,6 +121,16 @@ def windows(folder):
                         g.op("Abs", g.op("ScatterND", x, g.op("Concat", *axes, axis=-1), y))])
 
 
+def neighbours(folder):
+    """Features of neighbours: GatherElements of an Expand, along an axis that it keeps or that it makes."""
+    for name, shape, axis, places in (("last", (2, 5, 1, 7), 3, (2, 5, 6, 3)), ("inner", (1, 5, 1, 7), -3, (2, 3, 6, 7)),
+                                      ("made", (2, 5, 6, 1), 3, (2, 5, 6, 9))):
+        g = Graph(f"neighbours_{name}")
+        x = g.op("Expand", g.op("Exp", g.input(*shape)), g.constant(np.array([2, 5, 6, 7])))
+        index = np.arange(np.prod(places)).reshape(places) * 3 % 10 - 5
+        g.save(folder, [g.op("GatherElements", x, g.constant(index), axis=axis)])
+
+
 def small_graphs(folder):
-    for family in (slopes, windows, padded_blocks, short_rows, repeated, chosen):
+    for family in (slopes, windows, neighbours, padded_blocks, short_rows, repeated, chosen):
         family(folder)
