@@ -394,7 +394,8 @@ struct unique_params {
 struct unique {
     const struct sdx_tensor *in;
     int64_t n, outer, inner;
-    int64_t *order, *work;             /* slices in sorted order */
+    struct sdx_pair *pairs;            /* slices in sorted order, and room for as many; or */
+    int64_t *order, *work;             /* the same */
     int64_t *first, *inverse, *counts; /* of the groups; inverse of the slices */
     int64_t groups;
 };
@@ -457,14 +458,29 @@ static void unique_sort(struct unique *u, int64_t begin, int64_t end)
     memcpy(u->order + begin, u->work + begin, (size_t)(end - begin) * sizeof(*u->order));
 }
 
+/* Slices of one number are sorted as keys. */
+static bool has_keys(const struct unique *u)
+{
+    const enum sdx_dtype dtype = u->in->dtype;
+    return u->outer == 1 && u->inner == 1 && dtype != SDX_STRING && dtype != SDX_C64 &&
+           dtype != SDX_C128;
+}
+
 static void unique_group(struct unique *u)
 {
-    for (int64_t i = 0; i < u->n; i++)
-        u->order[i] = i;
-    unique_sort(u, 0, u->n);
+    const bool keys = has_keys(u);
     for (int64_t i = 0; i < u->n; i++) {
-        int64_t s = u->order[i];
-        if (i == 0 || compare_slices(u, u->order[i - 1], s) != 0) {
+        u->order[i] = i;
+        if (keys) u->pairs[i] = (struct sdx_pair){sort_key(u->in, i), i};
+    }
+    if (keys)
+        sdx_order_all(u->pairs, u->n, true, u->pairs + u->n);
+    else
+        unique_sort(u, 0, u->n);
+    for (int64_t i = 0; i < u->n; i++) {
+        const int64_t s = keys ? u->pairs[i].index : u->order[i];
+        if (i == 0 || (keys ? u->pairs[i].key != u->pairs[i - 1].key
+                            : compare_slices(u, u->order[i - 1], s) != 0)) {
             u->first[u->groups] = s;
             u->counts[u->groups++] = 0;
         }
@@ -545,14 +561,15 @@ static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *ste
         u.outer = in->count ? sdx_move_product(in->dims, 0, p->axis) : 0;
         u.inner = sdx_move_product(in->dims, p->axis + 1, in->rank);
     }
-    int64_t *lists =
-        sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));
+    const size_t item = 5 * sizeof(int64_t) + (has_keys(&u) ? 2 * sizeof(*u.pairs) : 0);
+    int64_t *lists = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, item);
     if (!lists) return SDX_FAIL_MEMORY(x->cx);
     u.order = lists;
     u.work = lists + u.n;
     u.first = u.work + u.n;
     u.inverse = u.first + u.n;
     u.counts = u.inverse + u.n;
+    u.pairs = (struct sdx_pair *)(void *)(u.counts + u.n);
     unique_group(&u);
     if (!p->sorted) unique_by_appearance(&u);
     enum sdx_status status = unique_outputs(x, step, &u, p);
