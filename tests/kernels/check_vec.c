@@ -242,9 +242,10 @@ static void check_reduce(reduce_fn now, reduce_fn generic, double (*step)(double
             right = step(right, x[i]);
         const float got = now(x, n);
         expect(same_bits(got, generic(x, n)), "n %zu: %.9g, generic %.9g", n, got, generic(x, n));
-        /* 32 lanes: n / 32 + 5 roundings of at most the sum of magnitudes, or of the product */
-        const double size = neutral == 1.0 ? fabs(right) + 1e-30 : 4.0 * (double)n;
-        const double bound = is_sum ? ((double)n / 32 + 6) * 6e-8 * size : 0.0;
+        /* 32 lanes: n / 32 + 5 roundings of at most the sum of magnitudes; of a product n */
+        const double bound = neutral == 1.0 ? (double)n * 6e-8 * fabs(right) + 1e-37
+                             : is_sum       ? ((double)n / 32 + 6) * 6e-8 * 4.0 * (double)n
+                                            : 0.0;
         expect(got == right || fabs(got - right) <= bound, "n %zu: %.9g, expected %.9g", n, got,
                right);
         if (n > 0) {
