@@ -205,7 +205,7 @@ static int64_t rows_next(struct rows *r)
 #define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
 #define MEAN_F32(p, taps, sum)    ((sum) / (float)(taps))
 #define MEAN_F64(p, taps, sum)    ((sum) / (taps))
-#define ROOT_F32(p, taps, sum)    ((void)(taps), (p)->p == 2 ? sqrtf(sum) : (float)lp_root((p), (sum)))
+#define ROOT_F32(p, taps, sum)    ((void)(taps), lp_root_f32((p), (sum)))
 #define ROOT_F64(p, taps, sum)    ((void)(taps), lp_root((p), (sum)))
 
 static double lp_term(const struct params *p, double x)
@@ -216,6 +216,11 @@ static double lp_term(const struct params *p, double x)
 static double lp_root(const struct params *p, double sum)
 {
     return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
+}
+
+static float lp_root_f32(const struct params *p, float sum)
+{
+    return p->p == 2 ? sqrtf(sum) : (float)lp_root(p, sum);
 }
 
 /* terms: room for n */

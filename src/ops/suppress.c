@@ -53,7 +53,7 @@ static float scalar_of(const struct sdx_step *step, int i, float fallback)
 }
 
 /* Kept boxes lie in strips of the x axis: two that overlap share one. */
-enum { STRIPS = 64, CHUNK = 64, COPIES = 4, SCORES = 4096 };
+enum { STRIPS = 256, CHUNK = 64, COPIES = 4, SCORES = 4096 };
 struct chunk {
     float box[5][CHUNK]; /* as sdx_vec.f32_overlaps reads them */
     int32_t count, next; /* next: of its strip, -1 none */
@@ -73,18 +73,20 @@ struct nms_state {
 
 static void set_strips(struct nms_state *s, const float *boxes, int64_t n)
 {
-    float low = INFINITY, high = -INFINITY, box[5];
+    float low = INFINITY, high = -INFINITY, widths = 0, box[5];
     s->strips = 1;
     for (int64_t i = 0; i < n && s->limit > 4 * CHUNK; i++) {
         read_box(boxes + 4 * i, s->center, box);
         low = smaller(low, box[1]);
         high = larger(high, box[3]);
+        widths += box[3] - box[1];
     }
     const float width = high - low;
     if (!(width > 0) || width > 1e30f || width < 1e-30f) return;
-    s->strips = STRIPS;
+    const float strips = width / widths * (float)n; /* as wide as the mean box */
+    s->strips = strips < STRIPS ? (int32_t)larger(strips, 1) : STRIPS;
     s->x0 = low;
-    s->scale = STRIPS / width;
+    s->scale = (float)s->strips / width;
 }
 
 static int strip_of(const struct nms_state *s, float x) /* rises with x */
@@ -153,7 +155,7 @@ static void nms_class(struct nms_state *s, const float *boxes, const float *scor
     s->count_chunks = 0;
     for (int i = 0; i <= s->strips; i++)
         s->first[i] = -1;
-    if (sorted < candidates / 2) {
+    if (sorted < candidates / 8) {
         sdx_order_first(s->order, candidates, sorted);
     } else {
         sorted = candidates;
