@@ -7,6 +7,7 @@
 #define SDX_KERNELS_SIMD_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -444,6 +445,23 @@ SIMD void v_store_masked(float *p, vf v, size_t n)
 #endif
 }
 
+SIMD bool v_any(vi mask) /* is a lane of 0s and -1s set? */
+{
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(SDX_SET_AVX2) && SDX_SIMD_LANES == 8
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__) && SDX_SIMD_LANES == 4
+    return _mm_movemask_ps((__m128)mask) != 0;
+#elif defined(SDX_SIMD_NEON)
+    return vmaxvq_u32((uint32x4_t)mask) != 0;
+#else
+    int32_t any = 0;
+    for (int i = 0; i < LANES; i++)
+        any |= mask[i];
+    return any != 0;
+#endif
+}
 SIMD vi v_lane(void) /* the number of each lane */
 {
     vi v;

@@ -32,10 +32,11 @@
  */
 #define SDX_VEC_BINARIES(X) X(add) X(sub) X(mul) X(div) X(max) X(min) X(prelu)
 
-/* X(name): float (const float *x, size_t n). sum, sumsq: float accumulators in the stated order,
- * then pairwise. */
-#define SDX_VEC_REDUCTIONS(X) X(sum) X(sumsq) X(sumabs) X(max) X(min)
+/* X(name): float (const float *x, size_t n). sum, sumsq, prod: float accumulators in the stated
+ * order, then pairwise. */
+#define SDX_VEC_REDUCTIONS(X) X(sum) X(sumsq) X(sumabs) X(prod) X(max) X(min)
 
+enum { SDX_VEC_ABOVE_ROOM = 16 };
 struct sdx_vec {
 #define SDX_VEC_FIELD(name)                                                                        \
     void (*f32_##name)(const float *x, float *y, size_t n, float a, float b);
@@ -49,6 +50,10 @@ struct sdx_vec {
 #define SDX_VEC_FIELD(name) float (*f32_reduce_##name)(const float *x, size_t n);
     SDX_VEC_REDUCTIONS(SDX_VEC_FIELD)
 #undef SDX_VEC_FIELD
+    /* y[j] = k of the largest (is_min: smallest) of x[k * step + j], the first of equal ones; the
+     * first NaN is the extreme. length >= 1, below 2^31. */
+    void (*f32_arg_columns)(const float *x, size_t length, ptrdiff_t step, size_t n, bool is_min,
+                            int64_t *y);
     /* sum of a[i] * b[i] */
     float (*f32_dot)(const float *a, const float *b, size_t n);
     /* y[i] += a * x[i] */
@@ -88,6 +93,10 @@ struct sdx_vec {
      * room for up to 64 more, of area 0 or checked before. One of no area has no intersection. */
     bool (*f32_overlaps)(const float box[5], const float *boxes, size_t step, size_t n,
                          float threshold);
+    /* at: the rising positions of those of n < 2^31 elements that, their bits ^ `sign` (that of a
+     * float, or 0), are not at most `bound`: NaN is among them. Returns their count; `at` has room
+     * for SDX_VEC_ABOVE_ROOM more than n. bound is no NaN. */
+    size_t (*f32_above)(const float *x, size_t n, uint32_t sign, float bound, uint32_t *at);
     void (*f16_to_f32)(const uint16_t *x, float *y, size_t n);
     void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);
     void (*bf16_to_f32)(const uint16_t *x, float *y, size_t n);

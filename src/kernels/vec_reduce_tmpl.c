@@ -107,6 +107,16 @@ static float reduce_sumabs(const float *x, size_t n)
     return sum_absolute(x, n, 0.0f);
 }
 
+static float reduce_prod(const float *x, size_t n)
+{
+    struct wide acc = wide_set1(1.0f);
+    for (size_t at = 0; at < n; at += WIDE) {
+        struct wide w = n - at >= WIDE ? wide_load(x + at) : wide_load_part(x + at, n - at, 1.0f);
+        EACH_PART acc.r[i] *= w.r[i];
+    }
+    JOIN(acc, s * t);
+}
+
 /* NaN wins; a nothing of elements gives the fill. */
 #define EXTREME(name, fill, pick)                                                                  \
     static float name(const float *x, size_t n)                                                    \
@@ -122,15 +132,44 @@ static float reduce_sumabs(const float *x, size_t n)
                 acc.r[i] = pick(w.r[i], acc.r[i]);                                                 \
             }                                                                                      \
         }                                                                                          \
-        int32_t any[LANES], bad = 0;                                                               \
-        vi_store(any, nan);                                                                        \
-        for (int i = 0; i < LANES; i++)                                                            \
-            bad |= any[i];                                                                         \
-        if (bad) return NAN;                                                                       \
+        if (v_any(nan)) return NAN;                                                                \
         JOIN(acc, pick(s, t));                                                                     \
     }
 EXTREME(reduce_max, -INFINITY, v_max)
 EXTREME(reduce_min, INFINITY, v_min)
+
+/* A tile of columns: what beats the best so far takes its place. */
+enum { ARG_TILE = 512 };
+SIMD void arg_step(vf v, size_t k, float *best, int32_t *place)
+{
+    const vf b = v_load(best);
+    const vi wins = k ? ~(v <= b) & (b == b) : vi_set1(-1);
+    v_store(best, v_select(wins, v, b));
+    const vf at = v_select(wins, v_bits(vi_set1((int32_t)k)), v_bits(vi_load(place)));
+    vi_store(place, vi_bits(at));
+}
+static void arg_tile(const float *x, size_t length, ptrdiff_t step, size_t n, vf sign, int64_t *y)
+{
+    float best[ARG_TILE];
+    int32_t place[ARG_TILE];
+    for (size_t k = 0; k < length; k++, x += step) {
+        size_t j = 0;
+        for (; j + LANES <= n; j += LANES)
+            arg_step(v_bits(vi_bits(v_load(x + j)) ^ vi_bits(sign)), k, best + j, place + j);
+        if (j < n)
+            arg_step(v_bits(vi_bits(v_load_masked(x + j, n - j, 0)) ^ vi_bits(sign)), k, best + j,
+                     place + j);
+    }
+    for (size_t j = 0; j < n; j++)
+        y[j] = place[j];
+}
+static void arg_columns(const float *x, size_t length, ptrdiff_t step, size_t n, bool is_min,
+                        int64_t *y)
+{
+    const vf sign = v_bits(vi_set1(is_min ? INT32_MIN : 0));
+    for (size_t j = 0; j < n; j += ARG_TILE)
+        arg_tile(x + j, length, step, n - j < ARG_TILE ? n - j : ARG_TILE, sign, y + j);
+}
 
 static float dot(const float *a, const float *b, size_t n)
 {
@@ -319,31 +358,75 @@ static void rms_norm(const float *x, const float *scale, float epsilon, float *y
     const float inv = 1.0f / sqrtf(reduce_sumsq(x, n) / (float)n + epsilon);
     normalise(x, scale, NULL, y, n, 0.0f, inv);
 }
+/* The intersection of LANES boxes from b on with `box`, 0 if none, and in *all their union. */
+SIMD vf intersection(const float box[5], const float *b, size_t step, vf *all)
+{
+    const vf zero = v_set1(0.0f);
+    const vf y0 = v_max(v_load(b), v_set1(box[0])), x0 = v_max(v_load(b + step), v_set1(box[1]));
+    const vf h = v_min(v_load(b + 2 * step), v_set1(box[2])) - y0;
+    const vf w = v_min(v_load(b + 3 * step), v_set1(box[3])) - x0;
+    const vf both = v_max(h, zero) * v_max(w, zero);
+    *all = v_load(b + 4 * step) + v_set1(box[4]) - both;
+    return both;
+}
+/* Divides where a product says that it may be needed. */
 static bool overlaps(const float box[5], const float *boxes, size_t step, size_t n, float threshold)
 {
+    const vf low = v_set1(threshold >= 0.0f ? threshold * (1.0f - 1e-6f) : -INFINITY);
     const vf zero = v_set1(0.0f);
     if (!(box[4] > 0.0f)) return false;
     for (size_t at = 0; at < n; at += BLOCK) {
-        vi any = vi_set1(0);
-        SDX_UNROLL(4)
+        vf all, most = v_set1(-1.0f);
+        EACH
+        {
+            const vf both = intersection(box, boxes + at + i * LANES, step, &all);
+            most = v_max(both - low * all, most);
+        }
+        if (!v_any(most >= zero)) continue;
         for (int i = 0; i < 4; i++) {
             const float *b = boxes + at + i * LANES;
-            const vf y0 = v_max(v_load(b), v_set1(box[0]));
-            const vf x0 = v_max(v_load(b + step), v_set1(box[1]));
-            const vf h = v_min(v_load(b + 2 * step), v_set1(box[2])) - y0;
-            const vf w = v_min(v_load(b + 3 * step), v_set1(box[3])) - x0;
-            const vf area = v_load(b + 4 * step), both = h * w;
-            const vf all = area + v_set1(box[4]) - both;
-            any |= (h > zero) & (w > zero) & (area > zero) & (all > zero) &
-                   (both / all > v_set1(threshold));
+            const vf both = intersection(box, b, step, &all);
+            if (v_any((v_load(b + 4 * step) > zero) & (all > zero) & (both > zero) &
+                      (both / all > v_set1(threshold))))
+                return true;
         }
-        int32_t lanes[LANES], some = 0;
-        vi_store(lanes, any);
-        for (int i = 0; i < LANES; i++)
-            some |= lanes[i];
-        if (some) return true;
     }
     return false;
+}
+static size_t above(const float *x, size_t n, uint32_t sign, float bound, uint32_t *at)
+{
+    const vi flip = vi_set1((int32_t)sign);
+    size_t count = 0;
+    float rest[BLOCK];
+    for (size_t j = 0; j < n; j += BLOCK) {
+        const float *from = x + j;
+        vi hit[4];
+        if (n - j < BLOCK) {
+            for (int i = 0; i < BLOCK; i++)
+                rest[i] = sign ? INFINITY : -INFINITY;
+            memcpy(rest, from, (n - j) * sizeof *x);
+            from = rest;
+        }
+        EACH hit[i] = ~(v_bits(vi_load(from + i * LANES) ^ flip) <= v_set1(bound));
+        if (!v_any(hit[0] | hit[1] | hit[2] | hit[3])) continue;
+#if defined(SDX_SET_AVX512) && SDX_SIMD_LANES == 16
+        EACH
+        {
+            const __mmask16 mask = _mm512_movepi32_mask((__m512i)hit[i]);
+            const vi place = vi_add(v_lane(), vi_set1((int32_t)j + i * LANES));
+            vi_store(at + count, (vi)_mm512_maskz_compress_epi32(mask, (__m512i)place));
+            count += (size_t)__builtin_popcount(mask);
+        }
+#else
+        int32_t lanes[BLOCK];
+        EACH vi_store(lanes + i * LANES, hit[i]);
+        for (int i = 0; i < BLOCK; i++) {
+            at[count] = (uint32_t)j + (uint32_t)i;
+            count -= (size_t)lanes[i];
+        }
+#endif
+    }
+    return count;
 }
 
 void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
@@ -351,6 +434,7 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
 #define FIELD(name) vec->f32_reduce_##name = reduce_##name;
     SDX_VEC_REDUCTIONS(FIELD)
 #undef FIELD
+    vec->f32_arg_columns = arg_columns;
     vec->f32_dot = dot;
     vec->f32_exp_sum = exp_sum;
     vec->f32_softmax = softmax;
@@ -359,4 +443,5 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     vec->f32_layer_norm = layer_norm;
     vec->f32_rms_norm = rms_norm;
     vec->f32_overlaps = overlaps;
+    vec->f32_above = above;
 }

@@ -436,26 +436,54 @@ struct lrn {
     float alpha, beta, bias;
 };
 
-#define LRN(name, T, power)                                                                        \
-    static void name(const struct lrn *p, const T *x, T *y, T *sum, int64_t n)                     \
-    {                                                                                              \
-        for (int64_t c = 0; c < p->channels; c++) {                                                \
-            int64_t first = c > p->before ? c - p->before : 0;                                     \
-            int64_t last = c + p->after < p->channels ? c + p->after : p->channels - 1;            \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                sum[j] = 0;                                                                        \
-            for (int64_t k = first; k <= last; k++)                                                \
-                for (int64_t j = 0; j < n; j++)                                                    \
-                    sum[j] += x[k * p->inner + j] * x[k * p->inner + j];                           \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                T v = p->bias + p->alpha / (T)(p->before + p->after + 1) * sum[j];                 \
-                y[c * p->inner + j] = x[c * p->inner + j] / (power);                               \
-            }                                                                                      \
-        }                                                                                          \
+static int64_t lrn_first(const struct lrn *p, int64_t c)
+{
+    return c > p->before ? c - p->before : 0;
+}
+static int64_t lrn_last(const struct lrn *p, int64_t c)
+{
+    return c + p->after < p->channels ? c + p->after : p->channels - 1;
+}
+
+static void lrn_f32(const struct lrn *p, const float *x, float *y, float *sum, int64_t columns)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const size_t n = (size_t)columns;
+    float *t = sum + TILE;
+    for (int64_t c = 0; c < p->channels; c++) {
+        const int64_t first = lrn_first(p, c), last = lrn_last(p, c), at = c * p->inner;
+        vec->f32_square(x + first * p->inner, sum, n, 0, 0);
+        for (int64_t k = first + 1; k <= last; k++) {
+            vec->f32_square(x + k * p->inner, t, n, 0, 0);
+            vec->f32_add(sum, 1, t, 1, sum, n);
+        }
+        vec->f32_affine(sum, p->alpha / (float)(p->before + p->after + 1), p->bias, sum, n);
+        if (p->beta == 0.75f) {
+            vec->f32_sqrt(sum, t, n, 0, 0);
+            vec->f32_sqrt(t, sum, n, 0, 0);
+            vec->f32_mul(t, 1, sum, 1, sum, n);
+        } else {
+            for (size_t j = 0; j < n; j++)
+                sum[j] = powf(sum[j], p->beta);
+        }
+        vec->f32_div(x + at, 1, sum, 1, y + at, n);
     }
-LRN(lrn_f32, float, powf(v, p->beta))
-LRN(lrn_three_quarters_f32, float, sqrtf(v) * sqrtf(sqrtf(v)))
-LRN(lrn_f64, double, pow(v, p->beta))
+}
+
+static void lrn_f64(const struct lrn *p, const double *x, double *y, double *sum, int64_t n)
+{
+    for (int64_t c = 0; c < p->channels; c++) {
+        for (int64_t j = 0; j < n; j++)
+            sum[j] = 0;
+        for (int64_t k = lrn_first(p, c); k <= lrn_last(p, c); k++)
+            for (int64_t j = 0; j < n; j++)
+                sum[j] += x[k * p->inner + j] * x[k * p->inner + j];
+        for (int64_t j = 0; j < n; j++) {
+            const double v = p->bias + p->alpha / (double)(p->before + p->after + 1) * sum[j];
+            y[c * p->inner + j] = x[c * p->inner + j] / pow(v, p->beta);
+        }
+    }
+}
 
 static enum sdx_status run_lrn(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -471,8 +499,6 @@ static enum sdx_status run_lrn(struct sdx_exec *x, const struct sdx_step *step, 
         int64_t n = left < TILE ? left : TILE;
         if (step->in[0]->dtype == SDX_F64)
             lrn_f64(p, (const double *)from + at, (double *)to + at, x->scratch, n);
-        else if (p->beta == 0.75f)
-            lrn_three_quarters_f32(p, (const float *)from + at, (float *)to + at, x->scratch, n);
         else
             lrn_f32(p, (const float *)from + at, (float *)to + at, x->scratch, n);
     }

@@ -646,8 +646,15 @@ static enum sdx_status run_compress(struct sdx_exec *x, const struct sdx_step *s
     }
     const char *src = in->data;
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < flags; i++) {
+        for (int64_t i = 0, left = n; left > 0; i++) {
+            if (run <= 16 && run) { /* no branch on data */
+                sdx_move_one(dst, src + (size_t)(o * length + i) * run, run);
+                dst += flag[i] ? run : 0;
+                left -= flag[i] != 0;
+                continue;
+            }
             if (!flag[i]) continue;
+            left--;
             if (run) memcpy(dst, src + (size_t)(o * length + i) * run, run);
             dst += run;
         }

@@ -201,11 +201,11 @@ static int64_t rows_next(struct rows *r)
 #define MERGE_MAX_F64(p, x, y, n) ROW_LOOP(y, n, MAX_FLOAT((y)[i_], (x)[i_]))
 #define MERGE_MAX_INT(p, x, y, n) ROW_LOOP(y, n, MAX_INT((y)[i_], (x)[i_]))
 #define MERGE_ADD_F64(p, x, y, n) ROW_LOOP(y, n, (y)[i_] + (x)[i_])
-#define MERGE_LP_F32(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + (float)lp_term((p), (x)[i_]))
+#define MERGE_LP_F32(p, x, y, n)  merge_lp_f32(p, x, y, slid, n)
 #define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
 #define MEAN_F32(p, taps, sum)    ((sum) / (float)(taps))
 #define MEAN_F64(p, taps, sum)    ((sum) / (taps))
-#define ROOT_F32(p, taps, sum)    ((void)(taps), (float)lp_root((p), (sum)))
+#define ROOT_F32(p, taps, sum)    ((void)(taps), lp_root_f32((p), (sum)))
 #define ROOT_F64(p, taps, sum)    ((void)(taps), lp_root((p), (sum)))
 
 static double lp_term(const struct params *p, double x)
@@ -216,6 +216,22 @@ static double lp_term(const struct params *p, double x)
 static double lp_root(const struct params *p, double sum)
 {
     return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
+}
+
+static float lp_root_f32(const struct params *p, float sum)
+{
+    return p->p == 2 ? sqrtf(sum) : (float)lp_root(p, sum);
+}
+
+/* terms: room for n */
+static void merge_lp_f32(const struct params *p, const float *x, float *y, float *terms, int64_t n)
+{
+    if (p->p == 2)
+        sdx_vec()->f32_square(x, terms, (size_t)n, 0, 0);
+    else
+        for (int64_t i = 0; i < n; i++)
+            terms[i] = (float)lp_term(p, x[i]);
+    MERGE_ADD_F32(p, terms, y, n);
 }
 
 POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP)

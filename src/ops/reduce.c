@@ -68,7 +68,6 @@ struct reduce {
 #define IS_MAX(x, s) ((x) > (s) || (x) != (x) ? (x) : (s))
 #define IS_MIN(x, s) ((x) < (s) || (x) != (x) ? (x) : (s))
 
-FOLDS(prod_f32, float, float, 1, s *x)
 FOLDS(sum_f64, double, double, 0, s + x)
 FOLDS(sumabs_f64, double, double, 0, s + fabs(x))
 FOLDS(sumsq_f64, double, double, 0, s + x * x)
@@ -129,6 +128,7 @@ EXTREMES(bool, uint8_t, 0, 1)
 VEC_FOLD(sum, 0, s + x, sdx_vec()->f32_add(a, 1, x, 1, a, (size_t)n))
 VEC_FOLD(sumabs, 0, s + x, ROW_TILES(f32_abs(x + j, tile, m, 0, 0)))
 VEC_FOLD(sumsq, 0, s + x, ROW_TILES(f32_mul(x + j, 1, x + j, 1, tile, m)))
+VEC_FOLD(prod, 1, s *x, sdx_vec()->f32_mul(a, 1, x, 1, a, (size_t)n))
 VEC_FOLD(max, -INFINITY, IS_MAX(x, s), sdx_vec()->f32_max(a, 1, x, 1, a, (size_t)n))
 VEC_FOLD(min, INFINITY, IS_MIN(x, s), sdx_vec()->f32_min(a, 1, x, 1, a, (size_t)n))
 
@@ -148,7 +148,11 @@ VEC_FOLD(min, INFINITY, IS_MIN(x, s), sdx_vec()->f32_min(a, 1, x, 1, a, (size_t)
 FINISH(keep_f32, float, float, s)
 FINISH(mean_f32, float, float, s / (float)r->length)
 FINISH(root_f32, float, float, sqrtf(s))
-FINISH(log_f32, float, float, logf(s))
+static void log_f32(const struct reduce *r, const void *acc, void *y, int64_t n)
+{
+    (void)r;
+    sdx_vec()->f32_log(acc, y, (size_t)n, 0, 0);
+}
 FINISH(keep_f64, double, double, s)
 FINISH(mean_f64, double, double, s / (double)r->length)
 FINISH(root_f64, double, double, sqrt(s))
@@ -233,6 +237,24 @@ static enum sdx_status run_reduce(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
+/* Runs of f32, one behind the other. */
+static enum sdx_status run_runs(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct reduce *r = step->params;
+    const char *from = step->in[0]->data;
+    char *to = step->out[0]->data, *acc = x->scratch;
+    const int64_t end = sdx_part_begin(r->outer, step->parts, part + 1, 1);
+    int64_t n = 0;
+    for (int64_t at = sdx_part_begin(r->outer, step->parts, part, 1); at < end; at += n) {
+        n = end - at < TILE ? end - at : TILE;
+        r->start(acc, n);
+        for (int64_t j = 0; j < n; j++)
+            r->fold(from + (at + j) * r->run * r->size_x, r->run, acc + j * (int64_t)sizeof(float));
+        r->finish(r, acc, to + at * r->size_y, n);
+    }
+    return SDX_OK;
+}
+
 /* Short runs, one behind the other: a tile of them is transposed, and row after row added up. */
 static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -291,7 +313,7 @@ static enum sdx_status run_lse(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
-/* The same for f32 rows that lie in one piece. */
+/* The same for f32 rows that lie in one piece; all is summed before the logarithms. */
 static enum sdx_status run_lse_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct reduce *r = step->params;
@@ -311,6 +333,41 @@ static enum sdx_status run_lse_rows(struct sdx_exec *x, const struct sdx_step *s
             sum += vec->f32_reduce_sum(tile, n);
         }
         to[item] = logf(sum) + shift;
+    }
+    return SDX_OK;
+}
+
+/* acc, followed by what is subtracted and by room: e^(x - shift) is added. */
+static void exp_sum_row(const void *x, int64_t n, void *acc)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    float *a = acc, *shift = a + TILE, *e = a + 2 * TILE;
+    vec->f32_sub(x, 1, shift, 1, e, (size_t)n);
+    vec->f32_exp(e, e, (size_t)n, 0, 0);
+    vec->f32_add(a, 1, e, 1, a, (size_t)n);
+}
+
+/* The same for tiles of f32 columns. */
+static enum sdx_status run_lse_tiles(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    struct reduce r = *(const struct reduce *)step->params;
+    const char *from = step->in[0]->data;
+    float *to = step->out[0]->data, *acc = x->scratch, *shift = acc + TILE;
+    const int64_t items = r.outer * r.tiles, end = sdx_part_begin(items, step->parts, part + 1, 1);
+    for (int64_t item = sdx_part_begin(items, step->parts, part, 1); item < end; item++) {
+        const int64_t outer = item / r.tiles, at = (item % r.tiles) * TILE;
+        const int64_t n = r.inner - at < TILE ? r.inner - at : TILE;
+        const int64_t base = offset_of(r.rank_kept, r.kept, r.kept_step, outer) + at;
+        max_f32_start(shift, n);
+        r.fold_row = max_f32_row;
+        visit(&r, from, base, n, shift);
+        for (int64_t j = 0; j < n; j++)
+            if (isinf(shift[j])) shift[j] = 0;
+        sum_f32_start(acc, n);
+        r.fold_row = exp_sum_row;
+        visit(&r, from, base, n, acc);
+        log_f32(&r, acc, acc, n);
+        sdx_vec()->f32_add(acc, 1, shift, 1, to + outer * r.inner + at, (size_t)n);
     }
     return SDX_OK;
 }
@@ -472,10 +529,15 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     double work = (double)in->count;
     if (kind == R_LSE) {
         bool rows = in->dtype == SDX_F32 && !r->is_row && r->turns == 1;
-        int64_t items = r->outer * r->inner;
+        bool tiles = in->dtype == SDX_F32 && r->is_row;
+        int64_t items = tiles ? r->outer * r->tiles : r->outer * r->inner;
         int64_t parts = sdx_prepare_parts(work * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
-        return sdx_prepare_step_on(px, kind_names[kind], rows ? run_lse_rows : run_lse, r, parts,
-                                   rows ? TILE * sizeof(float) : 0, 1, &in, 1, &out);
+        return sdx_prepare_step_on(px, kind_names[kind],
+                                   rows    ? run_lse_rows
+                                   : tiles ? run_lse_tiles
+                                           : run_lse,
+                                   r, parts, rows || tiles ? 3 * TILE * sizeof(float) : 0, 1, &in,
+                                   1, &out);
     }
     const struct reduce_fns *fn = &fns[in->dtype][kind];
     if (!fn->fold)
@@ -488,10 +550,14 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     int64_t items = r->is_row ? r->outer * r->tiles : r->outer;
     int64_t parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1);
     const bool is_short = !r->is_row && r->turns == 1 && r->run <= SHORT_RUN && r->size_x == 4;
+    const bool runs = in->dtype == SDX_F32 && !r->is_row && r->turns == 1 && r->rank_kept <= 1;
     const size_t scratch = is_short ? SHORT_TILE * (sizeof(double) + (size_t)(r->run * r->size_x))
                                     : TILE * sizeof(double);
-    return sdx_prepare_step_on(px, kind_names[kind], is_short ? run_short : run_reduce, r, parts,
-                               scratch, 1, &in, 1, &out);
+    return sdx_prepare_step_on(px, kind_names[kind],
+                               is_short ? run_short
+                               : runs   ? run_runs
+                                        : run_reduce,
+                               r, parts, scratch, 1, &in, 1, &out);
 }
 
 /* ---- inference ---- */

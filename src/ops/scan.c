@@ -104,9 +104,25 @@ enum { TILE = 256 };
         }                                                                                          \
     }
 #define ARG_INT(op, s, T) ARG(s, T)
-ARG(f32, float)
 ARG(f64, double)
 SDX_LOOP_INTS(ARG_INT, arg)
+
+/* Columns of floats, walked together. */
+static void arg_f32(const struct scan *s, const void *from, void *to, int64_t begin, int64_t end)
+{
+    int64_t n;
+    for (int64_t at = begin; at < end; at += n) {
+        const int64_t column = at % s->inner, first = s->last ? s->length - 1 : 0;
+        const int64_t base = (at / s->inner * s->length + first) * s->inner + column;
+        int64_t *y = (int64_t *)to + at;
+        n = s->inner - column < end - at ? s->inner - column : end - at;
+        sdx_vec()->f32_arg_columns((const float *)from + base, (size_t)s->length,
+                                   (ptrdiff_t)(s->last ? -s->inner : s->inner), (size_t)n,
+                                   s->is_min, y);
+        for (int64_t j = 0; s->last && j < n; j++)
+            y[j] = first - y[j];
+    }
+}
 
 /* Rows of floats: the extreme first, then where it is. */
 static void arg_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,
@@ -186,6 +202,40 @@ CUMULATE(i64, int64_t, uint64_t, 0)
 CUMULATE(u32, uint32_t, uint64_t, 0)
 CUMULATE(u64, uint64_t, uint64_t, 0)
 
+/* Columns of floats: each row is the one before with a row of x added. */
+static void cumulate_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,
+                              int64_t end)
+{
+    enum { COLUMNS = 2048 };
+    void (*const join)(const float *, size_t, const float *, size_t, float *, size_t) =
+        s->is_product ? sdx_vec()->f32_mul : sdx_vec()->f32_add;
+    const float first = s->is_product ? 1.0f : 0.0f;
+    int64_t n;
+    for (int64_t item = begin; item < end; item += n) {
+        const int64_t column = item % s->inner, left = s->inner - column;
+        const int64_t turn = s->reverse ? -s->inner : s->inner;
+        const int64_t row = item / s->inner * s->length + (s->reverse ? s->length - 1 : 0);
+        const float *x = (const float *)from + row * s->inner + column;
+        float *y = (float *)to + row * s->inner + column;
+        n = left < end - item ? left : end - item;
+        if (n > COLUMNS) n = COLUMNS;
+        for (int64_t j = 0; s->exclusive && s->length && j < n; j++)
+            y[j] = first;
+        if (s->exclusive) y += turn;
+        for (int64_t k = s->exclusive; k < s->length; k++, x += turn, y += turn)
+            if (k == 0)
+                join(&first, 0, x, 1, y, (size_t)n);
+            else
+                join(y - turn, 1, x, 1, y, (size_t)n);
+    }
+}
+
+static void cumulate_any_f32(const struct scan *s, const void *from, void *to, int64_t begin,
+                             int64_t end)
+{
+    (s->inner < 8 ? cumulate_f32 : cumulate_rows_f32)(s, from, to, begin, end);
+}
+
 /* The axis is an input that may be known only when running. */
 struct cumulate {
     struct scan scan;
@@ -219,7 +269,7 @@ enum sdx_status sdx_cumulate_prepare(struct sdx_prepare *px)
     if (!c) return px->cx->error.status;
     struct scan *s = &c->scan;
     switch (px->in[0]->dtype) {
-    case SDX_F32: s->run = cumulate_f32; break;
+    case SDX_F32: s->run = cumulate_any_f32; break;
     case SDX_F64: s->run = cumulate_f64; break;
     case SDX_I32: s->run = cumulate_i32; break;
     case SDX_I64: s->run = cumulate_i64; break;

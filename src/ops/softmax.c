@@ -145,6 +145,17 @@ static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step
 HARDMAX(hardmax_f32, float)
 HARDMAX(hardmax_f64, double)
 
+/* The largest first, then where it is. */
+static void hardmax_row(const float *x, float *y, int64_t n)
+{
+    const float best = sdx_vec()->f32_reduce_max(x, (size_t)n);
+    int64_t at = 0;
+    while (at < n && (isnan(best) ? x[at] == x[at] : x[at] != best))
+        at++;
+    memset(y, 0, (size_t)n * sizeof *y);
+    if (at < n) y[at] = 1;
+}
+
 static enum sdx_status run_hardmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
@@ -156,8 +167,11 @@ static enum sdx_status run_hardmax(struct sdx_exec *x, const struct sdx_step *st
         if (step->in[0]->dtype == SDX_F64)
             hardmax_f64(p, (const double *)step->in[0]->data + at,
                         (double *)step->out[0]->data + at);
-        else
+        else if (p->inner > 1)
             hardmax_f32(p, (const float *)step->in[0]->data + at, (float *)step->out[0]->data + at);
+        else
+            hardmax_row((const float *)step->in[0]->data + at, (float *)step->out[0]->data + at,
+                        p->length);
     }
     return SDX_OK;
 }

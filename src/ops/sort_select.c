@@ -1,117 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TopK, NonMaxSuppression, NonZero and Unique. Orders are total: equal values keep the lower index
- * first, NaN counts as the largest value, -0 equals 0. */
+ * TopK, NonZero and Unique, in the order of order.h. */
 #include <math.h>
 
 #include "kernels/vec.h"
 #include "ops/move.h"
 #include "ops/op.h"
+#include "ops/order.h"
+#include "ops/suppress.h"
 #include "tensor/convert.h"
-
-/* ---- sorting pairs ---- */
-
-/* Sorted by rising key, then by rising index: no two pairs are equal. */
-struct pair {
-    uint64_t key;
-    int64_t index;
-};
-
-static bool pair_less(struct pair a, struct pair b)
-{
-    return a.key < b.key || (a.key == b.key && a.index < b.index);
-}
-
-static void pair_swap(struct pair *a, struct pair *b)
-{
-    struct pair t = *a;
-    *a = *b;
-    *b = t;
-}
-
-/* Max-heap: moves the pair at i down. */
-static void heap_sift(struct pair *h, int64_t n, int64_t i)
-{
-    struct pair v = h[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && pair_less(h[child], h[child + 1])) child++;
-        if (!pair_less(v, h[child])) break;
-        h[i] = h[child];
-    }
-    h[i] = v;
-}
-
-static void heap_sort(struct pair *h, int64_t n)
-{
-    for (int64_t i = n / 2 - 1; i >= 0; i--)
-        heap_sift(h, n, i);
-    for (int64_t i = n - 1; i > 0; i--) {
-        pair_swap(&h[0], &h[i]);
-        heap_sift(h, i, 0);
-    }
-}
-
-/* Splits around the median of three; returns where the pivot lies. */
-static int64_t partition(struct pair *v, int64_t n)
-{
-    int64_t mid = n / 2;
-    if (pair_less(v[mid], v[0])) pair_swap(&v[mid], &v[0]);
-    if (pair_less(v[n - 1], v[mid])) pair_swap(&v[n - 1], &v[mid]);
-    if (pair_less(v[mid], v[0])) pair_swap(&v[mid], &v[0]);
-    pair_swap(&v[mid], &v[n - 2]);
-    struct pair pivot = v[n - 2];
-    int64_t i = 0, j = n - 2;
-    for (;;) {
-        while (pair_less(v[++i], pivot)) {
-        }
-        while (pair_less(pivot, v[--j])) {
-        }
-        if (i >= j) break;
-        pair_swap(&v[i], &v[j]);
-    }
-    pair_swap(&v[i], &v[n - 2]);
-    return i;
-}
-
-/* The k smallest pairs come first, sorted. Quicksort that leaves out what lies beyond k; heap sort
- * when it degenerates. */
-static void sort_first(struct pair *v, int64_t n, int64_t k, int depth)
-{
-    while (n > 24 && k > 0) {
-        if (depth-- == 0) {
-            heap_sort(v, n);
-            return;
-        }
-        int64_t at = partition(v, n);
-        if (k > at + 1) sort_first(v + at + 1, n - at - 1, k - at - 1, depth);
-        n = at;
-        if (k > n) k = n;
-    }
-    for (int64_t i = 1; i < n && k > 0; i++) {
-        struct pair p = v[i];
-        int64_t j = i;
-        for (; j > 0 && pair_less(p, v[j - 1]); j--)
-            v[j] = v[j - 1];
-        v[j] = p;
-    }
-}
-
-static int sort_depth(int64_t n)
-{
-    int depth = 4;
-    for (; n > 1; n /= 2)
-        depth += 2;
-    return depth;
-}
-
-/* Order of a float as an unsigned number. */
-static uint32_t sort_key_f32(float x)
-{
-    uint32_t bits;
-    if (isnan(x)) return UINT32_MAX;
-    x += 0.0f; /* -0 becomes 0 */
-    memcpy(&bits, &x, sizeof bits);
-    return bits ^ (bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31);
-}
 
 /* Order of element i as an unsigned number. */
 static uint64_t sort_key(const struct sdx_tensor *t, int64_t i)
@@ -119,7 +15,7 @@ static uint64_t sort_key(const struct sdx_tensor *t, int64_t i)
     const uint64_t sign = UINT64_C(1) << 63;
     if (t->dtype == SDX_U64) return ((const uint64_t *)t->data)[i];
     if (!sdx_dtype_is_float(t->dtype)) return (uint64_t)sdx_load_i64(t->dtype, t->data, i) ^ sign;
-    if (t->dtype == SDX_F32) return sort_key_f32(((const float *)t->data)[i]);
+    if (t->dtype == SDX_F32) return sdx_order_key_f32(((const float *)t->data)[i]);
     double x = sdx_load_f64(t->dtype, t->data, i);
     uint64_t bits;
     if (isnan(x)) return UINT64_MAX;
@@ -160,11 +56,11 @@ struct top_k_params {
     size_t size;
 };
 
-static struct pair pair_of(const struct top_k_params *p, const struct sdx_tensor *in, int64_t base,
-                           int64_t j)
+static struct sdx_pair pair_of(const struct top_k_params *p, const struct sdx_tensor *in,
+                               int64_t base, int64_t j)
 {
     const uint64_t key = sort_key(in, base + j * p->inner);
-    return (struct pair){p->largest ? ~key : key, j};
+    return (struct sdx_pair){p->largest ? ~key : key, j};
 }
 
 static bool is_few(const struct top_k_params *p)
@@ -172,52 +68,157 @@ static bool is_few(const struct top_k_params *p)
     return p->k <= p->n / 8;
 }
 
-enum { TOP_ROOM = 4 }; /* candidates, in k, between two times that they are cut to k */
+enum {
+    TOP_ROOM = 4,    /* candidates, in k, between two times that they are cut to k */
+    TOP_CHUNK = 256, /* elements looked at between two bounds */
+    TOP_GROUPS = 64, /* groups whose extremes bound the best k */
+    TOP_SEEN = 4096, /* elements in all groups, at most */
+    TOP_COLUMNS = 16 /* brought into rows at a time */
+};
 
-/* The best k of a row, without an order of the others: once k are known, few elements are better
- * than the worst of them. */
-static void select_few(struct pair *found, const struct top_k_params *p,
+/* What the k-th best of a row is not below, if it can be said. Signs of x are flipped by `sign`. */
+static bool first_bound(const float *x, int64_t n, int64_t k, uint32_t sign, float *bound)
+{
+    float best[TOP_GROUPS];
+    if (k > TOP_GROUPS / 2 || n < 2 * TOP_GROUPS) return false;
+    memcpy(best, x, sizeof best);
+    if (n > TOP_SEEN) n = TOP_SEEN;
+    for (int64_t j = TOP_GROUPS; j < n; j += TOP_GROUPS)
+        (sign ? sdx_vec()->f32_min : sdx_vec()->f32_max)(
+            best, 1, x + j, 1, best, (size_t)(n - j < TOP_GROUPS ? n - j : TOP_GROUPS));
+    *bound = INFINITY;
+    for (int i = 0; i < TOP_GROUPS; i++)
+        if (sign) best[i] = -best[i];
+    for (int i = 0; i < TOP_GROUPS; i++) {
+        int32_t better = 0;
+        for (int j = 0; j < TOP_GROUPS; j++)
+            better += best[j] > best[i];
+        if (isnan(best[i])) return false;
+        if (better < k && best[i] < *bound) *bound = best[i];
+    }
+    *bound = nextafterf(*bound, -INFINITY);
+    return !isinf(*bound);
+}
+
+/* The best k of a row of floats, without an order of the others: once k are known, few elements are
+ * better than the worst of them. */
+static void select_few_f32(struct sdx_pair *found, const struct top_k_params *p, const float *x)
+{
+    const uint32_t sign = p->largest ? 0 : UINT32_C(1) << 31;
+    const int64_t room = TOP_ROOM * p->k;
+    uint32_t at[TOP_CHUNK + SDX_VEC_ABOVE_ROOM];
+    int64_t count = 0;
+    float bound = 0;
+    uint64_t worst = UINT64_MAX;
+    bool bounded = first_bound(x, p->n, p->k, sign, &bound);
+    for (int64_t i = 0; i < p->n; i += TOP_CHUNK) {
+        const int64_t m = p->n - i < TOP_CHUNK ? p->n - i : TOP_CHUNK;
+        int64_t hits = m;
+        if (bounded) hits = (int64_t)sdx_vec()->f32_above(x + i, (size_t)m, sign, bound, at);
+        for (int64_t h = 0; h < hits; h++) {
+            const int64_t j = i + (bounded ? at[h] : h);
+            const uint64_t key = sdx_order_key_f32(x[j]);
+            const struct sdx_pair v = {p->largest ? ~key : key, j};
+            if (v.key >= worst) continue;
+            found[count++] = v;
+            if (count < room) continue;
+            sdx_order_first(found, count, p->k);
+            count = p->k;
+            worst = found[p->k - 1].key;
+        }
+        if (worst == UINT64_MAX) continue;
+        bound = x[found[p->k - 1].index];
+        if (sign) bound = -bound;
+        bounded = !isnan(bound);
+    }
+    sdx_order_first(found, count, p->k);
+}
+
+/* The best k of any row. */
+static void select_few(struct sdx_pair *found, const struct top_k_params *p,
                        const struct sdx_tensor *in, int64_t base)
 {
-    const float *x = in->dtype == SDX_F32 ? (const float *)in->data + base : NULL;
     const int64_t room = TOP_ROOM * p->k;
     int64_t count = 0;
-    bool bounded = false;
-    float bound = 0;
+    uint64_t worst = UINT64_MAX;
     for (int64_t j = 0; j < p->n; j++) {
-        if (bounded && x) { /* false for a NaN */
-            const float v = x[j * p->inner];
-            if (p->largest ? v <= bound : v >= bound) continue;
-        }
-        const struct pair v = pair_of(p, in, base, j);
-        if (bounded && v.key >= found[p->k - 1].key) continue;
+        const struct sdx_pair v = pair_of(p, in, base, j);
+        if (v.key >= worst && worst != UINT64_MAX) continue;
         found[count++] = v;
         if (count < room) continue;
-        sort_first(found, count, p->k, sort_depth(count));
+        sdx_order_first(found, count, p->k);
         count = p->k;
-        bounded = true;
-        if (x) bound = x[found[p->k - 1].index * p->inner];
+        worst = found[p->k - 1].key;
     }
-    sort_first(found, count, p->k, sort_depth(count));
+    sdx_order_first(found, count, p->k);
+}
+
+/* The best of each of m columns of floats from `base` on. */
+static void select_one(const struct top_k_params *p, const float *x, int64_t m, float *values,
+                       int64_t *indices)
+{
+    int64_t place[TOP_CHUNK];
+    for (int64_t i = 0, n; i < m; i += n) {
+        n = m - i < TOP_CHUNK ? m - i : TOP_CHUNK;
+        sdx_vec()->f32_arg_columns(x + i, (size_t)p->n, (ptrdiff_t)p->inner, (size_t)n, false,
+                                   place);
+        for (int64_t j = 0; values && j < n; j++)
+            values[i + j] = x[place[j] * p->inner + i + j];
+        if (indices) memcpy(indices + i, place, (size_t)n * sizeof *place);
+    }
+}
+
+/* In the scratch memory. */
+static size_t pairs_of(const struct top_k_params *p)
+{
+    return (size_t)(is_few(p) ? TOP_ROOM * p->k : 2 * p->n) + 1;
 }
 
 static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct top_k_params *p = step->params;
     const struct sdx_tensor *in = step->in[0];
-    struct pair *pairs = x->scratch;
+    struct sdx_pair *pairs = x->scratch;
     char *values = step->out[0] ? step->out[0]->data : NULL;
     int64_t *indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    int64_t m = 1;
     if (p->k == 0) return SDX_OK;
-    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1); r < end; r++) {
+    const bool quick = in->dtype == SDX_F32 && is_few(p);
+    float *rows = (float *)(void *)(pairs + pairs_of(p)), *row = rows; /* once columns */
+    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), ready = r; r < end; r += m) {
         int64_t o = r / p->inner, i = r % p->inner, base = o * p->n * p->inner + i;
-        if (is_few(p)) {
+        const float *first = (const float *)in->data + base;
+        const int64_t left = p->inner - i < end - r ? p->inner - i : end - r;
+        m = 1;
+        if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS) {
+            m = left;
+            select_one(p, first, m, values ? (float *)(void *)values + r : NULL,
+                       indices ? indices + r : NULL);
+            continue;
+        }
+        if (quick && p->inner > 1) {
+            if (r >= ready) {
+                const int64_t columns = left < TOP_COLUMNS ? left : TOP_COLUMNS;
+                sdx_vec()->b32_transpose(first, (size_t)p->inner, rows, (size_t)p->n, (size_t)p->n,
+                                         (size_t)columns);
+                ready = r + columns;
+                row = rows;
+            }
+            first = row;
+            row += p->n;
+        }
+        if (quick) {
+            select_few_f32(pairs, p, first);
+        } else if (is_few(p)) {
             select_few(pairs, p, in, base);
         } else {
             for (int64_t j = 0; j < p->n; j++)
                 pairs[j] = pair_of(p, in, base, j);
-            sort_first(pairs, p->n, p->k, sort_depth(p->n));
+            if (p->k > p->n / 4)
+                sdx_order_all(pairs, p->n, true, pairs + p->n);
+            else
+                sdx_order_first(pairs, p->n, p->k);
         }
         for (int64_t j = 0; j < p->k; j++) {
             int64_t to = (o * p->k + j) * p->inner + i;
@@ -246,10 +247,10 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
-    size_t pairs = (size_t)(is_few(p) ? TOP_ROOM * p->k : p->n) + 1;
+    const size_t rows = is_few(p) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
     return sdx_prepare_step(px, "top_k", run_top_k, p,
                             sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
-                            pairs * sizeof(struct pair));
+                            pairs_of(p) * sizeof(struct sdx_pair) + rows * sizeof(float));
 }
 
 /* ---- NonZero ---- */
@@ -363,134 +364,6 @@ static enum sdx_status prepare_non_zero(struct sdx_prepare *px)
     return sdx_prepare_step(px, "non_zero", run_non_zero, NULL, 1, 0);
 }
 
-/* ---- NonMaxSuppression ---- */
-
-static enum sdx_status infer_nms(struct sdx_infer *ix)
-{
-    static const int64_t dims[2] = {-1, 3};
-    if ((sdx_infer_rank(ix, 0) >= 0 && sdx_infer_rank(ix, 0) != 3) ||
-        (sdx_infer_rank(ix, 1) >= 0 && sdx_infer_rank(ix, 1) != 3))
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                        "NonMaxSuppression: boxes and scores have ranks %d and %d, expected 3",
-                        sdx_infer_rank(ix, 0), sdx_infer_rank(ix, 1));
-    sdx_infer_set_dtype(ix, 0, SDX_I64);
-    return sdx_infer_set_dims(ix, 0, 2, dims);
-}
-
-/* y0, x0, y1, x1, area */
-static void read_box(const float *b, bool center, float box[5])
-{
-    if (center) {
-        const float w = b[2] / 2, h = b[3] / 2;
-        const float corners[4] = {b[1] - h, b[0] - w, b[1] + h, b[0] + w};
-        memcpy(box, corners, sizeof corners);
-    } else {
-        for (int i = 0; i < 2; i++) {
-            box[i] = fminf(b[i], b[i + 2]);
-            box[i + 2] = fmaxf(b[i], b[i + 2]);
-        }
-    }
-    box[4] = (box[2] - box[0]) * (box[3] - box[1]);
-}
-
-static float scalar_of(const struct sdx_step *step, int i, float fallback)
-{
-    if (i >= step->count_in || !step->in[i] || step->in[i]->count == 0) return fallback;
-    return (float)sdx_load_f64(step->in[i]->dtype, step->in[i]->data, 0);
-}
-
-struct nms_state {
-    int64_t limit;
-    float iou, score;
-    bool has_score, center;
-    struct pair *order; /* candidates by falling score */
-    float *kept;        /* those chosen of a class, as sdx_vec.f32_overlaps reads them */
-    size_t step;
-    int64_t count_kept;
-    int64_t *out, count;
-};
-
-/* Appends the choices of one class of one image. */
-static void nms_class(struct nms_state *s, const float *boxes, const float *scores, int64_t n,
-                      int64_t batch, int64_t class)
-{
-    int64_t candidates = 0, kept = 0;
-    for (size_t i = 0; i < 5; i++) /* of the class before */
-        memset(s->kept + i * s->step, 0, (size_t)s->count_kept * sizeof *s->kept);
-    const struct sdx_tensor t = {.data = (void *)(uintptr_t)scores, .dtype = SDX_F32};
-    for (int64_t i = 0; i < n; i++)
-        if (!s->has_score || scores[i] > s->score)
-            s->order[candidates++] = (struct pair){~sort_key(&t, i), i};
-    sort_first(s->order, candidates, candidates, sort_depth(candidates));
-    for (int64_t c = 0; c < candidates && kept < s->limit; c++) {
-        float box[5];
-        read_box(boxes + 4 * s->order[c].index, s->center, box);
-        if (sdx_vec()->f32_overlaps(box, s->kept, s->step, (size_t)kept, s->iou)) continue;
-        for (int i = 0; i < 5; i++)
-            s->kept[(size_t)i * s->step + (size_t)kept] = box[i];
-        kept++;
-        int64_t *to = s->out + 3 * s->count++;
-        to[0] = batch;
-        to[1] = class;
-        to[2] = s->order[c].index;
-    }
-    s->count_kept = kept;
-}
-
-static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, struct nms_state *s)
-{
-    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
-    int64_t n = boxes->dims[1], classes = scores->dims[1];
-    for (int64_t b = 0; b < scores->dims[0]; b++)
-        for (int64_t c = 0; c < classes; c++) {
-            if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
-            nms_class(s, (const float *)boxes->data + b * n * 4,
-                      (const float *)scores->data + (b * classes + c) * n, n, b, c);
-        }
-    int64_t dims[2] = {s->count, 3};
-    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
-    if (s->count) memcpy(step->out[0]->data, s->out, (size_t)s->count * 24);
-    return SDX_OK;
-}
-
-static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)part;
-    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
-    int64_t n = boxes->dims[1], limit = 0, most = 0;
-    struct nms_state s = {.center = *(const bool *)step->params};
-    if (step->count_in > 2 && step->in[2] && step->in[2]->count)
-        limit = sdx_load_i64(step->in[2]->dtype, step->in[2]->data, 0);
-    s.limit = limit < 0 ? 0 : limit > n ? n : limit;
-    s.iou = scalar_of(step, 3, 0);
-    s.score = scalar_of(step, 4, 0);
-    s.has_score = step->count_in > 4 && step->in[4];
-    if (scores->dims[2] != n || scores->dims[0] != boxes->dims[0] || boxes->dims[2] != 4)
-        return SDX_FAIL(x->cx, SDX_RUN_FAILED,
-                        "NonMaxSuppression: boxes and scores do not fit together");
-    if (!sdx_mul_i64(scores->dims[0] * scores->dims[1], s.limit, &most))
-        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
-    struct sdx_mem *mem = x->cx->mem;
-    s.order = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, sizeof(*s.order));
-    s.step = (size_t)s.limit + 64;
-    s.kept = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, s.step, 5 * sizeof(*s.kept));
-    s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
-    enum sdx_status status =
-        s.order && s.kept && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
-    sdx_mem_free(mem, s.order);
-    sdx_mem_free(mem, s.kept);
-    sdx_mem_free(mem, s.out);
-    return status;
-}
-
-static enum sdx_status prepare_nms(struct sdx_prepare *px)
-{
-    bool *center = SDX_PREPARE_NEW(px, bool);
-    if (!center) return SDX_OUT_OF_MEMORY;
-    *center = sdx_ir_attr_int(px->node, "center_point_box", 0) != 0;
-    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, 0);
-}
-
 /* ---- Unique ---- */
 
 static enum sdx_status infer_unique(struct sdx_infer *ix)
@@ -521,7 +394,8 @@ struct unique_params {
 struct unique {
     const struct sdx_tensor *in;
     int64_t n, outer, inner;
-    int64_t *order, *work;             /* slices in sorted order */
+    struct sdx_pair *pairs;            /* slices in sorted order, and room for as many; or */
+    int64_t *order, *work;             /* the same */
     int64_t *first, *inverse, *counts; /* of the groups; inverse of the slices */
     int64_t groups;
 };
@@ -584,14 +458,29 @@ static void unique_sort(struct unique *u, int64_t begin, int64_t end)
     memcpy(u->order + begin, u->work + begin, (size_t)(end - begin) * sizeof(*u->order));
 }
 
+/* Slices of one number are sorted as keys. */
+static bool has_keys(const struct unique *u)
+{
+    const enum sdx_dtype dtype = u->in->dtype;
+    return u->outer == 1 && u->inner == 1 && dtype != SDX_STRING && dtype != SDX_C64 &&
+           dtype != SDX_C128;
+}
+
 static void unique_group(struct unique *u)
 {
-    for (int64_t i = 0; i < u->n; i++)
-        u->order[i] = i;
-    unique_sort(u, 0, u->n);
+    const bool keys = has_keys(u);
     for (int64_t i = 0; i < u->n; i++) {
-        int64_t s = u->order[i];
-        if (i == 0 || compare_slices(u, u->order[i - 1], s) != 0) {
+        u->order[i] = i;
+        if (keys) u->pairs[i] = (struct sdx_pair){sort_key(u->in, i), i};
+    }
+    if (keys)
+        sdx_order_all(u->pairs, u->n, true, u->pairs + u->n);
+    else
+        unique_sort(u, 0, u->n);
+    for (int64_t i = 0; i < u->n; i++) {
+        const int64_t s = keys ? u->pairs[i].index : u->order[i];
+        if (i == 0 || (keys ? u->pairs[i].key != u->pairs[i - 1].key
+                            : compare_slices(u, u->order[i - 1], s) != 0)) {
             u->first[u->groups] = s;
             u->counts[u->groups++] = 0;
         }
@@ -672,14 +561,15 @@ static enum sdx_status run_unique(struct sdx_exec *x, const struct sdx_step *ste
         u.outer = in->count ? sdx_move_product(in->dims, 0, p->axis) : 0;
         u.inner = sdx_move_product(in->dims, p->axis + 1, in->rank);
     }
-    int64_t *lists =
-        sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, 5 * sizeof(*lists));
+    const size_t item = 5 * sizeof(int64_t) + (has_keys(&u) ? 2 * sizeof(*u.pairs) : 0);
+    int64_t *lists = sdx_mem_calloc(x->cx->mem, SDX_MEM_SCRATCH, (size_t)u.n + 1, item);
     if (!lists) return SDX_FAIL_MEMORY(x->cx);
     u.order = lists;
     u.work = lists + u.n;
     u.first = u.work + u.n;
     u.inverse = u.first + u.n;
     u.counts = u.inverse + u.n;
+    u.pairs = (struct sdx_pair *)(void *)(u.counts + u.n);
     unique_group(&u);
     if (!p->sorted) unique_by_appearance(&u);
     enum sdx_status status = unique_outputs(x, step, &u, p);
@@ -701,7 +591,8 @@ static enum sdx_status prepare_unique(struct sdx_prepare *px)
 static const struct sdx_op ops[] = {
     {"TopK", 1, 0, infer_top_k, KERNEL(prepare_top_k)},
     {"NonZero", 9, 0, infer_non_zero, KERNEL(prepare_non_zero), .flags = SDX_OP_DYNAMIC},
-    {"NonMaxSuppression", 10, 0, infer_nms, KERNEL(prepare_nms), .flags = SDX_OP_DYNAMIC},
+    {"NonMaxSuppression", 10, 0, sdx_suppress_infer, KERNEL(sdx_suppress_prepare),
+     .flags = SDX_OP_DYNAMIC},
     {"Unique", 11, 0, infer_unique, KERNEL(prepare_unique), .flags = SDX_OP_DYNAMIC},
 };
 const struct sdx_op_family sdx_ops_sort_select = FAMILY("", ops);

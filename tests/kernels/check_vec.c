@@ -237,15 +237,15 @@ static void check_reduce(reduce_fn now, reduce_fn generic, double (*step)(double
     for (size_t n = 0; n <= 5000; n += n < 140 ? 1 : 977) {
         for (size_t i = 0; i < n; i++)
             x[i] = random_float(-2, 2);
-        double right = neutral, size = 0;
-        for (size_t i = 0; i < n; i++) {
+        double right = neutral;
+        for (size_t i = 0; i < n; i++)
             right = step(right, x[i]);
-            size += 4;
-        }
         const float got = now(x, n);
         expect(same_bits(got, generic(x, n)), "n %zu: %.9g, generic %.9g", n, got, generic(x, n));
-        /* 32 lanes: n / 32 + 5 roundings of at most the sum of magnitudes */
-        const double bound = is_sum ? ((double)n / 32 + 6) * 6e-8 * size : 0.0;
+        /* 32 lanes: n / 32 + 5 roundings of at most the sum of magnitudes; of a product n */
+        const double bound = neutral == 1.0 ? (double)n * 6e-8 * fabs(right) + 1e-37
+                             : is_sum       ? ((double)n / 32 + 6) * 6e-8 * 4.0 * (double)n
+                                            : 0.0;
         expect(got == right || fabs(got - right) <= bound, "n %zu: %.9g, expected %.9g", n, got,
                right);
         if (n > 0) {
@@ -283,5 +283,6 @@ static void timed_reduce(void *arg)
 REDUCE(sum, 0.0, true, acc + x)
 REDUCE(sumsq, 0.0, true, acc + x * x)
 REDUCE(sumabs, 0.0, true, acc + fabs(x))
+REDUCE(prod, 1.0, true, acc *x)
 REDUCE(max, -INFINITY, false, acc > x ? acc : x)
 REDUCE(min, INFINITY, false, acc < x ? acc : x)

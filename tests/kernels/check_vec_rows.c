@@ -14,6 +14,98 @@ static float *random_row(size_t n, float lo, float hi, size_t offset)
 /* The lengths rows are tried with. */
 #define LENGTHS(n) (size_t n = 0; n <= 1100; n += n < 70 ? 1 : n < 300 ? 29 : 200)
 
+void check_f32_arg_columns(void)
+{
+    for
+        LENGTHS(n)
+        {
+            enum { MOST = 9 };
+            const size_t step = n + 3, length = 1 + n % MOST;
+            float *x = random_row(MOST * step, -3, 3, 4);
+            int64_t *y = guarded(n * 8, 8);
+            for (size_t i = 0; i < MOST * step; i++)
+                x[i] = i % 11 == 4 ? NAN : i % 5 == 0 ? -0.0f : truncf(x[i]);
+            for (int is_min = 0; is_min < 2; is_min++)
+                for (int back = 0; back < 2; back++) {
+                    const float *from = back ? x + (length - 1) * step : x;
+                    const ptrdiff_t turn = back ? -(ptrdiff_t)step : (ptrdiff_t)step;
+                    vec_now->f32_arg_columns(from, length, turn, n, is_min, y);
+                    for (size_t j = 0; j < n; j++) {
+                        ptrdiff_t right = 0;
+                        for (ptrdiff_t k = 1; k < (ptrdiff_t)length; k++) {
+                            const float v = from[k * turn + (ptrdiff_t)j];
+                            const float b = from[right * turn + (ptrdiff_t)j];
+                            if (b == b && (v != v || (is_min ? v < b : v > b))) right = k;
+                        }
+                        expect(y[j] == right, "%zu columns of %zu, column %zu: %lld, expected %lld",
+                               n, length, j, (long long)y[j], (long long)right);
+                    }
+                }
+            guards_intact();
+            guards_release();
+        }
+}
+void check_f32_above(void)
+{
+    for
+        LENGTHS(n)
+        {
+            float *x = random_row(n, -3, 3, 4);
+            for (size_t i = 0; i < n; i++)
+                x[i] = i % 37 == 4 ? NAN : i % 5 == 0 ? -0.0f : roundf(2 * x[i]);
+            for (int turn = 0; turn < 10; turn++) {
+                const float bound = turn ? (float)(turn - 3) : -INFINITY;
+                uint32_t *at = guarded((n + SDX_VEC_ABOVE_ROOM) * 4, 4);
+                const uint32_t sign = turn % 2 ? UINT32_C(1) << 31 : 0;
+                const size_t count = vec_now->f32_above(x, n, sign, bound, at);
+                size_t right = 0;
+                for (size_t i = 0; i < n; i++) {
+                    if ((sign ? -x[i] : x[i]) <= bound) continue;
+                    expect(right < count && at[right] == i, "n %zu, bound %g: not %zu", n, bound,
+                           i);
+                    right++;
+                }
+                expect(right == count, "n %zu: %zu, expected %zu", n, count, right);
+            }
+            guards_intact();
+            guards_release();
+        }
+}
+void check_f32_overlaps(void)
+{
+    enum { STEP = 200, BOX = 5 };
+    for (size_t n = 1; n <= 130; n += 1 + n / 9)
+        for (int turn = 0; turn < 40; turn++) {
+            const float threshold = (float)(turn % 9) * 0.125f - (turn == 39 ? 1.0f : 0.0f);
+            float *boxes = guarded(BOX * STEP * 4, 4), box[BOX];
+            memset(boxes, 0, BOX * STEP * 4);
+            bool right = false;
+            for (size_t k = n + 1; k-- > 0;) {
+                float b[BOX];
+                for (int i = 0; i < 4; i++)
+                    b[i] = roundf(random_float(-8, 8)) * (turn < 20 ? 0.1f : 1.0f);
+                b[4] = (b[2] - b[0]) * (b[3] - b[1]);
+                if (k % 17 == 11) b[random_int(0, 4)] = turn % 2 ? NAN : INFINITY;
+                if (k == n) {
+                    b[0] = b[1] = -3.0f;
+                    b[2] = b[3] = 2.0f;
+                    b[4] = 25.0f;
+                    memcpy(box, b, sizeof box);
+                    continue;
+                }
+                for (size_t i = 0; i < BOX; i++)
+                    boxes[i * STEP + k] = b[i];
+                const float h = fminf(b[2], box[2]) - fmaxf(b[0], box[0]);
+                const float w = fminf(b[3], box[3]) - fmaxf(b[1], box[1]);
+                const float both = h * w, all = b[4] + box[4] - both;
+                right |= h > 0 && w > 0 && b[4] > 0 && all > 0 && both / all > threshold;
+            }
+            expect(vec_now->f32_overlaps(box, boxes, STEP, n, threshold) == right,
+                   "%zu boxes, threshold %g", n, threshold);
+            guards_intact();
+            guards_release();
+        }
+}
 void check_f32_dot(void)
 {
     for
@@ -486,6 +578,12 @@ static volatile float sink;
         timed_bytes = random_row(TIMED, -3, 3, 0);                                                 \
         return best_ns(timed_##name, NULL) / ((double)TURNS * TIMED);                              \
     }
+BENCH(f32_arg_columns,
+      vec_now->f32_arg_columns(timed_x, 16, TIMED / 16, TIMED / 16, false, (int64_t *)timed_y))
+BENCH(f32_above, sink = (float)vec_now->f32_above(timed_x, TIMED - SDX_VEC_ABOVE_ROOM, 0, 2.9f,
+                                                  (uint32_t *)timed_y))
+BENCH(f32_overlaps, sink = vec_now->f32_overlaps((const float[]){9, 9, 10, 10, 1}, timed_x,
+                                                 TIMED / 8, TIMED / 8, 0.5f))
 BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
 BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
 BENCH(f32_distances, vec_now->f32_distances(timed_x, 1, timed_y, TIMED, timed_y, TIMED))

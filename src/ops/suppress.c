@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NonMaxSuppression: boxes by falling score, each kept unless it overlaps one kept before. */
+#include "ops/suppress.h"
+
+#include <math.h>
+
+#include "kernels/vec.h"
+#include "ops/order.h"
+#include "tensor/convert.h"
+
+enum sdx_status sdx_suppress_infer(struct sdx_infer *ix)
+{
+    static const int64_t dims[2] = {-1, 3};
+    if ((sdx_infer_rank(ix, 0) >= 0 && sdx_infer_rank(ix, 0) != 3) ||
+        (sdx_infer_rank(ix, 1) >= 0 && sdx_infer_rank(ix, 1) != 3))
+        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
+                        "NonMaxSuppression: boxes and scores have ranks %d and %d, expected 3",
+                        sdx_infer_rank(ix, 0), sdx_infer_rank(ix, 1));
+    sdx_infer_set_dtype(ix, 0, SDX_I64);
+    return sdx_infer_set_dims(ix, 0, 2, dims);
+}
+
+/* Of a number and a NaN: the number. */
+static float smaller(float a, float b)
+{
+    return a < b || isnan(b) ? a : b;
+}
+static float larger(float a, float b)
+{
+    return a > b || isnan(b) ? a : b;
+}
+
+/* y0, x0, y1, x1, area */
+static void read_box(const float *b, bool center, float box[5])
+{
+    if (center) {
+        const float w = b[2] / 2, h = b[3] / 2;
+        const float corners[4] = {b[1] - h, b[0] - w, b[1] + h, b[0] + w};
+        memcpy(box, corners, sizeof corners);
+    } else {
+        for (int i = 0; i < 2; i++) {
+            box[i] = smaller(b[i], b[i + 2]);
+            box[i + 2] = larger(b[i], b[i + 2]);
+        }
+    }
+    box[4] = (box[2] - box[0]) * (box[3] - box[1]);
+}
+
+static float scalar_of(const struct sdx_step *step, int i, float fallback)
+{
+    if (i >= step->count_in || !step->in[i] || step->in[i]->count == 0) return fallback;
+    return (float)sdx_load_f64(step->in[i]->dtype, step->in[i]->data, 0);
+}
+
+/* Kept boxes lie in strips of the x axis: two that overlap share one. */
+enum { STRIPS = 256, CHUNK = 64, COPIES = 4, SCORES = 4096 };
+struct chunk {
+    float box[5][CHUNK]; /* as sdx_vec.f32_overlaps reads them */
+    int32_t count, next; /* next: of its strip, -1 none */
+};
+
+struct nms_state {
+    int64_t limit;
+    float iou, score;
+    bool has_score, center;
+    struct sdx_pair *order, *work; /* candidates by falling score */
+    struct chunk *chunks;
+    int32_t count_chunks, strips;
+    int32_t first[STRIPS + 1]; /* chunks; the last strip has boxes of many */
+    float x0, scale;
+    int64_t *out, count;
+};
+
+static void set_strips(struct nms_state *s, const float *boxes, int64_t n)
+{
+    float low = INFINITY, high = -INFINITY, widths = 0, box[5];
+    s->strips = 1;
+    for (int64_t i = 0; i < n && s->limit > 4 * CHUNK; i++) {
+        read_box(boxes + 4 * i, s->center, box);
+        low = smaller(low, box[1]);
+        high = larger(high, box[3]);
+        widths += box[3] - box[1];
+    }
+    const float width = high - low;
+    if (!(width > 0) || width > 1e30f || width < 1e-30f) return;
+    const float strips = width / widths * (float)n; /* as wide as the mean box */
+    s->strips = strips < STRIPS ? (int32_t)larger(strips, 1) : STRIPS;
+    s->x0 = low;
+    s->scale = (float)s->strips / width;
+}
+
+static int strip_of(const struct nms_state *s, float x) /* rises with x */
+{
+    const float at = (x - s->x0) * s->scale, last = (float)(s->strips - 1);
+    return at > 0 ? (int)(at < last ? at : last) : 0;
+}
+
+static void keep_box(struct nms_state *s, int strip, const float box[5])
+{
+    int32_t at = s->first[strip];
+    if (at < 0 || s->chunks[at].count == CHUNK) {
+        s->first[strip] = s->count_chunks++;
+        memset(&s->chunks[s->first[strip]], 0, sizeof *s->chunks);
+        s->chunks[s->first[strip]].next = at;
+        at = s->first[strip];
+    }
+    struct chunk *c = &s->chunks[at];
+    for (int i = 0; i < 5; i++)
+        c->box[i][c->count] = box[i];
+    c->count++;
+}
+
+/* Keeps a box unless it overlaps one kept before. */
+static bool is_kept(struct nms_state *s, const float box[5])
+{
+    if (!(box[4] > 0)) return true; /* overlaps none */
+    const int from = strip_of(s, box[1]), to = strip_of(s, box[3]);
+    for (int strip = from; strip <= to + 1; strip++)
+        for (int32_t c = s->first[strip <= to ? strip : s->strips]; c >= 0; c = s->chunks[c].next)
+            if (sdx_vec()->f32_overlaps(box, s->chunks[c].box[0], CHUNK, (size_t)s->chunks[c].count,
+                                        s->iou))
+                return false;
+    if (to - from >= COPIES) {
+        keep_box(s, s->strips, box);
+        return true;
+    }
+    for (int strip = from; strip <= to; strip++)
+        keep_box(s, strip, box);
+    return true;
+}
+
+static int64_t find_candidates(const struct nms_state *s, const float *scores, int64_t n)
+{
+    uint32_t at[SCORES + SDX_VEC_ABOVE_ROOM];
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i += SCORES) {
+        const size_t m = (size_t)(n - i < SCORES ? n - i : SCORES);
+        size_t found = m;
+        if (s->has_score) found = sdx_vec()->f32_above(scores + i, m, 0, s->score, at);
+        for (size_t j = 0; j < found; j++) {
+            const int64_t k = i + (int64_t)(s->has_score ? at[j] : j);
+            if (s->has_score && !(scores[k] > s->score)) continue; /* a NaN */
+            s->order[count++] = (struct sdx_pair){~(uint64_t)sdx_order_key_f32(scores[k]), k};
+        }
+    }
+    return count;
+}
+
+/* Appends the choices of one class of one image. */
+static void nms_class(struct nms_state *s, const float *boxes, const float *scores, int64_t n,
+                      int64_t batch, int64_t class)
+{
+    const int64_t candidates = s->has_score && isnan(s->score) ? 0 : find_candidates(s, scores, n);
+    int64_t kept = 0, sorted = 2 * s->limit + CHUNK;
+    s->count_chunks = 0;
+    for (int i = 0; i <= s->strips; i++)
+        s->first[i] = -1;
+    if (sorted < candidates / 8) {
+        sdx_order_first(s->order, candidates, sorted);
+    } else {
+        sorted = candidates;
+        sdx_order_all(s->order, candidates, true, s->work);
+    }
+    for (int64_t c = 0; c < candidates && kept < s->limit; c++) {
+        if (c == sorted) sdx_order_all(s->order + c, candidates - c, false, s->work);
+        float box[5];
+        read_box(boxes + 4 * s->order[c].index, s->center, box);
+        if (!is_kept(s, box)) continue;
+        kept++;
+        int64_t *to = s->out + 3 * s->count++;
+        to[0] = batch;
+        to[1] = class;
+        to[2] = s->order[c].index;
+    }
+}
+
+static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, struct nms_state *s)
+{
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    int64_t n = boxes->dims[1], classes = scores->dims[1];
+    for (int64_t b = 0; b < scores->dims[0]; b++) {
+        set_strips(s, (const float *)boxes->data + b * n * 4, n);
+        for (int64_t c = 0; c < classes; c++) {
+            if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
+            nms_class(s, (const float *)boxes->data + b * n * 4,
+                      (const float *)scores->data + (b * classes + c) * n, n, b, c);
+        }
+    }
+    int64_t dims[2] = {s->count, 3};
+    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
+    if (s->count) memcpy(step->out[0]->data, s->out, (size_t)s->count * 24);
+    return SDX_OK;
+}
+
+static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    int64_t n = boxes->dims[1], limit = 0, most = 0;
+    struct nms_state s = {.center = *(const bool *)step->params};
+    if (step->count_in > 2 && step->in[2] && step->in[2]->count)
+        limit = sdx_load_i64(step->in[2]->dtype, step->in[2]->data, 0);
+    s.limit = limit < 0 ? 0 : limit > n ? n : limit;
+    s.iou = scalar_of(step, 3, 0);
+    s.score = scalar_of(step, 4, 0);
+    s.has_score = step->count_in > 4 && step->in[4];
+    if (scores->dims[2] != n || scores->dims[0] != boxes->dims[0] || boxes->dims[2] != 4)
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED,
+                        "NonMaxSuppression: boxes and scores do not fit together");
+    if (!sdx_mul_i64(scores->dims[0] * scores->dims[1], s.limit, &most))
+        return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
+    struct sdx_mem *mem = x->cx->mem;
+    s.order = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, 2 * sizeof(*s.order));
+    s.work = s.order + n;
+    const size_t chunks = (size_t)(s.limit <= 4 * CHUNK ? s.limit : COPIES * s.limit) / CHUNK;
+    s.chunks = sdx_mem_alloc(mem, SDX_MEM_SCRATCH, (chunks + STRIPS + 2) * sizeof(*s.chunks));
+    s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
+    enum sdx_status status =
+        s.order && s.chunks && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
+    sdx_mem_free(mem, s.order);
+    sdx_mem_free(mem, s.chunks);
+    sdx_mem_free(mem, s.out);
+    return status;
+}
+
+enum sdx_status sdx_suppress_prepare(struct sdx_prepare *px)
+{
+    bool *center = SDX_PREPARE_NEW(px, bool);
+    if (!center) return SDX_OUT_OF_MEMORY;
+    *center = sdx_ir_attr_int(px->node, "center_point_box", 0) != 0;
+    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, 0);
+}
