@@ -70,7 +70,7 @@ VEC_AND_F64(mish, x *tanh(SOFTPLUS(x)))
 VEC_AND_F64(sin, sin(x))
 VEC_AND_F64(cos, cos(x))
 VEC(silu)
-BOTH(tan, tan(x))
+MAP(tan_f64, double, double, tan(x))
 BOTH(asin, asin(x))
 BOTH(acos, acos(x))
 BOTH(atan, atan(x))
@@ -79,7 +79,7 @@ BOTH(cosh, cosh(x))
 BOTH(asinh, asinh(x))
 BOTH(acosh, acosh(x))
 BOTH(atanh, atanh(x))
-BOTH(celu, x > 0 ? x : u->a * expm1(x / u->a))
+BOTH(celu_any, x > 0 ? x : u->a * expm1(x / u->a))
 MAP(selu_f64, double, double, u->b *(x > 0 ? x : u->a * expm1(x)))
 MAP(swish_f64, double, double, x / (1 + exp(-u->a * x)))
 
@@ -165,6 +165,39 @@ static void swish_f32(const struct unary *u, const void *from, void *to, int64_t
     }
 }
 
+/* max(x, 0) + min(alpha (e^(x / alpha) - 1), 0) */
+static void celu_f32(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const float *x = from, zero = 0, inverse = 1 / u->a;
+    float *y = to, below[TILE];
+    if (!(u->a > 0) || isinf(inverse)) {
+        celu_any_f32(u, from, to, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += TILE) {
+        size_t run = (size_t)(n - at < TILE ? n - at : TILE);
+        vec->f32_mul(x + at, 1, &inverse, 0, below, run);
+        vec->f32_elu(below, below, run, u->a, 0);
+        vec->f32_min(below, 1, &zero, 0, below, run);
+        vec->f32_max(x + at, 1, &zero, 0, y + at, run);
+        vec->f32_add(y + at, 1, below, 1, y + at, run);
+    }
+}
+static void tan_f32(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const float *x = from;
+    float *y = to, cosine[TILE];
+    (void)u;
+    for (int64_t at = 0; at < n; at += TILE) {
+        size_t run = (size_t)(n - at < TILE ? n - at : TILE);
+        vec->f32_cos(x + at, cosine, run, 0, 0);
+        vec->f32_sin(x + at, y + at, run, 0, 0);
+        vec->f32_div(y + at, 1, cosine, 1, y + at, run);
+    }
+}
+
 /* ---- the operators ---- */
 
 struct unary_def {
@@ -201,7 +234,7 @@ static const struct unary_def defs[] = {
      "gamma",
      1.67326319217681884765625f,
      1.05070102214813232421875f},
-    {"Celu", 16, {FLOATS(celu)}, "alpha", NULL, 1, 0},
+    {"Celu", 16, {[SDX_F32] = celu_f32, [SDX_F64] = celu_any_f64}, "alpha", NULL, 1, 0},
     {"HardSigmoid", 1, {FLOATS(hard_sigmoid)}, "alpha", "beta", 0.2f, 0.5f},
     {"HardSwish", 1, {FLOATS(hard_swish)}, NULL, NULL, 0, 0},
     {"ThresholdedRelu", 1, {FLOATS(thresholded_relu)}, "alpha", NULL, 1, 0},
