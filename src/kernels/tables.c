@@ -44,6 +44,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
 #undef FILL
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \
+        sdx_elements_init_##set(&t->elements);                                                     \
         sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qdw_init_##set(&t->qdw);                                                               \
     }

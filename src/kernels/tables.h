@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "kernels/channel_block.h"
 #include "kernels/conv.h"
+#include "kernels/elements.h"
 #include "kernels/fft_lanes.h"
 #include "kernels/nbits.h"
 #include "kernels/pool_block.h"
@@ -294,6 +295,7 @@ struct sdx_pool_block_table {
 
 struct sdx_kernel_tables {
     struct sdx_vec vec;
+    const struct sdx_elements *elements;
     struct sdx_fft_kernels fft;
     struct sdx_gemm_table gemm;
     struct sdx_conv_block_table block;
@@ -335,6 +337,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #define SDX_KERNEL_INIT(set, flag)                                                                 \
+    void sdx_elements_init_##set(const struct sdx_elements **elements);                            \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/elements.h"
 #include "kernels/vec.h"
 #include "ops/cast.h"
 #include "ops/op.h"
@@ -197,6 +198,42 @@ static uint8_t to_e8m0(float value, int round, bool saturate)
     return (uint8_t)exponent;
 }
 
+/* The pairs that graphs use most. false: not one of them. */
+static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const struct sdx_elements *elements = sdx_elements();
+    sdx_element_fn *fn = NULL;
+#define PAIR(a, b) (SDX_##a * 256 + SDX_##b)
+    switch (c->from * 256 + c->to) {
+    case PAIR(F32, F16): return vec->f32_to_f16(in, out, (size_t)n), true;
+    case PAIR(F32, BF16): return vec->f32_to_bf16(in, out, (size_t)n), true;
+    case PAIR(F16, F32): return vec->f16_to_f32(in, out, (size_t)n), true;
+    case PAIR(BF16, F32): return vec->bf16_to_f32(in, out, (size_t)n), true;
+    case PAIR(U8, F32): return vec->u8_to_f32(in, 1, 0, out, (size_t)n), true;
+    case PAIR(I8, F32): return vec->s8_to_f32(in, 1, 0, out, (size_t)n), true;
+    case PAIR(BOOL, F32): fn = elements->bool_f32; break;
+    case PAIR(BOOL, I32): fn = elements->bool_i32; break;
+    case PAIR(BOOL, I64): fn = elements->bool_i64; break;
+    case PAIR(I32, F32): fn = elements->i32_f32; break;
+    case PAIR(I32, I64): fn = elements->i32_i64; break;
+    case PAIR(I64, F32): fn = elements->i64_f32; break;
+    case PAIR(I64, I32): fn = elements->i64_i32; break;
+    case PAIR(I64, BOOL): fn = elements->i64_bool; break;
+    case PAIR(F32, U8):
+    case PAIR(F32, I8): fn = elements->f32_u8; break;
+    case PAIR(F32, I32): fn = elements->f32_i32; break;
+    case PAIR(F32, I64): fn = elements->f32_i64; break;
+    case PAIR(F32, BOOL): fn = elements->f32_bool; break;
+    default: return false;
+    }
+#undef PAIR
+    const uint8_t sizes[] = {(uint8_t)(sdx_dtype_bits((sdx_dtype)c->from) / 8),
+                             (uint8_t)(sdx_dtype_bits((sdx_dtype)c->to) / 8)};
+    sdx_element_run(fn, NULL, 1, sizes, &in, &(int64_t){1}, out, n);
+    return true;
+}
+
 static void run_cast(const struct sdx_step *step, const void *const *operands, void *out,
                      int64_t begin, int64_t end, void *scratch)
 {
@@ -206,14 +243,8 @@ static void run_cast(const struct sdx_step *step, const void *const *operands, v
     size_t n = (size_t)(end - begin);
     if (c->from == c->to) {
         if (in != out) memcpy(out, in, (n * sdx_dtype_bits(c->from) + 7) / 8);
-    } else if (c->from == SDX_F32 && c->to == SDX_F16) {
-        sdx_vec()->f32_to_f16(in, out, n);
-    } else if (c->from == SDX_F32 && c->to == SDX_BF16) {
-        sdx_vec()->f32_to_bf16(in, out, n);
-    } else if (c->from == SDX_F16 && c->to == SDX_F32) {
-        sdx_vec()->f16_to_f32(in, out, n);
-    } else if (c->from == SDX_BF16 && c->to == SDX_F32) {
-        sdx_vec()->bf16_to_f32(in, out, n);
+    } else if (cast_kernel(c, in, out, end - begin)) {
+        return;
     } else if (c->to == SDX_F8E8M0) {
         for (int64_t i = 0; i < end - begin; i++)
             ((uint8_t *)out)[i] =

@@ -1,58 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Logical operators and comparisons: two operands with broadcasting, a bool result. */
+#include "kernels/elements.h"
 #include "ops/loops.h"
 #include "ops/op.h"
 
+/* Types few comparisons have. */
 #define COMPARE(op, sign)                                                                          \
-    SDX_LOOP_BINARY(op##_f32, float, float, uint8_t, x sign y)                                     \
     SDX_LOOP_BINARY(op##_f64, double, double, uint8_t, x sign y)                                   \
     SDX_LOOP_BINARY(op##_u8, uint8_t, uint8_t, uint8_t, x sign y)                                  \
     SDX_LOOP_BINARY(op##_u16, uint16_t, uint16_t, uint8_t, x sign y)                               \
     SDX_LOOP_BINARY(op##_u32, uint32_t, uint32_t, uint8_t, x sign y)                               \
     SDX_LOOP_BINARY(op##_u64, uint64_t, uint64_t, uint8_t, x sign y)                               \
     SDX_LOOP_BINARY(op##_i8, int8_t, int8_t, uint8_t, x sign y)                                    \
-    SDX_LOOP_BINARY(op##_i16, int16_t, int16_t, uint8_t, x sign y)                                 \
-    SDX_LOOP_BINARY(op##_i32, int32_t, int32_t, uint8_t, x sign y)                                 \
-    SDX_LOOP_BINARY(op##_i64, int64_t, int64_t, uint8_t, x sign y)
-COMPARE(equal, ==)
+    SDX_LOOP_BINARY(op##_i16, int16_t, int16_t, uint8_t, x sign y)
 COMPARE(less, <)
-COMPARE(greater, >)
 COMPARE(less_equal, <=)
-COMPARE(greater_equal, >=)
+SDX_LOOP_BINARY(equal_f64, double, double, uint8_t, x == y)
 SDX_LOOP_BINARY(equal_string, struct sdx_str, struct sdx_str, uint8_t, sdx_str_equal(x, y))
-SDX_LOOP_BINARY(equal_bool, uint8_t, uint8_t, uint8_t, !x == !y)
-SDX_LOOP_BINARY(and_bool, uint8_t, uint8_t, uint8_t, x &&y)
-SDX_LOOP_BINARY(or_bool, uint8_t, uint8_t, uint8_t, x || y)
-SDX_LOOP_BINARY(xor_bool, uint8_t, uint8_t, uint8_t, !x != !y)
 
-#define NUMBERS(op) [SDX_F32] = op##_f32, [SDX_F64] = op##_f64, SDX_LOOP_INT_ROWS(op)
+/* A kernel of elements.h by its place there, or a loop of this file. */
+struct way {
+    size_t kernel; /* offset in struct sdx_elements */
+    uint8_t size;  /* of an element; 0: a loop */
+    bool is_not;   /* the contrary of b, a */
+    sdx_nest_fn *loop;
+};
+#define ELEMENT(name, bytes)                                                                       \
+    {                                                                                              \
+        .kernel = offsetof(struct sdx_elements, name), .size = bytes                               \
+    }
+#define LOOP(name)                                                                                 \
+    {                                                                                              \
+        .loop = name                                                                               \
+    }
+#define ORDER(op)                                                                                  \
+    [SDX_F32] = ELEMENT(op##_f32, 4), [SDX_F64] = LOOP(op##_f64), [SDX_U8] = LOOP(op##_u8),        \
+    [SDX_U16] = LOOP(op##_u16), [SDX_U32] = LOOP(op##_u32), [SDX_U64] = LOOP(op##_u64),            \
+    [SDX_I8] = LOOP(op##_i8), [SDX_I16] = LOOP(op##_i16)
+
+static const struct way and_ways[] = {[SDX_BOOL] = ELEMENT(and_bool, 1)};
+static const struct way or_ways[] = {[SDX_BOOL] = ELEMENT(or_bool, 1)};
+static const struct way xor_ways[] = {[SDX_BOOL] = ELEMENT(xor_bool, 1)};
+static const struct way equal_ways[] = {
+    [SDX_F32] = ELEMENT(equal_f32, 4), [SDX_BOOL] = ELEMENT(equal_bool, 1),
+    [SDX_U8] = ELEMENT(equal_1, 1),    [SDX_I8] = ELEMENT(equal_1, 1),
+    [SDX_U16] = ELEMENT(equal_2, 2),   [SDX_I16] = ELEMENT(equal_2, 2),
+    [SDX_U32] = ELEMENT(equal_4, 4),   [SDX_I32] = ELEMENT(equal_4, 4),
+    [SDX_U64] = ELEMENT(equal_8, 8),   [SDX_I64] = ELEMENT(equal_8, 8),
+    [SDX_F64] = LOOP(equal_f64),       [SDX_STRING] = LOOP(equal_string)};
+static const struct way less_ways[] = {
+    ORDER(less), [SDX_I32] = ELEMENT(less_i32, 4), [SDX_I64] = ELEMENT(less_i64, 8)};
+static const struct way less_equal_ways[] = {
+    ORDER(less_equal), [SDX_I32] = {offsetof(struct sdx_elements, less_i32), 4, .is_not = true},
+    [SDX_I64] = {offsetof(struct sdx_elements, less_i64), 8, .is_not = true}};
 
 static const struct {
     const char *name;
-    sdx_nest_fn *fns[SDX_LOOP_TYPES];
+    const struct way *ways;
+    int count;
+    bool swaps; /* a > b is b < a */
 } defs[] = {
-    {"And", {[SDX_BOOL] = and_bool}},
-    {"Or", {[SDX_BOOL] = or_bool}},
-    {"Xor", {[SDX_BOOL] = xor_bool}},
-    {"Equal", {NUMBERS(equal), [SDX_BOOL] = equal_bool, [SDX_STRING] = equal_string}},
-    {"Less", {NUMBERS(less)}},
-    {"Greater", {NUMBERS(greater)}},
-    {"LessOrEqual", {NUMBERS(less_equal)}},
-    {"GreaterOrEqual", {NUMBERS(greater_equal)}},
+    {"And", and_ways, SDX_COUNT_OF(and_ways), false},
+    {"Or", or_ways, SDX_COUNT_OF(or_ways), false},
+    {"Xor", xor_ways, SDX_COUNT_OF(xor_ways), false},
+    {"Equal", equal_ways, SDX_COUNT_OF(equal_ways), false},
+    {"Less", less_ways, SDX_COUNT_OF(less_ways), false},
+    {"Greater", less_ways, SDX_COUNT_OF(less_ways), true},
+    {"LessOrEqual", less_equal_ways, SDX_COUNT_OF(less_equal_ways), false},
+    {"GreaterOrEqual", less_equal_ways, SDX_COUNT_OF(less_equal_ways), true},
 };
+
+struct compare {
+    struct sdx_nest_job job;
+    struct way way;
+    bool swaps;
+};
+
+static bool compare(const void *arg, const void *const *in, const int64_t *step, void *out,
+                    int64_t n)
+{
+    const struct compare *c = arg;
+    const bool first = c->swaps != c->way.is_not;
+    const void *const pair[] = {in[first], in[!first]};
+    const int64_t steps[] = {step[first], step[!first]};
+    if (!c->way.size) return c->way.loop(NULL, pair, steps, out, n);
+    const uint8_t sizes[] = {c->way.size, c->way.size, 1};
+    sdx_element_fn *const *fn =
+        (sdx_element_fn *const *)(const void *)((const char *)sdx_elements() + c->way.kernel);
+    sdx_element_run(*fn, NULL, 2, sizes, pair, steps, out, n);
+    if (c->way.is_not)
+        sdx_element_run(sdx_elements()->not_bool, NULL, 1, (const uint8_t[]){1, 1},
+                        &(const void *){out}, &(int64_t){1}, out, n);
+    return true;
+}
 
 static enum sdx_status prepare(struct sdx_prepare *px)
 {
-    struct sdx_nest_job *job = SDX_PREPARE_NEW(px, struct sdx_nest_job);
-    if (!job) return px->cx->error.status;
+    struct compare *c = SDX_PREPARE_NEW(px, struct compare);
+    if (!c) return px->cx->error.status;
     int dtype = px->in[0]->dtype;
     for (int i = 0; i < SDX_COUNT_OF(defs); i++) {
         if (!sdx_str_is(px->node->op_type, defs[i].name)) continue;
-        job->fn = defs[i].fns[dtype];
-        if (!job->fn || px->in[1]->dtype != dtype) break;
-        SDX_TRY(sdx_nest_binary(px, &job->nest));
+        if (dtype >= defs[i].count || px->in[1]->dtype != dtype) break;
+        c->way = defs[i].ways[dtype];
+        c->swaps = defs[i].swaps;
+        c->job.fn = compare;
+        c->job.arg = c;
+        if (!c->way.size && !c->way.loop) break;
+        SDX_TRY(sdx_nest_binary(px, &c->job.nest));
         double weight = dtype == SDX_STRING ? 16 : 1;
-        return sdx_nest_add(px, defs[i].name, job, weight, 2, px->in, px->out[0]);
+        return sdx_nest_add(px, defs[i].name, &c->job, weight, 2, px->in, px->out[0]);
     }
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element types %s and %s",
                     SDX_STR_ARG(px->node->op_type), sdx_dtype_name(dtype),

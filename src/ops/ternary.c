@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "kernels/vec.h"
 #include "ops/loops.h"
 #include "ops/layout.h"
@@ -10,40 +11,29 @@
 
 /* ---- Where ---- */
 
-#define WHERE(name, T)                                                                             \
-    static bool name(const void *arg, const void *const *in, const int64_t *step, void *out,       \
-                     int64_t n)                                                                    \
-    {                                                                                              \
-        (void)arg;                                                                                 \
-        const uint8_t *c = in[0];                                                                  \
-        const T *a = in[1], *b = in[2];                                                            \
-        T *r = out;                                                                                \
-        if (step[0] && step[1] && step[2]) {                                                       \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                r[j] = c[j] ? a[j] : b[j];                                                         \
-        } else if (step[0] && step[1]) {                                                           \
-            const T y = b[0];                                                                      \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                r[j] = c[j] ? a[j] : y;                                                            \
-        } else if (step[0] && step[2]) {                                                           \
-            const T x = a[0];                                                                      \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                r[j] = c[j] ? x : b[j];                                                            \
-        } else {                                                                                   \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                r[j] = c[j * step[0]] ? a[j * step[1]] : b[j * step[2]];                           \
-        }                                                                                          \
-        return true;                                                                               \
+static bool where_small(const void *arg, const void *const *in, const int64_t *step, void *out,
+                        int64_t n)
+{
+    const struct sdx_elements *elements = sdx_elements();
+    const uint8_t size = *(const uint8_t *)arg, sizes[] = {1, size, size, size};
+    sdx_element_run(size == 1   ? elements->where_1
+                    : size == 2 ? elements->where_2
+                    : size == 4 ? elements->where_4
+                                : elements->where_8,
+                    NULL, 3, sizes, in, step, out, n);
+    return true;
+}
+/* Of 16 bytes: strings, complex numbers of doubles. */
+static bool where_large(const void *arg, const void *const *in, const int64_t *step, void *out,
+                        int64_t n)
+{
+    (void)arg;
+    for (int64_t j = 0; j < n; j++) {
+        const int from = ((const uint8_t *)in[0])[j * step[0]] ? 1 : 2;
+        memcpy((char *)out + j * 16, (const char *)in[from] + j * step[from] * 16, 16);
     }
-struct two_u64 {
-    uint64_t v[2];
-};
-WHERE(where_1, uint8_t)
-WHERE(where_2, uint16_t)
-WHERE(where_4, uint32_t)
-WHERE(where_8, uint64_t)
-WHERE(where_16, struct two_u64)
-WHERE(where_string, struct sdx_str)
+    return true;
+}
 
 static enum sdx_status run_where_strings(struct sdx_exec *x, const struct sdx_step *step,
                                          int64_t part)
@@ -72,15 +62,15 @@ static enum sdx_status prepare_where(struct sdx_prepare *px)
         size_t texts = 0;
         if (!sdx_mul_size((size_t)job->nest.count, sizeof(struct sdx_str), &texts))
             return SDX_FAIL_MEMORY(px->cx);
-        job->fn = where_string;
+        job->fn = where_large;
         return sdx_prepare_step(px, "where strings", run_where_strings, job, 1,
                                 texts + SDX_NEST_SCRATCH);
     }
-    job->fn = bits == 8    ? where_1
-              : bits == 16 ? where_2
-              : bits == 32 ? where_4
-              : bits == 64 ? where_8
-                           : where_16;
+    uint8_t *size = SDX_PREPARE_NEW(px, uint8_t);
+    if (!size) return px->cx->error.status;
+    *size = (uint8_t)(bits / 8);
+    job->fn = bits <= 64 ? where_small : where_large;
+    job->arg = size;
     return sdx_nest_add(px, "where", job, 1, 3, px->in, px->out[0]);
 }
 

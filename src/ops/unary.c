@@ -3,6 +3,7 @@
  * value, and Identity. Dropout is in dropout.c. */
 #include <tgmath.h>
 
+#include "kernels/elements.h"
 #include "kernels/vec.h"
 #include "ops/dropout.h"
 #include "ops/layout.h"
@@ -69,7 +70,7 @@ VEC_AND_F64(mish, x *tanh(SOFTPLUS(x)))
 VEC_AND_F64(sin, sin(x))
 VEC_AND_F64(cos, cos(x))
 VEC(silu)
-BOTH(tan, tan(x))
+MAP(tan_f64, double, double, tan(x))
 BOTH(asin, asin(x))
 BOTH(acos, acos(x))
 BOTH(atan, atan(x))
@@ -78,9 +79,7 @@ BOTH(cosh, cosh(x))
 BOTH(asinh, asinh(x))
 BOTH(acosh, acosh(x))
 BOTH(atanh, atanh(x))
-BOTH(sign, x > 0 ? 1 : x < 0 ? -1 : x)
-BOTH(celu, x > 0 ? x : u->a * expm1(x / u->a))
-BOTH(shrink, x<-u->b ? x + u->a : x> u->b ? x - u->a : 0)
+BOTH(celu_any, x > 0 ? x : u->a * expm1(x / u->a))
 MAP(selu_f64, double, double, u->b *(x > 0 ? x : u->a * expm1(x)))
 MAP(swish_f64, double, double, x / (1 + exp(-u->a * x)))
 
@@ -99,11 +98,28 @@ SDX_LOOP_SIGNED(SIGN_SIGNED, sign)
 SDX_LOOP_UNSIGNED(SIGN_UNSIGNED, sign)
 SDX_LOOP_INTS(BIT_NOT, bit_not)
 
-MAP(is_nan_f32, float, uint8_t, x != x)
 MAP(is_nan_f64, double, uint8_t, x != x)
-MAP(is_inf_f32, float, uint8_t, (u->b != 0 && x == INFINITY) || (u->a != 0 && x == -INFINITY))
-MAP(is_inf_f64, double, uint8_t, (u->b != 0 && x == INFINITY) || (u->a != 0 && x == -INFINITY))
-MAP(not_bool, uint8_t, uint8_t, !x)
+MAP(is_inf_f64, double, uint8_t, x == u->a || x == u->b)
+MAP(sign_f64, double, double, x > 0 ? 1 : x < 0 ? -1 : x)
+MAP(shrink_f64, double, double, x<-u->b ? x + u->a : x> u->b ? x - u->a : 0)
+
+#define ELEMENT(name, size_in, size_out)                                                           \
+    static void name(const struct unary *u, const void *from, void *to, int64_t n)                 \
+    {                                                                                              \
+        element(sdx_elements()->name, u, size_in, size_out, from, to, n);                          \
+    }
+static void element(sdx_element_fn *fn, const struct unary *u, uint8_t size_in, uint8_t size_out,
+                    const void *from, void *to, int64_t n)
+{
+    const uint8_t sizes[] = {size_in, size_out};
+    const float arg[] = {u->a, u->b};
+    sdx_element_run(fn, arg, 1, sizes, &from, &(int64_t){1}, to, n);
+}
+ELEMENT(is_nan_f32, 4, 1)
+ELEMENT(is_inf_f32, 4, 1)
+ELEMENT(not_bool, 1, 1)
+ELEMENT(sign_f32, 4, 4)
+ELEMENT(shrink_f32, 4, 4)
 
 /* Integers through double; the result truncates. */
 static void shrink_int(const struct unary *u, const void *from, void *to, int64_t n)
@@ -149,6 +165,39 @@ static void swish_f32(const struct unary *u, const void *from, void *to, int64_t
     }
 }
 
+/* max(x, 0) + min(alpha (e^(x / alpha) - 1), 0) */
+static void celu_f32(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const float *x = from, zero = 0, inverse = 1 / u->a;
+    float *y = to, below[TILE];
+    if (!(u->a > 0) || isinf(inverse)) {
+        celu_any_f32(u, from, to, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += TILE) {
+        size_t run = (size_t)(n - at < TILE ? n - at : TILE);
+        vec->f32_mul(x + at, 1, &inverse, 0, below, run);
+        vec->f32_elu(below, below, run, u->a, 0);
+        vec->f32_min(below, 1, &zero, 0, below, run);
+        vec->f32_max(x + at, 1, &zero, 0, y + at, run);
+        vec->f32_add(y + at, 1, below, 1, y + at, run);
+    }
+}
+static void tan_f32(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const float *x = from;
+    float *y = to, cosine[TILE];
+    (void)u;
+    for (int64_t at = 0; at < n; at += TILE) {
+        size_t run = (size_t)(n - at < TILE ? n - at : TILE);
+        vec->f32_cos(x + at, cosine, run, 0, 0);
+        vec->f32_sin(x + at, y + at, run, 0, 0);
+        vec->f32_div(y + at, 1, cosine, 1, y + at, run);
+    }
+}
+
 /* ---- the operators ---- */
 
 struct unary_def {
@@ -185,7 +234,7 @@ static const struct unary_def defs[] = {
      "gamma",
      1.67326319217681884765625f,
      1.05070102214813232421875f},
-    {"Celu", 16, {FLOATS(celu)}, "alpha", NULL, 1, 0},
+    {"Celu", 16, {[SDX_F32] = celu_f32, [SDX_F64] = celu_any_f64}, "alpha", NULL, 1, 0},
     {"HardSigmoid", 1, {FLOATS(hard_sigmoid)}, "alpha", "beta", 0.2f, 0.5f},
     {"HardSwish", 1, {FLOATS(hard_swish)}, NULL, NULL, 0, 0},
     {"ThresholdedRelu", 1, {FLOATS(thresholded_relu)}, "alpha", NULL, 1, 0},
@@ -278,8 +327,9 @@ static enum sdx_status prepare_gelu(struct sdx_prepare *px)
 static enum sdx_status prepare_is_inf(struct sdx_prepare *px)
 {
     unary_fn *fn = px->in[0]->dtype == SDX_F64 ? is_inf_f64 : is_inf_f32;
-    return add_map(px, "IsInf", fn, (float)sdx_ir_attr_int(px->node, "detect_negative", 1),
-                   (float)sdx_ir_attr_int(px->node, "detect_positive", 1), 1);
+    return add_map(px, "IsInf", fn,
+                   sdx_ir_attr_int(px->node, "detect_negative", 1) ? -INFINITY : NAN,
+                   sdx_ir_attr_int(px->node, "detect_positive", 1) ? INFINITY : NAN, 1);
 }
 
 /* ---- inference ---- */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Elementwise kernels that the compiler makes vectors of: conversions, tests of value, logic,
+ * comparisons, selection, remainders. Each takes whole blocks; sdx_element_run does the rest.
+ * Results of all sets are bit-equal. */
+#ifndef SDX_KERNELS_ELEMENTS_H
+#define SDX_KERNELS_ELEMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SDX_ELEMENT_BLOCK = 64, SDX_ELEMENT_IN = 3, SDX_ELEMENT_BYTES = 8 };
+
+/* Elements of `blocks` blocks; step[i]: elements from one block of operand i to the next, a block's
+ * or 0. arg: the parameters of the operator. `out` may be an operand of elements as wide. */
+typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out, size_t blocks,
+                            const float *arg);
+
+/* X(name). Conversions by their types; bool is 0 or not, and 0 or 1 as a result; what an integer
+ * cannot hold becomes its smallest, u8 the low bits of an i32. shrink: bias, lambd; is_inf: equal
+ * to one of two. equal, where: of elements of so many bytes, where with the bool first. */
+/* clang-format off */
+#define SDX_ELEMENTS(X) \
+    X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
+    X(f32_u8) X(f32_i32) X(f32_i64) X(f32_bool) \
+    X(not_bool) X(and_bool) X(or_bool) X(xor_bool) X(equal_bool) \
+    X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(equal_f32) \
+    X(less_f32) X(less_i32) X(less_i64) \
+    X(less_equal_f32) \
+    X(where_1) X(where_2) X(where_4) X(where_8) \
+    X(is_nan_f32) X(is_inf_f32) X(sign_f32) X(shrink_f32)
+/* clang-format on */
+
+struct sdx_elements {
+#define SDX_ELEMENT_FIELD(name) sdx_element_fn *name;
+    SDX_ELEMENTS(SDX_ELEMENT_FIELD)
+#undef SDX_ELEMENT_FIELD
+};
+const struct sdx_elements *sdx_elements(void);
+
+/* n elements; size: bytes of those of each operand and of the result; step[i]: 1, or 0 of an
+ * operand that is one element for all. */
+void sdx_element_run(sdx_element_fn *fn, const float *arg, int count_in, const uint8_t *size,
+                     const void *const *in, const int64_t *step, void *out, int64_t n);
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The kernels of elements.h: plain loops of a known length, so that the compiler needs no code for
+ * what is left over. Once an instruction set. */
+#include <math.h>
+
+#include "base/compiler.h"
+#include "kernels/tables.h"
+
+/* An element is read before any is written in its place. */
+#if defined(__clang__)
+#define INDEPENDENT SDX_PRAGMA(clang loop vectorize(assume_safety))
+#elif defined(__GNUC__)
+#define INDEPENDENT SDX_PRAGMA(GCC ivdep)
+#else
+#define INDEPENDENT
+#endif
+
+/* TURN: elements of a loop that the compiler makes vectors of; more is longer code only. */
+enum { BLOCK = SDX_ELEMENT_BLOCK, TURN = 16 };
+#define KERNEL(name, prepare, advance, expression)                                                 \
+    static void name(const void *const *in, const size_t *step, void *out, size_t blocks,          \
+                     const float *arg)                                                             \
+    {                                                                                              \
+        (void)step;                                                                                \
+        (void)arg;                                                                                 \
+        prepare;                                                                                   \
+        for (; blocks; blocks--) {                                                                 \
+            SDX_PRAGMA(GCC unroll 1)                                                               \
+            for (int turn = 0; turn < BLOCK; turn += TURN) {                                       \
+                INDEPENDENT                                                                        \
+                for (int i = turn; i < turn + TURN; i++)                                           \
+                    r[i] = expression;                                                             \
+            }                                                                                      \
+            advance;                                                                               \
+            r += BLOCK;                                                                            \
+        }                                                                                          \
+    }
+#define UNARY(name, A, R, expression)                                                              \
+    static inline R one_##name(const A x, const float u, const float v)                            \
+    {                                                                                              \
+        (void)u;                                                                                   \
+        (void)v;                                                                                   \
+        return (R)(expression);                                                                    \
+    }                                                                                              \
+    KERNEL(name, const A *a = in[0]; R *r = out; const float u = arg[0];                           \
+           const float v = arg[1], a += step[0], one_##name(a[i], u, v))
+#define BINARY(name, A, R, expression)                                                             \
+    static inline R one_##name(const A x, const A y)                                               \
+    {                                                                                              \
+        return (R)(expression);                                                                    \
+    }                                                                                              \
+    KERNEL(name, const A *a = in[0]; const A *b = in[1];                                           \
+           R *r = out, (a += step[0], b += step[1]), one_##name(a[i], b[i]))
+#define WHERE(name, T)                                                                             \
+    KERNEL(name, const uint8_t *c = in[0]; const T *a = in[1]; const T *b = in[2];                 \
+           T *r = out, (c += step[0], a += step[1], b += step[2]),                                 \
+           (T)((a[i] & (T)(c[i] ? -1 : 0)) | (b[i] & (T)(c[i] ? 0 : -1))))
+
+/* x, or -2^31 or -2^63 where the integer has no room for it */
+#define WITHIN(x, limit) ((x) >= -(limit) && (x) < (limit) ? (x) : -(limit))
+
+UNARY(bool_f32, uint8_t, float, x != 0)
+UNARY(bool_i32, uint8_t, int32_t, x != 0)
+UNARY(bool_i64, uint8_t, int64_t, x != 0)
+UNARY(i32_f32, int32_t, float, x)
+UNARY(i32_i64, int32_t, int64_t, x)
+UNARY(i64_f32, int64_t, float, x)
+UNARY(i64_i32, int64_t, int32_t, x)
+UNARY(i64_bool, int64_t, uint8_t, x != 0)
+UNARY(f32_u8, float, uint8_t, (int32_t)WITHIN(x, 0x1p31f))
+UNARY(f32_i32, float, int32_t, WITHIN(x, 0x1p31f))
+UNARY(f32_bool, float, uint8_t, x != 0)
+UNARY(not_bool, uint8_t, uint8_t, !x)
+UNARY(is_nan_f32, float, uint8_t, x != x)
+UNARY(is_inf_f32, float, uint8_t, (x == u) | (x == v))
+UNARY(sign_f32, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
+UNARY(shrink_f32, float, float, x<-v ? x + u : x> v ? x - u : 0)
+
+BINARY(and_bool, uint8_t, uint8_t, (x != 0) & (y != 0))
+BINARY(or_bool, uint8_t, uint8_t, (x | y) != 0)
+BINARY(xor_bool, uint8_t, uint8_t, (x != 0) ^ (y != 0))
+BINARY(equal_bool, uint8_t, uint8_t, (x == 0) == (y == 0))
+BINARY(equal_1, uint8_t, uint8_t, x == y)
+BINARY(equal_2, uint16_t, uint8_t, x == y)
+BINARY(equal_4, uint32_t, uint8_t, x == y)
+BINARY(equal_8, uint64_t, uint8_t, x == y)
+BINARY(equal_f32, float, uint8_t, x == y)
+BINARY(less_f32, float, uint8_t, x < y)
+BINARY(less_i32, int32_t, uint8_t, x < y)
+BINARY(less_i64, int64_t, uint8_t, x < y)
+BINARY(less_equal_f32, float, uint8_t, x <= y)
+
+WHERE(where_1, uint8_t)
+WHERE(where_2, uint16_t)
+WHERE(where_4, uint32_t)
+WHERE(where_8, uint64_t)
+
+/* Of what an i32 holds, by way of it: few sets have the conversion to an i64. */
+static void f32_i64(const void *const *in, const size_t *step, void *out, size_t blocks,
+                    const float *arg)
+{
+    const float *a = in[0];
+    int64_t *r = out;
+    (void)arg;
+    for (; blocks; blocks--, a += step[0], r += BLOCK) {
+        int32_t small[BLOCK], is_small = -1;
+        for (int i = 0; i < BLOCK; i++) {
+            is_small &= -(a[i] < 0x1p31f) & -(a[i] > -0x1p31f);
+            small[i] = (int32_t)WITHIN(a[i], 0x1p31f);
+        }
+        for (int i = 0; is_small && i < BLOCK; i++)
+            r[i] = small[i];
+        for (int i = 0; !is_small && i < BLOCK; i++)
+            r[i] = (int64_t)WITHIN(a[i], 0x1p63f);
+    }
+}
+
+void SDX_INIT(sdx_elements_init_)(const struct sdx_elements **elements)
+{
+    static const struct sdx_elements table = {
+#define FIELD(name) .name = name,
+        SDX_ELEMENTS(FIELD)
+#undef FIELD
+    };
+    *elements = &table;
+}
