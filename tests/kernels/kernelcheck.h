@@ -26,7 +26,8 @@
     X(conv_f32_depthwise) X(qconv) \
     X(conv_block) X(conv_block_half) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
     X(winograd_half) \
-    X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step) X(fft_lanes)
+    X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step) X(fft_lanes) \
+    X(sample)
 /* clang-format on */
 
 #define CHECK_DECLARE(name)                                                                        \
