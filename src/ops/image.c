@@ -220,6 +220,14 @@ static double max_in(const struct sdx_tensor *in, int64_t base, int64_t y0, int6
                      int64_t x1)
 {
     if (y0 >= y1 || x0 >= x1) return 0;
+    if (in->dtype == SDX_F32) {
+        float most = -INFINITY;
+        for (const float *row = (const float *)in->data + base + y0 * in->dims[3]; y0 < y1;
+             y0++, row += in->dims[3])
+            for (int64_t x = x0; x < x1; x++)
+                most = row[x] > most ? row[x] : most;
+        return (double)most;
+    }
     double best = -INFINITY;
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++) {
@@ -253,13 +261,20 @@ static enum sdx_status run_max_roi_pool(struct sdx_exec *x, const struct sdx_ste
             at = part * channels * out->dims[2] * out->dims[3];
     w = w > 1 ? w : 1;
     h = h > 1 ? h : 1;
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t py = 0; py < out->dims[2]; py++)
-            for (int64_t px = 0; px < out->dims[3]; px++) {
-                int64_t y0, y1, x0, x1, base = (v[0] * channels + c) * in->dims[2] * in->dims[3];
-                bin_range(py, out->dims[2], v[2], h, in->dims[2], &y0, &y1);
-                bin_range(px, out->dims[3], v[1], w, in->dims[3], &x0, &x1);
-                sdx_store_f64(out->dtype, out->data, at++, max_in(in, base, y0, y1, x0, x1));
+    const int64_t high = out->dims[2], wide = out->dims[3], plane = in->dims[2] * in->dims[3];
+    int64_t *rows = x->scratch, *columns = rows + 2 * high;
+    for (int64_t i = 0; i < high; i++)
+        bin_range(i, high, v[2], h, in->dims[2], rows + 2 * i, rows + 2 * i + 1);
+    for (int64_t i = 0; i < wide; i++)
+        bin_range(i, wide, v[1], w, in->dims[3], columns + 2 * i, columns + 2 * i + 1);
+    for (int64_t base = v[0] * channels * plane, c = 0; c < channels; c++, base += plane)
+        for (const int64_t *y = rows; y < columns; y += 2)
+            for (const int64_t *z = columns; z < columns + 2 * wide; z += 2, at++) {
+                const double most = max_in(in, base, y[0], y[1], z[0], z[1]);
+                if (out->dtype == SDX_F32)
+                    ((float *)out->data)[at] = (float)most;
+                else
+                    sdx_store_f64(out->dtype, out->data, at, most);
             }
     return SDX_OK;
 }
@@ -272,7 +287,9 @@ static enum sdx_status prepare_max_roi_pool(struct sdx_prepare *px)
     if (px->in[1]->rank != 2 || px->in[1]->dims[1] != 5)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxRoiPool: the regions are no list of 5 numbers");
     if (px->out[0]->count == 0) return SDX_OK;
-    return sdx_prepare_step(px, "max_roi_pool", run_max_roi_pool, scale, px->out[0]->dims[0], 0);
+    return sdx_prepare_step(px, "max_roi_pool", run_max_roi_pool, scale, px->out[0]->dims[0],
+                            (size_t)(px->out[0]->dims[2] + px->out[0]->dims[3]) * 2 *
+                                sizeof(int64_t));
 }
 
 /* ---- AffineGrid ---- */
