@@ -3,6 +3,7 @@
  * GridSample (grid_sample.c). ImageDecoder needs image codecs, which the library does not have. */
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/grid_sample.h"
 #include "ops/move.h"
 #include "ops/op.h"
@@ -331,28 +332,32 @@ static double grid_at(int64_t i, int64_t n, bool align)
 static enum sdx_status run_affine_grid(struct sdx_exec *x, const struct sdx_step *step,
                                        int64_t part)
 {
-    (void)x;
     bool align = *(const bool *)step->params;
+    double *across = x->scratch;
     const struct sdx_tensor *theta = step->in[0];
     struct sdx_tensor *out = step->out[0];
     int axes = out->rank - 2;
     int64_t width = out->dims[axes], rows = out->count / axes / width;
     int64_t per_batch = rows / out->dims[0];
     int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
+    for (int64_t j = 0; j < width; j++)
+        across[j] = grid_at(j, width, align);
     for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end; r++) {
-        double v[4] = {0, 0, 0, 1}, m[12];
+        double down, deep = 0, m[12];
         int64_t rest = r % per_batch, height = out->dims[axes - 1];
         for (int i = 0; i < axes * (axes + 1); i++)
             m[i] = sdx_load_f64(theta->dtype, theta->data, r / per_batch * axes * (axes + 1) + i);
-        v[1] = grid_at(rest % height, height, align);
-        if (axes == 3) v[2] = grid_at(rest / height, out->dims[1], align);
-        for (int64_t j = 0; j < width; j++) {
-            v[0] = grid_at(j, width, align);
-            for (int a = 0; a < axes; a++) {
-                double sum = m[a * (axes + 1) + axes];
-                for (int b = 0; b < axes; b++)
-                    sum += m[a * (axes + 1) + b] * v[b];
-                sdx_store_f64(out->dtype, out->data, (r * width + j) * axes + a, sum);
+        down = grid_at(rest % height, height, align);
+        if (axes == 3) deep = grid_at(rest / height, out->dims[1], align);
+        for (int a = 0; a < axes; a++) {
+            const double *row = m + a * (axes + 1), by_down = row[1] * down;
+            for (int64_t j = 0, at = r * width * axes + a; j < width; j++, at += axes) {
+                double sum = row[axes] + row[0] * across[j] + by_down;
+                if (axes == 3) sum += row[2] * deep;
+                if (out->dtype == SDX_F32)
+                    ((float *)out->data)[at] = (float)sum;
+                else
+                    sdx_store_f64(out->dtype, out->data, at, sum);
             }
         }
     }
@@ -376,7 +381,8 @@ static enum sdx_status prepare_affine_grid(struct sdx_prepare *px)
     if (out->count == 0) return SDX_OK;
     int64_t rows = out->count / axes / out->dims[axes];
     return sdx_prepare_step(px, "affine_grid", run_affine_grid, align,
-                            sdx_prepare_parts((double)out->count, 16384, rows), 0);
+                            sdx_prepare_parts((double)out->count, 16384, rows),
+                            (size_t)out->dims[axes] * sizeof(double));
 }
 
 /* ---- Col2Im ---- */
@@ -450,10 +456,14 @@ static enum sdx_status check_texts(struct sdx_exec *x, const struct sdx_str *tex
 /* Adds `n` elements to every `stride`-th pixel. */
 static void add_line(const struct col2im *p, char *to, const char *from, int64_t n, int64_t stride)
 {
-    if (p->is_f32)
-        for (int64_t i = 0; i < n; i++)
-            ((float *)(void *)to)[i * stride] += ((const float *)(const void *)from)[i];
-    else if (stride == 1)
+    if (p->is_f32) {
+        const float *x = (const void *)from;
+        float *y = (void *)to;
+        const int64_t whole = stride == 1 ? n & ~(int64_t)3 : 0; /* the least vectors */
+        if (whole) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)whole);
+        for (int64_t i = whole; i < n; i++)
+            y[i * stride] += x[i];
+    } else if (stride == 1)
         p->add(to, from, n);
     else
         for (int64_t i = 0; i < n; i++)
