@@ -36,6 +36,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_channel_block_init_##set(&t->channel);                                                 \
         sdx_pool_block_init_##set(&t->pool);                                                       \
         sdx_rnn_step_init_##set(&t->rnn);                                                          \
+        sdx_sample_init_##set(&t->sample);                                                         \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qshorts_init_##set(&t->qshorts);                                                       \
         sdx_qwinograd_init_##set(&t->qwinograd);                                                   \
@@ -106,4 +107,9 @@ const struct sdx_qbytes *sdx_qbytes(void)
 const struct sdx_channel_block *sdx_channel_block(void)
 {
     return &sdx_kernel_tables()->channel;
+}
+
+const struct sdx_sample *sdx_sample(void)
+{
+    return &sdx_kernel_tables()->sample;
 }

@@ -17,6 +17,7 @@
 #include "kernels/qconv_winograd.h"
 #include "kernels/qdot_panel.h"
 #include "kernels/rnn_step.h"
+#include "kernels/sample.h"
 #include "kernels/vec.h"
 
 /* X(set, flag): the sets that the templates are compiled for, rising; _32: those whose vectors have
@@ -302,6 +303,7 @@ struct sdx_kernel_tables {
     struct sdx_channel_block channel;
     struct sdx_pool_block_table pool;
     struct sdx_rnn_table rnn;
+    struct sdx_sample sample;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
     void (*qdw)(const struct sdx_qdw *job);
@@ -331,6 +333,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_channel_block_init_##set(struct sdx_channel_block *channel);                          \
     void sdx_pool_block_init_##set(struct sdx_pool_block_table *pool);                             \
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
+    void sdx_sample_init_##set(struct sdx_sample *sample);                                         \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qwinograd_init_##set(void (**fn)(const struct sdx_qwinograd *job));                   \
     void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);

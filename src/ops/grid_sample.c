@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GridSample on any number of spatial axes. A part takes a block of output positions, works out
- * where each one reads and with what weights, and applies that to all channels. */
+ * where each one reads and with what weights, and applies that to all channels. f32 pictures of
+ * two axes by kernels/sample.h; where they have many channels and are mostly read, these become
+ * the lanes of vectors first. */
 #include "ops/grid_sample.h"
 
 #include <math.h>
 
+#include "kernels/conv_block.h"
+#include "kernels/sample.h"
 #include "ops/move.h"
 #include "tensor/convert.h"
 
 enum sample_mode { SAMPLE_NEAREST, SAMPLE_LINEAR, SAMPLE_CUBIC };
 enum sample_padding { SAMPLE_ZEROS, SAMPLE_BORDER, SAMPLE_REFLECTION };
-enum { BLOCK = 64, AXES_MAX = 8 };
+enum { BLOCK = SDX_SAMPLE_BLOCK, AXES_MAX = 8 };
 
 struct sample_params {
     enum sample_mode mode;
@@ -21,6 +25,10 @@ struct sample_params {
     int64_t batch, channels, positions, blocks; /* blocks of positions in one batch element */
     int64_t dims[AXES_MAX], strides[AXES_MAX], plane;
     size_t size;
+    /* f32, two axes */
+    struct sdx_sample_plane picture;
+    float scale[2], shift[2];
+    int64_t rows, splits; /* blocks of lanes in one batch element; of positions, 0: by gathers */
 };
 
 enum sdx_status sdx_grid_sample_infer(struct sdx_infer *ix)
@@ -78,19 +86,23 @@ static void cubic_weights(double x, double *w)
     w[3] = ((a * (y + 1) - 5 * a) * (y + 1) + 8 * a) * (y + 1) - 4 * a;
 }
 
+static double within(const struct sample_params *p, double x, int64_t n)
+{
+    const double lo = p->align ? 0 : -0.5, hi = p->align ? (double)n - 1 : (double)n - 0.5;
+    if (p->mode == SAMPLE_CUBIC || (x >= lo && x <= hi)) return x; /* cubic: each tap by itself */
+    if (p->padding == SAMPLE_BORDER) return x < 0 ? 0 : x > (double)n - 1 ? (double)n - 1 : x;
+    return p->padding == SAMPLE_REFLECTION ? reflect(x, lo, hi) : x;
+}
+
 /* Elements and weights of one axis for the normalised coordinate g. */
 static void axis_taps(const struct sample_params *p, double g, int64_t n, int64_t *index, double *w)
 {
     double x = p->align ? (g + 1) / 2 * ((double)n - 1) : ((g + 1) * (double)n - 1) / 2;
-    double lo = p->align ? 0 : -0.5, hi = p->align ? (double)n - 1 : (double)n - 0.5;
     x = (double)(float)x;
     if (isnan(x)) x = -1e9;
     x = x < -1e9 ? -1e9 : x > 1e9 ? 1e9 : x;
     if (p->mode == SAMPLE_NEAREST) x = nearbyint(x);
-    if (p->mode != SAMPLE_CUBIC && (x < lo || x > hi)) { /* cubic: each tap by itself */
-        if (p->padding == SAMPLE_BORDER) x = x < 0 ? 0 : x > (double)n - 1 ? (double)n - 1 : x;
-        if (p->padding == SAMPLE_REFLECTION) x = reflect(x, lo, hi);
-    }
+    x = within(p, x, n);
     if (p->mode == SAMPLE_NEAREST) {
         index[0] = pixel_of(p, (int64_t)x, n);
         w[0] = 1;
@@ -198,6 +210,113 @@ static enum sdx_status run_sample(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
+/* ---- f32 pictures ---- */
+
+struct taps {
+    int32_t *offset;
+    float *weight;
+};
+static struct taps picture_taps(const struct sample_params *p, const float *pairs, int64_t n,
+                                void *scratch)
+{
+    const struct taps taps = {scratch, (float *)scratch + BLOCK * p->combined};
+    float place[2][BLOCK] = {{0}};
+    sdx_sample()->f32_places(pairs, p->scale, p->shift, p->mode == SAMPLE_NEAREST, n, place[0],
+                             place[1]);
+    if (p->padding == SAMPLE_REFLECTION)
+        for (int a = 0; a < 2; a++)
+            for (int64_t i = 0; i < n; i++)
+                place[a][i] = (float)within(p, (double)place[a][i], p->dims[1 - a]);
+    sdx_sample()->f32_taps(&p->picture, place[0], place[1], n, taps.offset, taps.weight);
+    return taps;
+}
+
+static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sample_params *p = step->params;
+    const float *in = step->in[0]->data, *grid = step->in[1]->data;
+    const int64_t units = p->batch * p->blocks,
+                  end = sdx_part_begin(units, step->parts, part + 1, 1);
+    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
+        const int64_t b = u / p->blocks, first = u % p->blocks * BLOCK, left = p->positions - first;
+        const int64_t n = left < BLOCK ? left : BLOCK;
+        const struct taps taps =
+            picture_taps(p, grid + (b * p->positions + first) * 2, n, x->scratch);
+        sdx_sample()->f32_gather(
+            in + b * p->channels * p->plane, p->plane, p->channels, taps.offset, taps.weight,
+            p->combined, n, (float *)step->out[0]->data + b * p->channels * p->positions + first,
+            p->positions);
+    }
+    return SDX_OK;
+}
+
+/* A unit: some of the positions in one block of lanes of one batch element. */
+static enum sdx_status run_lanes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sample_params *p = step->params;
+    const float *grid = step->in[1]->data;
+    const int64_t units = p->batch * p->rows * p->splits, lanes = sdx_block_lanes();
+    const int64_t begin = sdx_part_begin(units, step->parts, part, 1);
+    const int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
+    float *sums = (float *)x->scratch + 2 * BLOCK * p->combined, *blocked = sums + BLOCK * lanes;
+    memset(blocked + p->plane * lanes, 0, (size_t)lanes * sizeof(float)); /* what is outside */
+    for (int64_t u = begin; u < end && !sdx_exec_cancelled(x); u++) {
+        const int64_t row = u / p->splits, b = row / p->rows, c = row % p->rows * lanes;
+        const int64_t channels = p->channels - c < lanes ? p->channels - c : lanes;
+        if (u == begin || u % p->splits == 0)
+            sdx_block_from_plain((const float *)step->in[0]->data +
+                                     (b * p->channels + c) * p->plane,
+                                 blocked, channels, p->plane, 0, 1, 0, p->plane);
+        const int64_t stop = sdx_part_begin(p->positions, p->splits, u % p->splits + 1, BLOCK);
+        int64_t first = sdx_part_begin(p->positions, p->splits, u % p->splits, BLOCK);
+        for (; first < stop; first += BLOCK) {
+            const int64_t n = stop - first < BLOCK ? stop - first : BLOCK;
+            const struct taps taps =
+                picture_taps(p, grid + (b * p->positions + first) * 2, n, x->scratch);
+            sdx_sample()->f32_lanes(blocked, taps.offset, taps.weight, p->combined, n, sums);
+            sdx_block_to_plain(
+                sums, (float *)step->out[0]->data + (b * p->channels + c) * p->positions + first,
+                channels, p->positions, 0, 1, 0, n);
+        }
+    }
+    return SDX_OK;
+}
+
+static bool is_picture(const struct sdx_prepare *px, const struct sample_params *p)
+{
+    return p->axes == 2 && px->in[0]->dtype == SDX_F32 && px->in[1]->dtype == SDX_F32 &&
+           p->plane < INT32_MAX && p->dims[0] < 1 << 24 && p->dims[1] < 1 << 24 &&
+           !(p->mode == SAMPLE_CUBIC && p->padding == SAMPLE_REFLECTION);
+}
+static enum sdx_status prepare_picture(struct sdx_prepare *px, struct sample_params *p)
+{
+    const int64_t lanes = sdx_block_lanes();
+    const double work = (double)px->out[0]->count * (double)p->combined;
+    for (int a = 0; a < 2; a++) {
+        const float n = (float)p->dims[1 - a];
+        p->scale[a] = (p->align ? n - 1 : n) / 2;
+        p->shift[a] = (n - 1) / 2;
+    }
+    const bool by_lanes =
+        p->channels * 2 >= lanes && p->positions * 2 >= p->plane && p->plane * lanes <= 1 << 22;
+    p->picture = (struct sdx_sample_plane){p->taps,
+                                           (int32_t)p->dims[1],
+                                           (int32_t)p->dims[0],
+                                           p->padding != SAMPLE_ZEROS,
+                                           by_lanes ? (int32_t)p->plane : -1,
+                                           p->align ? 0 : -0.5f};
+    size_t scratch = BLOCK * (size_t)p->combined * 8;
+    if (!by_lanes)
+        return sdx_prepare_step(px, "grid_sample_f32", run_gather, p,
+                                sdx_prepare_parts(work, 32768, p->batch * p->blocks), scratch);
+    p->rows = (p->channels + lanes - 1) / lanes;
+    p->splits = p->batch * p->rows >= 4 ? 1 : 2;
+    scratch += (size_t)(p->plane + 1 + BLOCK) * (size_t)lanes * sizeof(float);
+    return sdx_prepare_step(px, "grid_sample_f32_lanes", run_lanes, p,
+                            sdx_prepare_parts(work, 131072, p->batch * p->rows * p->splits),
+                            scratch);
+}
+
 static enum sdx_status read_modes(struct sdx_prepare *px, struct sample_params *p)
 {
     struct sdx_str mode = sdx_ir_attr_str(px->node, "mode", "linear");
@@ -252,6 +371,7 @@ enum sdx_status sdx_grid_sample_prepare(struct sdx_prepare *px)
     if (p->batch && p->plane == 0)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "GridSample: the input is empty");
     int64_t units = p->batch * p->blocks;
+    if (units > 0 && p->channels > 0 && is_picture(px, p)) return prepare_picture(px, p);
     double work = (double)px->out[0]->count * (double)p->combined;
     return sdx_move_step(px, "grid_sample", run_sample, p,
                          sdx_prepare_parts(work, 32768, units > 0 ? units : 1),

@@ -3,6 +3,7 @@
  * GridSample (grid_sample.c). ImageDecoder needs image codecs, which the library does not have. */
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/grid_sample.h"
 #include "ops/move.h"
 #include "ops/op.h"
@@ -220,6 +221,14 @@ static double max_in(const struct sdx_tensor *in, int64_t base, int64_t y0, int6
                      int64_t x1)
 {
     if (y0 >= y1 || x0 >= x1) return 0;
+    if (in->dtype == SDX_F32) {
+        float most = -INFINITY;
+        for (const float *row = (const float *)in->data + base + y0 * in->dims[3]; y0 < y1;
+             y0++, row += in->dims[3])
+            for (int64_t x = x0; x < x1; x++)
+                most = row[x] > most ? row[x] : most;
+        return (double)most;
+    }
     double best = -INFINITY;
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++) {
@@ -253,13 +262,20 @@ static enum sdx_status run_max_roi_pool(struct sdx_exec *x, const struct sdx_ste
             at = part * channels * out->dims[2] * out->dims[3];
     w = w > 1 ? w : 1;
     h = h > 1 ? h : 1;
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t py = 0; py < out->dims[2]; py++)
-            for (int64_t px = 0; px < out->dims[3]; px++) {
-                int64_t y0, y1, x0, x1, base = (v[0] * channels + c) * in->dims[2] * in->dims[3];
-                bin_range(py, out->dims[2], v[2], h, in->dims[2], &y0, &y1);
-                bin_range(px, out->dims[3], v[1], w, in->dims[3], &x0, &x1);
-                sdx_store_f64(out->dtype, out->data, at++, max_in(in, base, y0, y1, x0, x1));
+    const int64_t high = out->dims[2], wide = out->dims[3], plane = in->dims[2] * in->dims[3];
+    int64_t *rows = x->scratch, *columns = rows + 2 * high;
+    for (int64_t i = 0; i < high; i++)
+        bin_range(i, high, v[2], h, in->dims[2], rows + 2 * i, rows + 2 * i + 1);
+    for (int64_t i = 0; i < wide; i++)
+        bin_range(i, wide, v[1], w, in->dims[3], columns + 2 * i, columns + 2 * i + 1);
+    for (int64_t base = v[0] * channels * plane, c = 0; c < channels; c++, base += plane)
+        for (const int64_t *y = rows; y < columns; y += 2)
+            for (const int64_t *z = columns; z < columns + 2 * wide; z += 2, at++) {
+                const double most = max_in(in, base, y[0], y[1], z[0], z[1]);
+                if (out->dtype == SDX_F32)
+                    ((float *)out->data)[at] = (float)most;
+                else
+                    sdx_store_f64(out->dtype, out->data, at, most);
             }
     return SDX_OK;
 }
@@ -272,7 +288,9 @@ static enum sdx_status prepare_max_roi_pool(struct sdx_prepare *px)
     if (px->in[1]->rank != 2 || px->in[1]->dims[1] != 5)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxRoiPool: the regions are no list of 5 numbers");
     if (px->out[0]->count == 0) return SDX_OK;
-    return sdx_prepare_step(px, "max_roi_pool", run_max_roi_pool, scale, px->out[0]->dims[0], 0);
+    return sdx_prepare_step(px, "max_roi_pool", run_max_roi_pool, scale, px->out[0]->dims[0],
+                            (size_t)(px->out[0]->dims[2] + px->out[0]->dims[3]) * 2 *
+                                sizeof(int64_t));
 }
 
 /* ---- AffineGrid ---- */
@@ -314,28 +332,32 @@ static double grid_at(int64_t i, int64_t n, bool align)
 static enum sdx_status run_affine_grid(struct sdx_exec *x, const struct sdx_step *step,
                                        int64_t part)
 {
-    (void)x;
     bool align = *(const bool *)step->params;
+    double *across = x->scratch;
     const struct sdx_tensor *theta = step->in[0];
     struct sdx_tensor *out = step->out[0];
     int axes = out->rank - 2;
     int64_t width = out->dims[axes], rows = out->count / axes / width;
     int64_t per_batch = rows / out->dims[0];
     int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
+    for (int64_t j = 0; j < width; j++)
+        across[j] = grid_at(j, width, align);
     for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end; r++) {
-        double v[4] = {0, 0, 0, 1}, m[12];
+        double down, deep = 0, m[12];
         int64_t rest = r % per_batch, height = out->dims[axes - 1];
         for (int i = 0; i < axes * (axes + 1); i++)
             m[i] = sdx_load_f64(theta->dtype, theta->data, r / per_batch * axes * (axes + 1) + i);
-        v[1] = grid_at(rest % height, height, align);
-        if (axes == 3) v[2] = grid_at(rest / height, out->dims[1], align);
-        for (int64_t j = 0; j < width; j++) {
-            v[0] = grid_at(j, width, align);
-            for (int a = 0; a < axes; a++) {
-                double sum = m[a * (axes + 1) + axes];
-                for (int b = 0; b < axes; b++)
-                    sum += m[a * (axes + 1) + b] * v[b];
-                sdx_store_f64(out->dtype, out->data, (r * width + j) * axes + a, sum);
+        down = grid_at(rest % height, height, align);
+        if (axes == 3) deep = grid_at(rest / height, out->dims[1], align);
+        for (int a = 0; a < axes; a++) {
+            const double *row = m + a * (axes + 1), by_down = row[1] * down;
+            for (int64_t j = 0, at = r * width * axes + a; j < width; j++, at += axes) {
+                double sum = row[axes] + row[0] * across[j] + by_down;
+                if (axes == 3) sum += row[2] * deep;
+                if (out->dtype == SDX_F32)
+                    ((float *)out->data)[at] = (float)sum;
+                else
+                    sdx_store_f64(out->dtype, out->data, at, sum);
             }
         }
     }
@@ -359,7 +381,8 @@ static enum sdx_status prepare_affine_grid(struct sdx_prepare *px)
     if (out->count == 0) return SDX_OK;
     int64_t rows = out->count / axes / out->dims[axes];
     return sdx_prepare_step(px, "affine_grid", run_affine_grid, align,
-                            sdx_prepare_parts((double)out->count, 16384, rows), 0);
+                            sdx_prepare_parts((double)out->count, 16384, rows),
+                            (size_t)out->dims[axes] * sizeof(double));
 }
 
 /* ---- Col2Im ---- */
@@ -433,10 +456,14 @@ static enum sdx_status check_texts(struct sdx_exec *x, const struct sdx_str *tex
 /* Adds `n` elements to every `stride`-th pixel. */
 static void add_line(const struct col2im *p, char *to, const char *from, int64_t n, int64_t stride)
 {
-    if (p->is_f32)
-        for (int64_t i = 0; i < n; i++)
-            ((float *)(void *)to)[i * stride] += ((const float *)(const void *)from)[i];
-    else if (stride == 1)
+    if (p->is_f32) {
+        const float *x = (const void *)from;
+        float *y = (void *)to;
+        const int64_t whole = stride == 1 ? n & ~(int64_t)3 : 0; /* the least vectors */
+        if (whole) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)whole);
+        for (int64_t i = whole; i < n; i++)
+            y[i * stride] += x[i];
+    } else if (stride == 1)
         p->add(to, from, n);
     else
         for (int64_t i = 0; i < n; i++)

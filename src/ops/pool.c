@@ -278,33 +278,46 @@ static int64_t index_of(const struct params *p, int64_t plane, int64_t at)
     return plane * p->in_plane + index;
 }
 
+/* Masks in place of branches, which would be guessed wrong. */
 #define POOL_INDEX(name, T, lowest)                                                                \
     static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
     {                                                                                              \
         const struct params *p = step->params;                                                     \
         int last = p->w.rank - 1;                                                                  \
         const T *in = (const T *)step->in[0]->data + part * p->in_plane;                           \
-        T *y = step->out[0] ? (T *)step->out[0]->data + part * p->out_plane : NULL;                \
+        T *y = step->out[0] ? (T *)step->out[0]->data + part * p->out_plane : NULL,                \
+          *best = x->scratch;                                                                      \
         int64_t *index = (int64_t *)step->out[1]->data + part * p->out_plane;                      \
         int64_t width = p->out[last], d = p->w.dilation[last];                                     \
-        for (int64_t i = 0; i < p->out_plane && !sdx_exec_cancelled(x); i++) {                     \
+        for (int64_t row = 0; row < p->rows && !sdx_exec_cancelled(x); row++, index += width) {    \
             struct rows r;                                                                         \
-            int64_t k0, k1, o = i % width, best_at = 0;                                            \
-            int64_t first = o * p->w.stride[last] - p->w.pad_begin[last];                          \
-            T best = lowest;                                                                       \
-            bool has = false;                                                                      \
-            taps_at(p, last, o, &k0, &k1);                                                         \
-            rows_begin(&r, p, i / width);                                                          \
+            for (int64_t o = 0; o < width; o++) {                                                  \
+                best[o] = lowest;                                                                  \
+                index[o] = -1;                                                                     \
+            }                                                                                      \
+            rows_begin(&r, p, row);                                                                \
             for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))                          \
-                for (int64_t k = k0; k < k1; k++) {                                                \
-                    int64_t where = at + first + k * d;                                            \
-                    if (has && !(in[where] > best)) continue;                                      \
-                    has = true;                                                                    \
-                    best = in[where];                                                              \
-                    best_at = where;                                                               \
+                for (int64_t o = 0; o < width; o++) {                                              \
+                    int64_t k = 0, end = p->w.kernel[last], found = index[o];                      \
+                    T most = best[o];                                                              \
+                    if (o < p->full_begin || o >= p->full_end) taps_at(p, last, o, &k, &end);      \
+                    int64_t where = at + o * p->w.stride[last] - p->w.pad_begin[last] + k * d;     \
+                    for (; k < end; k++, where += d) {                                             \
+                        const T v = in[where];                                                     \
+                        if (found < 0) {                                                           \
+                            most = v;                                                              \
+                            found = where;                                                         \
+                        }                                                                          \
+                        const int64_t more = -(int64_t)(v > most);                                 \
+                        found ^= (found ^ where) & more;                                           \
+                        most = v > most ? v : most;                                                \
+                    }                                                                              \
+                    best[o] = most;                                                                \
+                    index[o] = found;                                                              \
                 }                                                                                  \
-            if (y) y[i] = best;                                                                    \
-            index[i] = index_of(p, part, best_at);                                                 \
+            for (int64_t o = 0; o < width; o++)                                                    \
+                index[o] = index_of(p, part, index[o] < 0 ? 0 : index[o]);                         \
+            if (y) memcpy(y + row * width, best, (size_t)width * sizeof(T));                       \
         }                                                                                          \
         return SDX_OK;                                                                             \
     }
@@ -390,8 +403,9 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
     for (int i = 0; i < SDX_COUNT_OF(table); i++)
         if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
             table[i].has_index == has_index)
-            return sdx_prepare_step(px, table[i].name, table[i].run, p, parts,
-                                    (size_t)p->in[p->w.rank - 1] * 16);
+            return sdx_prepare_step(
+                px, table[i].name, table[i].run, p, parts,
+                (size_t)(p->in[p->w.rank - 1] * 16 + p->out[p->w.rank - 1] * 8));
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                     sdx_dtype_short_name(px->in[0]->dtype));
 }
@@ -562,19 +576,22 @@ static enum sdx_status run_unpool(struct sdx_exec *x, const struct sdx_step *ste
     const struct sdx_tensor *in = step->in[0], *out = step->out[0];
     const int64_t *index = step->in[1]->data;
     size_t size = out->dtype == SDX_F64 ? 8 : 4;
+    const bool is_same = memcmp(p->dims, out->dims, (size_t)out->rank * sizeof(int64_t)) == 0;
     memset(out->data, 0, out->bytes);
     for (int64_t i = 0; i < in->count; i++) {
         if (index[i] < 0 || index[i] >= p->count)
             return SDX_FAIL(x->cx, SDX_RUN_FAILED, "MaxUnpool: index %lld is not in 0..%lld",
                             (long long)index[i], (long long)(p->count - 1));
-        int64_t rest = index[i], at = 0, stride = 1;
-        for (int d = out->rank - 1; d >= 0; d--) {
+        int64_t rest = index[i], at = is_same ? rest : 0, stride = 1;
+        for (int d = out->rank - 1; d >= 0 && !is_same; d--) {
             at += rest % p->dims[d] * stride;
             rest /= p->dims[d];
             stride *= out->dims[d];
         }
-        memcpy((char *)out->data + (size_t)at * size, (const char *)in->data + (size_t)i * size,
-               size);
+        if (size == 4)
+            ((float *)out->data)[at] = ((const float *)in->data)[i];
+        else
+            ((double *)out->data)[at] = ((const double *)in->data)[i];
     }
     return SDX_OK;
 }

@@ -11,7 +11,9 @@ enum { GRAIN = 16384 }; /* reads a part */
 
 struct pool {
     struct sdx_pool_block shape;
-    bool is_average, count_pads;
+    /* of a large window of a maximum: along the rows first, to a plane that `shape` reduces */
+    struct sdx_pool_block across;
+    bool is_average, count_pads, is_split;
     int64_t planes; /* blocks of channels of all images */
     int64_t channels, blocks;
 };
@@ -42,14 +44,41 @@ static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step,
     const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
     for (int64_t i = sdx_part_begin(p->planes, step->parts, part, 1);
          i < end && !sdx_exec_cancelled(x); i++) {
-        const float *from = (const float *)step->in[0]->data + i * pixels_of(p->shape.in) * lanes;
+        const struct sdx_pool_block *first = p->is_split ? &p->across : &p->shape;
+        const float *from = (const float *)step->in[0]->data + i * pixels_of(first->in) * lanes;
         float *to = (float *)step->out[0]->data + i * pixels_of(p->shape.out) * lanes;
+        if (p->is_split) {
+            sdx_pool_block_max(first, from, x->scratch, 0, first->out[0] * first->out[1]);
+            from = x->scratch;
+        }
         if (p->is_average)
             sdx_pool_block_average(&p->shape, p->count_pads, from, to, 0, rows);
         else
             sdx_pool_block_max(&p->shape, from, to, 0, rows);
     }
     return SDX_OK;
+}
+
+/* Returns the bytes of the plane between. */
+static size_t split(struct pool *p)
+{
+    struct sdx_pool_block *s = &p->shape, *across = &p->across;
+    const int64_t down = s->kernel[0] * s->kernel[1];
+    const double whole = (double)pixels_of(s->out) * (double)(down * s->kernel[2]);
+    *across = *s;
+    for (int i = 0; i < 2; i++) {
+        across->kernel[i] = across->stride[i] = across->dilation[i] = 1;
+        across->pad_begin[i] = across->pad_end[i] = 0;
+        across->out[i] = s->in[i];
+    }
+    const double parts = (double)pixels_of(across->out) * (double)(s->kernel[2] + 2) +
+                         (double)pixels_of(s->out) * (double)down;
+    p->is_split = !p->is_average && parts < 0.8 * whole;
+    if (!p->is_split) return 0;
+    s->in[2] = s->out[2];
+    s->kernel[2] = s->stride[2] = s->dilation[2] = 1;
+    s->pad_begin[2] = s->pad_end[2] = 0;
+    return (size_t)(pixels_of(s->in) * sdx_block_lanes()) * sizeof(float);
 }
 
 static struct pool *pool_create(struct sdx_prepare *px)
@@ -89,9 +118,10 @@ enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average
         taps *= (double)w.kernel[axis];
     }
     if (px->out[0]->count == 0) return SDX_OK;
+    const size_t scratch = split(p);
     return sdx_prepare_step(
         px, is_average ? "average_pool_blocked" : "max_pool_blocked", run_pool, p,
-        sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), 0);
+        sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), scratch);
 }
 
 static enum sdx_status run_mean(struct sdx_exec *x, const struct sdx_step *step, int64_t part)

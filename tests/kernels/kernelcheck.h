@@ -27,7 +27,7 @@
     X(conv_block) X(conv_block_half) X(conv_block_reorder) X(depthwise_block) X(winograd_block) \
     X(winograd_half) \
     X(qdot) X(qbytes) X(channel_block) X(pool_block) X(rnn_step) X(fft_lanes) \
-    X(elements)
+    X(elements) X(sample)
 /* clang-format on */
 
 #define CHECK_DECLARE(name)                                                                        \
