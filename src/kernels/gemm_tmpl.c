@@ -420,6 +420,46 @@ static void thin_half(const struct sdx_gemm_job *g)
     }
 }
 
+/* Few rows times a plain matrix, each row of which is a page or more from the next: some rows of it
+ * at a time, side by side, are added to sums that stay in the first cache. */
+enum { SHALLOW = 3, DEEP = 8, SPAN = 512 };
+SIMD void add_rows(const int deep, const float *x, const float *b, int64_t row_b, float *c,
+                   int64_t n)
+{
+    vf w[DEEP];
+    SDX_UNROLL(8) for (int d = 0; d < deep; d++) w[d] = v_set1(x[d]);
+    for (int64_t j = 0; j < n; j += LANES) {
+        vf s = v_load(c + j);
+        SDX_UNROLL(8) for (int d = 0; d < deep; d++) s = v_fma(w[d], v_load(b + d * row_b + j), s);
+        v_store(c + j, s);
+    }
+}
+static void shallow(const struct sdx_gemm_job *g, struct place p, int64_t n)
+{
+    for (int64_t j0 = 0, some; j0 < n; j0 += some) {
+        some = n - j0 < SPAN ? n - j0 : SPAN;
+        for (int64_t i = 0; i < g->m && !g->from_c; i++)
+            memset(p.c + i * g->row_c, 0, (size_t)some * sizeof *p.c);
+        int64_t k = 0;
+        for (; k + DEEP <= g->k; k += DEEP)
+            for (int64_t i = 0; i < g->m; i++)
+                add_rows(DEEP, p.a + i * g->row_a + k, p.b + k * g->row_b, g->row_b,
+                         p.c + i * g->row_c, some);
+        for (; k < g->k; k++)
+            for (int64_t i = 0; i < g->m; i++)
+                add_rows(1, p.a + i * g->row_a + k, p.b + k * g->row_b, g->row_b,
+                         p.c + i * g->row_c, some);
+        for (int64_t j = 0; j < some; j += COLS) {
+            struct place q = p;
+            for (int64_t i = 0; i < g->m; i++, place_down(&q, g, 1, 0)) {
+                vf s[ROWS][2] = {{v_load(q.c), v_load(q.c + LANES)}};
+                finish_tile(1, 2, s, g, &q);
+            }
+            place_right(&p, g, 1);
+        }
+    }
+}
+
 static void block(const struct sdx_gemm_job *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
@@ -437,6 +477,11 @@ static void block(const struct sdx_gemm_job *g)
     const int kind = g->row_b != COLS ? PLAIN : FULL;
     int64_t panels = g->n / COLS;
     if (g->m <= SDX_GEMM_THIN && g->row_b == COLS) panels -= thin_panels(g, &p, panels);
+    if (kind == PLAIN && g->m <= SHALLOW && g->panel_step == COLS) {
+        shallow(g, p, panels * COLS);
+        place_right(&p, g, panels);
+        panels = 0;
+    }
     for (int64_t i = 0; i < panels; i++) {
         panel_rows(g, p, strips[kind]);
         place_right(&p, g, 1);
