@@ -83,6 +83,17 @@ static void f32_to_bf16(const float *x, uint16_t *y, size_t n)
 FROM_BYTES(u8_to_f32, uint8_t)
 FROM_BYTES(s8_to_f32, int8_t)
 
+static void u8_mix(const uint8_t *const *rows, const double *w, int count, double *y, size_t n)
+{
+    const uint8_t *a = rows[0], *b = rows[count > 1];
+    const double v = w[0], u = count > 1 ? w[1] : 0;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * v + b[i] * u;
+    for (int r = 2; r < count; r++)
+        for (size_t i = 0; i < n; i++)
+            y[i] += rows[r][i] * w[r];
+}
+
 /* In squares of 32, whose lines on both sides stay in the first cache. */
 static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
@@ -118,5 +129,6 @@ void SDX_INIT(sdx_vec_convert_init_)(struct sdx_vec *vec)
     vec->f32_to_bf16 = f32_to_bf16;
     vec->u8_to_f32 = u8_to_f32;
     vec->s8_to_f32 = s8_to_f32;
+    vec->u8_mix = u8_mix;
     vec->b32_transpose = b32_transpose;
 }

@@ -580,6 +580,83 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
                             sdx_prepare_parts(work, 65536, units > 0 ? units : 1), scratch);
 }
 
+/* ---- filters on two neighbouring axes, bytes ---- */
+
+/* To nearest, ties to even, saturating. */
+static uint8_t byte_of(double v)
+{
+    const double magic = 0x1.8p52; /* what is added to it is rounded to a whole number */
+    v = v > 0 ? v : 0;
+    v = (v < 255 ? v : 255) + magic;
+    uint64_t bits = 0;
+    memcpy(&bits, &v, sizeof(bits));
+    return (uint8_t)bits;
+}
+
+/* One row of numbers resized to the output's width. */
+static void byte_row(const struct sdx_resize_axis *h, int64_t cell, const double *src, uint8_t *dst)
+{
+    const int taps = h->taps;
+    const int32_t *index = h->index;
+    const double *w = h->weight64;
+    for (int64_t j = 0; j < h->n_out; j++, index += taps, w += taps)
+        for (int64_t c = 0; c < cell; c++) {
+            double sum = src[index[0] * cell + c] * w[0];
+            for (int t = 1; t < taps; t++)
+                sum += src[index[t] * cell + c] * w[t];
+            *dst++ = byte_of(sum);
+        }
+}
+
+/* As the passes below, but an output row at a time: its source rows mixed, then made as wide. */
+static enum sdx_status run_bytes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct planes *p = step->params;
+    const struct sdx_resize_axis *v = p->v, *h = p->h;
+    const int64_t pitch = h->n_in * p->cell, width = h->n_out * p->cell, rows = p->count * v->n_out;
+    const int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
+    double *mixed = x->scratch;
+    const uint8_t **from = (const uint8_t **)(void *)(mixed + pitch);
+    for (int64_t u = sdx_part_begin(rows, step->parts, part, 1); u < end; u++) {
+        const int64_t y = u % v->n_out;
+        const uint8_t *src = (const uint8_t *)step->in[0]->data + u / v->n_out * v->n_in * pitch;
+        for (int t = 0; t < v->taps; t++)
+            from[t] = src + v->index[y * v->taps + t] * pitch;
+        sdx_vec()->u8_mix(from, v->weight64 + y * v->taps, v->taps, mixed, (size_t)pitch);
+        byte_row(h, p->cell, mixed, (uint8_t *)step->out[0]->data + u * width);
+    }
+    return SDX_OK;
+}
+
+/* Can bytes go row by row? The axis of the columns; -1: no. */
+static int byte_columns(const struct sdx_tensor *in, const struct resize *r)
+{
+    int first = r->rank, last = -1;
+    for (int i = 0; i < r->rank; i++) {
+        if (r->axis[i].identity) continue;
+        if (r->axis[i].outside) return -1;
+        first = first < i ? first : i;
+        last = i;
+    }
+    if (in->dtype != SDX_U8 || last - first > 1) return -1;
+    return last > 0 ? last : r->rank > 1 ? 1 : -1;
+}
+
+static enum sdx_status add_bytes(struct sdx_prepare *px, const struct resize *r, int columns)
+{
+    struct planes *p = SDX_PREPARE_NEW(px, struct planes);
+    if (!p) return SDX_OUT_OF_MEMORY;
+    p->v = &r->axis[columns - 1];
+    p->h = &r->axis[columns];
+    p->count = sdx_move_product(px->in[0]->dims, 0, columns - 1);
+    p->cell = sdx_move_product(px->in[0]->dims, columns + 1, r->rank);
+    const int64_t rows = p->count * p->v->n_out;
+    const double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
+    return sdx_prepare_step(px, "resize_bytes", run_bytes, p, sdx_prepare_parts(work, 65536, rows),
+                            (size_t)(p->h->n_in * p->cell) * sizeof(double) +
+                                (size_t)p->v->taps * sizeof(uint8_t *));
+}
+
 /* ---- filters axis by axis ---- */
 
 struct pass {
@@ -717,7 +794,8 @@ static enum sdx_status prepare_resize(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s in modes that calculate",
                         SDX_MOVE_OP(px), sdx_dtype_short_name(in->dtype));
     if (in->dtype == SDX_F32 && last_two) return add_planes(px, r);
-    return add_passes(px, r);
+    const int columns = byte_columns(in, r);
+    return columns > 0 ? add_bytes(px, r, columns) : add_passes(px, r);
 }
 
 static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)

@@ -518,6 +518,32 @@ void check_f32_to_bf16(void)
 FROM_BYTES(u8_to_f32, uint8_t)
 FROM_BYTES(s8_to_f32, int8_t)
 
+void check_u8_mix(void)
+{
+    static const double w[] = {0.37, -1.25, 0.6, 2.0};
+    for (size_t n = 0; n < 80; n++) {
+        const uint8_t *rows[4];
+        for (size_t r = 0; r < 4; r++) {
+            uint8_t *row = guarded(n, 1);
+            for (size_t i = 0; i < n; i++)
+                row[i] = (uint8_t)(i * (37 + 6 * r) + r * 91);
+            rows[r] = row;
+        }
+        for (int count = 1; count <= 4; count++) {
+            double *y = guarded(n * 8, 8);
+            vec_now->u8_mix(rows, w, count, y, n);
+            for (size_t i = 0; i < n; i++) {
+                double right = rows[0][i] * w[0];
+                for (int r = 1; r < count; r++) {
+                    const double product = rows[r][i] * w[r];
+                    right += product;
+                }
+                expect(y[i] == right, "%d rows, n %zu, element %zu: %.17g", count, n, i, y[i]);
+            }
+        }
+    }
+}
+
 void check_b32_transpose(void)
 {
     for (size_t rows = 0; rows <= 40; rows += rows < 18 ? 1 : 11)
@@ -605,6 +631,9 @@ BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
 BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
 BENCH(f32_to_bf16, vec_now->f32_to_bf16(timed_x, timed_bytes, TIMED))
 BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
+BENCH(u8_mix,
+      vec_now->u8_mix((const uint8_t *const[]){timed_bytes, timed_bytes},
+                      (const double[]){0.25, 0.75}, 2, (double *)(void *)timed_y, TIMED / 2))
 BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
 BENCH(b32_transpose,
       vec_now->b32_transpose((uint32_t *)timed_x, 64, (uint32_t *)timed_y, 64, 64, 64))
