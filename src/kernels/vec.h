@@ -67,10 +67,14 @@ struct sdx_vec {
      */
     void (*f32_add_outer)(const float *outer, const float *inner, size_t width, size_t begin,
                           float *y, size_t n);
-    /* Rows of 2 * half: with halves x1, x2 of x, and of the other operands, y1 = x1 * cos1 - x2 *
-     * sin1 and y2 = x2 * cos2 + x1 * sin2. y may be x. */
-    void (*f32_rotate)(const float *x, const float *cos, const float *sin, float *y, size_t half,
-                       size_t rows);
+    /* Rows of 2 * half: with halves x1, x2 of x, y1 = x1 * cos1 - x2 * sin1 and y2 = x2 * cos2 + x1
+     * * sin2. second: where cos2 and sin2 begin in rows of half + second, `half` or 0. y may be x.
+     */
+    void (*f32_rotate)(const float *x, const float *cos, const float *sin, size_t second, float *y,
+                       size_t half, size_t rows);
+    /* The same with x1 at even places, x2 and the others' at odd ones. n is even; y may be x. */
+    void (*f32_rotate_pairs)(const float *x, const float *cos, const float *sin, float *y,
+                             size_t n);
     /* y = e^(x - max), 0 where x - max < -87; returns the sum. No x is NaN or above max, which is
      * finite. Relative error: 3e-7 + 1.2e-7 (max - x). */
     float (*f32_exp_sum)(const float *x, float *y, size_t n, float max);

@@ -256,22 +256,46 @@ static void affine(const float *x, float scale, float shift, float *y, size_t n)
         y[at] = x[at] * scale + shift;
 }
 
-static void rotate(const float *x, const float *cos, const float *sin, float *y, size_t half,
-                   size_t rows)
+static void rotate(const float *x, const float *cos, const float *sin, size_t second, float *y,
+                   size_t half, size_t rows)
 {
-    for (; rows > 0; rows--, x += 2 * half, cos += 2 * half, sin += 2 * half, y += 2 * half) {
+    const size_t width = half + second;
+    for (; rows > 0; rows--, x += 2 * half, cos += width, sin += width, y += 2 * half) {
         size_t at = 0;
         for (; at + LANES <= half; at += LANES) {
             const vf a = v_load(x + at), b = v_load(x + half + at);
             v_store(y + at, a * v_load(cos + at) - b * v_load(sin + at));
-            v_store(y + half + at, b * v_load(cos + half + at) + a * v_load(sin + half + at));
+            v_store(y + half + at, b * v_load(cos + second + at) + a * v_load(sin + second + at));
         }
         for (; at < half; at++) {
             const float a = x[at], b = x[half + at];
             y[at] = a * cos[at] - b * sin[at];
-            y[half + at] = b * cos[half + at] + a * sin[half + at];
+            y[half + at] = b * cos[second + at] + a * sin[second + at];
         }
     }
+}
+
+SIMD void rotate_pairs_step(const float *x, const float *cos, const float *sin, float *y)
+{
+    const vi other = v_lane() ^ vi_set1(1), minus = (vi)((vu)other << 31);
+    const vf a = v_load(x), b = v_bits(vi_bits(v_permute(a, other)) ^ minus);
+    v_store(y, a * v_load(cos) + b * v_load(sin));
+}
+
+/* No pairs in scalars: gcc 12 makes vfmaddsub of a product less and one more a product, whatever
+ * -ffp-contract says. */
+static void rotate_pairs(const float *x, const float *cos, const float *sin, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        rotate_pairs_step(x + i, cos + i, sin + i, y + i);
+    if (i == n) return;
+    float left[3][LANES] = {{0}};
+    memcpy(left[0], x + i, (n - i) * sizeof *x);
+    memcpy(left[1], cos + i, (n - i) * sizeof *x);
+    memcpy(left[2], sin + i, (n - i) * sizeof *x);
+    rotate_pairs_step(left[0], left[1], left[2], left[0]);
+    memcpy(y + i, left[0], (n - i) * sizeof *x);
 }
 
 void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
@@ -287,6 +311,7 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
     vec->f32_distances = distances;
     vec->f32_add_outer = add_outer;
     vec->f32_rotate = rotate;
+    vec->f32_rotate_pairs = rotate_pairs;
     vec->f32_affine = affine;
     vec->b32_rows = rows_of;
 }

@@ -9,6 +9,7 @@
 #include "ops/attention_core.h"
 #include "ops/narrow.h"
 #include "ops/op.h"
+#include "ops/rotate.h"
 #include "tensor/convert.h"
 
 enum {
@@ -592,9 +593,10 @@ static enum sdx_status prepare_attention(struct sdx_prepare *px)
 /* ---- RotaryEmbedding ---- */
 
 struct rotary {
-    int64_t batch, heads, length, size, turned;
+    int64_t batch, heads, length;
+    struct sdx_rotate rows;
     struct layout x;
-    bool is_interleaved, by_position;
+    bool by_position;
     int64_t positions; /* rows of the caches */
 };
 
@@ -602,7 +604,7 @@ struct rotary {
 static enum sdx_status run_rotary(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct rotary *p = step->params;
-    int64_t n = part / p->length, t = part % p->length, half = p->turned / 2, row = part;
+    int64_t n = part / p->length, t = part % p->length, half = p->rows.turned / 2, row = part;
     if (p->by_position) {
         row = ((const int64_t *)step->in[3]->data)[part];
         if (row < 0) row += p->positions;
@@ -611,21 +613,13 @@ static enum sdx_status run_rotary(struct sdx_exec *x, const struct sdx_step *ste
                             "RotaryEmbedding: position %lld is not in a cache of %lld",
                             (long long)row, (long long)p->positions);
     }
-    const float *cosine = (const float *)step->in[1]->data + row * half;
-    const float *sine = (const float *)step->in[2]->data + row * half;
-    int64_t at = n * p->x.batch + t * p->x.row, step_pair = p->is_interleaved ? 2 : 1;
-    int64_t apart = p->is_interleaved ? 1 : half;
-    for (int64_t h = 0; h < p->heads; h++, at += p->x.head) {
-        const float *from = (const float *)step->in[0]->data + at;
-        float *to = (float *)step->out[0]->data + at;
-        for (int64_t i = 0; i < half; i++) {
-            float a = from[i * step_pair], b = from[i * step_pair + apart];
-            to[i * step_pair] = cosine[i] * a - sine[i] * b;
-            to[i * step_pair + apart] = sine[i] * a + cosine[i] * b;
-        }
-        for (int64_t i = p->turned; i < p->size; i++)
-            to[i] = from[i];
-    }
+    struct sdx_rotate rows = p->rows;
+    sdx_rotate_angles(&rows, (const float *)step->in[1]->data + row * half,
+                      (const float *)step->in[2]->data + row * half, x->scratch);
+    int64_t at = n * p->x.batch + t * p->x.row;
+    for (int64_t h = 0; h < p->heads; h++, at += p->x.head)
+        sdx_rotate_row(&rows, (const float *)step->in[0]->data + at,
+                       (float *)step->out[0]->data + at);
     return SDX_OK;
 }
 
@@ -646,15 +640,16 @@ static enum sdx_status prepare_rotary(struct sdx_prepare *px)
     p->length = x->dims[is_3d ? 1 : 2];
     if (is_3d && (p->heads < 1 || x->dims[2] % p->heads))
         return bad_rotary(px, "num_heads must divide the hidden size");
-    p->size = is_3d ? x->dims[2] / p->heads : x->dims[3];
-    p->turned = sdx_ir_attr_int(px->node, "rotary_embedding_dim", 0);
-    if (p->turned == 0) p->turned = p->size;
-    if (p->turned < 0 || p->turned > p->size || p->turned % 2)
+    struct sdx_rotate *rows = &p->rows;
+    rows->size = is_3d ? x->dims[2] / p->heads : x->dims[3];
+    rows->turned = sdx_ir_attr_int(px->node, "rotary_embedding_dim", 0);
+    if (rows->turned == 0) rows->turned = rows->size;
+    if (rows->turned < 0 || rows->turned > rows->size || rows->turned % 2)
         return bad_rotary(px, "rotary_embedding_dim must be even and at most the head size");
-    p->is_interleaved = sdx_ir_attr_int(px->node, "interleaved", 0) != 0;
-    p->x = layout_of(is_3d, p->heads, p->length, p->size);
+    rows->is_interleaved = sdx_ir_attr_int(px->node, "interleaved", 0) != 0;
+    p->x = layout_of(is_3d, p->heads, p->length, rows->size);
     p->by_position = sdx_prepare_has(px, 3);
-    int64_t half = p->turned / 2;
+    int64_t half = rows->turned / 2;
     if (cosine->count != sine->count || cosine->rank < 1 || cosine->dims[cosine->rank - 1] != half)
         return bad_rotary(px, "caches must have rotary_embedding_dim / 2 columns");
     p->positions = half ? cosine->count / half : 0;
@@ -665,7 +660,8 @@ static enum sdx_status prepare_rotary(struct sdx_prepare *px)
     if (x->dtype != SDX_F32)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "RotaryEmbedding: element type %s",
                         sdx_dtype_short_name(x->dtype));
-    return sdx_prepare_step(px, "rotary_embedding", run_rotary, p, places, 0);
+    return sdx_prepare_step(px, "rotary_embedding", run_rotary, p, places,
+                            sdx_rotate_scratch(rows));
 }
 
 /* present_key and present_value are past_key and past_value with the new ones behind. */

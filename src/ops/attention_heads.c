@@ -6,6 +6,7 @@
 
 #include "kernels/vec.h"
 #include "ops/product.h"
+#include "ops/rotate.h"
 #include "ops/step_host.h"
 #include "tensor/convert.h"
 
@@ -163,46 +164,10 @@ enum sdx_status sdx_heads_add_bias(struct sdx_prepare *px, struct sdx_heads *h,
 /* ---- rotary positions ---- */
 
 enum { ROTARY_FROM, ROTARY_COS, ROTARY_SIN, ROTARY_IDS, ROTARY_PLACES, ROTARY_IN };
-enum { HALF_BLOCK = 128 };
-
-/* n pairs a[i], b[i]. */
-static void turn(const float *a, const float *b, const float *cosine, const float *sine, float *ya,
-                 float *yb, size_t n)
+static struct sdx_rotate rows_of(const struct sdx_rotary *p)
 {
-    const struct sdx_vec *v = sdx_vec();
-    float t[3][HALF_BLOCK];
-    v->f32_mul(a, 1, cosine, 1, t[0], n);
-    v->f32_mul(b, 1, sine, 1, t[1], n);
-    v->f32_mul(a, 1, sine, 1, t[2], n);
-    v->f32_sub(t[0], 1, t[1], 1, t[0], n);
-    v->f32_mul(b, 1, cosine, 1, t[1], n);
-    v->f32_add(t[2], 1, t[1], 1, yb, n);
-    memcpy(ya, t[0], n * sizeof *ya);
-}
-
-static void turn_row(const struct sdx_rotary *p, const float *from, const float *cosine,
-                     const float *sine, float *to)
-{
-    const int64_t half = p->turned / 2;
-    for (int64_t i = 0; i < half; i += HALF_BLOCK) {
-        const int64_t n = half - i < HALF_BLOCK ? half - i : HALF_BLOCK;
-        if (!p->is_interleaved) {
-            turn(from + i, from + half + i, cosine + i, sine + i, to + i, to + half + i, (size_t)n);
-            continue;
-        }
-        float pair[2][HALF_BLOCK];
-        for (int64_t j = 0; j < n; j++) {
-            pair[0][j] = from[2 * (i + j)];
-            pair[1][j] = from[2 * (i + j) + 1];
-        }
-        turn(pair[0], pair[1], cosine + i, sine + i, pair[0], pair[1], (size_t)n);
-        for (int64_t j = 0; j < n; j++) {
-            to[2 * (i + j)] = pair[0][j];
-            to[2 * (i + j) + 1] = pair[1][j];
-        }
-    }
-    if (to != from)
-        memcpy(to + p->turned, from + p->turned, (size_t)(p->size - p->turned) * sizeof *to);
+    return (struct sdx_rotate){
+        .size = p->size, .turned = p->turned, .is_interleaved = p->is_interleaved};
 }
 
 /* One row of one batch entry, all heads. */
@@ -222,9 +187,12 @@ static enum sdx_status run_rotate(struct sdx_exec *x, const struct sdx_step *ste
                         (long long)p->limit);
     const float *cosine = (const float *)step->in[ROTARY_COS]->data + row * half;
     const float *sine = (const float *)step->in[ROTARY_SIN]->data + row * half;
+    struct sdx_rotate rotate = rows_of(p);
+    sdx_rotate_angles(&rotate, cosine, sine, x->scratch);
     for (int64_t h = 0; h < p->heads; h++)
-        turn_row(p, head_at(&p->from, step->in[ROTARY_FROM], batch, h) + r * p->from.at[2], cosine,
-                 sine, head_at(&p->to, step->out[0], batch, h) + r * p->to.at[2]);
+        sdx_rotate_row(&rotate,
+                       head_at(&p->from, step->in[ROTARY_FROM], batch, h) + r * p->from.at[2],
+                       head_at(&p->to, step->out[0], batch, h) + r * p->to.at[2]);
     return SDX_OK;
 }
 
@@ -250,8 +218,9 @@ enum sdx_status sdx_heads_rotate(struct sdx_prepare *px, const struct sdx_rotary
     p->limit = p->cosine->dims[0];
     struct sdx_tensor *in[ROTARY_IN] = {p->from.t, p->cosine, p->sine, p->ids, p->places};
     if (p->to.t->count == 0) return SDX_OK;
-    return sdx_prepare_step_on(px, "rotary", run_rotate, p, p->batch * p->rows, 0, ROTARY_IN, in, 1,
-                               &p->to.t);
+    const struct sdx_rotate rotate = rows_of(p);
+    return sdx_prepare_step_on(px, "rotary", run_rotate, p, p->batch * p->rows,
+                               sdx_rotate_scratch(&rotate), ROTARY_IN, in, 1, &p->to.t);
 }
 
 /* ---- masks ---- */

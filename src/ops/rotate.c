@@ -1,16 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The operator that the pass `rotate` makes of a rotary embedding (Su et al., "RoFormer", 2021)
  * that is spelled out: y = x * cos + [-x2, x1] * sin, where x1 and x2 are the halves of x along the
- * last axis. Inputs: x, cos, sin; the latter two broadcast to x and have its last axis. order: axis
- * i of cos and sin is axis order[i] of x; without it the same. Rounds as the operators one by one.
+ * last axis; interleaved: what stands at even and at odd places there. Inputs: x, cos, sin; the
+ * latter two broadcast to x and have its last axis. order: axis i of cos and sin is axis order[i]
+ * of x; without it the same. Rounds as the operators one by one. And the rows of RotaryEmbedding.
  */
+#include "ops/rotate.h"
+
 #include "kernels/vec.h"
 #include "ops/nest.h"
 #include "ops/op.h"
 
+size_t sdx_rotate_scratch(const struct sdx_rotate *r)
+{
+    return r->is_interleaved ? 2 * (size_t)r->turned * sizeof(float) : 0;
+}
+
+void sdx_rotate_angles(struct sdx_rotate *r, const float *cosine, const float *sine, float *scratch)
+{
+    r->cosine = cosine;
+    r->sine = sine;
+    if (!r->is_interleaved) return;
+    float *cosines = scratch, *sines = scratch + r->turned; /* of each column */
+    for (int64_t i = 0; i < r->turned; i++) {
+        cosines[i] = cosine[i / 2];
+        sines[i] = sine[i / 2];
+    }
+    r->cosine = cosines;
+    r->sine = sines;
+}
+
+void sdx_rotate_row(const struct sdx_rotate *r, const float *from, float *to)
+{
+    const size_t turned = (size_t)r->turned;
+    if (r->is_interleaved)
+        sdx_vec()->f32_rotate_pairs(from, r->cosine, r->sine, to, turned);
+    else
+        sdx_vec()->f32_rotate(from, r->cosine, r->sine, 0, to, turned / 2, 1);
+    if (to != from) memcpy(to + turned, from + turned, ((size_t)r->size - turned) * sizeof *to);
+}
+
 struct params {
     struct sdx_nest nest;
     int64_t half;
+    bool is_interleaved;
 };
 
 /* The axis of a result of this rank that axis d of an operand is; -1: none. */
@@ -49,9 +82,13 @@ static enum sdx_status infer_rotate(struct sdx_infer *ix)
 static bool run_rows(const void *arg, const void *const *in, const int64_t *step, void *out,
                      int64_t n)
 {
-    const int64_t half = *(const int64_t *)arg;
+    const struct params *p = arg;
+    const size_t half = (size_t)p->half;
     (void)step;
-    sdx_vec()->f32_rotate(in[0], in[1], in[2], out, (size_t)half, (size_t)(n / (2 * half)));
+    if (p->is_interleaved)
+        sdx_vec()->f32_rotate_pairs(in[0], in[1], in[2], out, (size_t)n);
+    else
+        sdx_vec()->f32_rotate(in[0], in[1], in[2], half, out, half, (size_t)n / (2 * half));
     return true;
 }
 
@@ -61,9 +98,9 @@ static enum sdx_status run_rotate(struct sdx_exec *x, const struct sdx_step *ste
     const int64_t size = 2 * p->half, rows = p->nest.count / size;
     const void *in[] = {step->in[0]->data, step->in[1]->data, step->in[2]->data};
     (void)x;
-    (void)sdx_nest_run(
-        &p->nest, in, step->out[0]->data, sdx_part_begin(rows, step->parts, part, 1) * size,
-        sdx_part_begin(rows, step->parts, part + 1, 1) * size, NULL, run_rows, &p->half);
+    (void)sdx_nest_run(&p->nest, in, step->out[0]->data,
+                       sdx_part_begin(rows, step->parts, part, 1) * size,
+                       sdx_part_begin(rows, step->parts, part + 1, 1) * size, NULL, run_rows, p);
     return SDX_OK;
 }
 
@@ -101,6 +138,7 @@ static enum sdx_status prepare_rotate(struct sdx_prepare *px)
     }
     if (y->count == 0) return SDX_OK;
     p->half = y->dims[y->rank - 1] / 2;
+    p->is_interleaved = sdx_ir_attr_int(px->node, "interleaved", 0) != 0;
     SDX_TRY(sdx_nest_make(px, &p->nest, y, 3, px->in, shapes));
     p->nest.gathers = false; /* the runs are whole rows */
     return sdx_prepare_step(

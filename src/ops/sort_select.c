@@ -174,60 +174,92 @@ static size_t pairs_of(const struct top_k_params *p)
     return (size_t)(is_few(p) ? TOP_ROOM * p->k : 2 * p->n) + 1;
 }
 
+/* One call's share. */
+struct top_k_work {
+    const struct top_k_params *p;
+    const struct sdx_tensor *in;
+    struct sdx_pair *pairs; /* scratch */
+    float *rows;            /* scratch, for columns */
+    char *values;           /* NULL: not asked for */
+    int64_t *indices;       /* NULL: not asked for */
+};
+
+/* Where row r begins in the input. */
+static int64_t row_base(const struct top_k_params *p, int64_t r)
+{
+    return r / p->inner * p->n * p->inner + r % p->inner;
+}
+
+/* The pairs are the best of row r. */
+static void write_row(const struct top_k_work *w, int64_t r)
+{
+    const struct top_k_params *p = w->p;
+    const int64_t base = row_base(p, r), first = r / p->inner * p->k * p->inner + r % p->inner;
+    for (int64_t j = 0; j < p->k; j++) {
+        const int64_t to = first + j * p->inner, from = base + w->pairs[j].index * p->inner;
+        if (w->values)
+            sdx_move_one(w->values + (size_t)to * p->size,
+                         (const char *)w->in->data + (size_t)from * p->size, p->size);
+        if (w->indices) w->indices[to] = w->pairs[j].index;
+    }
+}
+
+static void top_any(const struct top_k_work *w, int64_t r)
+{
+    const struct top_k_params *p = w->p;
+    const int64_t base = row_base(p, r);
+    if (is_few(p)) {
+        select_few(w->pairs, p, w->in, base);
+    } else {
+        for (int64_t j = 0; j < p->n; j++)
+            w->pairs[j] = pair_of(p, w->in, base, j);
+        if (p->k > p->n / 4)
+            sdx_order_all(w->pairs, p->n, true, w->pairs + p->n);
+        else
+            sdx_order_first(w->pairs, p->n, p->k);
+    }
+    write_row(w, r);
+}
+
+/* Few of rows of floats from r on, `left` of which lie side by side. Returns how many it did. */
+static int64_t top_few_f32(const struct top_k_work *w, int64_t r, int64_t left)
+{
+    const struct top_k_params *p = w->p;
+    const float *row = (const float *)w->in->data + row_base(p, r);
+    const int64_t m = left < TOP_COLUMNS ? left : TOP_COLUMNS;
+    if (p->inner > 1) {
+        sdx_vec()->b32_transpose(row, (size_t)p->inner, w->rows, (size_t)p->n, (size_t)p->n,
+                                 (size_t)m);
+        row = w->rows;
+    }
+    for (int64_t i = 0; i < m; i++, row += p->n) {
+        select_few_f32(w->pairs, p, row);
+        write_row(w, r + i);
+    }
+    return m;
+}
+
 static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct top_k_params *p = step->params;
-    const struct sdx_tensor *in = step->in[0];
-    struct sdx_pair *pairs = x->scratch;
-    char *values = step->out[0] ? step->out[0]->data : NULL;
-    int64_t *indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    int64_t m = 1;
+    struct top_k_work w = {.p = p, .in = step->in[0], .pairs = x->scratch};
+    w.rows = (float *)(void *)(w.pairs + pairs_of(p));
+    w.values = step->out[0] ? step->out[0]->data : NULL;
+    w.indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
     if (p->k == 0) return SDX_OK;
-    const bool quick = in->dtype == SDX_F32 && is_few(p);
-    float *rows = (float *)(void *)(pairs + pairs_of(p)), *row = rows; /* once columns */
-    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), ready = r; r < end; r += m) {
-        int64_t o = r / p->inner, i = r % p->inner, base = o * p->n * p->inner + i;
-        const float *first = (const float *)in->data + base;
-        const int64_t left = p->inner - i < end - r ? p->inner - i : end - r;
+    const bool quick = w.in->dtype == SDX_F32 && is_few(p);
+    const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
+        const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
         m = 1;
-        if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS) {
-            m = left;
-            select_one(p, first, m, values ? (float *)(void *)values + r : NULL,
-                       indices ? indices + r : NULL);
-            continue;
-        }
-        if (quick && p->inner > 1) {
-            if (r >= ready) {
-                const int64_t columns = left < TOP_COLUMNS ? left : TOP_COLUMNS;
-                sdx_vec()->b32_transpose(first, (size_t)p->inner, rows, (size_t)p->n, (size_t)p->n,
-                                         (size_t)columns);
-                ready = r + columns;
-                row = rows;
-            }
-            first = row;
-            row += p->n;
-        }
-        if (quick) {
-            select_few_f32(pairs, p, first);
-        } else if (is_few(p)) {
-            select_few(pairs, p, in, base);
-        } else {
-            for (int64_t j = 0; j < p->n; j++)
-                pairs[j] = pair_of(p, in, base, j);
-            if (p->k > p->n / 4)
-                sdx_order_all(pairs, p->n, true, pairs + p->n);
-            else
-                sdx_order_first(pairs, p->n, p->k);
-        }
-        for (int64_t j = 0; j < p->k; j++) {
-            int64_t to = (o * p->k + j) * p->inner + i;
-            int64_t from = base + pairs[j].index * p->inner;
-            if (values)
-                sdx_move_one(values + (size_t)to * p->size,
-                             (const char *)in->data + (size_t)from * p->size, p->size);
-            if (indices) indices[to] = pairs[j].index;
-        }
+        if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS)
+            select_one(p, (const float *)w.in->data + row_base(p, r), m = left,
+                       w.values ? (float *)(void *)w.values + r : NULL,
+                       w.indices ? w.indices + r : NULL);
+        else if (quick)
+            m = top_few_f32(&w, r, left);
+        else
+            top_any(&w, r);
     }
     return SDX_OK;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rotary embedding as Hugging Face's models spell it, x * cos + Concat(-x2, x1) * sin with the
- * halves of x by Slice or Split, becomes one operator (ops/rotate.c). A Transpose before it that
- * leaves the last axis where it is goes behind it, where attention takes it along. Keeps bits. */
+ * halves of x by Slice or Split, becomes one operator (ops/rotate.c); so does that of GPT-J and
+ * EVA-02, whose x1 and x2 are what stands at even and odd places, woven by Concat along a new last
+ * axis and Reshape. A Transpose before it that leaves the last axis where it is goes behind it,
+ * where attention takes it along. Keeps bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
@@ -62,17 +64,52 @@ static int32_t halved(const struct search *s, int32_t value, int half)
     return (axis == -1 || axis == last) && step == 1 && start == half * (size / 2) ? x : -1;
 }
 
-/* The x of which `value` is Concat(-x2, x1); -1: it is none. */
-static int32_t turned_half(const struct search *s, int32_t value)
+/* The x whose even (0) or odd places along the last axis `value` is; -1: it is none. */
+static int32_t every_second(const struct search *s, int32_t value, int first)
 {
-    const struct sdx_ir_node *concat = sdx_match_maker(s->g, value, "Concat");
+    const struct sdx_ir_node *node = sdx_match_maker(s->g, value, "Slice");
+    const struct sdx_type *t = node ? floats_of(s, node->inputs[0]) : NULL;
+    const struct sdx_type *part = floats_of(s, value);
+    int64_t axis, start, step;
+    if (!t || !part || node->count_inputs < 5 || !integer(s, node->inputs[1], &start) ||
+        !integer(s, node->inputs[3], &axis) || !integer(s, node->inputs[4], &step))
+        return -1;
+    const int64_t size = t->dims[t->rank - 1];
+    return size >= 2 && size % 2 == 0 && part->dims[t->rank - 1] == size / 2 &&
+                   (axis == -1 || axis == t->rank - 1) && step == 2 && start == first
+               ? node->inputs[0]
+               : -1;
+}
+
+/* What `value` is with a new last axis; -1: it is not so. */
+static int32_t before_unsqueeze(const struct search *s, int32_t value)
+{
+    const struct sdx_ir_node *node = sdx_match_maker(s->g, value, "Unsqueeze");
     const struct sdx_type *t = floats_of(s, value);
-    if (!concat || !t || concat->count_inputs != 2) return -1;
+    const struct sdx_type *from = node ? floats_of(s, node->inputs[0]) : NULL;
+    if (!t || !from || t->rank != from->rank + 1 || t->dims[from->rank] != 1) return -1;
+    return t->dims[from->rank - 1] == from->dims[from->rank - 1] ? node->inputs[0] : -1;
+}
+
+/* The x of which `value` is Concat(-x2, x1), or that with the two woven; -1: it is none. */
+static int32_t turned_half(const struct search *s, int32_t value, bool *interleaved)
+{
+    const struct sdx_ir_node *reshape = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *concat =
+        sdx_match_maker(s->g, reshape ? reshape->inputs[0] : value, "Concat");
+    const struct sdx_type *t = concat ? floats_of(s, concat->outputs[0]) : NULL;
+    if (!t || concat->count_inputs != 2) return -1;
     const int64_t axis = sdx_ir_attr_int(concat, "axis", 0);
-    const struct sdx_ir_node *neg = sdx_match_maker(s->g, concat->inputs[0], "Neg");
-    if (!neg || (axis != -1 && axis != t->rank - 1)) return -1;
-    const int32_t x = halved(s, neg->inputs[0], 1);
-    return x >= 0 && halved(s, concat->inputs[1], 0) == x ? x : -1;
+    if (axis != -1 && axis != t->rank - 1) return -1;
+    *interleaved = reshape != NULL;
+    int32_t parts[2];
+    for (int i = 0; i < 2; i++)
+        parts[i] = reshape ? before_unsqueeze(s, concat->inputs[i]) : concat->inputs[i];
+    const struct sdx_ir_node *neg = sdx_match_maker(s->g, parts[0], "Neg");
+    if (!neg || parts[1] < 0) return -1;
+    const int32_t x = (reshape ? every_second : halved)(s, neg->inputs[0], 1);
+    if (x < 0 || (reshape && !sdx_match_same_type(s->g, value, x))) return -1;
+    return (reshape ? every_second : halved)(s, parts[1], 0) == x ? x : -1;
 }
 
 /* Does it go with x, and has all of its last axis? */
@@ -85,6 +122,7 @@ static bool fits(const struct search *s, int32_t value, const struct sdx_type *x
 struct found {
     int32_t x, cos, sin;
     int32_t turn; /* the Transpose that makes x, to go behind; -1: none */
+    bool interleaved;
 };
 
 static bool match(const struct search *s, const struct sdx_ir_node *add, struct found *f)
@@ -93,7 +131,7 @@ static bool match(const struct search *s, const struct sdx_ir_node *add, struct 
         const struct sdx_ir_node *plain = sdx_match_maker(s->g, add->inputs[i], "Mul");
         const struct sdx_ir_node *turned = sdx_match_maker(s->g, add->inputs[1 - i], "Mul");
         for (int j = 0; plain && turned && plain != turned && j < 2; j++) {
-            f->x = turned_half(s, turned->inputs[j]);
+            f->x = turned_half(s, turned->inputs[j], &f->interleaved);
             f->sin = turned->inputs[1 - j];
             if (f->x < 0 || (plain->inputs[0] != f->x && plain->inputs[1] != f->x)) continue;
             f->cos = plain->inputs[plain->inputs[0] == f->x];
@@ -135,7 +173,7 @@ static enum sdx_status build(const struct search *s, int32_t n, const struct fou
 {
     const struct sdx_ir_node turn = s->g->nodes[f->turn < 0 ? 0 : f->turn];
     struct sdx_ir_node *node =
-        sdx_ir_node_create(s->ir, s->g, SDX_STR("sardonyx"), SDX_STR("Rotate"), 3, 1, 1);
+        sdx_ir_node_create(s->ir, s->g, SDX_STR("sardonyx"), SDX_STR("Rotate"), 3, 1, 2);
     if (!node) return SDX_FAIL_MEMORY(s->cx);
     const int32_t x = f->turn < 0 ? f->x : turn.inputs[0], y = s->g->nodes[n].outputs[0];
     const int32_t rotated = node->outputs[0];
@@ -146,6 +184,8 @@ static enum sdx_status build(const struct search *s, int32_t n, const struct fou
     node->opset = 1;
     node->op = sdx_op_find(node->domain, node->op_type, 1);
     SDX_ASSERT(node->op);
+    node->attrs[0] =
+        (struct sdx_ir_attr){SDX_STR("interleaved"), SDX_ATTR_INT, .i = f->interleaved};
     if (f->turn >= 0) {
         const struct sdx_type *made = &s->g->values[y].type;
         struct sdx_type *type = &s->g->values[rotated].type;
@@ -157,11 +197,11 @@ static enum sdx_status build(const struct search *s, int32_t n, const struct fou
             dims[turn.attrs[0].ints[d]] = made->dims[d];
         struct sdx_ir_node *behind = &s->g->nodes[n];
         SDX_TRY(sdx_match_become(s->cx, s->ir, behind, "Transpose", turn.opset, &rotated, 1, 1));
-        behind->attrs[behind->count_attrs++] = node->attrs[0] = turn.attrs[0];
-        node->attrs[0].name = SDX_STR("order");
+        behind->attrs[behind->count_attrs++] = node->attrs[1] = turn.attrs[0];
+        node->attrs[1].name = SDX_STR("order");
         return SDX_OK;
     }
-    node->count_attrs = 0;
+    node->count_attrs = 1;
     s->g->nodes[n].is_dead = true;
     s->g->values[rotated].producer = -1;
     sdx_ir_node_set_output(s->g, node, s->g->count_nodes - 1, 0, y);

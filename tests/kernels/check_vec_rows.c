@@ -266,15 +266,37 @@ void check_f32_rotate(void)
         LENGTHS(half)
         {
             const size_t rows = (size_t)random_int(1, 4), n = 2 * half * rows;
+            const size_t second = random_int(0, 1) ? half : 0, width = half + second;
             float *x = random_row(n, -3, 3, 4), *y = guarded(n * 4, 8);
-            float *cosines = random_row(n, -1, 1, 8), *sines = random_row(n, -1, 1, 12);
-            vec_now->f32_rotate(x, cosines, sines, y, half, rows);
+            float *cosines = random_row(width * rows, -1, 1, 8);
+            float *sines = random_row(width * rows, -1, 1, 12);
+            vec_now->f32_rotate(x, cosines, sines, second, y, half, rows);
             for (size_t i = 0; i < n; i++) {
-                const bool is_first = i % (2 * half) < half;
+                const size_t column = i % (2 * half);
+                const bool is_first = column < half;
+                const size_t at =
+                    i / (2 * half) * width + (is_first ? column : column - half + second);
                 const float other = is_first ? -x[i + half] : x[i - half];
-                const float expected = x[i] * cosines[i] + other * sines[i];
+                const float expected = x[i] * cosines[at] + other * sines[at];
                 expect(same_bits(y[i], expected), "half %zu: [%zu] is %.9g, expected %.9g", half, i,
                        y[i], expected);
+            }
+        }
+}
+void check_f32_rotate_pairs(void)
+{
+    for
+        LENGTHS(half)
+        {
+            const size_t n = 2 * half;
+            float *x = random_row(n, -3, 3, 4), *y = guarded(n * 4, 8);
+            float *cosines = random_row(n, -1, 1, 8), *sines = random_row(n, -1, 1, 12);
+            vec_now->f32_rotate_pairs(x, cosines, sines, y, n);
+            for (size_t i = 0; i < n; i++) {
+                const float other = i % 2 ? x[i - 1] : -x[i + 1];
+                const float expected = x[i] * cosines[i] + other * sines[i];
+                expect(same_bits(y[i], expected), "n %zu: [%zu] is %.9g, expected %.9g", n, i, y[i],
+                       expected);
             }
         }
 }
@@ -616,7 +638,8 @@ BENCH(f32_distances, vec_now->f32_distances(timed_x, 1, timed_y, TIMED, timed_y,
 BENCH(f32_mix, vec_now->f32_mix((const float *const[]){timed_x, timed_x + 8},
                                 (const float[]){0.3f, 0.7f}, 2, timed_y, TIMED - 8))
 BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))
-BENCH(f32_rotate, vec_now->f32_rotate(timed_x, timed_x, timed_x, timed_y, 32, TIMED / 64))
+BENCH(f32_rotate, vec_now->f32_rotate(timed_x, timed_x, timed_x, 32, timed_y, 32, TIMED / 64))
+BENCH(f32_rotate_pairs, vec_now->f32_rotate_pairs(timed_x, timed_x, timed_x, timed_y, TIMED))
 BENCH(f32_add_outer, vec_now->f32_add_outer(timed_x, timed_bytes, 14, 5, timed_y, TIMED))
 BENCH(f32_exp_sum, vec_now->f32_exp_sum(timed_x, timed_y, TIMED, 2.0f))
 BENCH(f32_softmax, vec_now->f32_softmax(timed_x, timed_y, TIMED))

@@ -418,6 +418,27 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
     assert ("Rotate" in out) == told and ("Concat" in out) != told
 
 
+@pytest.mark.parametrize("form", ["turned", "plain", "odd_first", "other_order"])
+def test_rotary_embedding_interleaved(sardonyx, tmp_path, form):
+    """x * cos + weave(-x at odd places, x at even ones) * sin."""
+    start = ("zero64", "one") if form != "odd_first" else ("one", "zero64")
+    nodes = [N("Abs", ["x"], ["t"])] if form == "plain" else [N("Transpose", ["x"], ["t"], perm=[0, 2, 1, 3])]
+    nodes += [N("Slice", ["t", start[0], "end", "last", "two"], ["a"]),
+              N("Slice", ["t", start[1], "end", "last", "two"], ["b"]), N("Neg", ["b"], ["nb"]),
+              N("Unsqueeze", ["nb", "new"], ["u"]), N("Unsqueeze", ["a", "new"], ["v"]),
+              N("Concat", ["u", "v"], ["w"], axis=-1), N("Reshape", ["w", "shape"], ["r"]),
+              N("Mul", ["t", "cos"], ["c"]), N("Mul", ["r", "sin"], ["s"]), N("Add", ["c", "s"], ["Y"])]
+    feeds = {"x": f32(B, *((H, S) if form == "plain" else (S, H)), D), "cos": f32(1, 1, S, D), "sin": f32(1, 1, S, D)}
+    constants = {"zero64": np.array([0]), "one": np.array([1]), "two": np.array([2]), "end": np.array([2**63 - 1]),
+                 "last": np.array([3]), "new": np.array([4]), "shape": np.array([B, H, S, D])}
+    if form == "other_order":  # as many elements, other places
+        constants["shape"] = np.array([B, H, D, S])
+        nodes[-4:] = [N("Reshape", ["w", "shape"], ["r0"]), N("Transpose", ["r0"], ["r"], perm=[0, 1, 3, 2]),
+                      *nodes[-3:]]
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants, opset=13)
+    assert ("Rotate" in out) == (form in ("turned", "plain"))
+
+
 @pytest.mark.parametrize("batch,kv,flat", [(1, 2, False), (2, 3, False), (2, 1, False), (2, 2, True)])
 def test_attention_of_shared_heads(sardonyx, tmp_path, batch, kv, flat):
     """Keys and values of fewer heads, repeated by Expand; flat: keys are turned without the heads' axis."""
