@@ -194,10 +194,16 @@ static enum sdx_status run_pack_f32(struct sdx_exec *x, const struct sdx_step *s
     return SDX_OK;
 }
 
-static struct sdx_tensor *byte_temp(struct sdx_prepare *px, size_t size)
+/* Weights that are fed: a step packs them in each run. NULL: no memory. */
+static struct sdx_tensor *pack_fed(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                                   struct conv_f32 *p, size_t size)
 {
-    int64_t dims[] = {(int64_t)size};
-    return sdx_prepare_temp(px, SDX_U8, 1, dims);
+    const int64_t dims[] = {(int64_t)size};
+    struct sdx_tensor *packed = sdx_prepare_temp(px, SDX_U8, 1, dims);
+    if (!packed ||
+        sdx_prepare_step_on(px, kernel, run, p, 1, 0, 1, &px->in[1], 1, &packed) != SDX_OK)
+        return NULL;
+    return packed;
 }
 
 /* ---- blocked channels ---- */
@@ -207,10 +213,19 @@ static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step 
     const struct conv_f32 *p = step->params;
     struct sdx_epilogue e = p->epilogue;
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    if (step->in[1]) e.bias_row = step->in[1]->data;
-    if (step->in[2]) e.residual = step->in[2]->data;
-    sdx_conv_block_run(&p->shape, step->in[0]->data, p->packed, step->out[0]->data, &e, part,
-                       x->part_end, x->scratch);
+    if (step->in[2]) e.bias_row = step->in[2]->data;
+    if (step->in[3]) e.residual = step->in[3]->data;
+    sdx_conv_block_run(&p->shape, step->in[0]->data, p->packed ? p->packed : step->in[1]->data,
+                       step->out[0]->data, &e, part, x->part_end, x->scratch);
+    return SDX_OK;
+}
+
+static enum sdx_status run_pack_block(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    (void)part;
+    const struct conv_f32 *p = step->params;
+    sdx_conv_block_pack(&p->shape, step->in[0]->data, step->out[0]->data);
     return SDX_OK;
 }
 
@@ -298,19 +313,26 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     p->shape = *shape;
     p->shape.winograd = sdx_conv_block_winograd(shape);
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
-    struct pack_conv arg = {&p->shape, px->in[1]};
-    const struct sdx_pack wanted = {.key = names[form],
-                                    .variant = variant_of(shape),
-                                    .size = sdx_conv_block_packed_size(&p->shape),
-                                    .pack = pack_conv_block,
-                                    .arg = &arg,
-                                    .reads_anywhere = px->in[1]->dtype == SDX_F32};
-    p->packed = sdx_prepare_pack(px, 1, &wanted);
-    if (!p->packed) return px->cx->error.status;
-    struct sdx_tensor *in[] = {x, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
+    const size_t size = sdx_conv_block_packed_size(&p->shape);
+    struct sdx_tensor *packed = NULL;
+    if (px->in[1]->is_constant) {
+        struct pack_conv arg = {&p->shape, px->in[1]};
+        const struct sdx_pack wanted = {.key = names[form],
+                                        .variant = variant_of(shape),
+                                        .size = size,
+                                        .pack = pack_conv_block,
+                                        .arg = &arg,
+                                        .reads_anywhere = px->in[1]->dtype == SDX_F32};
+        p->packed = sdx_prepare_pack(px, 1, &wanted);
+        if (!p->packed) return px->cx->error.status;
+    } else {
+        packed = pack_fed(px, "conv_block_pack", run_pack_block, p, size);
+        if (!packed) return px->cx->error.status;
+    }
+    struct sdx_tensor *in[] = {x, packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};
     SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(&p->shape),
-                                sdx_conv_block_scratch(&p->shape), 3, in, 1, px->out));
+                                sdx_conv_block_scratch(&p->shape), 4, in, 1, px->out));
     sdx_prepare_together(px, sdx_conv_block_together(&p->shape));
     return SDX_OK;
 }
@@ -319,7 +341,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0], *w = px->in[1], *y = px->out[0];
     struct sdx_conv_shape shape;
-    if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || !w->is_constant || y->count == 0 ||
+    if (x->dtype != SDX_F32 || y->dtype != SDX_F32 || y->count == 0 ||
         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
         sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
         return;
@@ -342,7 +364,9 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (sdx_prepare_has(px, 3) &&
         !sdx_dims_equal(px->in[3]->dims, px->in[3]->rank, y->dims, y->rank))
         return;
-    /* A matrix product as it lies: to reorder both sides would cost more than its own packing. */
+    /* A matrix product as it lies: to reorder both sides would cost more than its own packing, or
+     * than weights that are packed anew save. */
+    if (!w->is_constant && x->layout == SDX_LAYOUT_PLAIN && sdx_conv_is_pointwise(&shape)) return;
     if (want->leaves && x->layout == SDX_LAYOUT_PLAIN && shape.groups == 1 && !shape.half &&
         form == SDX_CONV_BLOCK_DIRECT && sdx_conv_is_pointwise(&shape))
         return;
@@ -375,10 +399,8 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
         p->packed = sdx_prepare_pack(px, 1, &wanted);
         if (!p->packed) return px->cx->error.status;
     } else {
-        packed = byte_temp(px, size);
-        if (!packed) return SDX_FAIL_MEMORY(px->cx);
-        SDX_TRY(sdx_prepare_step_on(px, "conv_f32_pack", run_pack_f32, p, 1, 0, 1, &px->in[1], 1,
-                                    &packed));
+        packed = pack_fed(px, "conv_f32_pack", run_pack_f32, p, size);
+        if (!packed) return px->cx->error.status;
     }
     struct sdx_tensor *in[] = {px->in[0], packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL};

@@ -149,7 +149,7 @@ static void put(char *key, const char *name, const int64_t *v, int count)
 bool sdx_conv_tune(struct sdx_prepare *px, struct sdx_conv_shape *shape)
 {
     struct sdx_conv_shape one = *shape, tuned = *shape;
-    if (!sdx_prepare_tunes(px)) return false;
+    if (!sdx_prepare_tunes(px) || !px->in[1]->is_constant) return false;
     char key[KEY_MOST] = "Conv";
     const int64_t of_weights[] = {shape->oc, shape->ic, shape->groups, (int64_t)shape->half};
     one.batch = 1;

@@ -7,7 +7,8 @@
 #include "ops/op.h"
 
 /* Sets shape->winograd to the fastest form over blocks for one image of this shape, so that a row
- * has the same bits in any batch. true: plain layout is faster than all of them. Without tuning
- * nothing changes. An error may be set: the run was cancelled. */
+ * has the same bits in any batch. true: plain layout is faster than all of them. Without tuning,
+ * and for weights that each run packs, nothing changes. An error may be set: the run was cancelled.
+ */
 bool sdx_conv_tune(struct sdx_prepare *px, struct sdx_conv_shape *shape);
 #endif

@@ -287,6 +287,20 @@ def test_hard_swish_of_clip(sardonyx, tmp_path, form):
     assert ("chain of" in out) == (form in ("over 5", "6 over ramp", "ramp of another", "low of 1")), out
 
 
+@pytest.mark.parametrize("channels,filters,kernel,groups,size", [
+    (32, 32, 3, 1, 20), (64, 64, 3, 1, 7), (3, 32, 3, 1, 30), (32, 48, 5, 1, 12), (48, 48, 3, 48, 9),
+    (64, 64, 3, 4, 10), (40, 24, 1, 1, 9), (20, 4, 3, 1, 13)])
+def test_filters_that_are_computed(sardonyx, tmp_path, channels, filters, kernel, groups, size):
+    """As networks that modulate their weights have them: packed anew in each run."""
+    nodes = [N("Relu", ["x"], ["r"]), N("Mul", ["w", "s"], ["m"]),
+             N("Conv", ["r", "m", "b"], ["c"], pads=[kernel // 2] * 4, group=groups),
+             N("Add", ["c", "z"], ["a"]), N("Relu", ["a"], ["Y"])]
+    feeds = {"x": f32(2, channels, size, size), "s": f32(1, channels // groups, 1, 1), "b": f32(filters),
+             "z": f32(2, filters, size, size)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {"w": f32(filters, channels // groups, kernel, kernel)})
+    assert "_pack" in out
+
+
 @pytest.mark.parametrize("op", ["Conv", "MatMul"])
 def test_large_weights_of_constant_are_packed(sardonyx, tmp_path, op):
     """More than 1 MiB in a node Constant, as Paddle's exporter writes all weights: as an initializer."""
