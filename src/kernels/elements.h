@@ -17,7 +17,8 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
 
 /* X(name). Conversions by their types; bool is 0 or not, and 0 or 1 as a result; what an integer
  * cannot hold becomes its smallest, u8 the low bits of an i32. shrink: bias, lambd; is_inf: equal
- * to one of two. equal, where: of elements of so many bytes, where with the bool first. */
+ * to one of two. equal, where: of elements of so many bytes, where with the bool first. fmod: as C
+ * has it, exact. */
 /* clang-format off */
 #define SDX_ELEMENTS(X) \
     X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
@@ -27,7 +28,7 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
     X(less_f32) X(less_i32) X(less_i64) \
     X(less_equal_f32) \
     X(where_1) X(where_2) X(where_4) X(where_8) \
-    X(is_nan_f32) X(is_inf_f32) X(sign_f32) X(shrink_f32)
+    X(is_nan_f32) X(is_inf_f32) X(sign_f32) X(shrink_f32) X(fmod_f32)
 /* clang-format on */
 
 struct sdx_elements {

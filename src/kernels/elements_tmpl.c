@@ -115,6 +115,30 @@ static void f32_i64(const void *const *in, const size_t *step, void *out, size_t
     }
 }
 
+/* A quotient below 2^29 times y is exact in f64, and so is what is left; the quotient may be one
+ * too large where it was rounded up to a whole number. Blocks with others, or zero, infinity or NaN
+ * that count, are libm's. */
+static void fmod_f32(const void *const *in, const size_t *step, void *out, size_t blocks,
+                     const float *arg)
+{
+    const float *a = in[0], *b = in[1];
+    float *r = out;
+    (void)arg;
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK) {
+        float rest[BLOCK];
+        int32_t fits = -1;
+        for (int i = 0; i < BLOCK; i++) {
+            const double x = fabsf(a[i]), y = fabsf(b[i]), q = x / y;
+            const int32_t ok = -(q < 0x1p29) & -(y < INFINITY);
+            const double left = x - (double)(int32_t)(ok ? q : 0) * y;
+            fits &= ok;
+            rest[i] = (float)(left < 0 ? left + y : left);
+        }
+        for (int i = 0; i < BLOCK; i++)
+            r[i] = fits ? copysignf(rest[i], a[i]) : fmodf(a[i], b[i]);
+    }
+}
+
 void SDX_INIT(sdx_elements_init_)(const struct sdx_elements **elements)
 {
     static const struct sdx_elements table = {

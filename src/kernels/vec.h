@@ -15,7 +15,8 @@
 /* X(name): void (const float *x, float *y, size_t n, float a, float b). a, b are the operator's
  * parameters: clip(lo, hi), leaky_relu(alpha), elu(alpha), hard_sigmoid(alpha, beta),
  * thresholded_relu(alpha), others none. Accuracy against the exact value, in ulp: exp 1.1, log 1,
- * tanh 2, sigmoid 2.5, erf 2, sin/cos 2 (|x| < 8192, libm beyond), others exact or as their parts.
+ * tanh 2, sigmoid 2.5, erf 2, sin/cos 2 (|x| < 8192, libm beyond), asin 2.5, acos/atan 2,
+ * sinh/cosh/acosh 4, asinh/atanh 3, others exact or as their parts.
  * NaN, infinities and signed zeros as C's libm has them. silu: x*sigmoid(x); gelu_erf:
  * x/2*(1+erf(x/sqrt2)); gelu_tanh; hard_swish: x*clip(x/6+1/2,0,1); round: to nearest, ties to
  * even; mish: x*tanh(softplus(x)). */
@@ -24,7 +25,8 @@
     X(abs) X(neg) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(floor) X(ceil) X(round) X(trunc) \
     X(relu) X(clip) X(leaky_relu) X(elu) X(hard_sigmoid) X(hard_swish) X(thresholded_relu) \
     X(exp) X(log) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu_erf) X(gelu_tanh) X(softplus) \
-    X(softsign) X(mish) X(sin) X(cos)
+    X(softsign) X(mish) X(sin) X(cos) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) \
+    X(atanh)
 /* clang-format on */
 
 /* X(name): void (const float *a, size_t step_a, const float *b, size_t step_b, float *y, size_t n);

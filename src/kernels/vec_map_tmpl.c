@@ -70,6 +70,14 @@ MAP(gelu_tanh, x_gelu_tanh(x))
 MAP(softplus, x_softplus(x))
 MAP(softsign, x_softsign(x))
 MAP(mish, x_mish(x))
+MAP(asin, x_asin(x))
+MAP(acos, x_acos(x))
+MAP(atan, x_atan(x))
+MAP(sinh, x_sinh(x))
+MAP(cosh, x_cosh(x))
+MAP(asinh, x_asinh(x))
+MAP(acosh, x_acosh(x))
+MAP(atanh, x_atanh(x))
 
 /* Beyond 8192, where the reduction would lose bits, each element goes to libm. */
 #define PERIODIC(name, quarter, exact)                                                             \

@@ -319,6 +319,100 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
     return y;
 }
 
+/* pi/2 - y, or pi - y */
+SIMD struct vx x_half_pi_less(struct vx y)
+{
+    return x_sub(x_set1(1.57079637f), x_add(y, x_set1(4.37113883e-8f)));
+}
+SIMD struct vx x_pi_less(struct vx y)
+{
+    return x_sub(x_set1(3.14159274f), x_add(y, x_set1(8.74227766e-8f)));
+}
+/* u + u^3 P(u^2) of u = min(|x|, 1 / |x|) */
+SIMD struct vx x_atan(struct vx x)
+{
+    static const float c[] = {-1.793622294e-03f, 1.091460846e-02f,  -3.117785109e-02f,
+                              5.795759903e-02f,  -8.403450660e-02f, 1.095218589e-01f,
+                              -1.426424170e-01f, 1.999854829e-01f,  -3.333329909e-01f};
+    const struct vx t = x_abs(x), one = x_set1(1.0f);
+    const struct mx far = x_less(one, t);
+    const struct vx u = x_div(x_select(far, one, t), x_select(far, t, one)), z = x_mul(u, u);
+    const struct vx y = x_add(u, x_mul(x_mul(u, z), x_poly(z, c, 9)));
+    return x_or(x_select(far, x_half_pi_less(y), y), x_sign(x));
+}
+/* The arc sine of |x|, or half the arc cosine of it where that is above 1/2 (*far). */
+SIMD struct vx x_asin_part(struct vx x, struct mx *far)
+{
+    static const float c[] = {4.216630831e-02f, 2.417951478e-02f, 4.547037594e-02f,
+                              7.495297643e-02f, 1.666675248e-01f};
+    const struct vx t = x_abs(x);
+    *far = x_less(x_set1(0.5f), t);
+    const struct vx z = x_select(*far, x_scale(x_sub(x_set1(1.0f), t), 0.5f), x_mul(t, t));
+    const struct vx u = x_select(*far, x_sqrt(z), t);
+    return x_add(u, x_mul(x_mul(u, z), x_poly(z, c, 5)));
+}
+SIMD struct vx x_asin(struct vx x)
+{
+    struct mx far;
+    const struct vx y = x_asin_part(x, &far);
+    return x_or(x_select(far, x_half_pi_less(x_add(y, y)), y), x_sign(x));
+}
+SIMD struct vx x_acos(struct vx x)
+{
+    struct mx far;
+    const struct vx y = x_asin_part(x, &far), twice = x_add(y, y);
+    const struct vx near = x_half_pi_less(x_or(y, x_sign(x)));
+    const struct mx below = x_less(x, x_set1(0.0f));
+    return x_select(far, x_select(below, x_pi_less(twice), twice), near);
+}
+/* e^t / 2 and e^-t / 2; e^(t / 2) squared does not overflow before its half does */
+SIMD struct vx x_half_exps(struct vx t, struct vx *other)
+{
+    const struct vx h = x_exp(x_scale(t, 0.5f));
+    *other = x_div(x_set1(0.5f), x_mul(h, h));
+    return x_mul(x_scale(h, 0.5f), h);
+}
+SIMD struct vx x_cosh(struct vx x)
+{
+    struct vx other, y = x_half_exps(x_abs(x), &other);
+    return x_add(y, other);
+}
+SIMD struct vx x_sinh(struct vx x)
+{
+    static const float c[] = {2.037219444e-04f, 8.330283718e-03f, 1.666671602e-01f};
+    const struct vx t = x_abs(x), z = x_mul(x, x);
+    struct vx other, y = x_half_exps(t, &other);
+    const struct vx small = x_add(x, x_mul(x_mul(x, z), x_poly(z, c, 3)));
+    return x_select(x_less(t, x_set1(1.0f)), small, x_or(x_sub(y, other), x_sign(x)));
+}
+/* ln(1 + u) for u >= 0 or NaN, or ln of `large` plus `more` where that is so large that it goes for
+ * the rest. One function a set: the logarithm is long. */
+static SDX_NOINLINE struct vx x_log1p_or(struct vx u, struct vx large, float most, float more)
+{
+    const struct mx far = x_less(x_set1(most), large);
+    const struct vx one = x_set1(1.0f), w = x_add(one, u);
+    const struct vx lost = x_div(x_sub(u, x_sub(w, one)), w);
+    return x_add(x_log(x_select(far, large, w)), x_select(far, x_set1(more), lost));
+}
+enum { HYPERBOLIC_FAR = 10000 }; /* where asinh and acosh are ln 2x */
+SIMD struct vx x_asinh(struct vx x)
+{
+    const struct vx t = x_abs(x), z = x_mul(t, t), one = x_set1(1.0f);
+    const struct vx u = x_add(t, x_div(z, x_add(one, x_sqrt(x_add(z, one)))));
+    return x_or(x_log1p_or(u, t, HYPERBOLIC_FAR, 0.693147181f), x_sign(x));
+}
+SIMD struct vx x_acosh(struct vx x)
+{
+    const struct vx t = x_sub(x, x_set1(1.0f));
+    const struct vx u = x_add(t, x_mul(x_sqrt(t), x_sqrt(x_add(t, x_set1(2.0f)))));
+    return x_log1p_or(u, x, HYPERBOLIC_FAR, 0.693147181f);
+}
+SIMD struct vx x_atanh(struct vx x)
+{
+    const struct vx t = x_abs(x), u = x_div(x_add(t, t), x_sub(x_set1(1.0f), t));
+    return x_or(x_scale(x_log1p_or(u, u, 1e9f, 0.0f), 0.5f), x_sign(x)); /* far: of 1 */
+}
+
 /* ---- for stores: fewer operations, and less exact where the results are very small ---- */
 
 /* An own fit of 2^r for r within +-1/2, highest coefficient first. */

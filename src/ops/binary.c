@@ -5,6 +5,7 @@
 
 #include "kernels/channel_block.h"
 #include "kernels/conv_block.h"
+#include "kernels/elements.h"
 #include "kernels/vec.h"
 #include "ops/layout.h"
 #include "ops/loops.h"
@@ -187,7 +188,14 @@ static double floor_mod(double x, double y)
     if (rest == 0) return copysign(0, y);
     return (rest < 0) != (y < 0) ? rest + y : rest;
 }
-SDX_LOOP_BINARY(modc_f32, float, float, float, fmodf(x, y))
+static bool modc_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
+                     int64_t n)
+{
+    (void)arg;
+    sdx_element_run(sdx_elements()->fmod_f32, NULL, 2, (const uint8_t[]){4, 4, 4}, in, step, out,
+                    n);
+    return true;
+}
 SDX_LOOP_BINARY(modc_f64, double, double, double, fmod(x, y))
 SDX_LOOP_BINARY(modp_f32, float, float, float, floor_mod(x, y))
 SDX_LOOP_BINARY(modp_f64, double, double, double, floor_mod(x, y))

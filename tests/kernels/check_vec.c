@@ -158,6 +158,14 @@ MAP(softsign, 0, 0, 1.5, 0, x / (1 + fabs(x)))
 FUSED(mish, 0, 0, 5, 2e-43, x *tanh(softplus(x)))
 FUSED(sin, 0, 0, 2, 0, sin(x))
 FUSED(cos, 0, 0, 2, 0, cos(x))
+FUSED(asin, 0, 0, 2.5, 0, asin(x))
+FUSED(acos, 0, 0, 2, 0, acos(x))
+FUSED(atan, 0, 0, 2, 0, atan(x))
+FUSED(sinh, 0, 0, 4, 0, sinh(x))
+FUSED(cosh, 0, 0, 4, 0, cosh(x))
+FUSED(asinh, 0, 0, 3, 0, asinh(x))
+FUSED(acosh, 0, 0, 4, 0, acosh(x))
+FUSED(atanh, 0, 0, 3, 0, atanh(x))
 
 /* ---- binary operations ---- */
 typedef void (*binary_fn)(const float *a, size_t step_a, const float *b, size_t step_b, float *y,
