@@ -29,6 +29,7 @@ static const struct {
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"group_norm", sdx_pass_group_norm, SDX_LEVEL_EXTENDED, 21},
     {"rotate", sdx_pass_rotate, SDX_LEVEL_EXTENDED, -1},
+    {"windows", sdx_pass_windows, SDX_LEVEL_EXTENDED, -1},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},
     {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 13},

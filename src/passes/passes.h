@@ -29,6 +29,7 @@ enum sdx_status sdx_pass_resample(struct sdx_context *cx, struct sdx_ir *ir, boo
 enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_group_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_rotate(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_windows(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_shuffle(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);

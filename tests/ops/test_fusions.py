@@ -16,14 +16,15 @@ def f32(*shape, lo=-1.0, hi=1.0):
     return RNG.uniform(lo, hi, shape).astype(np.float32)
 
 
-def run_case(sardonyx, folder, nodes, feeds, constants, opset=17, outputs=("Y",), free=()):
-    """Golden outputs from onnxruntime; free: inputs whose lengths the file does not tell. Returns the
-    profile's text."""
+def run_case(sardonyx, folder, nodes, feeds, constants, opset=17, outputs=("Y",), free=(), batch=()):
+    """Golden outputs from onnxruntime; free: inputs whose lengths the file does not tell; batch: those of
+    which it does not tell the first. Returns the profile's text."""
     ort = pytest.importorskip("onnxruntime")
     kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(bool): TensorProto.BOOL,
              np.dtype(np.int64): TensorProto.INT64}
     inputs = [helper.make_tensor_value_info(
-        n, kinds[a.dtype], [f"{n}{d}" for d in range(a.ndim)] if n in free else a.shape)
+        n, kinds[a.dtype], [f"{n}{d}" for d in range(a.ndim)] if n in free else
+        ["batch", *a.shape[1:]] if n in batch else a.shape)
         for n, a in feeds.items()]
     graph = helper.make_graph(
         nodes, "g", inputs, [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
@@ -430,6 +431,31 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
                    free=("x",) if free and form != "other_use" else ())
     told = not free or form == "other_use"
     assert ("Rotate" in out) == told and ("Concat" in out) != told
+
+
+@pytest.mark.parametrize("form", ["plain", "turned", "scaled", "scaled_scores", "free", "old", "shared_k"])
+def test_attention_of_windows(sardonyx, tmp_path, form):
+    """Five axes: those before the last three are one for the attention; keys that broadcast stay."""
+    shape = [2, 3, H, 5, D]
+    keys = "kt" if form != "plain" else "k"
+    nodes = [N("Transpose", ["k"], ["kt"], perm=[0, 1, 2, 4, 3])] if form != "plain" else []
+    q = "q"
+    if form == "scaled":
+        nodes += [N("Mul", ["q", "root"], ["qs"]), N("Div", ["kt", "four"], ["ks"])]
+        q, keys = "qs", "ks"
+    nodes += [N("MatMul", [q, keys], ["s0"]),
+              N("Mul" if form == "scaled_scores" else "Identity", ["s0", "root"][:1 + (form == "scaled_scores")], ["s"]),
+              N("Softmax", ["s"], ["p"], axis=4 if form == "old" else -1), N("MatMul", ["p", "v"], ["o"]),
+              N("Transpose", ["o"], ["Y"], perm=[0, 1, 3, 2, 4])]
+    feeds = {"q": f32(*shape, lo=-3, hi=3), "v": f32(*shape[:3], 7, D),
+             "k": f32(*shape[:3], D, 7) if form == "plain" else f32(*shape[:3], 7, D)}
+    if form == "shared_k":
+        feeds["k"] = f32(1, *shape[1:3], 7, D)
+    used = {name for node in nodes for name in node.input}
+    constants = {"root": np.float32(0.25), "four": np.float32(4)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {k: v for k, v in constants.items() if k in used},
+                   opset=11 if form == "old" else 17, batch=("q", "k", "v") if form == "free" else ())
+    assert ("Attention" in out) == (form != "shared_k"), out
 
 
 @pytest.mark.parametrize("form", ["turned", "plain", "odd_first", "other_order"])
