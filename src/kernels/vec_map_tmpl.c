@@ -80,7 +80,7 @@ MAP(acosh, x_acosh(x))
 MAP(atanh, x_atanh(x))
 
 /* Beyond 8192, where the reduction would lose bits, each element goes to libm. */
-#define PERIODIC(name, quarter, exact)                                                             \
+#define PERIODIC(name, exact)                                                                      \
     static void map_##name(const float *from, float *to, size_t n, float a, float b)               \
     {                                                                                              \
         (void)a;                                                                                   \
@@ -89,7 +89,7 @@ MAP(atanh, x_atanh(x))
             size_t count = n - at < BLOCK ? n - at : BLOCK;                                        \
             float x[BLOCK] = {0}, y[BLOCK];                                                        \
             memcpy(x, from + at, count * sizeof(float));                                           \
-            x_store(y, x_sin_quarter(x_load(x), quarter));                                         \
+            x_store(y, x_##name(x_load(x)));                                                       \
             int far = 0;                                                                           \
             for (int i = 0; i < BLOCK; i++)                                                        \
                 far |= !(fabsf(x[i]) < 8192.0f);                                                   \
@@ -98,8 +98,8 @@ MAP(atanh, x_atanh(x))
             memcpy(to + at, y, count * sizeof(float));                                             \
         }                                                                                          \
     }
-PERIODIC(sin, 0, sinf)
-PERIODIC(cos, 1, cosf)
+PERIODIC(sin, sinf)
+PERIODIC(cos, cosf)
 
 static inline vf larger(vf a, vf b) /* NaN wins */
 {

@@ -163,11 +163,14 @@ SIMD struct vx x_log(struct vx x)
     EACH y.r[i] = v_select(x.r[i] == v_set1(0.0f), v_set1(-INFINITY), y.r[i]);
     return y;
 }
-/* ln(1 + e) for e in 0 .. 1 or NaN: the rounding of 1 + e is put back */
-SIMD struct vx x_log1p(struct vx e)
+/* ln(1 + u) for u >= 0 or NaN: the rounding of 1 + u is put back; or ln of `large` plus `more`
+ * where that is so large that it goes for the rest. */
+static SDX_NOINLINE struct vx x_log1p_or(struct vx u, struct vx large, float most, float more)
 {
-    struct vx one = x_set1(1.0f), w = x_add(one, e);
-    return x_add(x_log(w), x_div(x_sub(e, x_sub(w, one)), w));
+    const struct mx far = x_less(x_set1(most), large);
+    const struct vx one = x_set1(1.0f), w = x_add(one, u);
+    const struct vx lost = x_div(x_sub(u, x_sub(w, one)), w);
+    return x_add(x_log(x_select(far, large, w)), x_select(far, x_set1(more), lost));
 }
 SIMD struct vx x_tanh(struct vx x)
 {
@@ -244,7 +247,8 @@ SIMD struct vx x_leaky_relu(struct vx x, float a)
 /* ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|) */
 SIMD struct vx x_softplus(struct vx x)
 {
-    return x_add(x_relu(x), x_log1p(x_exp(x_neg(x_abs(x)))));
+    const struct vx e = x_exp(x_neg(x_abs(x)));
+    return x_add(x_relu(x), x_log1p_or(e, e, 1.0f, 0.0f));
 }
 /* tanh(ln(1 + w)) = w (w + 2) / (w (w + 2) + 2), w = e^x; divided by w^2 for x >= 0 */
 SIMD struct vx x_mish(struct vx x)
@@ -291,7 +295,7 @@ SIMD struct vx x_trunc(struct vx x)
 }
 /* sin(x + quarter * pi/2) for |x| < 8192: reduced in f64, where n times the first 33 bits of pi/2
  * is exact; other lanes are put right by the caller. */
-SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
+static SDX_NOINLINE struct vx x_sin_quarter(struct vx x, int quarter)
 {
     static const float cs[] = {-1.951721497e-04f, 8.332177997e-03f, -1.666665524e-01f};
     static const float cc[] = {2.443835729e-05f, -1.388736651e-03f, 4.166664556e-02f};
@@ -318,6 +322,14 @@ SIMD struct vx x_sin_quarter(struct vx x, const int quarter)
     }
     return y;
 }
+SIMD struct vx x_sin(struct vx x)
+{
+    return x_sin_quarter(x, 0);
+}
+SIMD struct vx x_cos(struct vx x)
+{
+    return x_sin_quarter(x, 1);
+}
 
 /* pi/2 - y, or pi - y */
 SIMD struct vx x_half_pi_less(struct vx y)
@@ -340,8 +352,9 @@ SIMD struct vx x_atan(struct vx x)
     const struct vx y = x_add(u, x_mul(x_mul(u, z), x_poly(z, c, 9)));
     return x_or(x_select(far, x_half_pi_less(y), y), x_sign(x));
 }
-/* The arc sine of |x|, or half the arc cosine of it where that is above 1/2 (*far). */
-SIMD struct vx x_asin_part(struct vx x, struct mx *far)
+/* The arc sine of |x|, or half the arc cosine of it where that is above 1/2 (*far). This and what
+ * else two maps share is one function a set, as it is long. */
+static SDX_NOINLINE struct vx x_asin_part(struct vx x, struct mx *far)
 {
     static const float c[] = {4.216630831e-02f, 2.417951478e-02f, 4.547037594e-02f,
                               7.495297643e-02f, 1.666675248e-01f};
@@ -366,7 +379,7 @@ SIMD struct vx x_acos(struct vx x)
     return x_select(far, x_select(below, x_pi_less(twice), twice), near);
 }
 /* e^t / 2 and e^-t / 2; e^(t / 2) squared does not overflow before its half does */
-SIMD struct vx x_half_exps(struct vx t, struct vx *other)
+static SDX_NOINLINE struct vx x_half_exps(struct vx t, struct vx *other)
 {
     const struct vx h = x_exp(x_scale(t, 0.5f));
     *other = x_div(x_set1(0.5f), x_mul(h, h));
@@ -384,15 +397,6 @@ SIMD struct vx x_sinh(struct vx x)
     struct vx other, y = x_half_exps(t, &other);
     const struct vx small = x_add(x, x_mul(x_mul(x, z), x_poly(z, c, 3)));
     return x_select(x_less(t, x_set1(1.0f)), small, x_or(x_sub(y, other), x_sign(x)));
-}
-/* ln(1 + u) for u >= 0 or NaN, or ln of `large` plus `more` where that is so large that it goes for
- * the rest. One function a set: the logarithm is long. */
-static SDX_NOINLINE struct vx x_log1p_or(struct vx u, struct vx large, float most, float more)
-{
-    const struct mx far = x_less(x_set1(most), large);
-    const struct vx one = x_set1(1.0f), w = x_add(one, u);
-    const struct vx lost = x_div(x_sub(u, x_sub(w, one)), w);
-    return x_add(x_log(x_select(far, large, w)), x_select(far, x_set1(more), lost));
 }
 enum { HYPERBOLIC_FAR = 10000 }; /* where asinh and acosh are ln 2x */
 SIMD struct vx x_asinh(struct vx x)

@@ -187,6 +187,22 @@ static float dot(const float *a, const float *b, size_t n)
     JOIN(acc, s + t);
 }
 
+/* Vector i of n elements, as far as it has some; the other lanes are `fill`. */
+SIMD vf load_part(const float *p, size_t n, int i, float fill)
+{
+    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
+    if (LANES == 4 && left >= LANES) return v_load(p + from); /* no masks */
+    return v_load_masked(p + from, left < LANES ? left : LANES, fill);
+}
+SIMD void store_part(float *p, size_t n, int i, vf v)
+{
+    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
+    if (LANES < 16 && left >= LANES)
+        v_store(p + from, v);
+    else
+        v_store_masked(p + from, v, left < LANES ? left : LANES);
+}
+
 /* A map with row constants p, q over the row; v is the vector. */
 #define ROW(name, expression)                                                                      \
     SIMD void name(const float *from, float *to, size_t n, const float p, const float q)           \
@@ -199,11 +215,10 @@ static float dot(const float *a, const float *b, size_t n)
             x_store(to + at, expression);                                                          \
         }                                                                                          \
         if (at < n) {                                                                              \
-            float rest[BLOCK] = {0};                                                               \
-            memcpy(rest, from + at, (n - at) * sizeof(float));                                     \
-            struct vx v = x_load(rest);                                                            \
-            x_store(rest, expression);                                                             \
-            memcpy(to + at, rest, (n - at) * sizeof(float));                                       \
+            struct vx v;                                                                           \
+            EACH v.r[i] = load_part(from + at, n - at, i, 0.0f);                                   \
+            v = expression;                                                                        \
+            EACH store_part(to + at, n - at, i, v.r[i]);                                           \
         }                                                                                          \
     }
 ROW(row_exp_less, x_exp(x_sub(v, x_set1(p))))
@@ -223,6 +238,19 @@ SIMD vf exp_one(vf x)
     const vf p = v_fma(v_fma(high, r2, mid), r2, low);
     return v_bits(vi_add(vi_bits(p), vi_bits(m) << 23) & (x >= v_set1(-87.0f)));
 }
+/* `joined` of s and t over the lanes of v, in pairs as in JOIN. */
+#define ACROSS(name, joined)                                                                       \
+    SIMD float name(vf s)                                                                          \
+    {                                                                                              \
+        SDX_UNROLL(4)                                                                              \
+        for (int half = LANES / 2; half; half /= 2) {                                              \
+            const vf t = upper(s, half);                                                           \
+            s = joined;                                                                            \
+        }                                                                                          \
+        return s[0];                                                                               \
+    }
+ACROSS(sum_across, s + t)
+ACROSS(max_across, v_max(s, t))
 /* y = e^(x - max); returns the sum, four lanes' vectors apart, then joined as other sums are. */
 static float exp_sum(const float *x, float *y, size_t n, float max)
 {
@@ -238,27 +266,45 @@ static float exp_sum(const float *x, float *y, size_t n, float max)
             sum[i] += e;
         }
     }
-    if (at < n) {
-        float rest[BLOCK];
-        for (int i = 0; i < BLOCK; i++)
-            rest[i] = -INFINITY;
-        memcpy(rest, x + at, (n - at) * sizeof(float));
-        EACH
+    if (at < n) EACH
         {
-            const vf e = exp_one(v_load(rest + i * LANES) - top);
-            v_store(rest + i * LANES, e);
+            const vf e = exp_one(load_part(x + at, n - at, i, -INFINITY) - top);
+            store_part(y + at, n - at, i, e);
             sum[i] += e;
         }
-        memcpy(y + at, rest, (n - at) * sizeof(float));
+    return sum_across((sum[0] + sum[2]) + (sum[1] + sum[3]));
+}
+/* A row that stays in registers, in the bits of a longer one; false: a NaN or infinity wins. */
+SIMD bool softmax_short(const int vectors, const float *x, float *y, size_t n)
+{
+    vf v[8], top = v_set1(-INFINITY);
+    vi bad = vi_set1(0);
+#define VECTORS SDX_UNROLL(8) for (int i = 0; i < vectors; i++)
+    VECTORS
+    {
+        v[i] = load_part(x, n, i, -INFINITY);
+        top = v_max(v[i], top);
+        bad |= v[i] != v[i];
     }
-    float lanes[LANES], total = 0.0f;
-    v_store(lanes, (sum[0] + sum[2]) + (sum[1] + sum[3]));
-    for (int i = 0; i < LANES; i++)
-        total += lanes[i];
-    return total;
+    const float max = max_across(top);
+    if (!isfinite(max) || v_any(bad)) return false;
+    vf sum[4];
+    EACH sum[i] = v_set1(0.0f);
+    VECTORS
+    {
+        v[i] = exp_one(v[i] - v_set1(max));
+        sum[i % 4] += v[i];
+    }
+    const vf scale = v_set1(1.0f / sum_across((sum[0] + sum[2]) + (sum[1] + sum[3])));
+    VECTORS store_part(y, n, i, v[i] * scale);
+#undef VECTORS
+    return true;
 }
 static void softmax(const float *x, float *y, size_t n)
 {
+    enum { SHORT = LANES > 4 ? 64 / LANES : 4 }; /* vectors; what the registers hold */
+    if (n && n <= SHORT * LANES / 2 && softmax_short(SHORT / 2, x, y, n)) return;
+    if (n > SHORT * LANES / 2 && n <= SHORT * LANES && softmax_short(SHORT, x, y, n)) return;
     const float max = n ? reduce_max(x, n) : 0.0f;
     if (isfinite(max)) {
         row_scale(y, y, n, 1.0f / exp_sum(x, y, n, max), 0.0f);
