@@ -124,20 +124,23 @@ static void arg_f32(const struct scan *s, const void *from, void *to, int64_t be
     }
 }
 
-/* Rows of floats: the extreme first, then where it is. */
+/* The extreme first, then where it is. */
+int64_t sdx_arg_row(const float *x, int64_t n, bool is_min, bool is_last)
+{
+    const float best =
+        (is_min ? sdx_vec()->f32_reduce_min : sdx_vec()->f32_reduce_max)(x, (size_t)n);
+    int64_t at = is_last ? n - 1 : 0;
+    while (best == best ? x[at] != best : x[at] == x[at])
+        at += is_last ? -1 : 1;
+    return at;
+}
+
 static void arg_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,
                          int64_t end)
 {
-    const struct sdx_vec *vec = sdx_vec();
-    for (int64_t row = begin; row < end; row++) {
-        const float *x = (const float *)from + row * s->length;
-        float best = s->is_min ? vec->f32_reduce_min(x, (size_t)s->length)
-                               : vec->f32_reduce_max(x, (size_t)s->length);
-        int64_t at = s->last ? s->length - 1 : 0, turn = s->last ? -1 : 1;
-        while (best == best ? x[at] != best : x[at] == x[at])
-            at += turn;
-        ((int64_t *)to)[row] = at;
-    }
+    for (int64_t row = begin; row < end; row++)
+        ((int64_t *)to)[row] =
+            sdx_arg_row((const float *)from + row * s->length, s->length, s->is_min, s->last);
 }
 
 enum sdx_status sdx_arg_prepare(struct sdx_prepare *px)

@@ -7,6 +7,7 @@
 #include "ops/loops.h"
 #include "ops/narrow.h"
 #include "ops/op.h"
+#include "ops/scan.h"
 
 /* Columns worked on at a time where the axis is not the last; or rows, where they are SHORT: those
  * are turned into columns. */
@@ -145,15 +146,11 @@ static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step
 HARDMAX(hardmax_f32, float)
 HARDMAX(hardmax_f64, double)
 
-/* The largest first, then where it is. */
 static void hardmax_row(const float *x, float *y, int64_t n)
 {
-    const float best = sdx_vec()->f32_reduce_max(x, (size_t)n);
-    int64_t at = 0;
-    while (at < n && (isnan(best) ? x[at] == x[at] : x[at] != best))
-        at++;
+    const int64_t at = sdx_arg_row(x, n, false, false);
     memset(y, 0, (size_t)n * sizeof *y);
-    if (at < n) y[at] = 1;
+    y[at] = 1;
 }
 
 static enum sdx_status run_hardmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
