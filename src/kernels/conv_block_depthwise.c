@@ -3,7 +3,8 @@
  * pixels beside the image, its rows are copied once between zeros, into a ring of as many rows as
  * the kernel spans; the middle of a long line is read in place. Where a channel has several
  * outputs, all columns are copied, and a lane of the copy holds the channel that this lane of the
- * output reads: those of a block are of one block of the input, whatever the number of outputs. */
+ * output reads: those of a block are of one block of the input, whatever the number of outputs.
+ * Kernels that are deep add one plane of the input after the other to a plane of the output. */
 #include "kernels/conv_block_depthwise.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static int strips_of(const struct sdx_conv_shape *s, struct conv_segment *to)
 
 struct depthwise_cut {
     int64_t lanes, blocks; /* channels of a block; blocks of an image */
-    int64_t groups, bands; /* parts across the blocks, and down the output rows */
+    int64_t groups, bands; /* parts across the blocks, and down the output rows of a plane */
     int64_t ends[3];       /* outputs of a line in up to three strips */
     int64_t rings[3];      /* where their rings begin; < 0: read in place */
     int count;
@@ -74,29 +75,39 @@ static struct depthwise_cut cut_of(const struct sdx_conv_shape *s)
     return c;
 }
 
+/* Does each plane of the output see one of the input? */
+static bool sees_planes(const struct sdx_conv_shape *s)
+{
+    return s->dilation[0] == 1 && s->pad_begin[0] < s->kernel[0] &&
+           (s->out[0] - 1) * s->stride[0] - s->pad_begin[0] < s->in[0];
+}
+
 bool sdx_depthwise_block_fits(const struct sdx_conv_shape *s)
 {
-    if (s->groups != s->ic || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 ||
-        s->pad_begin[0] != 0 || s->kernel[1] > SDX_DEPTHWISE_ROWS || s->kernel[2] >= INT32_MAX ||
-        s->in[1] >= INT32_MAX || s->dilation[1] >= INT32_MAX / SDX_DEPTHWISE_ROWS)
+    if (s->groups != s->ic || !sees_planes(s) || s->kernel[1] > SDX_DEPTHWISE_ROWS ||
+        s->kernel[2] >= INT32_MAX || s->in[1] >= INT32_MAX ||
+        s->dilation[1] >= INT32_MAX / SDX_DEPTHWISE_ROWS)
         return false;
     return !is_multiplied(s) || (s->groups > 1 && s->oc % s->groups == 0 &&
                                  sdx_depthwise_block_columns(s, s->out[2]) <= COPY / span_of(s));
 }
 
+static int64_t taps_of(const struct sdx_conv_shape *s)
+{
+    return s->kernel[0] * s->kernel[1] * s->kernel[2];
+}
+
 /* [channel block][position of the kernel][lane] */
 size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    const int64_t taps = s->kernel[1] * s->kernel[2];
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, taps = taps_of(s);
     return (size_t)(conv_divide_up(s->oc, lanes) * lanes * taps) * sizeof(float);
 }
 void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                               void *packed)
 {
     float *to = packed;
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    const int64_t taps = s->kernel[1] * s->kernel[2];
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, taps = taps_of(s);
     for (int64_t c0 = 0; c0 < s->oc; c0 += lanes)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = c0; c < c0 + lanes; c++)
@@ -106,23 +117,39 @@ void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f
 int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s)
 {
     const struct depthwise_cut c = cut_of(s);
-    return s->batch * c.groups * c.bands;
+    return s->batch * s->out[0] * c.groups * c.bands;
 }
 size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s)
 {
     return (size_t)cut_of(s).floats * sizeof(float);
 }
 
+/* A band of a plane of one channel block. */
+static void run_strips(const struct sdx_conv_shape *s, const struct depthwise_cut *c,
+                       struct sdx_depthwise_strip *strip, float *rings)
+{
+    for (int i = 0; i < c->count; i++) {
+        strip->from = i ? c->ends[i - 1] : 0;
+        strip->end = c->ends[i];
+        strip->ring = c->rings[i] < 0 ? NULL : rings + c->rings[i];
+        sdx_kernel_tables()->block.f32_depthwise(s, strip);
+    }
+}
+
 void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                               float *y, const struct sdx_epilogue *epilogue, int64_t part,
                               void *scratch)
 {
+    static const float none[16];
     const struct depthwise_cut c = cut_of(s);
-    const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const int64_t pixels_in = s->in[1] * s->in[2] * c.lanes;
     const int64_t pixels = s->out[1] * s->out[2] * c.lanes;
     const int64_t group = part % c.groups, band = part / c.groups % c.bands;
-    const int64_t image = part / c.groups / c.bands;
+    const int64_t plane = part / c.groups / c.bands % s->out[0];
+    const int64_t image = part / c.groups / c.bands / s->out[0];
+    const int64_t first =
+        plane * s->stride[0] - s->pad_begin[0]; /* plane that the kernel begins at */
+    const int64_t k0 = conv_most(0, -first), k1 = conv_least(s->kernel[0], s->in[0] - first);
     const int64_t b0 = conv_share(c.blocks, group, c.groups);
     const int64_t b1 = conv_share(c.blocks, group + 1, c.groups), times = s->oc / s->ic;
     const int64_t blocks_in = conv_divide_up(s->ic, c.lanes);
@@ -130,27 +157,27 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
     int32_t pick[16];
     struct sdx_depthwise_strip strip = {.h0 = conv_share(s->out[1], band, c.bands),
                                         .h1 = conv_share(s->out[1], band + 1, c.bands),
-                                        .bias = bias,
                                         .pick = is_multiplied(s) ? pick : NULL,
-                                        .act = epilogue->act,
                                         .a = epilogue->a,
                                         .b = epilogue->b};
     if (c.floats) memset(rings, 0, (size_t)c.floats * sizeof(float));
     for (int64_t b = b0; b < b1; b++) {
-        const int64_t plane = image * c.blocks + b;
-        strip.x = x + (image * blocks_in + b / times) * pixels_in;
-        strip.y = y + plane * pixels;
-        strip.residual = epilogue->residual ? epilogue->residual + plane * pixels : NULL;
-        strip.w = (const float *)packed + b * s->kernel[1] * s->kernel[2] * c.lanes;
+        const float *planes = x + (image * blocks_in + b / times) * s->in[0] * pixels_in;
+        const float *w = (const float *)packed + b * taps_of(s) * c.lanes;
+        const int64_t to = ((image * c.blocks + b) * s->out[0] + plane) * pixels;
+        strip.y = y + to;
         for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++) {
             bias[i] = epilogue->bias_row && at < s->oc ? epilogue->bias_row[at] : 0.0f;
             if (strip.pick) pick[i] = (int32_t)(at / times % c.lanes);
         }
-        for (int i = 0; i < c.count; i++) {
-            strip.from = i ? c.ends[i - 1] : 0;
-            strip.end = c.ends[i];
-            strip.ring = c.rings[i] < 0 ? NULL : rings + c.rings[i];
-            table->f32_depthwise(s, &strip);
+        for (int64_t k = k0; k < k1; k++) {
+            const float *residual = epilogue->residual ? epilogue->residual + to : NULL;
+            strip.x = planes + (first + k) * pixels_in;
+            strip.w = w + k * s->kernel[1] * s->kernel[2] * c.lanes;
+            strip.bias = k == k0 ? bias : none;
+            strip.residual = k == k0 ? residual : strip.y;
+            strip.act = k == k1 - 1 ? epilogue->act : SDX_ACT_NONE;
+            run_strips(s, &c, &strip, rings);
         }
     }
 }

@@ -31,6 +31,21 @@ static struct sdx_conv_shape multiplied(struct sdx_conv_shape s, int64_t times)
     s.oc = s.ic * times;
     return s;
 }
+/* The same in three dimensions: `depth` planes under a kernel that is `kd` deep. */
+static struct sdx_conv_shape deep(struct sdx_conv_shape s, int64_t depth, int64_t kd,
+                                  int64_t stride, int64_t pad)
+{
+    s.in[0] = depth;
+    s.kernel[0] = kd;
+    s.stride[0] = stride;
+    s.pad_begin[0] = pad;
+    s.out[0] = (depth + 2 * pad - kd) / stride + 1;
+    return s;
+}
+static int64_t pixels_of(const int64_t dims[3])
+{
+    return dims[0] * dims[1] * dims[2];
+}
 
 struct operands {
     int64_t lanes, size_x, size_y; /* floats of an image, blocked */
@@ -43,11 +58,11 @@ static struct operands make(const struct sdx_conv_shape *s)
     struct operands o;
     memset(&o, 0, sizeof o);
     o.lanes = sdx_kernel_tables()->block.lanes;
-    o.size_x = (s->ic + o.lanes - 1) / o.lanes * o.lanes * s->in[1] * s->in[2];
-    o.size_y = (s->oc + o.lanes - 1) / o.lanes * o.lanes * s->out[1] * s->out[2];
-    const int64_t size_w = s->oc * s->kernel[1] * s->kernel[2];
-    o.x = blocked_tensor(s->batch, s->ic, s->in[1] * s->in[2], o.lanes);
-    o.residual = blocked_tensor(s->batch, s->oc, s->out[1] * s->out[2], o.lanes);
+    o.size_x = (s->ic + o.lanes - 1) / o.lanes * o.lanes * pixels_of(s->in);
+    o.size_y = (s->oc + o.lanes - 1) / o.lanes * o.lanes * pixels_of(s->out);
+    const int64_t size_w = s->oc * pixels_of(s->kernel);
+    o.x = blocked_tensor(s->batch, s->ic, pixels_of(s->in), o.lanes);
+    o.residual = blocked_tensor(s->batch, s->oc, pixels_of(s->out), o.lanes);
     o.w = guarded((size_t)size_w * 4, 4);
     o.bias = guarded((size_t)s->oc * 4, 4);
     o.y = guarded((size_t)(s->batch * o.size_y) * 4, 4);
@@ -68,32 +83,35 @@ static void run(const struct sdx_conv_shape *s, const struct operands *o, const 
 }
 
 static double exact_at(const struct sdx_conv_shape *s, const struct operands *o, int64_t n,
-                       int64_t c, int64_t h, int64_t w)
+                       int64_t c, int64_t d, int64_t h, int64_t w)
 {
     const int64_t from = c / (s->oc / s->ic), lane = from % o->lanes;
-    const float *plane = o->x + n * o->size_x + (from - lane) * s->in[1] * s->in[2];
+    const float *x = o->x + n * o->size_x + (from - lane) * pixels_of(s->in);
     double sum = 0;
-    for (int64_t i = 0; i < s->kernel[1]; i++)
-        for (int64_t j = 0; j < s->kernel[2]; j++) {
-            const int64_t ih = h * s->stride[1] + i * s->dilation[1] - s->pad_begin[1];
-            const int64_t iw = w * s->stride[2] + j * s->dilation[2] - s->pad_begin[2];
-            if (ih < 0 || ih >= s->in[1] || iw < 0 || iw >= s->in[2]) continue;
-            sum += (double)plane[(ih * s->in[2] + iw) * o->lanes + lane] *
-                   o->w[(c * s->kernel[1] + i) * s->kernel[2] + j];
-        }
+    for (int64_t k = 0; k < pixels_of(s->kernel); k++) {
+        const int64_t j = k % s->kernel[2], i = k / s->kernel[2] % s->kernel[1];
+        const int64_t z = k / s->kernel[2] / s->kernel[1];
+        const int64_t id = d * s->stride[0] + z - s->pad_begin[0];
+        const int64_t ih = h * s->stride[1] + i * s->dilation[1] - s->pad_begin[1];
+        const int64_t iw = w * s->stride[2] + j * s->dilation[2] - s->pad_begin[2];
+        if (id < 0 || id >= s->in[0] || ih < 0 || ih >= s->in[1] || iw < 0 || iw >= s->in[2])
+            continue;
+        sum += (double)x[((id * s->in[1] + ih) * s->in[2] + iw) * o->lanes + lane] *
+               o->w[c * pixels_of(s->kernel) + k];
+    }
     return sum;
 }
 static bool check_values(const struct sdx_conv_shape *s, const struct operands *o)
 {
-    const double bound = (double)(s->kernel[1] * s->kernel[2] + 8) * 4e-7;
+    const double bound = (double)(pixels_of(s->kernel) + 8) * 4e-7;
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t c = 0; c < s->oc; c++)
-            for (int64_t i = 0; i < s->out[1] * s->out[2]; i++) {
-                const int64_t h = i / s->out[2], w = i % s->out[2];
+            for (int64_t i = 0; i < pixels_of(s->out); i++) {
+                const int64_t d = i / s->out[2] / s->out[1];
+                const int64_t h = i / s->out[2] % s->out[1], w = i % s->out[2];
                 const int64_t at = n * o->size_y +
-                                   (c / o->lanes * s->out[1] * s->out[2] + i) * o->lanes +
-                                   c % o->lanes;
-                double sum = exact_at(s, o, n, c, h, w);
+                                   (c / o->lanes * pixels_of(s->out) + i) * o->lanes + c % o->lanes;
+                double sum = exact_at(s, o, n, c, d, h, w);
                 if (o->epilogue.bias_row) sum += o->bias[c];
                 if (o->epilogue.residual) sum += o->residual[at];
                 sum = exact_activation(sum, &o->epilogue);
@@ -194,6 +212,17 @@ void check_depthwise_block(void)
     check_shape(shape_of(1, 960, 7, 7, 3, 3, 1, 1, 1));
     check_shape(shape_of(1, 5, 112, 112, 3, 3, 2, 1, 1));
     check_shape(shape_of(1, 5, 3, 4, 7, 7, 1, 1, 9)); /* lines beside the image */
+    for (int64_t kernel = 1; kernel <= 5; kernel += 2)
+        for (int64_t stride = 1; stride <= 2; stride++)
+            for (int64_t pad = 0; pad < kernel; pad++)
+                for (int64_t depth = kernel; depth <= 9; depth += 2)
+                    check_shape(deep(shape_of(1 + depth % 2, 3 + 7 * (depth % 4), 6, 5 + depth, 3,
+                                              3, stride, 1, 1),
+                                     depth, kernel, stride, pad));
+    check_shape(deep(multiplied(shape_of(2, 9, 8, 11, 3, 3, 1, 1, 1), 4), 6, 3, 1, 1));
+    check_shape(deep(shape_of(1, 20, 9, 97, 5, 5, 1, 1, 2), 3, 5, 1, 2));
+    const struct sdx_conv_shape blind = deep(shape_of(1, 8, 9, 9, 3, 3, 1, 1, 1), 4, 3, 1, 3);
+    expect(!sdx_depthwise_block_fits(&blind), "planes that see none of the input are taken");
 }
 
 struct timed {
