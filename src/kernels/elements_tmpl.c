@@ -115,27 +115,34 @@ static void f32_i64(const void *const *in, const size_t *step, void *out, size_t
     }
 }
 
-/* A quotient below 2^29 times y is exact in f64, and so is what is left; the quotient may be one
- * too large where it was rounded up to a whole number. Blocks with others, or zero, infinity or NaN
- * that count, are libm's. */
+/* A quotient of less than 2^29, rounded to a whole number, times y is exact in f64, and so is what
+ * is left: from -y / 2 on, or a little less. Blocks with other quotients, or an infinity or NaN,
+ * are libm's. Each loop has elements of one size, or the compiler makes no vectors of it. */
 static void fmod_f32(const void *const *in, const size_t *step, void *out, size_t blocks,
                      const float *arg)
 {
+    const double whole = 0x1.8p52;
     const float *a = in[0], *b = in[1];
     float *r = out;
     (void)arg;
     for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK) {
-        float rest[BLOCK];
-        int32_t fits = -1;
-        for (int i = 0; i < BLOCK; i++) {
-            const double x = fabsf(a[i]), y = fabsf(b[i]), q = x / y;
-            const int32_t ok = -(q < 0x1p29) & -(y < INFINITY);
-            const double left = x - (double)(int32_t)(ok ? q : 0) * y;
-            fits &= ok;
-            rest[i] = (float)(left < 0 ? left + y : left);
-        }
+        double x[BLOCK], y[BLOCK];
+        int64_t fits = -1;
         for (int i = 0; i < BLOCK; i++)
-            r[i] = fits ? copysignf(rest[i], a[i]) : fmodf(a[i], b[i]);
+            x[i] = fabsf(a[i]);
+        for (int i = 0; i < BLOCK; i++)
+            y[i] = fabsf(b[i]);
+        for (int i = 0; i < BLOCK; i++) {
+            const double q = x[i] / y[i], left = x[i] - (q + whole - whole) * y[i];
+            fits &= -(int64_t)(q < 0x1p29) & -(int64_t)(y[i] < INFINITY);
+            x[i] = left < 0 ? left + y[i] : left;
+        }
+        if (fits)
+            for (int i = 0; i < BLOCK; i++)
+                r[i] = copysignf((float)x[i], a[i]);
+        else
+            for (int i = 0; i < BLOCK; i++)
+                r[i] = fmodf(a[i], b[i]);
     }
 }
 
