@@ -364,9 +364,24 @@ static void transpose_3(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t col
         y[3 * j + 2] = x[2 * pitch_x + j];
     }
 }
+/* And back: the compiler makes vectors of it. */
+static void transpose_to_3(const uint8_t *restrict x, uint8_t *restrict y, size_t pitch_y,
+                           size_t rows)
+{
+    uint8_t *restrict y1 = y + pitch_y, *restrict y2 = y1 + pitch_y;
+    for (size_t i = 0; i < rows; i++) {
+        y[i] = x[3 * i];
+        y1[i] = x[3 * i + 1];
+        y2[i] = x[3 * i + 2];
+    }
+}
 static void transpose(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
                       size_t columns)
 {
+    if (columns == 3 && pitch_x == 3) {
+        transpose_to_3(x, y, pitch_y, rows);
+        return;
+    }
     if (rows == 3 && pitch_y == 3) {
         transpose_3(x, pitch_x, y, columns);
         return;

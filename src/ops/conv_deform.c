@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * DeformConv: the samples of a block of pixels are gathered into a matrix [channels * taps, pixels]
- * by multilinear interpolation (0 outside the input), which the weights then multiply. */
+ * by multilinear interpolation (0 outside the input), which the weights then multiply. Positions of
+ * f32 are rounded to f32, but in three dimensions. */
 #include "ops/conv_deform.h"
 
 #include <math.h>
 
 #include "kernels/gemm.h"
+#include "kernels/sample.h"
+#include "kernels/vec.h"
 #include "ops/window.h"
 
 enum { BLOCK = 128, CORNERS_MAX = 8 };
@@ -37,6 +40,7 @@ struct params {
     struct sdx_conv_shape s;
     int axes; /* 1 to 3, the last ones of s */
     int64_t offset_groups, taps, in_plane, out_plane, blocks;
+    bool in_planes; /* gather_planes */
 };
 
 /* Where a sample lies: `corners` elements of a plane and their weights; elements outside have
@@ -65,6 +69,56 @@ static void place_sample(const struct params *p, const double *position, double 
         }
         out->at[c] = inside ? at : 0;
         out->weight[c] = inside ? weight : 0;
+    }
+}
+
+/* Where tap t of an offset group reads pixels begin .. begin + n - 1 of the output, along axis i of
+ * the last two; limited, so that an integer holds it. */
+static void places_of(const struct params *p, const float *offset, int64_t t, int64_t begin,
+                      int64_t n, int i, float *to)
+{
+    const struct sdx_conv_shape *s = &p->s;
+    const int a = 1 + i;
+    const int64_t k = i ? t % s->kernel[2] : t / s->kernel[2];
+    const int64_t shift = k * s->dilation[a] - s->pad_begin[a];
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t pixel = begin + j, o = i ? pixel % s->out[2] : pixel / s->out[2];
+        const float at = (float)(o * s->stride[a] + shift) + (offset ? offset[pixel] : 0);
+        to[j] = at > -1e9f ? (at < 1e9f ? at : 1e9f) : -1e9f;
+    }
+}
+
+/* The matrix of a block of at most two dimensions, as `gather` makes it. */
+static void gather_planes(const struct params *p, const struct sdx_step *step, int64_t n, int64_t g,
+                          int64_t begin, int64_t count, float *columns)
+{
+    enum { MOST = SDX_SAMPLE_BLOCK, TAPS = 4 };
+    const struct sdx_conv_shape *s = &p->s;
+    const struct sdx_sample_plane plane = {
+        .taps = 2, .width = (int32_t)s->in[2], .height = (int32_t)s->in[1], .none = -1};
+    const float *offset = step->in[2]->data, *mask = step->in[4] ? step->in[4]->data : NULL;
+    const int64_t icg = s->ic / s->groups, per_offset = s->ic / p->offset_groups;
+    float x[MOST] = {0}, y[MOST] = {0}, weight[TAPS * MOST];
+    int32_t at[TAPS * MOST];
+    for (int64_t c = 0, last; c < icg; c = last) {
+        const int64_t channel = g * icg + c, og = channel / per_offset;
+        const float *from = (const float *)step->in[0]->data + (n * s->ic + channel) * p->in_plane;
+        last = (og + 1) * per_offset - g * icg < icg ? (og + 1) * per_offset - g * icg : icg;
+        for (int64_t t = 0; t < p->taps; t++) {
+            const int64_t slot = (n * p->offset_groups + og) * p->taps + t;
+            const float *moves = offset + slot * p->axes * p->out_plane;
+            for (int64_t j = 0; j < count; j += MOST) {
+                const int64_t some = count - j < MOST ? count - j : MOST;
+                places_of(p, p->axes > 1 ? moves : NULL, t, begin + j, some, 0, y);
+                places_of(p, moves + (p->axes - 1) * p->out_plane, t, begin + j, some, 1, x);
+                sdx_sample()->f32_taps(&plane, x, y, some, at, weight);
+                for (int i = 0; mask && i < TAPS; i++)
+                    sdx_vec()->f32_mul(weight + i * MOST, 1, mask + slot * p->out_plane + begin + j,
+                                       1, weight + i * MOST, (size_t)some);
+                sdx_sample()->f32_gather(from, p->in_plane, last - c, at, weight, TAPS, some,
+                                         columns + (c * p->taps + t) * count + j, p->taps * count);
+            }
+        }
     }
 }
 
@@ -120,7 +174,10 @@ static void place_sample(const struct params *p, const double *position, double 
         const T *w = (const T *)step->in[1]->data + g * ocg * k;                                   \
         const T *bias = step->in[3] ? (const T *)step->in[3]->data + g * ocg : NULL;               \
         if (sdx_exec_cancelled(x)) return SDX_OK;                                                  \
-        gather(p, step, n, g, begin, count, columns);                                              \
+        if (p->in_planes)                                                                          \
+            gather_planes(p, step, n, g, begin, count, (void *)columns);                           \
+        else                                                                                       \
+            gather(p, step, n, g, begin, count, columns);                                          \
         y += (n * s->oc + g * ocg) * p->out_plane + begin;                                         \
         MULTIPLY(ocg, count, k, w, columns, bias, y, p->out_plane);                                \
         return SDX_OK;                                                                             \
@@ -205,6 +262,7 @@ enum sdx_status sdx_deform_conv_prepare(struct sdx_prepare *px)
     p->in_plane = p->s.in[0] * p->s.in[1] * p->s.in[2];
     p->out_plane = p->s.out[0] * p->s.out[1] * p->s.out[2];
     p->blocks = (p->out_plane + BLOCK - 1) / BLOCK;
+    p->in_planes = x->dtype == SDX_F32 && p->axes < 3 && p->in_plane < INT32_MAX;
     SDX_TRY(check(px, p));
     struct sdx_tensor *in[] = {px->in[0], px->in[1], px->in[2],
                                sdx_prepare_has(px, 3) ? px->in[3] : NULL,

@@ -3,6 +3,7 @@
  * the steps around kernels that would otherwise have to know strings and packed types. */
 #include "ops/move.h"
 
+#include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "tensor/convert.h"
 
@@ -215,7 +216,10 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
                             int64_t step_dst, int64_t rows, int64_t cols)
 {
     switch (size) {
-    case 1: TRANSPOSE(uint8_t); break;
+    case 1:
+        sdx_qbytes()->transpose((const uint8_t *)src, (size_t)step_src, (uint8_t *)dst,
+                                (size_t)step_dst, (size_t)rows, (size_t)cols);
+        break;
     case 2: TRANSPOSE(uint16_t); break;
     case 4:
         sdx_vec()->b32_transpose(src, (size_t)step_src, dst, (size_t)step_dst, (size_t)rows,

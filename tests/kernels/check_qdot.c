@@ -320,16 +320,16 @@ void check_qbytes(void)
             guards_intact();
             guards_release();
         }
-    for (size_t rows = 1; rows < 50; rows += 3)
-        for (size_t columns = 1; columns < 50; columns += 5) {
-            uint8_t *x = guarded((rows - 1) * (columns + 2) + columns, 1),
-                    *y = guarded(rows * columns, 2);
-            for (size_t i = 0; i < (rows - 1) * (columns + 2) + columns; i++)
+    for (size_t rows = 1; rows < 50; rows += rows < 4 ? 1 : 3)
+        for (size_t columns = 1; columns < 50; columns += columns < 4 ? 1 : 5) {
+            const size_t pitch = columns + (rows % 2 ? 2 : 0);
+            uint8_t *x = guarded((rows - 1) * pitch + columns, 1), *y = guarded(rows * columns, 2);
+            for (size_t i = 0; i < (rows - 1) * pitch + columns; i++)
                 x[i] = (uint8_t)random_bits();
-            sdx_qbytes()->transpose(x, columns + 2, y, rows, rows, columns);
+            sdx_qbytes()->transpose(x, pitch, y, rows, rows, columns);
             for (size_t i = 0; i < rows; i++)
                 for (size_t j = 0; j < columns; j++)
-                    expect(y[j * rows + i] == x[i * (columns + 2) + j], "transpose %zux%zu", rows,
+                    expect(y[j * rows + i] == x[i * pitch + j], "transpose %zux%zu", rows,
                            columns);
             guards_intact();
             guards_release();
