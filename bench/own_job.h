@@ -15,7 +15,6 @@ struct own_job {
     sdx_session *session;
     sdx_feed feeds[WORKER_VALUES_MAX];
     sdx_tensor *inputs[WORKER_VALUES_MAX], *outputs[WORKER_VALUES_MAX];
-    const char *names[WORKER_VALUES_MAX];
     int count_feeds, count_outputs;
     bool keeps[WORKER_VALUES_MAX]; /* the tensor of the last run takes the next one's output */
 };

@@ -21,7 +21,7 @@ bool own_run(void *arg)
         sdx_tensor_destroy(job->outputs[i]);
         job->outputs[i] = NULL;
     }
-    return sdx_run(job->session, job->count_feeds, job->feeds, job->count_outputs, job->names,
+    return sdx_run(job->session, job->count_feeds, job->feeds, job->count_outputs, NULL,
                    job->outputs) == SDX_OK;
 }
 
@@ -87,8 +87,6 @@ static bool read_inputs(struct own_job *job, const char *folder)
         job->feeds[job->count_feeds++] = (sdx_feed){info->name, *to};
     }
     job->count_outputs = sdx_model_count_outputs(job->model);
-    for (int i = 0; i < job->count_outputs && i < WORKER_VALUES_MAX; i++)
-        job->names[i] = sdx_model_output(job->model, i)->name;
     return job->count_outputs <= WORKER_VALUES_MAX;
 }
 

@@ -24,6 +24,8 @@ static enum sdx_status init_maps(struct sdx_session *s)
     if (!ok || !s->feeds || !s->stand_ins || !s->results || !s->wanted || !s->feed_order ||
         !s->output_order)
         return SDX_FAIL_MEMORY(&s->cx);
+    for (int32_t o = 0; o < m->count_outputs; o++) /* of two of one name each is its own */
+        s->output_order[o] = o;
     return SDX_OK;
 }
 

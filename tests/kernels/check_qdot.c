@@ -329,8 +329,7 @@ void check_qbytes(void)
             sdx_qbytes()->transpose(x, pitch, y, rows, rows, columns);
             for (size_t i = 0; i < rows; i++)
                 for (size_t j = 0; j < columns; j++)
-                    expect(y[j * rows + i] == x[i * pitch + j], "transpose %zux%zu", rows,
-                           columns);
+                    expect(y[j * rows + i] == x[i * pitch + j], "transpose %zux%zu", rows, columns);
             guards_intact();
             guards_release();
         }

@@ -108,6 +108,39 @@ static void test_bound_output(void **state)
     close_fixture(&f);
 }
 
+/* A model may list an output twice; its own names in its own order are all of them. */
+static void test_output_listed_twice(void **state)
+{
+    (void)state;
+    struct make m;
+    make_init(&m);
+    make_input(&m, "x", SDX_F32, 1, (int64_t[]){2});
+    make_node(&m, "Relu", "x -> y");
+    make_node(&m, "Neg", "x -> z");
+    make_output(&m, "y", SDX_F32, 1, (int64_t[]){2});
+    make_output(&m, "z", SDX_F32, 1, (int64_t[]){2});
+    make_output(&m, "y", SDX_F32, 1, (int64_t[]){2});
+    struct fixture f = {0};
+    open_fixture(&f, &m, NULL);
+    sdx_tensor *x = floats(&f, 1, (int64_t[]){2}, (float[]){-1, 2}), *out[3] = {NULL};
+    for (int named = 0; named < 2; named++) {
+        const char *names[] = {"y", "z", "y"};
+        if (sdx_run(f.session, 1, &(sdx_feed){"x", x}, 3, named ? names : NULL, out))
+            fail_msg("%s", sdx_error(f.cx));
+        assert_true(sdx_tensor_f64(out[0], 1) == 2 && sdx_tensor_f64(out[1], 1) == -2);
+        assert_true(sdx_tensor_f64(out[2], 0) == 0 && sdx_tensor_f64(out[2], 1) == 2);
+        for (int i = 0; i < 3; i++) {
+            sdx_tensor_destroy(out[i]);
+            out[i] = NULL;
+        }
+    }
+    const char *const again[] = {"z", "z"};
+    assert_int_equal(sdx_run(f.session, 1, &(sdx_feed){"x", x}, 2, again, out),
+                     SDX_INVALID_ARGUMENT);
+    sdx_tensor_destroy(x);
+    close_fixture(&f);
+}
+
 /* NonZero's output length, and through it the shapes behind it, depend on data. */
 static void make_dynamic(struct make *m)
 {
@@ -468,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_views_and_shapes),
         cmocka_unit_test(test_bound_output),
+        cmocka_unit_test(test_output_listed_twice),
         cmocka_unit_test(test_shapes_from_data),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_cancel),
