@@ -93,8 +93,11 @@ static int through(const struct search *s, int32_t value)
     double factor;
     if (node->is_dead || node->domain.len) return -1;
     if (sdx_match_with_scalar(s->g, value, "Mul", &rest, &factor) ||
-        sdx_match_with_scalar(s->g, value, "Div", &rest, &factor))
-        return !fits(s, rest, value) ? -1 : node->inputs[0] == rest ? 0 : 1;
+        sdx_match_with_scalar(s->g, value, "Div", &rest, &factor)) {
+        const int i = node->inputs[0] == rest ? 0 : 1;
+        const struct sdx_tensor *scalar = sdx_match_constant(s->g, node->inputs[1 - i]);
+        return scalar && scalar->rank <= RANK && fits(s, rest, value) ? i : -1;
+    }
     int64_t count = 0;
     const int64_t *perm =
         sdx_str_is(node->op_type, "Transpose") ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
@@ -140,8 +143,11 @@ static enum sdx_status join(const struct search *s, int32_t *value)
 /* The scores before constant factors that only this chain reads. */
 static int32_t scores_of(const struct search *s, int32_t value)
 {
-    for (int i; !product_of(s, value); value = s->g->nodes[s->g->values[value].producer].inputs[i])
-        if ((i = through(s, value)) < 0) return -1;
+    while (!product_of(s, value)) {
+        const int i = sdx_match_maker(s->g, value, "Transpose") ? -1 : through(s, value);
+        if (i < 0) return -1;
+        value = s->g->nodes[s->g->values[value].producer].inputs[i];
+    }
     return s->uses[value] == 1 ? value : -1;
 }
 

@@ -433,9 +433,11 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
     assert ("Rotate" in out) == told and ("Concat" in out) != told
 
 
-@pytest.mark.parametrize("form", ["plain", "turned", "scaled", "scaled_scores", "free", "old", "shared_k"])
+@pytest.mark.parametrize("form", ["plain", "turned", "scaled", "scaled_scores", "free", "old", "shared_k",
+                                  "flat_scale", "turned_scores"])
 def test_attention_of_windows(sardonyx, tmp_path, form):
-    """Five axes: those before the last three are one for the attention; keys that broadcast stay."""
+    """Five axes: those before the last three are one for the attention; keys that broadcast stay, and so
+    does what brings five axes along or turns the scores."""
     shape = [2, 3, H, 5, D]
     keys = "kt" if form != "plain" else "k"
     nodes = [N("Transpose", ["k"], ["kt"], perm=[0, 1, 2, 4, 3])] if form != "plain" else []
@@ -451,11 +453,16 @@ def test_attention_of_windows(sardonyx, tmp_path, form):
              "k": f32(*shape[:3], D, 7) if form == "plain" else f32(*shape[:3], 7, D)}
     if form == "shared_k":
         feeds["k"] = f32(1, *shape[1:3], 7, D)
+    if form == "turned_scores":
+        feeds["k"], feeds["v"] = f32(*shape), f32(*shape)
+        nodes[-4:-3] = [N("Transpose", ["s0"], ["s"], perm=[0, 1, 2, 4, 3])]
+    if form == "flat_scale":
+        nodes[-4:-3] = [N("Mul", ["s0", "ones"], ["s"])]
     used = {name for node in nodes for name in node.input}
-    constants = {"root": np.float32(0.25), "four": np.float32(4)}
+    constants = {"root": np.float32(0.25), "four": np.float32(4), "ones": f32(1, 1, 1, 1, 1)}
     out = run_case(sardonyx, tmp_path, nodes, feeds, {k: v for k, v in constants.items() if k in used},
                    opset=11 if form == "old" else 17, batch=("q", "k", "v") if form == "free" else ())
-    assert ("Attention" in out) == (form != "shared_k"), out
+    assert ("Attention" in out) == (form not in ("shared_k", "flat_scale", "turned_scores")), out
 
 
 @pytest.mark.parametrize("form", ["turned", "plain", "odd_first", "other_order"])
