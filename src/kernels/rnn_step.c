@@ -12,6 +12,11 @@ static int64_t lanes(void)
     return sdx_kernel_tables()->rnn.lanes;
 }
 
+int64_t sdx_rnn_units(void)
+{
+    return GROUP * lanes();
+}
+
 int sdx_rnn_gates(enum sdx_rnn_kind kind)
 {
     return kind == SDX_RNN_LSTM ? 4 : kind == SDX_RNN_GRU ? 3 : 1;

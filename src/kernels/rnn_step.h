@@ -2,7 +2,7 @@
  * One time step of RNN, GRU and LSTM in f32 with their usual activations: the product with the
  * recurrent weights in register tiles, then the gates and the new state. All gates of a few units
  * lie side by side ("columns", sdx_rnn_column), so that a tile has them all. A row has the same
- * bits in any batch. */
+ * bits in any batch, a unit among any others. */
 #ifndef SDX_KERNELS_RNN_STEP_H
 #define SDX_KERNELS_RNN_STEP_H
 
@@ -24,9 +24,13 @@ int64_t sdx_rnn_column(enum sdx_rnn_kind kind, int gate, int64_t unit);
 size_t sdx_rnn_packed_size(enum sdx_rnn_kind kind, int64_t hidden);
 void sdx_rnn_pack(enum sdx_rnn_kind kind, int64_t hidden, const float *r, float *packed);
 
+/* Units that calls may be split by are multiples of this. */
+int64_t sdx_rnn_units(void);
+
 struct sdx_rnn_step {
     enum sdx_rnn_kind kind;
     int64_t rows, hidden;
+    int64_t begin, end; /* units to do; end: `padded`, or a multiple of sdx_rnn_units() */
     const float *x; /* input's part of the gates, all biases included but bias_h: rows of columns */
     int64_t row_x;
     const float *weights; /* packed */

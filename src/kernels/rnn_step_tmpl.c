@@ -228,8 +228,8 @@ static void states(const struct sdx_rnn_step *s, int64_t width, int64_t padded)
 {
     int64_t gates = width / padded;
     for (int64_t r = 0; r < s->rows; r++) {
-        for (int64_t j = 0; j < padded; j += BLOCK) {
-            int count = padded - j < BLOCK ? (int)((padded - j) / LANES) : 4;
+        for (int64_t j = s->begin; j < s->end; j += BLOCK) {
+            int count = s->end - j < BLOCK ? (int)((s->end - j) / LANES) : 4;
             int64_t at = r * padded + j;
             const float *g = s->gates + r * width + j * gates;
             if (s->kind == SDX_RNN_LSTM)
@@ -248,17 +248,18 @@ static void step(const struct sdx_rnn_step *s)
 {
     int gates = s->kind == SDX_RNN_LSTM ? 4 : s->kind == SDX_RNN_GRU ? 3 : 1;
     int64_t padded = padded_of(s), width = gates * padded;
+    int64_t begin = gates * s->begin, end = gates * s->end;
     if (s->kind == SDX_RNN_LSTM) {
-        product(4, s, 0, width, width, false);
+        product(4, s, begin, end, width, false);
     } else if (s->kind == SDX_RNN_GRU) {
-        product(3, s, 0, width, width, true);
+        product(3, s, begin, end, width, true);
     } else {
-        int64_t whole = width / (GROUP * LANES) * GROUP * LANES;
-        product(4, s, 0, whole, width, false);
-        switch ((width - whole) / LANES) {
-        case 1: product(1, s, whole, width, width, false); break;
-        case 2: product(2, s, whole, width, width, false); break;
-        case 3: product(3, s, whole, width, width, false); break;
+        int64_t whole = end / (GROUP * LANES) * GROUP * LANES;
+        product(4, s, begin, whole, width, false);
+        switch ((end - whole) / LANES) {
+        case 1: product(1, s, whole, end, width, false); break;
+        case 2: product(2, s, whole, end, width, false); break;
+        case 3: product(3, s, whole, end, width, false); break;
         default: break;
         }
     }

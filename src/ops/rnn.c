@@ -6,6 +6,7 @@
  * in floats of which X and the states before each product are rounded to what bytes can hold. */
 #include <math.h>
 
+#include "base/thread_pool.h"
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
@@ -16,6 +17,7 @@
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
 enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6, TILE_GRAIN = 1 << 16 /* elements */ };
+enum { STEP_GRAIN = 1 << 18 }; /* multiply-adds of a time step that are worth a thread */
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 
@@ -65,6 +67,7 @@ struct params {
     float clip;
     struct act acts[ACTS_MAX];
     int64_t rows_a_part, blocks;
+    int64_t unit_parts; /* of a time step, where one part walks alone */
     const char *packed; /* recurrent weights of all directions; NULL: IN_PACKED */
     size_t packed_a_direction, packed_second; /* second: GRU's third gate */
     size_t state_size;   /* of a part's state in scratch, before that of the products */
@@ -610,6 +613,21 @@ static void store_state(const struct params *p, const struct sdx_tensor *to, int
                from + r * p->fused.padded, (size_t)p->hidden * sizeof *from);
 }
 
+/* One time step, its units on several threads where that is worth it. */
+struct time_step {
+    struct sdx_rnn_step s;
+    int64_t padded, parts;
+};
+static void run_units(void *arg, int64_t part, int worker)
+{
+    const struct time_step *all = arg;
+    struct sdx_rnn_step s = all->s;
+    (void)worker;
+    s.begin = sdx_part_begin(all->padded, all->parts, part, sdx_rnn_units());
+    s.end = sdx_part_begin(all->padded, all->parts, part + 1, sdx_rnn_units());
+    sdx_rnn_step_f32(&s);
+}
+
 /* One part: some batch entries of one direction through all time steps. */
 static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -637,7 +655,8 @@ static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step
         if (p->rounds) round_to_bytes(h, rounded, rows * f->padded);
         s.h = p->rounds ? rounded : h;
         s.h_next = in_place ? y + output_at(p, time, direction, begin) * n : next;
-        sdx_rnn_step_f32(&s);
+        struct time_step now = {s, f->padded, p->unit_parts};
+        sdx_parallel_for(x->pool, x->threads, p->unit_parts, 1, run_units, &now);
         if (!in_place) next = h;
         h = s.h_next;
         for (int64_t r = 0; y && !in_place && r < rows; r++)
@@ -660,6 +679,12 @@ static void split_batch(struct params *p)
     p->rows_a_part = (p->batch + blocks - 1) / blocks;
     if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
     p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
+    p->unit_parts = 1;
+    if (p->blocks * p->directions > 1) return;
+    const double step_work =
+        (double)p->rows_a_part * (double)p->hidden * (double)p->hidden * (double)p->gates;
+    most = p->fused.padded / sdx_rnn_units();
+    p->unit_parts = sdx_prepare_parts(step_work, STEP_GRAIN, most > 0 ? most : 1);
 }
 
 /* The step that multiplies the inputs, in tiles where the machine has them. */

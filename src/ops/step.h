@@ -57,7 +57,7 @@ struct sdx_exec {
     int worker;
     int64_t part_end;         /* behind the last part of this call; part + 1 but as the step says */
     const atomic_int *cancel; /* long loops look at it: sdx_exec_cancelled */
-    struct sdx_pool *pool;
+    struct sdx_pool *pool;    /* of a step of one part, for calls of its own; NULL: serial */
     int threads;
     void *host;
 };

@@ -87,12 +87,8 @@ enum sdx_status sdx_runner_init(struct sdx_runner *r, struct sdx_run_shared *sha
     }
     if (!r->is_body) claim_outputs(r);
     for (int w = 0; w < shared->threads; w++)
-        r->workers[w] = (struct sdx_exec){.cx = cx,
-                                          .worker = w,
-                                          .cancel = shared->cancel,
-                                          .pool = shared->pool,
-                                          .threads = shared->threads,
-                                          .host = r};
+        r->workers[w] = (struct sdx_exec){
+            .cx = cx, .worker = w, .cancel = shared->cancel, .threads = shared->threads, .host = r};
     return SDX_OK;
 }
 
@@ -329,8 +325,10 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
     struct job job = {.r = r, .step = step};
     if (step->parts == 1) {
         r->workers[0].part_end = 1;
+        r->workers[0].pool = pool;
         return step->run(&r->workers[0], step, 0);
     }
+    r->workers[0].pool = NULL;
     const int threads = r->shared->threads;
     sdx_parallel_ranges(pool, threads, step->parts, grain_of(pool, threads, step), run_range, &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);

@@ -33,6 +33,7 @@ static struct cell make(enum sdx_rnn_kind kind, int64_t hidden, int64_t rows)
     m.step = (struct sdx_rnn_step){.kind = kind,
                                    .rows = rows,
                                    .hidden = hidden,
+                                   .end = m.padded,
                                    .x = m.x,
                                    .row_x = m.width + 3,
                                    .weights = m.packed,
@@ -102,6 +103,28 @@ static void check_one(enum sdx_rnn_kind kind, int64_t hidden, int64_t rows)
     free(want);
 }
 
+/* Some units alone have the bits they have among others. */
+static void check_units(enum sdx_rnn_kind kind, int64_t hidden, int64_t rows)
+{
+    struct cell m = make(kind, hidden, rows);
+    float *cells = numbers(rows * m.padded, 1.0f), *next = numbers(rows * m.padded, 1.0f);
+    memcpy(cells, m.c, (size_t)(rows * m.padded) * sizeof *cells);
+    sdx_rnn_step_f32(&m.step);
+    struct sdx_rnn_step some = m.step;
+    some.h_next = next;
+    some.c = cells;
+    for (some.begin = 0; some.begin < m.padded; some.begin = some.end) {
+        some.end = some.begin + sdx_rnn_units() * random_int(1, 2);
+        if (some.end > m.padded) some.end = m.padded;
+        sdx_rnn_step_f32(&some);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        expect(memcmp(next + r * m.padded, m.h_next + r * m.padded,
+                      (size_t)hidden * sizeof *next) == 0,
+               "kind %d, hidden %lld, row %lld of %lld: units alone differ", (int)kind,
+               (long long)hidden, (long long)r, (long long)rows);
+}
+
 /* A row alone has the bits it has among others. */
 static void check_row(enum sdx_rnn_kind kind, int64_t hidden, int64_t rows)
 {
@@ -125,12 +148,13 @@ static void check_row(enum sdx_rnn_kind kind, int64_t hidden, int64_t rows)
 
 void check_rnn_step(void)
 {
-    static const int64_t sizes[] = {1, 3, 4, 7, 8, 9, 16, 17, 31, 33, 40, 64, 100};
+    static const int64_t sizes[] = {1, 3, 4, 7, 8, 9, 16, 17, 31, 33, 40, 64, 100, 200};
     for (int kind = SDX_RNN_TANH; kind <= SDX_RNN_LSTM; kind++)
         for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) {
             for (int64_t rows = 1; rows <= 10; rows++)
                 check_one((enum sdx_rnn_kind)kind, sizes[i], rows);
             check_row((enum sdx_rnn_kind)kind, sizes[i], 7);
+            check_units((enum sdx_rnn_kind)kind, sizes[i], 1 + i % 3);
             guards_intact();
             guards_release();
         }
