@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose,
  * Resize, Pad and Slice that change nothing, Concat and Sum of one operand, x + 0, x * 1. A node
- * that makes a graph output from a graph input stays. */
+ * that makes a graph output from a graph input stays. And Expand before what broadcasts anyway. */
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
@@ -87,6 +87,30 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
     return false;
 }
 
+/* Takes what Expand was given as an operand where another one has the whole shape. */
+static bool skip_expand(const struct sdx_ir_graph *g, struct sdx_ir_node *node)
+{
+    static const char *const ops[] = {
+        "Add",         "Sub",            "Mul", "Div", "Pow", "Equal", "Less", "Greater",
+        "LessOrEqual", "GreaterOrEqual", "And", "Or",  "Xor", "Where", "Min",  "Max",
+        "Sum",         "Mean"};
+    bool broadcasts = false, did = false;
+    for (int i = 0; i < SDX_COUNT_OF(ops) && !node->domain.len && node->opset >= 8; i++)
+        broadcasts = broadcasts || sdx_str_is(node->op_type, ops[i]);
+    for (int i = 0; broadcasts && i < node->count_inputs; i++) {
+        const struct sdx_ir_node *expand = sdx_match_maker(g, node->inputs[i], "Expand");
+        for (int j = 0; expand && j < node->count_inputs; j++) {
+            if (j == i || !same_dims(&g->values[node->inputs[i]].type,
+                                     &g->values[node->inputs[j]].type))
+                continue;
+            node->inputs[i] = expand->inputs[0];
+            expand = NULL;
+            did = true;
+        }
+    }
+    return did;
+}
+
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     (void)cx;
@@ -94,6 +118,7 @@ enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, boo
         struct sdx_ir_graph *graph = &ir->graphs[g];
         for (int32_t n = 0; n < graph->count_nodes; n++) {
             struct sdx_ir_node *node = &graph->nodes[n];
+            if (!node->is_dead && skip_expand(graph, node)) *changed = true;
             if (node->is_dead || node->count_outputs != 1 || !is_identity(graph, node)) continue;
             if (graph->values[node->outputs[0]].flags & SDX_IR_OUTPUT)
                 continue; /* keeps the output's name */

@@ -433,6 +433,26 @@ def test_rotary_embedding(sardonyx, tmp_path, form, free):
     assert ("Rotate" in out) == told and ("Concat" in out) != told
 
 
+@pytest.mark.parametrize("form", ["first", "second", "where", "both", "grows"])
+def test_expand_before_broadcasting(sardonyx, tmp_path, form):
+    """An Expand goes where another operand has the whole shape, and stays where none has."""
+    shape, small = (2, 3, 4, 5), (3, 1, 1)
+    nodes = [N("Expand", ["a", "shape"], ["e"])]
+    feeds = {"a": f32(*small), "x": f32(*shape)}
+    if form == "where":
+        nodes += [N("Less", ["x", "e"], ["c"]), N("Where", ["c", "e", "x"], ["Y"])]
+    elif form == "both":
+        nodes += [N("Expand", ["x", "shape"], ["f"]), N("Sub", ["e", "f"], ["Y"])]
+        feeds["x"] = f32(2, 1, 4, 1)
+    elif form == "grows":
+        feeds["x"] = f32(*shape[1:])
+        nodes += [N("Mul", ["e", "x"], ["Y"])]
+    else:
+        nodes += [N("Sub", ["e", "x"] if form == "first" else ["x", "e"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {"shape": np.array(shape, np.int64)})
+    assert ("Expand" in out) == (form in ("both", "grows"))
+
+
 @pytest.mark.parametrize("form", ["plain", "turned", "scaled", "scaled_scores", "free", "old", "shared_k",
                                   "flat_scale", "turned_scores"])
 def test_attention_of_windows(sardonyx, tmp_path, form):
