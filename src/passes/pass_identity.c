@@ -90,18 +90,18 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
 /* Takes what Expand was given as an operand where another one has the whole shape. */
 static bool skip_expand(const struct sdx_ir_graph *g, struct sdx_ir_node *node)
 {
-    static const char *const ops[] = {
-        "Add",         "Sub",            "Mul", "Div", "Pow", "Equal", "Less", "Greater",
-        "LessOrEqual", "GreaterOrEqual", "And", "Or",  "Xor", "Where", "Min",  "Max",
-        "Sum",         "Mean"};
+    static const char *const ops[] = {"Add",   "Sub",  "Mul",     "Div",         "Pow",
+                                      "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual",
+                                      "And",   "Or",   "Xor",     "Where",       "Min",
+                                      "Max",   "Sum",  "Mean"};
     bool broadcasts = false, did = false;
     for (int i = 0; i < SDX_COUNT_OF(ops) && !node->domain.len && node->opset >= 8; i++)
         broadcasts = broadcasts || sdx_str_is(node->op_type, ops[i]);
     for (int i = 0; broadcasts && i < node->count_inputs; i++) {
         const struct sdx_ir_node *expand = sdx_match_maker(g, node->inputs[i], "Expand");
         for (int j = 0; expand && j < node->count_inputs; j++) {
-            if (j == i || !same_dims(&g->values[node->inputs[i]].type,
-                                     &g->values[node->inputs[j]].type))
+            if (j == i ||
+                !same_dims(&g->values[node->inputs[i]].type, &g->values[node->inputs[j]].type))
                 continue;
             node->inputs[i] = expand->inputs[0];
             expand = NULL;
