@@ -26,18 +26,27 @@ SIMD struct wide wide_load(const float *p)
     EACH_PART w.r[i] = v_load(p + i * LANES);
     return w;
 }
+/* Vector i of n elements, as far as it has some; the other lanes are `fill`. */
+SIMD vf load_part(const float *p, size_t n, int i, float fill)
+{
+    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
+    if (LANES == 4 && left >= LANES) return v_load(p + from); /* no masks */
+    return v_load_masked(p + from, left < LANES ? left : LANES, fill);
+}
+SIMD void store_part(float *p, size_t n, int i, vf v)
+{
+    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
+    if (LANES < 16 && left >= LANES)
+        v_store(p + from, v);
+    else
+        v_store_masked(p + from, v, left < LANES ? left : LANES);
+}
+
 /* The first n of 32 elements, the rest `fill`. */
 SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
 {
-    struct wide w = wide_set1(fill);
-    EACH_PART
-    {
-        const size_t from = (size_t)i * LANES;
-        if (n >= from + LANES)
-            w.r[i] = v_load(p + from);
-        else if (n > from)
-            w.r[i] = v_load_masked(p + from, n - from, fill);
-    }
+    struct wide w;
+    EACH_PART w.r[i] = load_part(p, n, i, fill);
     return w;
 }
 /* Lane i + half of v in lane i. */
@@ -45,6 +54,13 @@ SIMD vf upper(vf v, int half)
 {
     return v_permute(v, (v_lane() + vi_set1(half)) & vi_set1(LANES - 1));
 }
+/* `joined` of s and t over the lanes of s, in pairs. */
+#define ACROSS(s, joined)                                                                          \
+    SDX_UNROLL(4)                                                                                  \
+    for (int half = LANES / 2; half; half /= 2) {                                                  \
+        const vf t = upper(s, half);                                                               \
+        s = joined;                                                                                \
+    }
 /* `joined` of s and t, in pairs of vectors and then of lanes. */
 #define JOIN(acc, joined)                                                                          \
     do {                                                                                           \
@@ -56,13 +72,19 @@ SIMD vf upper(vf v, int half)
                 (acc).r[i] = joined;                                                               \
             }                                                                                      \
         vf s = (acc).r[0];                                                                         \
-        SDX_UNROLL(4)                                                                              \
-        for (int half = LANES / 2; half; half /= 2) {                                              \
-            const vf t = upper(s, half);                                                           \
-            s = joined;                                                                            \
-        }                                                                                          \
+        ACROSS(s, joined)                                                                          \
         return s[0];                                                                               \
     } while (0)
+SIMD float sum_across(vf s)
+{
+    ACROSS(s, s + t)
+    return s[0];
+}
+SIMD float max_across(vf s)
+{
+    ACROSS(s, v_max(s, t))
+    return s[0];
+}
 
 /* A sum over x of an expression of the vector v; the filling must give 0. */
 #define SUM(name, fill, expression)                                                                \
@@ -187,22 +209,6 @@ static float dot(const float *a, const float *b, size_t n)
     JOIN(acc, s + t);
 }
 
-/* Vector i of n elements, as far as it has some; the other lanes are `fill`. */
-SIMD vf load_part(const float *p, size_t n, int i, float fill)
-{
-    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
-    if (LANES == 4 && left >= LANES) return v_load(p + from); /* no masks */
-    return v_load_masked(p + from, left < LANES ? left : LANES, fill);
-}
-SIMD void store_part(float *p, size_t n, int i, vf v)
-{
-    const size_t from = (size_t)i * LANES, left = n > from ? n - from : 0;
-    if (LANES < 16 && left >= LANES)
-        v_store(p + from, v);
-    else
-        v_store_masked(p + from, v, left < LANES ? left : LANES);
-}
-
 /* A map with row constants p, q over the row; v is the vector. */
 #define ROW(name, expression)                                                                      \
     SIMD void name(const float *from, float *to, size_t n, const float p, const float q)           \
@@ -238,19 +244,6 @@ SIMD vf exp_one(vf x)
     const vf p = v_fma(v_fma(high, r2, mid), r2, low);
     return v_bits(vi_add(vi_bits(p), vi_bits(m) << 23) & (x >= v_set1(-87.0f)));
 }
-/* `joined` of s and t over the lanes of v, in pairs as in JOIN. */
-#define ACROSS(name, joined)                                                                       \
-    SIMD float name(vf s)                                                                          \
-    {                                                                                              \
-        SDX_UNROLL(4)                                                                              \
-        for (int half = LANES / 2; half; half /= 2) {                                              \
-            const vf t = upper(s, half);                                                           \
-            s = joined;                                                                            \
-        }                                                                                          \
-        return s[0];                                                                               \
-    }
-ACROSS(sum_across, s + t)
-ACROSS(max_across, v_max(s, t))
 /* y = e^(x - max); returns the sum, four lanes' vectors apart, then joined as other sums are. */
 static float exp_sum(const float *x, float *y, size_t n, float max)
 {

@@ -67,6 +67,12 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b)
     return true;
 }
 
+struct sdx_ir_node *sdx_match_plain_product(const struct sdx_ir_graph *g, int32_t value)
+{
+    struct sdx_ir_node *node = sdx_match_maker(g, value, "MatMul");
+    return node && node->count_inputs == 2 && node->count_attrs == 0 ? node : NULL;
+}
+
 bool sdx_match_is_fused(const struct sdx_ir_node *product)
 {
     return product->count_inputs > 3 || sdx_ir_attr(product, "activation");

@@ -25,6 +25,8 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
 /* Did an earlier round of passes give the MatMul, Conv or Gemm what its operator does not have: an
  * activation, a residual, a scale? */
 bool sdx_match_is_fused(const struct sdx_ir_node *product);
+/* The MatMul that makes `value` and that nothing was fused into, or NULL. */
+struct sdx_ir_node *sdx_match_plain_product(const struct sdx_ir_graph *g, int32_t value);
 /* Has the store of a MatMul, Conv or Gemm room for a residual? Gemm's C may be one already. */
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product);
 /* Does the Conv take each pixel for itself: a kernel of 1 x 1 and nothing that moves it? */

@@ -40,13 +40,6 @@ static bool is_f32(const struct sdx_ir_graph *g, int32_t value)
     return value >= 0 && g->values[value].type.dtype == SDX_F32;
 }
 
-/* A MatMul that nothing was fused into. */
-static struct sdx_ir_node *plain_product(const struct sdx_ir_graph *g, int32_t value)
-{
-    struct sdx_ir_node *node = sdx_match_maker(g, value, "MatMul");
-    return node && node->count_inputs == 2 && node->count_attrs == 0 ? node : NULL;
-}
-
 /* value = rest * factor, where the factor is a constant of one element that does not add axes. */
 static bool scaled(const struct sdx_ir_graph *g, int32_t value, int32_t *rest, double *factor)
 {
@@ -241,7 +234,7 @@ static bool scaled_by_head(const struct sdx_ir_graph *g, int32_t value, int32_t 
 static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f)
 {
     if (value < 0 || s->uses[value] != 1 || rank_of(s->g, value) != f->rank) return false;
-    const struct sdx_ir_node *product = plain_product(s->g, value);
+    const struct sdx_ir_node *product = sdx_match_plain_product(s->g, value);
     if (product) {
         f->q = product->inputs[0];
         f->k = product->inputs[1];
@@ -460,7 +453,7 @@ static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weigh
         const struct sdx_ir_node *node = &s->g->nodes[n];
         if (node->is_dead || node->domain.len || node->count_inputs != 2) continue;
         if (node->inputs[0] == weights)
-            return plain_product(s->g, node->outputs[0]) == node ? n : -1;
+            return sdx_match_plain_product(s->g, node->outputs[0]) == node ? n : -1;
     }
     return -1;
 }

@@ -22,13 +22,6 @@ static const struct sdx_type *type_of(const struct search *s, int32_t value)
     return t && t->kind == SDX_KIND_TENSOR && t->has_shape && t->dtype == SDX_F32 ? t : NULL;
 }
 
-/* A MatMul that nothing was fused into; the only reader of what it makes comes next. */
-static struct sdx_ir_node *product_of(const struct search *s, int32_t value)
-{
-    struct sdx_ir_node *node = sdx_match_maker(s->g, value, "MatMul");
-    return node && node->count_inputs == 2 && node->count_attrs == 0 ? node : NULL;
-}
-
 /* The lengths of `value` with its leading axes as one. */
 static void joined(const struct search *s, int32_t value, int64_t dims[RANK])
 {
@@ -143,7 +136,7 @@ static enum sdx_status join(const struct search *s, int32_t *value)
 /* The scores before constant factors that only this chain reads. */
 static int32_t scores_of(const struct search *s, int32_t value)
 {
-    while (!product_of(s, value)) {
+    while (!sdx_match_plain_product(s->g, value)) {
         const int i = sdx_match_maker(s->g, value, "Transpose") ? -1 : through(s, value);
         if (i < 0) return -1;
         value = s->g->nodes[s->g->values[value].producer].inputs[i];
@@ -168,11 +161,12 @@ static bool match(struct search *s, const struct sdx_ir_node *softmax, struct fo
     for (int32_t n = 0; n < s->g->count_nodes && f->y < 0; n++) {
         const struct sdx_ir_node *node = &s->g->nodes[n];
         if (!node->is_dead && node->count_inputs > 0 && node->inputs[0] == f->weights &&
-            product_of(s, node->outputs[0]) == node)
+            sdx_match_plain_product(s->g, node->outputs[0]) == node)
             f->y = node->outputs[0];
     }
     if (f->scores < 0 || f->y < 0 || (s->g->values[f->y].flags & SDX_IR_OUTPUT)) return false;
-    const struct sdx_ir_node *first = product_of(s, f->scores), *second = product_of(s, f->y);
+    const struct sdx_ir_node *first = sdx_match_plain_product(s->g, f->scores),
+                             *second = sdx_match_plain_product(s->g, f->y);
     return fits(s, f->weights, f->scores) && fits(s, first->inputs[0], f->scores) &&
            fits(s, first->inputs[1], f->scores) && fits(s, second->inputs[1], f->scores) &&
            fits(s, f->y, f->scores);

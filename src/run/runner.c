@@ -323,12 +323,11 @@ static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *ste
 {
     struct sdx_pool *pool = use_pool ? r->shared->pool : NULL;
     struct job job = {.r = r, .step = step};
+    r->workers[0].pool = step->parts == 1 ? pool : NULL;
     if (step->parts == 1) {
         r->workers[0].part_end = 1;
-        r->workers[0].pool = pool;
         return step->run(&r->workers[0], step, 0);
     }
-    r->workers[0].pool = NULL;
     const int threads = r->shared->threads;
     sdx_parallel_ranges(pool, threads, step->parts, grain_of(pool, threads, step), run_range, &job);
     return (enum sdx_status)atomic_load_explicit(&job.status, memory_order_relaxed);
