@@ -125,17 +125,21 @@ void sdx_mem_populate(char *begin, const char *end)
 #endif
 }
 
-/* For what is used again and again as a whole: large pages where the system gives them, so fewer
- * faults and table walks; and all pages at once, not fault by fault. Only hints. Constants have
- * pages.h. */
-static void ask_for_pages(char *base, size_t size)
+/* What is used again and again as a whole, the kinds `slab` and `scratch` from malloc, gets its
+ * pages at once, not fault by fault; from one large page on they are large pages, where the system
+ * gives them: fewer faults and table walks. Only hints. Constants have pages.h. */
+enum { MANY = 64 << 10, LARGE_PAGE = 2 << 20 };
+
+/* The first large page of `size` bytes and two large pages more from base on; the last one of
+ * `size` is not asked for unless it is nearly full. */
+static char *at_large_page(char *base, size_t size)
 {
-    enum { MANY = 64 << 10, HUGE = 2 << 20 };
+    char *begin = base + (LARGE_PAGE - (uintptr_t)base % LARGE_PAGE) % LARGE_PAGE;
 #ifdef MADV_HUGEPAGE
-    const size_t skip = (HUGE - (uintptr_t)base % HUGE) % HUGE;
-    if (size >= 2 * HUGE) (void)madvise(base + skip, (size - skip) / HUGE * HUGE, MADV_HUGEPAGE);
+    const size_t rest = size % LARGE_PAGE, more = rest >= LARGE_PAGE / 4 * 3 ? LARGE_PAGE : 0;
+    (void)madvise(begin, (size + more) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 #endif
-    if (size >= MANY) sdx_mem_populate(base, base + size);
+    return begin;
 }
 
 bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
@@ -164,19 +168,22 @@ bool sdx_mem_is_malloc(struct sdx_mem *mem)
 void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 {
     SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
-    size_t total;
-    if (!sdx_add_size(size, 2 * ALIGNMENT, &total)) return refuse(mem, size, NULL);
-    if (!sdx_mem_count(mem, tag, size)) return NULL;
     const struct sdx_mem *server = server_of(mem);
+    const bool has_pages = !server->alloc && (tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH);
+    const bool is_large = has_pages && size >= LARGE_PAGE;
+    size_t total;
+    if (!sdx_add_size(size, is_large ? 2 * LARGE_PAGE : 2 * ALIGNMENT, &total))
+        return refuse(mem, size, NULL);
+    if (!sdx_mem_count(mem, tag, size)) return NULL;
     char *base = server->alloc != NULL ? server->alloc(total, server->user) : malloc(total);
     if (base == NULL) {
         count_out(mem, NULL, tag, size);
         return refuse(mem, size, NULL);
     }
-    if (server->alloc == NULL && (tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH))
-        ask_for_pages(base, total);
-    size_t past = (uintptr_t)base % ALIGNMENT;
-    char *block = base + ALIGNMENT + (past ? ALIGNMENT - past : 0);
+    char *first = is_large ? at_large_page(base, size + ALIGNMENT) : base;
+    size_t past = (uintptr_t)first % ALIGNMENT;
+    char *block = first + ALIGNMENT + (past ? ALIGNMENT - past : 0);
+    if (has_pages && size >= MANY) sdx_mem_populate(first, block + size);
     struct head *head = (struct head *)(void *)(block - ALIGNMENT);
     *head = (struct head){.base = base, .size = size, .tag = tag, .mark = MARK_LIVE};
     return block;

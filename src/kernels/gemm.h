@@ -78,7 +78,8 @@ struct sdx_gemm_f32 {
                             form cuts; alpha is 1 */
     const void *a_tiles; /* what sdx_gemm_f32_tile_a made of all m rows, and packed is what
                             sdx_gemm_tiles_pack, or sdx_gemm_half_tiles_pack with half, made;
-                            NULL: they are not */
+                            NULL: they are not; with them a may be NULL: then what is not
+                            finite makes a row or column NaN */
     bool a_in_blocks; /* a is what sdx_gemm_f32_block_a made of all m rows; row_a, col_a unused */
     struct sdx_epilogue epilogue;
 };

@@ -115,7 +115,7 @@ static struct sdx_gemm_job job_at(const struct sdx_gemm_f32 *g, int64_t i0, int6
                                   int64_t kc)
 {
     struct sdx_gemm_job job = {.k = kc,
-                               .a = g->a + i0 * g->row_a + k0 * g->col_a,
+                               .a = g->a ? g->a + i0 * g->row_a + k0 * g->col_a : NULL,
                                .row_a = g->row_a,
                                .c = g->c + i0 * g->row_c + j0,
                                .row_c = g->row_c,

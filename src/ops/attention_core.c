@@ -17,7 +17,8 @@ enum {
     PAD = 32, /* floats of a row of scores are a multiple of it */
     KEYS_MAX = 384,
     ROWS_MAX = 144,
-    TILE_ROWS = 12, /* blocks of rows are multiples of it */
+    TILE_ROWS = 12,  /* blocks of rows are multiples of it */
+    TILES_ROWS = 16, /* of tiles: of that; fewer than three of them do not pay for packing keys */
     FEW_ROWS = 4,
     GROUP_MAX = 8,    /* heads that read keys together */
     GROUP_KEYS = 128, /* as long as those are in the first cache */
@@ -35,8 +36,9 @@ struct params {
     int64_t pitch;              /* of a row of scores */
     int64_t group;              /* of one query: heads of a unit, which share its keys */
     int64_t units, parts;
-    size_t scores_size, state_size, k_size, v_size; /* of the areas of scratch */
+    size_t scores_size, state_size, k_size, v_size, tiles_size; /* of the areas of scratch */
     bool is_few;
+    bool by_tiles; /* sdx_gemm_f32_wants_tiles(): q, k, the weights and v are packed as such */
 };
 
 struct unit {
@@ -50,7 +52,7 @@ struct unit {
     float scale;
     int64_t begin, end;   /* rows */
     int64_t keys, offset; /* as mask_keys and offset, of this batch entry */
-    float *scores, *k_packed, *v_packed;
+    float *scores, *k_packed, *v_packed, *tiles;
     float *tops, *sums; /* of each row so far: greatest score, sum of exponentials */
     char *scratch;
 };
@@ -111,6 +113,7 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
     u.sums = advance(&scratch, p->state_size);
     u.k_packed = advance(&scratch, p->k_size);
     u.v_packed = advance(&scratch, p->v_size);
+    u.tiles = advance(&scratch, p->tiles_size);
     u.scratch = scratch;
     return u;
 }
@@ -265,20 +268,32 @@ static void start_rows(const struct sdx_attention *a, const struct unit *u)
         u->kept[i] = a->unseen;
 }
 
+/* Brings A into tiles, which spread what is not finite over a row, and multiplies. */
+static void multiply(const struct params *p, const struct unit *u, struct sdx_gemm_f32 *g)
+{
+    if (p->by_tiles) {
+        sdx_gemm_f32_tile_a(g, 0, (g->m + TILES_ROWS - 1) / TILES_ROWS, u->tiles);
+        g->a_tiles = u->tiles;
+        g->a = NULL;
+    }
+    sdx_gemm_f32_run(g, 0, g->m, 0, g->n, u->scratch);
+}
+
 /* Rows row .. row + rows against the packed keys key .. key + keys. */
 static void run_block(const struct params *p, const struct unit *u, int64_t row, int64_t rows,
                       int64_t key, int64_t keys)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t half = sdx_gemm_f32_panel() / 2;
+    const int64_t panel = sdx_gemm_f32_panel();
     int64_t seen = keys_before(a, u, row + rows) - key;
     if (seen <= 0 && key > 0) return;
     seen = seen < 0 ? 0 : seen > keys ? keys : seen;
-    const int64_t n = up(seen, half); /* what is beyond the keys is zeros, and there */
+    /* what is beyond the keys is zeros, and there */
+    const int64_t n = up(seen, p->by_tiles ? panel : panel / 2);
     struct sdx_gemm_f32 g = product_of(u->q + row * a->q_at[2], a->q_at[2], a->q_at[3], u->scores,
                                        p->pitch, rows, n, a->size);
     g.packed = u->k_packed;
-    if (n) sdx_gemm_f32_run(&g, 0, rows, 0, n, u->scratch);
+    if (n) multiply(p, u, &g);
     const int64_t whole = up(keys, PAD);
     for (int64_t r = 0; r < rows; r++) {
         const float factor = weights_of(p, u, row + r, key, seen, whole, u->scores + r * p->pitch);
@@ -288,23 +303,37 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
                    keys);
     g.packed = u->v_packed;
     g.accumulate = key > 0;
-    sdx_gemm_f32_run(&g, 0, rows, 0, a->value_size, u->scratch);
+    multiply(p, u, &g);
+}
+
+static void pack_block(const struct params *p, const struct unit *u, int64_t key, int64_t keys)
+{
+    const struct sdx_attention *a = &p->a;
+    const float *k = u->k + key * a->k_at[2], *v = u->v + key * a->v_at[2];
+    if (p->by_tiles) {
+        float scales[KEYS_MAX];
+        for (int64_t i = 0; i < keys; i++)
+            scales[i] = u->scale;
+        sdx_gemm_tiles_pack(k, a->k_at[3], a->k_at[2], scales, a->size, keys, u->k_packed);
+        sdx_gemm_tiles_pack(v, a->v_at[2], a->v_at[3], NULL, keys, a->value_size, u->v_packed);
+        return;
+    }
+    sdx_gemm_f32_pack(k, a->k_at[3], a->k_at[2], a->size, keys, u->k_packed);
+    const size_t packed = sdx_gemm_f32_packed_size(a->size, keys) / sizeof(float);
+    sdx_vec()->f32_mul(u->k_packed, 1, &u->scale, 0, u->k_packed, packed);
+    sdx_gemm_f32_pack(v, a->v_at[2], a->v_at[3], keys, a->value_size, u->v_packed);
 }
 
 static void run_unit(const struct params *p, const struct unit *u)
 {
     const struct sdx_attention *a = &p->a;
-    const int64_t all = keys_before(a, u, u->end);
+    /* the scale of a column of tiles is that of all its keys: whatever the rows of a unit see */
+    const int64_t all = keys_before(a, u, u->end), packed = p->by_tiles ? u->keys : all;
     int64_t key = 0;
     start_rows(a, u);
     do {
-        const int64_t keys = all - key < p->block_keys ? all - key : p->block_keys;
-        sdx_gemm_f32_pack(u->k + key * a->k_at[2], a->k_at[3], a->k_at[2], a->size, keys,
-                          u->k_packed);
-        const size_t packed = sdx_gemm_f32_packed_size(a->size, keys) / sizeof(float);
-        sdx_vec()->f32_mul(u->k_packed, 1, &u->scale, 0, u->k_packed, packed);
-        sdx_gemm_f32_pack(u->v + key * a->v_at[2], a->v_at[2], a->v_at[3], keys, a->value_size,
-                          u->v_packed);
+        const int64_t keys = packed - key < p->block_keys ? packed - key : p->block_keys;
+        pack_block(p, u, key, keys);
         for (int64_t row = u->begin; row < u->end; row += p->block_rows) {
             const int64_t rows = u->end - row < p->block_rows ? u->end - row : p->block_rows;
             run_block(p, u, row, rows, key, keys);
@@ -387,6 +416,39 @@ static int64_t group_of(const struct params *p)
     return group;
 }
 
+/* Are both products, of one block of keys, cheaper in tiles? */
+static bool wants_tiles(const struct params *p)
+{
+    const struct sdx_attention *a = &p->a;
+    return !p->is_few && a->queries >= 3 * TILES_ROWS && (a->k_at[2] == 1 || a->k_at[3] == 1) &&
+           (a->v_at[2] == 1 || a->v_at[3] == 1) && sdx_gemm_f32_tiles_pay(a->size, p->block_keys) &&
+           sdx_gemm_f32_tiles_pay(p->block_keys, a->value_size);
+}
+
+static size_t greater(size_t a, size_t b)
+{
+    return (a > b ? a : b);
+}
+
+/* Scratch of what is not in plan(), for `rows` rows of a block. */
+static size_t plan_packed(struct params *p, int64_t rows)
+{
+    const struct sdx_attention *a = &p->a;
+    const int64_t keys = p->block_keys, size = a->size, value_size = a->value_size;
+    if (p->by_tiles) {
+        p->k_size = sdx_gemm_tiles_packed_size(size, keys);
+        p->v_size = sdx_gemm_tiles_packed_size(keys, value_size);
+        p->tiles_size =
+            greater(sdx_gemm_f32_tiles_size(rows, size), sdx_gemm_f32_tiles_size(rows, keys));
+        return p->k_size + p->v_size + p->tiles_size;
+    }
+    p->k_size = (sdx_gemm_f32_packed_size(size, keys) + 63) / 64 * 64;
+    p->v_size = (sdx_gemm_f32_packed_size(keys, value_size) + 63) / 64 * 64;
+    return p->k_size + p->v_size +
+           greater(sdx_gemm_f32_scratch(rows, keys, size),
+                   sdx_gemm_f32_scratch(rows, value_size, keys));
+}
+
 /* Blocks, chunks and scratch, from shapes only. Returns the scratch's bytes. */
 static size_t plan(struct params *p)
 {
@@ -397,13 +459,15 @@ static size_t plan(struct params *p)
     p->block_keys = p->is_few ? a->keys : up((a->keys + key_blocks - 1) / key_blocks, PAD);
     p->pitch = up(p->block_keys, PAD);
     if (p->pitch % 512 == 0) p->pitch += PAD; /* or all rows share a few sets of the cache */
+    p->by_tiles = wants_tiles(p);
     const int64_t all = a->batch * a->heads, fit = a->queries / UNIT_ROWS;
+    const int64_t step = p->is_few ? 1 : p->by_tiles ? TILES_ROWS : TILE_ROWS;
     int64_t chunks = (UNITS_WANTED + all - 1) / all;
     chunks = chunks < fit ? chunks : fit > 0 ? fit : 1;
-    p->chunk_rows = p->is_few ? a->queries : up((a->queries + chunks - 1) / chunks, TILE_ROWS);
+    p->chunk_rows = p->is_few ? a->queries : up((a->queries + chunks - 1) / chunks, step);
     p->chunks = (a->queries + p->chunk_rows - 1) / p->chunk_rows;
     const int64_t blocks = (p->chunk_rows + ROWS_MAX - 1) / ROWS_MAX;
-    p->block_rows = up((p->chunk_rows + blocks - 1) / blocks, p->is_few ? 1 : TILE_ROWS);
+    p->block_rows = up((p->chunk_rows + blocks - 1) / blocks, step);
     const int64_t rows = p->block_rows;
     p->group = group_of(p);
     p->units = all * p->chunks / p->group;
@@ -413,16 +477,9 @@ static size_t plan(struct params *p)
     p->scores_size = area(p->group * rows * p->pitch);
     p->state_size = area(p->group * p->chunk_rows);
     const size_t rest = p->scores_size + 2 * p->state_size;
-    if (p->is_few) {
-        p->k_size = area(p->group * a->size);
-        return rest + p->k_size +
-               sdx_gemm_f32_plain_scratch(p->group * rows, a->value_size, a->keys);
-    }
-    p->k_size = (sdx_gemm_f32_packed_size(a->size, p->block_keys) + 63) / 64 * 64;
-    p->v_size = (sdx_gemm_f32_packed_size(p->block_keys, a->value_size) + 63) / 64 * 64;
-    const size_t first = sdx_gemm_f32_scratch(rows, p->block_keys, a->size);
-    const size_t second = sdx_gemm_f32_scratch(rows, a->value_size, p->block_keys);
-    return rest + p->k_size + p->v_size + (first > second ? first : second);
+    if (!p->is_few) return rest + plan_packed(p, rows);
+    p->k_size = area(p->group * a->size);
+    return rest + p->k_size + sdx_gemm_f32_plain_scratch(p->group * rows, a->value_size, a->keys);
 }
 
 enum sdx_status sdx_attention_prepare(struct sdx_prepare *px, const struct sdx_attention *attention)

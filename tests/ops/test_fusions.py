@@ -103,6 +103,25 @@ def test_attention_lengths(sardonyx, tmp_path, rows, keys):
     assert "Attention" in out and "Transpose" not in out
 
 
+@pytest.mark.parametrize("rows,keys,causal", [(48, 200, False), (197, 197, False), (260, 500, True), (90, 1100, False)])
+def test_attention_of_large_heads(sardonyx, tmp_path, rows, keys, causal):
+    """Heads that go through tiles where the machine has them: a mask with a row of -inf, keys of several
+    blocks, shared by two heads; the first of a batch has the bits that it has alone."""
+    mask = np.where(f32(2, 1, rows, keys) > 0.6, np.float32(-np.inf), f32(1, 1, 1, keys))
+    mask[1, 0, rows // 2, 1:] = -np.inf
+    feeds = {"q": f32(2, 4, rows, 64, lo=-3, hi=3), "k": f32(2, 2, keys, 64), "v": f32(2, 2, keys, 64), "m": mask}
+    nodes = [N("Attention", ["q", "k", "v", "m"], ["Y"], is_causal=int(causal))]
+    run_case(sardonyx, tmp_path, nodes, feeds, {}, opset=23, batch=tuple(feeds))
+    found = []
+    for batch in (2, 1):
+        given = [argument for name, value in feeds.items() for argument in ("--input", f"{name}={tmp_path}/{name}.npy")]
+        for name, value in feeds.items():
+            np.save(tmp_path / f"{name}.npy", value[:batch])
+        sardonyx("run", tmp_path / "case/model.onnx", *given, "--out", tmp_path / str(batch))
+        found.append(np.load(tmp_path / str(batch) / "Y.npy")[:1])
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("rows", [2, S])
 def test_attention_all_masked(sardonyx, tmp_path, rows, guard):
