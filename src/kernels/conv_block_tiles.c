@@ -85,7 +85,7 @@ double sdx_tiles_block_cost(const struct sdx_conv_shape *s)
     const int64_t k = depth_of(s), pixels = conv_sizes(s).pixels, taps = conv_sizes(s).taps;
     const double useful = share_inside(s) * (double)conv_sizes(s).k / (double)k;
     if (!served(s) || pixels < LEAST_PIXELS || (taps > 1 && useful < 0.75) ||
-        !sdx_gemm_f32_tiles_pay(k, s->oc))
+        k < SDX_TILES_LEAST_K || !sdx_gemm_f32_tiles_pay(k, s->oc))
         return INFINITY;
     const double weights = (double)k * (double)s->oc;
     const double bytes = (is_half(s) ? 2 : SDX_TILES_DIGITS) * weights;

@@ -88,11 +88,12 @@ struct sdx_gemm_f32 {
 bool sdx_gemm_f32_wants_blocks(int64_t m, int64_t k, int64_t col_a);
 void sdx_gemm_f32_block_a(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1, float *blocks);
 /* Where the machine multiplies tiles of bytes (AMX), products with a constant B are made of them:
- * rows of A and columns of B are whole numbers of 24 bits times a power of 2, for each span of up
- * to 1024 k, and six of nine products of their digits are summed exactly. Error: (k 2^-20 max|a|
+ * rows of A and columns of B are whole numbers of 24 bits times a scale, for each span of up to
+ * 1024 k, and six of nine products of their digits are summed exactly. Error: (k 2^-20 max|a|
  * max|b|) of a row and a column at most; with random operands below 2e-6 of the output's largest
- * magnitude, which is that of a chain of FMAs over 1024 k. Does this product go that way? k and n
- * alone decide, so a row has the same bits in any batch. */
+ * magnitude, about that of a chain of FMAs over 400 k. Scales of numbers of 16 bits are powers of
+ * 2: sums of whole numbers are exact. Does this product go that way? k and n alone decide, so a row
+ * has the same bits in any batch. */
 bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n);
 /* Cycles of one of many rows (Sapphire Rapids); are they fewer than by FMAs? */
 double sdx_gemm_f32_tiles_cost(int64_t k, int64_t n);

@@ -276,7 +276,7 @@ bool sdx_gemm_f32_tiles_pay(int64_t k, int64_t n)
 }
 bool sdx_gemm_f32_wants_tiles(int64_t k, int64_t n)
 {
-    return k * n >= TILES_LEAST && sdx_gemm_f32_tiles_pay(k, n);
+    return k >= SDX_TILES_LEAST_K && k * n >= TILES_LEAST && sdx_gemm_f32_tiles_pay(k, n);
 }
 size_t sdx_gemm_tiles_packed_size(int64_t k, int64_t n)
 {

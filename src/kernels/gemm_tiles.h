@@ -17,6 +17,7 @@ enum {
     SDX_TILES_WIDTH = 32, /* of a panel of B */
     SDX_TILES_DIGITS = 3,
     SDX_TILES_MOST_K = 1 << 15, /* of one span: sums of whole numbers hold it */
+    SDX_TILES_LEAST_K = 97,     /* of weights: FMAs over fewer are as fast, and more precise */
     SDX_TILES_CHUNK_A = SDX_TILES_DIGITS * SDX_TILES_HEIGHT * SDX_TILES_CHUNK, /* bytes */
     SDX_TILES_CHUNK_B = SDX_TILES_DIGITS * SDX_TILES_WIDTH * SDX_TILES_CHUNK,
     SDX_TILES_SCALES_A = SDX_TILES_HEIGHT * 4,

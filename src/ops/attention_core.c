@@ -38,7 +38,7 @@ struct params {
     int64_t units, parts;
     size_t scores_size, state_size, k_size, v_size, tiles_size; /* of the areas of scratch */
     bool is_few;
-    bool by_tiles; /* sdx_gemm_f32_wants_tiles(): q, k, the weights and v are packed as such */
+    bool by_tiles; /* q, k, the weights and v are brought into tiles */
 };
 
 struct unit {

@@ -328,8 +328,40 @@ static void check_tiles_range(int64_t m, unsigned how)
         }
     guards_release();
 }
+/* Sums of whole numbers of 16 bits are exact. Of others the three digits are made use of, wherever
+ * the largest one lies between two powers of 2: root mean square of the error. */
+static void check_tiles_digits(bool whole)
+{
+    const int64_t m = 32, n = 64, k = 192;
+    float *a;
+    struct product p = make_tiles(m, n, k, 0, &a);
+    for (int64_t i = 0; i < m * k; i++)
+        a[i] = whole ? (float)random_int(-127, 127) : a[i] * (1.0f + (float)(i / k) / (float)m);
+    for (int64_t i = 0; i < k * n; i++)
+        p.b[i] = whole ? (float)random_int(-127, 127) : p.b[i] * (1.0f + (float)(i % n) / (float)n);
+    sdx_gemm_tiles_pack(p.b, n, 1, NULL, k, n, (void *)(uintptr_t)p.g.packed);
+    run_tiles(&p, a, 1, n);
+    double squares = 0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t e = 0; e < k; e++)
+                sum += (double)a[i * k + e] * p.b[e * n + j];
+            const double off = p.g.c[i * n + j] - sum;
+            const double most =
+                0x1p-24 * sqrt((double)k) * bound_of(&p, i, j, 0) / ((double)k * 0x1p-20);
+            squares += off / most * (off / most);
+            expect(!whole || off == 0, "at %lld,%lld: %.9g, expected %.9g", (long long)i,
+                   (long long)j, p.g.c[i * n + j], sum);
+        }
+    expect(squares <= (double)(m * n), "root mean square of the error: %.3g of the bound",
+           sqrt(squares / (double)(m * n)));
+    guards_release();
+}
 void check_gemm_tiles(void)
 {
+    check_tiles_digits(true);
+    check_tiles_digits(false);
     const int64_t panel = sdx_gemm_f32_panel();
     for (int64_t m = 1; m <= 70; m += m < 20 ? 1 : 7)
         check_tiles_case(m, 1 + random_int(0, 3 * panel), 1 + random_int(0, 140),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * f32 products with the tile registers of AMX, which multiply bytes: a row of A, and a column of B,
- * are whole numbers of 24 bits times a power of 2, as three digits of base 256 from -128 to 127. Of
+ * are whole numbers of 24 bits times a scale, as three digits of base 256 from -128 to 127. Of
  * the nine products of digits the six that reach into 24 bits are summed, exactly, those of equal
  * weight together (Ozaki, Ogita, Oishi, Rump, "Error-free transformations of matrix
  * multiplication", 2012, with whole numbers). A row has the same bits whatever stands beside it.
@@ -46,10 +46,17 @@ static struct scale scale_in(uint32_t size, int bits)
     memcpy(&s.back, &back, sizeof back);
     return s;
 }
-static struct scale scale_of(uint32_t size)
+/* The power of 2 alone for numbers of 16 bits, so that sums of whole numbers are exact; else it
+ * times up to 31 sixteenths, which makes use of what three digits hold: 127 * 2^16. */
+static struct scale scale_of(uint32_t size, bool is_short)
 {
-    /* three digits hold 127 * 2^16 at most */
-    return scale_in(size, (size & 0x7fffff) > 0x7e0000 ? 21 : 22);
+    const __m128i mantissa = _mm_cvtsi32_si128((int)((size & 0x7fffff) | 0x3f800000));
+    const __m128 x = _mm_castsi128_ps(mantissa), fit = _mm_set_ss(31.7f); /* 31.75 would */
+    const __m128 most = _mm_mul_ss(fit, _mm_rcp14_ss(x, x));
+    const __m128i kept = _mm_cvtsi32_si128((int)(is_short ? 0xff800000 : 0xfff80000));
+    const float parts = _mm_cvtss_f32(_mm_and_ps(most, _mm_castsi128_ps(kept)));
+    const struct scale s = scale_in(size, 18);
+    return (struct scale){s.by * parts, s.back / parts};
 }
 /* 64 numbers; those from `left` on are 0. */
 SIMD void load_chunk(const float *from, int64_t left, __m512 x[VECTORS])
@@ -69,18 +76,38 @@ SIMD __m512i larger(__m512i most, __m512 x)
     const __m512i unsigned_bits = _mm512_set1_epi32(0x7fffffff);
     return _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(x), unsigned_bits));
 }
-/* That of k numbers. */
-static uint32_t size_of(const float *x, int64_t k)
+enum { BEYOND_SHORT = 0xff /* bits of a number of more than 16 */ };
+/* A row or column, as far as it was seen. */
+struct extent {
+    __m512i most;
+    bool is_short;
+};
+SIMD struct extent nothing(void)
 {
-    __m512i most = _mm512_setzero_si512();
+    return (struct extent){_mm512_setzero_si512(), true};
+}
+SIMD void extend(struct extent *e, __m512 x)
+{
+    const __m512i beyond = _mm512_set1_epi32(BEYOND_SHORT);
+    e->most = larger(e->most, x);
+    if (e->is_short) e->is_short = !_mm512_test_epi32_mask(_mm512_castps_si512(x), beyond);
+}
+SIMD struct scale scale_of_all(const struct extent *e)
+{
+    return scale_of(_mm512_reduce_max_epu32(e->most), e->is_short);
+}
+/* Of k numbers. */
+static struct extent extent_of(const float *x, int64_t k)
+{
+    struct extent e = nothing();
     for (int64_t i = 0; i < k; i += CHUNK) {
         __m512 v[VECTORS];
         load_chunk(x + i, k - i, v);
         SDX_UNROLL(4)
         for (int j = 0; j < VECTORS; j++)
-            most = larger(most, v[j]);
+            extend(&e, v[j]);
     }
-    return _mm512_reduce_max_epu32(most);
+    return e;
 }
 /* Whole numbers whose bytes are their digits, the lowest first. */
 SIMD __m512i with_digits(__m512 x, __m512 by)
@@ -120,21 +147,23 @@ SIMD int64_t digits_apart(int64_t height)
 {
     return height <= FEW ? height * SDX_TILE_BYTES : TILE;
 }
-/* [chunk][digit], then the scales of the rows */
+/* [chunk][digit], then the scales of the rows. A row's scale is found before the row in front of it
+ * becomes digits, which then need not wait. */
 static void tile_a(const float *a, int64_t row_a, int64_t rows, int64_t height, int64_t k,
                    void *to_)
 {
     const int64_t chunks = sdx_tiles_chunks(k), apart = digits_apart(height);
     char *to = to_;
     float *back = (float *)(void *)(to + chunks * CHUNK_A);
-    for (int64_t i = 0; i < height; i++) {
-        const float *row = a + i * row_a;
-        const struct scale s = scale_of(i < rows ? size_of(row, k) : 0);
+    struct extent e = extent_of(a, k);
+    for (int64_t i = 0; i < height; i++, a += row_a) {
+        const struct scale s = scale_of_all(&e);
         const __m512 by = _mm512_set1_ps(s.by);
         back[i] = s.back;
+        e = extent_of(a + row_a, i + 1 < rows ? k : 0);
         for (int64_t c = 0; c < chunks; c++) {
             __m512 x[VECTORS];
-            load_chunk(row + c * CHUNK, i < rows ? k - c * CHUNK : 0, x);
+            load_chunk(a + c * CHUNK, i < rows ? k - c * CHUNK : 0, x);
             digits(x, by, to + c * CHUNK_A + i * SDX_TILE_BYTES, apart);
         }
     }
@@ -158,6 +187,21 @@ SIMD __m512 next_vector(const struct sdx_tile_pixels *p, int64_t blocks, __mmask
     at->taps -= is_last;
     return _mm512_maskz_loadu_ps(mask, vector);
 }
+/* Of the pixel's row i. */
+SIMD struct extent extent_of_pixel(const struct sdx_tile_pixels *p, int64_t blocks, __mmask16 last,
+                                   int64_t i)
+{
+    const int64_t *from = p->from + i * p->taps;
+    struct extent e = nothing();
+    for (int64_t t = 0; i < p->rows && t < p->taps; t++) {
+        const float *pixel = p->a + from[t];
+        if (from[t] < 0) continue;
+        for (int64_t b = 0; b < blocks - 1; b++, pixel += p->block_a)
+            extend(&e, _mm512_loadu_ps(pixel));
+        extend(&e, _mm512_maskz_loadu_ps(last, pixel));
+    }
+    return e;
+}
 static void tile_pixels(const struct sdx_tile_pixels *p, void *to_)
 {
     const int64_t blocks = (p->channels + LANES - 1) / LANES, vectors = p->taps * blocks;
@@ -165,20 +209,13 @@ static void tile_pixels(const struct sdx_tile_pixels *p, void *to_)
     const __mmask16 last = (__mmask16)(0xffff >> (blocks * LANES - p->channels));
     char *to = to_;
     float *back = (float *)(void *)(to + chunks * CHUNK_A);
+    struct extent e = extent_of_pixel(p, blocks, last, 0);
     for (int64_t i = 0; i < p->height; i++, to += SDX_TILE_BYTES) {
-        const int64_t *from = p->from + (i < p->rows ? i : 0) * p->taps;
-        __m512i most = _mm512_setzero_si512();
-        for (int64_t t = 0; t < p->taps; t++) {
-            const float *pixel = p->a + from[t];
-            if (from[t] < 0) continue;
-            for (int64_t b = 0; b < blocks - 1; b++, pixel += p->block_a)
-                most = larger(most, _mm512_loadu_ps(pixel));
-            most = larger(most, _mm512_maskz_loadu_ps(last, pixel));
-        }
-        const struct scale s = scale_of(_mm512_reduce_max_epu32(most));
+        const struct scale s = scale_of_all(&e);
         const __m512 by = _mm512_set1_ps(s.by);
-        struct vectors at = {.from = from, .taps = p->taps};
+        struct vectors at = {.from = p->from + i * p->taps, .taps = i < p->rows ? p->taps : 0};
         back[i] = s.back;
+        e = extent_of_pixel(p, blocks, last, i + 1);
         for (int64_t c = 0; c < chunks; c++) {
             __m512 x[VECTORS];
             SDX_UNROLL(4)
@@ -260,31 +297,40 @@ static void tile_of_filters(const sdx_weight_f32 *filters, int64_t taps, int64_t
     }
     turn_columns(&c, to);
 }
-/* The largest absolute values of n columns, as their bits. */
-static void sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
-                     uint32_t size[LANES])
+/* The largest absolute values of n columns, as their bits; returns which of them are short. */
+static unsigned sizes_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
+                         int64_t n, uint32_t size[LANES])
 {
     const __mmask16 mask = (__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff);
-    __m512i most = _mm512_setzero_si512();
-    for (int64_t i = 0; col_b == 1 && i < k; i++)
-        most = larger(most, _mm512_maskz_loadu_ps(mask, b + i * row_b));
+    __m512i most = _mm512_setzero_si512(), bits = most;
+    unsigned shorts = 0;
+    for (int64_t i = 0; col_b == 1 && i < k; i++) {
+        const __m512 row = _mm512_maskz_loadu_ps(mask, b + i * row_b);
+        most = larger(most, row);
+        bits = _mm512_or_si512(bits, _mm512_castps_si512(row));
+    }
     _mm512_storeu_si512(size, most);
-    for (int64_t j = 0; col_b != 1 && j < n; j++)
-        size[j] = size_of((const float *)(const void *)(b + j * col_b), k);
+    if (col_b == 1) return _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(BEYOND_SHORT));
+    for (int64_t j = 0; j < n; j++) {
+        const struct extent e = extent_of((const float *)(const void *)(b + j * col_b), k);
+        size[j] = _mm512_reduce_max_epu32(e.most);
+        shorts |= (unsigned)e.is_short << j;
+    }
+    return shorts;
 }
 /* The scales of n columns, each multiplied by scale[j] (NULL: 1). */
 static void scales_of(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                       const sdx_weight_f32 *scale, float by[LANES], float back[LANES])
 {
     uint32_t size[LANES];
-    sizes_of(b, row_b, col_b, k, n, size);
+    const unsigned shorts = sizes_of(b, row_b, col_b, k, n, size);
     for (int64_t j = 0; j < LANES; j++) {
         const float times = scale && j < n ? scale[j] : 1.0f;
         float largest;
         memcpy(&largest, &size[j], sizeof largest);
         largest = fabsf(largest * times);
         memcpy(&size[j], &largest, sizeof largest);
-        const struct scale s = scale_of(size[j]);
+        const struct scale s = scale_of(size[j], times == 1.0f && (shorts >> j & 1));
         by[j] = s.by * times;
         back[j] = s.back;
     }
@@ -331,7 +377,7 @@ static void tile_b_scales(float *sizes, int64_t k, void *panel)
     for (int j = 0; j < COLS; j++) {
         uint32_t size;
         memcpy(&size, &sizes[j], sizeof size);
-        const struct scale s = scale_of(size);
+        const struct scale s = scale_of(size, false);
         sizes[j] = s.by;
         back[j] = s.back;
     }
