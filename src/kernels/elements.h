@@ -23,12 +23,11 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
 #define SDX_ELEMENTS(X) \
     X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
     X(f32_u8) X(f32_i32) X(f32_i64) X(f32_bool) \
-    X(not_bool) X(and_bool) X(or_bool) X(xor_bool) X(equal_bool) \
-    X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(equal_f32) \
-    X(less_f32) X(less_i32) X(less_i64) \
-    X(less_equal_f32) \
+    X(bool_not) X(bool_and) X(bool_or) X(bool_xor) X(bool_equal) \
+    X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(f32_equal) \
+    X(f32_less) X(i32_less) X(i64_less) X(f32_less_equal) \
     X(where_1) X(where_2) X(where_4) X(where_8) \
-    X(is_nan_f32) X(is_inf_f32) X(sign_f32) X(shrink_f32) X(fmod_f32)
+    X(f32_is_nan) X(f32_is_inf) X(f32_sign) X(f32_shrink) X(f32_fmod)
 /* clang-format on */
 
 struct sdx_elements {

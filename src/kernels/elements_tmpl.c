@@ -18,8 +18,8 @@
 /* TURN: elements of a loop that the compiler makes vectors of; more is longer code only. */
 enum { BLOCK = SDX_ELEMENT_BLOCK, TURN = 16 };
 #define KERNEL(name, prepare, advance, expression)                                                 \
-    static void name(const void *const *in, const size_t *step, void *out, size_t blocks,          \
-                     const float *arg)                                                             \
+    static void run_##name(const void *const *in, const size_t *step, void *out, size_t blocks,    \
+                           const float *arg)                                                       \
     {                                                                                              \
         (void)step;                                                                                \
         (void)arg;                                                                                 \
@@ -70,25 +70,25 @@ UNARY(i64_bool, int64_t, uint8_t, x != 0)
 UNARY(f32_u8, float, uint8_t, (int32_t)WITHIN(x, 0x1p31f))
 UNARY(f32_i32, float, int32_t, WITHIN(x, 0x1p31f))
 UNARY(f32_bool, float, uint8_t, x != 0)
-UNARY(not_bool, uint8_t, uint8_t, !x)
-UNARY(is_nan_f32, float, uint8_t, x != x)
-UNARY(is_inf_f32, float, uint8_t, (x == u) | (x == v))
-UNARY(sign_f32, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
-UNARY(shrink_f32, float, float, x<-v ? x + u : x> v ? x - u : 0)
+UNARY(bool_not, uint8_t, uint8_t, !x)
+UNARY(f32_is_nan, float, uint8_t, x != x)
+UNARY(f32_is_inf, float, uint8_t, (x == u) | (x == v))
+UNARY(f32_sign, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
+UNARY(f32_shrink, float, float, x<-v ? x + u : x> v ? x - u : 0)
 
-BINARY(and_bool, uint8_t, uint8_t, (x != 0) & (y != 0))
-BINARY(or_bool, uint8_t, uint8_t, (x | y) != 0)
-BINARY(xor_bool, uint8_t, uint8_t, (x != 0) ^ (y != 0))
-BINARY(equal_bool, uint8_t, uint8_t, (x == 0) == (y == 0))
+BINARY(bool_and, uint8_t, uint8_t, (x != 0) & (y != 0))
+BINARY(bool_or, uint8_t, uint8_t, (x | y) != 0)
+BINARY(bool_xor, uint8_t, uint8_t, (x != 0) ^ (y != 0))
+BINARY(bool_equal, uint8_t, uint8_t, (x == 0) == (y == 0))
 BINARY(equal_1, uint8_t, uint8_t, x == y)
 BINARY(equal_2, uint16_t, uint8_t, x == y)
 BINARY(equal_4, uint32_t, uint8_t, x == y)
 BINARY(equal_8, uint64_t, uint8_t, x == y)
-BINARY(equal_f32, float, uint8_t, x == y)
-BINARY(less_f32, float, uint8_t, x < y)
-BINARY(less_i32, int32_t, uint8_t, x < y)
-BINARY(less_i64, int64_t, uint8_t, x < y)
-BINARY(less_equal_f32, float, uint8_t, x <= y)
+BINARY(f32_equal, float, uint8_t, x == y)
+BINARY(f32_less, float, uint8_t, x < y)
+BINARY(i32_less, int32_t, uint8_t, x < y)
+BINARY(i64_less, int64_t, uint8_t, x < y)
+BINARY(f32_less_equal, float, uint8_t, x <= y)
 
 WHERE(where_1, uint8_t)
 WHERE(where_2, uint16_t)
@@ -96,8 +96,8 @@ WHERE(where_4, uint32_t)
 WHERE(where_8, uint64_t)
 
 /* Of what an i32 holds, by way of it: few sets have the conversion to an i64. */
-static void f32_i64(const void *const *in, const size_t *step, void *out, size_t blocks,
-                    const float *arg)
+static void run_f32_i64(const void *const *in, const size_t *step, void *out, size_t blocks,
+                        const float *arg)
 {
     const float *a = in[0];
     int64_t *r = out;
@@ -118,8 +118,8 @@ static void f32_i64(const void *const *in, const size_t *step, void *out, size_t
 /* A quotient of less than 2^29, rounded to a whole number, times y is exact in f64, and so is what
  * is left: from -y / 2 on, or a little less. Blocks with other quotients, or an infinity or NaN,
  * are libm's. Each loop has elements of one size, or the compiler makes no vectors of it. */
-static void fmod_f32(const void *const *in, const size_t *step, void *out, size_t blocks,
-                     const float *arg)
+static void run_f32_fmod(const void *const *in, const size_t *step, void *out, size_t blocks,
+                         const float *arg)
 {
     const double whole = 0x1.8p52;
     const float *a = in[0], *b = in[1];
@@ -149,7 +149,7 @@ static void fmod_f32(const void *const *in, const size_t *step, void *out, size_
 void SDX_INIT(sdx_elements_init_)(const struct sdx_elements **elements)
 {
     static const struct sdx_elements table = {
-#define FIELD(name) .name = name,
+#define FIELD(name) .name = run_##name,
         SDX_ELEMENTS(FIELD)
 #undef FIELD
     };

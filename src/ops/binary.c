@@ -192,7 +192,7 @@ static bool modc_f32(const void *arg, const void *const *in, const int64_t *step
                      int64_t n)
 {
     (void)arg;
-    sdx_element_run(sdx_elements()->fmod_f32, NULL, 2, (const uint8_t[]){4, 4, 4}, in, step, out,
+    sdx_element_run(sdx_elements()->f32_fmod, NULL, 2, (const uint8_t[]){4, 4, 4}, in, step, out,
                     n);
     return true;
 }

@@ -34,25 +34,25 @@ struct way {
         .loop = name                                                                               \
     }
 #define ORDER(op)                                                                                  \
-    [SDX_F32] = ELEMENT(op##_f32, 4), [SDX_F64] = LOOP(op##_f64), [SDX_U8] = LOOP(op##_u8),        \
+    [SDX_F32] = ELEMENT(f32_##op, 4), [SDX_F64] = LOOP(op##_f64), [SDX_U8] = LOOP(op##_u8),        \
     [SDX_U16] = LOOP(op##_u16), [SDX_U32] = LOOP(op##_u32), [SDX_U64] = LOOP(op##_u64),            \
     [SDX_I8] = LOOP(op##_i8), [SDX_I16] = LOOP(op##_i16)
 
-static const struct way and_ways[] = {[SDX_BOOL] = ELEMENT(and_bool, 1)};
-static const struct way or_ways[] = {[SDX_BOOL] = ELEMENT(or_bool, 1)};
-static const struct way xor_ways[] = {[SDX_BOOL] = ELEMENT(xor_bool, 1)};
+static const struct way and_ways[] = {[SDX_BOOL] = ELEMENT(bool_and, 1)};
+static const struct way or_ways[] = {[SDX_BOOL] = ELEMENT(bool_or, 1)};
+static const struct way xor_ways[] = {[SDX_BOOL] = ELEMENT(bool_xor, 1)};
 static const struct way equal_ways[] = {
-    [SDX_F32] = ELEMENT(equal_f32, 4), [SDX_BOOL] = ELEMENT(equal_bool, 1),
+    [SDX_F32] = ELEMENT(f32_equal, 4), [SDX_BOOL] = ELEMENT(bool_equal, 1),
     [SDX_U8] = ELEMENT(equal_1, 1),    [SDX_I8] = ELEMENT(equal_1, 1),
     [SDX_U16] = ELEMENT(equal_2, 2),   [SDX_I16] = ELEMENT(equal_2, 2),
     [SDX_U32] = ELEMENT(equal_4, 4),   [SDX_I32] = ELEMENT(equal_4, 4),
     [SDX_U64] = ELEMENT(equal_8, 8),   [SDX_I64] = ELEMENT(equal_8, 8),
     [SDX_F64] = LOOP(equal_f64),       [SDX_STRING] = LOOP(equal_string)};
 static const struct way less_ways[] = {
-    ORDER(less), [SDX_I32] = ELEMENT(less_i32, 4), [SDX_I64] = ELEMENT(less_i64, 8)};
+    ORDER(less), [SDX_I32] = ELEMENT(i32_less, 4), [SDX_I64] = ELEMENT(i64_less, 8)};
 static const struct way less_equal_ways[] = {
-    ORDER(less_equal), [SDX_I32] = {offsetof(struct sdx_elements, less_i32), 4, .is_not = true},
-    [SDX_I64] = {offsetof(struct sdx_elements, less_i64), 8, .is_not = true}};
+    ORDER(less_equal), [SDX_I32] = {offsetof(struct sdx_elements, i32_less), 4, .is_not = true},
+    [SDX_I64] = {offsetof(struct sdx_elements, i64_less), 8, .is_not = true}};
 
 static const struct {
     const char *name;
@@ -89,7 +89,7 @@ static bool compare(const void *arg, const void *const *in, const int64_t *step,
         (sdx_element_fn *const *)(const void *)((const char *)sdx_elements() + c->way.kernel);
     sdx_element_run(*fn, NULL, 2, sizes, pair, steps, out, n);
     if (c->way.is_not)
-        sdx_element_run(sdx_elements()->not_bool, NULL, 1, (const uint8_t[]){1, 1},
+        sdx_element_run(sdx_elements()->bool_not, NULL, 1, (const uint8_t[]){1, 1},
                         &(const void *){out}, &(int64_t){1}, out, n);
     return true;
 }

@@ -103,10 +103,10 @@ MAP(is_inf_f64, double, uint8_t, x == u->a || x == u->b)
 MAP(sign_f64, double, double, x > 0 ? 1 : x < 0 ? -1 : x)
 MAP(shrink_f64, double, double, x<-u->b ? x + u->a : x> u->b ? x - u->a : 0)
 
-#define ELEMENT(name, size_in, size_out)                                                           \
+#define ELEMENT(name, kernel, size_in, size_out)                                                   \
     static void name(const struct unary *u, const void *from, void *to, int64_t n)                 \
     {                                                                                              \
-        element(sdx_elements()->name, u, size_in, size_out, from, to, n);                          \
+        element(sdx_elements()->kernel, u, size_in, size_out, from, to, n);                        \
     }
 static void element(sdx_element_fn *fn, const struct unary *u, uint8_t size_in, uint8_t size_out,
                     const void *from, void *to, int64_t n)
@@ -115,11 +115,11 @@ static void element(sdx_element_fn *fn, const struct unary *u, uint8_t size_in, 
     const float arg[] = {u->a, u->b};
     sdx_element_run(fn, arg, 1, sizes, &from, &(int64_t){1}, to, n);
 }
-ELEMENT(is_nan_f32, 4, 1)
-ELEMENT(is_inf_f32, 4, 1)
-ELEMENT(not_bool, 1, 1)
-ELEMENT(sign_f32, 4, 4)
-ELEMENT(shrink_f32, 4, 4)
+ELEMENT(is_nan_f32, f32_is_nan, 4, 1)
+ELEMENT(is_inf_f32, f32_is_inf, 4, 1)
+ELEMENT(not_bool, bool_not, 1, 1)
+ELEMENT(sign_f32, f32_sign, 4, 4)
+ELEMENT(shrink_f32, f32_shrink, 4, 4)
 
 /* Integers through double; the result truncates. */
 static void shrink_int(const struct unary *u, const void *from, void *to, int64_t n)
