@@ -21,7 +21,7 @@ enum {
     CHUNK_B = SDX_TILES_CHUNK_B, /* [digit][half of the panel] */
     TALL = 2 * SDX_TILE_ROWS,
     FEW = SDX_TILE_ROWS / DIGITS, /* rows whose digits are rows of one tile */
-    LONG = 8,        /* chunks, of which the first cache does not hold two tiles and a panel */
+    LONG = 4,        /* chunks, of which the first cache does not hold two tiles and a panel */
     MOST_AHEAD = 16, /* of a panel that is fetched as a whole */
     SPAN = 8,        /* of others, */
     MANY = 8,        /* and tiles that take it in turn */
