@@ -629,10 +629,8 @@ static void multiply_few_half(enum sdx_half half, const char *a, const char *wei
     store_few(height, sums);
 }
 
-/* Row i times the scales of the row and of the columns, to `to`, the second half `half` floats on.
- */
-SIMD void join(const union sums *sums, int64_t i, float back_a, const float *back_b, float *to,
-               int64_t half)
+/* Row i of the sums times the scales of the row and of the columns. */
+SIMD void join(const union sums *sums, int64_t i, float back_a, const float *back_b, vf row[2])
 {
     SDX_UNROLL(2)
     for (int j = 0; j < 2; j++) {
@@ -643,8 +641,7 @@ SIMD void join(const union sums *sums, int64_t i, float back_a, const float *bac
         const __m512 digit = _mm512_set1_ps(0x1p-8f);
         const __m512 rest = _mm512_fmadd_ps(low, digit, middle);
         const __m512 sum = _mm512_fmadd_ps(rest, digit, high);
-        _mm512_storeu_ps(to + j * half,
-                         sum * _mm512_set1_ps(back_a) * _mm512_loadu_ps(back_b + j * LANES));
+        row[j] = sum * _mm512_set1_ps(back_a) * _mm512_loadu_ps(back_b + j * LANES);
     }
 }
 
@@ -671,32 +668,6 @@ static SDX_NOINLINE void sum_anew(const struct sdx_gemm_tiles *g, const float *a
         if (!isfinite(sums[j])) sums[j] = s[j];
 }
 
-/* A row of sums to row i of C or, when it is not done then, back. mask: of the columns there are.
- */
-SIMD void finish_row(const struct sdx_gemm_tiles *g, const __mmask16 mask[2], const vf bias[2],
-                     bool to_c, float *sums, int64_t i, int64_t j0)
-{
-    const struct sdx_gemm_job *job = &g->job;
-    const struct sdx_epilogue *e = &job->epilogue;
-    const bool clips = job->last && to_c && e->act != SDX_ACT_NONE;
-    const vf lo = v_set1(e->act == SDX_ACT_CLIP ? e->a : 0.0f);
-    const vf hi = v_set1(e->act == SDX_ACT_CLIP ? e->b : INFINITY);
-    SDX_UNROLL(2)
-    for (int j = 0; j < 2; j++) {
-        const int64_t to = i * job->row_c + j0 / COLS * g->panel_c + j * g->half_c;
-        vf s = v_load(sums + j * LANES);
-        if (job->from_c) s += _mm512_maskz_loadu_ps(mask[j], job->c + to);
-        if (job->alpha != 1.0f) s *= v_set1(job->alpha);
-        if (job->last && e->bias_row) s += v_set1(e->bias_row[i]);
-        if (job->last && e->bias_col) s += bias[j];
-        if (e->residual) s += _mm512_maskz_loadu_ps(mask[j], e->residual + to);
-        if (clips) s = v_min(hi, v_max(lo, s));
-        if (to_c)
-            _mm512_mask_storeu_ps(job->c + to, mask[j], s);
-        else
-            v_store(sums + j * LANES, s);
-    }
-}
 /* Is C what the sums are, and nothing besides? */
 SIMD bool is_plain(const struct sdx_gemm_job *job)
 {
@@ -716,32 +687,61 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
     enum { others = 0x99 }; /* NaN, infinity */
     const __mmask16 mask[2] = {(__mmask16)(n < LANES ? (1u << n) - 1 : 0xffff),
                                (__mmask16)(n > LANES ? (1u << (n - LANES)) - 1 : 0)};
-    const bool curves = job->last && e->act > SDX_ACT_CLIP;
+    const int64_t begin = i0 * job->row_c + j0 / COLS * g->panel_c;
+    float *c = job->c + begin;
     if (n == COLS && is_plain(job)) {
-        float *to = job->c + i0 * job->row_c + j0 / COLS * g->panel_c;
-        for (int64_t i = 0; i < rows; i++, to += job->row_c)
-            join(all, first + i, back_a[i], back_b, to, g->half_c);
+        for (int64_t i = 0; i < rows; i++, c += job->row_c) {
+            vf s[2];
+            join(all, first + i, back_a[i], back_b, s);
+            v_store(c, s[0]);
+            v_store(c + g->half_c, s[1]);
+        }
         return;
     }
     const char *digits = g->half && g->height <= FEW ? NULL : b;
+    const bool curves = job->last && e->act > SDX_ACT_CLIP, from_c = job->from_c;
+    const bool clips = job->last && e->act != SDX_ACT_NONE && !curves;
+    const vf lo = v_set1(e->act == SDX_ACT_CLIP ? e->a : 0.0f);
+    const vf hi = v_set1(e->act == SDX_ACT_CLIP ? e->b : INFINITY);
+    const vf alpha = v_set1(job->alpha);
+    const float *bias_col = job->last && e->bias_col ? e->bias_col + j0 : NULL;
+    const float *bias_row = job->last && e->bias_row ? e->bias_row + i0 : NULL;
+    const float *residual = e->residual ? e->residual + begin : NULL;
     vf bias[2] = {v_set1(0.0f), v_set1(0.0f)};
-    for (int j = 0; job->last && e->bias_col && j < 2; j++)
-        bias[j] = _mm512_maskz_loadu_ps(mask[j], e->bias_col + j0 + j * LANES);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int j = 0; bias_col && j < 2; j++)
+        bias[j] = _mm512_maskz_loadu_ps(mask[j], bias_col + j * LANES);
+    for (int64_t i = 0, at = 0; i < rows; i++, at += job->row_c) {
         float *row = sums + i * COLS;
-        join(all, first + i, back_a[i], back_b, row, LANES);
-        if (job->a && SDX_UNLIKELY(_mm512_fpclass_ps_mask(v_load(row), others) |
-                                   _mm512_fpclass_ps_mask(v_load(row + LANES), others)))
+        vf s[2];
+        join(all, first + i, back_a[i], back_b, s);
+        if (job->a && SDX_UNLIKELY(_mm512_fpclass_ps_mask(s[0], others) |
+                                   _mm512_fpclass_ps_mask(s[1], others))) {
+            v_store(row, s[0]);
+            v_store(row + LANES, s[1]);
             sum_anew(g, job->a + (i0 + i) * job->row_a, b, &digits, back_b, row);
-        finish_row(g, mask, bias, !curves, row, i0 + i, j0);
+            s[0] = v_load(row);
+            s[1] = v_load(row + LANES);
+        }
+        SDX_UNROLL(2)
+        for (int j = 0; j < 2; j++) {
+            const int64_t to = at + j * g->half_c;
+            if (from_c) s[j] += _mm512_maskz_loadu_ps(mask[j], c + to);
+            s[j] *= alpha;
+            if (bias_row) s[j] += v_set1(bias_row[i]);
+            if (bias_col) s[j] += bias[j];
+            if (residual) s[j] += _mm512_maskz_loadu_ps(mask[j], residual + to);
+            if (clips) s[j] = v_min(hi, v_max(lo, s[j]));
+            if (curves)
+                v_store(row + j * LANES, s[j]);
+            else
+                _mm512_mask_storeu_ps(c + to, mask[j], s[j]);
+        }
     }
     if (!curves) return;
     sdx_kernel_tables()->gemm.f32_finish(sums, sums, rows * COLS, 0.0f, NULL, e);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++, c += job->row_c)
         for (int j = 0; j < 2; j++)
-            _mm512_mask_storeu_ps(job->c + (i0 + i) * job->row_c + j0 / COLS * g->panel_c +
-                                      j * g->half_c,
-                                  mask[j], v_load(sums + i * COLS + j * LANES));
+            _mm512_mask_storeu_ps(c + j * g->half_c, mask[j], v_load(sums + i * COLS + j * LANES));
 }
 
 /* The sums of one tile of rows with a panel, all three weights at once: of a long K, of which the
