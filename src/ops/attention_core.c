@@ -427,10 +427,11 @@ static bool wants_tiles(const struct params *p)
 
 static size_t greater(size_t a, size_t b)
 {
-    return (a > b ? a : b);
+    return a > b ? a : b;
 }
 
-/* Scratch of what is not in plan(), for `rows` rows of a block. */
+/* The areas of packed operands and what products need, for blocks of `rows` rows. Returns their
+ * bytes. */
 static size_t plan_packed(struct params *p, int64_t rows)
 {
     const struct sdx_attention *a = &p->a;

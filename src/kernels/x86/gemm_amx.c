@@ -28,11 +28,12 @@ enum {
     VECTORS = CHUNK / LANES,
     HALF_AHEAD = 4096 /* bytes of 16-bit weights that are fetched before they are used */
 };
-/* The power of 2 that makes whole numbers of 24 bits of numbers up to `size` (the bits of an
- * absolute value), and what brings products back: NaN when size is not finite. */
+/* What makes whole numbers of 24 bits of numbers up to `size` (the bits of an absolute value), and
+ * what brings products back: NaN when size is not finite. */
 struct scale {
     float by, back;
 };
+/* A power of 2: to less than 2^(bits + 1). */
 static struct scale scale_in(uint32_t size, int bits)
 {
     const int infinite = 255, least = 29; /* smaller ones count with fewer bits */
@@ -46,8 +47,8 @@ static struct scale scale_in(uint32_t size, int bits)
     memcpy(&s.back, &back, sizeof back);
     return s;
 }
-/* The power of 2 alone for numbers of 16 bits, so that sums of whole numbers are exact; else it
- * times up to 31 sixteenths, which makes use of what three digits hold: 127 * 2^16. */
+/* A power of 2 for numbers of 16 bits, so that sums of whole numbers are exact; else times up to 31
+ * sixteenths, which makes use of what three digits hold: 127 * 2^16. */
 static struct scale scale_of(uint32_t size, bool is_short)
 {
     const __m128i mantissa = _mm_cvtsi32_si128((int)((size & 0x7fffff) | 0x3f800000));
