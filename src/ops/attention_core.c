@@ -4,8 +4,8 @@
  * scores (in the first cache), their exponentials against the greatest score so far, and the
  * product with the block's values, which is added to the output; what was there is scaled first
  * when a greater score has come. The division by the sum comes last. The blocks depend on the
- * number of keys only, so a row has the same bits in any unit. With few queries (a decoder's step)
- * nothing is packed. */
+ * number of keys only, so a row has the same bits in any unit. Where that is cheaper, all four
+ * operands go through tiles (gemm.h). With few queries (a decoder's step) nothing is packed. */
 #include "ops/attention_core.h"
 
 #include <math.h>
@@ -272,7 +272,8 @@ static void start_rows(const struct sdx_attention *a, const struct unit *u)
 static void multiply(const struct params *p, const struct unit *u, struct sdx_gemm_f32 *g)
 {
     if (p->by_tiles) {
-        sdx_gemm_f32_tile_a(g, 0, (g->m + TILES_ROWS - 1) / TILES_ROWS, u->tiles);
+        const int64_t rows = sdx_gemm_f32_tile_rows(g->m);
+        sdx_gemm_f32_tile_a(g, 0, (g->m + rows - 1) / rows, u->tiles);
         g->a_tiles = u->tiles;
         g->a = NULL;
     }

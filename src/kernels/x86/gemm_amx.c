@@ -745,9 +745,8 @@ static void finish(const struct sdx_gemm_tiles *g, const float *back_a, const ch
             _mm512_mask_storeu_ps(c + j * g->half_c, mask[j], v_load(sums + i * COLS + j * LANES));
 }
 
-/* The sums of one tile of rows with a panel, all three weights at once: of a long K, of which the
- * first cache holds neither, each byte comes from the second one once. The lines from `ahead` on
- * come between the products. */
+/* The sums of one tile of rows with a panel, all three weights at once: of a long K each byte comes
+ * from the second cache once. The lines from `ahead` on come between the products. */
 static SDX_NOINLINE void multiply_long(bool goes_on, const char *a, const char *b, int64_t chunks,
                                        const char *ahead, int64_t lines, union sums *sums,
                                        int64_t first)
