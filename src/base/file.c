@@ -163,6 +163,15 @@ void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t
     advise(map, bytes, size, MADV_DONTNEED);
 }
 
+void sdx_file_map_use_small_pages(const struct sdx_file_map *map)
+{
+#ifdef MADV_NOHUGEPAGE
+    if (map->is_file) (void)madvise((void *)(uintptr_t)map->data, map->size, MADV_NOHUGEPAGE);
+#else
+    (void)map;
+#endif
+}
+
 void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size)
 {
 #ifdef MADV_POPULATE_READ

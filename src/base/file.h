@@ -28,6 +28,9 @@ void sdx_file_map_close(struct sdx_file_map *map);
 /* Tells the system that these bytes of a mapping are not needed soon; they are read again when
  * touched. Bytes outside the mapping are left alone. */
 void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t size);
+/* Parts of the mapping stay in use and the rest is dropped: small pages, as a large one would bring
+ * what lies beside a part into memory again. */
+void sdx_file_map_use_small_pages(const struct sdx_file_map *map);
 /* They will all be read: their pages come at once, not fault by fault. */
 void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size);
 

@@ -92,8 +92,18 @@ static enum sdx_status open_file(struct sdx_context *cx, struct sdx_external *ex
         sdx_file_map_close(&ex->files[ex->count]);
         return SDX_FAIL_MEMORY(cx);
     }
+    sdx_file_map_use_small_pages(&ex->files[ex->count]);
     *out = &ex->files[ex->count++];
     return SDX_OK;
+}
+
+const struct sdx_file_map *sdx_external_file_of(const struct sdx_external *ex, const void *address)
+{
+    for (int32_t i = 0; i < ex->count; i++) {
+        const uintptr_t first = (uintptr_t)ex->files[i].data;
+        if ((uintptr_t)address - first < ex->files[i].size) return &ex->files[i];
+    }
+    return NULL;
 }
 
 /* Decimal digits only: no sign, no space, no overflow. */

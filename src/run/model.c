@@ -87,7 +87,7 @@ static enum sdx_status load_plan(struct sdx_context *cx, struct sdx_model *m, co
     SDX_TRY(import_graph(cx, m, &m->arena, &m->ir));
     SDX_TRY(sdx_ops_bind(cx, m->ir, true));
     SDX_TRY(sdx_infer_model(cx, m->ir, 0, NULL, NULL));
-    m->store = sdx_store_create(&m->mem, &m->map);
+    m->store = sdx_store_create(&m->mem, &m->map, &m->external);
     if (!m->store) return SDX_FAIL_MEMORY(cx);
     SDX_TRY(sdx_store_adopt(m->store, cx, plan));
     SDX_TRY(keep_graph(cx, m, (sdx_level)plan->level, false, m->ir));
@@ -106,6 +106,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
                         "plan file: dimensions, initializers and files are given when it is made");
     if (sdx_plan_is(bytes, size)) return load_plan(cx, m, bytes, size);
+    sdx_file_map_use_small_pages(&m->map);
     SDX_TRY(sdx_model_take_given(cx, m, options));
     m->external.tolerate = options->tolerate;
     SDX_TRY(sdx_onnx_read_model(cx, &m->arena, bytes, size, &m->message));
@@ -121,7 +122,7 @@ static enum sdx_status load(struct sdx_context *cx, struct sdx_model *m, const c
         return SDX_FAIL(cx, SDX_BAD_MODEL, "%s", first.text);
     }
     SDX_TRY(status);
-    m->store = sdx_store_create(&m->mem, &m->map);
+    m->store = sdx_store_create(&m->mem, &m->map, &m->external);
     if (!m->store) return SDX_FAIL_MEMORY(cx);
     return sdx_model_describe(cx, m);
 }

@@ -5,6 +5,7 @@
 
 #include "base/lock.h"
 #include "base/pages.h"
+#include "proto/tensor_data.h"
 
 enum { BUCKETS = 1024, LARGE = 16 << 10 /* bytes that lie in pages */ };
 
@@ -20,6 +21,7 @@ struct entry {
 struct sdx_store {
     struct sdx_mem *mem;
     const struct sdx_file_map *map;
+    const struct sdx_external *external;
     struct sdx_lock lock;
     struct entry *buckets[BUCKETS];
     struct entry *first, *last;
@@ -27,12 +29,14 @@ struct sdx_store {
     struct sdx_pages pages;
 };
 
-struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map)
+struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map,
+                                   const struct sdx_external *external)
 {
     struct sdx_store *store = sdx_mem_calloc(mem, SDX_MEM_WEIGHTS, 1, sizeof *store);
     if (!store) return NULL;
     store->mem = mem;
     store->map = map;
+    store->external = external;
     sdx_pages_init(&store->pages, mem, SDX_MEM_WEIGHTS);
     sdx_lock_init(&store->lock);
     return store;
@@ -134,6 +138,12 @@ static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, str
     return true;
 }
 
+static const struct sdx_file_map *file_of(const struct sdx_store *store, const void *constant)
+{
+    const struct sdx_file_map *map = sdx_external_file_of(store->external, constant);
+    return map ? map : store->map;
+}
+
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack)
 {
@@ -141,7 +151,7 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
     struct entry *e = find(store, constant->data, pack);
     if (!e) {
         e = pack_new(store, cx, constant->data, pack);
-        sdx_file_map_drop(store->map, constant->data, constant->bytes);
+        sdx_file_map_drop(file_of(store, constant->data), constant->data, constant->bytes);
     }
     const void *packed = e && is_usable(store, cx, e, pack) ? e->form.packed : NULL;
     sdx_lock_give(&store->lock);

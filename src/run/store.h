@@ -11,8 +11,10 @@
 
 struct sdx_store;
 
-/* `map`: the model's file; what was packed from it is dropped from memory. NULL: no memory. */
-struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map);
+/* map, external: the model's file and those of its external data; what was packed from them is
+ * dropped from memory. NULL: no memory. */
+struct sdx_store *sdx_store_create(struct sdx_mem *mem, const struct sdx_file_map *map,
+                                   const struct sdx_external *external);
 void sdx_store_destroy(struct sdx_store *store); /* NULL allowed */
 /* Takes the forms of a file, which must live as long. Before the first use. */
 SDX_MUST_CHECK enum sdx_status sdx_store_adopt(struct sdx_store *store, struct sdx_context *cx,

@@ -9,6 +9,7 @@ import sys
 
 import models
 import numpy as np
+import onnx
 import pytest
 from onnx import helper, numpy_helper
 
@@ -64,6 +65,45 @@ def test_each_engine_is_reported(root, build, tmp_path):
     assert "Odd" in absent[-1]["failure"], text
     rows, text = run_peers(root, build, tmp_path, "--engines", "own,fastest", case)
     assert "no engine is called fastest" in text
+
+
+def test_memory_of_a_process_with_packed_weights(root, build, tmp_path):
+    """What was packed leaves memory, in the model's file as in one of external data, though small constants beside
+    it stay in use: 48 MB of weights are not held twice."""
+    if not (build / "bench/own_worker").is_file():
+        pytest.skip("bench/ is not built")
+    side, layers = 1024, 12
+    x = np.ones((1, side), np.float32)
+    nodes, weights = [], []
+    for i in range(layers):
+        weights += [numpy_helper.from_array(np.full((side, side), 1 / side, np.float32), f"w{i}"),
+                    numpy_helper.from_array(np.zeros(side, np.float32), f"b{i}")]
+        nodes += [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"h{i}"]),
+                  helper.make_node("Add", [f"h{i}", f"b{i}"], [f"x{i + 1}"])]
+    make = lambda path: models.save(path, nodes, [models.value("x0", [1, side])],
+                                    [models.value(f"x{layers}", [1, side])], weights)
+    case = models.case(tmp_path / "case", [("x0", x)], [(f"x{layers}", x)], make)
+    model = onnx.load(case / "model.onnx")
+
+    def peak():
+        done = subprocess.run([build / "bench/own_worker", case, "1"], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=120, check=True)
+        found = json.loads(done.stdout.split("\n")[1])
+        assert found["error"] < 1e-5
+        return found["peak_mb"]
+
+    (case / "model.onnx").write_bytes(model.SerializeToString())
+    inside = peak()
+    onnx.save(model, case / "model.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    data = (case / "weights").read_bytes()
+    (case / "weights").write_bytes(data)  # at once: in large pages, where the file system has them
+    outside = peak()
+    weights_mb = layers * side * side * 4 / 2**20
+    assert outside < inside + weights_mb / 4, (inside, outside)
+    bare = subprocess.run([build / "bench/own_worker", make_case(tmp_path / "bare", "Tanh"), "1"], check=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    bare = json.loads(bare.stdout.split("\n")[1])["peak_mb"]
+    assert inside - bare < weights_mb * 1.5, (inside, bare)
 
 
 def test_earlier_rows(root, build, tmp_path):
