@@ -275,7 +275,7 @@ static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
 }
 
 /* Few rows times packed panels: `streams` panels a distance apart at once, as one stream of loads
- * does not use the memory's bandwidth. */
+ * may not use the memory's bandwidth. The most rows fetch the next panel meanwhile. */
 SIMD vf thin_load(const enum sdx_half half, const float *b, const uint16_t *b_half, int64_t at)
 {
     return half == SDX_HALF_F16    ? v_load_f16(b_half + at)
@@ -302,7 +302,7 @@ SIMD void thin_streams(const int mr, const int streams, const enum sdx_half half
         STREAMS
         {
             vf w[2];
-            if (streams == 1 && !half) __builtin_prefetch(b + at_b + g->panel_step, 0, 2);
+            if (mr == SDX_GEMM_THIN && !half) __builtin_prefetch(b + at_b + g->panel_step, 0, 2);
             SDX_UNROLL(2) for (int j = 0; j < 2; j++)
             {
                 w[j] = thin_load(half, b, b_half, at_b + q * step + j * LANES);
@@ -329,52 +329,43 @@ SIMD void thin_streams(const int mr, const int streams, const enum sdx_half half
 #undef EACH_SUM
 #undef STREAMS
 }
-#define THIN(mr, streams)                                                                          \
-    static void thin_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,         \
-                                      int64_t apart)                                               \
+#define THIN(name, mr, streams, half)                                                              \
+    static void name##_##mr(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)    \
     {                                                                                              \
-        thin_streams(mr, streams, SDX_HALF_NONE, g, p, apart);                                     \
-    }                                                                                              \
-    static void thin_f16_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,     \
-                                          int64_t apart)                                           \
-    {                                                                                              \
-        thin_streams(mr, streams, SDX_HALF_F16, g, p, apart);                                      \
-    }                                                                                              \
-    static void thin_bf16_##mr##_##streams(const struct sdx_gemm_job *g, const struct place *p,    \
-                                           int64_t apart)                                          \
-    {                                                                                              \
-        thin_streams(mr, streams, SDX_HALF_BF16, g, p, apart);                                     \
+        thin_streams(mr, streams, half, g, p, apart);                                              \
     }
-#define THIN_NAMES(mr, streams)                                                                    \
-    {{thin_##mr##_##streams, thin_f16_##mr##_##streams, thin_bf16_##mr##_##streams}, streams},
-#ifdef SDX_SMALL_SET
-#define EACH_THIN(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1)
+#define THIN_HEIGHT(mr, streams, streams_half)                                                     \
+    THIN(thin, mr, streams, SDX_HALF_NONE)                                                         \
+    THIN(thin_f16, mr, streams_half, SDX_HALF_F16)                                                 \
+    THIN(thin_bf16, mr, streams_half, SDX_HALF_BF16)
+#define THIN_NAMES(mr, streams, streams_half)                                                      \
+    {{thin_##mr, thin_f16_##mr, thin_bf16_##mr}, {streams, streams_half, streams_half}},
+/* X(rows, streams of floats, of 16-bit numbers), by measurement: on Zen 3 and, where vectors are
+ * wide, on Zen 5, whose window of instructions reaches far enough along one stream. */
+#if defined(SDX_SMALL_SET)
+#define EACH_THIN(X) X(1, 1, 1) X(2, 1, 1) X(3, 1, 1) X(4, 1, 1)
+#elif defined(SDX_SET_AVX512)
+#define EACH_THIN(X) X(1, 2, 2) X(2, 1, 2) X(3, 2, 2) X(4, 1, 1)
 #else
-#define EACH_THIN(X) X(1, 4) X(2, 3) X(3, 2) X(4, 1)
+#define EACH_THIN(X) X(1, 4, 4) X(2, 3, 3) X(3, 2, 2) X(4, 1, 1)
 #endif
-EACH_THIN(THIN)
+EACH_THIN(THIN_HEIGHT)
 static const struct {
     void (*run[3])(const struct sdx_gemm_job *g, const struct place *p, int64_t apart);
-    int streams;
+    int streams[3];
 } thin[SDX_GEMM_THIN] = {EACH_THIN(THIN_NAMES)};
 
 /* One panel of 16-bit numbers. */
-#define THIN_LAST(mr)                                                                              \
-    static void last_f16_##mr(const struct sdx_gemm_job *g, const struct place *p, int64_t apart)  \
-    {                                                                                              \
-        thin_streams(mr, 1, SDX_HALF_F16, g, p, apart);                                            \
-    }                                                                                              \
-    static void last_bf16_##mr(const struct sdx_gemm_job *g, const struct place *p, int64_t apart) \
-    {                                                                                              \
-        thin_streams(mr, 1, SDX_HALF_BF16, g, p, apart);                                           \
-    }
-THIN_LAST(1)
-THIN_LAST(2)
-THIN_LAST(3)
+THIN(last_f16, 1, 1, SDX_HALF_F16)
+THIN(last_f16, 2, 1, SDX_HALF_F16)
+THIN(last_f16, 3, 1, SDX_HALF_F16)
+THIN(last_bf16, 1, 1, SDX_HALF_BF16)
+THIN(last_bf16, 2, 1, SDX_HALF_BF16)
+THIN(last_bf16, 3, 1, SDX_HALF_BF16)
 static void (*const thin_last[2][SDX_GEMM_THIN])(const struct sdx_gemm_job *g,
                                                  const struct place *p, int64_t apart) = {
-    {last_f16_1, last_f16_2, last_f16_3, thin_f16_4_1},
-    {last_bf16_1, last_bf16_2, last_bf16_3, thin_bf16_4_1}};
+    {last_f16_1, last_f16_2, last_f16_3, thin_f16_4},
+    {last_bf16_1, last_bf16_2, last_bf16_3, thin_bf16_4}};
 
 static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t panels)
 {
@@ -394,7 +385,7 @@ static void place_right(struct place *p, const struct sdx_gemm_job *g, int64_t p
  */
 static int64_t thin_panels(const struct sdx_gemm_job *g, struct place *p, int64_t panels)
 {
-    const int64_t streams = thin[g->m - 1].streams, apart = panels / streams;
+    const int64_t streams = thin[g->m - 1].streams[g->half], apart = panels / streams;
     for (int64_t i = 0; i < apart; i++) {
         thin[g->m - 1].run[g->half](g, p, apart);
         place_right(p, g, 1);
