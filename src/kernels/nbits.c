@@ -145,8 +145,9 @@ void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, in
 }
 int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m)
 {
-    const int64_t panels = m % 2 ? SDX_NBITS_PANELS_1 : m % 4 ? SDX_NBITS_PANELS_2 : 1;
-    return sdx_gemm_f32_panel() * (w->whole ? 1 : panels);
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const int64_t panels = m % 2 ? table->nbits_panels[0] : m % 4 ? table->nbits_panels[1] : 1;
+    return table->cols * (w->whole ? 1 : panels);
 }
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,

@@ -10,7 +10,15 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { COLS = 2 * LANES, ROWS = 4, STREAMS = SDX_NBITS_PANELS_1 };
+/* Panels that one row and two rows of floats are computed of at a time, by measurement: on Zen 3,
+ * where about twelve sums hide what an FMA takes, and on Zen 5, whose memory gives more from fewer
+ * places. There weights of less than 8 bits are fetched too. */
+#ifdef SDX_SET_AVX512
+enum { PANELS_1 = 2, PANELS_2 = 3, FETCHED_BITS = 2 };
+#else
+enum { PANELS_1 = 6, PANELS_2 = 3, FETCHED_BITS = 8 };
+#endif
+enum { COLS = 2 * LANES, ROWS = 4, STREAMS = PANELS_1 > PANELS_2 ? PANELS_1 : PANELS_2 };
 #define PAIR   SDX_UNROLL(2) for (int j = 0; j < 2; j++)
 #define ROW    SDX_UNROLL(4) for (int r = 0; r < mr; r++)
 #define STREAM SDX_UNROLL(6) for (int q = 0; q < streams; q++)
@@ -18,6 +26,13 @@ enum { COLS = 2 * LANES, ROWS = 4, STREAMS = SDX_NBITS_PANELS_1 };
 SIMD int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* The lines of a word of each column, a page ahead, where the processor's own fetching ends. */
+SIMD void fetch_word(const uint32_t *word)
+{
+    for (int i = 0; i < COLS; i += 16)
+        V_PREFETCH(word + 1024 + i);
 }
 
 /* ---- sums to C ---- */
@@ -183,7 +198,7 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
             a++;
             SDX_UNROLL(1)
             for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
-                if (bits == 8) STREAM V_PREFETCH(from + q * apart + 1024); /* a page ahead */
+                if (bits >= FETCHED_BITS) STREAM fetch_word(from + q * apart);
                 SDX_UNROLL(1)
                 for (int at = 0; at < each; at += 8) {
                     if (bits == 2) P_KEEP(at); /* or both times are code */
@@ -220,8 +235,8 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
         float_single_##bits##_##mr(g, i, p, 0);
 #else
 #define SPREADS(bits)                                                                              \
-    PANELS(float_spread, bits, 1, SDX_NBITS_PANELS_1)                                              \
-    PANELS(float_spread, bits, 2, SDX_NBITS_PANELS_2)
+    PANELS(float_spread, bits, 1, PANELS_1)                                                        \
+    PANELS(float_spread, bits, 2, PANELS_2)
 /* Panels that are computed together lie far apart, as memory gives more from several places. */
 #define SPREAD(bits, mr, streams)                                                                  \
     for (p = 0; p < panels / (streams); p++)                                                       \
@@ -229,7 +244,6 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     for (p *= (streams); p < panels; p++)                                                          \
         float_single_##bits##_##mr(g, i, p, 0);
 #endif
-/* About twelve sums hide what an FMA takes: of several panels where rows are few. */
 #define FLOATS(bits)                                                                               \
     PANELS(float_single, bits, 1, 1)                                                               \
     PANELS(float_single, bits, 2, 1)                                                               \
@@ -244,11 +258,11 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
                 float_single_##bits##_4(g, i, p, 0);                                               \
         i = fours;                                                                                 \
         if (g->m - i >= 2) {                                                                       \
-            SPREAD(bits, 2, SDX_NBITS_PANELS_2)                                                    \
+            SPREAD(bits, 2, PANELS_2)                                                              \
             i += 2;                                                                                \
         }                                                                                          \
         if (i < g->m) {                                                                            \
-            SPREAD(bits, 1, SDX_NBITS_PANELS_1)                                                    \
+            SPREAD(bits, 1, PANELS_1)                                                              \
         }                                                                                          \
     }
 FLOATS(2)
@@ -346,8 +360,7 @@ SIMD void whole_word(const int bits, const int mr, const uint8_t *a, int64_t row
 {
     vi x[2], y[2];
     PAIR x[j] = vi_load(word + j * LANES);
-    for (int i = 0; i < COLS; i += 16) /* a page ahead, where the processor's own fetching ends */
-        V_PREFETCH(word + 1024 + i);
+    fetch_word(word);
     SDX_UNROLL(4) for (int i = 0; i < whole_runs(bits); i++)
     {
         PAIR y[j] = whole_run(bits, i, x[j]);
@@ -445,6 +458,8 @@ static void nbits_run(const struct sdx_nbits_job *g)
 
 void SDX_INIT(sdx_nbits_init_)(struct sdx_gemm_table *gemm)
 {
+    gemm->nbits_panels[0] = PANELS_1;
+    gemm->nbits_panels[1] = PANELS_2;
     gemm->nbits_row = nbits_row;
     gemm->nbits_run = nbits_run;
 }

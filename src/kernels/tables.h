@@ -111,8 +111,6 @@ struct sdx_nbits_job {
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
  * their weights. */
 enum { SDX_NBITS_RUN = 32 };
-/* Panels that one row and two rows of floats are computed of at a time. */
-enum { SDX_NBITS_PANELS_1 = 6, SDX_NBITS_PANELS_2 = 3 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */
 struct sdx_nbits_fact {
@@ -151,6 +149,7 @@ struct sdx_gemm_table {
      */
     void (*f32_pack)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
+    int nbits_panels[2]; /* that one row and two rows of floats are computed of at a time */
     void (*nbits_row)(const struct sdx_nbits *w, const float *a, void *row);
     void (*nbits_run)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
