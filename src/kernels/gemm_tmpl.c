@@ -303,6 +303,9 @@ SIMD void thin_streams(const int mr, const int streams, const enum sdx_half half
         {
             vf w[2];
             if (mr == SDX_GEMM_THIN && !half) __builtin_prefetch(b + at_b + g->panel_step, 0, 2);
+#ifdef SDX_SET_AVX512
+            if (half) V_PREFETCH(b_half + at_b + q * step + 2048); /* a page ahead */
+#endif
             SDX_UNROLL(2) for (int j = 0; j < 2; j++)
             {
                 w[j] = thin_load(half, b, b_half, at_b + q * step + j * LANES);
