@@ -19,7 +19,8 @@ enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
 #endif
 enum { FETCHES = LANES > 4 };
 enum { COLS = 2 * LANES, TILE = ROWS * COLS, LINE = 64 };
-enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS }; /* with few tiles the next panel comes faster */
+/* With few tiles the next panel comes faster: of a lone one as much in STEP steps as it reads. */
+enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS, ALL_LINES = STEP * COLS > 128 ? 8 : FEW_LINES };
 #define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 
 struct place {
@@ -142,7 +143,8 @@ SIMD void tile_steps(const int mr, const int nv, vf s[ROWS][2], const float *con
         tile_step(mr, nv, s, group, u, row_a, b + u * row_b);
 }
 #endif
-/* A tile fetches a line of the panel behind its own for STEP steps: eight tiles all of it. */
+/* A tile fetches lines of the panel behind its own for STEP steps: one, so that eight tiles fetch
+ * all of it, or `lines`. */
 SIMD void tile(const int mr, const int nv, const bool fetches, const struct sdx_gemm_job *g,
                const struct place *p, const int64_t row_b)
 {
@@ -159,9 +161,14 @@ SIMD void tile(const int mr, const int nv, const bool fetches, const struct sdx_
     for (; k >= STEP; k -= STEP, b += STEP * row_b) {
         if (fetches) {
             __builtin_prefetch(ahead, 0, 2);
-            if (lines > 1) SDX_UNROLL(8)
-            for (int i = 1; i < FEW_LINES; i++)
-                __builtin_prefetch(ahead + i * LINE, 0, 2);
+            if (lines > 1) {
+                SDX_UNROLL(8)
+                for (int i = 1; i < FEW_LINES; i++)
+                    __builtin_prefetch(ahead + i * LINE, 0, 2);
+                if (lines > FEW_LINES) SDX_UNROLL(8)
+                for (int i = FEW_LINES; i < ALL_LINES; i++)
+                    __builtin_prefetch(ahead + i * LINE, 0, 2);
+            }
             ahead += lines * LINE;
         }
         tile_steps(mr, nv, s, group, row_a, b, row_b);
@@ -465,7 +472,9 @@ static void block(const struct sdx_gemm_job *g)
                       e->bias_row,
                       e->residual,
                       g->next ? (const char *)g->next : (const char *)(g->b + g->panel_step),
-                      g->m <= FEW_ROWS ? FEW_LINES : 1,
+                      g->m <= ROWS       ? ALL_LINES
+                      : g->m <= FEW_ROWS ? FEW_LINES
+                                         : 1,
                       NULL,
                       g->next};
     const int kind = g->row_b != COLS ? PLAIN : FULL;
