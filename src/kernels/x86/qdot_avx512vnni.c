@@ -7,8 +7,13 @@
 #include "kernels/tables.h"
 #include "kernels/x86/qdot_tile_avx512vnni.h"
 
+/* What a step fetches, behind its own weights; and_at 0: nothing more. */
+struct ahead {
+    int64_t at, and_at;
+};
+
 SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
-               const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t ahead,
+               const struct qdot_panel *panel, const struct sdx_qdot_step *s, struct ahead ahead,
                int64_t row, int64_t column, int64_t n)
 {
     __m512i acc[ROWS][WIDE], start[WIDE];
@@ -25,7 +30,8 @@ SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
     for (int32_t k = 0; k < steps; k++, w += QDOT_BYTES) {
         const size_t at = s[k].at;
         __m512i weights[WIDE];
-        _mm_prefetch((const char *)w + ahead, _MM_HINT_T0);
+        _mm_prefetch((const char *)w + ahead.at, _MM_HINT_T0);
+        if (ahead.and_at) _mm_prefetch((const char *)w + ahead.and_at, _MM_HINT_T0);
         PANELS(wide)
         {
             weights[j] = whole(w + j * apart);
@@ -43,12 +49,12 @@ SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                     const struct sdx_qdot_step *s, int64_t ahead, int64_t row, int64_t column,
+                     const struct sdx_qdot_step *s, struct ahead ahead, int64_t row, int64_t column,
                      int64_t n);
 #define TILE(count, wide)                                                                          \
     static void tile_##count##_##wide(const struct sdx_qdot *q, const struct qdot_panel *panel,    \
-                                      const struct sdx_qdot_step *s, int64_t ahead, int64_t row,   \
-                                      int64_t column, int64_t n)                                   \
+                                      const struct sdx_qdot_step *s, struct ahead ahead,           \
+                                      int64_t row, int64_t column, int64_t n)                      \
     {                                                                                              \
         tile(count, wide, q, panel, s, ahead, row, column, n);                                     \
     }
@@ -69,10 +75,12 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     if (q->m <= 0) return;
     tile_fn *const *fns = tiles[n > COLS];
     const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
-    /* the weights of the next panels come while the first two tiles are in hand */
+    /* the weights of the next panels come while the first two tiles are in hand, or the only one */
     const int64_t apart = (int64_t)panel->count[QDOT_ONES] * QDOT_BYTES;
     for (int64_t t = 0, row = 0; t < count; t++) {
-        const int64_t rows = height + (t < taller), ahead = t < WIDE ? (WIDE + t) * apart : 0;
+        const int64_t rows = height + (t < taller);
+        const struct ahead ahead = {t < WIDE ? (WIDE + t) * apart : 0,
+                                    count == 1 ? (WIDE + 1) * apart : 0};
         fns[rows - 1](q, panel, steps, ahead, row, column, n);
         row += rows;
     }
