@@ -10,34 +10,55 @@ static size_t block_words(int64_t rows, int64_t columns)
     return 2 + 2 * (size_t)rows + 3 * (size_t)columns;
 }
 
-static int32_t zero_at(const struct sdx_tensor *t, int64_t i)
+static bool is_one_for_all(const struct sdx_tensor *t)
 {
-    return t ? (int32_t)sdx_load_i64(t->dtype, t->data, t->count == 1 ? 0 : i) : 0;
+    return !t || t->count == 1;
 }
 
-static float scale_at(const struct sdx_tensor *t, int64_t i)
+/* `count` of them, each its own or one for all. */
+static void fill_zeros(const struct sdx_tensor *t, int64_t count, int32_t *zeros)
 {
-    return t ? (float)sdx_load_f64(t->dtype, t->data, t->count == 1 ? 0 : i) : 1.0f;
+    const bool one = is_one_for_all(t);
+    int32_t zero = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (t && (i == 0 || !one)) zero = (int32_t)sdx_load_i64(t->dtype, t->data, i);
+        zeros[i] = zero;
+    }
+}
+static void fill_scales(const struct sdx_tensor *t, int64_t count, float *scales)
+{
+    const bool one = is_one_for_all(t);
+    float scale = 1.0f;
+    if (!one && t->dtype == SDX_F32) {
+        memcpy(scales, t->data, (size_t)count * sizeof *scales);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (t && (i == 0 || !one)) scale = (float)sdx_load_f64(t->dtype, t->data, i);
+        scales[i] = scale;
+    }
 }
 
 static void fill(const struct sdx_qsource *q, void *block)
 {
-    int32_t *words = block;
-    float *floats = block;
-    float scale_y = scale_at(q->scale_y, 0), scale_a = scale_at(q->scale_a, 0);
-    words[0] = zero_at(q->zero_y, 0);
-    floats[1] = scale_y;
-    int64_t at = 2;
-    for (int64_t i = 0; i < q->rows; i++) {
-        words[at + i] = zero_at(q->zero_a, i);
-        floats[at + q->rows + i] = scale_at(q->scale_a, i);
-    }
-    at += 2 * q->rows;
+    int32_t *zeros = (int32_t *)block + 2;
+    float *scales = (float *)block + 2;
+    fill_zeros(q->zero_y, 1, block);
+    fill_scales(q->scale_y, 1, scales - 1);
+    const float scale_y = scales[-1];
+    fill_zeros(q->zero_a, q->rows, zeros);
+    fill_scales(q->scale_a, q->rows, scales + q->rows);
+    const float scale_a = scales[q->rows];
+    zeros += 2 * q->rows;
+    scales += 2 * q->rows + q->columns;
+    float *factors = scales + q->columns;
+    fill_zeros(q->zero_b, q->columns, zeros);
+    fill_scales(q->scale_b, q->columns, scales);
+    const bool one = is_one_for_all(q->scale_b);
+    float factor = 0;
     for (int64_t j = 0; j < q->columns; j++) {
-        float scale_b = scale_at(q->scale_b, j);
-        words[at + j] = zero_at(q->zero_b, j);
-        floats[at + q->columns + j] = scale_b;
-        floats[at + 2 * q->columns + j] = scale_a * scale_b / scale_y;
+        if (j == 0 || !one) factor = scale_a * scales[j] / scale_y;
+        factors[j] = factor;
     }
 }
 
