@@ -4,8 +4,10 @@
  * the newest positions only), and may be of 8 or 4 bits. */
 #include <math.h>
 
+#include "kernels/gemm.h"
 #include "kernels/vec.h"
 #include "ops/attention_heads.h"
+#include "ops/narrow.h"
 #include "tensor/convert.h"
 
 enum role {
@@ -181,16 +183,22 @@ struct coded {
     struct sdx_heads from;
     int64_t heads, rows, size, past_rows, capacity, scale_step; /* 0: one scale for all */
     int bits;
+    enum sdx_half half; /* of 16 bits, without scales */
 };
 
 static const float *scales_of(const struct coded *p, const struct sdx_tensor *scale, int64_t head)
 {
+    if (p->half) return NULL;
     return (const float *)scale->data + (p->scale_step ? head * p->size : 0);
 }
 
 /* Numbers to codes: round(x / scale), 4 bits: two in a byte, the first low, 8 is 0. */
 static void encode(const struct coded *p, const float *x, const float *scale, uint8_t *to)
 {
+    if (p->half) {
+        sdx_half_encode(p->half, x, (uint16_t *)(void *)to, p->size);
+        return;
+    }
     const float most = p->bits == 4 ? 7 : 127, least = -most - 1;
     for (int64_t i = 0; i < p->size; i++) {
         const float s = scale[p->scale_step ? i : 0];
@@ -239,6 +247,10 @@ static enum sdx_status run_decode(struct sdx_exec *x, const struct sdx_step *ste
         (const uint8_t *)step->in[0]->data + part * p->capacity * (p->size * p->bits / 8);
     float *to = (float *)step->out[0]->data + part * p->capacity * p->size;
     const size_t n = (size_t)p->size;
+    if (p->half) {
+        sdx_half_decode(p->half, (const uint16_t *)(const void *)from, to, keys * p->size);
+        return SDX_OK;
+    }
     for (int64_t r = 0; r < keys; r++, to += p->size, from += p->size * p->bits / 8) {
         if (p->bits == 8) {
             sdx_vec()->s8_to_f32((const int8_t *)from, 1, 0, to, n);
@@ -251,25 +263,30 @@ static enum sdx_status run_decode(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-static enum sdx_status join_coded(struct sdx_prepare *px, const struct sizes *z, int i,
-                                  struct sdx_tensor *places, struct sdx_heads *h)
+/* Codes in caches, of `dtype` and `row` elements, and what they stand for. */
+static enum sdx_status add_coded(struct sdx_prepare *px, const struct sizes *z, int i,
+                                 struct coded coded, int dtype, int64_t row,
+                                 struct sdx_tensor *scale, struct sdx_tensor *places,
+                                 struct sdx_heads *h)
 {
-    struct sdx_tensor *scale = sdx_heads_input(px, role_at(px->node, K_SCALE + i));
     struct sdx_tensor *past = sdx_heads_input(px, role_at(px->node, PAST_K + i));
     struct sdx_tensor *present = sdx_heads_output(px, 1 + i);
     struct coded *p = SDX_PREPARE_NEW(px, struct coded);
-    const int64_t row = z->size * z->bits / 8, dims[] = {z->batch, z->kv_heads, z->capacity, row};
-    if (!p) return px->cx->error.status;
+    const int64_t dims[] = {z->batch, z->kv_heads, z->capacity, row};
     const int64_t wide[] = {z->batch, z->kv_heads, z->capacity, z->size};
-    if (!scale || (scale->count != 1 && scale->count != z->kv_heads * z->size) || z->size % 2 ||
-        (past && past->count != z->batch * z->kv_heads * z->past * row))
-        return bad(px->cx, px->node, "scales or caches do not fit the keys");
-    const int dtype = past ? past->dtype : z->bits == 4 ? SDX_U8 : SDX_I8;
-    if (dtype != (z->bits == 4 ? SDX_U8 : SDX_I8))
+    if (!p) return px->cx->error.status;
+    if (past && past->count != z->batch * z->kv_heads * z->past * row)
+        return bad(px->cx, px->node, "the cache does not fit the keys");
+    if (past && past->dtype != dtype)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: a cache of %s", SDX_HEADS_OP(px),
-                        sdx_dtype_short_name(dtype));
-    *p = (struct coded){*h,      z->kv_heads, z->queries,       z->size,
-                        z->past, z->capacity, scale->count > 1, z->bits};
+                        sdx_dtype_short_name(past->dtype));
+    *p = coded;
+    p->from = *h;
+    p->heads = z->kv_heads;
+    p->rows = z->queries;
+    p->size = z->size;
+    p->past_rows = z->past;
+    p->capacity = z->capacity;
     if (!present) present = sdx_prepare_temp(px, dtype, 4, dims);
     struct sdx_tensor *to = present ? sdx_prepare_temp(px, SDX_F32, 4, wide) : NULL;
     if (!to) return px->cx->error.status;
@@ -279,6 +296,25 @@ static enum sdx_status join_coded(struct sdx_prepare *px, const struct sizes *z,
     if (to->count == 0) return SDX_OK;
     SDX_TRY(sdx_prepare_step_on(px, "cache_encode", run_encode, p, parts, 0, 4, in, 1, &present));
     return sdx_prepare_step_on(px, "cache_decode", run_decode, p, parts, 0, 3, in2, 1, &to);
+}
+
+static enum sdx_status join_coded(struct sdx_prepare *px, const struct sizes *z, int i,
+                                  struct sdx_tensor *places, struct sdx_heads *h)
+{
+    struct sdx_tensor *scale = sdx_heads_input(px, role_at(px->node, K_SCALE + i));
+    if (!scale || (scale->count != 1 && scale->count != z->kv_heads * z->size) || z->size % 2)
+        return bad(px->cx, px->node, "scales do not fit the keys");
+    const struct coded coded = {.scale_step = scale->count > 1, .bits = z->bits};
+    return add_coded(px, z, i, coded, z->bits == 4 ? SDX_U8 : SDX_I8, z->size * z->bits / 8, scale,
+                     places, h);
+}
+
+static enum sdx_half half_of(const struct sdx_tensor *t)
+{
+    if (!t) return SDX_HALF_NONE;
+    return t->dtype == SDX_F16    ? SDX_HALF_F16
+           : t->dtype == SDX_BF16 ? SDX_HALF_BF16
+                                  : SDX_HALF_NONE;
 }
 
 /* ---- caches that slide ---- */
@@ -305,12 +341,27 @@ static enum sdx_status run_slide(struct sdx_exec *x, const struct sdx_step *step
 
 /* ---- keys and values ---- */
 
+static enum sdx_status widen_cache(struct sdx_prepare *px, struct sdx_tensor **cache)
+{
+    if (!*cache) return SDX_OK;
+    struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, (*cache)->rank, (*cache)->dims);
+    if (!wide) return px->cx->error.status;
+    SDX_TRY(sdx_prepare_convert(px, *cache, wide));
+    *cache = wide;
+    return SDX_OK;
+}
+
 static enum sdx_status join(struct sdx_prepare *px, const struct sizes *z, int i,
                             struct sdx_tensor *places, struct sdx_heads *h)
 {
     struct sdx_tensor *past = sdx_heads_input(px, role_at(px->node, PAST_K + i));
-    struct sdx_tensor *to = sdx_heads_output(px, 1 + i);
+    struct sdx_tensor *present = sdx_heads_output(px, 1 + i), *to = present;
+    const struct coded narrow = {.bits = 16, .half = half_of(past ? past : present)};
     if (z->is_quantised) return join_coded(px, z, i, places, h);
+    if (narrow.half && !z->slides)
+        return add_coded(px, z, i, narrow, (past ? past : present)->dtype, z->size, NULL, places,
+                         h);
+    if (narrow.half) SDX_TRY(widen_cache(px, &past));
     const int64_t rows = z->slides ? z->capacity + z->queries : z->capacity;
     const int64_t dims[] = {z->batch, z->kv_heads, rows, z->size};
     if (past && (past->rank != 4 || past->dtype != SDX_F32 ||
@@ -330,8 +381,10 @@ static enum sdx_status join(struct sdx_prepare *px, const struct sizes *z, int i
     if (past) p.past = sdx_heads_plain(past, 0, z->kv_heads, z->past, z->size);
     *h = p.to;
     SDX_TRY(sdx_heads_place(px, &p));
-    struct sdx_tensor *present = sdx_heads_output(px, 1 + i);
     if (!z->slides || !present || present->count == 0) return SDX_OK;
+    struct sdx_tensor *slid = present;
+    if (narrow.half) slid = sdx_prepare_temp(px, SDX_F32, present->rank, present->dims);
+    if (!slid) return px->cx->error.status;
     struct slide *s = SDX_PREPARE_NEW(px, struct slide);
     if (!s) return px->cx->error.status;
     *s = (struct slide){z->kv_heads,
@@ -341,8 +394,9 @@ static enum sdx_status join(struct sdx_prepare *px, const struct sizes *z, int i
                         sdx_ir_attr_int(px->node, "local_window_size", 0),
                         rows};
     struct sdx_tensor *in[] = {to, places, px->in[role_at(px->node, LENGTHS)]};
-    return sdx_prepare_step_on(px, "cache_slide", run_slide, s, z->batch * z->kv_heads, 0, 3, in, 1,
-                               &present);
+    SDX_TRY(sdx_prepare_step_on(px, "cache_slide", run_slide, s, z->batch * z->kv_heads, 0, 3, in,
+                                1, &slid));
+    return narrow.half ? sdx_prepare_convert(px, slid, present) : SDX_OK;
 }
 
 static enum sdx_status turn(struct sdx_prepare *px, const struct sizes *z, bool is_prompt,
@@ -569,9 +623,9 @@ static enum sdx_status prepare_group(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"GroupQueryAttention", 1, 0, infer_group, KERNEL(prepare_group), .cost = cost_group,
-     .flags = SDX_OP_VIA_F32, .note = "no caches of float8"},
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_CACHES, .note = "no caches of float8"},
     {"SparseAttention", 1, 0, infer_group, KERNEL(prepare_group), .cost = cost_group,
-     .flags = SDX_OP_VIA_F32},
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_CACHES},
 };
 
 const struct sdx_op_family sdx_ops_contrib_group = FAMILY("com.microsoft", ops);

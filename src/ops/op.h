@@ -108,8 +108,19 @@ enum {
     /* Makes blocked channels of a plain input where such operators read them: `layout` asks. */
     SDX_OP_MAKES_BLOCKS = 1u << 20,
     /* SDX_OP_VIA_F32 rows: a constant input 1 of f16 or bf16 comes to `prepare` as it is. */
-    SDX_OP_NARROW_WEIGHTS = 1u << 16
+    SDX_OP_NARROW_WEIGHTS = 1u << 16,
+    /* SDX_OP_VIA_F32 rows: so do inputs 3 and 4 and outputs 1 and 2, caches, which hold more than
+     * a run needs. */
+    SDX_OP_NARROW_CACHES = 1u << 21
 };
+static inline bool sdx_op_is_cache_in(const struct sdx_op *op, int i)
+{
+    return op->flags & SDX_OP_NARROW_CACHES && (i == 3 || i == 4);
+}
+static inline bool sdx_op_is_cache_out(const struct sdx_op *op, int k)
+{
+    return op->flags & SDX_OP_NARROW_CACHES && (k == 1 || k == 2);
+}
 enum { SDX_OP_INPLACE_MOST = 8 };
 #define SDX_OP_INPLACE(k) (1u << (SDX_OP_INPLACE_SHIFT + (k)))
 /* The same of struct sdx_layouts, of any of the first 32 inputs. */

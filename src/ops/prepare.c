@@ -174,10 +174,20 @@ static bool is_narrow(const struct sdx_tensor *t)
     }
 }
 
-static bool stays_narrow(const struct sdx_op *op, const struct sdx_tensor *t, int i)
+static bool is_half(const struct sdx_tensor *t)
 {
-    return i == 1 && op->flags & SDX_OP_NARROW_WEIGHTS && t && t->is_constant &&
-           (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
+    return t && (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
+}
+
+/* Are input i and output k converted to f32? */
+static bool widens_input(const struct sdx_op *op, const struct sdx_tensor *t, int i)
+{
+    const bool is_weight = i == 1 && op->flags & SDX_OP_NARROW_WEIGHTS && t && t->is_constant;
+    return is_narrow(t) && !(is_half(t) && (is_weight || sdx_op_is_cache_in(op, i)));
+}
+static bool widens_output(const struct sdx_op *op, const struct sdx_tensor *t, int k)
+{
+    return is_narrow(t) && !(is_half(t) && sdx_op_is_cache_out(op, k));
 }
 
 static void convert(int to, void *dst, int from, const void *src, int64_t n)
@@ -240,9 +250,9 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
 {
     bool narrow = false;
     for (int i = 0; i < px->count_in; i++)
-        narrow = narrow || (is_narrow(px->in[i]) && !stays_narrow(op, px->in[i], i));
+        narrow = narrow || widens_input(op, px->in[i], i);
     for (int k = 0; k < px->count_out; k++)
-        narrow = narrow || is_narrow(px->out[k]);
+        narrow = narrow || widens_output(op, px->out[k], k);
     if (!narrow || !(op->flags & SDX_OP_VIA_F32)) return op->prepare(px);
     struct sdx_tensor **in = sdx_prepare_alloc(px, ((size_t)px->count_in + 1) * sizeof *in);
     struct sdx_tensor **out = sdx_prepare_alloc(px, ((size_t)px->count_out + 1) * sizeof *out);
@@ -251,12 +261,13 @@ enum sdx_status sdx_op_prepare_node(struct sdx_prepare *px, const struct sdx_op 
     if (px->count_out > 0 && is_narrow(px->out[0])) inner.narrow = px->out[0]->dtype;
     for (int i = 0; i < px->count_in; i++) {
         in[i] = px->in[i];
-        if (is_narrow(in[i]) && !stays_narrow(op, in[i], i)) in[i] = widen_input(px, in[i]);
+        if (widens_input(op, in[i], i)) in[i] = widen_input(px, in[i]);
         if (px->in[i] && !in[i]) return px->cx->error.status;
     }
     for (int k = 0; k < px->count_out; k++) {
         out[k] = px->out[k];
-        if (is_narrow(out[k])) out[k] = sdx_prepare_temp(px, SDX_F32, out[k]->rank, out[k]->dims);
+        if (widens_output(op, out[k], k))
+            out[k] = sdx_prepare_temp(px, SDX_F32, out[k]->rank, out[k]->dims);
         if (px->out[k] && !out[k]) return px->cx->error.status;
     }
     inner.in = in;

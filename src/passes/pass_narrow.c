@@ -5,7 +5,8 @@
  * body, an operator of whole numbers or one whose result jumps (Floor, Equal, ArgMax). The
  * roundings between operators are dropped, which is more accurate and what other engines do; only
  * graphs without weights keep them, as they gain nothing. Large
- * constants, and weights of products whatever their size, stay as narrow as they are in the file.
+ * constants, and weights of products whatever their size, stay as narrow as they are in the file,
+ * and so do caches of attention.
  * Re-associates; see docs/adr/0012-narrow-floats.md. */
 #include "passes/match.h"
 #include "passes/passes.h"
@@ -69,9 +70,10 @@ static bool is_weight(const struct sdx_ir_node *node, int i)
     return node->op->flags & SDX_OP_NARROW_WEIGHTS || sdx_str_is(node->op_type, "DeformConv");
 }
 
-/* A constant that stays as it is when it is input i of a node that computes. */
+/* A cache, or a constant, that stays as it is when it is input i of a node that computes. */
 static bool stays(const struct work *w, const struct sdx_ir_node *node, int i)
 {
+    if (sdx_op_is_cache_in(node->op, i)) return true;
     const struct sdx_tensor *t = sdx_ir_constant(w->ir, w->graph, node->inputs[i]);
     return t && (t->count > SMALL || is_weight(node, i));
 }
@@ -93,6 +95,13 @@ static bool has_weights(struct work *w)
         }
     }
     return false;
+}
+
+/* Output k is a cache whose type is that of the one before. */
+static bool leaves_cache(const struct work *w, const struct sdx_ir_node *node, int k)
+{
+    return node->op && sdx_op_is_cache_out(node->op, k) && node->count_inputs > k + 2 &&
+           is_narrow(w, node->inputs[k + 2]);
 }
 
 static bool must_widen(const struct work *w, const struct sdx_ir_node *node)
@@ -210,7 +219,7 @@ static enum sdx_status widen_node(struct work *w, int32_t n)
     }
     for (int k = 0; k < graph_of(w)->nodes[n].count_outputs; k++) {
         const int32_t value = graph_of(w)->nodes[n].outputs[k];
-        if (!is_narrow(w, value)) continue;
+        if (!is_narrow(w, value) || leaves_cache(w, &graph_of(w)->nodes[n], k)) continue;
         const int32_t twin = twin_of(w, value);
         if (twin < 0) return SDX_FAIL_MEMORY(w->cx);
         w->wide[value] = twin;

@@ -546,7 +546,7 @@ def test_group_query_attention_coded(sardonyx, tmp_path):
 
 def test_group_query_attention_sliding(sardonyx, tmp_path):
     rng = np.random.default_rng(24)
-    cases = Cases(tmp_path)
+    cases, narrow = Cases(tmp_path / "f32"), Cases(tmp_path / "f16")
     for cap, w, past, s, turned in [(4, 4, 0, 3, 0), (4, 4, 6, 1, 16), (6, 4, 3, 5, 0), (6, 4, 9, 1, 0),
                                     (5, 3, 0, 12, 16), (8, 3, 30, 4, 16)]:
         x = gqa_inputs(rng, 1, s, 2, 1, 16, past, cap, turned=turned)
@@ -560,7 +560,36 @@ def test_group_query_attention_sliding(sardonyx, tmp_path):
         for cache in golden[1:]:
             cache[:, :, kept:] = 0  # has no meaning
         cases.add(model, feeds, golden)
+        x = {k: v.astype(np.float16) if v is not None and v.dtype == F32 else v for k, v in x.items()}
+        narrow.add(one_node("GroupQueryAttention", list(x.items()), 3, attributes),
+                   {k: a for k, a in x.items() if a is not None}, [g.astype(np.float16) for g in golden])
     cases.run(sardonyx)
+    narrow.run(sardonyx, 4e-3, 4e-3)
+
+
+def test_group_query_attention_narrow_weights(sardonyx, tmp_path):
+    """A graph with weights of f16 runs as one of f32, but its caches stay as they are: no step converts all of one."""
+    rng = np.random.default_rng(27)
+    cases = Cases(tmp_path)
+    for c in GQA[1:]:
+        x = gqa_inputs(rng, turned=16, **c)
+        x = {k: a.astype(np.float16) if a is not None and a.dtype == F32 else a for k, a in x.items()}
+        model = one_node("GroupQueryAttention", list(x.items()), 3,
+                         dict(num_heads=c["n"], kv_num_heads=c["kv"], do_rotary=1), constants=("cos", "sin"))
+        width = x["query"].shape[2]
+        weight = np.eye(width, dtype=np.float16) + normal(rng, width, width).astype(np.float16) / 8
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "weight"))
+        model.graph.node[0].input[0] = "rows"
+        model.graph.node.insert(0, onnx.helper.make_node("MatMul", ["query", "weight"], ["rows"]))
+        feeds = {k: a for k, a in x.items() if a is not None and k not in ("cos", "sin")}
+        cases.add(model, feeds, ort_run(model, feeds))
+        folder = cases.folder / f"case_{cases.count - 1:03d}"
+        steps = sardonyx("profile", folder / "model.onnx", "--inputs", folder / "test_data_set_0", "--runs", "1",
+                         "--json").json["nodes"]
+        assert any("cache_encode" in step["kernel"] for step in steps)
+        whole = [step for step in steps if step["kernel"] in ("cast", "convert") and f",{c['cap']}," in step["shapes"]]
+        assert not whole, whole
+    cases.run(sardonyx, 4e-3, 4e-3)
 
 
 def test_group_query_attention_norms(sardonyx, tmp_path):
