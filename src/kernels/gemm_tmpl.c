@@ -20,7 +20,8 @@ enum { ROWS = 4, STEP = 1 }; /* more mix their loads and spill */
 enum { FETCHES = LANES > 4 };
 enum { COLS = 2 * LANES, TILE = ROWS * COLS, LINE = 64 };
 /* With few tiles the next panel comes faster: of a lone one as much in STEP steps as it reads. */
-enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS, ALL_LINES = STEP * COLS > 128 ? 8 : FEW_LINES };
+enum { FEW_LINES = 4, FEW_ROWS = 4 * ROWS, READ_LINES = STEP * COLS * 4 / LINE };
+enum { ALL_LINES = READ_LINES > FEW_LINES ? READ_LINES : FEW_LINES };
 #define TIMES(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 
 struct place {

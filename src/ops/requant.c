@@ -29,7 +29,7 @@ static void fill_scales(const struct sdx_tensor *t, int64_t count, float *scales
 {
     const bool one = is_one_for_all(t);
     float scale = 1.0f;
-    if (!one && t->dtype == SDX_F32) {
+    if (!one && count > 0 && t->dtype == SDX_F32) {
         memcpy(scales, t->data, (size_t)count * sizeof *scales);
         return;
     }

@@ -4,9 +4,8 @@
  * let such values through; a value is rounded only where something else reads it: a graph output, a
  * body, an operator of whole numbers or one whose result jumps (Floor, Equal, ArgMax). The
  * roundings between operators are dropped, which is more accurate and what other engines do; only
- * graphs without weights keep them, as they gain nothing. Large
- * constants, and weights of products whatever their size, stay as narrow as they are in the file,
- * and so do caches of attention.
+ * graphs without weights keep them, as they gain nothing. Large constants, and weights of products
+ * whatever their size, stay as narrow as they are in the file, and so do caches of attention.
  * Re-associates; see docs/adr/0012-narrow-floats.md. */
 #include "passes/match.h"
 #include "passes/passes.h"
