@@ -538,8 +538,8 @@ static enum sdx_status prepare_common(struct sdx_prepare *px, const struct param
 static struct sdx_tensor *widened(struct sdx_prepare *px, struct sdx_tensor *t, bool is_input)
 {
     if (!t || t->dtype == SDX_F64) return t;
-    struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F64, t->rank, t->dims);
-    return wide && is_input && sdx_prepare_convert(px, t, wide) != SDX_OK ? NULL : wide;
+    if (is_input) return sdx_prepare_converted(px, t, SDX_F64);
+    return sdx_prepare_temp(px, SDX_F64, t->rank, t->dims);
 }
 
 /* Floats and doubles together: all is computed in doubles. */

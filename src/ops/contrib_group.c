@@ -4,10 +4,10 @@
  * the newest positions only), and may be of 8 or 4 bits. */
 #include <math.h>
 
-#include "kernels/gemm.h"
 #include "kernels/vec.h"
 #include "ops/attention_heads.h"
 #include "ops/narrow.h"
+#include "ops/product.h"
 #include "tensor/convert.h"
 
 enum role {
@@ -309,14 +309,6 @@ static enum sdx_status join_coded(struct sdx_prepare *px, const struct sizes *z,
                      places, h);
 }
 
-static enum sdx_half half_of(const struct sdx_tensor *t)
-{
-    if (!t) return SDX_HALF_NONE;
-    return t->dtype == SDX_F16    ? SDX_HALF_F16
-           : t->dtype == SDX_BF16 ? SDX_HALF_BF16
-                                  : SDX_HALF_NONE;
-}
-
 /* ---- caches that slide ---- */
 
 struct slide {
@@ -341,27 +333,18 @@ static enum sdx_status run_slide(struct sdx_exec *x, const struct sdx_step *step
 
 /* ---- keys and values ---- */
 
-static enum sdx_status widen_cache(struct sdx_prepare *px, struct sdx_tensor **cache)
-{
-    if (!*cache) return SDX_OK;
-    struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, (*cache)->rank, (*cache)->dims);
-    if (!wide) return px->cx->error.status;
-    SDX_TRY(sdx_prepare_convert(px, *cache, wide));
-    *cache = wide;
-    return SDX_OK;
-}
-
 static enum sdx_status join(struct sdx_prepare *px, const struct sizes *z, int i,
                             struct sdx_tensor *places, struct sdx_heads *h)
 {
     struct sdx_tensor *past = sdx_heads_input(px, role_at(px->node, PAST_K + i));
     struct sdx_tensor *present = sdx_heads_output(px, 1 + i), *to = present;
-    const struct coded narrow = {.bits = 16, .half = half_of(past ? past : present)};
+    const struct sdx_tensor *cache = past ? past : present;
+    const struct coded narrow = {.bits = 16, .half = cache ? sdx_half_of(cache) : SDX_HALF_NONE};
     if (z->is_quantised) return join_coded(px, z, i, places, h);
     if (narrow.half && !z->slides)
-        return add_coded(px, z, i, narrow, (past ? past : present)->dtype, z->size, NULL, places,
-                         h);
-    if (narrow.half) SDX_TRY(widen_cache(px, &past));
+        return add_coded(px, z, i, narrow, cache->dtype, z->size, NULL, places, h);
+    if (narrow.half && past && !(past = sdx_prepare_converted(px, past, SDX_F32)))
+        return px->cx->error.status;
     const int64_t rows = z->slides ? z->capacity + z->queries : z->capacity;
     const int64_t dims[] = {z->batch, z->kv_heads, rows, z->size};
     if (past && (past->rank != 4 || past->dtype != SDX_F32 ||

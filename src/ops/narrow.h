@@ -16,6 +16,9 @@ void sdx_softmax_f64(double *x, int64_t n);
 /* Adds a step that writes the elements of `from`, converted, to `to` of the same shape. */
 SDX_MUST_CHECK enum sdx_status sdx_prepare_convert(struct sdx_prepare *px, struct sdx_tensor *from,
                                                    struct sdx_tensor *to);
+/* The same into a temporary of `dtype`, which is returned; NULL: error is set. */
+struct sdx_tensor *sdx_prepare_converted(struct sdx_prepare *px, struct sdx_tensor *from,
+                                         int dtype);
 /* Adds a step that writes the f32 tensor `from` times factor, rounded to px->narrow, to `to` (may
  * be `from`; NULL: a temporary). Returns `to`; NULL: error is set. */
 struct sdx_tensor *sdx_narrow_scaled(struct sdx_prepare *px, float factor, struct sdx_tensor *from,

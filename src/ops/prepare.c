@@ -228,14 +228,17 @@ enum sdx_status sdx_prepare_convert(struct sdx_prepare *px, struct sdx_tensor *f
     return sdx_prepare_tiles(px, "convert", &tiles, NULL, 0, 1, &from, to);
 }
 
+struct sdx_tensor *sdx_prepare_converted(struct sdx_prepare *px, struct sdx_tensor *from, int dtype)
+{
+    struct sdx_tensor *to = sdx_prepare_temp(px, dtype, from->rank, from->dims);
+    return to && sdx_prepare_convert(px, from, to) == SDX_OK ? to : NULL;
+}
+
 /* The f32 twin of an input: converted once when constant, by a step otherwise. NULL: error is set.
  */
 static struct sdx_tensor *widen_input(struct sdx_prepare *px, struct sdx_tensor *in)
 {
-    if (!in->is_constant) {
-        struct sdx_tensor *wide = sdx_prepare_temp(px, SDX_F32, in->rank, in->dims);
-        return wide && sdx_prepare_convert(px, in, wide) == SDX_OK ? wide : NULL;
-    }
+    if (!in->is_constant) return sdx_prepare_converted(px, in, SDX_F32);
     struct sdx_tensor *wide = sdx_op_tensor(px->cx, px->arena, SDX_F32, in->rank, in->dims);
     if (!wide) return NULL;
     wide->is_constant = true;

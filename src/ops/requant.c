@@ -10,56 +10,49 @@ static size_t block_words(int64_t rows, int64_t columns)
     return 2 + 2 * (size_t)rows + 3 * (size_t)columns;
 }
 
-static bool is_one_for_all(const struct sdx_tensor *t)
+/* How many of `count` are given: each its own, or one for all. */
+static int64_t given_of(const struct sdx_tensor *t, int64_t count)
 {
-    return !t || t->count == 1;
+    return count > 0 && (!t || t->count == 1) ? 1 : count;
 }
 
-/* `count` of them, each its own or one for all. */
 static void fill_zeros(const struct sdx_tensor *t, int64_t count, int32_t *zeros)
 {
-    const bool one = is_one_for_all(t);
-    int32_t zero = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (t && (i == 0 || !one)) zero = (int32_t)sdx_load_i64(t->dtype, t->data, i);
-        zeros[i] = zero;
-    }
+    const int64_t given = given_of(t, count);
+    if (t)
+        sdx_convert(SDX_I32, zeros, 0, t->dtype, t->data, 0, given, true);
+    else if (given > 0)
+        zeros[0] = 0;
+    for (int64_t i = given; i < count; i++)
+        zeros[i] = zeros[0];
 }
 static void fill_scales(const struct sdx_tensor *t, int64_t count, float *scales)
 {
-    const bool one = is_one_for_all(t);
-    float scale = 1.0f;
-    if (!one && count > 0 && t->dtype == SDX_F32) {
-        memcpy(scales, t->data, (size_t)count * sizeof *scales);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        if (t && (i == 0 || !one)) scale = (float)sdx_load_f64(t->dtype, t->data, i);
-        scales[i] = scale;
-    }
+    const int64_t given = given_of(t, count);
+    if (t)
+        sdx_convert(SDX_F32, scales, 0, t->dtype, t->data, 0, given, true);
+    else if (given > 0)
+        scales[0] = 1.0f;
+    for (int64_t i = given; i < count; i++)
+        scales[i] = scales[0];
 }
 
 static void fill(const struct sdx_qsource *q, void *block)
 {
-    int32_t *zeros = (int32_t *)block + 2;
-    float *scales = (float *)block + 2;
+    const int64_t rows = q->rows, columns = q->columns, given = given_of(q->scale_b, columns);
+    int32_t *zeros_a = (int32_t *)block + 2, *zeros_b = zeros_a + 2 * rows;
+    float *scale_y = (float *)block + 1, *scales_a = scale_y + 1 + rows;
+    float *scales_b = scales_a + rows + columns, *factors = scales_b + columns;
     fill_zeros(q->zero_y, 1, block);
-    fill_scales(q->scale_y, 1, scales - 1);
-    const float scale_y = scales[-1];
-    fill_zeros(q->zero_a, q->rows, zeros);
-    fill_scales(q->scale_a, q->rows, scales + q->rows);
-    const float scale_a = scales[q->rows];
-    zeros += 2 * q->rows;
-    scales += 2 * q->rows + q->columns;
-    float *factors = scales + q->columns;
-    fill_zeros(q->zero_b, q->columns, zeros);
-    fill_scales(q->scale_b, q->columns, scales);
-    const bool one = is_one_for_all(q->scale_b);
-    float factor = 0;
-    for (int64_t j = 0; j < q->columns; j++) {
-        if (j == 0 || !one) factor = scale_a * scales[j] / scale_y;
-        factors[j] = factor;
-    }
+    fill_scales(q->scale_y, 1, scale_y);
+    fill_zeros(q->zero_a, rows, zeros_a);
+    fill_scales(q->scale_a, rows, scales_a);
+    fill_zeros(q->zero_b, columns, zeros_b);
+    fill_scales(q->scale_b, columns, scales_b);
+    for (int64_t j = 0; j < given; j++)
+        factors[j] = scales_a[0] * scales_b[j] / *scale_y;
+    for (int64_t j = given; j < columns; j++)
+        factors[j] = factors[0];
 }
 
 struct sdx_qfacts sdx_qfacts_view(const void *block, int64_t rows, int64_t columns)

@@ -97,13 +97,10 @@ static enum sdx_status open_file(struct sdx_context *cx, struct sdx_external *ex
     return SDX_OK;
 }
 
-const struct sdx_file_map *sdx_external_file_of(const struct sdx_external *ex, const void *address)
+void sdx_external_drop(const struct sdx_external *ex, const void *bytes, size_t size)
 {
-    for (int32_t i = 0; i < ex->count; i++) {
-        const uintptr_t first = (uintptr_t)ex->files[i].data;
-        if ((uintptr_t)address - first < ex->files[i].size) return &ex->files[i];
-    }
-    return NULL;
+    for (int32_t i = 0; i < ex->count; i++)
+        sdx_file_map_drop(&ex->files[i], bytes, size);
 }
 
 /* Decimal digits only: no sign, no space, no overflow. */

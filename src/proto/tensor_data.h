@@ -40,8 +40,8 @@ SDX_MUST_CHECK enum sdx_status sdx_external_get(struct sdx_context *cx, struct s
                                                 const struct sdx_onnx_tensor *from, size_t bytes,
                                                 const void **data);
 
-/* The file that an address lies in; NULL: none of these. */
-const struct sdx_file_map *sdx_external_file_of(const struct sdx_external *ex, const void *address);
+/* sdx_file_map_drop of the file that the bytes lie in, if it is one of these. */
+void sdx_external_drop(const struct sdx_external *ex, const void *bytes, size_t size);
 
 /* Checks type, dims, exactly one data field with the right length, segment, external keys and
  * bounds; the texts say found and expected. On success *data (when not NULL) holds the bytes: in

@@ -138,12 +138,6 @@ static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, str
     return true;
 }
 
-static const struct sdx_file_map *file_of(const struct sdx_store *store, const void *constant)
-{
-    const struct sdx_file_map *map = sdx_external_file_of(store->external, constant);
-    return map ? map : store->map;
-}
-
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack)
 {
@@ -151,7 +145,8 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
     struct entry *e = find(store, constant->data, pack);
     if (!e) {
         e = pack_new(store, cx, constant->data, pack);
-        sdx_file_map_drop(file_of(store, constant->data), constant->data, constant->bytes);
+        sdx_file_map_drop(store->map, constant->data, constant->bytes);
+        sdx_external_drop(store->external, constant->data, constant->bytes);
     }
     const void *packed = e && is_usable(store, cx, e, pack) ? e->form.packed : NULL;
     sdx_lock_give(&store->lock);

@@ -85,7 +85,7 @@ def test_memory_of_a_process_with_packed_weights(root, build, tmp_path):
     case = models.case(tmp_path / "case", [("x0", x)], [(f"x{layers}", x)], make)
     model = onnx.load(case / "model.onnx")
 
-    def peak():
+    def peak(case):
         done = subprocess.run([build / "bench/own_worker", case, "1"], stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=120, check=True)
         found = json.loads(done.stdout.split("\n")[1])
@@ -93,16 +93,14 @@ def test_memory_of_a_process_with_packed_weights(root, build, tmp_path):
         return found["peak_mb"]
 
     (case / "model.onnx").write_bytes(model.SerializeToString())
-    inside = peak()
+    inside = peak(case)
     onnx.save(model, case / "model.onnx", save_as_external_data=True, location="weights", size_threshold=0)
     data = (case / "weights").read_bytes()
     (case / "weights").write_bytes(data)  # at once: in large pages, where the file system has them
-    outside = peak()
+    outside = peak(case)
     weights_mb = layers * side * side * 4 / 2**20
     assert outside < inside + weights_mb / 4, (inside, outside)
-    bare = subprocess.run([build / "bench/own_worker", make_case(tmp_path / "bare", "Tanh"), "1"], check=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    bare = json.loads(bare.stdout.split("\n")[1])["peak_mb"]
+    bare = peak(make_case(tmp_path / "bare", "Tanh"))
     assert inside - bare < weights_mb * 1.5, (inside, bare)
 
 
