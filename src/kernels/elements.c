@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs kernels of whole blocks on any number of elements: an operand that stands still becomes a
- * block of it, and the last elements pass through blocks of their own. */
+ * block of it, and the last elements pass through blocks of their own, filled with them again. */
 #include "kernels/elements.h"
 
 #include <string.h>
@@ -11,6 +11,13 @@
 const struct sdx_elements *sdx_elements(void)
 {
     return sdx_kernel_tables()->elements;
+}
+
+/* Fills `bytes` bytes with the first `done` of them again and again. */
+static void repeat(char *room, size_t done, size_t bytes)
+{
+    for (; done < bytes; done *= 2)
+        memcpy(room + done, room, done < bytes - done ? done : bytes - done);
 }
 
 void sdx_element_run(sdx_element_fn *fn, const float *arg, int count_in, const uint8_t *size,
@@ -28,10 +35,8 @@ void sdx_element_run(sdx_element_fn *fn, const float *arg, int count_in, const u
         at[i] = in[i];
         steps[i] = step[i] ? SDX_ELEMENT_BLOCK : 0;
         if (step[i]) continue;
-        const size_t bytes = (size_t)size[i] * SDX_ELEMENT_BLOCK;
         memcpy(room[i], in[i], size[i]);
-        for (size_t done = size[i]; done < bytes; done *= 2)
-            memcpy(room[i] + done, room[i], done);
+        repeat(room[i], size[i], (size_t)size[i] * SDX_ELEMENT_BLOCK);
         at[i] = room[i];
     }
     if (blocks) fn(at, steps, out, blocks, arg);
@@ -40,7 +45,7 @@ void sdx_element_run(sdx_element_fn *fn, const float *arg, int count_in, const u
         if (!step[i]) continue;
         const size_t bytes = rest * size[i], skip = blocks * SDX_ELEMENT_BLOCK * size[i];
         memcpy(room[i], (const char *)in[i] + skip, bytes);
-        memset(room[i] + bytes, 1, (size_t)size[i] * SDX_ELEMENT_BLOCK - bytes);
+        repeat(room[i], bytes, (size_t)size[i] * SDX_ELEMENT_BLOCK);
         at[i] = room[i];
     }
     fn(at, steps, room[SDX_ELEMENT_IN], 1, arg);

@@ -18,7 +18,8 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
 /* X(name). Conversions by their types; bool is 0 or not, and 0 or 1 as a result; what an integer
  * cannot hold becomes its smallest, u8 the low bits of an i32. shrink: bias, lambd; is_inf: equal
  * to one of two. equal, where: of elements of so many bytes, where with the bool first. fmod: as C
- * has it, exact. */
+ * has it, exact. Of integers, no divisor of which is 0: div truncates, and -2^31 / -1 wraps as its
+ * like of 64 bits; modp is the remainder of the divisor's sign. */
 /* clang-format off */
 #define SDX_ELEMENTS(X) \
     X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
@@ -27,7 +28,8 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
     X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(f32_equal) \
     X(f32_less) X(i32_less) X(i64_less) X(f32_less_equal) \
     X(where_1) X(where_2) X(where_4) X(where_8) \
-    X(f32_is_nan) X(f32_is_inf) X(f32_sign) X(f32_shrink) X(f32_fmod)
+    X(f32_is_nan) X(f32_is_inf) X(f32_sign) X(f32_shrink) X(f32_fmod) \
+    X(i32_div) X(i64_div) X(i32_modp) X(i64_modp)
 /* clang-format on */
 
 struct sdx_elements {

@@ -2,6 +2,8 @@
  * The kernels of elements.h: plain loops of a known length, so that the compiler needs no code for
  * what is left over. Once an instruction set. */
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "kernels/tables.h"
@@ -144,6 +146,122 @@ static void run_f32_fmod(const void *const *in, const size_t *step, void *out, s
             for (int i = 0; i < BLOCK; i++)
                 r[i] = fmodf(a[i], b[i]);
     }
+}
+
+/* ---- quotients and remainders of integers ----
+ * By way of f64, where x / y of less than 2^53 never rounds up to a whole number, and products of
+ * the quotient are exact. */
+
+static const double to_whole = 0x1.8p52; /* added and taken away: the nearest whole number */
+enum { ROOM_BITS = 51 };                 /* of a number that has its bits in a sum with to_whole */
+
+static void quotients(const double *x, const double *y, double *r)
+{
+    INDEPENDENT
+    for (int i = 0; i < BLOCK; i++) {
+        const double q = x[i] / y[i], nearest = q + to_whole - to_whole;
+        const double towards = q < 0 ? -1 : 1, far = (nearest - q) * towards;
+        r[i] = far > 0 ? nearest - towards : nearest;
+    }
+}
+
+static void remainders(const double *x, const double *y, double *r)
+{
+    INDEPENDENT
+    for (int i = 0; i < BLOCK; i++) {
+        const double left = x[i] - (x[i] / y[i] + to_whole - to_whole) * y[i];
+        r[i] = left * y[i] < 0 ? left + y[i] : left;
+    }
+}
+
+typedef void pair_fn(const double *x, const double *y, double *r);
+
+static inline void pairs_i32(const void *const *in, const size_t *step, int32_t *r, size_t blocks,
+                             pair_fn *fn)
+{
+    const int32_t *a = in[0], *b = in[1];
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK) {
+        double x[BLOCK], y[BLOCK];
+        for (int i = 0; i < BLOCK; i++)
+            x[i] = a[i];
+        for (int i = 0; i < BLOCK; i++)
+            y[i] = b[i];
+        fn(x, y, x);
+        for (int i = 0; i < BLOCK; i++)
+            r[i] = (int32_t)WITHIN(x[i], 0x1p31);
+    }
+}
+
+static inline double of_bits(int64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline int64_t to_bits(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* False, and nothing written, where an element of a block needs more bits. */
+static inline bool pair_i64(const int64_t *a, const int64_t *b, int64_t *r, pair_fn *fn)
+{
+    const int64_t zero = to_bits(to_whole);
+    const uint64_t half = UINT64_C(1) << (ROOM_BITS - 1);
+    double x[BLOCK], y[BLOCK];
+    uint64_t bits = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        bits |= ((uint64_t)a[i] + half) | ((uint64_t)b[i] + half);
+        x[i] = of_bits((int64_t)((uint64_t)a[i] + (uint64_t)zero)) - to_whole;
+        y[i] = of_bits((int64_t)((uint64_t)b[i] + (uint64_t)zero)) - to_whole;
+    }
+    if (bits >> ROOM_BITS) return false;
+    fn(x, y, x);
+    for (int i = 0; i < BLOCK; i++)
+        r[i] = to_bits(x[i] + to_whole) - zero;
+    return true;
+}
+
+static void run_i32_div(const void *const *in, const size_t *step, void *out, size_t blocks,
+                        const float *arg)
+{
+    (void)arg;
+    pairs_i32(in, step, out, blocks, quotients);
+}
+
+static void run_i32_modp(const void *const *in, const size_t *step, void *out, size_t blocks,
+                         const float *arg)
+{
+    (void)arg;
+    pairs_i32(in, step, out, blocks, remainders);
+}
+
+static void run_i64_div(const void *const *in, const size_t *step, void *out, size_t blocks,
+                        const float *arg)
+{
+    const int64_t *a = in[0], *b = in[1];
+    int64_t *r = out;
+    (void)arg;
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK)
+        if (!pair_i64(a, b, r, quotients))
+            for (int i = 0; i < BLOCK; i++)
+                r[i] = b[i] == -1 ? (int64_t)(0 - (uint64_t)a[i]) : a[i] / b[i];
+}
+
+static void run_i64_modp(const void *const *in, const size_t *step, void *out, size_t blocks,
+                         const float *arg)
+{
+    const int64_t *a = in[0], *b = in[1];
+    int64_t *r = out;
+    (void)arg;
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK)
+        if (!pair_i64(a, b, r, remainders))
+            for (int i = 0; i < BLOCK; i++) {
+                const int64_t left = b[i] == -1 ? 0 : a[i] % b[i];
+                r[i] = left && (left < 0) != (b[i] < 0) ? left + b[i] : left;
+            }
 }
 
 void SDX_INIT(sdx_elements_init_)(const struct sdx_elements **elements)

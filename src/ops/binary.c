@@ -169,6 +169,18 @@ PRELU(prelu, u64, uint64_t)
 #define WHOLE(op, s, T, expr)                                                                      \
     SDX_LOOP_BINARY(op##_nonzero_##s, T, T, T, expr)                                               \
     CHECKED(op, s, T)
+/* With a kernel for all but a few elements. */
+#define MANY(op, s, T, expr)                                                                       \
+    SDX_LOOP_BINARY(op##_few_##s, T, T, T, expr)                                                   \
+    static bool op##_nonzero_##s(const void *arg, const void *const *in, const int64_t *step,      \
+                                 void *out, int64_t n)                                             \
+    {                                                                                              \
+        if (n < SDX_ELEMENT_BLOCK / 4) return op##_few_##s(arg, in, step, out, n);                 \
+        const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \
+        sdx_element_run(sdx_elements()->s##_##op, NULL, 2, size, in, step, out, n);                \
+        return true;                                                                               \
+    }                                                                                              \
+    CHECKED(op, s, T)
 #define CHECKED(op, s, T)                                                                          \
     static bool op##_##s(const void *arg, const void *const *in, const int64_t *step, void *out,   \
                          int64_t n)                                                                \
@@ -178,9 +190,16 @@ PRELU(prelu, u64, uint64_t)
             if (b[j] == 0) return false;                                                           \
         return op##_nonzero_##s(arg, in, step, out, n);                                            \
     }
-SDX_LOOP_INTS(DIV, div)
+#define DIV_MANY(s, T)  MANY(div, s, T, QUOTIENT(T))
+#define MODP_MANY(s, T) MANY(modp, s, T, FLOOR_MOD(T, REMAINDER(T)))
+#define SHORT(X, op)    SDX_LOOP_UNSIGNED(X, op) X(op, i8, int8_t) X(op, i16, int16_t)
+SHORT(DIV, div)
+DIV_MANY(i32, int32_t)
+DIV_MANY(i64, int64_t)
 SDX_LOOP_INTS(MODC, modc)
-SDX_LOOP_INTS(MODP, modp)
+SHORT(MODP, modp)
+MODP_MANY(i32, int32_t)
+MODP_MANY(i64, int64_t)
 
 static double floor_mod(double x, double y)
 {

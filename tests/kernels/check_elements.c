@@ -6,6 +6,7 @@
 #include "kernelcheck.h"
 #include "kernels/elements.h"
 
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
 enum { MOST = 3 * SDX_ELEMENT_BLOCK + 5 };
 
 static const float floats[] = {0.0f,
@@ -45,19 +46,34 @@ static const int64_t wholes[] = {0,
                                  -16777219,
                                  INT64_C(1) << 32,
                                  (INT64_C(1) << 53) + 1,
-                                 0x7fffff7fffffffff};
+                                 0x7fffff7fffffffff,
+                                 (INT64_C(1) << 50) - 1,
+                                 -(INT64_C(1) << 50),
+                                 INT64_C(1) << 50};
 
-enum kind { BYTE, BITS, FLOAT, WHOLE };
+enum kind { BYTE, BITS, FLOAT, WHOLE, DIVIDEND, DIVISOR };
+
+/* In some blocks numbers of 51 bits at most, in others some of any. A divisor is not 0. */
+static uint64_t of_division(enum kind kind, size_t size, size_t i)
+{
+    const int64_t any = (int64_t)((uint64_t)random_bits() << 32 | random_bits());
+    int64_t number = any >> (13 + random_bits() % 51);
+    if (i % 100 == 57) number = random_bits() % 2 ? any : wholes[random_bits() % COUNT(wholes)];
+    if (size == 4) number = random_bits() % 2 ? (int32_t)number : (int32_t)any >> (number & 31);
+    return kind == DIVISOR && !number ? 1 : (uint64_t)number;
+}
+
 static void operand(enum kind kind, size_t size, void *to)
 {
     for (size_t i = 0; i < MOST; i++) {
         uint64_t bits = (uint64_t)random_bits() << 32 | random_bits();
+        if (kind >= DIVIDEND) bits = of_division(kind, size, i);
         if (kind == BYTE) bits = random_bits() % 3 ? bits % 4 : 0;
         if (kind == BITS && random_bits() % 2) bits %= 3; /* equal ones */
         if (kind == WHOLE && random_bits() % 2)
-            bits = (uint64_t)wholes[random_bits() % (sizeof wholes / sizeof wholes[0])];
+            bits = (uint64_t)wholes[random_bits() % COUNT(wholes)];
         if (kind == FLOAT && random_bits() % 2)
-            memcpy(&bits, &floats[random_bits() % (sizeof floats / sizeof floats[0])], 4);
+            memcpy(&bits, &floats[random_bits() % COUNT(floats)], 4);
         memcpy((char *)to + i * size, &bits, size);
     }
 }
@@ -124,11 +140,12 @@ static int64_t whole(float x, double limit) /* what has no room is the smallest 
         check(sdx_elements()->name, args, 1, (const enum kind[]){of},                              \
               (const uint8_t[]){sizeof(A), sizeof(R)}, one_##name);                                \
     }
-#define BINARY(name, of, A, R, expression)                                                         \
+#define BINARY(name, of, A, R, expression) PAIR(name, of, of, A, R, expression)
+#define PAIR(name, of, second, A, R, expression)                                                   \
     ONE(name, R, expression, const A x = *(const A *)in[0], y = *(const A *)in[1])                 \
     static void check_##name(void)                                                                 \
     {                                                                                              \
-        check(sdx_elements()->name, args, 2, (const enum kind[]){of, of},                          \
+        check(sdx_elements()->name, args, 2, (const enum kind[]){of, second},                      \
               (const uint8_t[]){sizeof(A), sizeof(A), sizeof(R)}, one_##name);                     \
     }
 #define WHERE(name, T)                                                                             \
@@ -165,6 +182,15 @@ BINARY(i32_less, WHOLE, int32_t, uint8_t, x < y)
 BINARY(i64_less, WHOLE, int64_t, uint8_t, x < y)
 BINARY(f32_less_equal, FLOAT, float, uint8_t, x <= y)
 BINARY(f32_fmod, FLOAT, float, float, fmodf(x, y))
+/* The quotient and the remainder of the smallest by -1 have no place in C. */
+#define QUOTIENT(x, y)  ((y) == -1 ? (int64_t)(0 - (uint64_t)(x)) : (x) / (y))
+#define REMAINDER(x, y) ((y) == -1 ? 0 : (x) % (y))
+#define FLOOR_MOD(x, y)                                                                            \
+    (REMAINDER(x, y) + (REMAINDER(x, y) && (REMAINDER(x, y) < 0) != ((y) < 0) ? (y) : 0))
+PAIR(i32_div, DIVIDEND, DIVISOR, int32_t, int32_t, QUOTIENT(x, y))
+PAIR(i64_div, DIVIDEND, DIVISOR, int64_t, int64_t, QUOTIENT(x, y))
+PAIR(i32_modp, DIVIDEND, DIVISOR, int32_t, int32_t, FLOOR_MOD(x, y))
+PAIR(i64_modp, DIVIDEND, DIVISOR, int64_t, int64_t, FLOOR_MOD(x, y))
 WHERE(where_1, uint8_t)
 WHERE(where_2, uint16_t)
 WHERE(where_4, uint32_t)
