@@ -510,6 +510,23 @@ SIMD void pack_rows(const int panels, const float *from, int64_t row_b, int64_t 
             v_store(packed + p * panel_step + LANES, v_load(from + p * COLS + LANES));
         }
 }
+/* `cols` columns of a panel, in squares or vectors as far as they go, zeros behind them. */
+static void pack_panel(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
+                       int64_t cols, float *packed)
+{
+    const int64_t squares = row_b == 1 ? cols / SIDE * SIDE : 0, deep = k / SIDE * SIDE;
+    const int64_t rows = col_b == 1 ? cols / LANES * LANES : 0;
+    if (cols < COLS) memset(packed, 0, (size_t)(k * COLS) * sizeof *packed);
+    for (int64_t k0 = 0; k0 < deep; k0 += SIDE)
+        for (int64_t j = 0; j < squares; j += SIDE)
+            turn(b + j * col_b + k0, (size_t)col_b, (uint32_t *)(packed + k0 * COLS + j), COLS);
+    for (int64_t k0 = 0; k0 < k; k0++) {
+        for (int64_t j = 0; j < rows; j += LANES)
+            v_store(packed + k0 * COLS + j, v_load(b + k0 * row_b + j));
+        for (int64_t j = rows > 0 ? rows : k0 < deep ? squares : 0; j < cols; j++)
+            packed[k0 * COLS + j] = b[k0 * row_b + j * col_b];
+    }
+}
 static void pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                  float *packed_first, int64_t panel_step)
 {
@@ -520,20 +537,8 @@ static void pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t 
         for (; n - j0 >= COLS; j0 += COLS, packed_first += panel_step)
             pack_rows(1, b + j0, row_b, k, packed_first, panel_step);
     }
-    for (; j0 < n; j0 += COLS, packed_first += panel_step) {
-        const int64_t cols = n - j0 < COLS ? n - j0 : COLS;
-        const sdx_weight_f32 *from = b + j0 * col_b;
-        float *packed = packed_first;
-        int64_t k0 = 0;
-        if (row_b == 1 && cols == COLS) {
-            for (; k0 + SIDE <= k; k0 += SIDE, packed += SIDE * COLS)
-                for (int64_t j = 0; j < COLS; j += SIDE)
-                    turn(from + j * col_b + k0, (size_t)col_b, (uint32_t *)(packed + j), COLS);
-        }
-        for (; k0 < k; k0++, packed += COLS)
-            for (int64_t j = 0; j < COLS; j++)
-                packed[j] = j < cols ? from[k0 * row_b + j * col_b] : 0.0f;
-    }
+    for (; j0 < n; j0 += COLS, packed_first += panel_step)
+        pack_panel(b + j0 * col_b, row_b, col_b, k, n - j0 < COLS ? n - j0 : COLS, packed_first);
 }
 
 void SDX_INIT(sdx_gemm_init_)(struct sdx_gemm_table *gemm)

@@ -38,6 +38,18 @@
  * order, then pairwise. */
 #define SDX_VEC_REDUCTIONS(X) X(sum) X(sumsq) X(sumabs) X(prod) X(max) X(min)
 
+/* Rows of n scores, `pitch` apart, each of which becomes the softmax of x * scale + mask[0] +
+ * mask[1] in place; mask_pitch: from one row of a mask to the next, 0 where all share it. A NULL
+ * mask is none; the second comes with the first only. tops: of each row the greatest before, NaN
+ * where one is NaN; where that is not finite the row becomes 0. Relative error as f32_softmax. */
+struct sdx_masked_rows {
+    float *x, *tops;
+    size_t pitch, rows, n;
+    float scale;
+    const float *mask[2];
+    size_t mask_pitch[2];
+};
+
 enum { SDX_VEC_ABOVE_ROOM = 16 };
 struct sdx_vec {
 #define SDX_VEC_FIELD(name)                                                                        \
@@ -86,6 +98,7 @@ struct sdx_vec {
     void (*f32_log_softmax)(const float *x, float *y, size_t n);
     /* Softmax of each of n columns of `length` numbers, `step` apart in x and y. */
     void (*f32_softmax_columns)(const float *x, float *y, size_t length, size_t step, size_t n);
+    void (*f32_softmax_masked)(const struct sdx_masked_rows *rows);
     /* (x - mean) / sqrt(variance + epsilon) * scale + bias of one row; scale, bias may be NULL. Two
      * passes. mean and inv_std (may be NULL) get the statistics. */
     void (*f32_layer_norm)(const float *x, const float *scale, const float *bias, float epsilon,

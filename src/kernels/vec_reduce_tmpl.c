@@ -306,6 +306,72 @@ static void softmax(const float *x, float *y, size_t n)
     for (size_t i = 0; i < n; i++) /* a NaN or infinity somewhere, or nothing but -infinity */
         y[i] = NAN;
 }
+/* A vector of scores from j on; rest: elements that are there, 0: all. */
+SIMD vf masked_scores(const int masks, const float *x, float scale, const float *const mask[2],
+                      size_t j, size_t rest)
+{
+#define TAKE(from) (rest ? v_load_masked((from) + j, rest, 0.0f) : v_load((from) + j))
+    vf v = TAKE(x) * v_set1(scale);
+    if (masks > 0) v += TAKE(mask[0]);
+    if (masks > 1) v += TAKE(mask[1]);
+#undef TAKE
+    return v;
+}
+SIMD float softmax_masked_row(const int masks, float *x, float scale, const float *const mask[2],
+                              const size_t n)
+{
+    const size_t rest = n % LANES, whole = n - rest;
+    const vf nothing = v_set1(-INFINITY);
+    vf top = nothing, last = nothing, sum = v_set1(0.0f);
+    vi bad = vi_set1(0);
+    for (size_t j = 0; j < whole; j += LANES) {
+        const vf v = masked_scores(masks, x, scale, mask, j, 0);
+        bad |= v != v;
+        top = v_max(v, top);
+        v_store(x + j, v);
+    }
+    if (rest) {
+        const vf v = masked_scores(masks, x, scale, mask, whole, rest);
+        last = v_select(v_lane() < vi_set1((int32_t)rest), v, nothing);
+        bad |= last != last;
+        top = v_max(last, top);
+    }
+    const float max = max_across(top);
+    if (!isfinite(max) || v_any(bad)) {
+        memset(x, 0, n * sizeof *x);
+        return v_any(bad) ? NAN : max;
+    }
+    for (size_t j = 0; j < whole; j += LANES) {
+        const vf e = exp_one(v_load(x + j) - v_set1(max));
+        v_store(x + j, e);
+        sum += e;
+    }
+    last = exp_one(last - v_set1(max));
+    const vf share = v_set1(1.0f / sum_across(sum + last));
+    for (size_t j = 0; j < whole; j += LANES)
+        v_store(x + j, v_load(x + j) * share);
+    if (rest) v_store_masked(x + whole, last * share, rest);
+    return max;
+}
+SIMD void softmax_masked_rows(const int masks, const struct sdx_masked_rows *s)
+{
+    const float *mask[2] = {s->mask[0], s->mask[1]};
+    float *x = s->x;
+    for (size_t r = 0; r < s->rows; r++, x += s->pitch) {
+        s->tops[r] = softmax_masked_row(masks, x, s->scale, mask, s->n);
+        for (int i = 0; i < masks; i++)
+            mask[i] += s->mask_pitch[i];
+    }
+}
+static void softmax_masked(const struct sdx_masked_rows *s)
+{
+    if (!s->mask[0])
+        softmax_masked_rows(0, s);
+    else if (!s->mask[1])
+        softmax_masked_rows(1, s);
+    else
+        softmax_masked_rows(2, s);
+}
 /* `vectors` of n columns each. A NaN, or a largest number that is not finite, makes the sum NaN. */
 SIMD void softmax_block(const int vectors, const float *x, float *y, size_t length, size_t step,
                         const size_t n)
@@ -477,6 +543,7 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     vec->f32_dot = dot;
     vec->f32_exp_sum = exp_sum;
     vec->f32_softmax = softmax;
+    vec->f32_softmax_masked = softmax_masked;
     vec->f32_log_softmax = log_softmax;
     vec->f32_softmax_columns = softmax_columns;
     vec->f32_layer_norm = layer_norm;

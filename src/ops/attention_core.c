@@ -39,6 +39,7 @@ struct params {
     size_t scores_size, state_size, k_size, v_size, tiles_size; /* of the areas of scratch */
     bool is_few;
     bool by_tiles; /* q, k, the weights and v are brought into tiles */
+    bool at_once;  /* a row's weights come from all its keys, and f32 masks, in one call */
 };
 
 struct unit {
@@ -209,6 +210,29 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
     return shrink;
 }
 
+/* Scores of rows row .. row + rows become weights, divided by their sums. */
+static void weights_at_once(const struct params *p, const struct unit *u, int64_t row, int64_t rows,
+                            int64_t keys)
+{
+    const struct sdx_attention *a = &p->a;
+    struct sdx_masked_rows s = {.x = u->scores,
+                                .tops = u->tops + (row - u->begin),
+                                .pitch = (size_t)p->pitch,
+                                .rows = (size_t)rows,
+                                .n = (size_t)keys,
+                                .scale = p->by_tiles ? 1.0f : u->scale};
+    int masks = 0;
+    if (u->mask) {
+        s.mask[masks] = (const float *)u->mask + row * a->mask_at[2];
+        s.mask_pitch[masks++] = (size_t)a->mask_at[2];
+    }
+    if (u->more) {
+        s.mask[masks] = (const float *)u->more + row * a->more_at[2];
+        s.mask_pitch[masks++] = (size_t)a->more_at[2];
+    }
+    sdx_vec()->f32_softmax_masked(&s);
+}
+
 static void scale_row(const struct params *p, const struct unit *u, int64_t row, float factor)
 {
     float *y = u->y + row * p->a.y_at[2];
@@ -231,7 +255,7 @@ static void finish_rows(const struct params *p, const struct unit *u)
     for (int64_t row = u->begin; row < u->end; row++) {
         const float top = u->tops[row - u->begin];
         if (isfinite(top)) {
-            scale_row(p, u, row, weight_of_all(u, top, u->sums[row - u->begin]));
+            if (!p->at_once) scale_row(p, u, row, weight_of_all(u, top, u->sums[row - u->begin]));
             continue;
         }
         const bool is_zero = p->a.nan_is_zero || (p->a.empty_is_zero && top == -INFINITY);
@@ -296,7 +320,8 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
     g.packed = u->k_packed;
     if (n) multiply(p, u, &g);
     const int64_t whole = up(keys, PAD);
-    for (int64_t r = 0; r < rows; r++) {
+    if (p->at_once) weights_at_once(p, u, row, rows, keys);
+    for (int64_t r = 0; r < rows && !p->at_once; r++) {
         const float factor = weights_of(p, u, row + r, key, seen, whole, u->scores + r * p->pitch);
         if (key > 0 && factor != 1.0f) scale_row(p, u, row + r, factor);
     }
@@ -320,8 +345,10 @@ static void pack_block(const struct params *p, const struct unit *u, int64_t key
         return;
     }
     sdx_gemm_f32_pack(k, a->k_at[3], a->k_at[2], a->size, keys, u->k_packed);
-    const size_t packed = sdx_gemm_f32_packed_size(a->size, keys) / sizeof(float);
-    sdx_vec()->f32_mul(u->k_packed, 1, &u->scale, 0, u->k_packed, packed);
+    if (!p->at_once) {
+        const size_t packed = sdx_gemm_f32_packed_size(a->size, keys) / sizeof(float);
+        sdx_vec()->f32_mul(u->k_packed, 1, &u->scale, 0, u->k_packed, packed);
+    }
     sdx_gemm_f32_pack(v, a->v_at[2], a->v_at[3], keys, a->value_size, u->v_packed);
 }
 
@@ -426,6 +453,17 @@ static bool wants_tiles(const struct params *p)
            sdx_gemm_f32_tiles_pay(p->block_keys, a->value_size);
 }
 
+/* One block of keys, all of which every row sees, and no other change to the scores than masks that
+ * are added. */
+static bool is_at_once(const struct params *p)
+{
+    const struct sdx_attention *a = &p->a;
+    return !p->is_few && a->keys <= p->block_keys && !a->choice && !a->outer && !a->sinks &&
+           !a->scores && !a->is_causal && a->left <= 0 && a->softcap <= 0 &&
+           (!a->mask || (a->mask->dtype == SDX_F32 && a->mask_at[3] == 1)) &&
+           (!a->more || a->more_at[3] == 1);
+}
+
 static size_t greater(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -462,6 +500,7 @@ static size_t plan(struct params *p)
     p->pitch = up(p->block_keys, PAD);
     if (p->pitch % 512 == 0) p->pitch += PAD; /* or all rows share a few sets of the cache */
     p->by_tiles = wants_tiles(p);
+    p->at_once = is_at_once(p);
     const int64_t all = a->batch * a->heads, fit = a->queries / UNIT_ROWS;
     const int64_t step = p->is_few ? 1 : p->by_tiles ? TILES_ROWS : TILE_ROWS;
     int64_t chunks = (UNITS_WANTED + all - 1) / all;

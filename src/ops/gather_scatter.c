@@ -113,6 +113,30 @@ static void gather_slices(char *dst, const char *src, const int64_t *slices, int
 }
 #undef GATHER
 
+#define COLUMN(bytes)                                                                              \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        memcpy(dst + k * (bytes), src + k * step, (bytes));
+
+/* One slice of each of n, `step` bytes apart: too far for the processor to fetch the next. */
+static void gather_column(char *dst, const char *src, int64_t step, int64_t n, int64_t run)
+{
+    enum { AHEAD = 16 };
+    switch (run) {
+    case 1: COLUMN(1) break;
+    case 2: COLUMN(2) break;
+    case 4: COLUMN(4) break;
+    case 8: COLUMN(8) break;
+    case 16: COLUMN(16) break;
+    default:
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t next = k + AHEAD < n ? k + AHEAD : k;
+            __builtin_prefetch(src + next * step);
+            sdx_move_bytes(dst + k * run, src + k * step, (size_t)run);
+        }
+    }
+}
+#undef COLUMN
+
 /* Indices are read and checked a block at a time: once for all repetitions where it holds all. */
 static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -124,6 +148,11 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     int64_t *slices = x->scratch, i = at % p->count, known = 0, stop = 0; /* known .. stop-1 */
     const char *src = (const char *)step->in[0]->data + at / p->count * p->length * run;
     char *dst = (char *)step->out[0]->data + at * run;
+    if (p->count == 1) {
+        SDX_TRY(gather_block(x, p, step->in[1], 0, 1, slices));
+        gather_column(dst, src + slices[0] * run, p->length * run, end - at, run);
+        return SDX_OK;
+    }
     while (at < end) {
         if (i < known || i >= stop) {
             known = i;

@@ -323,6 +323,61 @@ void check_f32_softmax(void)
 {
     check_softmax(vec_now->f32_softmax, vec_generic.f32_softmax, false);
 }
+/* Rows with a NaN, of nothing, with an infinity, with an element of nothing, and of numbers. */
+enum { SPOILT_ROWS = 4 };
+static void check_masked(size_t n, int masks, size_t shared)
+{
+    const size_t rows = SPOILT_ROWS + 1, pitch = n + (size_t)random_int(0, 9);
+    float *x = random_row(rows * pitch, -30, 30, 4), *y = guarded(rows * pitch * 4, 8);
+    float *tops = guarded(rows * 4, 0), *mask[2] = {NULL};
+    struct sdx_masked_rows s = {
+        .x = y, .tops = tops, .pitch = pitch, .rows = rows, .n = n, .scale = 0.25f};
+    for (int i = 0; i < masks; i++) {
+        s.mask_pitch[i] = shared ? 0 : n + (size_t)i;
+        s.mask[i] = mask[i] = random_row((rows - 1) * s.mask_pitch[i] + n, -5, 5, 12);
+        if (n > 2) mask[i][n / 2] = -INFINITY;
+    }
+    x[n / 3] = NAN;
+    for (size_t j = 0; j < n; j++)
+        x[pitch + j] = -INFINITY;
+    x[2 * pitch + n - 1] = INFINITY;
+    if (n > 1) x[3 * pitch] = -INFINITY;
+    memcpy(y, x, rows * pitch * 4);
+    vec_now->f32_softmax_masked(&s);
+    for (size_t r = 0; r < rows; r++) {
+        double score[200], max = -INFINITY, sum = 0;
+        bool is_nan = false;
+        for (size_t j = 0; j < n; j++) {
+            score[j] = x[r * pitch + j] * 0.25f;
+            for (int i = 0; i < masks; i++)
+                score[j] = (float)score[j] + mask[i][r * s.mask_pitch[i] + j];
+            is_nan = is_nan || isnan(score[j]);
+            max = score[j] > max ? score[j] : max;
+        }
+        for (size_t j = 0; j < n; j++)
+            sum += exp(score[j] - max);
+        const bool is_zero = is_nan || !isfinite(max);
+        expect(is_nan ? isnan(tops[r]) : (float)max == tops[r], "n %zu, row %zu: top %.9g", n, r,
+               tops[r]);
+        for (size_t j = 0; j < n; j++) {
+            const double right = is_zero ? 0 : exp(score[j] - max) / sum, got = y[r * pitch + j];
+            expect(fabs(got - right) <= 6e-6 * right + 1e-37,
+                   "n %zu, %d masks, row %zu, element %zu: %.9g, expected %.9g", n, masks, r, j,
+                   got, right);
+        }
+        for (size_t j = n; j < pitch; j++)
+            expect(same_bits(y[r * pitch + j], x[r * pitch + j]), "n %zu: beyond the row", n);
+    }
+    guards_intact();
+    guards_release();
+}
+void check_f32_softmax_masked(void)
+{
+    for (size_t n = 1; n <= 200; n += 1 + n / 9)
+        for (int masks = 0; masks <= 2; masks++)
+            for (size_t shared = 0; shared < 2; shared++)
+                check_masked(n, masks, shared);
+}
 void check_f32_log_softmax(void)
 {
     check_softmax(vec_now->f32_log_softmax, vec_generic.f32_log_softmax, true);
@@ -643,6 +698,15 @@ BENCH(f32_rotate_pairs, vec_now->f32_rotate_pairs(timed_x, timed_x, timed_x, tim
 BENCH(f32_add_outer, vec_now->f32_add_outer(timed_x, timed_bytes, 14, 5, timed_y, TIMED))
 BENCH(f32_exp_sum, vec_now->f32_exp_sum(timed_x, timed_y, TIMED, 2.0f))
 BENCH(f32_softmax, vec_now->f32_softmax(timed_x, timed_y, TIMED))
+BENCH(f32_softmax_masked,
+      vec_now->f32_softmax_masked(&(struct sdx_masked_rows){.x = timed_x,
+                                                            .tops = timed_y,
+                                                            .pitch = 64,
+                                                            .rows = TIMED / 64,
+                                                            .n = 49,
+                                                            .scale = 0.2f,
+                                                            .mask = {timed_bytes, timed_bytes},
+                                                            .mask_pitch = {49, 49}}))
 BENCH(f32_softmax_columns,
       vec_now->f32_softmax_columns(timed_x, timed_y, 16, TIMED / 16, TIMED / 16))
 BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
