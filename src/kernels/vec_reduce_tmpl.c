@@ -307,8 +307,8 @@ static void softmax(const float *x, float *y, size_t n)
         y[i] = NAN;
 }
 /* A vector of scores from j on; rest: elements that are there, 0: all. */
-SIMD vf masked_scores(const int masks, const float *x, float scale, const float *const mask[2],
-                      size_t j, size_t rest)
+SIMD vf masked_scores(int masks, const float *x, float scale, const float *const mask[2], size_t j,
+                      size_t rest)
 {
 #define TAKE(from) (rest ? v_load_masked((from) + j, rest, 0.0f) : v_load((from) + j))
     vf v = TAKE(x) * v_set1(scale);
@@ -317,7 +317,7 @@ SIMD vf masked_scores(const int masks, const float *x, float scale, const float 
 #undef TAKE
     return v;
 }
-SIMD float softmax_masked_row(const int masks, float *x, float scale, const float *const mask[2],
+SIMD float softmax_masked_row(int masks, float *x, float scale, const float *const mask[2],
                               const size_t n)
 {
     const size_t rest = n % LANES, whole = n - rest;
@@ -353,8 +353,9 @@ SIMD float softmax_masked_row(const int masks, float *x, float scale, const floa
     if (rest) v_store_masked(x + whole, last * share, rest);
     return max;
 }
-SIMD void softmax_masked_rows(const int masks, const struct sdx_masked_rows *s)
+static void softmax_masked(const struct sdx_masked_rows *s)
 {
+    const int masks = !s->mask[0] ? 0 : !s->mask[1] ? 1 : 2;
     const float *mask[2] = {s->mask[0], s->mask[1]};
     float *x = s->x;
     for (size_t r = 0; r < s->rows; r++, x += s->pitch) {
@@ -362,15 +363,6 @@ SIMD void softmax_masked_rows(const int masks, const struct sdx_masked_rows *s)
         for (int i = 0; i < masks; i++)
             mask[i] += s->mask_pitch[i];
     }
-}
-static void softmax_masked(const struct sdx_masked_rows *s)
-{
-    if (!s->mask[0])
-        softmax_masked_rows(0, s);
-    else if (!s->mask[1])
-        softmax_masked_rows(1, s);
-    else
-        softmax_masked_rows(2, s);
 }
 /* `vectors` of n columns each. A NaN, or a largest number that is not finite, makes the sum NaN. */
 SIMD void softmax_block(const int vectors, const float *x, float *y, size_t length, size_t step,

@@ -187,6 +187,19 @@ static bool adds_one(const struct sdx_type *from, const struct sdx_type *to)
     return true;
 }
 
+/* What Swin's mask of windows is added to; Swin v2 of Hugging Face adds it twice. */
+static int32_t under_window_mask(const struct search *s, int32_t scores, int32_t mask, float *times)
+{
+    const struct sdx_ir_node *add = sdx_match_maker(s->g, scores, "Add");
+    *times = 1;
+    for (int i = 0; add && s->uses[scores] == 1 && i < 2; i++) {
+        if (add->inputs[1 - i] != mask) continue;
+        *times = 2;
+        return add->inputs[i];
+    }
+    return scores;
+}
+
 /* Swin adds the mask of shifted windows to scores reshaped to [1, windows, heads, rows, keys] and
  * back: a mask for each window. */
 static bool find_window_mask(const struct search *s, int32_t value, struct found *f)
@@ -195,17 +208,21 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
     const struct sdx_ir_node *add = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
     if (!add || f->more >= 0 || s->uses[back->inputs[0]] != 1) return false;
     for (int i = 0; i < 2; i++) {
-        const struct sdx_ir_node *split = sdx_match_maker(s->g, add->inputs[i], "Reshape");
+        float times;
+        const int32_t scores = under_window_mask(s, add->inputs[i], add->inputs[1 - i], &times);
+        const struct sdx_ir_node *split = sdx_match_maker(s->g, scores, "Reshape");
         const struct sdx_tensor *mask = sdx_match_constant(s->g, add->inputs[1 - i]);
-        if (!split || !mask || mask->dtype != SDX_F32 || s->uses[add->inputs[i]] != 1 ||
+        if (!split || !mask || mask->dtype != SDX_F32 || s->uses[scores] != 1 ||
             !sdx_match_same_type(s->g, split->inputs[0], value) ||
-            !adds_one(&s->g->values[value].type, &s->g->values[add->inputs[i]].type))
+            !adds_one(&s->g->values[value].type, &s->g->values[scores].type))
             continue;
         const int drop = mask->rank > f->rank;
         struct sdx_tensor *t =
             sdx_match_new_constant(s->ir, SDX_F32, mask->rank - drop, mask->dims + drop);
         if (!t) return false;
         memcpy(t->data, mask->data, mask->bytes);
+        for (int64_t k = 0; k < t->count; k++)
+            ((float *)t->data)[k] *= times;
         f->more = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
         return f->more >= 0 && find_scores(s, split->inputs[0], AT_MASK, f);
     }

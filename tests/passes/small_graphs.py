@@ -92,9 +92,9 @@ def chosen(folder):
 
 
 def windows(folder):
-    """Swin's attention: a bias, a mask for each window between two Reshapes, a factor for each head; two masks that
-    follow each other, of which one adds a batch; the same assignment to all of a tensor and to some."""
-    for form in ("bias", "shifted", "scaled", "two", "wide", "wide_scale"):
+    """Swin's attention: a bias, a mask for each window between two Reshapes, added twice, a factor for each head; two
+    masks that follow each other, of which one adds a batch; the same assignment to all of a tensor and to some."""
+    for form in ("bias", "shifted", "twice", "scaled", "two", "wide", "wide_scale"):
         g = Graph(f"windows_{form}")
         count = 1 if form == "wide" else 6
         heads = 1 if form == "wide_scale" else 3
@@ -103,10 +103,12 @@ def windows(folder):
         if form in ("scaled", "wide_scale"):
             s = g.op("Mul", s, g.weight(3, 1, 1, scale=2))
         s = g.op("Add", s, g.weight(1, 3 if form == "wide_scale" else heads, 10, 10))
-        if form in ("shifted", "scaled"):
+        if form in ("shifted", "twice", "scaled"):
             s = g.op("Reshape", s, g.constant(np.array([1, 6, 3, 10, 10])))
-            s = g.op("Reshape", g.op("Add", s, g.weight(1, 6, 1, 10, 10, scale=3)),
-                     g.constant(np.array([6, 3, 10, 10])))
+            mask = g.weight(1, 6, 1, 10, 10, scale=3)
+            for _ in range(2 if form == "twice" else 1):
+                s = g.op("Add", s, mask)
+            s = g.op("Reshape", s, g.constant(np.array([6, 3, 10, 10])))
         elif form in ("two", "wide"):
             s = g.op("Add", s, g.input(6, 1, 10, 10))
         g.save(folder, [g.op("MatMul", g.op("Softmax", s, axis=-1), v)])
