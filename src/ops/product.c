@@ -27,6 +27,7 @@ struct params {
     struct sdx_split split;
     int64_t block_n; /* columns packed at a time */
     bool is_plain, a_in_blocks;
+    bool is_dots;      /* one column: rows of A by it */
     size_t tiles_size; /* of one A in tiles; 0: it stays as it is */
 };
 
@@ -235,6 +236,11 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
         g.packed = s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size;
         g.half = s->half;
         sdx_gemm_f32_run(&g, r->m0, r->m1, r->n0, r->n1, scratch);
+        return;
+    }
+    if (s->is_dots) {
+        sdx_gemm_f32_rows_dot(g.a + r->m0 * p->row_a, p->row_a, b, r->m1 - r->m0, p->k,
+                              g.c + r->m0);
         return;
     }
     if (s->is_plain) {
@@ -479,6 +485,13 @@ static enum sdx_status tile_a(struct sdx_prepare *px, struct params *s, struct s
         1, &p->a, 1, tiles);
 }
 
+/* One column that lies together, and nothing done at the store. */
+static bool is_dots(const struct sdx_product *p)
+{
+    return p->n == 1 && p->col_a == 1 && p->row_b == 1 && p->alpha == 1 && !p->bias_col &&
+           !p->bias_row && !p->residual && p->act == SDX_ACT_NONE;
+}
+
 static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_product *p = &s->p;
@@ -504,6 +517,10 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
             scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
                               : sdx_gemm_f32_scratch(p->m, p->n, p->k);
         }
+    } else if (is_dots(p)) {
+        s->is_dots = true;
+        scratch = 0;
+        name = "gemm_f32_dots";
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;
         scratch = sdx_gemm_f32_plain_scratch(p->m, p->n, p->k);

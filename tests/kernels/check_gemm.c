@@ -385,9 +385,40 @@ void check_gemm_f32(void)
 {
     check_product(false);
 }
+/* A column by rows: within its bound, and a row's bits do not depend on those beside it. */
+static void check_rows_dot(int64_t m, int64_t k)
+{
+    const int64_t row_a = k + random_int(0, 5);
+    float *a = guarded((size_t)(m * row_a) * sizeof *a, 4), *x = guarded((size_t)k * sizeof *x, 8);
+    float *y = guarded((size_t)m * sizeof *y, 4), alone;
+    for (int64_t i = 0; i < m * row_a; i++)
+        a[i] = random_float(-1, 1);
+    for (int64_t i = 0; i < k; i++)
+        x[i] = random_float(-1, 1);
+    sdx_gemm_f32_rows_dot(a, row_a, x, m, k, y);
+    for (int64_t i = 0; i < m; i++) {
+        double sum = 0, most = 0;
+        for (int64_t j = 0; j < k; j++) {
+            sum += (double)a[i * row_a + j] * x[j];
+            most += fabs((double)a[i * row_a + j] * x[j]);
+        }
+        expect(fabs(y[i] - sum) <= 2 * (double)k * 0x1p-24 * most,
+               "%lldx%lld, row %lld: %.9g, expected %.9g", (long long)m, (long long)k, (long long)i,
+               y[i], sum);
+        sdx_gemm_f32_rows_dot(a + i * row_a, row_a, x, 1, k, &alone);
+        expect(memcmp(&alone, y + i, sizeof alone) == 0, "%lldx%lld, row %lld: other bits alone",
+               (long long)m, (long long)k, (long long)i);
+    }
+    guards_intact();
+    guards_release();
+}
+
 void check_gemm_f32_plain(void)
 {
     check_product(true);
+    for (int64_t m = 1; m <= 11; m += 2)
+        for (int64_t k = 1; k <= 300; k += 1 + k / 5)
+            check_rows_dot(m, k);
 }
 
 /* 16-bit weights give the bits that the same weights as f32 give, however it is split. */
