@@ -224,45 +224,38 @@ static inline bool pair_i64(const int64_t *a, const int64_t *b, int64_t *r, pair
     return true;
 }
 
-static void run_i32_div(const void *const *in, const size_t *step, void *out, size_t blocks,
-                        const float *arg)
+static int64_t quotient(int64_t x, int64_t y)
 {
-    (void)arg;
-    pairs_i32(in, step, out, blocks, quotients);
+    return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
+}
+static int64_t remainder_of(int64_t x, int64_t y)
+{
+    const int64_t left = y == -1 ? 0 : x % y;
+    return left && (left < 0) != (y < 0) ? left + y : left;
 }
 
-static void run_i32_modp(const void *const *in, const size_t *step, void *out, size_t blocks,
-                         const float *arg)
-{
-    (void)arg;
-    pairs_i32(in, step, out, blocks, remainders);
-}
-
-static void run_i64_div(const void *const *in, const size_t *step, void *out, size_t blocks,
-                        const float *arg)
+static inline void pairs_i64(const void *const *in, const size_t *step, int64_t *r, size_t blocks,
+                             pair_fn *fn, int64_t (*one)(int64_t x, int64_t y))
 {
     const int64_t *a = in[0], *b = in[1];
-    int64_t *r = out;
-    (void)arg;
-    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK)
-        if (!pair_i64(a, b, r, quotients))
-            for (int i = 0; i < BLOCK; i++)
-                r[i] = b[i] == -1 ? (int64_t)(0 - (uint64_t)a[i]) : a[i] / b[i];
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK) {
+        if (pair_i64(a, b, r, fn)) continue;
+        for (int i = 0; i < BLOCK; i++)
+            r[i] = one(a[i], b[i]);
+    }
 }
 
-static void run_i64_modp(const void *const *in, const size_t *step, void *out, size_t blocks,
-                         const float *arg)
-{
-    const int64_t *a = in[0], *b = in[1];
-    int64_t *r = out;
-    (void)arg;
-    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK)
-        if (!pair_i64(a, b, r, remainders))
-            for (int i = 0; i < BLOCK; i++) {
-                const int64_t left = b[i] == -1 ? 0 : a[i] % b[i];
-                r[i] = left && (left < 0) != (b[i] < 0) ? left + b[i] : left;
-            }
-}
+#define PAIRS(name, call)                                                                          \
+    static void run_##name(const void *const *in, const size_t *step, void *out, size_t blocks,    \
+                           const float *arg)                                                       \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        call;                                                                                      \
+    }
+PAIRS(i32_div, pairs_i32(in, step, out, blocks, quotients))
+PAIRS(i32_modp, pairs_i32(in, step, out, blocks, remainders))
+PAIRS(i64_div, pairs_i64(in, step, out, blocks, quotients, quotient))
+PAIRS(i64_modp, pairs_i64(in, step, out, blocks, remainders, remainder_of))
 
 void SDX_INIT(sdx_elements_init_)(const struct sdx_elements **elements)
 {

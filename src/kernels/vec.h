@@ -39,9 +39,9 @@
 #define SDX_VEC_REDUCTIONS(X) X(sum) X(sumsq) X(sumabs) X(prod) X(max) X(min)
 
 /* Rows of n scores, `pitch` apart, each of which becomes the softmax of x * scale + mask[0] +
- * mask[1] in place; mask_pitch: from one row of a mask to the next, 0 where all share it. A NULL
- * mask is none; the second comes with the first only. tops: of each row the greatest before, NaN
- * where one is NaN; where that is not finite the row becomes 0. Relative error as f32_softmax. */
+ * mask[1] in place; a mask may be NULL. mask_pitch: from one row of a mask to the next, 0 where all
+ * share it. tops: of each row the greatest before, NaN where one is NaN; where that is not finite
+ * the row becomes 0. Relative error as f32_softmax. */
 struct sdx_masked_rows {
     float *x, *tops;
     size_t pitch, rows, n;

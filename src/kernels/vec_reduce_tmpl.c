@@ -307,31 +307,30 @@ static void softmax(const float *x, float *y, size_t n)
         y[i] = NAN;
 }
 /* A vector of scores from j on; rest: elements that are there, 0: all. */
-SIMD vf masked_scores(int masks, const float *x, float scale, const float *const mask[2], size_t j,
+SIMD vf masked_scores(const float *x, float scale, const float *const mask[2], size_t j,
                       size_t rest)
 {
 #define TAKE(from) (rest ? v_load_masked((from) + j, rest, 0.0f) : v_load((from) + j))
     vf v = TAKE(x) * v_set1(scale);
-    if (masks > 0) v += TAKE(mask[0]);
-    if (masks > 1) v += TAKE(mask[1]);
+    if (mask[0]) v += TAKE(mask[0]);
+    if (mask[1]) v += TAKE(mask[1]);
 #undef TAKE
     return v;
 }
-SIMD float softmax_masked_row(int masks, float *x, float scale, const float *const mask[2],
-                              const size_t n)
+SIMD float softmax_masked_row(float *x, float scale, const float *const mask[2], const size_t n)
 {
     const size_t rest = n % LANES, whole = n - rest;
     const vf nothing = v_set1(-INFINITY);
     vf top = nothing, last = nothing, sum = v_set1(0.0f);
     vi bad = vi_set1(0);
     for (size_t j = 0; j < whole; j += LANES) {
-        const vf v = masked_scores(masks, x, scale, mask, j, 0);
+        const vf v = masked_scores(x, scale, mask, j, 0);
         bad |= v != v;
         top = v_max(v, top);
         v_store(x + j, v);
     }
     if (rest) {
-        const vf v = masked_scores(masks, x, scale, mask, whole, rest);
+        const vf v = masked_scores(x, scale, mask, whole, rest);
         last = v_select(v_lane() < vi_set1((int32_t)rest), v, nothing);
         bad |= last != last;
         top = v_max(last, top);
@@ -355,13 +354,12 @@ SIMD float softmax_masked_row(int masks, float *x, float scale, const float *con
 }
 static void softmax_masked(const struct sdx_masked_rows *s)
 {
-    const int masks = !s->mask[0] ? 0 : !s->mask[1] ? 1 : 2;
     const float *mask[2] = {s->mask[0], s->mask[1]};
     float *x = s->x;
     for (size_t r = 0; r < s->rows; r++, x += s->pitch) {
-        s->tops[r] = softmax_masked_row(masks, x, s->scale, mask, s->n);
-        for (int i = 0; i < masks; i++)
-            mask[i] += s->mask_pitch[i];
+        s->tops[r] = softmax_masked_row(x, s->scale, mask, s->n);
+        for (int i = 0; i < 2; i++)
+            if (mask[i]) mask[i] += s->mask_pitch[i];
     }
 }
 /* `vectors` of n columns each. A NaN, or a largest number that is not finite, makes the sum NaN. */

@@ -220,16 +220,10 @@ static void weights_at_once(const struct params *p, const struct unit *u, int64_
                                 .pitch = (size_t)p->pitch,
                                 .rows = (size_t)rows,
                                 .n = (size_t)keys,
-                                .scale = p->by_tiles ? 1.0f : u->scale};
-    int masks = 0;
-    if (u->mask) {
-        s.mask[masks] = (const float *)u->mask + row * a->mask_at[2];
-        s.mask_pitch[masks++] = (size_t)a->mask_at[2];
-    }
-    if (u->more) {
-        s.mask[masks] = (const float *)u->more + row * a->more_at[2];
-        s.mask_pitch[masks++] = (size_t)a->more_at[2];
-    }
+                                .scale = p->by_tiles ? 1.0f : u->scale,
+                                .mask_pitch = {(size_t)a->mask_at[2], (size_t)a->more_at[2]}};
+    if (u->mask) s.mask[0] = (const float *)u->mask + row * a->mask_at[2];
+    if (u->more) s.mask[1] = (const float *)u->more + row * a->more_at[2];
     sdx_vec()->f32_softmax_masked(&s);
 }
 
@@ -304,6 +298,18 @@ static void multiply(const struct params *p, const struct unit *u, struct sdx_ge
     sdx_gemm_f32_run(g, 0, g->m, 0, g->n, u->scratch);
 }
 
+/* The same of rows row .. row + rows, of which all see `seen` keys of the block at most; scales
+ * what is there of earlier ones. */
+static void weights_by_row(const struct params *p, const struct unit *u, int64_t row, int64_t rows,
+                           int64_t key, int64_t keys, int64_t seen)
+{
+    const int64_t whole = up(keys, PAD);
+    for (int64_t r = 0; r < rows; r++) {
+        const float factor = weights_of(p, u, row + r, key, seen, whole, u->scores + r * p->pitch);
+        if (key > 0 && factor != 1.0f) scale_row(p, u, row + r, factor);
+    }
+}
+
 /* Rows row .. row + rows against the packed keys key .. key + keys. */
 static void run_block(const struct params *p, const struct unit *u, int64_t row, int64_t rows,
                       int64_t key, int64_t keys)
@@ -319,12 +325,10 @@ static void run_block(const struct params *p, const struct unit *u, int64_t row,
                                        p->pitch, rows, n, a->size);
     g.packed = u->k_packed;
     if (n) multiply(p, u, &g);
-    const int64_t whole = up(keys, PAD);
-    if (p->at_once) weights_at_once(p, u, row, rows, keys);
-    for (int64_t r = 0; r < rows && !p->at_once; r++) {
-        const float factor = weights_of(p, u, row + r, key, seen, whole, u->scores + r * p->pitch);
-        if (key > 0 && factor != 1.0f) scale_row(p, u, row + r, factor);
-    }
+    if (p->at_once)
+        weights_at_once(p, u, row, rows, keys);
+    else
+        weights_by_row(p, u, row, rows, key, keys, seen);
     g = product_of(u->scores, p->pitch, 1, u->y + row * a->y_at[2], a->y_at[2], rows, a->value_size,
                    keys);
     g.packed = u->v_packed;

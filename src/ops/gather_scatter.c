@@ -73,6 +73,7 @@ struct gather_params {
     int axis;
     int64_t outer, length, count; /* indices */
     size_t run;                   /* bytes of what stays together */
+    struct sdx_move one;          /* with one index, from slice 0 */
 };
 
 enum { GATHER_BLOCK = 4096 }; /* slices that are known at a time */
@@ -113,30 +114,6 @@ static void gather_slices(char *dst, const char *src, const int64_t *slices, int
 }
 #undef GATHER
 
-#define COLUMN(bytes)                                                                              \
-    for (int64_t k = 0; k < n; k++)                                                                \
-        memcpy(dst + k * (bytes), src + k * step, (bytes));
-
-/* One slice of each of n, `step` bytes apart: too far for the processor to fetch the next. */
-static void gather_column(char *dst, const char *src, int64_t step, int64_t n, int64_t run)
-{
-    enum { AHEAD = 16 };
-    switch (run) {
-    case 1: COLUMN(1) break;
-    case 2: COLUMN(2) break;
-    case 4: COLUMN(4) break;
-    case 8: COLUMN(8) break;
-    case 16: COLUMN(16) break;
-    default:
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t next = k + AHEAD < n ? k + AHEAD : k;
-            __builtin_prefetch(src + next * step);
-            sdx_move_bytes(dst + k * run, src + k * step, (size_t)run);
-        }
-    }
-}
-#undef COLUMN
-
 /* Indices are read and checked a block at a time: once for all repetitions where it holds all. */
 static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -148,11 +125,6 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     int64_t *slices = x->scratch, i = at % p->count, known = 0, stop = 0; /* known .. stop-1 */
     const char *src = (const char *)step->in[0]->data + at / p->count * p->length * run;
     char *dst = (char *)step->out[0]->data + at * run;
-    if (p->count == 1) {
-        SDX_TRY(gather_block(x, p, step->in[1], 0, 1, slices));
-        gather_column(dst, src + slices[0] * run, p->length * run, end - at, run);
-        return SDX_OK;
-    }
     while (at < end) {
         if (i < known || i >= stop) {
             known = i;
@@ -197,6 +169,18 @@ static enum sdx_status gather_channels(struct sdx_prepare *px)
     return sdx_channel_pick(px, "gather_channels", 1, px->in, px->out[0], map);
 }
 
+/* One index: a strided copy from where it says. */
+static enum sdx_status run_gather_one(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct gather_params *p = step->params;
+    int64_t slice;
+    SDX_TRY(gather_block(x, p, step->in[1], 0, 1, &slice));
+    sdx_move_run(&p->one, (const char *)step->in[0]->data + slice * (int64_t)p->run,
+                 step->out[0]->data, sdx_part_begin(p->one.units, step->parts, part, 1),
+                 sdx_part_begin(p->one.units, step->parts, part + 1, 1));
+    return SDX_OK;
+}
+
 static enum sdx_status add_gather(struct sdx_prepare *px, const char *op, const char *name,
                                   int axis)
 {
@@ -212,6 +196,12 @@ static enum sdx_status add_gather(struct sdx_prepare *px, const char *op, const 
     p->outer = whole ? 1 : sdx_move_product(data->dims, 0, p->axis);
     p->run = (size_t)sdx_move_product(data->dims, whole ? 0 : p->axis + 1, data->rank) * size;
     if (out->count == 0 || p->run == 0) p->outer = 0;
+    if (p->count == 1 && p->outer > 0) {
+        const int64_t inner = (int64_t)(p->run / size), dims[] = {p->outer, inner};
+        sdx_move_init(&p->one, size, 2, dims, (const int64_t[]){p->length * inner, 1},
+                      (const int64_t[]){inner, 1}, 0, 0);
+        return sdx_move_step(px, name, run_gather_one, p, sdx_move_parts(&p->one), 0);
+    }
     int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
                                       p->outer * p->count > 0 ? p->outer * p->count : 1);
     const size_t known = (size_t)(p->count < GATHER_BLOCK ? p->count : GATHER_BLOCK);

@@ -15,6 +15,8 @@ enum { MOVE_BLOCK = 4096, MOVE_TILE = 16 };
 /* Elements of a row that are copied one by one sooner than by a call. */
 enum { MOVE_SHORT = 4 };
 
+enum { MOVE_AHEAD = 16 }; /* rows that are fetched before they are copied */
+
 size_t sdx_move_size(int dtype)
 {
     if (dtype == SDX_STRING) return sizeof(struct sdx_str);
@@ -253,11 +255,14 @@ static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int6
         }
         return;
     }
-    for (; rows > 0; rows--, src += row_src, dst += row_dst)
-        if (m->kernel == MOVE_RUN)
-            sdx_move_bytes(dst, src, (size_t)(n * size));
-        else
+    for (; rows > 0; rows--, src += row_src, dst += row_dst) {
+        if (m->kernel != MOVE_RUN) {
             sdx_move_fill(dst, m->size, src, n);
+            continue;
+        }
+        __builtin_prefetch(src + (rows > MOVE_AHEAD ? MOVE_AHEAD * row_src : 0));
+        sdx_move_bytes(dst, src, (size_t)(n * size));
+    }
 }
 #undef STRIDED
 
