@@ -4,7 +4,8 @@
  * all its rows: what a kernel position adds to them is that line, shifted, times a weight. What
  * falls between rows is thrown away. With strides, rows and columns of each phase lie apart. Where
  * the channels of a band do not fit, sums are kept from some of them to the next; long rows are cut
- * into strips. */
+ * into strips. Outputs of one depth see the planes of an input channel under the kernel as channels
+ * of their own. */
 #include "kernels/conv_few.h"
 
 #include <string.h>
@@ -20,28 +21,30 @@ enum {
     PIXELS = 16,
     BAND = 1 << 15, /* floats of a band's input */
     SUMS = 1 << 14,
-    PARTS = 16,  /* of an image, where there is work for as many */
+    PARTS = 16,  /* of a plane, where there is work for as many */
     STRIP = 512, /* columns of a strip of one row, at least */
     SLACK = 128  /* the kernel reads and writes whole blocks of vectors */
 };
 
 struct few {
     int64_t phases[2]; /* of rows and of columns that are read */
+    int64_t planes;    /* of all input channels of a group, under the kernel */
+    int64_t taps;      /* of one */
     int64_t width;     /* output columns of a strip */
-    int64_t strips;    /* of an image */
+    int64_t strips;    /* of a plane of outputs */
     int64_t pitch;     /* of a line of the band, and of the sums */
     int64_t rows;      /* output rows of a band */
-    int64_t bands;     /* of an image */
+    int64_t bands;     /* of a plane of outputs */
     int64_t plane;     /* floats of one phase */
     int64_t channel;   /* floats of all phases */
-    int64_t chunk;     /* input channels at a time */
+    int64_t chunk;     /* planes at a time */
     int64_t sums;      /* floats of the sums of one output channel */
     int64_t items;     /* of a part: strips of bands of groups of images */
 };
 
 static int64_t items_of(const struct sdx_conv_shape *s, const struct few *f)
 {
-    return s->batch * s->groups * f->bands * f->strips;
+    return s->batch * s->groups * s->out[0] * f->bands * f->strips;
 }
 
 static struct few few_of(const struct sdx_conv_shape *s)
@@ -53,7 +56,9 @@ static struct few few_of(const struct sdx_conv_shape *s)
     struct few f = {0};
     for (int i = 0; i < 2; i++)
         f.phases[i] = conv_least(s->stride[i + 1], span[i] + 1);
-    const int64_t macs = z.ocg * z.pixels * z.k;
+    f.planes = z.icg * s->kernel[0];
+    f.taps = s->kernel[1] * s->kernel[2];
+    const int64_t macs = z.ocg * s->out[1] * s->out[2] * z.k;
     const int64_t wanted = conv_least(PARTS, conv_divide_up(macs, part_macs));
     f.strips = conv_most(conv_divide_up(s->out[2] * z.ocg, SUMS),
                          conv_divide_up(s->out[2] * f.phases[1], BAND));
@@ -68,7 +73,7 @@ static struct few few_of(const struct sdx_conv_shape *s)
     f.bands = conv_divide_up(s->out[1], f.rows);
     f.plane = (f.rows + span[0] / s->stride[1]) * f.pitch;
     f.channel = f.phases[0] * f.phases[1] * f.plane;
-    f.chunk = conv_most(1, conv_least(z.icg, BAND / f.channel));
+    f.chunk = conv_most(1, conv_least(f.planes, BAND / f.channel));
     f.sums = f.rows * f.pitch + SLACK;
     f.items = conv_divide_up(part_macs, conv_most(1, macs / (f.bands * f.strips)));
     f.items = conv_least(f.items, items_of(s, &f));
@@ -78,10 +83,11 @@ static struct few few_of(const struct sdx_conv_shape *s)
 bool sdx_conv_f32_is_few(const struct sdx_conv_shape *s)
 {
     const struct conv_sizes z = conv_sizes(s);
-    return s->kernel[0] == 1 && s->in[0] == 1 && s->out[0] == 1 && s->pad_begin[0] == 0 &&
-           z.ocg <= CHANNELS && z.pixels >= PIXELS && z.k > 0 && z.taps > 1 &&
+    const bool is_deep = s->kernel[0] != 1 || s->in[0] != 1 || s->pad_begin[0] != 0;
+    return z.ocg <= CHANNELS && s->out[1] * s->out[2] >= PIXELS && z.k > 0 &&
+           s->kernel[1] * s->kernel[2] > 1 && s->out[0] > 0 &&
            (s->out[1] == 1 || (s->kernel[2] - 1) * s->dilation[2] <= s->out[2] * s->stride[2]) &&
-           !(conv_is_direct(s) && sdx_depthwise_f32_is_banded(s));
+           !(conv_is_direct(s) && (is_deep || sdx_depthwise_f32_is_banded(s)));
 }
 
 int64_t sdx_conv_few_parts(const struct sdx_conv_shape *s)
@@ -100,7 +106,7 @@ size_t sdx_conv_few_scratch(const struct sdx_conv_shape *s)
     const struct few f = few_of(s);
     const struct conv_sizes z = conv_sizes(s);
     return band_bytes(&f) + (size_t)(z.ocg * f.sums) * sizeof(float) +
-           (size_t)(f.chunk * z.taps) * sizeof(int64_t);
+           (size_t)(f.chunk * f.taps) * sizeof(int64_t);
 }
 
 void sdx_conv_few_pack(const struct sdx_conv_shape *s, const float *weights, float *packed)
@@ -126,28 +132,35 @@ static void find_offsets(const struct sdx_conv_shape *s, const struct few *f, in
             }
 }
 
-/* The outputs of `rows` rows from o0 on, of one group of one image, into the sums. s: as wide as
- * the strip. */
+/* The outputs of `rows` rows from o0 on of plane d0, of one group of one image, into the sums. s:
+ * as wide as the strip. */
 static void sum_band(const struct sdx_conv_shape *s, const struct few *f, const float *x,
-                     const float *weights, int64_t o0, int64_t rows, float *band,
+                     const float *weights, int64_t d0, int64_t o0, int64_t rows, float *band,
                      const int64_t *offsets, float *sums)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct conv_sizes z = conv_sizes(s);
     const struct conv_band lines = {f->phases[0], f->phases[1], f->pitch, f->plane};
-    for (int64_t c0 = 0; c0 < z.icg; c0 += f->chunk) {
-        const int64_t count = conv_least(f->chunk, z.icg - c0);
-        for (int64_t c = 0; c < count; c++)
-            sdx_conv_fill_band(s, &lines, x + (c0 + c) * z.pixels_in, o0, rows,
-                               band + c * f->channel);
+    const int64_t plane = s->in[1] * s->in[2];
+    for (int64_t c0 = 0; c0 < f->planes; c0 += f->chunk) {
+        const int64_t count = conv_least(f->chunk, f->planes - c0);
+        for (int64_t c = 0; c < count; c++) {
+            const int64_t deep = (c0 + c) % s->kernel[0], channel = (c0 + c) / s->kernel[0];
+            const int64_t z0 = d0 * s->stride[0] + deep * s->dilation[0] - s->pad_begin[0];
+            float *to = band + c * f->channel;
+            if (z0 < 0 || z0 >= s->in[0])
+                memset(to, 0, (size_t)f->channel * sizeof *to);
+            else
+                sdx_conv_fill_band(s, &lines, x + (channel * s->in[0] + z0) * plane, o0, rows, to);
+        }
         for (int64_t i = 0; i < z.ocg; i += TILE) {
             const int64_t channels = conv_least(TILE, z.ocg - i);
             table->f32_few(&(struct sdx_few_job){.channels = (int)channels,
                                                  .more = c0 > 0,
                                                  .x = band,
                                                  .offsets = offsets,
-                                                 .taps = count * z.taps,
-                                                 .w = weights + i * z.k + c0 * z.taps * channels,
+                                                 .taps = count * f->taps,
+                                                 .w = weights + i * z.k + c0 * f->taps * channels,
                                                  .y = sums + i * f->sums,
                                                  .pitch = f->sums,
                                                  .n = (rows - 1) * f->pitch + s->out[2]});
@@ -161,14 +174,15 @@ void sdx_conv_few_part(const struct sdx_conv_shape *s, const float *x, const flo
     const struct few f = few_of(s);
     const struct conv_sizes z = conv_sizes(s);
     int64_t *offsets = scratch;
-    float *band = (float *)(offsets + f.chunk * z.taps);
+    float *band = (float *)(offsets + f.chunk * f.taps);
     float *sums = (float *)((char *)band + band_bytes(&f));
     const int64_t end = conv_least((part + 1) * f.items, items_of(s, &f));
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     memset(band, 0, band_bytes(&f)); /* margins stay 0 */
     find_offsets(s, &f, offsets);
     for (int64_t item = part * f.items; item < end; item++) {
-        const int64_t image_group = item / f.strips / f.bands, group = image_group % s->groups;
+        const int64_t plane = item / f.strips / f.bands, d0 = plane % s->out[0];
+        const int64_t image_group = plane / s->out[0], group = image_group % s->groups;
         const int64_t o0 = item / f.strips % f.bands * f.rows, w0 = item % f.strips * f.width;
         const int64_t rows = conv_least(f.rows, s->out[1] - o0);
         struct sdx_conv_shape strip = *s;
@@ -176,9 +190,10 @@ void sdx_conv_few_part(const struct sdx_conv_shape *s, const float *x, const flo
         strip.pad_begin[2] -= w0 * s->stride[2];
         if (f.strips > 1) memset(band, 0, band_bytes(&f));
         sum_band(&strip, &f, x + image_group * z.icg * z.pixels_in, packed + group * z.ocg * z.k,
-                 o0, rows, band, offsets, sums);
+                 d0, o0, rows, band, offsets, sums);
         for (int64_t i = 0; i < z.ocg; i++) {
-            const int64_t to = (image_group * z.ocg + i) * z.pixels + o0 * s->out[2] + w0;
+            const int64_t to =
+                (image_group * z.ocg + i) * z.pixels + (d0 * s->out[1] + o0) * s->out[2] + w0;
             const float bias = epilogue->bias_row ? epilogue->bias_row[group * z.ocg + i] : 0.0f;
             for (int64_t r = 0; r < rows; r++)
                 table->f32_finish(

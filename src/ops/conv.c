@@ -381,6 +381,16 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 
 /* ---- plain ---- */
 
+/* FusedConv's input Z; NULL: there is none. */
+static enum sdx_status residual_of(struct sdx_prepare *px, struct sdx_tensor **z)
+{
+    *z = sdx_prepare_has(px, 3) ? px->in[3] : NULL;
+    if (*z && !sdx_dims_equal((*z)->dims, (*z)->rank, px->out[0]->dims, px->out[0]->rank))
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: input Z must have the shape of the output",
+                        NAME(px->node));
+    return SDX_OK;
+}
+
 static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv_shape *shape)
 {
     struct conv_f32 *p = SDX_PREPARE_NEW(px, struct conv_f32);
@@ -402,13 +412,36 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
         packed = pack_fed(px, "conv_f32_pack", run_pack_f32, p, size);
         if (!packed) return px->cx->error.status;
     }
-    struct sdx_tensor *in[] = {px->in[0], packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
-                               sdx_prepare_has(px, 3) ? px->in[3] : NULL};
-    if (in[3] && !sdx_dims_equal(in[3]->dims, in[3]->rank, px->out[0]->dims, px->out[0]->rank))
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: input Z must have the shape of the output",
-                        NAME(px->node));
+    struct sdx_tensor *in[] = {px->in[0], packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL, NULL};
+    SDX_TRY(residual_of(px, &in[3]));
     return sdx_prepare_step_on(px, "conv_f32", run_conv_f32, p, sdx_conv_f32_parts(shape),
                                sdx_conv_f32_scratch(shape), 4, in, 1, px->out);
+}
+
+/* Do constant filters as large as the images see each of these once? Then the images are the rows
+ * of a matrix. One image of one pixel stays with the kernel that reads rows of weights. */
+static bool is_product(const struct sdx_prepare *px, const struct sdx_conv_shape *s)
+{
+    for (int i = 0; i < 3; i++)
+        if (s->kernel[i] != s->in[i] || s->out[i] != 1 || s->pad_begin[i]) return false;
+    return s->groups == 1 && px->in[1]->is_constant &&
+           s->batch * s->in[0] * s->in[1] * s->in[2] > 1;
+}
+
+static enum sdx_status prepare_product(struct sdx_prepare *px, const struct sdx_conv_shape *s)
+{
+    struct sdx_product g = {.a = px->in[0], .b = px->in[1], .c = px->out[0], .input_b = 1};
+    g.batch = 1;
+    g.m = s->batch;
+    g.n = s->oc;
+    g.k = s->ic * s->in[0] * s->in[1] * s->in[2];
+    g.row_a = g.col_b = g.k;
+    g.col_a = g.row_b = 1;
+    g.alpha = 1;
+    g.bias_col = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
+    SDX_TRY(residual_of(px, &g.residual));
+    SDX_TRY(sdx_fused_act(px->cx, px->node, &g.act, &g.act_a, &g.act_b));
+    return sdx_product_prepare(px, &g);
 }
 
 /* First and one past the last output along an axis for which tap k falls into the input. */
@@ -474,7 +507,8 @@ enum sdx_status sdx_conv_prepare(struct sdx_prepare *px)
         (void)sdx_conv_tune(px, &shape);
         return prepare_block(px, &shape);
     }
-    if (px->in[0]->dtype == SDX_F32) return prepare_f32(px, &shape);
+    if (px->in[0]->dtype == SDX_F32)
+        return is_product(px, &shape) ? prepare_product(px, &shape) : prepare_f32(px, &shape);
     if (px->in[0]->dtype != SDX_F64 || sdx_ir_attr(px->node, "activation") ||
         sdx_prepare_has(px, 3))
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),

@@ -327,6 +327,26 @@ POOL_INDEX(run_index_i8, int8_t, INT8_MIN)
 POOL_INDEX(run_index_u8, uint8_t, 0)
 #undef POOL_INDEX
 
+/* Without the axes of one pixel, which would be rows of one, all but one of them. */
+static void drop_axes(struct params *p)
+{
+    struct sdx_window *w = &p->w;
+    int kept = 0;
+    for (int i = 0; i < w->rank; i++) {
+        const bool is_one = p->in[i] == 1 && p->out[i] == 1 && w->kernel[i] == 1 &&
+                            w->pad_begin[i] == 0 && w->pad_end[i] == 0;
+        if (is_one && kept + w->rank - i > 1) continue;
+        p->in[kept] = p->in[i];
+        p->out[kept] = p->out[i];
+        w->kernel[kept] = w->kernel[i];
+        w->stride[kept] = w->stride[i];
+        w->dilation[kept] = w->dilation[i];
+        w->pad_begin[kept] = w->pad_begin[i];
+        w->pad_end[kept++] = w->pad_end[i];
+    }
+    w->rank = kept;
+}
+
 static enum sdx_status read_params(struct sdx_prepare *px, enum kind kind, struct params *p)
 {
     const struct sdx_tensor *x = px->in[0];
@@ -335,14 +355,17 @@ static enum sdx_status read_params(struct sdx_prepare *px, enum kind kind, struc
     p->kind = kind;
     p->include_pad = sdx_ir_attr_int(px->node, "count_include_pad", 0) != 0;
     p->column_major = sdx_ir_attr_int(px->node, "storage_order", 0) != 0;
-    p->in_plane = p->out_plane = p->rows = 1;
     for (int i = 0; i < p->w.rank; i++) {
         p->in[i] = x->dims[i + 2];
         SDX_TRY(sdx_window_length(px->cx, px->node, &p->w, i, p->in[i], &length));
         p->out[i] = length;
+    }
+    drop_axes(p);
+    p->in_plane = p->out_plane = p->rows = 1;
+    for (int i = 0; i < p->w.rank; i++) {
         p->in_plane *= p->in[i];
-        p->out_plane *= length;
-        if (i < p->w.rank - 1) p->rows *= length;
+        p->out_plane *= p->out[i];
+        if (i < p->w.rank - 1) p->rows *= p->out[i];
     }
     p->planes = x->dims[0] * x->dims[1];
     int last = p->w.rank - 1;
@@ -498,19 +521,20 @@ static enum sdx_status prepare_global(struct sdx_prepare *px, enum kind kind)
     return sdx_prepare_step(px, "global_pool", run_global, p, parts, 0);
 }
 
-static enum sdx_status prepare_global_max(struct sdx_prepare *px)
-{
-    return prepare_global(px, KIND_MAX);
-}
-
-static void global_average_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+static void global_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) want->in[0] = SDX_LAYOUT_BLOCKED;
 }
 
+static enum sdx_status prepare_global_max(struct sdx_prepare *px)
+{
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_global_blocked_prepare(px, false);
+    return prepare_global(px, KIND_MAX);
+}
+
 static enum sdx_status prepare_global_average(struct sdx_prepare *px)
 {
-    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_mean_blocked_prepare(px);
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_global_blocked_prepare(px, true);
     return prepare_global(px, KIND_AVERAGE);
 }
 
@@ -621,9 +645,9 @@ static const struct sdx_op ops[] = {
     {"LpPool", 1, 0, sdx_pool_infer, KERNEL(prepare_lp_pool), .cost = cost_pool,
      .flags = SDX_OP_VIA_F32},
     {"GlobalMaxPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_max), .cost = cost_global,
-     .flags = SDX_OP_VIA_F32},
+     .layout = global_layout, .flags = SDX_OP_VIA_F32},
     {"GlobalAveragePool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_average),
-     .cost = cost_global, .layout = global_average_layout, .flags = SDX_OP_VIA_F32},
+     .cost = cost_global, .layout = global_layout, .flags = SDX_OP_VIA_F32},
     {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
     {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},

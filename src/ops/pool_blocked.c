@@ -7,7 +7,10 @@
 #include "ops/layout.h"
 #include "ops/window.h"
 
-enum { GRAIN = 16384 }; /* reads a part */
+enum {
+    GRAIN = 16384, /* reads a part */
+    COLUMNS = 8    /* windows that the kernel takes at a time */
+};
 
 struct pool {
     struct sdx_pool_block shape;
@@ -124,31 +127,55 @@ enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average
         sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), scratch);
 }
 
-static enum sdx_status run_mean(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+/* The greatest of each lane over a plane: down eight columns, then across those and what is left
+ * over. room: vectors for both. */
+static void plane_max(int64_t pixels, const float *x, float *room, float *y)
+{
+    const int64_t lanes = sdx_block_lanes(), rows = pixels / COLUMNS, whole = rows * COLUMNS;
+    struct sdx_pool_block p = {.in = {1, rows, COLUMNS},
+                               .out = {1, 1, COLUMNS},
+                               .kernel = {1, rows, 1},
+                               .stride = {1, 1, 1},
+                               .dilation = {1, 1, 1}};
+    if (rows) sdx_pool_block_max(&p, x, room, 0, 1);
+    p.in[1] = p.kernel[1] = p.out[2] = 1;
+    p.in[2] = p.kernel[2] = (rows ? COLUMNS : 0) + pixels - whole;
+    memcpy(room + (rows ? COLUMNS : 0) * lanes, x + whole * lanes,
+           (size_t)((pixels - whole) * lanes) * sizeof *x);
+    sdx_pool_block_max(&p, room, y, 0, 1);
+}
+
+static enum sdx_status run_global(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct pool *p = step->params;
     const int64_t lanes = sdx_block_lanes(), pixels = pixels_of(p->shape.in);
     const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
-    float *mean = x->scratch;
+    float *found = x->scratch;
     for (int64_t i = sdx_part_begin(p->planes, step->parts, part, 1); i < end; i++) {
         const int64_t first = i % p->blocks * lanes, left = p->channels - first;
-        sdx_pool_block_mean(pixels, (const float *)step->in[0]->data + i * pixels * lanes, mean);
-        memcpy((float *)step->out[0]->data + i / p->blocks * p->channels + first, mean,
-               (size_t)(left < lanes ? left : lanes) * sizeof *mean);
+        const float *from = (const float *)step->in[0]->data + i * pixels * lanes;
+        if (p->is_average)
+            sdx_pool_block_mean(pixels, from, found);
+        else
+            plane_max(pixels, from, found + lanes, found);
+        memcpy((float *)step->out[0]->data + i / p->blocks * p->channels + first, found,
+               (size_t)(left < lanes ? left : lanes) * sizeof *found);
     }
     return SDX_OK;
 }
 
-enum sdx_status sdx_mean_blocked_prepare(struct sdx_prepare *px)
+enum sdx_status sdx_global_blocked_prepare(struct sdx_prepare *px, bool is_average)
 {
     struct pool *p = pool_create(px);
     struct sdx_tensor *x = px->in[0], *y = px->out[0];
     if (!p) return px->cx->error.status;
+    p->is_average = is_average;
     p->shape.in[0] = p->shape.in[1] = p->shape.in[2] = 1;
     for (int d = 2; d < x->rank; d++)
         p->shape.in[2] *= x->dims[d];
     if (y->count == 0) return SDX_OK;
-    return sdx_prepare_step_on(px, "mean_blocked", run_mean, p,
+    return sdx_prepare_step_on(px, is_average ? "mean_blocked" : "max_blocked", run_global, p,
                                sdx_prepare_parts((double)x->count, GRAIN, p->planes),
-                               (size_t)sdx_block_lanes() * sizeof(float), 1, &x, 1, &y);
+                               (size_t)(2 * COLUMNS * sdx_block_lanes()) * sizeof(float), 1, &x, 1,
+                               &y);
 }

@@ -9,6 +9,7 @@
  * block has or more. */
 void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 SDX_MUST_CHECK enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average);
-/* The mean over all spatial axes: a blocked input, a plain output of one number a channel. */
-SDX_MUST_CHECK enum sdx_status sdx_mean_blocked_prepare(struct sdx_prepare *px);
+/* The mean or maximum over all spatial axes: a blocked input, a plain output of one number a
+ * channel. */
+SDX_MUST_CHECK enum sdx_status sdx_global_blocked_prepare(struct sdx_prepare *px, bool is_average);
 #endif

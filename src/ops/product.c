@@ -12,6 +12,8 @@
 enum {
     PART_MACS = 1 << 18, /* a part below this costs as much to start as to do */
     PARTS_MAX = 128,
+    FEW_ROWS = 4,             /* fewer wait for B: so much less work is worth a part, */
+    FEW_PARTS = 4,            /* up to so many parts, which two threads share */
     PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
     BLOCK_BYTES = 512 * 1024, /* of B packed in scratch */
     BIG_ROWS = 512,
@@ -153,6 +155,10 @@ struct sdx_split sdx_split_make(int64_t batch, int64_t m, int64_t n, int64_t k, 
     struct sdx_split s = {.batch = batch, .m = m, .n = n, .step_m = step_m, .step_n = step_n};
     double work = (double)batch * (double)m * (double)n * (double)(k ? k : 1);
     int64_t parts = sdx_prepare_parts(work, PART_MACS, PARTS_MAX);
+    if (m < FEW_ROWS) {
+        const int64_t few = sdx_prepare_parts(work, PART_MACS / FEW_ROWS, FEW_PARTS) & ~INT64_C(1);
+        if (few > parts) parts = few;
+    }
     if (!step_m) s.step_m = m >= BIG_ROWS ? 84 : 12;
     s.split_m = s.split_n = s.per_part = 1;
     if (batch >= parts) {

@@ -504,8 +504,8 @@ static void collapse(struct reduce *r, const struct sdx_tensor *in, const bool *
     r->length = r->turns * r->run;
 }
 
-/* A mean over all spatial axes reads blocked channels. */
-static void mean_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+/* A mean or maximum over all spatial axes reads blocked channels. */
+static void global_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0];
     bool reduced[SDX_RANK_MAX];
@@ -517,7 +517,8 @@ static void mean_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 
 static enum sdx_status prepare_reduce(struct sdx_prepare *px)
 {
-    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED) return sdx_mean_blocked_prepare(px);
+    if (px->in[0]->layout == SDX_LAYOUT_BLOCKED)
+        return sdx_global_blocked_prepare(px, kind_of(px->node->op_type) == R_MEAN);
     struct reduce *r = SDX_PREPARE_NEW(px, struct reduce);
     bool reduced[SDX_RANK_MAX];
     if (!r) return px->cx->error.status;
@@ -602,14 +603,15 @@ static void cost_reduce(const struct sdx_infer *ix, struct sdx_cost *cost)
 static const struct sdx_op ops[] = {
     ROW("ReduceSum"),
     {"ReduceMean", 1, 0, infer_reduce, KERNEL(prepare_reduce), .cost = cost_reduce,
-     .layout = mean_layout, .flags = SDX_OP_VIA_F32},
+     .layout = global_layout, .flags = SDX_OP_VIA_F32},
     ROW("ReduceL1"),
     ROW("ReduceL2"),
     ROW("ReduceSumSquare"),
     ROW("ReduceLogSum"),
     ROW("ReduceLogSumExp"),
     ROW("ReduceProd"),
-    ROW("ReduceMax"),
+    {"ReduceMax", 1, 0, infer_reduce, KERNEL(prepare_reduce), .cost = cost_reduce,
+     .layout = global_layout, .flags = SDX_OP_VIA_F32},
     ROW("ReduceMin"),
     {"ArgMax", 1, 0, sdx_arg_infer, KERNEL(sdx_arg_prepare), .cost = cost_reduce,
      .flags = SDX_OP_VIA_F32},

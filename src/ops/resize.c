@@ -343,7 +343,7 @@ static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         (want->leaves && out->count > in->count) || !sdx_dims_equal(in->dims, 2, out->dims, 2) ||
         read_rule(px, &r.rule) != SDX_OK || read_geometry(px, &r) != SDX_OK ||
         r.rule.coordinates == SDX_RESIZE_CROP || r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
-        (r.rule.mode != SDX_RESIZE_NEAREST && (in->rank != 4 || in->layout != SDX_LAYOUT_BLOCKED)))
+        (r.rule.mode != SDX_RESIZE_NEAREST && in->layout != SDX_LAYOUT_BLOCKED))
         return;
     want->in[0] = want->out[0] = in->layout;
 }
@@ -557,7 +557,8 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r)
+static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r,
+                                  struct sdx_tensor *in)
 {
     struct planes *p = SDX_PREPARE_NEW(px, struct planes);
     if (!p) return SDX_OUT_OF_MEMORY;
@@ -576,8 +577,9 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
                      taps * (size_t)(p->h->n_out * p->cell) * sizeof(float);
     double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
     int64_t units = p->count * p->blocks;
-    return sdx_prepare_step(px, "resize_planes", run_planes, p,
-                            sdx_prepare_parts(work, 65536, units > 0 ? units : 1), scratch);
+    return sdx_prepare_step_on(px, "resize_planes", run_planes, p,
+                               sdx_prepare_parts(work, 65536, units > 0 ? units : 1), scratch, 1,
+                               &in, 1, px->out);
 }
 
 /* ---- filters on two neighbouring axes, bytes ---- */
@@ -663,44 +665,52 @@ struct pass {
     const struct sdx_resize_axis *axis;
     int64_t outer, inner;
     double extrapolation;
-    bool f64;
 };
 
-#define PASS(type, weights)                                                                        \
-    static void pass_##type(const struct pass *p, const type *in, type *out, int64_t begin,        \
-                            int64_t end)                                                           \
-    {                                                                                              \
-        const struct sdx_resize_axis *a = p->axis;                                                 \
-        for (int64_t u = begin; u < end; u++) {                                                    \
-            int64_t o = u / a->n_out, y = u % a->n_out;                                            \
-            const type *src = in + o * a->n_in * p->inner;                                         \
-            type *dst = out + u * p->inner;                                                        \
-            bool outside = a->outside && a->outside[y];                                            \
-            for (int64_t k = 0; k < p->inner; k++)                                                 \
-                dst[k] = outside ? (type)p->extrapolation : 0;                                     \
-            for (int t = 0; t < a->taps && !outside; t++) {                                        \
-                const type *from = src + a->index[y * a->taps + t] * p->inner;                     \
-                type w = a->weights[y * a->taps + t];                                              \
-                for (int64_t k = 0; k < p->inner; k++)                                             \
-                    dst[k] += from[k] * w;                                                         \
-            }                                                                                      \
-        }                                                                                          \
-    }
-PASS(float, weight)
-PASS(double, weight64)
-#undef PASS
-
-static enum sdx_status run_pass(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+/* Scratch: the addresses of `taps` sources. */
+static enum sdx_status run_pass_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     const struct pass *p = step->params;
-    int64_t units = p->outer * p->axis->n_out;
-    int64_t begin = sdx_part_begin(units, step->parts, part, 1);
-    int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
-    if (p->f64)
-        pass_double(p, step->in[0]->data, step->out[0]->data, begin, end);
-    else
-        pass_float(p, step->in[0]->data, step->out[0]->data, begin, end);
+    const struct sdx_resize_axis *a = p->axis;
+    const int64_t units = p->outer * a->n_out,
+                  end = sdx_part_begin(units, step->parts, part + 1, 1);
+    const float **near = x->scratch, extrapolation = (float)p->extrapolation;
+    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
+        const int64_t y = u % a->n_out;
+        float *dst = (float *)step->out[0]->data + u * p->inner;
+        if (a->outside && a->outside[y]) {
+            sdx_move_fill(dst, sizeof(*dst), &extrapolation, p->inner);
+            continue;
+        }
+        for (int t = 0; t < a->taps; t++)
+            near[t] = (const float *)step->in[0]->data +
+                      (u / a->n_out * a->n_in + a->index[y * a->taps + t]) * p->inner;
+        sdx_vec()->f32_mix(near, a->weight + y * a->taps, a->taps, dst, (size_t)p->inner);
+    }
+    return SDX_OK;
+}
+
+static enum sdx_status run_pass_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct pass *p = step->params;
+    const struct sdx_resize_axis *a = p->axis;
+    const int64_t units = p->outer * a->n_out,
+                  end = sdx_part_begin(units, step->parts, part + 1, 1);
+    (void)x;
+    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
+        const int64_t y = u % a->n_out;
+        const bool outside = a->outside && a->outside[y];
+        double *dst = (double *)step->out[0]->data + u * p->inner;
+        for (int64_t k = 0; k < p->inner; k++)
+            dst[k] = outside ? p->extrapolation : 0;
+        for (int t = 0; t < a->taps && !outside; t++) {
+            const double *from = (const double *)step->in[0]->data +
+                                 (u / a->n_out * a->n_in + a->index[y * a->taps + t]) * p->inner;
+            const double w = a->weight64[y * a->taps + t];
+            for (int64_t k = 0; k < p->inner; k++)
+                dst[k] += from[k] * w;
+        }
+    }
     return SDX_OK;
 }
 
@@ -728,49 +738,63 @@ static enum sdx_status run_store(struct sdx_exec *x, const struct sdx_step *step
     return SDX_OK;
 }
 
+/* Along one axis of an input of those lengths. */
 static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, int axis,
-                                struct sdx_tensor *in, struct sdx_tensor *out)
+                                const int64_t *dims, struct sdx_tensor *in, struct sdx_tensor *out)
 {
     struct pass *p = SDX_PREPARE_NEW(px, struct pass);
     if (!p) return SDX_OUT_OF_MEMORY;
     p->axis = &r->axis[axis];
     p->extrapolation = (double)r->extrapolation;
-    p->f64 = out->dtype == SDX_F64;
-    p->outer = sdx_move_product(in->dims, 0, axis);
-    p->inner = sdx_move_product(in->dims, axis + 1, r->rank);
+    p->outer = sdx_move_product(dims, 0, axis);
+    p->inner = sdx_move_product(dims, axis + 1, r->rank) * r->cell;
     int64_t units = p->outer * p->axis->n_out;
-    double work = (double)out->count * (p->axis->taps + 1);
-    return sdx_prepare_step_on(px, "resize_axis", run_pass, p,
-                               sdx_prepare_parts(work, 65536, units > 0 ? units : 1), 0, 1, &in, 1,
-                               &out);
+    const double work = (double)units * (double)p->inner * (p->axis->taps + 1);
+    return sdx_prepare_step_on(px, "resize_axis",
+                               in->dtype == SDX_F64 ? run_pass_f64 : run_pass_f32, p,
+                               sdx_prepare_parts(work, 65536, units > 0 ? units : 1),
+                               (size_t)p->axis->taps * sizeof(float *), 1, &in, 1, &out);
 }
 
-static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r)
+/* Through intermediate results of element type `work`; f32 leaves the last two axes to the rows of
+ * planes. */
+static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r, int work,
+                                  struct sdx_tensor *in, struct sdx_tensor *out)
 {
-    struct sdx_tensor *in = px->in[0], *out = px->out[0], *at = in;
-    int64_t dims[SDX_RANK_MAX], parts = sdx_prepare_parts((double)out->count, 65536, 64);
-    int work = in->dtype == SDX_F32 ? SDX_F32 : SDX_F64, left = 0;
-    bool direct = in->dtype == SDX_F32 || in->dtype == SDX_F64;
+    int64_t dims[SDX_RANK_MAX];
+    int left = 0;
     for (int i = 0; i < r->rank; i++) {
-        dims[i] = in->dims[i];
+        dims[i] = r->axis[i].n_in;
         left += !r->axis[i].identity;
     }
-    if (!direct) {
-        at = sdx_prepare_temp(px, SDX_F64, in->rank, in->dims);
-        if (!at) return SDX_OUT_OF_MEMORY;
-        SDX_TRY(sdx_prepare_step_on(px, "load", run_load, NULL, parts, 0, 1, &in, 1, &at));
-    }
     for (int i = 0; i < r->rank; i++) {
+        if (work == SDX_F32 && r->rank > 1 && i == r->rank - 2 && left > 0)
+            return add_planes(px, r, in);
         if (r->axis[i].identity) continue;
-        dims[i] = r->axis[i].n_out;
-        struct sdx_tensor *to = out;
-        if (--left > 0 || !direct) to = sdx_prepare_temp(px, work, in->rank, dims);
+        int64_t made[SDX_RANK_MAX];
+        memcpy(made, dims, sizeof made);
+        made[i] = r->axis[i].n_out;
+        made[r->rank - 1] *= r->cell;
+        struct sdx_tensor *to = --left > 0 ? sdx_prepare_temp(px, work, r->rank, made) : out;
         if (!to) return SDX_OUT_OF_MEMORY;
-        SDX_TRY(add_pass(px, r, i, at, to));
-        at = to;
+        SDX_TRY(add_pass(px, r, i, dims, in, to));
+        dims[i] = r->axis[i].n_out;
+        in = to;
     }
-    if (direct) return SDX_OK;
-    return sdx_prepare_step_on(px, "store", run_store, NULL, parts, 0, 1, &at, 1, &out);
+    return SDX_OK;
+}
+
+/* Of other types: in f64. */
+static enum sdx_status add_widened(struct sdx_prepare *px, const struct resize *r)
+{
+    struct sdx_tensor *in = px->in[0], *out = px->out[0];
+    const int64_t parts = sdx_prepare_parts((double)out->count, 65536, 64);
+    struct sdx_tensor *from = sdx_prepare_temp(px, SDX_F64, in->rank, in->dims);
+    struct sdx_tensor *to = sdx_prepare_temp(px, SDX_F64, out->rank, out->dims);
+    if (!from || !to) return SDX_OUT_OF_MEMORY;
+    SDX_TRY(sdx_prepare_step_on(px, "load", run_load, NULL, parts, 0, 1, &in, 1, &from));
+    SDX_TRY(add_passes(px, r, SDX_F64, from, to));
+    return sdx_prepare_step_on(px, "store", run_store, NULL, parts, 0, 1, &to, 1, &out);
 }
 
 static enum sdx_status prepare_resize(struct sdx_prepare *px)
@@ -784,18 +808,17 @@ static enum sdx_status prepare_resize(struct sdx_prepare *px)
         return sdx_move_add(px, "copy", 0, &m);
     }
     SDX_TRY(resize_create(px, &r));
-    bool all = true, last_two = r->rank >= 2;
-    for (int i = 0; i < r->rank; i++) {
+    bool all = true;
+    for (int i = 0; i < r->rank; i++)
         all = all && r->axis[i].identity;
-        last_two = last_two && (r->axis[i].identity || i >= r->rank - 2);
-    }
     if (all || r->rule.mode == SDX_RESIZE_NEAREST) return add_nearest(px, r);
     if (in->dtype == SDX_STRING || sdx_dtype_is_complex(in->dtype))
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s in modes that calculate",
                         SDX_MOVE_OP(px), sdx_dtype_short_name(in->dtype));
-    if (in->dtype == SDX_F32 && last_two) return add_planes(px, r);
+    if (in->dtype == SDX_F32 || in->dtype == SDX_F64)
+        return add_passes(px, r, in->dtype, px->in[0], px->out[0]);
     const int columns = byte_columns(in, r);
-    return columns > 0 ? add_bytes(px, r, columns) : add_passes(px, r);
+    return columns > 0 ? add_bytes(px, r, columns) : add_widened(px, r);
 }
 
 static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)

@@ -17,7 +17,7 @@
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
 enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6, TILE_GRAIN = 1 << 16 /* elements */ };
-enum { STEP_GRAIN = 1 << 18 }; /* multiply-adds of a time step that are worth a thread */
+enum { STEP_GRAIN = 1 << 15 }; /* multiply-adds of a time step that are worth a thread */
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 

@@ -161,7 +161,33 @@ void check_conv_f32(void)
                                   .dilation = {1, 1, 1},
                                   .pad_begin = {1, 0, 1}};
     deep.out[1] = 5;
+    check_shape(deep); /* few outputs, pixels as lanes */
+    deep.oc = 12;
     check_shape(deep);
+    for (int64_t few = 1; few <= 8; few += 3) {
+        const struct sdx_conv_shape wide = {.batch = 2,
+                                            .groups = 2,
+                                            .ic = 6,
+                                            .oc = 2 * few,
+                                            .in = {7, 12, 31},
+                                            .out = {3, 12, 31},
+                                            .kernel = {3, 3, 3},
+                                            .stride = {2, 1, 1},
+                                            .dilation = {2, 1, 1},
+                                            .pad_begin = {1, 1, 1}};
+        check_shape(wide);
+        const struct sdx_conv_shape many = {.batch = 1,
+                                            .groups = 1,
+                                            .ic = 200, /* planes in chunks */
+                                            .oc = few,
+                                            .in = {3, 14, 15},
+                                            .out = {3, 14, 15},
+                                            .kernel = {3, 3, 3},
+                                            .stride = {1, 1, 1},
+                                            .dilation = {1, 1, 1},
+                                            .pad_begin = {1, 1, 1}};
+        check_shape(many);
+    }
 }
 void check_conv_f32_depthwise(void)
 {
