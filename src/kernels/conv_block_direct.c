@@ -19,6 +19,7 @@ enum {
     MOST_PANEL = 64,    /* channels */
     EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
+    FRESH_PIXELS = 256,
     LINE = 16 /* floats */
 };
 
@@ -454,13 +455,22 @@ struct work {
     struct sdx_conv_block_job job;
 };
 
+/* Are weights far away when their panel's turn comes: because all of them are large, or few pixels
+ * read them and other layers' have been in the cache since? */
+static bool is_far(const struct plan *p)
+{
+    const int64_t pixels = p->s.batch * p->s.out[0] * p->s.out[1] * p->s.out[2];
+    const int64_t large = sdx_kernel_tuning()->block_bytes / 2;
+    return p->icg * p->taps * p->ocg > (pixels <= FRESH_PIXELS ? large / 16 : large);
+}
+
 /* The weights of a panel for the pass in hand, and where those of the next ones are. 16-bit numbers
  * are decoded; what is fetched ahead of them is as many bytes, so two panels of theirs. */
 static void place_weights(struct work *w, const void *packed, int64_t panel)
 {
     const struct plan *p = &w->p;
     const struct strip *t = &w->t;
-    const bool streams = p->icg * p->taps * p->ocg > sdx_kernel_tuning()->block_bytes / 2;
+    const bool streams = is_far(p);
     const int64_t here = weights_at(p, panel, w->b0);
     int64_t next = here;
     if (streams && panel + 1 < t->panel1)
