@@ -19,7 +19,7 @@ enum {
     MOST_PANEL = 64,    /* channels */
     EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
-    FRESH_PIXELS = 256,
+    FRESH_PIXELS = 800,
     LINE = 16 /* floats */
 };
 
