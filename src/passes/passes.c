@@ -32,6 +32,7 @@ static const struct {
     {"windows", sdx_pass_windows, SDX_LEVEL_EXTENDED, -1},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
     {"activation", sdx_pass_activation, SDX_LEVEL_EXTENDED, 0},
+    {"channels_last", sdx_pass_channels_last, SDX_LEVEL_EXTENDED, 0},
     {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 13},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0}, /* what patterns left reads nothing any more */
     {"rows", sdx_pass_rows, SDX_LEVEL_EXTENDED, 0},

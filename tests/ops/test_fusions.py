@@ -560,3 +560,54 @@ def test_nothing_moved(sardonyx, tmp_path, form, stays):
     nodes = [N("Exp", ["x"], ["y"]), N(op, ["y", *(name for name, _ in lists)], ["z"]), N("Neg", ["z"], ["Y"])]
     out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 5, 3)}, {n: np.array(v, np.int64) for n, v in lists})
     assert (op in out) == stays
+
+
+def last(x, y, rank=4):
+    """Channels to the last axis, and back with `first`."""
+    return N("Transpose", [x], [y], perm=[0, *range(2, rank), 1])
+
+
+def first(x, y, rank=4):
+    return N("Transpose", [x], [y], perm=[0, rank - 1, *range(1, rank - 1)])
+
+
+CHANNELS_LAST = {
+    "affine": [N("Sub", ["c", "mean"], ["d"]), N("Mul", ["row", "d"], ["e"]), N("Add", ["e", "mean"], ["f"]),
+               N("Clip", ["f", "zero", "six"], ["t"])],
+    "pad": [N("Relu", ["c"], ["d"]), N("Pad", ["d", "pads"], ["t"])],
+    "concat": [N("Sigmoid", ["c"], ["d"]), N("Mul", ["c", "d"], ["e"]),
+               N("Concat", ["e", "c"], ["t"], axis=-1)],
+    "squeeze_excite": [N("ReduceMean", ["c"], ["m"], axes=[1, 2], keepdims=1), first("m", "mf"),
+                       N("Conv", ["mf", "v"], ["n"]), last("n", "nl"), N("Sigmoid", ["nl"], ["s"]),
+                       N("Mul", ["c", "s"], ["t"])],
+    "where": [N("Tanh", ["c"], ["d"]), N("Where", ["mask", "c", "d"], ["t"])],
+    "grows": [N("Add", ["c", "mean"], ["t"])],
+}
+
+
+@pytest.mark.parametrize("form", CHANNELS_LAST)
+@pytest.mark.parametrize("rank", (4, 5))
+def test_channels_last(sardonyx, tmp_path, form, rank):
+    """As Keras exports it: only the Transpose of the input is left, and none of a mean."""
+    spatial, k = (9, 10, 11)[:rank - 2], (3,) * (rank - 2)
+    between = [helper.NodeProto.FromString(n.SerializeToString()) for n in CHANNELS_LAST[form]]
+    for node in between:
+        for attr in node.attribute:
+            if attr.name == "perm" and rank == 5:
+                attr.ints[:] = [0, 2, 3, 4, 1] if attr.ints[1] == 2 else [0, 4, 1, 2, 3]
+            if attr.name == "axes":
+                attr.ints[:] = list(range(1, rank - 1))
+    wide = {"concat": 40}.get(form, 20)
+    pads = [0, *([1] * (rank - 2)), 0, 0, *([2] * (rank - 2)), 0]
+    constants = {"w": f32(20, 16, *k), "u": f32(24, wide, *k), "v": f32(20, 20, *([1] * (rank - 2))),
+                 "mean": f32(*([1] * (rank - 1)), 20), "row": f32(20), "zero": np.float32(0),
+                 "six": np.float32(6), "pads": np.array(pads, np.int64),
+                 "mask": RNG.uniform(size=(*([1] * (rank - 1)), 20)) > 0.5}
+    nodes = [first("x", "xf", rank), N("Conv", ["xf", "w"], ["cf"]), last("cf", "c", rank), *between,
+             first("t", "tf", rank), N("Conv", ["tf", "u"], ["o"]), last("o", "ol", rank),
+             N("ReduceMean", ["ol"], ["Y"], axes=list(range(1, rank - 1)), keepdims=0)]
+    used = {i for n in nodes for i in n.input}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, *spatial, 16)},
+                   {n: a for n, a in constants.items() if n in used})
+    turns = [line for line in out.splitlines() if line.startswith("Transpose ")]
+    assert len(turns) == 1 and turns[0].split()[1] == "1", out
