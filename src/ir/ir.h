@@ -132,6 +132,10 @@ const char *sdx_ir_node_describe(const struct sdx_ir_graph *graph, const struct 
  * pointer to a graph is good until the next sdx_ir_graph_create, one to a node or value until the
  * next node or value of its graph. */
 int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_node);
+/* Room for so many of both, where their number is known: growing leaves what was there before in
+ * the arena. Of a graph that has none yet. */
+SDX_MUST_CHECK enum sdx_status sdx_ir_reserve(struct sdx_ir *ir, struct sdx_ir_graph *graph,
+                                              int32_t nodes, int32_t values);
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name);
 int32_t sdx_ir_symbol(struct sdx_ir *ir,
                       struct sdx_str name); /* the dimension (< -1) of that symbol; 0: no memory */

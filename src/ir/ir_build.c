@@ -36,6 +36,17 @@ int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_no
     return ir->count_graphs++;
 }
 
+enum sdx_status sdx_ir_reserve(struct sdx_ir *ir, struct sdx_ir_graph *graph, int32_t nodes,
+                               int32_t values)
+{
+    graph->nodes = sdx_arena_array(ir->arena, (size_t)nodes + 1, sizeof *graph->nodes);
+    graph->values = sdx_arena_array(ir->arena, (size_t)values + 1, sizeof *graph->values);
+    if (!graph->nodes || !graph->values) return SDX_FAIL_MEMORY(ir->cx);
+    graph->capacity_nodes = nodes;
+    graph->capacity_values = values;
+    return SDX_OK;
+}
+
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name)
 {
     struct sdx_ir_value *values = array_grow(ir, graph->values, graph->count_values,

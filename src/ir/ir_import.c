@@ -357,10 +357,25 @@ static void drop_constant_inputs(struct sdx_import *im, struct sdx_import_scope 
     g->count_inputs = kept;
 }
 
+/* As many as the file has, and half as many again for the passes. */
+static enum sdx_status reserve(struct sdx_import *im, struct sdx_ir_graph *graph,
+                               const struct sdx_onnx_graph *from)
+{
+    int64_t nodes = from->nodes.count,
+            values = (int64_t)from->inputs.count + from->initializers.count;
+    for (int32_t i = 0; i < from->nodes.count; i++)
+        values += from->nodes.at[i].outputs.count;
+    nodes += nodes / 2;
+    values += values / 2;
+    if (values > INT32_MAX / 2) return SDX_FAIL_MEMORY(im->cx);
+    return sdx_ir_reserve(im->ir, graph, (int32_t)nodes, (int32_t)values);
+}
+
 static enum sdx_status import_graph(struct sdx_import *im, struct sdx_import_scope *scope,
                                     const struct sdx_onnx_graph *from)
 {
     im->ir->graphs[scope->graph].name = from->name;
+    SDX_TRY(reserve(im, &im->ir->graphs[scope->graph], from));
     SDX_TRY(import_inputs(im, scope, &from->inputs));
     SDX_TRY(import_initializers(im, scope, from));
     if (scope->graph == 0) SDX_TRY(sdx_import_given_inputs(im, scope));
