@@ -42,6 +42,21 @@ bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const ch
     return false;
 }
 
+const struct sdx_tensor *sdx_match_constant_f32(const struct sdx_ir_graph *g,
+                                                const struct sdx_ir_node *node, int i)
+{
+    const struct sdx_tensor *t =
+        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
+    return t && t->dtype == SDX_F32 ? t : NULL;
+}
+
+float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i)
+{
+    float value;
+    memcpy(&value, (const char *)t->data + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
+
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels)
 {
     if (t->rank > rank || (t->count != 1 && t->count != channels)) return false;

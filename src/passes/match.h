@@ -16,6 +16,11 @@ bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const ch
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar);
 /* A constant that no caller can override, or NULL. */
 const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value);
+/* Input i of the node where it is such a constant of f32, or NULL; and its element, which may lie
+ * at an odd address of the file. */
+const struct sdx_tensor *sdx_match_constant_f32(const struct sdx_ir_graph *g,
+                                                const struct sdx_ir_node *node, int i);
+float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i);
 /* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
 /* Within 1e-4 relative, as exporters write constants with few digits, or b as f16 or bf16. */

@@ -17,14 +17,6 @@ struct maker {
     bool is_gemm, first; /* first: channels are axis 0 of w, or they are 1 (of each group) */
 };
 
-static const struct sdx_tensor *constant_f32(const struct sdx_ir_graph *g,
-                                             const struct sdx_ir_node *node, int i)
-{
-    const struct sdx_tensor *t =
-        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
-    return t && t->dtype == SDX_F32 ? t : NULL;
-}
-
 static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *m)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm"};
@@ -32,8 +24,8 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
     for (m->node = NULL; kind < SDX_COUNT_OF(ops); kind++)
         if ((m->node = sdx_match_maker(g, value, ops[kind]))) break;
     if (!m->node || sdx_match_is_fused(m->node)) return false; /* with what stood between the two */
-    m->w = constant_f32(g, m->node, 1);
-    m->bias = constant_f32(g, m->node, 2);
+    m->w = sdx_match_constant_f32(g, m->node, 1);
+    m->bias = sdx_match_constant_f32(g, m->node, 2);
     if (!m->w || (m->node->count_inputs > 2 && m->node->inputs[2] >= 0 && !m->bias)) return false;
     m->is_gemm = kind == 2;
     m->groups = kind == 1 ? sdx_ir_attr_int(m->node, "group", 1) : 1;
@@ -46,13 +38,6 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
            (!m->bias || (m->bias->rank == 1 && m->bias->count == m->channels));
 }
 
-static double at(const struct sdx_tensor *t, int64_t i)
-{
-    float value; /* it may lie at an odd address of the file */
-    memcpy(&value, (const char *)t->data + (size_t)i * sizeof value, sizeof value);
-    return value;
-}
-
 static bool normalisation(const struct sdx_ir_graph *g, const struct sdx_ir_node *bn,
                           struct sdx_affine *f)
 {
@@ -62,13 +47,13 @@ static bool normalisation(const struct sdx_ir_graph *g, const struct sdx_ir_node
     for (int k = 1; k < bn->count_outputs; k++)
         if (bn->outputs[k] >= 0) return false;
     for (int i = 0; i < 4; i++) {
-        p[i] = constant_f32(g, bn, i + 1);
+        p[i] = sdx_match_constant_f32(g, bn, i + 1);
         if (!p[i] || p[i]->count != f->channels) return false;
     }
     f->scales = true;
     for (int64_t c = 0; c < f->channels; c++) {
-        f->scale[c] = at(p[0], c) / sqrt(at(p[3], c) + epsilon);
-        f->shift[c] = at(p[1], c) - at(p[2], c) * f->scale[c];
+        f->scale[c] = sdx_match_f32_at(p[0], c) / sqrt(sdx_match_f32_at(p[3], c) + epsilon);
+        f->shift[c] = sdx_match_f32_at(p[1], c) - sdx_match_f32_at(p[2], c) * f->scale[c];
     }
     return true;
 }
@@ -83,13 +68,13 @@ static bool arithmetic(const struct sdx_ir_graph *g, const struct sdx_ir_node *n
     const struct sdx_tensor *t = NULL;
     if ((!mul && !div && !add && !sub) || node->opset < 7 || node->count_inputs != 2) return false;
     for (int i = 1; i >= (mul || add ? 0 : 1) && !t; i--) {
-        t = constant_f32(g, node, i);
+        t = sdx_match_constant_f32(g, node, i);
         *operand = 1 - i;
     }
     if (!t || !sdx_match_is_channels(t, rank, f->channels)) return false;
     f->scales = mul || div;
     for (int64_t c = 0; c < f->channels; c++) {
-        const double value = at(t, t->count > 1 ? c : 0);
+        const double value = sdx_match_f32_at(t, t->count > 1 ? c : 0);
         f->scale[c] = mul ? value : div ? 1 / value : 1;
         f->shift[c] = add ? value : sub ? -value : 0;
         if (!isfinite(f->scale[c]) || !isfinite(f->shift[c])) return false;
@@ -125,7 +110,7 @@ static void scale_weights(const struct maker *m, const struct sdx_affine *f, flo
         const int64_t row = i / columns, group = row / (rows / m->groups);
         const double scale = f->scale[m->first ? row : group * columns + i % columns];
         for (int64_t k = i * each; k < (i + 1) * each; k++)
-            to[k] = (float)(at(m->w, k) * scale);
+            to[k] = (float)(sdx_match_f32_at(m->w, k) * scale);
     }
 }
 
@@ -142,7 +127,7 @@ static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct s
     if (w) scale_weights(m, f, w->data);
     for (int64_t c = 0; c < m->channels; c++)
         ((float *)bias->data)[c] =
-            (float)((m->bias ? at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
+            (float)((m->bias ? sdx_match_f32_at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
     inputs[0] = node->inputs[0];
     inputs[1] = w ? sdx_match_add_constant(ir, g, node->name, w) : node->inputs[1];
     inputs[2] = sdx_match_add_constant(ir, g, node->name, bias);

@@ -25,6 +25,7 @@ static const struct {
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
     {"pad", sdx_pass_pad, SDX_LEVEL_BASIC, 0},
     {"affine", sdx_pass_affine, SDX_LEVEL_BASIC, 0},
+    {"branches", sdx_pass_branches, SDX_LEVEL_EXTENDED, 0},
     {"resample", sdx_pass_resample, SDX_LEVEL_EXTENDED, 0},
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"group_norm", sdx_pass_group_norm, SDX_LEVEL_EXTENDED, 21},

@@ -611,3 +611,54 @@ def test_channels_last(sardonyx, tmp_path, form, rank):
                    {n: a for n, a in constants.items() if n in used})
     turns = [line for line in out.splitlines() if line.startswith("Transpose ")]
     assert len(turns) == 1 and turns[0].split()[1] == "1", out
+
+
+def conv(x, w, y, size, stride=1, dilation=1, pads=None, group=1, bias=True, rank=2):
+    pads = pads if pads is not None else [(s - 1) * dilation // 2 for s in size] * 2
+    return N("Conv", [x, w, *([w + "b"] if bias else [])], [y], kernel_shape=size, strides=[stride] * rank,
+             dilations=[dilation] * rank, pads=pads, group=group)
+
+
+def norm_of(x, y):
+    return N("BatchNormalization", [x, "gamma", "beta", "mean", "variance"], [y])
+
+
+BRANCHES = {  # branches, of which the last is added to the sum of the others; convolutions left
+    "repvgg": ([conv("x", "a", "p", [1, 1]), conv("x", "b", "q", [3, 3]), norm_of("x", "r")], 1),
+    "depthwise": ([norm_of("x", "p"), conv("x", "a", "q", [1, 1], group=12),
+                   conv("x", "b", "r", [5, 5], group=12, bias=False)], 1),
+    "groups": ([conv("x", "a", "p", [3, 3], group=3), norm_of("x", "q")], 1),
+    "strided": ([conv("x", "a", "p", [1, 1], 2), conv("x", "b", "q", [3, 3], 2, bias=False)], 1),
+    "dilated": ([conv("x", "a", "p", [3, 1], 1, 3), conv("x", "b", "q", [5, 3], 1, 3)], 1),
+    "uneven": ([conv("x", "a", "p", [4, 4], pads=[1, 2, 2, 1]), conv("x", "b", "q", [2, 3], pads=[0, 1, 1, 1])], 1),
+    "line": ([conv("x", "a", "p", [3], rank=1), conv("x", "b", "q", [7], rank=1), norm_of("x", "r")], 1),
+    "same": ([conv("x", "a", "p", [1, 1]), conv("x", "b", "q", [1, 1])], 1),
+    "between": ([conv("x", "a", "p", [2, 2], 1, 1, [0, 1, 1, 0]), conv("x", "b", "q", [3, 3], 1, 2)], 2),
+    "beside": ([conv("x", "a", "p", [1, 1], pads=[1, 1, 0, 0]), conv("x", "b", "q", [2, 2], pads=[0, 0, 2, 2])], 2),
+    "used": ([conv("x", "a", "p", [1, 1]), conv("x", "b", "q", [3, 3])], 2),
+}
+
+
+@pytest.mark.parametrize("form", BRANCHES)
+def test_branches(sardonyx, tmp_path, form):
+    """The sum of branches over one image is one convolution where their taps meet."""
+    nodes, left = BRANCHES[form]
+    rank = 1 if form == "line" else 2
+    names = [n.output[0] for n in nodes]
+    nodes = [*nodes, N("Add", names[:2], ["s" if len(names) > 2 else "t"])]
+    if len(names) > 2:
+        nodes.append(N("Add", [names[2], "s"], ["t"]))
+    nodes += [N("Relu", ["t"], ["u"]), N("Add" if form == "used" else "Mul", ["u", names[0] if form == "used" else "u"],
+                                         ["Y"])]
+    constants = {"gamma": f32(12), "beta": f32(12), "mean": f32(12), "variance": f32(12, lo=0.5, hi=2)}
+    for node in nodes:
+        if node.op_type == "Conv":
+            attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+            constants[node.input[1]] = f32(12, 12 // attrs["group"], *attrs["kernel_shape"])
+            constants[node.input[1] + "b"] = f32(12)
+    used = {i for n in nodes for i in n.input}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 12, *(17, 14)[:rank])},
+                   {n: a for n, a in constants.items() if n in used})
+    convs = {line.split()[0] for line in out.splitlines() if " Conv " in line and "reorder" not in line}
+    assert len(convs) == left, out
+    assert form in ("between", "beside", "used") or "BatchNormalization" not in out, out

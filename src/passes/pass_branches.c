@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sum of two convolutions of one image becomes a convolution, where the taps of one lie on
+ * those of the other, and so does the sum of a convolution and a BatchNormalization of its image:
+ * what RepVGG, MobileOne and their like train as branches and are often exported with (Ding et al.,
+ * "RepVGG", 2021). Re-associates: results differ in the last bits. */
+#include "passes/affine.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { AXES_MAX = 3 };
+
+/* A Conv of constant f32 weights. Of each spatial axis: */
+struct branch {
+    struct sdx_ir_node *node;
+    const struct sdx_tensor *w, *bias; /* bias: NULL if there is none */
+    int axes;
+    int64_t groups, size[AXES_MAX], stride[AXES_MAX], dilation[AXES_MAX], begin[AXES_MAX],
+        end[AXES_MAX];
+};
+
+static bool branch_of(const struct sdx_ir_graph *g, int32_t value, struct branch *b)
+{
+    static const char *const names[] = {"strides", "dilations", "pads"};
+    const int64_t *lists[3];
+    int64_t counts[3];
+    struct sdx_ir_node *node = sdx_match_maker(g, value, "Conv");
+    if (!node || sdx_match_is_fused(node) ||
+        !sdx_str_is(sdx_ir_attr_str(node, "auto_pad", "NOTSET"), "NOTSET"))
+        return false;
+    *b = (struct branch){.node = node, .w = sdx_match_constant_f32(g, node, 1)};
+    b->bias = sdx_match_constant_f32(g, node, 2);
+    b->groups = sdx_ir_attr_int(node, "group", 1);
+    if (!b->w || (node->count_inputs > 2 && node->inputs[2] >= 0 && !b->bias)) return false;
+    b->axes = b->w->rank - 2;
+    if (b->axes < 1 || b->axes > AXES_MAX || b->groups < 1 || b->w->count == 0 ||
+        b->w->dims[0] % b->groups != 0 || (b->bias && b->bias->count != b->w->dims[0]))
+        return false;
+    for (int k = 0; k < 3; k++) {
+        lists[k] = sdx_ir_attr_ints(node, names[k], &counts[k]);
+        if (lists[k] && counts[k] != (k == 2 ? 2 : 1) * b->axes) return false;
+    }
+    for (int i = 0; i < b->axes; i++) {
+        b->size[i] = b->w->dims[2 + i];
+        b->stride[i] = lists[0] ? lists[0][i] : 1;
+        b->dilation[i] = lists[1] ? lists[1][i] : 1;
+        b->begin[i] = lists[2] ? lists[2][i] : 0;
+        b->end[i] = lists[2] ? lists[2][b->axes + i] : 0;
+        if (b->stride[i] < 1 || b->dilation[i] < 1) return false;
+    }
+    return true;
+}
+
+/* Place in the kernel of `large` of the tap of another kernel that reads `from` pixels behind the
+ * first pixel of the image at output 0; -1: it has none there. */
+static int64_t place(const struct branch *large, int axis, int64_t from)
+{
+    const int64_t taps = from + large->begin[axis], d = large->dilation[axis];
+    return taps >= 0 && taps % d == 0 && taps / d < large->size[axis] ? taps / d : -1;
+}
+
+/* Do all taps of `small` lie on taps of `large`, and both have as many outputs on any image? */
+static bool lies_on(const struct branch *small, const struct branch *large)
+{
+    if (small->groups != large->groups || small->axes != large->axes ||
+        small->w->dims[0] != large->w->dims[0] || small->w->dims[1] != large->w->dims[1])
+        return false;
+    for (int i = 0; i < small->axes; i++) {
+        const int64_t reach = (small->size[i] - 1) * small->dilation[i];
+        if (small->stride[i] != large->stride[i] ||
+            small->begin[i] + small->end[i] - reach !=
+                large->begin[i] + large->end[i] - (large->size[i] - 1) * large->dilation[i])
+            return false;
+        for (int64_t t = 0; t < small->size[i]; t++)
+            if (place(large, i, t * small->dilation[i] - small->begin[i]) < 0) return false;
+    }
+    return true;
+}
+
+/* Index among the taps of one filter of `large` of tap `t` among those of `small`. */
+static int64_t place_of(const struct branch *small, const struct branch *large, int64_t t)
+{
+    int64_t index = 0, step = 1;
+    for (int i = small->axes - 1; i >= 0; i--) {
+        const int64_t tap = t % small->size[i];
+        index += place(large, i, tap * small->dilation[i] - small->begin[i]) * step;
+        step *= large->size[i];
+        t /= small->size[i];
+    }
+    return index;
+}
+
+/* The Conv gets those weights and that bias and makes what the sum made. */
+static enum sdx_status become_sum(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                  struct sdx_ir_node *conv, struct sdx_ir_node *add,
+                                  struct sdx_tensor *w, struct sdx_tensor *bias)
+{
+    int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
+    if (!inputs) return SDX_FAIL_MEMORY(cx);
+    inputs[0] = conv->inputs[0];
+    inputs[1] = sdx_match_add_constant(ir, g, conv->name, w);
+    inputs[2] = sdx_match_add_constant(ir, g, conv->name, bias);
+    if (inputs[1] < 0 || inputs[2] < 0) return SDX_FAIL_MEMORY(cx);
+    conv->inputs = inputs;
+    conv->count_inputs = 3;
+    g->values[conv->outputs[0]].producer = -1;
+    sdx_ir_node_set_output(g, conv, (int32_t)(conv - g->nodes), 0, add->outputs[0]);
+    add->is_dead = true;
+    return SDX_OK;
+}
+
+/* Copies of the branch's weights and of its bias, zeros where there is none. NULL: no memory. */
+static struct sdx_tensor *copy_of(struct sdx_ir *ir, const struct branch *b,
+                                  struct sdx_tensor **bias)
+{
+    struct sdx_tensor *w = sdx_match_new_constant(ir, SDX_F32, b->w->rank, b->w->dims);
+    *bias = sdx_match_new_constant(ir, SDX_F32, 1, b->w->dims);
+    if (!w || !*bias) return NULL;
+    memcpy(w->data, b->w->data, w->bytes);
+    for (int64_t c = 0; c < b->w->dims[0]; c++)
+        ((float *)(*bias)->data)[c] = b->bias ? sdx_match_f32_at(b->bias, c) : 0;
+    return w;
+}
+
+static enum sdx_status join_convs(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                  const struct branch *small, const struct branch *large,
+                                  struct sdx_ir_node *add)
+{
+    struct sdx_tensor *bias, *w = copy_of(ir, large, &bias);
+    if (!w) return SDX_FAIL_MEMORY(cx);
+    const int64_t filters = large->w->dims[0] * large->w->dims[1];
+    const int64_t each = large->w->count / filters, taps = small->w->count / filters;
+    for (int64_t i = 0; i < small->w->count; i++)
+        ((float *)w->data)[i / taps * each + place_of(small, large, i % taps)] +=
+            sdx_match_f32_at(small->w, i);
+    for (int64_t c = 0; small->bias && c < bias->count; c++)
+        ((float *)bias->data)[c] += sdx_match_f32_at(small->bias, c);
+    return become_sum(cx, ir, g, large->node, add, w, bias);
+}
+
+/* A BatchNormalization of the image that the Conv reads adds to the tap of the pixel itself. */
+static enum sdx_status join_norm(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                 const struct sdx_ir_node *norm, const struct branch *conv,
+                                 struct sdx_ir_node *add, bool *changed)
+{
+    const int64_t channels = conv->w->dims[0], icg = conv->w->dims[1];
+    int64_t centre = 0;
+    int operand;
+    struct sdx_affine f;
+    if (icg * conv->groups != channels) return SDX_OK;
+    for (int i = 0; i < conv->axes; i++) {
+        const int64_t tap = place(conv, i, 0);
+        if (tap < 0 || conv->stride[i] != 1 ||
+            conv->begin[i] + conv->end[i] != (conv->size[i] - 1) * conv->dilation[i])
+            return SDX_OK;
+        centre = centre * conv->size[i] + tap;
+    }
+    SDX_TRY(sdx_affine_init(cx, ir, channels, &f));
+    if (!sdx_affine_read(g, norm, conv->w->rank, &f, &operand)) return SDX_OK;
+    struct sdx_tensor *bias, *w = copy_of(ir, conv, &bias);
+    if (!w) return SDX_FAIL_MEMORY(cx);
+    const int64_t each = w->count / (channels * icg);
+    for (int64_t c = 0; c < channels; c++) {
+        ((float *)w->data)[(c * icg + c % icg) * each + centre] += (float)f.scale[c];
+        ((float *)bias->data)[c] += (float)f.shift[c];
+    }
+    *changed = true;
+    return become_sum(cx, ir, g, conv->node, add, w, bias);
+}
+
+static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                            struct sdx_ir_node *add, const int32_t *uses, int32_t count,
+                            bool *changed)
+{
+    struct branch found[2];
+    bool is_conv[2];
+    if (add->opset < 7 || add->count_inputs != 2) return SDX_OK;
+    for (int i = 0; i < 2; i++) {
+        const int32_t value = add->inputs[i];
+        if (value < 0 || value >= count || uses[value] != 1) return SDX_OK;
+        is_conv[i] = branch_of(g, value, &found[i]);
+    }
+    if (is_conv[0] && is_conv[1]) {
+        if (found[0].node->inputs[0] != found[1].node->inputs[0]) return SDX_OK;
+        const int large = lies_on(&found[0], &found[1]) ? 1 : 0;
+        if (!large && !lies_on(&found[1], &found[0])) return SDX_OK;
+        *changed = true;
+        return join_convs(cx, ir, g, &found[1 - large], &found[large], add);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct sdx_ir_node *norm =
+            is_conv[i] ? sdx_match_maker(g, add->inputs[1 - i], "BatchNormalization") : NULL;
+        if (norm && norm->inputs[0] == found[i].node->inputs[0])
+            return join_norm(cx, ir, g, norm, &found[i], add, changed);
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_branches(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        const int32_t count = g->count_values;
+        int32_t *uses = sdx_arena_array(ir->arena, (size_t)count + 1, sizeof *uses);
+        if (!uses) return SDX_FAIL_MEMORY(cx);
+        sdx_ir_count_uses(g, uses);
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            if (!node->is_dead && !node->domain.len && sdx_str_is(node->op_type, "Add"))
+                SDX_TRY(join(cx, ir, g, node, uses, count, changed));
+        }
+    }
+    return SDX_OK;
+}
