@@ -89,82 +89,82 @@ static int64_t place_of(const struct branch *small, const struct branch *large, 
     return index;
 }
 
-/* The Conv gets those weights and that bias and makes what the sum made. */
-static enum sdx_status become_sum(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                                  struct sdx_ir_node *conv, struct sdx_ir_node *add,
-                                  struct sdx_tensor *w, struct sdx_tensor *bias)
+/* The Conv gets weights and a bias of its own, where it has none of this pass yet: values before
+ * `count` are others'. */
+static enum sdx_status own_weights(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, const struct branch *b, int32_t count)
 {
+    struct sdx_ir_node *conv = b->node;
+    if (conv->inputs[1] >= count) return SDX_OK;
+    struct sdx_tensor *w = sdx_match_new_constant(ir, SDX_F32, b->w->rank, b->w->dims);
+    struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, b->w->dims);
     int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
-    if (!inputs) return SDX_FAIL_MEMORY(cx);
+    if (!w || !bias || !inputs) return SDX_FAIL_MEMORY(cx);
+    memcpy(w->data, b->w->data, w->bytes);
+    for (int64_t c = 0; c < bias->count; c++)
+        ((float *)bias->data)[c] = b->bias ? sdx_match_f32_at(b->bias, c) : 0;
     inputs[0] = conv->inputs[0];
     inputs[1] = sdx_match_add_constant(ir, g, conv->name, w);
     inputs[2] = sdx_match_add_constant(ir, g, conv->name, bias);
     if (inputs[1] < 0 || inputs[2] < 0) return SDX_FAIL_MEMORY(cx);
     conv->inputs = inputs;
     conv->count_inputs = 3;
-    g->values[conv->outputs[0]].producer = -1;
-    sdx_ir_node_set_output(g, conv, (int32_t)(conv - g->nodes), 0, add->outputs[0]);
-    add->is_dead = true;
     return SDX_OK;
 }
 
-/* Copies of the branch's weights and of its bias, zeros where there is none. NULL: no memory. */
-static struct sdx_tensor *copy_of(struct sdx_ir *ir, const struct branch *b,
-                                  struct sdx_tensor **bias)
+/* Input i of a Conv that has its own. */
+static float *own(const struct sdx_ir_graph *g, const struct branch *b, int i)
 {
-    struct sdx_tensor *w = sdx_match_new_constant(ir, SDX_F32, b->w->rank, b->w->dims);
-    *bias = sdx_match_new_constant(ir, SDX_F32, 1, b->w->dims);
-    if (!w || !*bias) return NULL;
-    memcpy(w->data, b->w->data, w->bytes);
-    for (int64_t c = 0; c < b->w->dims[0]; c++)
-        ((float *)(*bias)->data)[c] = b->bias ? sdx_match_f32_at(b->bias, c) : 0;
-    return w;
+    return g->values[b->node->inputs[i]].constant->data;
 }
 
-static enum sdx_status join_convs(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                                  const struct branch *small, const struct branch *large,
-                                  struct sdx_ir_node *add)
+static void add_conv(const struct sdx_ir_graph *g, const struct branch *small,
+                     const struct branch *large)
 {
-    struct sdx_tensor *bias, *w = copy_of(ir, large, &bias);
-    if (!w) return SDX_FAIL_MEMORY(cx);
+    float *w = own(g, large, 1), *bias = own(g, large, 2);
     const int64_t filters = large->w->dims[0] * large->w->dims[1];
     const int64_t each = large->w->count / filters, taps = small->w->count / filters;
     for (int64_t i = 0; i < small->w->count; i++)
-        ((float *)w->data)[i / taps * each + place_of(small, large, i % taps)] +=
-            sdx_match_f32_at(small->w, i);
-    for (int64_t c = 0; small->bias && c < bias->count; c++)
-        ((float *)bias->data)[c] += sdx_match_f32_at(small->bias, c);
-    return become_sum(cx, ir, g, large->node, add, w, bias);
+        w[i / taps * each + place_of(small, large, i % taps)] += sdx_match_f32_at(small->w, i);
+    for (int64_t c = 0; small->bias && c < large->w->dims[0]; c++)
+        bias[c] += sdx_match_f32_at(small->bias, c);
 }
 
-/* A BatchNormalization of the image that the Conv reads adds to the tap of the pixel itself. */
-static enum sdx_status join_norm(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                                 const struct sdx_ir_node *norm, const struct branch *conv,
-                                 struct sdx_ir_node *add, bool *changed)
+/* Index of the tap of the pixel itself of a Conv that gives as many pixels and channels as it gets;
+ * -1: it has none, or does not. */
+static int64_t centre_of(const struct branch *b)
 {
-    const int64_t channels = conv->w->dims[0], icg = conv->w->dims[1];
     int64_t centre = 0;
-    int operand;
-    struct sdx_affine f;
-    if (icg * conv->groups != channels) return SDX_OK;
-    for (int i = 0; i < conv->axes; i++) {
-        const int64_t tap = place(conv, i, 0);
-        if (tap < 0 || conv->stride[i] != 1 ||
-            conv->begin[i] + conv->end[i] != (conv->size[i] - 1) * conv->dilation[i])
-            return SDX_OK;
-        centre = centre * conv->size[i] + tap;
+    if (b->w->dims[1] * b->groups != b->w->dims[0]) return -1;
+    for (int i = 0; i < b->axes; i++) {
+        const int64_t tap = place(b, i, 0);
+        if (tap < 0 || b->stride[i] != 1 ||
+            b->begin[i] + b->end[i] != (b->size[i] - 1) * b->dilation[i])
+            return -1;
+        centre = centre * b->size[i] + tap;
     }
-    SDX_TRY(sdx_affine_init(cx, ir, channels, &f));
-    if (!sdx_affine_read(g, norm, conv->w->rank, &f, &operand)) return SDX_OK;
-    struct sdx_tensor *bias, *w = copy_of(ir, conv, &bias);
-    if (!w) return SDX_FAIL_MEMORY(cx);
-    const int64_t each = w->count / (channels * icg);
-    for (int64_t c = 0; c < channels; c++) {
-        ((float *)w->data)[(c * icg + c % icg) * each + centre] += (float)f.scale[c];
-        ((float *)bias->data)[c] += (float)f.shift[c];
+    return centre;
+}
+
+static void add_norm(const struct sdx_ir_graph *g, const struct sdx_affine *f,
+                     const struct branch *conv, int64_t centre)
+{
+    float *w = own(g, conv, 1), *bias = own(g, conv, 2);
+    const int64_t icg = conv->w->dims[1], each = conv->w->count / (f->channels * icg);
+    for (int64_t c = 0; c < f->channels; c++) {
+        w[(c * icg + c % icg) * each + centre] += (float)f->scale[c];
+        bias[c] += (float)f->shift[c];
     }
+}
+
+/* The Conv makes what the sum made. */
+static void take_sum(struct sdx_ir_graph *g, const struct branch *b, struct sdx_ir_node *add,
+                     bool *changed)
+{
+    g->values[b->node->outputs[0]].producer = -1;
+    sdx_ir_node_set_output(g, b->node, (int32_t)(b->node - g->nodes), 0, add->outputs[0]);
+    add->is_dead = true;
     *changed = true;
-    return become_sum(cx, ir, g, conv->node, add, w, bias);
 }
 
 static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
@@ -183,14 +183,24 @@ static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sd
         if (found[0].node->inputs[0] != found[1].node->inputs[0]) return SDX_OK;
         const int large = lies_on(&found[0], &found[1]) ? 1 : 0;
         if (!large && !lies_on(&found[1], &found[0])) return SDX_OK;
-        *changed = true;
-        return join_convs(cx, ir, g, &found[1 - large], &found[large], add);
+        SDX_TRY(own_weights(cx, ir, g, &found[large], count));
+        add_conv(g, &found[1 - large], &found[large]);
+        take_sum(g, &found[large], add, changed);
+        return SDX_OK;
     }
     for (int i = 0; i < 2; i++) {
         const struct sdx_ir_node *norm =
             is_conv[i] ? sdx_match_maker(g, add->inputs[1 - i], "BatchNormalization") : NULL;
-        if (norm && norm->inputs[0] == found[i].node->inputs[0])
-            return join_norm(cx, ir, g, norm, &found[i], add, changed);
+        const int64_t centre = norm ? centre_of(&found[i]) : -1;
+        struct sdx_affine f;
+        int operand;
+        if (centre < 0 || norm->inputs[0] != found[i].node->inputs[0]) continue;
+        SDX_TRY(sdx_affine_init(cx, ir, found[i].w->dims[0], &f));
+        if (!sdx_affine_read(g, norm, found[i].w->rank, &f, &operand)) continue;
+        SDX_TRY(own_weights(cx, ir, g, &found[i], count));
+        add_norm(g, &f, &found[i], centre);
+        take_sum(g, &found[i], add, changed);
+        return SDX_OK;
     }
     return SDX_OK;
 }

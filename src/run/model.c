@@ -217,7 +217,10 @@ static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, s
                                   bool open, struct sdx_ir **out)
 {
     SDX_TRY(sdx_model_import(cx, m, &m->arena, open, out));
-    return sdx_passes_run(cx, *out, level);
+    SDX_TRY(sdx_passes_run(cx, *out, level));
+    /* What passes read to make other weights of it is not needed any more. */
+    sdx_file_map_drop(&m->map, m->map.data, m->map.size);
+    return SDX_OK;
 }
 
 /* Why a plan file has no such graph. */

@@ -662,3 +662,42 @@ def test_branches(sardonyx, tmp_path, form):
     convs = {line.split()[0] for line in out.splitlines() if " Conv " in line and "reorder" not in line}
     assert len(convs) == left, out
     assert form in ("between", "beside", "used") or "BatchNormalization" not in out, out
+
+
+@pytest.mark.parametrize("mode", ("linear", "cubic"))
+@pytest.mark.parametrize("rank", (1, 2, 3))
+def test_resize_between_convolutions(sardonyx, tmp_path, rank, mode):
+    """Lines, images and volumes on blocked channels; not every axis grows."""
+    if mode == "cubic" and rank != 2:
+        pytest.skip("onnxruntime has cubic of two axes only")
+    spatial = (7, 6, 9)[:rank]
+    sizes = np.array([1, 20, *[2 * d if k != 1 else d for k, d in enumerate(spatial)]], np.int64)
+    nodes = [N("Conv", ["x", "w"], ["c"]), N("Resize", ["c", "", "", "sizes"], ["r"], mode=mode),
+             N("Conv", ["r", "u"], ["Y"])]
+    run_case(sardonyx, tmp_path, nodes, {"x": f32(1, 16, *[d + 2 for d in spatial])},
+             {"w": f32(20, 16, *[3] * rank), "u": f32(24, 20, *[3] * rank), "sizes": sizes})
+
+
+@pytest.mark.parametrize("op", ("GlobalMaxPool", "ReduceMax"))
+@pytest.mark.parametrize("spatial", ((1, 1), (3, 2), (9, 7), (31, 17)))
+def test_maximum_of_channels(sardonyx, tmp_path, op, spatial):
+    """Of blocked channels, which need not be brought apart for it."""
+    nodes = [N("Conv", ["x", "w"], ["c"]),
+             N(op, ["c"], ["Y"], **({"axes": [2, 3], "keepdims": 0} if op == "ReduceMax" else {}))]
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 16, *spatial)}, {"w": f32(40, 16, 1, 1)})
+    assert "max_blocked" in out or spatial == (1, 1), out
+
+
+@pytest.mark.parametrize("batch", (1, 5))
+@pytest.mark.parametrize("act", (None, "Relu"))
+def test_filters_as_large_as_the_image(sardonyx, tmp_path, batch, act):
+    nodes = [N("Conv", ["x", "w", "b"], ["c" if act else "Y"])]
+    nodes += [N(act, ["c"], ["Y"])] if act else []
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(batch, 12, 6, 5)}, {"w": f32(30, 12, 6, 5), "b": f32(30)})
+    assert "gemm_f32" in out, out
+
+
+def test_average_of_axes_of_one(sardonyx, tmp_path):
+    """As a normalisation across channels is exported: the pool runs along the first of three axes."""
+    nodes = [N("AveragePool", ["x"], ["Y"], kernel_shape=[5, 1, 1], pads=[2, 0, 0, 2, 0, 0], count_include_pad=1)]
+    run_case(sardonyx, tmp_path, nodes, {"x": f32(3, 1, 40, 1, 1)}, {})
