@@ -367,7 +367,7 @@ static enum sdx_status reserve(struct sdx_import *im, struct sdx_ir_graph *graph
         values += from->nodes.at[i].outputs.count;
     nodes += nodes / 2;
     values += values / 2;
-    if (values > INT32_MAX / 2) return SDX_FAIL_MEMORY(im->cx);
+    if (nodes > INT32_MAX / 2 || values > INT32_MAX / 2) return SDX_FAIL_MEMORY(im->cx);
     return sdx_ir_reserve(im->ir, graph, (int32_t)nodes, (int32_t)values);
 }
 

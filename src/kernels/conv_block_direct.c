@@ -19,8 +19,8 @@ enum {
     MOST_PANEL = 64,    /* channels */
     EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
-    FRESH_PIXELS = 800,
-    LINE = 16 /* floats */
+    FRESH_PIXELS = 800, /* so many read a weight too seldom to keep it in the cache */
+    LINE = 16           /* floats */
 };
 
 /* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
