@@ -756,9 +756,8 @@ static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, 
                                (size_t)p->axis->taps * sizeof(float *), 1, &in, 1, &out);
 }
 
-/* Through intermediate results of element type `work`; f32 leaves the last two axes to the rows of
- * planes. */
-static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r, int work,
+/* Of f32, which leaves the last two axes to the rows of planes, or f64. */
+static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r,
                                   struct sdx_tensor *in, struct sdx_tensor *out)
 {
     int64_t dims[SDX_RANK_MAX];
@@ -768,14 +767,14 @@ static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r
         left += !r->axis[i].identity;
     }
     for (int i = 0; i < r->rank; i++) {
-        if (work == SDX_F32 && r->rank > 1 && i == r->rank - 2 && left > 0)
+        if (in->dtype == SDX_F32 && r->rank > 1 && i == r->rank - 2 && left > 0)
             return add_planes(px, r, in);
         if (r->axis[i].identity) continue;
         int64_t made[SDX_RANK_MAX];
         memcpy(made, dims, sizeof made);
         made[i] = r->axis[i].n_out;
         made[r->rank - 1] *= r->cell;
-        struct sdx_tensor *to = --left > 0 ? sdx_prepare_temp(px, work, r->rank, made) : out;
+        struct sdx_tensor *to = --left > 0 ? sdx_prepare_temp(px, in->dtype, r->rank, made) : out;
         if (!to) return SDX_OUT_OF_MEMORY;
         SDX_TRY(add_pass(px, r, i, dims, in, to));
         dims[i] = r->axis[i].n_out;
@@ -793,7 +792,7 @@ static enum sdx_status add_widened(struct sdx_prepare *px, const struct resize *
     struct sdx_tensor *to = sdx_prepare_temp(px, SDX_F64, out->rank, out->dims);
     if (!from || !to) return SDX_OUT_OF_MEMORY;
     SDX_TRY(sdx_prepare_step_on(px, "load", run_load, NULL, parts, 0, 1, &in, 1, &from));
-    SDX_TRY(add_passes(px, r, SDX_F64, from, to));
+    SDX_TRY(add_passes(px, r, from, to));
     return sdx_prepare_step_on(px, "store", run_store, NULL, parts, 0, 1, &to, 1, &out);
 }
 
@@ -816,7 +815,7 @@ static enum sdx_status prepare_resize(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s in modes that calculate",
                         SDX_MOVE_OP(px), sdx_dtype_short_name(in->dtype));
     if (in->dtype == SDX_F32 || in->dtype == SDX_F64)
-        return add_passes(px, r, in->dtype, px->in[0], px->out[0]);
+        return add_passes(px, r, px->in[0], px->out[0]);
     const int columns = byte_columns(in, r);
     return columns > 0 ? add_bytes(px, r, columns) : add_widened(px, r);
 }

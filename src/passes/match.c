@@ -14,6 +14,13 @@ struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value,
     return fits ? node : NULL;
 }
 
+bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (sdx_str_is(node->op_type, names[i])) return true;
+    return false;
+}
+
 const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value)
 {
     if (value < 0 || g->values[value].flags & SDX_IR_INPUT) return NULL;
@@ -48,6 +55,16 @@ const struct sdx_tensor *sdx_match_constant_f32(const struct sdx_ir_graph *g,
     const struct sdx_tensor *t =
         i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
     return t && t->dtype == SDX_F32 ? t : NULL;
+}
+
+const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
+                              int64_t *count)
+{
+    const struct sdx_tensor *t =
+        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
+    if (!t || t->dtype != SDX_I64 || t->rank != 1 || t->is_unaligned) return NULL;
+    *count = t->count;
+    return t->data;
 }
 
 float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i)
@@ -178,6 +195,26 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
     t->dims = t->dims_inline;
     t->data = sdx_arena_copy(ir->arena, values, t->bytes);
     return t->data ? sdx_match_add_constant(ir, g, sdx_str(name), t) : -1;
+}
+
+struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *op,
+                                       int64_t opset, struct sdx_str name, const int32_t *inputs,
+                                       int count, int32_t output, int room_attrs)
+{
+    struct sdx_ir_node *node =
+        sdx_ir_node_create(ir, g, SDX_STR(""), sdx_str(op), count, 0, room_attrs);
+    if (!node) return NULL;
+    node->outputs = sdx_arena_alloc(ir->arena, sizeof *node->outputs);
+    if (!node->outputs) return NULL;
+    node->count_outputs = 1;
+    node->name = name;
+    node->opset = opset;
+    node->op = sdx_op_find(node->domain, node->op_type, opset);
+    SDX_ASSERT(node->op);
+    for (int i = 0; i < count; i++)
+        node->inputs[i] = inputs[i];
+    sdx_ir_node_set_output(g, node, g->count_nodes - 1, 0, output);
+    return node;
 }
 
 enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,

@@ -8,6 +8,8 @@
 
 /* The living node of the standard's domain with this type that makes `value`, or NULL. */
 struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value, const char *op);
+/* Is the node's type one of these `count` names? */
+bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *names, int count);
 /* `value` is made by a node of two inputs, one of which makes *scalar (a constant of one element);
  * the other is *rest. For operators that do not commute the constant must be input 1. */
 bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const char *op,
@@ -21,6 +23,9 @@ const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_
 const struct sdx_tensor *sdx_match_constant_f32(const struct sdx_ir_graph *g,
                                                 const struct sdx_ir_node *node, int i);
 float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i);
+/* Input i of the node where it is a constant list of integers of 64 bits, or NULL. */
+const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
+                              int64_t *count);
 /* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
 /* Within 1e-4 relative, as exporters write constants with few digits, or b as f16 or bf16. */
@@ -49,6 +54,12 @@ const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
 /* A new value: the constant list of `count` integers. -1: no memory. */
 int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *name,
                            const int64_t *values, int64_t count);
+/* A new node of the standard's domain at the end of the graph, which makes `output` of copies of
+ * those inputs, with room for attributes, all unset; NULL: no memory. The caller restores the
+ * order. */
+struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *op,
+                                       int64_t opset, struct sdx_str name, const int32_t *inputs,
+                                       int count, int32_t output, int room_attrs);
 /* The node becomes `op` of those inputs in that version, without attributes, with room for some;
  * its other inputs are let go. */
 SDX_MUST_CHECK enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,

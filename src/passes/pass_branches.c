@@ -3,88 +3,87 @@
  * those of the other, and so does the sum of a convolution and a BatchNormalization of its image:
  * what RepVGG, MobileOne and their like train as branches and are often exported with (Ding et al.,
  * "RepVGG", 2021). Re-associates: results differ in the last bits. */
+#include "ops/window.h"
 #include "passes/affine.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 
-enum { AXES_MAX = 3 };
-
-/* A Conv of constant f32 weights. Of each spatial axis: */
+/* A Conv of constant f32 weights. */
 struct branch {
     struct sdx_ir_node *node;
     const struct sdx_tensor *w, *bias; /* bias: NULL if there is none */
-    int axes;
-    int64_t groups, size[AXES_MAX], stride[AXES_MAX], dilation[AXES_MAX], begin[AXES_MAX],
-        end[AXES_MAX];
+    int64_t groups;
+    struct sdx_window window;
+    int64_t extent[SDX_RANK_MAX]; /* of the window */
 };
 
-static bool branch_of(const struct sdx_ir_graph *g, int32_t value, struct branch *b)
+static bool branch_of(struct sdx_context *cx, const struct sdx_ir_graph *g, int32_t value,
+                      struct branch *b)
 {
-    static const char *const names[] = {"strides", "dilations", "pads"};
-    const int64_t *lists[3];
-    int64_t counts[3];
     struct sdx_ir_node *node = sdx_match_maker(g, value, "Conv");
-    if (!node || sdx_match_is_fused(node) ||
-        !sdx_str_is(sdx_ir_attr_str(node, "auto_pad", "NOTSET"), "NOTSET"))
-        return false;
+    if (!node || sdx_match_is_fused(node)) return false;
     *b = (struct branch){.node = node, .w = sdx_match_constant_f32(g, node, 1)};
     b->bias = sdx_match_constant_f32(g, node, 2);
     b->groups = sdx_ir_attr_int(node, "group", 1);
     if (!b->w || (node->count_inputs > 2 && node->inputs[2] >= 0 && !b->bias)) return false;
-    b->axes = b->w->rank - 2;
-    if (b->axes < 1 || b->axes > AXES_MAX || b->groups < 1 || b->w->count == 0 ||
-        b->w->dims[0] % b->groups != 0 || (b->bias && b->bias->count != b->w->dims[0]))
+    if (b->w->rank < 3 || b->groups < 1 || b->w->count == 0 || b->w->dims[0] % b->groups != 0 ||
+        (b->bias && b->bias->count != b->w->dims[0]))
         return false;
-    for (int k = 0; k < 3; k++) {
-        lists[k] = sdx_ir_attr_ints(node, names[k], &counts[k]);
-        if (lists[k] && counts[k] != (k == 2 ? 2 : 1) * b->axes) return false;
+    if (sdx_window_read(cx, node, b->w->rank - 2, b->w->dims + 2, &b->window) != SDX_OK) {
+        sdx_context_clear(cx); /* said when the model runs, if it comes there */
+        return false;
     }
-    for (int i = 0; i < b->axes; i++) {
-        b->size[i] = b->w->dims[2 + i];
-        b->stride[i] = lists[0] ? lists[0][i] : 1;
-        b->dilation[i] = lists[1] ? lists[1][i] : 1;
-        b->begin[i] = lists[2] ? lists[2][i] : 0;
-        b->end[i] = lists[2] ? lists[2][b->axes + i] : 0;
-        if (b->stride[i] < 1 || b->dilation[i] < 1) return false;
-    }
-    return true;
+    for (int i = 0; i < b->window.rank; i++)
+        if (!sdx_window_extent(&b->window, i, &b->extent[i])) return false;
+    return b->window.auto_pad == SDX_PAD_EXPLICIT;
 }
 
 /* Place in the kernel of `large` of the tap of another kernel that reads `from` pixels behind the
  * first pixel of the image at output 0; -1: it has none there. */
 static int64_t place(const struct branch *large, int axis, int64_t from)
 {
-    const int64_t taps = from + large->begin[axis], d = large->dilation[axis];
-    return taps >= 0 && taps % d == 0 && taps / d < large->size[axis] ? taps / d : -1;
+    const struct sdx_window *w = &large->window;
+    const int64_t at = from + w->pad_begin[axis], d = w->dilation[axis];
+    return at >= 0 && at % d == 0 && at / d < w->kernel[axis] ? at / d : -1;
+}
+
+/* How many more outputs than inputs of stride 1 an axis has. */
+static int64_t growth(const struct branch *b, int axis)
+{
+    return b->window.pad_begin[axis] + b->window.pad_end[axis] + 1 - b->extent[axis];
+}
+
+/* Place in the kernel of `large` of tap t of `small` along an axis; -1: it has none there. */
+static int64_t place_of(const struct branch *small, const struct branch *large, int axis, int64_t t)
+{
+    const struct sdx_window *w = &small->window;
+    return place(large, axis, t * w->dilation[axis] - w->pad_begin[axis]);
 }
 
 /* Do all taps of `small` lie on taps of `large`, and both have as many outputs on any image? */
 static bool lies_on(const struct branch *small, const struct branch *large)
 {
-    if (small->groups != large->groups || small->axes != large->axes ||
-        small->w->dims[0] != large->w->dims[0] || small->w->dims[1] != large->w->dims[1])
+    if (small->groups != large->groups || small->w->rank != large->w->rank ||
+        !sdx_dims_equal(small->w->dims, 2, large->w->dims, 2))
         return false;
-    for (int i = 0; i < small->axes; i++) {
-        const int64_t reach = (small->size[i] - 1) * small->dilation[i];
-        if (small->stride[i] != large->stride[i] ||
-            small->begin[i] + small->end[i] - reach !=
-                large->begin[i] + large->end[i] - (large->size[i] - 1) * large->dilation[i])
+    for (int i = 0; i < small->window.rank; i++) {
+        if (small->window.stride[i] != large->window.stride[i] ||
+            growth(small, i) != growth(large, i))
             return false;
-        for (int64_t t = 0; t < small->size[i]; t++)
-            if (place(large, i, t * small->dilation[i] - small->begin[i]) < 0) return false;
+        for (int64_t t = 0; t < small->window.kernel[i]; t++)
+            if (place_of(small, large, i, t) < 0) return false;
     }
     return true;
 }
 
 /* Index among the taps of one filter of `large` of tap `t` among those of `small`. */
-static int64_t place_of(const struct branch *small, const struct branch *large, int64_t t)
+static int64_t index_of(const struct branch *small, const struct branch *large, int64_t t)
 {
     int64_t index = 0, step = 1;
-    for (int i = small->axes - 1; i >= 0; i--) {
-        const int64_t tap = t % small->size[i];
-        index += place(large, i, tap * small->dilation[i] - small->begin[i]) * step;
-        step *= large->size[i];
-        t /= small->size[i];
+    for (int i = small->window.rank - 1; i >= 0; i--) {
+        index += place_of(small, large, i, t % small->window.kernel[i]) * step;
+        step *= large->window.kernel[i];
+        t /= small->window.kernel[i];
     }
     return index;
 }
@@ -125,7 +124,7 @@ static void add_conv(const struct sdx_ir_graph *g, const struct branch *small,
     const int64_t filters = large->w->dims[0] * large->w->dims[1];
     const int64_t each = large->w->count / filters, taps = small->w->count / filters;
     for (int64_t i = 0; i < small->w->count; i++)
-        w[i / taps * each + place_of(small, large, i % taps)] += sdx_match_f32_at(small->w, i);
+        w[i / taps * each + index_of(small, large, i % taps)] += sdx_match_f32_at(small->w, i);
     for (int64_t c = 0; small->bias && c < large->w->dims[0]; c++)
         bias[c] += sdx_match_f32_at(small->bias, c);
 }
@@ -136,12 +135,10 @@ static int64_t centre_of(const struct branch *b)
 {
     int64_t centre = 0;
     if (b->w->dims[1] * b->groups != b->w->dims[0]) return -1;
-    for (int i = 0; i < b->axes; i++) {
+    for (int i = 0; i < b->window.rank; i++) {
         const int64_t tap = place(b, i, 0);
-        if (tap < 0 || b->stride[i] != 1 ||
-            b->begin[i] + b->end[i] != (b->size[i] - 1) * b->dilation[i])
-            return -1;
-        centre = centre * b->size[i] + tap;
+        if (tap < 0 || b->window.stride[i] != 1 || growth(b, i) != 0) return -1;
+        centre = centre * b->window.kernel[i] + tap;
     }
     return centre;
 }
@@ -177,7 +174,7 @@ static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sd
     for (int i = 0; i < 2; i++) {
         const int32_t value = add->inputs[i];
         if (value < 0 || value >= count || uses[value] != 1) return SDX_OK;
-        is_conv[i] = branch_of(g, value, &found[i]);
+        is_conv[i] = branch_of(cx, g, value, &found[i]);
     }
     if (is_conv[0] && is_conv[1]) {
         if (found[0].node->inputs[0] != found[1].node->inputs[0]) return SDX_OK;

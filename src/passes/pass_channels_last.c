@@ -46,13 +46,6 @@ static int32_t first_of(const struct work *w, int32_t value)
     return value >= 0 && value < w->count ? w->first[value] : -1;
 }
 
-static bool is_one_of(struct sdx_str op, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (sdx_str_is(op, names[i])) return true;
-    return false;
-}
-
 /* Does the operator work element by element, with broadcasting of all operands? Before opset 7 that
  * had an axis. */
 static bool is_elementwise(const struct sdx_ir_node *node)
@@ -64,7 +57,7 @@ static bool is_elementwise(const struct sdx_ir_node *node)
         "Pow",      "Relu", "Reciprocal", "Round", "Selu",        "Sigmoid",   "Softplus",
         "Softsign", "Sqrt", "Sub",        "Sum",   "Swish",       "Tanh",      "ThresholdedRelu",
         "Where"};
-    return node->opset >= 7 && is_one_of(node->op_type, names, SDX_COUNT_OF(names));
+    return node->opset >= 7 && sdx_match_is_one_of(node, names, SDX_COUNT_OF(names));
 }
 
 /* The constant as it is broadcast over channels first: its own value for one element, else turned.
@@ -120,26 +113,19 @@ static enum sdx_status turn_result(struct work *w, int32_t n)
     }
     type->dims = dims;
     sdx_ir_node_set_output(w->g, &w->g->nodes[n], n, 0, made);
+    const struct sdx_ir_node *node = &w->g->nodes[n];
     struct sdx_ir_node *turn =
-        sdx_ir_node_create(w->ir, w->g, SDX_STR(""), SDX_STR("Transpose"), 1, 0, 1);
+        sdx_match_add_node(w->ir, w->g, "Transpose", node->opset, node->name, &made, 1, old, 1);
     if (!turn) return SDX_FAIL_MEMORY(w->cx);
-    turn->outputs = sdx_arena_alloc(w->ir->arena, sizeof *turn->outputs);
-    if (!turn->outputs) return SDX_FAIL_MEMORY(w->cx);
-    turn->count_outputs = 1;
-    turn->name = w->g->nodes[n].name;
-    turn->opset = w->g->nodes[n].opset;
-    turn->op = sdx_op_find(turn->domain, turn->op_type, turn->opset);
-    SDX_ASSERT(turn->op);
-    turn->inputs[0] = made;
     turn->attrs[0] = (struct sdx_ir_attr){
         .name = SDX_STR("perm"), .type = SDX_ATTR_INTS, .count = rank, .ints = perm};
-    sdx_ir_node_set_output(w->g, turn, w->g->count_nodes - 1, 0, old);
     w->first[old] = made;
     w->did = true;
     return SDX_OK;
 }
 
-/* A copy of the node's attributes in which `name` is changed; NULL: no memory. */
+/* The attribute of that name, which the node has, to be changed: it gets its own. NULL: no memory.
+ */
 static struct sdx_ir_attr *own_attr(struct work *w, struct sdx_ir_node *node, const char *name)
 {
     struct sdx_ir_attr *attrs =
@@ -169,9 +155,7 @@ static enum sdx_status turn_elementwise(struct work *w, int32_t n)
     }
     if (!whole) return SDX_OK;
     for (int32_t i = 0; i < count; i++) {
-        if (inputs[i] < 0 || first_of(w, w->g->nodes[n].inputs[i]) == inputs[i] ||
-            !sdx_match_constant(w->g, inputs[i]))
-            continue;
+        if (inputs[i] != w->g->nodes[n].inputs[i] || !sdx_match_constant(w->g, inputs[i])) continue;
         enum sdx_status status = SDX_OK;
         inputs[i] = constant_first(w, inputs[i], rank, &status);
         if (status != SDX_OK || inputs[i] < 0) return status;
@@ -197,24 +181,13 @@ static enum sdx_status turn_concat(struct work *w, int32_t n)
     return turn_result(w, n);
 }
 
-/* Constant input i, a list of integers; NULL: no. */
-static const int64_t *ints_of(const struct work *w, const struct sdx_ir_node *node, int i,
-                              int64_t *count)
-{
-    const struct sdx_tensor *t =
-        i < node->count_inputs ? sdx_match_constant(w->g, node->inputs[i]) : NULL;
-    if (!t || t->dtype != SDX_I64 || t->rank != 1 || t->is_unaligned) return NULL;
-    *count = t->count;
-    return t->data;
-}
-
 static enum sdx_status turn_pad(struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
     const int32_t x = first_of(w, node->inputs[0]);
     const struct sdx_type *out = type_of(w, node->outputs[0]);
     int64_t count = 0, pads[2 * SDX_RANK_MAX];
-    const int64_t *own = ints_of(w, node, 1, &count);
+    const int64_t *own = sdx_match_ints(w->g, node, 1, &count);
     const bool has_axes = node->count_inputs > 3 && node->inputs[3] >= 0;
     if (x < 0 || node->opset < 11 || !own || !out->has_shape || count != 2 * out->rank || has_axes)
         return SDX_OK;
@@ -234,13 +207,12 @@ static enum sdx_status turn_reduce(struct work *w, int32_t n)
     struct sdx_ir_node *node = &w->g->nodes[n];
     const int32_t x = first_of(w, node->inputs[0]);
     const bool keeps = sdx_ir_attr_int(node, "keepdims", 1) != 0;
-    struct sdx_ir_attr *attr = NULL;
     int64_t count = 0, axes[SDX_RANK_MAX];
     if (x < 0) return SDX_OK;
     const int rank = type_of(w, x)->rank;
     const bool by_input = node->count_inputs > 1;
     const int64_t *own =
-        by_input ? ints_of(w, node, 1, &count) : sdx_ir_attr_ints(node, "axes", &count);
+        by_input ? sdx_match_ints(w->g, node, 1, &count) : sdx_ir_attr_ints(node, "axes", &count);
     if (!own || count != rank - 2 || !type_of(w, node->outputs[0])->has_shape) return SDX_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t axis = own[i] < 0 ? own[i] + rank : own[i];
@@ -252,7 +224,7 @@ static enum sdx_status turn_reduce(struct work *w, int32_t n)
         if (turned < 0) return SDX_FAIL_MEMORY(w->cx);
         w->g->nodes[n].inputs[1] = turned;
     } else {
-        attr = own_attr(w, node, "axes");
+        struct sdx_ir_attr *attr = own_attr(w, node, "axes");
         if (attr) attr->ints = sdx_arena_copy(w->ir->arena, axes, (size_t)count * sizeof *axes);
         if (!attr || !attr->ints) return SDX_FAIL_MEMORY(w->cx);
     }
@@ -276,8 +248,8 @@ static enum sdx_status turn_node(struct work *w, int32_t n)
     }
     if (sdx_str_is(node->op_type, "Concat")) return turn_concat(w, n);
     if (sdx_str_is(node->op_type, "Pad")) return turn_pad(w, n);
-    return is_one_of(node->op_type, reductions, SDX_COUNT_OF(reductions)) ? turn_reduce(w, n)
-                                                                          : SDX_OK;
+    return sdx_match_is_one_of(node, reductions, SDX_COUNT_OF(reductions)) ? turn_reduce(w, n)
+                                                                           : SDX_OK;
 }
 
 enum sdx_status sdx_pass_channels_last(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)

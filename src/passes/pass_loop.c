@@ -16,9 +16,7 @@ static bool can_leave(const struct sdx_ir_node *node)
                                       "Tanh",    "Sigmoid", "Relu", "Shape"};
     if (node->is_dead || node->domain.len || node->count_outputs != 1 || node->count_captures)
         return false;
-    for (int i = 0; i < SDX_COUNT_OF(ops); i++)
-        if (sdx_str_is(node->op_type, ops[i])) return true;
-    return false;
+    return sdx_match_is_one_of(node, ops, SDX_COUNT_OF(ops));
 }
 
 static int32_t count_of(const struct sdx_ir_graph *g, int32_t output)

@@ -34,13 +34,6 @@ static bool is_narrow(const struct work *w, int32_t value)
     return t->kind == SDX_KIND_TENSOR && (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
 }
 
-static bool is_one_of(const struct sdx_ir_node *node, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (sdx_str_is(node->op_type, names[i])) return true;
-    return false;
-}
-
 /* Results that jump where an operand changes by its last bit: they see the rounded values. */
 static bool jumps(const struct sdx_ir_node *node)
 {
@@ -48,7 +41,7 @@ static bool jumps(const struct sdx_ir_node *node)
                                         "Sign",   "Equal",  "Less",        "Greater",
                                         "IsInf",  "IsNaN",  "LessOrEqual", "GreaterOrEqual",
                                         "ArgMax", "ArgMin", "Hardmax",     "TreeEnsemble"};
-    return is_one_of(node, names, SDX_COUNT_OF(names));
+    return sdx_match_is_one_of(node, names, SDX_COUNT_OF(names));
 }
 
 static bool moves(const struct sdx_ir_node *node)
@@ -59,7 +52,7 @@ static bool moves(const struct sdx_ir_node *node)
         "Pad",           "Expand",         "Tile",    "GatherND",  "DepthToSpace",
         "SpaceToDepth",  "GatherElements", "Where",   "Trilu",     "Compress",
         "CenterCropPad", "ReverseSequence"};
-    return !node->domain.len && is_one_of(node, names, SDX_COUNT_OF(names));
+    return !node->domain.len && sdx_match_is_one_of(node, names, SDX_COUNT_OF(names));
 }
 
 /* Weights, which kernels decode where they use them; DeformConv's are converted in each run. */
@@ -135,19 +128,11 @@ static int32_t twin_of(struct work *w, int32_t like)
 static enum sdx_status add_cast(struct work *w, int32_t from, int32_t to)
 {
     struct sdx_ir_graph *g = graph_of(w);
-    struct sdx_ir_node *node = sdx_ir_node_create(w->ir, g, SDX_STR(""), SDX_STR("Cast"), 1, 0, 1);
-    int32_t *outputs = sdx_arena_array(w->ir->arena, 1, sizeof *outputs);
-    if (!node || !outputs) return SDX_FAIL_MEMORY(w->cx);
-    node->name = g->values[to].name;
-    node->inputs[0] = from;
-    node->outputs = outputs;
-    node->count_outputs = 1;
-    node->opset = 13;
-    node->op = sdx_op_find(node->domain, node->op_type, node->opset);
-    SDX_ASSERT(node->op);
+    struct sdx_ir_node *node =
+        sdx_match_add_node(w->ir, g, "Cast", 13, g->values[to].name, &from, 1, to, 1);
+    if (!node) return SDX_FAIL_MEMORY(w->cx);
     node->attrs[0] = (struct sdx_ir_attr){
         .name = SDX_STR("to"), .type = SDX_ATTR_INT, .graph = -1, .i = g->values[to].type.dtype};
-    sdx_ir_node_set_output(g, node, g->count_nodes - 1, 0, to);
     return SDX_OK;
 }
 

@@ -15,16 +15,6 @@ struct padding {
     double value;
 };
 
-static const int64_t *constant_ints(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                                    int i, int64_t *count)
-{
-    const struct sdx_tensor *t =
-        i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
-    if (!t || t->dtype != SDX_I64 || t->rank != 1) return NULL;
-    *count = t->count;
-    return t->data;
-}
-
 /* false: the Pad is of another kind. */
 static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *pad,
                        struct padding *p)
@@ -34,7 +24,7 @@ static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *p
     int64_t count = 0, count_axes = 0;
     const int64_t *axes = NULL;
     const int64_t *pads =
-        has_inputs ? constant_ints(g, pad, 1, &count) : sdx_ir_attr_ints(pad, "pads", &count);
+        has_inputs ? sdx_match_ints(g, pad, 1, &count) : sdx_ir_attr_ints(pad, "pads", &count);
     if (!pads || !x->has_shape || x->rank < 3 || x->rank > SDX_RANK_MAX ||
         !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant"))
         return false;
@@ -43,7 +33,7 @@ static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *p
         !sdx_match_scalar(g, pad->inputs[2], &p->value))
         return false;
     if (pad->count_inputs > 3 && pad->inputs[3] >= 0) {
-        axes = constant_ints(g, pad, 3, &count_axes);
+        axes = sdx_match_ints(g, pad, 3, &count_axes);
         if (!axes) return false;
     }
     const int64_t n = axes ? count_axes : x->rank;

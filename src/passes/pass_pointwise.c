@@ -94,21 +94,11 @@ static enum sdx_status add_node(struct work *w, struct sdx_str name, int64_t ops
     static const int64_t swap[] = {0, 2, 1};
     const bool is_transpose = count == 1;
     struct sdx_ir_node *node =
-        sdx_ir_node_create(w->ir, w->g, SDX_STR(""), sdx_str(op), count, 0, is_transpose);
+        sdx_match_add_node(w->ir, w->g, op, opset, name, inputs, count, out, is_transpose);
     if (!node) return SDX_FAIL_MEMORY(w->cx);
-    node->outputs = sdx_arena_alloc(w->ir->arena, sizeof *node->outputs);
-    if (!node->outputs) return SDX_FAIL_MEMORY(w->cx);
-    node->count_outputs = 1;
-    node->name = name;
-    node->opset = opset;
-    node->op = sdx_op_find(node->domain, node->op_type, opset);
-    SDX_ASSERT(node->op);
-    for (int i = 0; i < count; i++)
-        node->inputs[i] = inputs[i];
     if (is_transpose)
         node->attrs[0] = (struct sdx_ir_attr){
             .name = SDX_STR("perm"), .type = SDX_ATTR_INTS, .count = 3, .ints = swap};
-    sdx_ir_node_set_output(w->g, node, w->g->count_nodes - 1, 0, out);
     w->did = true;
     return SDX_OK;
 }

@@ -56,10 +56,8 @@ static void sink(struct work *w, struct sdx_ir_node *node)
 {
     static const char *const ops[] = {"Relu", "LeakyRelu", "Sigmoid",     "Tanh", "HardSwish",
                                       "Clip", "Swish",     "HardSigmoid", "Gelu"};
-    bool fits = false;
-    for (int i = 0; i < SDX_COUNT_OF(ops); i++)
-        fits = fits || sdx_str_is(node->op_type, ops[i]);
-    if (!fits || !is_moved_product(w, node->inputs[0])) return;
+    if (!sdx_match_is_one_of(node, ops, SDX_COUNT_OF(ops)) || !is_moved_product(w, node->inputs[0]))
+        return;
     for (struct sdx_ir_node *move; (move = move_of(w, node->inputs[0])) != NULL; w->did = true) {
         const int32_t from = move->inputs[0], between = node->inputs[0], last = node->outputs[0];
         node->inputs[0] = from;

@@ -285,21 +285,11 @@ static enum sdx_status push_down(struct sdx_qdq *r, int32_t n)
 enum sdx_status sdx_qdq_add(struct sdx_qdq *r, const char *op, int count, const int32_t *inputs,
                             int32_t output)
 {
-    struct sdx_ir_node *node =
-        sdx_ir_node_create(r->ir, r->g, SDX_STR(""), sdx_str(op), count, 0, 0);
-    int32_t *outputs = sdx_arena_array(r->ir->arena, 1, sizeof *outputs);
-    if (!node || !outputs) return SDX_FAIL_MEMORY(r->cx);
-    node->outputs = outputs;
-    node->count_outputs = 1;
-    node->opset = SDX_QDQ_OPSET;
-    node->op = sdx_op_find(node->domain, node->op_type, node->opset);
-    node->name = r->g->values[output].name;
-    SDX_ASSERT(node->op);
-    sdx_ir_node_set_output(r->g, node, r->g->count_nodes - 1, 0, output);
-    for (int i = 0; i < count; i++) {
-        node->inputs[i] = inputs[i];
+    if (!sdx_match_add_node(r->ir, r->g, op, SDX_QDQ_OPSET, r->g->values[output].name, inputs,
+                            count, output, 0))
+        return SDX_FAIL_MEMORY(r->cx);
+    for (int i = 0; i < count; i++)
         if (inputs[i] >= 0) r->uses[inputs[i]]++;
-    }
     r->changed = true;
     return SDX_OK;
 }

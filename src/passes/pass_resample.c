@@ -135,24 +135,14 @@ static enum sdx_status add_node(struct work *w, const struct sdx_ir_node *node, 
                                 int count, const int32_t *inputs, int32_t out)
 {
     const struct sdx_ir_node like = *node;
-    const bool same = sdx_str_is(like.op_type, op);
     struct sdx_ir_node *made =
-        out < 0 ? NULL : sdx_ir_node_create(w->ir, w->g, SDX_STR(""), sdx_str(op), count, 0, 0);
+        out < 0 ? NULL
+                : sdx_match_add_node(w->ir, w->g, op, like.opset, like.name, inputs, count, out, 0);
     if (!made) return SDX_FAIL_MEMORY(w->cx);
-    made->outputs = sdx_arena_alloc(w->ir->arena, sizeof *made->outputs);
-    if (!made->outputs) return SDX_FAIL_MEMORY(w->cx);
-    made->count_outputs = 1;
-    made->name = like.name;
-    made->opset = like.opset;
-    made->op = same ? like.op : sdx_op_find(made->domain, made->op_type, made->opset);
-    SDX_ASSERT(made->op);
-    for (int i = 0; i < count; i++)
-        made->inputs[i] = inputs[i];
-    if (same) {
+    if (sdx_str_is(like.op_type, op)) {
         made->attrs = like.attrs;
         made->count_attrs = like.count_attrs;
     }
-    sdx_ir_node_set_output(w->g, made, w->g->count_nodes - 1, 0, out);
     return SDX_OK;
 }
 

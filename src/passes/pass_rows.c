@@ -52,8 +52,8 @@ static unsigned tokens_of(const struct work *w, const struct sdx_ir_node *node)
     const bool first = is_tokens(w, node->inputs[0]);
     for (int k = 1; k < node->count_outputs; k++)
         if (node->outputs[k] >= 0) return 0;
-    for (int i = 0; i < SDX_COUNT_OF(unary); i++)
-        if (sdx_str_is(node->op_type, unary[i])) return first && node->count_inputs == 1;
+    if (sdx_match_is_one_of(node, unary, SDX_COUNT_OF(unary)))
+        return first && node->count_inputs == 1;
     for (int i = 0; i < SDX_COUNT_OF(norms); i++) {
         if (!sdx_str_is(node->op_type, norms[i])) continue;
         const int64_t axis = sdx_ir_attr_int(node, "axis", -1);
@@ -120,20 +120,13 @@ static enum sdx_status narrow(struct work *w, int32_t n, unsigned tokens)
 static enum sdx_status gather(struct work *w, int32_t value)
 {
     const int32_t list = sdx_match_add_ints(w->ir, w->g, "token", &w->index, 1);
+    const int32_t inputs[] = {value, list};
     struct sdx_ir_node *node =
-        sdx_ir_node_create(w->ir, w->g, SDX_STR(""), SDX_STR("Gather"), 2, 0, 1);
-    if (list < 0 || !node) return SDX_FAIL_MEMORY(w->cx);
-    node->outputs = sdx_arena_alloc(w->ir->arena, sizeof *node->outputs);
-    if (!node->outputs) return SDX_FAIL_MEMORY(w->cx);
-    node->count_outputs = 1;
-    node->name = w->g->values[value].name;
-    node->opset = w->opset;
-    node->op = sdx_op_find(node->domain, node->op_type, node->opset);
-    SDX_ASSERT(node->op);
-    node->inputs[0] = value;
-    node->inputs[1] = list;
+        list < 0 ? NULL
+                 : sdx_match_add_node(w->ir, w->g, "Gather", w->opset, w->g->values[value].name,
+                                      inputs, 2, w->row[value], 1);
+    if (!node) return SDX_FAIL_MEMORY(w->cx);
     node->attrs[0] = (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .i = 1};
-    sdx_ir_node_set_output(w->g, node, w->g->count_nodes - 1, 0, w->row[value]);
     return SDX_OK;
 }
 

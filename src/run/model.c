@@ -213,14 +213,28 @@ enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
     return sdx_infer_model(cx, *out, 0, NULL, NULL);
 }
 
+/* Constants of which passes made others, and which no node reads any more, leave memory. */
+static enum sdx_status drop_unread(struct sdx_context *cx, struct sdx_model *m,
+                                   const struct sdx_ir *ir)
+{
+    for (int32_t i = 0; i < ir->count_graphs; i++) {
+        const struct sdx_ir_graph *g = &ir->graphs[i];
+        int32_t *uses = sdx_arena_array(&m->arena, (size_t)g->count_values + 1, sizeof *uses);
+        if (!uses) return SDX_FAIL_MEMORY(cx);
+        sdx_ir_count_uses(g, uses);
+        for (int32_t v = 0; v < g->count_values; v++)
+            if (g->values[v].constant && uses[v] == 0)
+                sdx_store_drop(m->store, g->values[v].constant);
+    }
+    return SDX_OK;
+}
+
 static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
                                   bool open, struct sdx_ir **out)
 {
     SDX_TRY(sdx_model_import(cx, m, &m->arena, open, out));
     SDX_TRY(sdx_passes_run(cx, *out, level));
-    /* What passes read to make other weights of it is not needed any more. */
-    sdx_file_map_drop(&m->map, m->map.data, m->map.size);
-    return SDX_OK;
+    return drop_unread(cx, m, *out);
 }
 
 /* Why a plan file has no such graph. */

@@ -138,6 +138,12 @@ static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, str
     return true;
 }
 
+void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant)
+{
+    sdx_file_map_drop(store->map, constant->data, constant->bytes);
+    sdx_external_drop(store->external, constant->data, constant->bytes);
+}
+
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack)
 {
@@ -145,8 +151,7 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
     struct entry *e = find(store, constant->data, pack);
     if (!e) {
         e = pack_new(store, cx, constant->data, pack);
-        sdx_file_map_drop(store->map, constant->data, constant->bytes);
-        sdx_external_drop(store->external, constant->data, constant->bytes);
+        sdx_store_drop(store, constant);
     }
     const void *packed = e && is_usable(store, cx, e, pack) ? e->form.packed : NULL;
     sdx_lock_give(&store->lock);

@@ -27,6 +27,9 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
 const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *constant,
                            const struct sdx_pack *pack);
 
+/* The constant's elements are not needed soon: what is in a file of the model leaves memory. */
+void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant);
+
 /* One that is there. */
 struct sdx_packed {
     const void *constant; /* address of its elements */

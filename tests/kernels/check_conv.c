@@ -3,25 +3,34 @@
 #include "kernelcheck.h"
 #include "kernels/conv.h"
 
+/* Of axes with these lengths, kernels, strides, dilations and pads (the same at both ends). */
+struct axes {
+    int64_t in[3], kernel[3], stride[3], dilation[3], pad[3];
+};
+static struct sdx_conv_shape shape_3d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg,
+                                      struct axes a)
+{
+    struct sdx_conv_shape s = {
+        .batch = batch, .groups = groups, .ic = groups * icg, .oc = groups * ocg};
+    for (int i = 0; i < 3; i++) {
+        const int64_t span = (a.kernel[i] - 1) * a.dilation[i] + 1, room = a.in[i] + 2 * a.pad[i];
+        s.in[i] = a.in[i];
+        s.kernel[i] = a.kernel[i];
+        s.stride[i] = a.stride[i];
+        s.dilation[i] = a.dilation[i];
+        s.pad_begin[i] = a.pad[i];
+        s.out[i] = room < span ? 0 : (room - span) / a.stride[i] + 1;
+    }
+    return s;
+}
 static struct sdx_conv_shape shape_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg,
                                       int64_t h, int64_t w, int64_t kh, int64_t kw, int64_t stride,
                                       int64_t dilation, int64_t pad)
 {
-    struct sdx_conv_shape s = {.batch = batch,
-                               .groups = groups,
-                               .ic = groups * icg,
-                               .oc = groups * ocg,
-                               .in = {1, h, w},
-                               .kernel = {1, kh, kw},
-                               .stride = {1, stride, stride},
-                               .dilation = {1, dilation, dilation},
-                               .pad_begin = {0, pad, pad}};
-    s.out[0] = 1;
-    for (int i = 1; i < 3; i++) {
-        const int64_t span = (s.kernel[i] - 1) * dilation + 1;
-        s.out[i] = s.in[i] + 2 * pad < span ? 0 : (s.in[i] + 2 * pad - span) / stride + 1;
-    }
-    return s;
+    return shape_3d(
+        batch, groups, icg, ocg,
+        (struct axes){
+            {1, h, w}, {1, kh, kw}, {1, stride, stride}, {1, dilation, dilation}, {0, pad, pad}});
 }
 
 /* One output before the epilogue, and the sum of magnitudes. */
@@ -150,43 +159,14 @@ void check_conv_f32(void)
         sides.out[2] = 13;
         check_shape(sides);
     }
-    struct sdx_conv_shape deep = {.batch = 2,
-                                  .groups = 1,
-                                  .ic = 3,
-                                  .oc = 5,
-                                  .in = {5, 6, 7},
-                                  .out = {3, 6, 4},
-                                  .kernel = {3, 2, 3},
-                                  .stride = {2, 1, 2},
-                                  .dilation = {1, 1, 1},
-                                  .pad_begin = {1, 0, 1}};
-    deep.out[1] = 5;
-    check_shape(deep); /* few outputs, pixels as lanes */
-    deep.oc = 12;
-    check_shape(deep);
+    const struct axes uneven = {{5, 6, 7}, {3, 2, 3}, {2, 1, 2}, {1, 1, 1}, {1, 0, 1}};
+    check_shape(shape_3d(2, 1, 3, 5, uneven)); /* few outputs, pixels as lanes */
+    check_shape(shape_3d(2, 1, 3, 12, uneven));
+    const struct axes wide = {{7, 12, 31}, {3, 3, 3}, {2, 1, 1}, {2, 1, 1}, {1, 1, 1}};
+    const struct axes small = {{3, 14, 15}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
     for (int64_t few = 1; few <= 8; few += 3) {
-        const struct sdx_conv_shape wide = {.batch = 2,
-                                            .groups = 2,
-                                            .ic = 6,
-                                            .oc = 2 * few,
-                                            .in = {7, 12, 31},
-                                            .out = {3, 12, 31},
-                                            .kernel = {3, 3, 3},
-                                            .stride = {2, 1, 1},
-                                            .dilation = {2, 1, 1},
-                                            .pad_begin = {1, 1, 1}};
-        check_shape(wide);
-        const struct sdx_conv_shape many = {.batch = 1,
-                                            .groups = 1,
-                                            .ic = 200, /* planes in chunks */
-                                            .oc = few,
-                                            .in = {3, 14, 15},
-                                            .out = {3, 14, 15},
-                                            .kernel = {3, 3, 3},
-                                            .stride = {1, 1, 1},
-                                            .dilation = {1, 1, 1},
-                                            .pad_begin = {1, 1, 1}};
-        check_shape(many);
+        check_shape(shape_3d(2, 2, 3, few, wide));
+        check_shape(shape_3d(1, 1, 200, few, small)); /* planes in chunks */
     }
 }
 void check_conv_f32_depthwise(void)
@@ -202,17 +182,8 @@ void check_conv_f32_depthwise(void)
     check_shape(shape_2d(1, 2, 1, 1, 56, 300, 5, 5, 2, 1, 2));
     check_shape(shape_2d(1, 2, 1, 2, 14, 14, 3, 3, 1, 2, 2));
     check_shape(shape_2d(1, 4, 1, 1, 1, 70, 1, 9, 1, 1, 4));
-    struct sdx_conv_shape deep = {.batch = 1,
-                                  .groups = 4,
-                                  .ic = 4,
-                                  .oc = 4,
-                                  .in = {5, 6, 7},
-                                  .out = {5, 6, 7},
-                                  .kernel = {3, 3, 3},
-                                  .stride = {1, 1, 1},
-                                  .dilation = {1, 1, 1},
-                                  .pad_begin = {1, 1, 1}};
-    check_shape(deep);
+    const struct axes deep = {{5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+    check_shape(shape_3d(1, 4, 1, 1, deep));
 }
 
 struct timed {
