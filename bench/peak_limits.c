@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "worker.h"
@@ -50,6 +52,8 @@ CHAIN_KERNEL(fma_f32_512, "avx512f", __m512, _mm512_set1_ps((float)i), _mm512_se
 CHAIN_KERNEL(madd_i8, "avx2", __m256i, _mm256_set1_epi8((char)i), _mm256_set1_epi8(5),
              _mm256_set1_epi16(1),
              _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(s, a), b)), 64)
+CHAIN_KERNEL(dot_i8_256, "avxvnni", __m256i, _mm256_set1_epi32(i), _mm256_set1_epi32(0x05040302),
+             _mm256_set1_epi32(0x01020304), _mm256_dpbusd_avx_epi32(s, a, b), 64)
 CHAIN_KERNEL(dot_i8_512, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(i),
              _mm512_set1_epi32(0x05040302), _mm512_set1_epi32(0x01020304),
              _mm512_dpbusd_epi32(s, a, b), 128)
@@ -74,16 +78,28 @@ static bool has_kernels(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+/* Whether SDX_CPU, which bench/as_cpu sets, is a set without what is asked for. */
+static bool is_masked_to(const char *set)
+{
+    const char *mask = getenv("SDX_CPU");
+    return mask && strcmp(mask, set) == 0;
+}
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && !is_masked_to("avx2") && !is_masked_to("avxvnni");
+}
 /* The widest that this processor has. */
 static struct limit f32_limit(void)
 {
     return (struct limit){"f32 multiply-add, registers", "GFLOP/s",
-                          __builtin_cpu_supports("avx512f") ? fma_f32_512 : fma_f32};
+                          has_avx512() ? fma_f32_512 : fma_f32};
 }
 static struct limit i8_limit(void)
 {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni"))
+    if (has_avx512() && __builtin_cpu_supports("avx512vnni"))
         return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_512};
+    if (__builtin_cpu_supports("avxvnni") && !is_masked_to("avx2"))
+        return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_256};
     return (struct limit){"8-bit maddubs + madd + add", "GOP/s", madd_i8};
 }
 #else

@@ -54,7 +54,7 @@ LEFT_OVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 C_FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_GNU_SOURCE"]
 
-SETS = "generic|avx2|avx512|avx512vnni|avx512vbmi|amx|dotprod|i8mm"
+SETS = "generic|avx2|avxvnni|avx512|avx512vnni|avx512vbmi|amx|dotprod|i8mm"
 PER_SET = re.compile(rf"(_tmpl|_({SETS}))\.c\.o$")
 INIT_OF_SET = re.compile(rf"_init_({SETS})$")
 

@@ -205,8 +205,8 @@ SDX_API size_t sdx_memory_peak(const sdx_context *cx);
 /* One row a use ("weights", "slab", ...): returns false when `i` is past the end. */
 SDX_API bool sdx_memory_row(const sdx_context *cx, int i, const char **tag, size_t *now,
                             size_t *peak);
-/* Name of the instruction set the kernels use ("generic", "avx2", "avx512", "avx512vnni",
- * "avx512vbmi", "amx"); SDX_CPU masks it. */
+/* Name of the instruction set the kernels use ("generic", "avx2", "avxvnni", "avx512",
+ * "avx512vnni", "avx512vbmi", "amx"); SDX_CPU masks it. */
 SDX_API const char *sdx_cpu_name(void);
 /* Name of instruction set `i` that SDX_CPU may be; NULL past the end. *present (may be NULL): this
  * machine has it. */

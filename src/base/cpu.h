@@ -7,11 +7,13 @@
 #include <stddef.h>
 
 /* X(id, name). Sets in rising order within an architecture; a set includes what stands before it
- * there. avx2: with FMA and F16C. avx512: F BW DQ VL CD. avx512vbmi: bytes permuted in a
+ * there, but for avxvnni, which a machine with AVX-512 may lack. avx2: with FMA and F16C. avxvnni:
+ * products of bytes in vectors of 32. avx512: F BW DQ VL CD. avx512vbmi: bytes permuted in a
  * vector. amx: tiles of bytes. dotprod, i8mm: aarch64. */
 #define SDX_CPU_SETS(X)                                                                            \
     X(SDX_CPU_GENERIC, "generic")                                                                  \
     X(SDX_CPU_AVX2, "avx2")                                                                        \
+    X(SDX_CPU_AVXVNNI, "avxvnni")                                                                  \
     X(SDX_CPU_AVX512, "avx512")                                                                    \
     X(SDX_CPU_AVX512VNNI, "avx512vnni")                                                            \
     X(SDX_CPU_AVX512VBMI, "avx512vbmi")                                                            \

@@ -345,6 +345,7 @@ SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
+void sdx_qdot_init_avxvnni(struct sdx_qdot_table *qdot);
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 void sdx_qbytes_init_avx512vbmi(struct sdx_qbytes *qbytes);
 void sdx_qdot_init_amx(struct sdx_qdot_table *qdot);

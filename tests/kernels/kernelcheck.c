@@ -34,6 +34,7 @@ static const struct {
 } sets[] = {{SDX_CPU_GENERIC, "generic"},
 #if defined(__x86_64__)
             {SDX_CPU_AVX2, "avx2"},
+            {SDX_CPU_AVXVNNI, "avxvnni"},
             {SDX_CPU_AVX512, "avx512"},
             {SDX_CPU_AVX512VNNI, "avx512vnni"},
             {SDX_CPU_AVX512VBMI, "avx512vbmi"},
@@ -248,7 +249,8 @@ static bool has_kernel(const char *set, const char *kernel)
     const bool is_amx = strcmp(set, "amx") == 0, is_tiles = strcmp(kernel, "gemm_tiles") == 0;
     if (is_tiles) return is_amx;
     if (strcmp(set, "avx512vbmi") == 0) return strcmp(kernel, "qbytes") == 0;
-    return (!is_amx && strcmp(set, "avx512vnni") != 0 && strcmp(set, "dotprod") != 0) ||
+    return (!is_amx && strcmp(set, "avxvnni") != 0 && strcmp(set, "avx512vnni") != 0 &&
+            strcmp(set, "dotprod") != 0) ||
            (is_amx &&
             (strcmp(kernel, "conv_block") == 0 || strcmp(kernel, "winograd_block") == 0)) ||
            strcmp(kernel, "qdot") == 0 || strcmp(kernel, "qconv") == 0;
