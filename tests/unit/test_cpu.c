@@ -54,7 +54,7 @@ static void sets_rise(void **state)
     __builtin_cpu_init();
     assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVX512VNNI),
                      __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"));
-    assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVXVNNI), __builtin_cpu_supports("avxvnni"));
+    assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVXVNNI), __builtin_cpu_supports("avxvnni") != 0);
     assert_int_equal(sdx_cpu_has_unmasked(SDX_CPU_AVX2),
                      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
 #endif
