@@ -23,6 +23,7 @@ struct limit {
 };
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 /* Chains of `next`, of s, a and b, in registers; `work`: of a vector. */
@@ -88,6 +89,11 @@ static bool has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && !is_masked_to("avx2") && !is_masked_to("avxvnni");
 }
+static bool has_avxvnni(void) /* not every compiler's __builtin_cpu_supports knows it */
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) && !is_masked_to("avx2");
+}
 /* The widest that this processor has. */
 static struct limit f32_limit(void)
 {
@@ -98,8 +104,7 @@ static struct limit i8_limit(void)
 {
     if (has_avx512() && __builtin_cpu_supports("avx512vnni"))
         return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_512};
-    if (__builtin_cpu_supports("avxvnni") && !is_masked_to("avx2"))
-        return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_256};
+    if (has_avxvnni()) return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_256};
     return (struct limit){"8-bit maddubs + madd + add", "GOP/s", madd_i8};
 }
 #else
