@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Preloaded by bench/as_cpu: answers the cpuid instructions that it has replaced by ud2, without
- * AVX-512, AMX and 16-bit floats, and with CPUID_MASK=avx2 in the environment without AVX-VNNI. */
+ * Preloaded by bench/as_cpu: answers the cpuid instructions that it has replaced by ud2 as a
+ * processor would that has the set in CPUID_MASK (avx2, avxvnni or avx512) and nothing newer. */
 #include <cpuid.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -8,18 +8,19 @@
 #include <ucontext.h>
 
 enum { FEATURES = 7, AVX10 = 0x24 };
-static bool hides_vnni;
-
 struct registers {
     unsigned a, b, c, d;
 };
+static bool hides_avx512 = true, hides_vnni = true;
+
 /* Bits as in Intel's manual, volume 2, CPUID, leaf 7. */
 static struct registers answer(unsigned leaf, unsigned sub)
 {
     struct registers r;
     __cpuid_count(leaf, sub, r.a, r.b, r.c, r.d);
     if (leaf == FEATURES && sub == 0) {
-        r.b &= ~(1U << 16 | 1U << 17 | 1U << 21 | 1U << 26 | 1U << 27 | 1U << 28 | 3U << 30);
+        if (hides_avx512) r.b &= ~(1U << 16 | 1U << 17 | 1U << 28 | 3U << 30);
+        r.b &= ~(1U << 21 | 1U << 26 | 1U << 27);
         r.c &= ~(1U << 1 | 1U << 6 | 1U << 11 | 1U << 12 | 1U << 14);
         r.d &= ~(1U << 2 | 1U << 3 | 1U << 8 | 15U << 22);
     } else if (leaf == FEATURES && sub == 1) {
@@ -57,8 +58,10 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 {
     (void)argc;
     (void)argv;
-    for (; *environment; environment++)
-        hides_vnni = hides_vnni || strcmp(*environment, "CPUID_MASK=avx2") == 0;
+    for (; *environment; environment++) {
+        hides_vnni = hides_vnni && strcmp(*environment, "CPUID_MASK=avxvnni") != 0;
+        hides_avx512 = hides_avx512 && strcmp(*environment, "CPUID_MASK=avx512") != 0;
+    }
     struct sigaction action = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGILL, &action, NULL);
 }

@@ -53,6 +53,9 @@ CHAIN_KERNEL(fma_f32_512, "avx512f", __m512, _mm512_set1_ps((float)i), _mm512_se
 CHAIN_KERNEL(madd_i8, "avx2", __m256i, _mm256_set1_epi8((char)i), _mm256_set1_epi8(5),
              _mm256_set1_epi16(1),
              _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(s, a), b)), 64)
+CHAIN_KERNEL(madd_i8_512, "avx512f,avx512bw", __m512i, _mm512_set1_epi8((char)i),
+             _mm512_set1_epi8(5), _mm512_set1_epi16(1),
+             _mm512_add_epi32(s, _mm512_madd_epi16(_mm512_maddubs_epi16(s, a), b)), 128)
 CHAIN_KERNEL(dot_i8_256, "avxvnni", __m256i, _mm256_set1_epi32(i), _mm256_set1_epi32(0x05040302),
              _mm256_set1_epi32(0x01020304), _mm256_dpbusd_avx_epi32(s, a, b), 64)
 CHAIN_KERNEL(dot_i8_512, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(i),
@@ -92,7 +95,8 @@ static bool has_avx512(void)
 static bool has_avxvnni(void) /* not every compiler's __builtin_cpu_supports knows it */
 {
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) && !is_masked_to("avx2");
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) && !is_masked_to("avx2") &&
+           !is_masked_to("avx512");
 }
 /* The widest that this processor has. */
 static struct limit f32_limit(void)
@@ -102,10 +106,11 @@ static struct limit f32_limit(void)
 }
 static struct limit i8_limit(void)
 {
-    if (has_avx512() && __builtin_cpu_supports("avx512vnni"))
+    if (has_avx512() && __builtin_cpu_supports("avx512vnni") && !is_masked_to("avx512"))
         return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_512};
     if (has_avxvnni()) return (struct limit){"8-bit vpdpbusd", "GOP/s", dot_i8_256};
-    return (struct limit){"8-bit maddubs + madd + add", "GOP/s", madd_i8};
+    return (struct limit){"8-bit maddubs + madd + add", "GOP/s",
+                          has_avx512() ? madd_i8_512 : madd_i8};
 }
 #else
 static double fma_f32(const char *buffer)
