@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Panels of qdot.h, once an instruction set: tiles of six rows by 16 columns with the lists of
- * qdot_panel.h on AVX2, plain loops elsewhere. */
+ * qdot_panel.h on AVX2 and AVX-512, which sorts as AVX2 does, plain loops elsewhere. */
 #include "kernels/qdot_panel.h"
 #include "kernels/qdot_store.h"
 #include "kernels/simd.h"
@@ -9,136 +9,175 @@
 enum { COLS = SDX_QDOT_COLS };
 
 #if SDX_SIMD_LANES >= 8
-enum { ROWS = 6, HALF = 3, OPEN = 16 };
+/* The 16 columns of a step are PARTS vectors; 16-bit sums and those of 32 bits of FOURS_ROWS rows
+ * are in registers at once. */
+#if SDX_SIMD_LANES == 16
+typedef __m512i part;
+enum { ROWS = 6, PARTS = 1, FOURS_ROWS = 6 };
+#define V(name)       _mm512_##name
+#define V_AND(a, b)   _mm512_and_si512(a, b)
+#define V_SPREAD(x)   _mm512_broadcast_i32x4(x)
+#define PART_LOAD(at) _mm512_loadu_si512(at)
+#else
+typedef wide part;
+enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3 };
+#define V(name)       _mm256_##name
+#define V_AND(a, b)   _mm256_and_si256(a, b)
+#define V_SPREAD(x)   _mm256_broadcastsi128_si256(x)
+#define PART_LOAD(at) wide_load(at)
+#endif
+enum { PART_BYTES = sizeof(part) };
 #define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
+#define EACH     SDX_UNROLL(2) for (int j = 0; j < PARTS; j++)
 
-SIMD wide four_bytes(const uint8_t *p)
+SIMD part four_bytes(const uint8_t *p)
 {
     int32_t v;
     memcpy(&v, p, sizeof v);
-    return _mm256_set1_epi32(v);
+    return V(set1_epi32)(v);
 }
 /* The four bytes of a step in all lanes. */
-SIMD wide taken(const int windows, const uint8_t *p, wide pick)
+SIMD part taken(const int windows, const uint8_t *p, part pick)
 {
     if (!windows) return four_bytes(p);
     const __m128i all = _mm_loadu_si128((const __m128i *)p);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), pick);
+    return V(shuffle_epi8)(V_SPREAD(all), pick);
 }
-SIMD wide pick_of(const struct sdx_qdot_step *s)
+SIMD part pick_of(const struct sdx_qdot_step *s)
 {
-    return _mm256_set1_epi32((int32_t)s->pick);
+    return V(set1_epi32)((int32_t)s->pick);
 }
 /* acc + the sums of neighbouring shorts */
-SIMD wide add_pairs(wide acc, wide pairs)
+SIMD part add_pairs(part acc, part pairs)
 {
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return V(add_epi32)(acc, V(madd_epi16)(pairs, V(set1_epi16)(1)));
 }
 
 /* Groups of four steps for `count` rows: their 16-bit sums take as many registers as the rows'
  * own. */
-SIMD void run_fours(const int count, const int windows, wide (*acc)[2], const uint8_t *const *rows,
-                    const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
+                    const uint8_t *const *rows, const struct sdx_qdot_step *s, int32_t steps,
+                    const int8_t *w)
 {
-    const uint8_t *a[HALF];
-    wide part[HALF][2];
+    const uint8_t *a[FOURS_ROWS];
+    part sums[FOURS_ROWS][PARTS];
     TIMES(count) a[i] = rows[i];
     for (; steps > 0; steps -= 4, s += 4, w += 4 * QDOT_BYTES)
         SDX_UNROLL(4) for (int g = 0; g < 4; g++)
         {
             const size_t at = s[g].at;
-            const wide pick = pick_of(s + g);
-            wide w0 = wide_load(w + g * QDOT_BYTES), w1 = wide_load(w + g * QDOT_BYTES + 32);
-            V_KEEP(w0);
-            V_KEEP(w1);
+            const part pick = pick_of(s + g);
+            part weights[PARTS];
+            EACH
+            {
+                weights[j] = PART_LOAD(w + g * QDOT_BYTES + j * PART_BYTES);
+                V_KEEP(weights[j]);
+            }
             TIMES(count)
             {
-                const wide x = taken(windows, a[i] + at, pick);
-                const wide p = _mm256_maddubs_epi16(x, w0), r = _mm256_maddubs_epi16(x, w1);
-                part[i][0] = g ? _mm256_add_epi16(part[i][0], p) : p;
-                part[i][1] = g ? _mm256_add_epi16(part[i][1], r) : r;
-                V_KEEP(part[i][0]);
-                V_KEEP(part[i][1]);
+                const part x = taken(windows, a[i] + at, pick);
+                part p[PARTS];
+                EACH p[j] = V(maddubs_epi16)(x, weights[j]);
+                EACH
+                {
+                    sums[i][j] = g ? V(add_epi16)(sums[i][j], p[j]) : p[j];
+                    V_KEEP(sums[i][j]);
+                }
                 if (g < 3) continue;
-                acc[i][0] = add_pairs(acc[i][0], part[i][0]);
-                acc[i][1] = add_pairs(acc[i][1], part[i][1]);
+                EACH acc[i][j] = add_pairs(acc[i][j], sums[i][j]);
             }
         }
 }
 /* Two steps at a time, row by row. */
-SIMD void run_twos(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+SIMD void run_twos(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
                    const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
 {
     for (; steps > 0; steps -= 2, s += 2, w += 2 * QDOT_BYTES) {
         const size_t at = s[0].at, then = s[1].at;
-        const wide pick = pick_of(s), next = pick_of(s + 1);
+        const part pick = pick_of(s), next = pick_of(s + 1);
         TIMES(count)
         {
-            const wide x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
-            SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+            const part x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
+            EACH
             {
-                const wide p = _mm256_maddubs_epi16(x, wide_load(w + 32 * j));
-                const wide r = _mm256_maddubs_epi16(z, wide_load(w + QDOT_BYTES + 32 * j));
-                acc[i][j] = add_pairs(acc[i][j], _mm256_add_epi16(p, r));
+                const part p = V(maddubs_epi16)(x, PART_LOAD(w + PART_BYTES * j));
+                const part r = V(maddubs_epi16)(z, PART_LOAD(w + QDOT_BYTES + PART_BYTES * j));
+                acc[i][j] = add_pairs(acc[i][j], V(add_epi16)(p, r));
             }
         }
     }
 }
-SIMD void run_ones(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+SIMD void run_ones(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
                    const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
 {
     for (; steps > 0; steps--, s++, w += QDOT_BYTES) {
         const size_t at = s->at;
-        const wide pick = pick_of(s), w0 = wide_load(w), w1 = wide_load(w + 32);
+        const part pick = pick_of(s);
+        part weights[PARTS];
+        EACH weights[j] = PART_LOAD(w + PART_BYTES * j);
         TIMES(count)
         {
-            const wide x = taken(windows, a[i] + at, pick);
-            acc[i][0] = add_pairs(acc[i][0], _mm256_maddubs_epi16(x, w0));
-            acc[i][1] = add_pairs(acc[i][1], _mm256_maddubs_epi16(x, w1));
+            const part x = taken(windows, a[i] + at, pick);
+            EACH acc[i][j] = add_pairs(acc[i][j], V(maddubs_epi16)(x, weights[j]));
         }
     }
 }
 /* Bytes widened to shorts in registers. */
-SIMD void run_wide(const int count, const int windows, wide (*acc)[2], const uint8_t *const *a,
+SIMD void run_wide(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
                    const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
 {
-    const wide low = _mm256_set1_epi16(255);
+    const part low = V(set1_epi16)(255);
     for (; steps > 0; steps--, s++, w += QDOT_WIDE_BYTES) {
         const size_t at = s->at;
-        const wide pick = pick_of(s);
+        const part pick = pick_of(s);
         TIMES(count)
         {
-            const wide x = taken(windows, a[i] + at, pick);
-            const wide even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
-            SDX_UNROLL(2) for (int j = 0; j < 2; j++)
+            const part x = taken(windows, a[i] + at, pick);
+            const part even = V_AND(x, low), odd = V(srli_epi16)(x, 8);
+            EACH
             {
-                acc[i][j] =
-                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(even, wide_load(w + 32 * j)));
-                acc[i][j] =
-                    _mm256_add_epi32(acc[i][j], _mm256_madd_epi16(odd, wide_load(w + 64 + 32 * j)));
+                const int8_t *v = w + PART_BYTES * j;
+                acc[i][j] = V(add_epi32)(acc[i][j], V(madd_epi16)(even, PART_LOAD(v)));
+                acc[i][j] = V(add_epi32)(acc[i][j], V(madd_epi16)(odd, PART_LOAD(v + QDOT_BYTES)));
             }
         }
     }
+}
+
+SIMD void store(const int count, const struct sdx_qdot_store *st, part (*acc)[PARTS], int64_t row,
+                int64_t column, int64_t n)
+{
+#if SDX_SIMD_LANES == 16
+    wide sums[ROWS][2];
+    TIMES(count)
+    {
+        sums[i][0] = _mm512_castsi512_si256(acc[i][0]);
+        sums[i][1] = _mm512_extracti64x4_epi64(acc[i][0], 1);
+    }
+    qdot_store_rows(count, st, sums, row, column, n);
+#else
+    qdot_store_rows(count, st, acc, row, column, n);
+#endif
 }
 
 SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
                const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t row,
                int64_t column, int64_t n)
 {
-    wide acc[ROWS][2];
+    part acc[ROWS][PARTS];
     const uint8_t *a[ROWS];
     const int8_t *w = (const int8_t *)q->packed + panel->weights;
     const int32_t *start = q->store.start + column;
     TIMES(count)
     {
         a[i] = q->rows[row + i];
-        acc[i][0] = wide_load(start);
-        acc[i][1] = wide_load(start + 8);
+        EACH acc[i][j] = PART_LOAD(start + j * (COLS / PARTS));
     }
     int32_t steps = panel->count[QDOT_FOURS];
     if (steps) {
-        run_fours(count < HALF ? count : HALF, windows, acc, a, s, steps, w);
-        if (count > HALF) run_fours(count - HALF, windows, acc + HALF, a + HALF, s, steps, w);
+        run_fours(count < FOURS_ROWS ? count : FOURS_ROWS, windows, acc, a, s, steps, w);
+        if (count > FOURS_ROWS)
+            run_fours(count - FOURS_ROWS, windows, acc + FOURS_ROWS, a + FOURS_ROWS, s, steps, w);
         s += steps;
         w += steps * QDOT_BYTES;
     }
@@ -151,7 +190,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     s += steps;
     w += steps * QDOT_BYTES;
     run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w);
-    qdot_store_rows(count, &q->store, acc, row, column, n);
+    store(count, &q->store, acc, row, column, n);
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -188,6 +227,9 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     }
 }
 
+#if SDX_SIMD_LANES == 8 || defined(SDX_ONE_SET)
+#define QDOT_SORTS 1
+enum { OPEN = 16 };
 /* ---- packing ---- */
 
 /* What is left of 128 for the positive and for the negative weights of each lane of 16 bits. */
@@ -340,10 +382,16 @@ static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
 #undef BAD
 }
 
+#endif
+
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
+#ifdef QDOT_SORTS
     *qdot = (struct sdx_qdot_table){
         .natural = QDOT_WIDE, .wide = 1, .sort = sort, .match = match, .panel = panel_of};
+#else
+    qdot->panel = panel_of; /* of what AVX2's sort() has packed */
+#endif
 }
 #else
 enum { ROWS = 3, VECTORS = COLS / LANES };

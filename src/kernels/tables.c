@@ -39,6 +39,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_sample_init_##set(&t->sample);                                                         \
         sdx_qbytes_init_##set(&t->qbytes);                                                         \
         sdx_qshorts_init_##set(&t->qshorts);                                                       \
+        sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qwinograd_init_##set(&t->qwinograd);                                                   \
     }
     SDX_KERNEL_SETS(FILL)
@@ -46,7 +47,6 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \
         sdx_elements_init_##set(&t->elements);                                                     \
-        sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qdw_init_##set(&t->qdw);                                                               \
     }
     SDX_KERNEL_SETS_32(FILL)

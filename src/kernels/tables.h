@@ -334,13 +334,13 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_rnn_step_init_##set(struct sdx_rnn_table *rnn);                                       \
     void sdx_sample_init_##set(struct sdx_sample *sample);                                         \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
+    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qwinograd_init_##set(void (**fn)(const struct sdx_qwinograd *job));                   \
     void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #define SDX_KERNEL_INIT(set, flag)                                                                 \
     void sdx_elements_init_##set(const struct sdx_elements **elements);                            \
-    void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
