@@ -27,8 +27,8 @@ enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3 };
 #define PART_LOAD(at) wide_load(at)
 #endif
 enum { PART_BYTES = sizeof(part) };
-#define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
-#define EACH     SDX_UNROLL(2) for (int j = 0; j < PARTS; j++)
+#define TIMES(n)  SDX_UNROLL(8) for (int i = 0; i < (n); i++)
+#define EACH_PART SDX_UNROLL(2) for (int j = 0; j < PARTS; j++)
 
 SIMD part four_bytes(const uint8_t *p)
 {
@@ -68,7 +68,7 @@ SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
             const size_t at = s[g].at;
             const part pick = pick_of(s + g);
             part weights[PARTS];
-            EACH
+            EACH_PART
             {
                 weights[j] = PART_LOAD(w + g * QDOT_BYTES + j * PART_BYTES);
                 V_KEEP(weights[j]);
@@ -77,14 +77,14 @@ SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
             {
                 const part x = taken(windows, a[i] + at, pick);
                 part p[PARTS];
-                EACH p[j] = V(maddubs_epi16)(x, weights[j]);
-                EACH
+                EACH_PART p[j] = V(maddubs_epi16)(x, weights[j]);
+                EACH_PART
                 {
                     sums[i][j] = g ? V(add_epi16)(sums[i][j], p[j]) : p[j];
                     V_KEEP(sums[i][j]);
                 }
                 if (g < 3) continue;
-                EACH acc[i][j] = add_pairs(acc[i][j], sums[i][j]);
+                EACH_PART acc[i][j] = add_pairs(acc[i][j], sums[i][j]);
             }
         }
 }
@@ -98,7 +98,7 @@ SIMD void run_twos(const int count, const int windows, part (*acc)[PARTS], const
         TIMES(count)
         {
             const part x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
-            EACH
+            EACH_PART
             {
                 const part p = V(maddubs_epi16)(x, PART_LOAD(w + PART_BYTES * j));
                 const part r = V(maddubs_epi16)(z, PART_LOAD(w + QDOT_BYTES + PART_BYTES * j));
@@ -114,11 +114,11 @@ SIMD void run_ones(const int count, const int windows, part (*acc)[PARTS], const
         const size_t at = s->at;
         const part pick = pick_of(s);
         part weights[PARTS];
-        EACH weights[j] = PART_LOAD(w + PART_BYTES * j);
+        EACH_PART weights[j] = PART_LOAD(w + PART_BYTES * j);
         TIMES(count)
         {
             const part x = taken(windows, a[i] + at, pick);
-            EACH acc[i][j] = add_pairs(acc[i][j], V(maddubs_epi16)(x, weights[j]));
+            EACH_PART acc[i][j] = add_pairs(acc[i][j], V(maddubs_epi16)(x, weights[j]));
         }
     }
 }
@@ -134,7 +134,7 @@ SIMD void run_wide(const int count, const int windows, part (*acc)[PARTS], const
         {
             const part x = taken(windows, a[i] + at, pick);
             const part even = V_AND(x, low), odd = V(srli_epi16)(x, 8);
-            EACH
+            EACH_PART
             {
                 const int8_t *v = w + PART_BYTES * j;
                 acc[i][j] = V(add_epi32)(acc[i][j], V(madd_epi16)(even, PART_LOAD(v)));
@@ -171,7 +171,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     TIMES(count)
     {
         a[i] = q->rows[row + i];
-        EACH acc[i][j] = PART_LOAD(start + j * (COLS / PARTS));
+        EACH_PART acc[i][j] = PART_LOAD(start + j * (COLS / PARTS));
     }
     int32_t steps = panel->count[QDOT_FOURS];
     if (steps) {
