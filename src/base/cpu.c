@@ -47,6 +47,12 @@ static bool may_use_tiles(unsigned saved)
 #endif
 }
 
+static bool has_avxvnni(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && has_bits(eax, 1U << 4);
+}
+
 static unsigned detect(void)
 {
     unsigned sets = 1U << SDX_CPU_GENERIC;
@@ -60,9 +66,7 @@ static unsigned detect(void)
     const unsigned avx2 = 1U << 5, bmi2 = 1U << 8;
     if (!has_bits(ebx, avx2 | bmi2)) return sets;
     sets |= 1U << SDX_CPU_AVX2;
-    unsigned more, unused, unused2, unused3;
-    if (__get_cpuid_count(7, 1, &more, &unused, &unused2, &unused3) && has_bits(more, 1U << 4))
-        sets |= 1U << SDX_CPU_AVXVNNI;
+    if (has_avxvnni()) sets |= 1U << SDX_CPU_AVXVNNI;
     const unsigned f = 1U << 16, dq = 1U << 17, cd = 1U << 28, bw = 1U << 30, vl = 1U << 31;
     if (!has_bits(low, zmm_saved) || !has_bits(ebx, f | dq | cd | bw | vl)) return sets;
     sets |= 1U << SDX_CPU_AVX512;

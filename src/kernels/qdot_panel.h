@@ -43,4 +43,19 @@ struct sdx_qdot_table {
     void (*panel)(const struct sdx_qdot *q, const struct qdot_panel *panel,
                   const struct sdx_qdot_step *steps, int64_t column, int64_t n);
 };
+
+/* m rows cut into `count` tiles of up to `most`, the first `taller` of height + 1 rows. */
+struct qdot_cut {
+    int64_t count, height, taller;
+};
+static inline struct qdot_cut qdot_cut(int64_t m, int64_t most)
+{
+    if (m <= 0) return (struct qdot_cut){0, 0, 0};
+    const int64_t count = (m + most - 1) / most;
+    return (struct qdot_cut){count, m / count, m % count};
+}
+static inline int64_t qdot_height(const struct qdot_cut *cut, int64_t tile)
+{
+    return cut->height + (tile < cut->taller);
+}
 #endif

@@ -217,11 +217,10 @@ static tile_fn *const tiles[2][ROWS] = {
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    if (q->m <= 0) return;
-    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     tile_fn *const *fns = tiles[panel->windows != 0];
-    for (int64_t t = 0, row = 0; t < count; t++) {
-        const int64_t rows = height + (t < taller);
+    for (int64_t t = 0, row = 0; t < cut.count; t++) {
+        const int64_t rows = qdot_height(&cut, t);
         fns[rows - 1](q, panel, steps, row, column, n);
         row += rows;
     }

@@ -54,14 +54,13 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
 #undef HAS
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
     const bool is_avx512 = SDX_CPU_AVX512 <= most && has(SDX_CPU_AVX512);
-    if (SDX_CPU_AVXVNNI <= most && has(SDX_CPU_AVXVNNI) && !is_avx512) {
+    if (SDX_CPU_AVXVNNI <= most && has(SDX_CPU_AVXVNNI) && !is_avx512)
         sdx_qdot_init_avxvnni(&t->qdot);
-        t->qwinograd = NULL;
-        t->qshorts.panels = NULL;
-    }
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
         sdx_qdot_init_avx512vnni(&t->qdot);
         sdx_qdw_init_avx512vnni(&t->qdw_fours);
+    }
+    if (t->qdot.natural == QDOT_ONES) { /* products of bytes are faster than those of shorts */
         t->qwinograd = NULL;
         t->qshorts.panels = NULL;
     }

@@ -110,10 +110,9 @@ static tile_fn *const tiles[ROWS] = {HEIGHTS(TILE_NAME)};
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    if (q->m <= 0) return;
-    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
-    for (int64_t t = 0, row = 0; t < count; t++) {
-        const int64_t rows = height + (t < taller);
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
+    for (int64_t t = 0, row = 0; t < cut.count; t++) {
+        const int64_t rows = qdot_height(&cut, t);
         tiles[rows - 1](q, panel, steps, row, column, n);
         row += rows;
     }

@@ -72,15 +72,14 @@ static tile_fn *const tiles[WIDE][ROWS] = {{HEIGHTS(TILE_NAME, 1)}, {HEIGHTS(TIL
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    if (q->m <= 0) return;
     tile_fn *const *fns = tiles[n > COLS];
-    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     /* the weights of the next panels come while the first two tiles are in hand, or the only one */
     const int64_t apart = (int64_t)panel->count[QDOT_ONES] * QDOT_BYTES;
-    for (int64_t t = 0, row = 0; t < count; t++) {
-        const int64_t rows = height + (t < taller);
+    for (int64_t t = 0, row = 0; t < cut.count; t++) {
+        const int64_t rows = qdot_height(&cut, t);
         const struct ahead ahead = {t < WIDE ? (WIDE + t) * apart : 0,
-                                    count == 1 ? (WIDE + 1) * apart : 0};
+                                    cut.count == 1 ? (WIDE + 1) * apart : 0};
         fns[rows - 1](q, panel, steps, ahead, row, column, n);
         row += rows;
     }

@@ -57,12 +57,11 @@ static tile_fn *const tiles[ROWS] = {HEIGHTS(TILE_NAME)};
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    if (q->m <= 0) return;
-    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     /* the next panel's weights come while the first tile is in hand */
     const int64_t apart = (int64_t)panel->count[QDOT_ONES] * QDOT_BYTES;
-    for (int64_t t = 0, row = 0; t < count; t++) {
-        const int64_t rows = height + (t < taller);
+    for (int64_t t = 0, row = 0; t < cut.count; t++) {
+        const int64_t rows = qdot_height(&cut, t);
         tiles[rows - 1](q, panel, steps, t == 0 ? apart : 0, row, column, n);
         row += rows;
     }
