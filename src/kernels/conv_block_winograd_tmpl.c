@@ -171,22 +171,24 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
 
 /* ---- filters ---- */
 
-SIMD void filters(const int step, const int wide, const float *g, int64_t channels, float *u,
+SIMD void filters(const int step, int64_t width, const float *g, int64_t channels, float *u,
                   int64_t plane)
 {
     const int side = winograd_side(step);
-    for (; channels > 0; channels--, g += 9 * wide * LANES, u += wide * LANES) {
-        for (int at = 0; at < wide * LANES; at += LANES) {
+    for (; channels > 0; channels--, g += 9 * width, u += width) {
+        for (int64_t at = 0; at < width; at += LANES) {
             vf half[3][MOST];
-            for (int j = 0; j < 3; j++) {
+            SDX_UNROLL(3) for (int j = 0; j < 3; j++)
+            {
                 vf column[3];
                 SDX_UNROLL(3)
                 for (int i = 0; i < 3; i++)
-                    column[i] = v_load(g + (3 * i + j) * wide * LANES + at);
+                    column[i] = v_load(g + (3 * i + j) * width + at);
                 spread(side, 3, column, half[j]);
             }
             float *row = u + at;
-            for (int i = 0; i < side; i++) {
+            SDX_UNROLL(8) for (int i = 0; i < side; i++)
+            {
                 const vf line[3] = {half[0][i], half[1][i], half[2][i]};
                 vf t[MOST];
                 spread(side, 3, line, t);
@@ -196,18 +198,18 @@ SIMD void filters(const int step, const int wide, const float *g, int64_t channe
     }
 }
 /* The filters of a phase of stride 2; u: [block of channels][phase][channel of the block]. */
-SIMD void phase_filters(const int down, const int across, const int wide, const float *g,
+SIMD void phase_filters(const int down, const int across, int64_t width, const float *g,
                         int64_t channel, float *u, int64_t plane)
 {
     enum { STEP = 3, SIDE = 4 };
-    for (int at = 0; at < wide * LANES; at += LANES) {
+    for (int64_t at = 0; at < width; at += LANES) {
         vf half[2][SIDE];
         SDX_UNROLL(2) for (int j = 0; j < 2 - across; j++)
         {
             vf column[2];
             SDX_UNROLL(2)
             for (int i = 0; i < 2 - down; i++)
-                column[i] = v_load(g + (3 * (2 * i + down) + 2 * j + across) * wide * LANES + at);
+                column[i] = v_load(g + (3 * (2 * i + down) + 2 * j + across) * width + at);
             spread(SIDE, 2 - down, column, half[j]);
         }
         SDX_UNROLL(4) for (int i = 0; i < SIDE - down; i++)
@@ -221,48 +223,33 @@ SIMD void phase_filters(const int down, const int across, const int wide, const 
                     winograd_phase(STEP, i * SIDE + j, down, across, channel / LANES);
                 float *to = u + (i * SIDE + j) * plane;
                 P_KEEP(to);
-                v_store(to + (row * LANES + channel % LANES) * wide * LANES + at, t[j]);
+                v_store(to + (row * LANES + channel % LANES) * width + at, t[j]);
             }
         }
     }
 }
-SIMD void phases_filters(const int wide, const float *g, int64_t channels, float *u, int64_t plane)
+SIMD void phases_filters(int64_t width, const float *g, int64_t channels, float *u, int64_t plane)
 {
-    for (int64_t i = 0; i < channels; i++, g += 9 * wide * LANES) {
-        phase_filters(0, 0, wide, g, i, u, plane);
-        phase_filters(0, 1, wide, g, i, u, plane);
-        phase_filters(1, 0, wide, g, i, u, plane);
-        phase_filters(1, 1, wide, g, i, u, plane);
+    for (int64_t i = 0; i < channels; i++, g += 9 * width) {
+        phase_filters(0, 0, width, g, i, u, plane);
+        phase_filters(0, 1, width, g, i, u, plane);
+        phase_filters(1, 0, width, g, i, u, plane);
+        phase_filters(1, 1, width, g, i, u, plane);
     }
-}
-SIMD void filters_of(const int step, const int wide, const float *g, int64_t channels, float *u,
-                     int64_t plane)
-{
-    if (step == 3)
-        phases_filters(wide, g, channels, u, plane);
-    else
-        filters(step, wide, g, channels, u, plane);
 }
 static void winograd_filters(int step, int taps, const float *weights, int64_t channels,
                              int64_t width, float *u, int64_t plane)
 {
-#define FILTERS(step)                                                                              \
-    if (width == WIDE * LANES)                                                                     \
-        filters_of(step, WIDE, weights, channels, u, plane);                                       \
-    else                                                                                           \
-        filters_of(step, 1, weights, channels, u, plane);                                          \
-    break
-    if (taps == 3) {
+    if (taps == 3)
         line_filters(width / LANES, weights, channels, u, plane);
-        return;
-    }
-    switch (step) {
-    case 6: FILTERS(6);
-    case 4: FILTERS(4);
-    case 3: FILTERS(3);
-    default: FILTERS(2);
-    }
-#undef FILTERS
+    else if (step == 6)
+        filters(6, width, weights, channels, u, plane);
+    else if (step == 4)
+        filters(4, width, weights, channels, u, plane);
+    else if (step == 3)
+        phases_filters(width, weights, channels, u, plane);
+    else
+        filters(2, width, weights, channels, u, plane);
 }
 
 /* ---- products ---- */
@@ -315,13 +302,10 @@ SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], con
 SIMD void product_block(const int rows, const int wide, vf sums[ROWS][WIDE], const float *v,
                         const float *u)
 {
-#if SDX_SIMD_LANES == 16 /* large tiles: less code */
-    SDX_UNROLL(4)
-#else
-    SDX_UNROLL(8)
-#endif
-    for (int k = 0; k < LANES; k++)
+    SDX_UNROLL(4) for (int k = 0; k < LANES; k++)
+    {
         product_step(rows, wide, sums, v + k, u + k * wide * LANES);
+    }
 }
 #endif
 /* Weights that are fetched into the second cache while others are used: so many lines a block of
@@ -349,8 +333,12 @@ SIMD void product(const int rows, const int wide, const struct sdx_winograd_bloc
                 P_KEEP(weights);
                 for (int64_t k = lines; k > 0; k--, next += LINE)
                     V_PREFETCH(next);
-                for (int k = 0; w->far && k < rows * LANES; k += LINE)
-                    V_PREFETCH(tiles + step + k);
+                if (w->far) {
+                    SDX_UNROLL(12) for (int k = 0; k < rows * LANES; k += LINE)
+                    {
+                        V_PREFETCH(tiles + step + k);
+                    }
+                }
                 product_block(rows, wide, sums, tiles, weights);
                 tiles += ROWS * LANES;
                 weights += wide * LANES * LANES;
@@ -473,6 +461,24 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
             v_store(y + j * LANES, v_min(hi, v_max(lo, t[j])));
     }
 }
+/* Once a step: what comes before and after the tiles is inlined in more than one place. */
+#define TILE_OUT(step)                                                                             \
+    static SDX_NOINLINE void tile_out_##step(const float *m, int64_t plane,                        \
+                                             const struct output *o, const float *residual,        \
+                                             float *y, int64_t pitch)                              \
+    {                                                                                              \
+        tile_out(step, m, plane, o, residual, y, pitch);                                           \
+    }
+TILE_OUT(2)
+TILE_OUT(3)
+TILE_OUT(4)
+TILE_OUT(6)
+typedef void tile_out_fn(const float *m, int64_t plane, const struct output *o,
+                         const float *residual, float *y, int64_t pitch);
+SIMD tile_out_fn *tile_out_of(const int step)
+{
+    return step == 6 ? tile_out_6 : step == 4 ? tile_out_4 : step == 3 ? tile_out_3 : tile_out_2;
+}
 static void copy_out(const int step, const float *m, int64_t plane, const struct output *o,
                      const float *residual, struct copy to, struct copies *c)
 {
@@ -483,14 +489,7 @@ static void copy_out(const int step, const float *m, int64_t plane, const struct
             v_store(more + i * pitch + j * LANES, i < to.rows && j < to.columns
                                                       ? v_load(residual + i * o->pitch + j * LANES)
                                                       : v_set1(0.0f));
-    if (step == 6)
-        tile_out(6, m, plane, o, residual ? more : NULL, copy, pitch);
-    else if (step == 4)
-        tile_out(4, m, plane, o, residual ? more : NULL, copy, pitch);
-    else if (step == 3)
-        tile_out(3, m, plane, o, residual ? more : NULL, copy, pitch);
-    else
-        tile_out(2, m, plane, o, residual ? more : NULL, copy, pitch);
+    tile_out_of(step)(m, plane, o, residual ? more : NULL, copy, pitch);
     c->of[c->count++] = to;
     if (c->count == COPIES) copies_out(step, step, o, c);
 }
@@ -515,7 +514,7 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
         for (int j = 0; j < count; j++, to += deep * size) {
             const float *residual = o->epilogue->residual ? o->epilogue->residual + to : NULL;
             if (!curved && rows == step && columns == step)
-                tile_out(step, m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
+                tile_out_of(step)(m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
             else
                 copy_out(step, m + j * LANES, w->plane_m, &o[j], residual,
                          (struct copy){y + to, rows, columns}, &copies);

@@ -63,7 +63,7 @@ static struct sdx_qdot_shape product_of(const struct sdx_qconv *q)
 bool sdx_qconv_sums_in_place(const struct sdx_qconv *q)
 {
     const struct sdx_kernel_tables *t = sdx_kernel_tables();
-    return sdx_qdot_sums_in_place() && !sdx_qconv_is_depthwise(q) && !t->qwinograd &&
+    return sdx_qdot_sums_in_place() && !sdx_qconv_is_depthwise(q) && !t->qwinograd.run &&
            !t->qshorts.panels; /* whichever form the weights make it take */
 }
 
@@ -647,8 +647,9 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
                                .scratch = (char *)rest_of_scratch + rows_size(g)};
         const int64_t column = i * group_width(q);
         dot.packed = (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&dot.shape));
-        dot.steps = (const struct sdx_qdot_step *)((const int64_t *)steps + g->runs) +
-                    i * sdx_qdot_steps(&dot.shape);
+        dot.starts = steps;
+        dot.steps =
+            (const struct sdx_qdot_step *)(dot.starts + g->runs) + i * sdx_qdot_steps(&dot.shape);
         dot.store.start += column;
         if (dot.store.factor) dot.store.factor += column;
         if (dot.store.bias) dot.store.bias += column;

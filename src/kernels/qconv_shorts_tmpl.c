@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Panels of qconv_shorts.h, for sets with vectors of 256 bits and more. */
 #include "kernels/qconv_shorts.h"
-#include "kernels/qdot_store.h"
+#include "kernels/qdot_shorts.h"
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
 #if SDX_SIMD_LANES >= 8
-enum { ROWS = 6, COLS = SDX_QDOT_COLS };
-#define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
+enum { ROWS = QDOT_SHORTS_ROWS, COLS = SDX_QDOT_COLS };
 
 static void widen(const uint8_t *from, uint8_t flip, int16_t *to, int64_t n)
 {
@@ -21,60 +20,57 @@ static void widen(const uint8_t *from, uint8_t flip, int16_t *to, int64_t n)
         to[i] = from[i] ^ flip;
 }
 
-SIMD void tile(const int count, const struct sdx_qshorts *q, const int16_t *w, int64_t row,
-               int64_t column, int64_t n)
+SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, const int16_t *w,
+               int64_t row, int64_t column, int64_t n)
 {
-    wide acc[ROWS][2];
+    qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
+    const int64_t apart = q->runs * q->run * COLS;
     const int16_t *a[ROWS];
-    TIMES(count)
-    {
-        acc[i][0] = wide_load(q->store.start + column);
-        acc[i][1] = wide_load(q->store.start + column + 8);
+    QDOT_ROWS(count)
+    QDOT_VECTORS(panels)
+    sums[i][j] = QDOT_SHORTS_LOAD(q->store.start + column + j * QDOT_SHORTS_LANES);
+    for (int64_t r = 0; r < q->runs; r++, w += q->run * COLS) {
+        QDOT_ROWS(count) a[i] = q->rows[row + i] + q->starts[r];
+        qdot_add_shorts(count, panels, sums, a, q->run, w, apart);
     }
-    for (int64_t r = 0; r < q->runs; r++) {
-        TIMES(count) a[i] = q->rows[row + i] + q->starts[r];
-        for (int64_t k = 0; k < q->run; k += 2, w += 2 * COLS) {
-            wide w0 = wide_load(w), w1 = wide_load(w + COLS);
-            V_KEEP(w0);
-            V_KEEP(w1);
-            TIMES(count)
-            {
-                int32_t pair;
-                memcpy(&pair, a[i] + k, sizeof pair);
-                const wide x = _mm256_set1_epi32(pair);
-                acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(x, w0));
-                acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(x, w1));
-            }
-        }
-    }
-    qdot_store_rows(count, &q->store, acc, row, column, n);
+#if SDX_SIMD_LANES == 16
+    store_tile(count, panels, &q->store, sums, row, column, n);
+#else
+    qdot_store_rows(count, &q->store, sums, row, column, n);
+#endif
 }
 typedef void tile_fn(const struct sdx_qshorts *q, const int16_t *w, int64_t row, int64_t column,
                      int64_t n);
-#define TILE(count)                                                                                \
-    static void tile_##count(const struct sdx_qshorts *q, const int16_t *w, int64_t row,           \
-                             int64_t column, int64_t n)                                            \
+#define TILE(count, panels)                                                                        \
+    static void tile_##count##_##panels(const struct sdx_qshorts *q, const int16_t *w,             \
+                                        int64_t row, int64_t column, int64_t n)                    \
     {                                                                                              \
-        tile(count, q, w, row, column, n);                                                         \
+        tile(count, panels, q, w, row, column, n);                                                 \
     }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
-static tile_fn *const tiles[ROWS] = {tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+#define TILE_NAME(count, panels) tile_##count##_##panels,
+#define HEIGHTS(X, panels)                                                                         \
+    X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels) X(6, panels)
+HEIGHTS(TILE, 1)
+#if SDX_SIMD_LANES == 16
+HEIGHTS(TILE, 2)
+#endif
+static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = {
+    {HEIGHTS(TILE_NAME, 1)},
+#if SDX_SIMD_LANES == 16
+    {HEIGHTS(TILE_NAME, 2)},
+#endif
+};
 
 static void panels(const struct sdx_qshorts *q, int64_t p0, int64_t p1)
 {
-    if (q->m <= 0) return;
-    const int64_t count = (q->m + ROWS - 1) / ROWS, height = q->m / count, taller = q->m % count;
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     const int64_t size = q->runs * q->run * COLS;
-    for (int64_t p = p0; p < p1; p++) {
-        const int64_t left = q->n - p * COLS, n = left < COLS ? left : COLS;
-        for (int64_t t = 0, row = 0; t < count; t++) {
-            const int64_t rows = height + (t < taller);
-            tiles[rows - 1](q, q->w + p * size, row, p * COLS, n);
+    for (int64_t p = p0, count; p < p1; p += count) {
+        count = p1 - p < QDOT_SHORTS_PANELS ? p1 - p : QDOT_SHORTS_PANELS;
+        const int64_t left = q->n - p * COLS, n = left < count * COLS ? left : count * COLS;
+        for (int64_t t = 0, row = 0; t < cut.count; t++) {
+            const int64_t rows = qdot_height(&cut, t);
+            tiles[count - 1][rows - 1](q, q->w + p * size, row, p * COLS, n);
             row += rows;
         }
     }

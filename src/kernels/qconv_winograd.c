@@ -23,6 +23,7 @@ struct geometry {
     int64_t block, blocks;     /* tiles of a part */
     int64_t panels, splits;    /* parts of a block that share them */
     int64_t plane_v, plane_m;
+    int64_t together; /* panels worked at once */
 };
 
 /* Elements of a plane: an odd number of lines of the cache, so that planes do not collide in it. */
@@ -35,7 +36,8 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
     struct geometry g = {.wide = conv_divide_up(s->out[2], TILE),
                          .high = conv_divide_up(s->out[1], TILE),
-                         .panels = conv_divide_up(s->oc, COLS)};
+                         .panels = conv_divide_up(s->oc, COLS),
+                         .together = sdx_kernel_tables()->qwinograd.panels};
     g.tiles = g.wide * g.high;
     const int64_t room = t->a_bytes * 5 / 4 / (PLANES * (int64_t)sizeof(int16_t) * s->ic);
     g.blocks = conv_divide_up(g.tiles, conv_least(conv_most(room, TILES_LEAST), TILES_MOST));
@@ -65,7 +67,7 @@ static bool shape_fits(const struct sdx_qconv *q)
 bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
 {
     const int64_t k = q->shape.ic * TAPS, most = (1 << 25) / 255 - 1;
-    if (!sdx_kernel_tables()->qwinograd || !shape_fits(q)) return false;
+    if (!sdx_kernel_tables()->qwinograd.run || !shape_fits(q)) return false;
     for (int64_t c = 0; c < q->shape.oc; c++) {
         int64_t positive = 0, negative = 0;
         if (q->zero_w && q->zero_w[c] != (q->w_signed ? 0 : 128)) return false;
@@ -145,7 +147,7 @@ size_t sdx_qwinograd_scratch(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(&q->shape);
     return (size_t)(PLANES * g.plane_v) * sizeof(int16_t) +
-           (size_t)(PLANES * g.plane_m) * sizeof(int32_t) +
+           (size_t)(g.together * PLANES * g.plane_m) * sizeof(int32_t) +
            (size_t)(conv_divide_up(q->shape.ic, 64) * 64);
 }
 
@@ -191,7 +193,7 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
                               .plane_m = g.plane_m,
                               .store = *store};
     j.tiles = conv_least(g.block, g.tiles - j.first);
-    j.v = (int16_t *)(j.m + PLANES * g.plane_m);
+    j.v = (int16_t *)(j.m + g.together * PLANES * g.plane_m);
     uint8_t *pad = (uint8_t *)(j.v + PLANES * g.plane_v);
     memset(pad, (uint8_t)zero ^ j.flip, (size_t)s->ic);
     j.pad = pad;
@@ -200,6 +202,6 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
     const int64_t image = n * s->out[1] * s->out[2] * s->oc;
     j.store.y = (uint8_t *)store->y + image * size;
     if (store->addend) j.store.addend += image;
-    sdx_kernel_tables()->qwinograd(&j);
+    sdx_kernel_tables()->qwinograd.run(&j);
     if (store->to == SDX_QDOT_BYTES && (store->sum || store->table)) finish(&j);
 }

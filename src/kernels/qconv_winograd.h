@@ -23,9 +23,14 @@ struct sdx_qwinograd {
     const int16_t *u; /* [panel][plane][ic / 2][16][2] */
     int64_t p0, p1;
     int16_t *v;               /* planes of [tile][ic] */
-    int32_t *m;               /* planes of [tile][16] */
+    int32_t *m;               /* planes of [tile][16] of each panel that is worked at once */
     int64_t plane_v, plane_m; /* elements */
     struct sdx_qdot_store store;
+};
+
+struct sdx_qwinograd_table {
+    int panels;                                   /* worked at once */
+    void (*run)(const struct sdx_qwinograd *job); /* NULL: sums over K are faster */
 };
 
 /* Can and should these weights [oc, ic, 3, 3] be convolved so, by the kernels of this CPU? */

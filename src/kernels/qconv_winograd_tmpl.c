@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The transforms and products of qconv_winograd.h, for sets with vectors of 256 bits and more. */
 #include "kernels/qconv_winograd.h"
-#include "kernels/qdot_store.h"
+#include "kernels/qdot_shorts.h"
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
 #if SDX_SIMD_LANES >= 8
 enum {
-    ROWS = 6,
+    ROWS = QDOT_SHORTS_ROWS,
     COLS = SDX_QDOT_COLS,
     TILE = SDX_QWINOGRAD_TILE,
     SIDE = SDX_QWINOGRAD_SIDE,
     PLANES = SDX_QWINOGRAD_PLANES,
     INVERSE = 954437177 /* of 9 modulo 2^32 */
 };
-#define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
 
 /* ---- input ---- */
 
@@ -89,121 +88,139 @@ static void transform_in(const struct sdx_qwinograd *w)
 
 /* ---- products ---- */
 
-SIMD void tile(const int count, const int16_t *v, int64_t pitch, const int16_t *u, int64_t k,
-               int32_t *m)
+SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w, const int16_t *v,
+               const int16_t *u, int32_t *m)
 {
-    wide acc[ROWS][2];
-    TIMES(count) acc[i][0] = acc[i][1] = _mm256_setzero_si256();
-    for (; k > 0; k -= 2, v += 2, u += 2 * COLS) {
-        wide w0 = wide_load(u), w1 = wide_load(u + COLS);
-        V_KEEP(w0);
-        V_KEEP(w1);
-        TIMES(count)
-        {
-            int32_t pair;
-            memcpy(&pair, v + i * pitch, sizeof pair);
-            const wide x = _mm256_set1_epi32(pair);
-            acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(x, w0));
-            acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(x, w1));
-        }
-    }
-    TIMES(count)
+    qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
+    const int64_t k = w->shape->ic;
+    const int16_t *a[ROWS];
+    QDOT_ROWS(count)
     {
-        _mm256_storeu_si256((wide *)(m + i * COLS), acc[i][0]);
-        _mm256_storeu_si256((wide *)(m + i * COLS + 8), acc[i][1]);
+        a[i] = v + i * k;
+        QDOT_VECTORS(panels) sums[i][j] = (qdot_sums){0};
+    }
+    qdot_add_shorts(count, panels, sums, a, k, u, PLANES * k * COLS);
+    QDOT_ROWS(count)
+    QDOT_VECTORS(panels)
+    {
+        const int64_t panel = j / QDOT_SHORTS_PARTS * PLANES * w->plane_m;
+        memcpy(m + panel + i * COLS + j % QDOT_SHORTS_PARTS * QDOT_SHORTS_LANES, &sums[i][j],
+               sizeof sums[i][j]);
     }
 }
-typedef void tile_fn(const int16_t *v, int64_t pitch, const int16_t *u, int64_t k, int32_t *m);
-#define TILE_OF(count)                                                                             \
-    static void tile_##count(const int16_t *v, int64_t pitch, const int16_t *u, int64_t k,         \
-                             int32_t *m)                                                           \
+typedef void tile_fn(const struct sdx_qwinograd *w, const int16_t *v, const int16_t *u, int32_t *m);
+#define TILE_OF(count, panels)                                                                     \
+    static void tile_##count##_##panels(const struct sdx_qwinograd *w, const int16_t *v,           \
+                                        const int16_t *u, int32_t *m)                              \
     {                                                                                              \
-        tile(count, v, pitch, u, k, m);                                                            \
+        tile(count, panels, w, v, u, m);                                                           \
     }
-TILE_OF(1)
-TILE_OF(2)
-TILE_OF(3)
-TILE_OF(4)
-TILE_OF(5)
-TILE_OF(6)
-static tile_fn *const tiles[ROWS] = {tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+#define TILE_NAME(count, panels) tile_##count##_##panels,
+#define HEIGHTS(X, panels)                                                                         \
+    X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels) X(6, panels)
+HEIGHTS(TILE_OF, 1)
+#if SDX_SIMD_LANES == 16
+HEIGHTS(TILE_OF, 2)
+#endif
+static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = {
+    {HEIGHTS(TILE_NAME, 1)},
+#if SDX_SIMD_LANES == 16
+    {HEIGHTS(TILE_NAME, 2)},
+#endif
+};
 
-static void multiply(const struct sdx_qwinograd *w, int64_t p)
+/* Of panels p .. p + panels - 1. */
+static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
 {
     const int64_t k = w->shape->ic;
-    const int64_t count = (w->tiles + ROWS - 1) / ROWS;
-    const int64_t height = w->tiles / count, taller = w->tiles % count;
+    const struct qdot_cut cut = qdot_cut(w->tiles, ROWS);
     const int16_t *u = w->u + p * PLANES * k * COLS;
     for (int plane = 0; plane < PLANES; plane++, u += k * COLS)
-        for (int64_t t = 0, row = 0; t < count; t++) {
-            const int64_t rows = height + (t < taller);
-            tiles[rows - 1](w->v + plane * w->plane_v + row * k, k, u, k,
-                            w->m + plane * w->plane_m + row * COLS);
+        for (int64_t t = 0, row = 0; t < cut.count; t++) {
+            const int64_t rows = qdot_height(&cut, t);
+            tiles[panels - 1][rows - 1](w, w->v + plane * w->plane_v + row * k, u,
+                                        w->m + plane * w->plane_m + row * COLS);
             row += rows;
         }
 }
 
 /* ---- output ---- */
 
-SIMD wide add32(wide a, wide b)
+SIMD qdot_sums add32(qdot_sums a, qdot_sums b)
 {
-    return _mm256_add_epi32(a, b);
+    return QDOT_V(add_epi32)(a, b);
+}
+SIMD qdot_sums sub32(qdot_sums a, qdot_sums b)
+{
+    return QDOT_V(sub_epi32)(a, b);
 }
 /* The four outputs of a line of six, times 24, 12, 6, 6. */
-SIMD void out_line(const wide t[SIDE], wide y[TILE])
+SIMD void out_line(const qdot_sums t[SIDE], qdot_sums y[TILE])
 {
-    const wide p = add32(t[1], t[2]), m = _mm256_sub_epi32(t[1], t[2]);
-    const wide q = add32(t[3], t[4]), n = _mm256_sub_epi32(t[3], t[4]);
-    y[0] = add32(add32(t[0], q), _mm256_slli_epi32(p, 2));
+    const qdot_sums p = add32(t[1], t[2]), m = sub32(t[1], t[2]);
+    const qdot_sums q = add32(t[3], t[4]), n = sub32(t[3], t[4]);
+    y[0] = add32(add32(t[0], q), QDOT_V(slli_epi32)(p, 2));
     y[1] = add32(add32(m, m), n);
     y[2] = add32(p, q);
     y[3] = add32(add32(m, t[5]), add32(n, n));
 }
-/* 8 columns of a tile: exact sums. */
-SIMD void out_columns(const int32_t *m, int64_t plane, wide start, const int half,
-                      wide y[TILE][TILE][2])
+/* A vector of columns of a tile: exact sums. */
+SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, const int part,
+                      qdot_sums y[TILE][TILE][2])
 {
     static const int shifts[TILE] = {3, 2, 1, 1};
-    const wide inverse = _mm256_set1_epi32(INVERSE);
-    wide lines[TILE][SIDE];
+    const qdot_sums inverse = QDOT_V(set1_epi32)(INVERSE), from = QDOT_SHORTS_LOAD(start);
+    qdot_sums lines[TILE][SIDE];
     SDX_UNROLL(6) for (int j = 0; j < SIDE; j++)
     {
-        wide t[SIDE], column[TILE];
-        SDX_UNROLL(6) for (int i = 0; i < SIDE; i++) t[i] = wide_load(m + (i * SIDE + j) * plane);
+        qdot_sums t[SIDE], column[TILE];
+        SDX_UNROLL(6)
+        for (int i = 0; i < SIDE; i++)
+            t[i] = QDOT_SHORTS_LOAD(m + (i * SIDE + j) * plane);
         out_line(t, column);
         SDX_UNROLL(4) for (int i = 0; i < TILE; i++) lines[i][j] = column[i];
     }
     SDX_UNROLL(4) for (int i = 0; i < TILE; i++)
     {
-        wide sums[TILE];
+        qdot_sums sums[TILE];
         out_line(lines[i], sums);
         SDX_UNROLL(4)
         for (int j = 0; j < TILE; j++)
-            y[i][j][half] = add32(start, _mm256_srai_epi32(_mm256_mullo_epi32(sums[j], inverse),
+            y[i][j][part] = add32(from, QDOT_V(srai_epi32)(QDOT_V(mullo_epi32)(sums[j], inverse),
                                                            shifts[i] + shifts[j]));
     }
 }
-static void transform_out(const struct sdx_qwinograd *w, int64_t p)
+SIMD void store(const int count, const struct sdx_qwinograd *w, qdot_sums (*y)[2], int64_t row,
+                int64_t column, int64_t n)
+{
+#if SDX_SIMD_LANES == 16
+    store_tile(count, 1, &w->store, y, row, column, n);
+#else
+    qdot_store_rows(count, &w->store, y, row, column, n);
+#endif
+}
+static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64_t p)
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t column = p * COLS, left = s->oc - column, n = left < COLS ? left : COLS;
-    const wide start[2] = {wide_load(w->store.start + column),
-                           wide_load(w->store.start + column + 8)};
     for (int64_t t = 0; t < w->tiles; t++) {
         const int64_t h0 = (w->first + t) / w->wide * TILE;
         const int64_t w0 = (w->first + t) % w->wide * TILE;
         const int64_t high = s->out[1] - h0 < TILE ? s->out[1] - h0 : TILE;
         const int64_t across = s->out[2] - w0 < TILE ? s->out[2] - w0 : TILE;
-        wide y[TILE][TILE][2];
-        out_columns(w->m + t * COLS, w->plane_m, start[0], 0, y);
-        out_columns(w->m + t * COLS + 8, w->plane_m, start[1], 1, y);
+        qdot_sums y[TILE][TILE][2];
+        SDX_UNROLL(2) for (int i = 0; i < QDOT_SHORTS_PARTS; i++)
+        {
+            const int64_t at = i * QDOT_SHORTS_LANES;
+            out_columns(m + t * COLS + at, w->plane_m, w->store.start + column + at, i, y);
+        }
         for (int64_t i = 0; i < high; i++) {
             const int64_t row = (h0 + i) * s->out[2] + w0;
             if (across == TILE)
-                qdot_store_rows(TILE, &w->store, y[i], row, column, n);
+                store(TILE, w, y[i], row, column, n);
             else
                 for (int64_t j = 0; j < across; j++)
-                    qdot_store_rows(1, &w->store, y[i] + j, row + j, column, n);
+                    store(1, w, y[i] + j, row + j, column, n);
         }
     }
 }
@@ -211,20 +228,22 @@ static void transform_out(const struct sdx_qwinograd *w, int64_t p)
 static void run(const struct sdx_qwinograd *w)
 {
     transform_in(w);
-    for (int64_t p = w->p0; p < w->p1; p++) {
-        multiply(w, p);
-        transform_out(w, p);
+    for (int64_t p = w->p0, panels; p < w->p1; p += panels) {
+        panels = w->p1 - p < QDOT_SHORTS_PANELS ? w->p1 - p : QDOT_SHORTS_PANELS;
+        multiply(w, p, panels);
+        for (int64_t j = 0; j < panels; j++)
+            transform_out(w, w->m + j * PLANES * w->plane_m, p + j);
     }
 }
 
-void SDX_INIT(sdx_qwinograd_init_)(void (**fn)(const struct sdx_qwinograd *job))
+void SDX_INIT(sdx_qwinograd_init_)(struct sdx_qwinograd_table *qwinograd)
 {
-    *fn = run;
+    *qwinograd = (struct sdx_qwinograd_table){.panels = QDOT_SHORTS_PANELS, .run = run};
 }
 #else
 /* Narrower sets have no such product of shorts. */
-void SDX_INIT(sdx_qwinograd_init_)(void (**fn)(const struct sdx_qwinograd *job))
+void SDX_INIT(sdx_qwinograd_init_)(struct sdx_qwinograd_table *qwinograd)
 {
-    *fn = NULL;
+    *qwinograd = (struct sdx_qwinograd_table){.run = NULL};
 }
 #endif

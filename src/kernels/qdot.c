@@ -17,7 +17,7 @@ static int64_t round_64(int64_t n)
 /* Steps of a panel at most: whole windows. */
 static int64_t most_steps(const struct sdx_qdot_shape *s)
 {
-    return s->runs * divide_up(s->run, QDOT_WINDOW) * (QDOT_WINDOW / QDOT_STEP);
+    return qdot_rearranged(s) / QDOT_STEP;
 }
 
 int64_t sdx_qdot_steps(const struct sdx_qdot_shape *s)
@@ -98,20 +98,11 @@ static void read_run(const struct sdx_qdot_shape *s, const struct sdx_qdot_weigh
     }
 }
 
-/* Place of step or window `u` of a run: the last is moved back so that it ends with the run. */
-static int64_t place_of(int64_t run, int64_t u, int64_t size, int64_t *skip)
-{
-    const int64_t at = u * size;
-    *skip = 0;
-    if (at + size <= run || run < size) return at;
-    *skip = at - (run - size);
-    return run - size;
-}
 static void natural_steps(const struct sdx_qdot_shape *s, int64_t r, const int16_t *columns,
                           int64_t *count, int8_t *bytes, struct sdx_qdot_step *steps)
 {
     for (int64_t u = 0; u < divide_up(s->run, QDOT_STEP); u++, (*count)++) {
-        int64_t skip, at = place_of(s->run, u, QDOT_STEP, &skip);
+        int64_t skip, at = qdot_place_of(s->run, u, QDOT_STEP, &skip);
         int8_t *to = bytes + *count * QDOT_BYTES;
         steps[*count] = (struct sdx_qdot_step){(uint32_t)(r * s->run + at), 0x03020100};
         for (int64_t b = 0; b < QDOT_STEP; b++)
@@ -126,7 +117,7 @@ static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_s
                          struct sdx_qdot_step *steps)
 {
     for (int64_t u = 0; u < divide_up(s->run, QDOT_WINDOW); u++) {
-        int64_t skip, at = place_of(s->run, u, QDOT_WINDOW, &skip);
+        int64_t skip, at = qdot_place_of(s->run, u, QDOT_WINDOW, &skip);
         int16_t window[QDOT_WINDOW * SDX_QDOT_COLS] = {0};
         uint8_t order[QDOT_WINDOW];
         memcpy(window + skip * SDX_QDOT_COLS, columns + (at + skip) * SDX_QDOT_COLS,
@@ -145,14 +136,17 @@ static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_s
 
 /* Steps in their order behind each other; the wide ones as shorts: bytes 0, 2 of all columns, then
  * 1, 3. */
-static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
-                        const int32_t *order, struct sdx_qdot_step *steps, int8_t *weights,
-                        int64_t *used)
+static void write_panel(const struct sdx_qdot_table *t, struct qdot_panel *panel,
+                        const struct qdot_loose *from, const int32_t *order,
+                        struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
 {
     const int64_t narrow = from->count - panel->count[QDOT_WIDE];
     for (int64_t i = 0; i < from->count; i++) {
         const int8_t *bytes = from->bytes + (int64_t)order[i] * QDOT_BYTES;
-        *steps++ = from->steps[order[i]];
+        steps[i] = from->steps[order[i]];
+        if (panel->windows && t->rearranges)
+            steps[i] =
+                (struct sdx_qdot_step){(uint32_t)(order[i] * QDOT_STEP), from->steps[i].pick};
         if (i < narrow) {
             memcpy(weights, bytes, QDOT_BYTES);
             weights += QDOT_BYTES;
@@ -219,7 +213,7 @@ static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_s
                                 (size_t)w->step_n, w->is_signed ? 0 : 0x80, (size_t)(next - u),
                                 bytes, sums);
         for (int64_t i = u; i < next; i++) {
-            int64_t skip, at = place_of(s->run, i, QDOT_STEP, &skip);
+            int64_t skip, at = qdot_place_of(s->run, i, QDOT_STEP, &skip);
             steps[i] = (struct sdx_qdot_step){(uint32_t)at, 0x03020100};
             if (i >= whole || n < SDX_QDOT_COLS)
                 pack_edge(w, base, at, s->run, skip, n, bytes + (i - u) * QDOT_BYTES, sums);
@@ -271,7 +265,7 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     }
     memcpy(panel->count, count[best], sizeof panel->count);
     panel->windows = best;
-    write_panel(panel, &loose[best], work->order[best], steps, weights, used);
+    write_panel(t, panel, &loose[best], work->order[best], steps, weights, used);
 }
 
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
@@ -296,13 +290,18 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
     if (!w->quickly) memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
 }
 
-/* Do the bytes of a step lie in its run? */
-static bool is_step(const struct sdx_qdot_shape *s, const struct sdx_qdot_step *step, bool windows)
+/* Do the bytes of a step lie in its run, or in a rearranged row? */
+static bool is_step(const struct sdx_qdot_shape *s, const struct sdx_qdot_step *step, bool windows,
+                    bool rearranged)
 {
     const int64_t size = windows ? QDOT_WINDOW : QDOT_STEP;
-    if (step->at >= s->runs * s->run) return false;
-    const int64_t at = step->at % s->run;
-    if (s->run < size ? at != 0 : at + size > s->run) return false;
+    if (rearranged) {
+        if (step->at > qdot_rearranged(s) - QDOT_STEP) return false;
+    } else {
+        if (step->at >= s->runs * s->run) return false;
+        const int64_t at = step->at % s->run;
+        if (s->run < size ? at != 0 : at + size > s->run) return false;
+    }
     uint8_t order[QDOT_STEP];
     memcpy(order, &step->pick, sizeof order);
     for (int b = 0; b < QDOT_STEP; b++)
@@ -333,12 +332,13 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
         if (!t->sort && (panel->count[t->natural] != naturals || count != naturals)) return false;
         if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
         if (panel->first != p * each || panel->weights != used || (panel->windows & ~1) ||
-            (panel->windows && s->run < QDOT_WINDOW))
+            (panel->windows && (!t->sort || s->run < QDOT_WINDOW)))
             return false;
         const struct sdx_qdot_step *steps =
             (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
         for (int64_t i = 0; i < count; i++)
-            if (!is_step(s, &steps[i], panel->windows)) return false;
+            if (!is_step(s, &steps[i], panel->windows, panel->windows && t->rearranges))
+                return false;
         used += count * QDOT_BYTES + panel->count[QDOT_WIDE] * (QDOT_WIDE_BYTES - QDOT_BYTES);
     }
     return true;
@@ -348,6 +348,7 @@ void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const in
                     struct sdx_qdot_step *steps)
 {
     const struct qdot_header h = header_of(s);
+    const bool rearranges = sdx_kernel_tables()->qdot.rearranges;
     const char *base = packed;
     for (int64_t p = 0; p < sdx_qdot_panels(s); p++) {
         const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
@@ -358,8 +359,9 @@ void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const in
         for (int l = 0; l < QDOT_LISTS; l++)
             count += panel->count[l];
         for (int64_t i = 0; i < count; i++) {
-            to[i].pick = from[i].pick;
-            to[i].at = (uint32_t)(starts[from[i].at / s->run] + from[i].at % s->run);
+            to[i] = from[i];
+            if (!panel->windows || !rearranges)
+                to[i].at = (uint32_t)(starts[from[i].at / s->run] + from[i].at % s->run);
         }
     }
 }

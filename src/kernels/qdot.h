@@ -8,7 +8,8 @@
  * the negative ones to at least -128. So packing sorts the steps of a panel into lists: groups of
  * four steps or two steps whose sums fit, single steps whose pairs fit, and wide ones, for which
  * everything is widened first. Where a panel has wide steps, the 16 values of k of each window are
- * paired anew so that few pairs do not fit; the kernel picks their bytes by a shuffle. */
+ * paired anew so that few pairs do not fit; the kernel picks their bytes by a shuffle, a step's as
+ * it takes them or, where shuffles bound it, all of a tile's rows before. */
 #ifndef SDX_KERNELS_QDOT_H
 #define SDX_KERNELS_QDOT_H
 
@@ -83,7 +84,8 @@ void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t 
 struct sdx_qdot {
     struct sdx_qdot_shape shape;
     const void *packed;
-    const struct sdx_qdot_step *steps; /* NULL: the packed ones */
+    const struct sdx_qdot_step *steps; /* of sdx_qdot_place(); NULL: the packed ones */
+    const int64_t *starts;             /* of the runs, from a row; NULL: of the only one, 0 */
     int64_t m;
     const uint8_t *const *rows; /* may be read up to 15 bytes beyond a run that is below 16 */
     struct sdx_qdot_store store;

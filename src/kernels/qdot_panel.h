@@ -6,6 +6,8 @@
 
 #include "kernels/qdot.h"
 
+#define QDOT_ROWS(n) SDX_UNROLL(12) for (int i = 0; i < (n); i++) /* of a tile */
+
 enum qdot_list { QDOT_FOURS, QDOT_TWOS, QDOT_ONES, QDOT_WIDE, QDOT_LISTS };
 enum { QDOT_STEP = 4, QDOT_WINDOW = 16, QDOT_BYTES = 64, QDOT_WIDE_BYTES = 128 }; /* of a step */
 
@@ -19,6 +21,22 @@ struct qdot_header {
     int64_t sums, panels, steps, weights; /* offsets */
     int64_t unused[4];
 };
+
+/* Place of step or window `u` of a run: the last is moved back so that it ends with the run; its
+ * first `skip` bytes belong to the one before. */
+static inline int64_t qdot_place_of(int64_t run, int64_t u, int64_t size, int64_t *skip)
+{
+    const int64_t at = u * size;
+    *skip = 0;
+    if (at + size <= run || run < size) return at;
+    *skip = at - (run - size);
+    return run - size;
+}
+/* Bytes of a row whose windows are rearranged, behind each other run by run. */
+static inline int64_t qdot_rearranged(const struct sdx_qdot_shape *s)
+{
+    return s->runs * ((s->run + QDOT_WINDOW - 1) / QDOT_WINDOW) * QDOT_WINDOW;
+}
 
 /* Steps as [column][4] bytes and where they take theirs from, before they are sorted. */
 struct qdot_loose {
@@ -37,6 +55,9 @@ struct sdx_qdot_table {
     /* m rows of one panel, or of up to `wide` panels with the same steps behind each other, which
      * they have where steps are not sorted; n of their columns are stored */
     int wide;
+    /* panel() rearranges windows: `at` of a step lies in rows that have four bytes by four the ones
+     * that the `pick` of the panel's first, second.. step names */
+    bool rearranges;
     bool adds;       /* panel() adds what struct sdx_qdot_store says, before it stores */
     bool rows_first; /* with few weights rows are the outer loop */
     size_t (*scratch)(const struct sdx_qdot_shape *s, int64_t m); /* NULL: none */

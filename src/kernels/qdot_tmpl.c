@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Panels of qdot.h, once an instruction set: tiles of six rows by 16 columns with the lists of
- * qdot_panel.h on AVX2 and AVX-512, which sorts as AVX2 does, plain loops elsewhere. */
+ * qdot_panel.h on AVX2 and AVX-512, which sorts as AVX2 does, plain loops elsewhere. Vectors of 64
+ * bytes need as many shuffles as products where AVX2 has half as many, so that they bound the
+ * loop: there a tile's windows are rearranged first. */
 #include "kernels/qdot_panel.h"
 #include "kernels/qdot_store.h"
 #include "kernels/simd.h"
 #include "kernels/tables.h"
+#include "kernels/x86/qdot_tile_avx512.h"
 
 enum { COLS = SDX_QDOT_COLS };
 
@@ -13,14 +16,14 @@ enum { COLS = SDX_QDOT_COLS };
  * are in registers at once. */
 #if SDX_SIMD_LANES == 16
 typedef __m512i part;
-enum { ROWS = 6, PARTS = 1, FOURS_ROWS = 6 };
+enum { ROWS = 6, PARTS = 1, FOURS_ROWS = 6, REARRANGES = 1 };
 #define V(name)       _mm512_##name
 #define V_AND(a, b)   _mm512_and_si512(a, b)
 #define V_SPREAD(x)   _mm512_broadcast_i32x4(x)
 #define PART_LOAD(at) _mm512_loadu_si512(at)
 #else
 typedef wide part;
-enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3 };
+enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3, REARRANGES = 0 };
 #define V(name)       _mm256_##name
 #define V_AND(a, b)   _mm256_and_si256(a, b)
 #define V_SPREAD(x)   _mm256_broadcastsi128_si256(x)
@@ -148,21 +151,63 @@ SIMD void store(const int count, const struct sdx_qdot_store *st, part (*acc)[PA
                 int64_t column, int64_t n)
 {
 #if SDX_SIMD_LANES == 16
-    wide sums[ROWS][2];
-    TIMES(count)
-    {
-        sums[i][0] = _mm512_castsi512_si256(acc[i][0]);
-        sums[i][1] = _mm512_extracti64x4_epi64(acc[i][0], 1);
-    }
-    qdot_store_rows(count, st, sums, row, column, n);
+    part sums[ROWS][QDOT_TILE_WIDE];
+    TIMES(count) sums[i][0] = acc[i][0];
+    store_tile(count, 1, st, sums, row, column, n);
 #else
     qdot_store_rows(count, st, acc, row, column, n);
 #endif
 }
 
+#if SDX_SIMD_LANES == 16
+/* Bytes from a rearranged row to the next. */
+SIMD int64_t pitch_of(const struct sdx_qdot_shape *s)
+{
+    return (qdot_rearranged(s) + 63) / 64 * 64 + 64;
+}
+/* The picks of 16 steps, of those that `some` names. */
+SIMD __m512i picks_of(const struct sdx_qdot_step *s, __mmask16 some)
+{
+    const __m512i odd =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    const __m512i x = _mm512_maskz_loadu_epi64((__mmask8)some, s);
+    return _mm512_permutex2var_epi32(x, odd,
+                                     _mm512_maskz_loadu_epi64((__mmask8)(some >> 8), s + 8));
+}
+/* The windows of a tile's rows from[] to q->scratch, `pitch` apart. */
+static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qdot_step *steps,
+                                   const uint8_t *from[ROWS], int64_t pitch)
+{
+    const struct sdx_qdot_shape *s = &q->shape;
+    const int64_t whole = s->run / 64 * 64;
+    uint8_t *to = q->scratch;
+    for (int64_t r = 0; r < s->runs; r++) {
+        const int64_t start = q->starts ? q->starts[r] : 0;
+        int64_t k = 0;
+        for (; k < whole; k += 64, steps += 16, to += 64) {
+            const __m512i picks = picks_of(steps, 0xffff);
+            TIMES(ROWS)
+            {
+                const __m512i x = _mm512_loadu_si512(from[i] + start + k);
+                _mm512_storeu_si512(to + i * pitch, _mm512_shuffle_epi8(x, picks));
+            }
+        }
+        for (; k < s->run; k += QDOT_WINDOW, steps += 4, to += QDOT_WINDOW) {
+            int64_t skip, at = qdot_place_of(s->run, k / QDOT_WINDOW, QDOT_WINDOW, &skip);
+            const __m128i picks = _mm512_castsi512_si128(picks_of(steps, 0xf));
+            TIMES(ROWS)
+            {
+                const __m128i x = _mm_loadu_si128((const __m128i *)(from[i] + start + at));
+                _mm_storeu_si128((__m128i *)(to + i * pitch), _mm_shuffle_epi8(x, picks));
+            }
+        }
+    }
+}
+#endif
+
 SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
-               const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t row,
-               int64_t column, int64_t n)
+               const struct qdot_panel *panel, const struct sdx_qdot_step *s,
+               const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)
 {
     part acc[ROWS][PARTS];
     const uint8_t *a[ROWS];
@@ -170,7 +215,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     const int32_t *start = q->store.start + column;
     TIMES(count)
     {
-        a[i] = q->rows[row + i];
+        a[i] = rows[i];
         EACH_PART acc[i][j] = PART_LOAD(start + j * (COLS / PARTS));
     }
     int32_t steps = panel->count[QDOT_FOURS];
@@ -194,34 +239,62 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                     const struct sdx_qdot_step *s, int64_t row, int64_t column, int64_t n);
+                     const struct sdx_qdot_step *s, const uint8_t *const *rows, int64_t row,
+                     int64_t column, int64_t n);
 #define TILE(count, windows)                                                                       \
-    static void tile_##count##_##windows(const struct sdx_qdot *q, const struct qdot_panel *panel, \
-                                         const struct sdx_qdot_step *s, int64_t row,               \
-                                         int64_t column, int64_t n)                                \
+    static void tile_##count##_##windows(                                                          \
+        const struct sdx_qdot *q, const struct qdot_panel *panel, const struct sdx_qdot_step *s,   \
+        const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)                        \
     {                                                                                              \
-        tile(count, windows, q, panel, s, row, column, n);                                         \
+        tile(count, windows, q, panel, s, rows, row, column, n);                                   \
     }
-#define TILE_BOTH(count) TILE(count, 0) TILE(count, 1)
-TILE_BOTH(1)
-TILE_BOTH(2)
-TILE_BOTH(3)
-TILE_BOTH(4)
-TILE_BOTH(5)
-TILE_BOTH(6)
-static tile_fn *const tiles[2][ROWS] = {
-    {tile_1_0, tile_2_0, tile_3_0, tile_4_0, tile_5_0, tile_6_0},
-    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
-};
+#define TILE_NAME(count, windows) tile_##count##_##windows,
+#define HEIGHTS(X, windows)                                                                        \
+    X(1, windows) X(2, windows) X(3, windows) X(4, windows) X(5, windows) X(6, windows)
+HEIGHTS(TILE, 0)
+#if SDX_SIMD_LANES == 16
+static tile_fn *const tiles[1][ROWS] = {{HEIGHTS(TILE_NAME, 0)}};
+#else
+HEIGHTS(TILE, 1)
+static tile_fn *const tiles[2][ROWS] = {{HEIGHTS(TILE_NAME, 0)}, {HEIGHTS(TILE_NAME, 1)}};
+#endif
 
+#if SDX_SIMD_LANES == 16
+static size_t scratch_of(const struct sdx_qdot_shape *s, int64_t m)
+{
+    (void)m;
+    return s->run < QDOT_WINDOW ? 0 : (size_t)(ROWS * pitch_of(s));
+}
+static void windows_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                       const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+{
+    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
+    const int64_t pitch = pitch_of(&q->shape);
+    const uint8_t *from[ROWS], *rearranged[ROWS];
+    TIMES(ROWS) rearranged[i] = (const uint8_t *)q->scratch + i * pitch;
+    for (int64_t t = 0, row = 0; t < cut.count; t++) {
+        const int64_t rows = qdot_height(&cut, t);
+        TIMES(ROWS) from[i] = q->rows[row + (i < rows ? i : rows - 1)];
+        rearrange(q, steps, from, pitch);
+        tiles[0][rows - 1](q, panel, steps, rearranged, row, column, n);
+        row += rows;
+    }
+}
+#endif
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
+#if SDX_SIMD_LANES == 16
+    if (panel->windows) {
+        windows_of(q, panel, steps, column, n);
+        return;
+    }
+#endif
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
-    tile_fn *const *fns = tiles[panel->windows != 0];
+    tile_fn *const *fns = tiles[!REARRANGES && panel->windows];
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
-        fns[rows - 1](q, panel, steps, row, column, n);
+        fns[rows - 1](q, panel, steps, q->rows + row, row, column, n);
         row += rows;
     }
 }
@@ -390,6 +463,10 @@ void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
         .natural = QDOT_WIDE, .wide = 1, .sort = sort, .match = match, .panel = panel_of};
 #else
     qdot->panel = panel_of; /* of what AVX2's sort() has packed */
+#endif
+#if SDX_SIMD_LANES == 16
+    qdot->rearranges = true;
+    qdot->scratch = scratch_of;
 #endif
 }
 #else

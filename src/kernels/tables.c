@@ -61,7 +61,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_qdw_init_avx512vnni(&t->qdw_fours);
     }
     if (t->qdot.natural == QDOT_ONES) { /* products of bytes are faster than those of shorts */
-        t->qwinograd = NULL;
+        t->qwinograd.run = NULL;
         t->qshorts.panels = NULL;
     }
     if (SDX_CPU_AVX512VBMI <= most && has(SDX_CPU_AVX512VBMI))

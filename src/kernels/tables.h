@@ -308,7 +308,7 @@ struct sdx_kernel_tables {
     void (*qdw)(const struct sdx_qdw *job);
     void (*qdw_fours)(const struct sdx_qdw *job); /* NULL: none */
     struct sdx_qshorts_table qshorts;
-    void (*qwinograd)(const struct sdx_qwinograd *job); /* NULL: sums over K are faster */
+    struct sdx_qwinograd_table qwinograd;
 };
 
 const struct sdx_kernel_tables *sdx_kernel_tables(void);
@@ -335,7 +335,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_sample_init_##set(struct sdx_sample *sample);                                         \
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
-    void sdx_qwinograd_init_##set(void (**fn)(const struct sdx_qwinograd *job));                   \
+    void sdx_qwinograd_init_##set(struct sdx_qwinograd_table *qwinograd);                          \
     void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT

@@ -153,6 +153,7 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
     fill_store(&p, m, width, how);
     p.q.packed = packed;
     p.q.steps = in_place && how & 1 ? NULL : steps;
+    p.q.starts = p.q.steps ? p.starts : NULL;
     p.q.rows = rows;
     p.q.store.start = start;
     p.q.scratch = guarded(sdx_qdot_scratch(s, m), 0);

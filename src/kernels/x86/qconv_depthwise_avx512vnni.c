@@ -5,7 +5,7 @@
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/qconv_depthwise.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_store_avx512vnni.h"
+#include "kernels/x86/qdot_store_avx512.h"
 
 enum { FOURS = SDX_QDW_FOURS, WIDE = SDX_QDW_FOURS_WIDE };
 enum { COLS = SDX_QDOT_COLS, VECTORS = WIDE / COLS, SIDE = 3 };

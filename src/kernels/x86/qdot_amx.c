@@ -8,10 +8,12 @@
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/qdot_panel.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_tile_avx512vnni.h"
+#include "kernels/x86/qdot_tile_avx512.h"
 #include "kernels/x86/tiles_amx.h"
 
 enum {
+    COLS = SDX_QDOT_COLS,
+    WIDE = QDOT_TILE_WIDE,
     FEW = 4, /* rows for which tiles bring nothing */
     STEPS = SDX_TILE_ROWS,
     TILE_BYTES = SDX_TILE_ROWS * SDX_TILE_BYTES,
@@ -265,7 +267,7 @@ struct waiting {
 SIMD void store_rows(const int count, const int wide, const struct waiting *w)
 {
     __m512i acc[STORED][WIDE];
-    TIMES(count) PANELS(wide) acc[i][j] = whole(w->sums + i * ROW + j * COLS);
+    QDOT_ROWS(count) QDOT_PANELS(wide) acc[i][j] = whole(w->sums + i * ROW + j * COLS);
     store_tile(count, wide, &w->q->store, acc, w->row, w->column, w->n);
 }
 /* Rows of four panels as bytes: a line of the cache each. */

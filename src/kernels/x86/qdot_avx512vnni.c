@@ -5,7 +5,9 @@
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/qdot_panel.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_tile_avx512vnni.h"
+#include "kernels/x86/qdot_tile_avx512.h"
+
+enum { COLS = SDX_QDOT_COLS, ROWS = QDOT_TILE_ROWS, WIDE = QDOT_TILE_WIDE };
 
 /* What a step fetches, behind its own weights; and_at 0: nothing more. */
 struct ahead {
@@ -21,28 +23,28 @@ SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
     const int32_t steps = panel->count[QDOT_ONES];
     const int8_t *w = (const int8_t *)q->packed + panel->weights;
     const int64_t apart = (int64_t)steps * QDOT_BYTES; /* panels */
-    PANELS(wide) start[j] = whole(q->store.start + column + j * COLS);
-    TIMES(count)
+    QDOT_PANELS(wide) start[j] = whole(q->store.start + column + j * COLS);
+    QDOT_ROWS(count)
     {
         a[i] = q->rows[row + i];
-        PANELS(wide) acc[i][j] = start[j];
+        QDOT_PANELS(wide) acc[i][j] = start[j];
     }
     for (int32_t k = 0; k < steps; k++, w += QDOT_BYTES) {
         const size_t at = s[k].at;
         __m512i weights[WIDE];
         _mm_prefetch((const char *)w + ahead.at, _MM_HINT_T0);
         if (ahead.and_at) _mm_prefetch((const char *)w + ahead.and_at, _MM_HINT_T0);
-        PANELS(wide)
+        QDOT_PANELS(wide)
         {
             weights[j] = whole(w + j * apart);
             V_KEEP(weights[j]);
         }
-        TIMES(count)
+        QDOT_ROWS(count)
         {
             int32_t x;
             memcpy(&x, a[i] + at, sizeof x);
             const __m512i bytes = _mm512_set1_epi32(x);
-            PANELS(wide) acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], bytes, weights[j]);
+            QDOT_PANELS(wide) acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], bytes, weights[j]);
         }
     }
     store_tile(count, wide, &q->store, acc, row, column, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of sums of vpdpbusd: struct sdx_qdot_store, 64 sums at a time. */
-#ifndef SDX_KERNELS_X86_QDOT_STORE_AVX512VNNI_H
-#define SDX_KERNELS_X86_QDOT_STORE_AVX512VNNI_H
+ * What becomes of sums: struct sdx_qdot_store, 64 sums at a time. */
+#ifndef SDX_KERNELS_X86_QDOT_STORE_AVX512_H
+#define SDX_KERNELS_X86_QDOT_STORE_AVX512_H
 
 #include "kernels/qdot.h"
 #include "kernels/simd.h"

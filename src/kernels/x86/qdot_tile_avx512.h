@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tiles of sums of qdot.h, one or two panels wide, to where they belong. */
-#ifndef SDX_KERNELS_X86_QDOT_TILE_AVX512VNNI_H
-#define SDX_KERNELS_X86_QDOT_TILE_AVX512VNNI_H
+#ifndef SDX_KERNELS_X86_QDOT_TILE_AVX512_H
+#define SDX_KERNELS_X86_QDOT_TILE_AVX512_H
 
-#include "kernels/x86/qdot_store_avx512vnni.h"
+#include "kernels/qdot_panel.h"
+#include "kernels/x86/qdot_store_avx512.h"
 
 #if SDX_SIMD_LANES == 16
-/* Register tiles: up to ROWS rows by one or two panels of COLS columns. */
-enum { COLS = SDX_QDOT_COLS, ROWS = 12, WIDE = 2 };
-#define TIMES(n)  SDX_UNROLL(12) for (int i = 0; i < (n); i++)
-#define PANELS(n) SDX_UNROLL(2) for (int j = 0; j < (n); j++)
+/* Register tiles: up to QDOT_TILE_ROWS rows by one or two panels. */
+enum { QDOT_TILE_ROWS = 12, QDOT_TILE_WIDE = 2 };
+#define QDOT_PANELS(n) SDX_UNROLL(2) for (int j = 0; j < (n); j++)
 
 /* What brings the bytes of four vectors one behind the other. */
 SIMD __m512i in_order(void)
@@ -17,8 +17,9 @@ SIMD __m512i in_order(void)
     return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 }
 /* Rows of 32 columns, two at a time. */
-SIMD void store_pairs(const int count, const struct sdx_qdot_store *st, __m512i (*acc)[WIDE],
-                      const struct rounding *r, const __m512 by[WIDE], uint8_t *y)
+SIMD void store_pairs(const int count, const struct sdx_qdot_store *st,
+                      __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r,
+                      const __m512 by[QDOT_TILE_WIDE], uint8_t *y)
 {
     const int64_t pitch = st->pitch;
     const __m512i order = in_order();
@@ -34,8 +35,9 @@ SIMD void store_pairs(const int count, const struct sdx_qdot_store *st, __m512i 
     }
 }
 /* Rows of 16 columns, four at a time. */
-SIMD void store_fours(const int count, const struct sdx_qdot_store *st, __m512i (*acc)[WIDE],
-                      const struct rounding *r, __m512 by, uint8_t *y)
+SIMD void store_fours(const int count, const struct sdx_qdot_store *st,
+                      __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r, __m512 by,
+                      uint8_t *y)
 {
     const int64_t pitch = st->pitch;
     const __m512i order = in_order();
@@ -55,17 +57,17 @@ SIMD void store_fours(const int count, const struct sdx_qdot_store *st, __m512i 
     }
 #undef ROW
 }
-/* `count` rows of `wide` whole panels as floats. */
-static SDX_NOINLINE void store_floats(int count, int wide, const struct sdx_qdot_store *st,
+/* `count` rows of `panels` whole panels as floats. */
+static SDX_NOINLINE void store_floats(int count, int panels, const struct sdx_qdot_store *st,
                                       const int32_t *sums, int64_t row, int64_t column)
 {
-    for (int j = 0; j < wide; j++, sums += COLS, column += COLS) {
+    for (int j = 0; j < panels; j++, sums += SDX_QDOT_COLS, column += SDX_QDOT_COLS) {
         const __m512 by = _mm512_loadu_ps(st->factor + column);
         const __m512 bias = st->bias ? _mm512_loadu_ps(st->bias + column) : _mm512_setzero_ps();
         const __m512i zero = st->zero_w ? whole(st->zero_w + column) : _mm512_setzero_si512();
         float *y = (float *)st->y + row * st->pitch + column;
         for (int i = 0; i < count; i++, y += st->pitch) {
-            __m512i x = whole(sums + i * wide * COLS);
+            __m512i x = whole(sums + i * panels * SDX_QDOT_COLS);
             if (st->zero_w)
                 x = _mm512_sub_epi32(
                     x, _mm512_mullo_epi32(_mm512_set1_epi32(st->row_sums[row + i]), zero));
@@ -75,27 +77,30 @@ static SDX_NOINLINE void store_floats(int count, int wide, const struct sdx_qdot
         }
     }
 }
-SIMD void store_tile(const int count, const int wide, const struct sdx_qdot_store *st,
-                     __m512i (*acc)[WIDE], int64_t row, int64_t column, int64_t n)
+SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_store *st,
+                     __m512i (*acc)[QDOT_TILE_WIDE], int64_t row, int64_t column, int64_t n)
 {
-    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w || n < wide * COLS)) {
-        int32_t sums[ROWS * WIDE * COLS];
-        TIMES(count) PANELS(wide) _mm512_storeu_si512(sums + (i * wide + j) * COLS, acc[i][j]);
-        if (st->to == SDX_QDOT_FLOATS && n >= wide * COLS) {
-            store_floats(count, wide, st, sums, row, column);
+    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w || n < panels * SDX_QDOT_COLS)) {
+        int32_t sums[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
+        QDOT_ROWS(count)
+        QDOT_PANELS(panels) _mm512_storeu_si512(sums + (i * panels + j) * SDX_QDOT_COLS, acc[i][j]);
+        if (st->to == SDX_QDOT_FLOATS && n >= panels * SDX_QDOT_COLS) {
+            store_floats(count, panels, st, sums, row, column);
             return;
         }
         for (int i = 0; i < count; i++)
-            for (int j = 0; j < wide; j++)
-                store_row(st, sums + (i * wide + j) * COLS, row + i, column + j * COLS,
-                          n - j * COLS < COLS ? n - j * COLS : COLS);
+            for (int j = 0; j < panels; j++)
+                store_row(st, sums + (i * panels + j) * SDX_QDOT_COLS, row + i,
+                          column + j * SDX_QDOT_COLS,
+                          n - j * SDX_QDOT_COLS < SDX_QDOT_COLS ? n - j * SDX_QDOT_COLS
+                                                                : SDX_QDOT_COLS);
         return;
     }
     const struct rounding r = rounding(st);
-    __m512 by[WIDE];
-    PANELS(wide) by[j] = _mm512_loadu_ps(st->factor + column + j * COLS);
+    __m512 by[QDOT_TILE_WIDE];
+    QDOT_PANELS(panels) by[j] = _mm512_loadu_ps(st->factor + column + j * SDX_QDOT_COLS);
     uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
-    if (wide == WIDE)
+    if (panels == QDOT_TILE_WIDE)
         store_pairs(count, st, acc, &r, by, y);
     else
         store_fours(count, st, acc, &r, by[0], y);
