@@ -4,51 +4,109 @@
 #include "kernels/qconv_depthwise.h"
 #include "kernels/qdot_store.h"
 #include "kernels/tables.h"
+#include "kernels/x86/qdot_tile_avx512.h"
 
 enum { BLOCK = SDX_QDOT_COLS };
 
 #if SDX_SIMD_LANES >= 8
-enum { PIXELS = 4 };
-/* 16 channels as shorts: widened by the load, which no move between halves has to follow. */
-SIMD wide shorts_at(const uint8_t *x)
+enum { PIXELS = 4, PAIR = 2 * BLOCK };
+
+/* A `pixel` is 16 channels of one, `taps` those of two, a channel's beside each other, `sums`
+ * theirs times their weights. */
+#if SDX_SIMD_LANES == 16
+typedef __m512i pixel, taps, sums, weights;
+SIMD pixel pixel_at(const uint8_t *x)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)x));
+}
+SIMD taps taps_of(pixel a, pixel b)
+{
+    return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
+}
+/* From the order of qdw_place() to that of the channels. */
+SIMD weights weights_at(const int16_t *w)
+{
+    const __m512i x = _mm512_loadu_si512(w);
+    return _mm512_shuffle_i64x2(x, x, 0xd8);
+}
+SIMD void weigh(taps x, weights w, sums *s)
+{
+    *s = _mm512_add_epi32(*s, _mm512_madd_epi16(x, w));
+}
+SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
+{
+    return _mm512_loadu_si512(j->store.start + channel);
+}
+/* n channels of pixels i, i + 1, .. */
+SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
+                int64_t n)
+{
+    __m512i rows[PIXELS][QDOT_TILE_WIDE];
+    SDX_UNROLL(4) for (int k = 0; k < count; k++) rows[k][0] = s[k];
+    store_tile(count, 1, &j->store, rows, i, channel, n);
+}
+#else
+typedef wide pixel;
+typedef struct {
+    wide v[2]; /* channels 0-3 and 8-11, the others: as two rows of shorts interleave in halves */
+} taps, sums;
+typedef const int16_t *weights;
+/* Widened by the load, which no move between halves has to follow. */
+SIMD pixel pixel_at(const uint8_t *x)
 {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
 }
-/* Adds two taps by their pair of weights; sums[0] is that of channels 0-3 and 8-11. */
-SIMD void weigh(wide a, wide b, const int16_t *w, wide sums[2])
+SIMD taps taps_of(pixel a, pixel b)
 {
-    const wide low = _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), wide_load(w));
-    const wide high = _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), wide_load(w + BLOCK));
-    sums[0] = _mm256_add_epi32(sums[0], low);
-    sums[1] = _mm256_add_epi32(sums[1], high);
+    return (taps){{_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)}};
 }
-/* From the order of weigh() to that of the channels, and back. */
-SIMD void swap_middle(wide pair[2])
+SIMD weights weights_at(const int16_t *w)
 {
-    const wide x = _mm256_permute2x128_si256(pair[0], pair[1], 0x20);
-    pair[1] = _mm256_permute2x128_si256(pair[0], pair[1], 0x31);
-    pair[0] = x;
+    return w;
 }
-SIMD void start_of(const struct sdx_qdw *j, int64_t channel, wide start[2])
+SIMD void weigh(taps x, weights w, sums *s)
 {
-    start[0] = wide_load(j->store.start + channel);
-    start[1] = wide_load(j->store.start + channel + 8);
-    swap_middle(start);
+    const wide low = _mm256_madd_epi16(x.v[0], wide_load(w));
+    const wide high = _mm256_madd_epi16(x.v[1], wide_load(w + BLOCK));
+    s->v[0] = _mm256_add_epi32(s->v[0], low);
+    s->v[1] = _mm256_add_epi32(s->v[1], high);
 }
-SIMD void sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, const wide start[2],
-                  wide sums[2])
+/* From that order to that of the channels, and back. */
+SIMD sums swap_middle(sums s)
 {
-    const int64_t count_taps = j->count_taps, *const taps = j->taps;
-    const uint8_t *x = j->x + i * j->step + channel;
-    const int16_t *w = (const int16_t *)j->weights + channel * ((count_taps + 1) / 2) * 2;
-    sums[0] = start[0];
-    sums[1] = start[1];
-    SDX_UNROLL(13) for (int64_t t = 0; t < count_taps; t += 2, w += 2 * BLOCK)
+    return (sums){{_mm256_permute2x128_si256(s.v[0], s.v[1], 0x20),
+                   _mm256_permute2x128_si256(s.v[0], s.v[1], 0x31)}};
+}
+SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
+{
+    const int32_t *start = j->store.start + channel;
+    return swap_middle((sums){{wide_load(start), wide_load(start + 8)}});
+}
+SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
+                int64_t n)
+{
+    wide rows[PIXELS][2];
+    SDX_UNROLL(4) for (int k = 0; k < count; k++)
     {
-        const wide a = shorts_at(x + taps[t]);
-        weigh(a, t + 1 < count_taps ? shorts_at(x + taps[t + 1]) : a, w, sums);
+        const sums in_order = swap_middle(s[k]);
+        rows[k][0] = in_order.v[0];
+        rows[k][1] = in_order.v[1];
     }
-    swap_middle(sums);
+    qdot_store_rows(count, &j->store, rows, i, channel, n);
+}
+#endif
+
+SIMD sums sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, sums s)
+{
+    const int64_t count = j->count_taps, *const places = j->taps;
+    const uint8_t *x = j->x + i * j->step + channel;
+    const int16_t *w = (const int16_t *)j->weights + channel * ((count + 1) / 2) * 2;
+    SDX_UNROLL(13) for (int64_t t = 0; t < count; t += 2, w += PAIR)
+    {
+        const pixel a = pixel_at(x + places[t]);
+        weigh(taps_of(a, t + 1 < count ? pixel_at(x + places[t + 1]) : a), weights_at(w), &s);
+    }
+    return s;
 }
 
 /* A kernel that slides: the output that begins at the column in hand, the next, the one that ends;
@@ -56,93 +114,97 @@ SIMD void sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, const wid
 struct slide {
     const uint8_t *x;             /* of the next column */
     int64_t apart, second, third; /* bytes to the next column, to the rows below */
-    const int16_t *w;
-    wide before; /* the third row of the column before */
-    wide start[2], begins[2], goes_on[2], ends[2];
+    weights w[SDX_QDW_SLID / 2];
+    pixel before; /* the third row of the column before */
+    sums start, begins, goes_on, ends;
 };
-SIMD void copy(const wide from[2], wide to[2])
-{
-    to[0] = from[0];
-    to[1] = from[1];
-}
-enum { PAIR = 2 * BLOCK };
 SIMD void slide_1(struct slide *s)
 {
-    const wide a = shorts_at(s->x), b = shorts_at(s->x + s->second);
-    const wide before = s->before, c = shorts_at(s->x + s->third);
-    copy(s->goes_on, s->ends);
-    copy(s->begins, s->goes_on);
-    copy(s->start, s->begins);
-    weigh(a, b, s->w + 2 * PAIR, s->ends);
-    weigh(before, c, s->w + 4 * PAIR, s->ends);
-    weigh(a, b, s->w + PAIR, s->goes_on);
-    weigh(a, b, s->w, s->begins);
-    weigh(before, c, s->w + 3 * PAIR, s->begins);
+    const taps upper = taps_of(pixel_at(s->x), pixel_at(s->x + s->second));
+    const pixel c = pixel_at(s->x + s->third);
+    const taps third = taps_of(s->before, c);
+    s->ends = s->goes_on;
+    s->goes_on = s->begins;
+    s->begins = s->start;
+    weigh(upper, s->w[2], &s->ends);
+    weigh(third, s->w[4], &s->ends);
+    weigh(upper, s->w[1], &s->goes_on);
+    weigh(upper, s->w[0], &s->begins);
+    weigh(third, s->w[3], &s->begins);
     s->before = c;
     s->x += s->apart;
 }
 SIMD void slide_2(struct slide *s)
 {
     const uint8_t *x = s->x, *next = x + s->apart;
-    const wide before = shorts_at(x + s->third), c = shorts_at(next + s->third);
-    const wide a = shorts_at(next), b = shorts_at(next + s->second);
-    copy(s->begins, s->ends);
-    copy(s->start, s->begins);
-    weigh(shorts_at(x), shorts_at(x + s->second), s->w + PAIR, s->ends);
-    weigh(a, b, s->w + 2 * PAIR, s->ends);
-    weigh(before, c, s->w + 4 * PAIR, s->ends);
-    weigh(a, b, s->w, s->begins);
-    weigh(before, c, s->w + 3 * PAIR, s->begins);
+    const taps third = taps_of(pixel_at(x + s->third), pixel_at(next + s->third));
+    const taps upper = taps_of(pixel_at(next), pixel_at(next + s->second));
+    s->ends = s->begins;
+    s->begins = s->start;
+    weigh(taps_of(pixel_at(x), pixel_at(x + s->second)), s->w[1], &s->ends);
+    weigh(upper, s->w[2], &s->ends);
+    weigh(third, s->w[4], &s->ends);
+    weigh(upper, s->w[0], &s->begins);
+    weigh(third, s->w[3], &s->begins);
     s->x = next + s->apart;
 }
-SIMD void slide_step(const int stride, struct slide *s)
+/* The next output. */
+SIMD sums slide_next(const int stride, struct slide *s)
 {
     if (stride == 1)
         slide_1(s);
     else
         slide_2(s);
-}
-/* The next output, rounded to shorts. */
-SIMD wide slide_next(const int stride, const struct qdot_rounding *r, struct slide *s)
-{
-    slide_step(stride, s);
-    return qdot_shorts(r, s->ends[0], s->ends[1], true);
+    return s->ends;
 }
 SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, int64_t channel)
 {
+    const int16_t *w = (const int16_t *)j->weights + channel * SDX_QDW_SLID;
     struct slide s = {.x = j->x + channel,
                       .apart = j->step / stride,
                       .second = j->taps[1],
                       .third = j->taps[SDX_QDW_NO_TAP + 1],
-                      .w = (const int16_t *)j->weights + channel * SDX_QDW_SLID};
-    start_of(j, channel, s.start);
-    copy(s.start, s.begins);
-    copy(s.start, s.goes_on);
-    s.before = shorts_at(s.x + s.third);
+                      .start = start_of(j, channel)};
+    SDX_UNROLL(5) for (int i = 0; i < SDX_QDW_SLID / 2; i++) s.w[i] = weights_at(w + i * PAIR);
+    s.begins = s.goes_on = s.start;
+    s.before = pixel_at(s.x + s.third);
     if (stride == 1) {
         slide_1(&s);
         slide_1(&s);
     } else {
-        weigh(shorts_at(s.x), shorts_at(s.x + s.second), s.w, s.begins);
-        weigh(s.before, s.before, s.w + 3 * PAIR, s.begins);
+        weigh(taps_of(pixel_at(s.x), pixel_at(s.x + s.second)), s.w[0], &s.begins);
+        weigh(taps_of(s.before, s.before), s.w[3], &s.begins);
         s.x += s.apart;
     }
     return s;
-}
-/* Two outputs whose shorts stand in the order of the channels. */
-SIMD wide slide_bytes(const struct qdot_rounding *r, wide one, wide two)
-{
-    return _mm256_permute4x64_epi64(qdot_pack(r, one, two), 0xd8);
 }
 /* n channels of all pixels, to whatever is stored. */
 SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
     struct slide s = slide_begin(stride, j, channel);
-    for (int64_t i = 0; i < j->count; i++) {
-        slide_step(stride, &s);
-        swap_middle(s.ends);
-        qdot_store_rows(1, &j->store, &s.ends, i, channel, n);
+    int64_t i = 0;
+#if SDX_SIMD_LANES == 16
+    for (; i + PIXELS <= j->count; i += PIXELS) {
+        sums four[PIXELS];
+        SDX_UNROLL(4) for (int k = 0; k < PIXELS; k++) four[k] = slide_next(stride, &s);
+        store(PIXELS, j, four, i, channel, n);
     }
+#endif
+    for (; i < j->count; i++) {
+        const sums one = slide_next(stride, &s);
+        store(1, j, &one, i, channel, n);
+    }
+}
+#if SDX_SIMD_LANES == 8
+/* Two outputs whose shorts stand in the order of the channels. */
+SIMD wide slide_bytes(const struct qdot_rounding *r, wide one, wide two)
+{
+    return _mm256_permute4x64_epi64(qdot_pack(r, one, two), 0xd8);
+}
+SIMD wide slide_shorts(const int stride, const struct qdot_rounding *r, struct slide *s)
+{
+    const sums next = slide_next(stride, s);
+    return qdot_shorts(r, next.v[0], next.v[1], true);
 }
 /* 16 channels of all pixels, to bytes. */
 SIMD void slide_to_bytes(const int stride, const struct sdx_qdw *j, int64_t channel)
@@ -156,32 +218,31 @@ SIMD void slide_to_bytes(const int stride, const struct sdx_qdw *j, int64_t chan
     const int64_t pitch = j->store.pitch;
     int64_t left = j->count;
     for (; left > 1; left -= 2, y += 2 * pitch) {
-        const wide one = slide_next(stride, &r, &s), two = slide_next(stride, &r, &s);
+        const wide one = slide_shorts(stride, &r, &s), two = slide_shorts(stride, &r, &s);
         const wide bytes = slide_bytes(&r, one, two);
         qdot_put(y, _mm256_castsi256_si128(bytes), BLOCK);
         qdot_put(y + pitch, _mm256_extracti128_si256(bytes, 1), BLOCK);
     }
     if (left == 0) return;
-    const wide one = slide_next(stride, &r, &s);
+    const wide one = slide_shorts(stride, &r, &s);
     qdot_put(y, _mm256_castsi256_si128(slide_bytes(&r, one, one)), BLOCK);
 }
+#endif
 /* Pixels of one block of channels: the whole line of pixels lies in the first cache. */
 SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
-    wide start[2];
-    start_of(j, channel, start);
+    const sums start = start_of(j, channel);
     int64_t i = 0;
     for (; i + PIXELS <= j->count; i += PIXELS) {
-        wide sums[PIXELS][2];
+        sums four[PIXELS];
         SDX_UNROLL(4)
         for (int p = 0; p < PIXELS; p++)
-            sums_of(j, i + p, channel, start, sums[p]);
-        qdot_store_rows(PIXELS, &j->store, sums, i, channel, n);
+            four[p] = sums_of(j, i + p, channel, start);
+        store(PIXELS, j, four, i, channel, n);
     }
     for (; i < j->count; i++) {
-        wide sums[1][2];
-        sums_of(j, i, channel, start, sums[0]);
-        qdot_store_rows(1, &j->store, sums, i, channel, n);
+        const sums one = sums_of(j, i, channel, start);
+        store(1, j, &one, i, channel, n);
     }
 }
 #else
@@ -211,9 +272,11 @@ SIMD int64_t some(const struct sdx_qdw *j, int64_t channel)
 SIMD void slide_row(const int stride, const struct sdx_qdw *j)
 {
     int64_t c = 0;
+#if SDX_SIMD_LANES == 8
     if (j->store.to == SDX_QDOT_BYTES && j->store.factors_are_small)
         for (; c + BLOCK <= j->channels; c += BLOCK)
             slide_to_bytes(stride, j, c);
+#endif
     for (; c < j->channels; c += BLOCK)
         slide(stride, j, c, some(j, c));
 }

@@ -41,14 +41,12 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_qshorts_init_##set(&t->qshorts);                                                       \
         sdx_qdot_init_##set(&t->qdot);                                                             \
         sdx_qwinograd_init_##set(&t->qwinograd);                                                   \
+        sdx_qdw_init_##set(&t->qdw);                                                               \
     }
     SDX_KERNEL_SETS(FILL)
 #undef FILL
 #define FILL(set, flag)                                                                            \
-    if (HAS(flag)) {                                                                               \
-        sdx_elements_init_##set(&t->elements);                                                     \
-        sdx_qdw_init_##set(&t->qdw);                                                               \
-    }
+    if (HAS(flag)) sdx_elements_init_##set(&t->elements);
     SDX_KERNEL_SETS_32(FILL)
 #undef FILL
 #undef HAS

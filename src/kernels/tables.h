@@ -336,12 +336,12 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_qbytes_init_##set(struct sdx_qbytes *qbytes);                                         \
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qwinograd_init_##set(struct sdx_qwinograd_table *qwinograd);                          \
-    void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);
+    void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);                                \
+    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #define SDX_KERNEL_INIT(set, flag)                                                                 \
-    void sdx_elements_init_##set(const struct sdx_elements **elements);                            \
-    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
+    void sdx_elements_init_##set(const struct sdx_elements **elements);
 SDX_KERNEL_SETS_32(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #if defined(__x86_64__) && !defined(SDX_ONE_SET)
