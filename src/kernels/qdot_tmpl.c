@@ -398,8 +398,8 @@ static double sort(const struct qdot_loose *from, int32_t *order, int32_t count[
     return price;
 }
 
-/* Bit j of masks[i]: k's i and j do not fit as a pair in some column. */
-static void unsafe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
+/* Bit j of masks[i]: k's i and j fit as a pair in all columns. */
+static void safe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
 {
     const wide limit = _mm256_set1_epi16(128);
     wide c[QDOT_WINDOW];
@@ -411,47 +411,46 @@ static void unsafe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
         for (int j = 0; j < i; j++) {
             const wide over =
                 _mm256_cmpgt_epi16(_mm256_abs_epi16(_mm256_add_epi16(c[i], c[j])), limit);
-            if (_mm256_testz_si256(over, over)) continue;
+            if (!_mm256_testz_si256(over, over)) continue;
             masks[i] |= (uint16_t)(1u << j);
             masks[j] |= (uint16_t)(1u << i);
         }
 }
-/* Partners are exchanged between two pairs as long as that makes fewer unsafe ones (or as many: a
- * walk out of dead ends), in a bounded number of rounds. The unsafe ones go last, together. */
+/* A partner for k, which others may give up for one that is not in `seen`; -1 is none. */
+static bool find_partner(const uint16_t masks[QDOT_WINDOW], int partner[QDOT_WINDOW], int k,
+                         unsigned *seen)
+{
+    *seen |= 1u << k;
+    for (unsigned left; (left = masks[k] & ~*seen) != 0;) {
+        const int other = __builtin_ctz(left), freed = partner[other];
+        *seen |= 1u << other;
+        if (freed >= 0 && !find_partner(masks, partner, freed, seen)) continue;
+        partner[other] = k;
+        partner[k] = other;
+        return true;
+    }
+    return false;
+}
+/* As many safe pairs as augmenting paths lead to (Berge; odd cycles are not looked into). The k's
+ * that are left go last, together. */
 static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
 {
-    enum { ROUNDS = 8 };
-    uint16_t bad[QDOT_WINDOW];
-    uint8_t k[QDOT_WINDOW];
-    unsafe_pairs(columns, bad);
-#define BAD(x, y) (bad[x] >> (y)&1)
-    for (int i = 0; i < QDOT_WINDOW; i++)
-        k[i] = (uint8_t)i;
-    bool moved = true;
-    for (int round = 0; moved && round < ROUNDS; round++) {
-        moved = false;
-        for (int p = 0; p < QDOT_WINDOW; p += 2)
-            for (int q = 0; q < QDOT_WINDOW; q += 2) {
-                if (q == p || !BAD(k[p], k[p + 1])) continue;
-                const int now = 1 + BAD(k[q], k[q + 1]);
-                const int first = BAD(k[p], k[q]) + BAD(k[p + 1], k[q + 1]);
-                const int second = BAD(k[p], k[q + 1]) + BAD(k[q], k[p + 1]);
-                if (first > now && second > now) continue;
-                const int other = first <= second ? q : q + 1;
-                const uint8_t partner = k[p + 1];
-                k[p + 1] = k[other];
-                k[other] = partner;
-                moved = moved || first < now || second < now;
-            }
+    uint16_t masks[QDOT_WINDOW];
+    int partner[QDOT_WINDOW], at = 0;
+    safe_pairs(columns, masks);
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        partner[k] = -1;
+    for (int k = 0; k < QDOT_WINDOW; k++) {
+        unsigned seen = 0;
+        if (partner[k] < 0) find_partner(masks, partner, k, &seen);
     }
-    int at = 0;
-    for (int unsafe = 0; unsafe < 2; unsafe++)
-        for (int p = 0; p < QDOT_WINDOW; p += 2)
-            if (BAD(k[p], k[p + 1]) == unsafe) {
-                order[at++] = k[p];
-                order[at++] = k[p + 1];
-            }
-#undef BAD
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        if (partner[k] > k) {
+            order[at++] = (uint8_t)k;
+            order[at++] = (uint8_t)partner[k];
+        }
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        if (partner[k] < 0) order[at++] = (uint8_t)k;
 }
 
 #endif
