@@ -226,6 +226,13 @@ static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_s
     *used += count * size;
 }
 
+static double price_of(const struct sdx_qdot_table *t, const int32_t count[QDOT_LISTS])
+{
+    double price = 0;
+    for (int l = 0; l < QDOT_LISTS; l++)
+        price += t->prices[l] * count[l];
+    return price;
+}
 static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
                        const struct sdx_qdot_weights *w, const struct work *work, int64_t p,
                        struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
@@ -241,7 +248,6 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     struct qdot_loose loose[2] = {{0, work->bytes[0], work->steps[0]},
                                   {0, work->bytes[1], work->steps[1]}};
     int32_t count[2][QDOT_LISTS] = {{0}};
-    double price[2] = {0, 0};
     for (int64_t r = 0; r < s->runs; r++) {
         int16_t *columns = work->columns + r * s->run * SDX_QDOT_COLS;
         read_run(s, w, r, column, n, columns, sums);
@@ -249,14 +255,14 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     }
     int best = 0;
     if (t->sort && !w->quickly) {
-        price[0] = t->sort(&loose[0], work->order[0], count[0]);
+        t->sort(&loose[0], work->order[0], count[0]);
         if (count[0][QDOT_WIDE] && s->run >= QDOT_WINDOW) {
             for (int64_t r = 0; r < s->runs; r++)
                 window_steps(t, s, r, work->columns + r * s->run * SDX_QDOT_COLS, &loose[1].count,
                              work->bytes[1], work->steps[1]);
-            price[1] = t->sort(&loose[1], work->order[1], count[1]);
-            price[1] += 0.06 * (double)loose[1].count;
-            best = price[1] < price[0];
+            t->sort(&loose[1], work->order[1], count[1]);
+            best = price_of(t, count[1]) + t->window_price * (double)loose[1].count <
+                   price_of(t, count[0]);
         }
     } else {
         for (int64_t i = 0; i < loose[0].count; i++)

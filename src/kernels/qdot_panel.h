@@ -48,8 +48,10 @@ struct qdot_loose {
 struct sdx_qdot_table {
     enum qdot_list natural; /* the list of all steps where they are not sorted */
     /* Sorts steps: order[] (room for QDOT_LISTS times as many) gets their numbers list by list.
-     * Returns the modelled time. NULL: steps are not sorted. */
-    double (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
+     * NULL: steps are not sorted. */
+    void (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
+    /* Times of a step, against one of QDOT_ONES, and what a window's takes longer. */
+    double prices[QDOT_LISTS], window_price;
     /* The pairing of 16 k's: columns [16][16] as shorts; order: k's, two and two. */
     void (*match)(const int16_t *columns, uint8_t order[QDOT_WINDOW]);
     /* m rows of one panel, or of up to `wide` panels with the same steps behind each other, which

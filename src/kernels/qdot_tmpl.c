@@ -378,13 +378,9 @@ static void sort_steps(const struct qdot_loose *from, struct sorter *s)
         close_bin(s, &bins[b]);
 }
 
-/* Times of a step measured on Zen 3, against vpmaddubsw with its widening. */
-static const double prices[QDOT_LISTS] = {0.74, 0.80, 1.0, 1.37};
-
-static double sort(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS])
+static void sort(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS])
 {
     struct sorter s = {.count = count};
-    double price = 0;
     for (int l = 0; l < QDOT_LISTS; l++) {
         s.list[l] = order + l * from->count;
         count[l] = 0;
@@ -393,9 +389,7 @@ static double sort(const struct qdot_loose *from, int32_t *order, int32_t count[
     for (int l = 0; l < QDOT_LISTS; l++) { /* close up */
         memmove(order, s.list[l], (size_t)count[l] * sizeof *order);
         order += count[l];
-        price += prices[l] * count[l];
     }
-    return price;
 }
 
 /* Bit j of masks[i]: k's i and j fit as a pair in all columns. */
@@ -458,12 +452,17 @@ static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
 void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 {
 #ifdef QDOT_SORTS
-    *qdot = (struct sdx_qdot_table){
-        .natural = QDOT_WIDE, .wide = 1, .sort = sort, .match = match, .panel = panel_of};
-#else
-    qdot->panel = panel_of; /* of what AVX2's sort() has packed */
+    *qdot = (struct sdx_qdot_table){.natural = QDOT_WIDE,
+                                    .wide = 1,
+                                    .sort = sort,
+                                    .prices = {0.74, 0.80, 1.0, 1.37}, /* on Zen 3 */
+                                    .window_price = 0.06,
+                                    .match = match};
 #endif
-#if SDX_SIMD_LANES == 16
+    qdot->panel = panel_of;
+#if SDX_SIMD_LANES == 16 /* of what AVX2's sort() has packed; on Zen 5 */
+    memcpy(qdot->prices, (const double[QDOT_LISTS]){0.65, 0.76, 1.0, 1.5}, sizeof qdot->prices);
+    qdot->window_price = 0.15;
     qdot->rearranges = true;
     qdot->scratch = scratch_of;
 #endif
