@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Panels of qdot.h, once an instruction set: tiles of six rows by 16 columns with the lists of
+ * Panels of qdot.h, once an instruction set: tiles of rows by 16 columns with the lists of
  * qdot_panel.h on AVX2 and AVX-512, which sorts as AVX2 does, plain loops elsewhere. Vectors of 64
  * bytes need as many shuffles as products where AVX2 has half as many, so that they bound the
  * loop: there a tile's windows are rearranged first. */
@@ -16,7 +16,7 @@ enum { COLS = SDX_QDOT_COLS };
  * are in registers at once. */
 #if SDX_SIMD_LANES == 16
 typedef __m512i part;
-enum { ROWS = 6, PARTS = 1, FOURS_ROWS = 6, REARRANGES = 1 };
+enum { ROWS = 8, PARTS = 1, FOURS_ROWS = 8, REARRANGES = 1 };
 #define V(name)       _mm512_##name
 #define V_AND(a, b)   _mm512_and_si512(a, b)
 #define V_SPREAD(x)   _mm512_broadcast_i32x4(x)
@@ -249,8 +249,13 @@ typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
         tile(count, windows, q, panel, s, rows, row, column, n);                                   \
     }
 #define TILE_NAME(count, windows) tile_##count##_##windows,
-#define HEIGHTS(X, windows)                                                                        \
+#define SIX(X, windows)                                                                            \
     X(1, windows) X(2, windows) X(3, windows) X(4, windows) X(5, windows) X(6, windows)
+#if SDX_SIMD_LANES == 16
+#define HEIGHTS(X, windows) SIX(X, windows) X(7, windows) X(8, windows)
+#else
+#define HEIGHTS(X, windows) SIX(X, windows)
+#endif
 HEIGHTS(TILE, 0)
 #if SDX_SIMD_LANES == 16
 static tile_fn *const tiles[1][ROWS] = {{HEIGHTS(TILE_NAME, 0)}};
