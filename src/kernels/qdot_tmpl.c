@@ -56,11 +56,16 @@ SIMD part add_pairs(part acc, part pairs)
     return V(add_epi32)(acc, V(madd_epi16)(pairs, V(set1_epi16)(1)));
 }
 
+SIMD void fetch(const int8_t *w)
+{
+    _mm_prefetch((const char *)w, _MM_HINT_T0);
+}
+
 /* Groups of four steps for `count` rows: their 16-bit sums take as many registers as the rows'
  * own. */
 SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
                     const uint8_t *const *rows, const struct sdx_qdot_step *s, int32_t steps,
-                    const int8_t *w)
+                    const int8_t *w, int64_t ahead)
 {
     const uint8_t *a[FOURS_ROWS];
     part sums[FOURS_ROWS][PARTS];
@@ -69,6 +74,7 @@ SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
         SDX_UNROLL(4) for (int g = 0; g < 4; g++)
         {
             const size_t at = s[g].at;
+            fetch(w + g * QDOT_BYTES + ahead);
             const part pick = pick_of(s + g);
             part weights[PARTS];
             EACH_PART
@@ -93,10 +99,12 @@ SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
 }
 /* Two steps at a time, row by row. */
 SIMD void run_twos(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
 {
     for (; steps > 0; steps -= 2, s += 2, w += 2 * QDOT_BYTES) {
         const size_t at = s[0].at, then = s[1].at;
+        fetch(w + ahead);
+        fetch(w + QDOT_BYTES + ahead);
         const part pick = pick_of(s), next = pick_of(s + 1);
         TIMES(count)
         {
@@ -111,10 +119,11 @@ SIMD void run_twos(const int count, const int windows, part (*acc)[PARTS], const
     }
 }
 SIMD void run_ones(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
 {
     for (; steps > 0; steps--, s++, w += QDOT_BYTES) {
         const size_t at = s->at;
+        fetch(w + ahead);
         const part pick = pick_of(s);
         part weights[PARTS];
         EACH_PART weights[j] = PART_LOAD(w + PART_BYTES * j);
@@ -127,11 +136,13 @@ SIMD void run_ones(const int count, const int windows, part (*acc)[PARTS], const
 }
 /* Bytes widened to shorts in registers. */
 SIMD void run_wide(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w)
+                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
 {
     const part low = V(set1_epi16)(255);
     for (; steps > 0; steps--, s++, w += QDOT_WIDE_BYTES) {
         const size_t at = s->at;
+        fetch(w + ahead);
+        fetch(w + QDOT_BYTES + ahead);
         const part pick = pick_of(s);
         TIMES(count)
         {
@@ -206,7 +217,7 @@ static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qd
 #endif
 
 SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
-               const struct qdot_panel *panel, const struct sdx_qdot_step *s,
+               const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t ahead,
                const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)
 {
     part acc[ROWS][PARTS];
@@ -220,33 +231,34 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     }
     int32_t steps = panel->count[QDOT_FOURS];
     if (steps) {
-        run_fours(count < FOURS_ROWS ? count : FOURS_ROWS, windows, acc, a, s, steps, w);
+        run_fours(count < FOURS_ROWS ? count : FOURS_ROWS, windows, acc, a, s, steps, w, ahead);
         if (count > FOURS_ROWS)
-            run_fours(count - FOURS_ROWS, windows, acc + FOURS_ROWS, a + FOURS_ROWS, s, steps, w);
+            run_fours(count - FOURS_ROWS, windows, acc + FOURS_ROWS, a + FOURS_ROWS, s, steps, w,
+                      ahead);
         s += steps;
         w += steps * QDOT_BYTES;
     }
     steps = panel->count[QDOT_TWOS];
-    run_twos(count, windows, acc, a, s, steps, w);
+    run_twos(count, windows, acc, a, s, steps, w, ahead);
     s += steps;
     w += steps * QDOT_BYTES;
     steps = panel->count[QDOT_ONES];
-    run_ones(count, windows, acc, a, s, steps, w);
+    run_ones(count, windows, acc, a, s, steps, w, ahead);
     s += steps;
     w += steps * QDOT_BYTES;
-    run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w);
+    run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w, ahead);
     store(count, &q->store, acc, row, column, n);
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                     const struct sdx_qdot_step *s, const uint8_t *const *rows, int64_t row,
-                     int64_t column, int64_t n);
+                     const struct sdx_qdot_step *s, int64_t ahead, const uint8_t *const *rows,
+                     int64_t row, int64_t column, int64_t n);
 #define TILE(count, windows)                                                                       \
     static void tile_##count##_##windows(                                                          \
         const struct sdx_qdot *q, const struct qdot_panel *panel, const struct sdx_qdot_step *s,   \
-        const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)                        \
+        int64_t ahead, const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)         \
     {                                                                                              \
-        tile(count, windows, q, panel, s, rows, row, column, n);                                   \
+        tile(count, windows, q, panel, s, ahead, rows, row, column, n);                            \
     }
 #define TILE_NAME(count, windows) tile_##count##_##windows,
 #define SIX(X, windows)                                                                            \
@@ -264,6 +276,13 @@ HEIGHTS(TILE, 1)
 static tile_fn *const tiles[2][ROWS] = {{HEIGHTS(TILE_NAME, 0)}, {HEIGHTS(TILE_NAME, 1)}};
 #endif
 
+/* Bytes of a panel's weights: the next one's come while the first tile is in hand. */
+SIMD int64_t size_of(const struct qdot_panel *p)
+{
+    return (int64_t)(p->count[QDOT_FOURS] + p->count[QDOT_TWOS] + p->count[QDOT_ONES]) *
+               QDOT_BYTES +
+           (int64_t)p->count[QDOT_WIDE] * QDOT_WIDE_BYTES;
+}
 #if SDX_SIMD_LANES == 16
 static size_t scratch_of(const struct sdx_qdot_shape *s, int64_t m)
 {
@@ -274,6 +293,7 @@ static void windows_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                        const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
+    const int64_t apart = size_of(panel);
     const int64_t pitch = pitch_of(&q->shape);
     const uint8_t *from[ROWS], *rearranged[ROWS];
     TIMES(ROWS) rearranged[i] = (const uint8_t *)q->scratch + i * pitch;
@@ -281,7 +301,7 @@ static void windows_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
         const int64_t rows = qdot_height(&cut, t);
         TIMES(ROWS) from[i] = q->rows[row + (i < rows ? i : rows - 1)];
         rearrange(q, steps, from, pitch);
-        tiles[0][rows - 1](q, panel, steps, rearranged, row, column, n);
+        tiles[0][rows - 1](q, panel, steps, t == 0 ? apart : 0, rearranged, row, column, n);
         row += rows;
     }
 }
@@ -296,10 +316,11 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     }
 #endif
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
+    const int64_t apart = size_of(panel);
     tile_fn *const *fns = tiles[!REARRANGES && panel->windows];
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
-        fns[rows - 1](q, panel, steps, q->rows + row, row, column, n);
+        fns[rows - 1](q, panel, steps, t == 0 ? apart : 0, q->rows + row, row, column, n);
         row += rows;
     }
 }
