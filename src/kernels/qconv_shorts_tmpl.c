@@ -21,7 +21,7 @@ static void widen(const uint8_t *from, uint8_t flip, int16_t *to, int64_t n)
 }
 
 SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, const int16_t *w,
-               int64_t row, int64_t column, int64_t n)
+               int64_t ahead, int64_t row, int64_t column, int64_t n)
 {
     qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
     const int64_t apart = q->runs * q->run * COLS;
@@ -31,7 +31,7 @@ SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, c
     sums[i][j] = QDOT_SHORTS_LOAD(q->store.start + column + j * QDOT_SHORTS_LANES);
     for (int64_t r = 0; r < q->runs; r++, w += q->run * COLS) {
         QDOT_ROWS(count) a[i] = q->rows[row + i] + q->starts[r];
-        qdot_add_shorts(count, panels, sums, a, q->run, w, apart);
+        qdot_add_shorts(count, panels, sums, a, q->run, w, apart, ahead);
     }
 #if SDX_SIMD_LANES == 16
     store_tile(count, panels, &q->store, sums, row, column, n);
@@ -39,13 +39,13 @@ SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, c
     qdot_store_rows(count, &q->store, sums, row, column, n);
 #endif
 }
-typedef void tile_fn(const struct sdx_qshorts *q, const int16_t *w, int64_t row, int64_t column,
-                     int64_t n);
+typedef void tile_fn(const struct sdx_qshorts *q, const int16_t *w, int64_t ahead, int64_t row,
+                     int64_t column, int64_t n);
 #define TILE(count, panels)                                                                        \
     static void tile_##count##_##panels(const struct sdx_qshorts *q, const int16_t *w,             \
-                                        int64_t row, int64_t column, int64_t n)                    \
+                                        int64_t ahead, int64_t row, int64_t column, int64_t n)     \
     {                                                                                              \
-        tile(count, panels, q, w, row, column, n);                                                 \
+        tile(count, panels, q, w, ahead, row, column, n);                                          \
     }
 #define TILE_NAME(count, panels) tile_##count##_##panels,
 #define HEIGHTS(X, panels)                                                                         \
@@ -70,7 +70,8 @@ static void panels(const struct sdx_qshorts *q, int64_t p0, int64_t p1)
         const int64_t left = q->n - p * COLS, n = left < count * COLS ? left : count * COLS;
         for (int64_t t = 0, row = 0; t < cut.count; t++) {
             const int64_t rows = qdot_height(&cut, t);
-            tiles[count - 1][rows - 1](q, q->w + p * size, row, p * COLS, n);
+            tiles[count - 1][rows - 1](q, q->w + p * size, t == 0 ? count * size : 0, row, p * COLS,
+                                       n);
             row += rows;
         }
     }

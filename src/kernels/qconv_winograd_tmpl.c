@@ -89,7 +89,7 @@ static void transform_in(const struct sdx_qwinograd *w)
 /* ---- products ---- */
 
 SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w, const int16_t *v,
-               const int16_t *u, int32_t *m)
+               const int16_t *u, int64_t ahead, int32_t *m)
 {
     qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
     const int64_t k = w->shape->ic;
@@ -99,7 +99,7 @@ SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w,
         a[i] = v + i * k;
         QDOT_VECTORS(panels) sums[i][j] = (qdot_sums){0};
     }
-    qdot_add_shorts(count, panels, sums, a, k, u, PLANES * k * COLS);
+    qdot_add_shorts(count, panels, sums, a, k, u, PLANES * k * COLS, ahead);
     QDOT_ROWS(count)
     QDOT_VECTORS(panels)
     {
@@ -108,12 +108,13 @@ SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w,
                sizeof sums[i][j]);
     }
 }
-typedef void tile_fn(const struct sdx_qwinograd *w, const int16_t *v, const int16_t *u, int32_t *m);
+typedef void tile_fn(const struct sdx_qwinograd *w, const int16_t *v, const int16_t *u,
+                     int64_t ahead, int32_t *m);
 #define TILE_OF(count, panels)                                                                     \
     static void tile_##count##_##panels(const struct sdx_qwinograd *w, const int16_t *v,           \
-                                        const int16_t *u, int32_t *m)                              \
+                                        const int16_t *u, int64_t ahead, int32_t *m)               \
     {                                                                                              \
-        tile(count, panels, w, v, u, m);                                                           \
+        tile(count, panels, w, v, u, ahead, m);                                                    \
     }
 #define TILE_NAME(count, panels) tile_##count##_##panels,
 #define HEIGHTS(X, panels)                                                                         \
@@ -139,6 +140,7 @@ static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
         for (int64_t t = 0, row = 0; t < cut.count; t++) {
             const int64_t rows = qdot_height(&cut, t);
             tiles[panels - 1][rows - 1](w, w->v + plane * w->plane_v + row * k, u,
+                                        t == 0 ? k * COLS : 0,
                                         w->m + plane * w->plane_m + row * COLS);
             row += rows;
         }

@@ -33,9 +33,10 @@ enum {
 #define QDOT_VECTORS(panels) SDX_UNROLL(2) for (int j = 0; j < (panels)*QDOT_SHORTS_PARTS; j++)
 
 /* sums[i][] += k products of row a[i]; weights of the second panel are `apart` behind those of the
- * first. */
+ * first. Those that are `ahead` are fetched. */
 SIMD void qdot_add_shorts(const int count, const int panels, qdot_sums (*sums)[QDOT_SHORTS_VECTORS],
-                          const int16_t *const *a, int64_t k, const int16_t *w, int64_t apart)
+                          const int16_t *const *a, int64_t k, const int16_t *w, int64_t apart,
+                          int64_t ahead)
 {
     const int64_t step = panels > 1 ? apart : 2 * QDOT_SHORTS_LANES;
     for (int64_t at = 0; at < k; at += 2, w += 2 * SDX_QDOT_COLS) {
@@ -44,6 +45,8 @@ SIMD void qdot_add_shorts(const int count, const int panels, qdot_sums (*sums)[Q
         {
             weights[j] = QDOT_SHORTS_LOAD(w + j * step);
             V_KEEP(weights[j]);
+            if (j % QDOT_SHORTS_PARTS == 0)
+                _mm_prefetch((const char *)(w + j * step + ahead), _MM_HINT_T0);
         }
         QDOT_ROWS(count)
         {
