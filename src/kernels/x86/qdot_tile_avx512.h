@@ -17,7 +17,7 @@ SIMD __m512i in_order(void)
     return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 }
 /* Rows of 32 columns, two at a time. */
-SIMD void store_pairs(const int count, const struct sdx_qdot_store *st,
+SIMD void store_pairs(const int count, const bool plain, const struct sdx_qdot_store *st,
                       __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r,
                       const __m512 by[QDOT_TILE_WIDE], uint8_t *y)
 {
@@ -26,16 +26,16 @@ SIMD void store_pairs(const int count, const struct sdx_qdot_store *st,
     SDX_UNROLL(12) for (int i = 0; i < count; i += 2, y += 2 * pitch)
     {
         const int then = i + 1 < count ? i + 1 : i;
-        const __m512i a = shorts(r, false, acc[i][0], by[0], acc[i][1], by[1]);
-        const __m512i b = shorts(r, false, acc[then][0], by[0], acc[then][1], by[1]);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, false, a, b));
+        const __m512i a = shorts(r, plain, acc[i][0], by[0], acc[i][1], by[1]);
+        const __m512i b = shorts(r, plain, acc[then][0], by[0], acc[then][1], by[1]);
+        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, plain, a, b));
         _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(rows));
         if (then > i)
             _mm256_storeu_si256((__m256i *)(y + pitch), _mm512_extracti64x4_epi64(rows, 1));
     }
 }
 /* Rows of 16 columns, four at a time. */
-SIMD void store_fours(const int count, const struct sdx_qdot_store *st,
+SIMD void store_fours(const int count, const bool plain, const struct sdx_qdot_store *st,
                       __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r, __m512 by,
                       uint8_t *y)
 {
@@ -44,9 +44,9 @@ SIMD void store_fours(const int count, const struct sdx_qdot_store *st,
 #define ROW(k) acc[i + (k) < count ? i + (k) : i][0]
     SDX_UNROLL(12) for (int i = 0; i < count; i += 4, y += 4 * pitch)
     {
-        const __m512i a = shorts(r, false, ROW(0), by, ROW(1), by);
-        const __m512i b = shorts(r, false, ROW(2), by, ROW(3), by);
-        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, false, a, b));
+        const __m512i a = shorts(r, plain, ROW(0), by, ROW(1), by);
+        const __m512i b = shorts(r, plain, ROW(2), by, ROW(3), by);
+        const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, plain, a, b));
         _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(rows));
         if (i + 1 < count)
             _mm_storeu_si128((__m128i *)(y + pitch), _mm512_extracti32x4_epi32(rows, 1));
@@ -101,9 +101,11 @@ SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_st
     QDOT_PANELS(panels) by[j] = _mm512_loadu_ps(st->factor + column + j * SDX_QDOT_COLS);
     uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
     if (panels == QDOT_TILE_WIDE)
-        store_pairs(count, st, acc, &r, by, y);
+        store_pairs(count, false, st, acc, &r, by, y);
+    else if (is_plain(st))
+        store_fours(count, true, st, acc, &r, by[0], y);
     else
-        store_fours(count, st, acc, &r, by[0], y);
+        store_fours(count, false, st, acc, &r, by[0], y);
 }
 #endif
 #endif
