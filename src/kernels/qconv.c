@@ -197,16 +197,24 @@ static bool are_unsafe(const struct sdx_qconv *q, const void *weights)
             }
     return unsafe * 7 > pairs;
 }
+/* Are there so few products that the tiles of shorts, which are wider where rows are rearranged for
+ * the others, make up for twice as many? */
+enum { FEW_PRODUCTS = 64 };
+static bool are_few(const struct sdx_qdot_shape *p)
+{
+    return p->runs * p->run <= FEW_PRODUCTS && p->n > SDX_QDOT_COLS;
+}
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
 {
+    const struct sdx_kernel_tables *t = sdx_kernel_tables();
     const struct sdx_qdot_shape p = product_of(q);
     q->form = SDX_QCONV_BYTES;
     if (sdx_qconv_is_depthwise(q)) {
-        if (sdx_kernel_tables()->qdw_fours && are_bytes(q, weights)) q->form = SDX_QCONV_FOURS;
+        if (t->qdw_fours && are_bytes(q, weights)) q->form = SDX_QCONV_FOURS;
     } else if (sdx_qwinograd_serves(q, weights))
         q->form = SDX_QCONV_WINOGRAD;
-    else if (sdx_kernel_tables()->qshorts.panels && is_dense(&q->shape) && p.run % 2 == 0 &&
-             !q->quickly && are_unsafe(q, weights))
+    else if (t->qshorts.panels && is_dense(&q->shape) && p.run % 2 == 0 && !q->quickly &&
+             ((t->qdot.rearranges && are_few(&p)) || are_unsafe(q, weights)))
         q->form = SDX_QCONV_SHORTS;
 }
 
@@ -521,13 +529,18 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
     j.w = (const int16_t *)((const int32_t *)packed + width);
     j.store = *p->store;
     j.store.row_sums = sums;
+    int64_t r = 0, c = 0;
     for (int64_t at = 0; at < count; at += j.m) {
         j.m = conv_least(chunk, count - at);
         for (int64_t i = 0; i < j.m; i++) {
-            const int64_t r = (at + i) / s->out[2], c = (at + i) % s->out[2];
             rows[i] = strip + line_at(p, r) + c * s->stride[2] * s->ic;
+            if (++c < s->out[2]) continue;
+            c = 0;
+            r++;
+        }
+        for (int64_t i = 0; p->store->zero_w && i < j.m; i++) {
             uint32_t sum = 0;
-            for (int64_t k = 0; p->store->zero_w && k < p->g.z.k; k++)
+            for (int64_t k = 0; k < p->g.z.k; k++)
                 sum += (uint32_t)rows[i][j.starts[k / p->g.run] + k % p->g.run];
             sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
         }
