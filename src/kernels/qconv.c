@@ -197,12 +197,12 @@ static bool are_unsafe(const struct sdx_qconv *q, const void *weights)
             }
     return unsafe * 7 > pairs;
 }
-/* Are there so few products that the tiles of shorts, which are wider where rows are rearranged for
- * the others, make up for twice as many? */
-enum { FEW_PRODUCTS = 64 };
+/* Are there so few products, or so few together, that the tiles of shorts, which are wider where
+ * rows are rearranged for the others, make up for twice as many? */
+enum { FEW_PRODUCTS = 64, SHORT_RUN = 32 };
 static bool are_few(const struct sdx_qdot_shape *p)
 {
-    return p->runs * p->run <= FEW_PRODUCTS && p->n > SDX_QDOT_COLS;
+    return (p->runs * p->run <= FEW_PRODUCTS || p->run < SHORT_RUN) && p->n > SDX_QDOT_COLS;
 }
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
 {
@@ -213,11 +213,16 @@ void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
         if (t->qdw_fours && are_bytes(q, weights)) q->form = SDX_QCONV_FOURS;
     } else if (sdx_qwinograd_serves(q, weights))
         q->form = SDX_QCONV_WINOGRAD;
-    else if (t->qshorts.panels && is_dense(&q->shape) && p.run % 2 == 0 && !q->quickly &&
+    else if (t->qshorts.panels && is_dense(&q->shape) && !q->quickly &&
              ((t->qdot.rearranges && are_few(&p)) || are_unsafe(q, weights)))
         q->form = SDX_QCONV_SHORTS;
 }
 
+/* A run of shorts that are taken in pairs: what follows an odd one is multiplied by 0. */
+static int64_t even(int64_t run)
+{
+    return run + run % 2;
+}
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
 {
     if (is_winograd(q)) return sdx_qwinograd_packed_size(q);
@@ -225,7 +230,7 @@ size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
     const struct sdx_qdot_shape p = product_of(q);
     if (is_shorts(q)) /* sums of the columns, weights */
         return (size_t)(sdx_qdot_panels(&p) * SDX_QDOT_COLS) *
-               (sizeof(int32_t) + (size_t)(p.runs * p.run) * sizeof(int16_t));
+               (sizeof(int32_t) + (size_t)(p.runs * even(p.run)) * sizeof(int16_t));
     if (g.depthwise) /* sums of the channels, weights */
         return (size_t)(blocks_of(q) * SDX_QDOT_COLS) * sizeof(int32_t) + depthwise_bytes(q);
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
@@ -257,7 +262,7 @@ static void pack_depthwise(const struct sdx_qconv *q, const void *weights, void 
 static void pack_shorts(const struct sdx_qconv *q, const void *weights, void *packed)
 {
     const struct sdx_qdot_shape p = product_of(q);
-    const int64_t k = p.runs * p.run, ic = q->shape.ic, taps = k / ic;
+    const int64_t k = p.runs * p.run, size = p.runs * even(p.run), ic = q->shape.ic, taps = k / ic;
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + sdx_qdot_panels(&p) * SDX_QDOT_COLS);
     memset(packed, 0, sdx_qconv_packed_size(q));
@@ -265,8 +270,9 @@ static void pack_shorts(const struct sdx_qconv *q, const void *weights, void *pa
         for (int64_t i = 0; i < k; i++) {
             const int64_t from = (c * ic + i % ic) * taps + i / ic;
             const int8_t w = sdx_qconv_weight(q, weights, from);
-            to[c / SDX_QDOT_COLS * k * SDX_QDOT_COLS +
-               (i / 2 * SDX_QDOT_COLS + c % SDX_QDOT_COLS) * 2 + i % 2] = w;
+            const int64_t at = i / p.run * even(p.run) + i % p.run;
+            to[c / SDX_QDOT_COLS * size * SDX_QDOT_COLS +
+               (at / 2 * SDX_QDOT_COLS + c % SDX_QDOT_COLS) * 2 + at % 2] = w;
             sums[c] += w;
         }
 }
@@ -524,7 +530,7 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
     const int64_t size = p->store->to == SDX_QDOT_BYTES ? 1 : 4;
     const int64_t width = p->g.panels * SDX_QDOT_COLS;
     int32_t *sums = (int32_t *)(rows + chunk);
-    struct sdx_qshorts j = {.n = s->oc, .runs = p->g.runs, .run = p->g.run, .rows = rows};
+    struct sdx_qshorts j = {.n = s->oc, .runs = p->g.runs, .run = even(p->g.run), .rows = rows};
     j.starts = p->steps;
     j.w = (const int16_t *)((const int32_t *)packed + width);
     j.store = *p->store;

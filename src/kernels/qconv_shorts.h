@@ -8,7 +8,7 @@
 #include "kernels/qdot.h"
 
 struct sdx_qshorts {
-    int64_t m, n, runs, run; /* run is even */
+    int64_t m, n, runs, run; /* run is even: of an odd one the short behind it is read, too */
     const int16_t *const *rows;
     const int64_t *starts; /* of the runs, from a row */
     const int16_t *w;      /* [panel][runs * run / 2][16][2] */
