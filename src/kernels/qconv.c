@@ -199,7 +199,7 @@ static bool are_unsafe(const struct sdx_qconv *q, const void *weights)
 }
 /* Are there so few products, or so few together, that the tiles of shorts, which are wider where
  * rows are rearranged for the others, make up for twice as many? */
-enum { FEW_PRODUCTS = 64, SHORT_RUN = 32 };
+enum { FEW_PRODUCTS = 96, SHORT_RUN = 32 };
 static bool are_few(const struct sdx_qdot_shape *p)
 {
     return (p->runs * p->run <= FEW_PRODUCTS || p->run < SHORT_RUN) && p->n > SDX_QDOT_COLS;
