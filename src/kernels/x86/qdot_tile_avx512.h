@@ -17,11 +17,10 @@ SIMD __m512i in_order(void)
     return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 }
 /* Rows of 32 columns, two at a time. */
-SIMD void store_pairs(const int count, const bool plain, const struct sdx_qdot_store *st,
-                      __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r,
-                      const __m512 by[QDOT_TILE_WIDE], uint8_t *y)
+SIMD void store_pairs(const int count, const bool plain, __m512i (*acc)[QDOT_TILE_WIDE],
+                      const struct rounding *r, const __m512 by[QDOT_TILE_WIDE], uint8_t *y,
+                      int64_t pitch)
 {
-    const int64_t pitch = st->pitch;
     const __m512i order = in_order();
     SDX_UNROLL(12) for (int i = 0; i < count; i += 2, y += 2 * pitch)
     {
@@ -35,11 +34,9 @@ SIMD void store_pairs(const int count, const bool plain, const struct sdx_qdot_s
     }
 }
 /* Rows of 16 columns, four at a time. */
-SIMD void store_fours(const int count, const bool plain, const struct sdx_qdot_store *st,
-                      __m512i (*acc)[QDOT_TILE_WIDE], const struct rounding *r, __m512 by,
-                      uint8_t *y)
+SIMD void store_fours(const int count, const bool plain, __m512i (*acc)[QDOT_TILE_WIDE],
+                      const struct rounding *r, __m512 by, uint8_t *y, int64_t pitch)
 {
-    const int64_t pitch = st->pitch;
     const __m512i order = in_order();
 #define ROW(k) acc[i + (k) < count ? i + (k) : i][0]
     SDX_UNROLL(12) for (int i = 0; i < count; i += 4, y += 4 * pitch)
@@ -77,10 +74,16 @@ static SDX_NOINLINE void store_floats(int count, int panels, const struct sdx_qd
         }
     }
 }
+static SDX_NOINLINE void copy_rows(int count, const uint8_t *from, int64_t pitch, uint8_t *to,
+                                   int64_t pitch_to, size_t n)
+{
+    for (int i = 0; i < count; i++)
+        memcpy(to + i * pitch_to, from + i * pitch, n);
+}
 SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_store *st,
                      __m512i (*acc)[QDOT_TILE_WIDE], int64_t row, int64_t column, int64_t n)
 {
-    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w || n < panels * SDX_QDOT_COLS)) {
+    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w)) {
         int32_t sums[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
         QDOT_ROWS(count)
         QDOT_PANELS(panels) _mm512_storeu_si512(sums + (i * panels + j) * SDX_QDOT_COLS, acc[i][j]);
@@ -100,12 +103,17 @@ SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_st
     __m512 by[QDOT_TILE_WIDE];
     QDOT_PANELS(panels) by[j] = _mm512_loadu_ps(st->factor + column + j * SDX_QDOT_COLS);
     uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
+    uint8_t all[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
+    const bool is_whole = n >= panels * SDX_QDOT_COLS;
+    uint8_t *const to = is_whole ? y : all;
+    const int64_t pitch = is_whole ? st->pitch : panels * SDX_QDOT_COLS;
     if (panels == QDOT_TILE_WIDE)
-        store_pairs(count, false, st, acc, &r, by, y);
+        store_pairs(count, false, acc, &r, by, to, pitch);
     else if (is_plain(st))
-        store_fours(count, true, st, acc, &r, by[0], y);
+        store_fours(count, true, acc, &r, by[0], to, pitch);
     else
-        store_fours(count, false, st, acc, &r, by[0], y);
+        store_fours(count, false, acc, &r, by[0], to, pitch);
+    if (!is_whole) copy_rows(count, all, pitch, y, st->pitch, (size_t)n);
 }
 #endif
 #endif
