@@ -16,14 +16,14 @@ enum { COLS = SDX_QDOT_COLS };
  * are in registers at once. */
 #if SDX_SIMD_LANES == 16
 typedef __m512i part;
-enum { ROWS = 8, PARTS = 1, FOURS_ROWS = 8, REARRANGES = 1 };
+enum { ROWS = 8, PARTS = 1, FOURS_ROWS = 8 };
 #define V(name)       _mm512_##name
 #define V_AND(a, b)   _mm512_and_si512(a, b)
 #define V_SPREAD(x)   _mm512_broadcast_i32x4(x)
 #define PART_LOAD(at) _mm512_loadu_si512(at)
 #else
 typedef wide part;
-enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3, REARRANGES = 0 };
+enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3 };
 #define V(name)       _mm256_##name
 #define V_AND(a, b)   _mm256_and_si256(a, b)
 #define V_SPREAD(x)   _mm256_broadcastsi128_si256(x)
@@ -176,6 +176,11 @@ SIMD int64_t pitch_of(const struct sdx_qdot_shape *s)
 {
     return (qdot_rearranged(s) + 63) / 64 * 64 + 64;
 }
+static size_t scratch_of(const struct sdx_qdot_shape *s, int64_t m)
+{
+    (void)m;
+    return s->run < QDOT_WINDOW ? 0 : (size_t)(ROWS * pitch_of(s));
+}
 /* The picks of 16 steps, of those that `some` names. */
 SIMD __m512i picks_of(const struct sdx_qdot_step *s, __mmask16 some)
 {
@@ -185,13 +190,19 @@ SIMD __m512i picks_of(const struct sdx_qdot_step *s, __mmask16 some)
     return _mm512_permutex2var_epi32(x, odd,
                                      _mm512_maskz_loadu_epi64((__mmask8)(some >> 8), s + 8));
 }
-/* The windows of a tile's rows from[] to q->scratch, `pitch` apart. */
+/* The windows of `count` rows from `row` on in q->scratch: rows a[]. The last fills the tile. */
 static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qdot_step *steps,
-                                   const uint8_t *from[ROWS], int64_t pitch)
+                                   int64_t row, int64_t count, const uint8_t *a[ROWS])
 {
     const struct sdx_qdot_shape *s = &q->shape;
-    const int64_t whole = s->run / 64 * 64;
+    const int64_t pitch = pitch_of(s), whole = s->run / 64 * 64;
+    const uint8_t *from[ROWS];
     uint8_t *to = q->scratch;
+    TIMES(ROWS)
+    {
+        from[i] = q->rows[row + (i < count ? i : count - 1)];
+        a[i] = to + i * pitch;
+    }
     for (int64_t r = 0; r < s->runs; r++) {
         const int64_t start = q->starts ? q->starts[r] : 0;
         int64_t k = 0;
@@ -283,44 +294,25 @@ SIMD int64_t size_of(const struct qdot_panel *p)
                QDOT_BYTES +
            (int64_t)p->count[QDOT_WIDE] * QDOT_WIDE_BYTES;
 }
-#if SDX_SIMD_LANES == 16
-static size_t scratch_of(const struct sdx_qdot_shape *s, int64_t m)
-{
-    (void)m;
-    return s->run < QDOT_WINDOW ? 0 : (size_t)(ROWS * pitch_of(s));
-}
-static void windows_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                       const struct sdx_qdot_step *steps, int64_t column, int64_t n)
-{
-    const struct qdot_cut cut = qdot_cut(q->m, ROWS);
-    const int64_t apart = size_of(panel);
-    const int64_t pitch = pitch_of(&q->shape);
-    const uint8_t *from[ROWS], *rearranged[ROWS];
-    TIMES(ROWS) rearranged[i] = (const uint8_t *)q->scratch + i * pitch;
-    for (int64_t t = 0, row = 0; t < cut.count; t++) {
-        const int64_t rows = qdot_height(&cut, t);
-        TIMES(ROWS) from[i] = q->rows[row + (i < rows ? i : rows - 1)];
-        rearrange(q, steps, from, pitch);
-        tiles[0][rows - 1](q, panel, steps, t == 0 ? apart : 0, rearranged, row, column, n);
-        row += rows;
-    }
-}
-#endif
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-#if SDX_SIMD_LANES == 16
-    if (panel->windows) {
-        windows_of(q, panel, steps, column, n);
-        return;
-    }
-#endif
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     const int64_t apart = size_of(panel);
-    tile_fn *const *fns = tiles[!REARRANGES && panel->windows];
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
-        fns[rows - 1](q, panel, steps, t == 0 ? apart : 0, q->rows + row, row, column, n);
+        const uint8_t *const *a = q->rows + row;
+#if SDX_SIMD_LANES == 16
+        tile_fn *const fn = tiles[0][rows - 1];
+        const uint8_t *rearranged[ROWS];
+        if (panel->windows) {
+            rearrange(q, steps, row, rows, rearranged);
+            a = rearranged;
+        }
+#else
+        tile_fn *const fn = tiles[panel->windows][rows - 1];
+#endif
+        fn(q, panel, steps, t == 0 ? apart : 0, a, row, column, n);
         row += rows;
     }
 }
