@@ -521,9 +521,29 @@ static void sum_rows(const struct part *p, const uint8_t *const *rows, int64_t n
         sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
     }
 }
+/* An output row, of those of all images, and the pixel of it. */
+struct pixel {
+    int64_t row, column;
+};
+/* Where the next `count` pixels see first; `size`: bytes of an element. */
+static void next_rows(const struct part *p, const uint8_t *origin, int64_t size, int64_t count,
+                      struct pixel *next, const uint8_t **rows)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t step = s->stride[2] * s->ic * size;
+    for (int64_t i = 0; i < count;) {
+        const int64_t end = conv_least(count, i + s->out[2] - next->column);
+        const uint8_t *row = origin + line_at(p, next->row) * size + next->column * step;
+        for (; i < end; row += step, next->column++)
+            rows[i++] = row;
+        if (next->column < s->out[2]) continue;
+        next->column = 0;
+        next->row++;
+    }
+}
 /* Rows of the strip, chunk by chunk, with its panels p0 .. p1 - 1. */
-static void run_shorts(const struct part *p, const int16_t *strip, const void *packed, uint8_t *y,
-                       int64_t p0, int64_t p1, const int16_t **rows)
+static void run_shorts(const struct part *p, const void *packed, uint8_t *y, int64_t p0, int64_t p1,
+                       const uint8_t **rows)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     const int64_t count = p->images * p->rows * s->out[2], chunk = chunk_of(&p->g);
@@ -535,19 +555,15 @@ static void run_shorts(const struct part *p, const int16_t *strip, const void *p
     j.w = (const int16_t *)((const int32_t *)packed + width);
     j.store = *p->store;
     j.store.row_sums = sums;
-    int64_t r = 0, c = 0;
+    struct pixel next = {0, 0};
     for (int64_t at = 0; at < count; at += j.m) {
         j.m = conv_least(chunk, count - at);
-        for (int64_t i = 0; i < j.m; i++) {
-            rows[i] = strip + line_at(p, r) + c * s->stride[2] * s->ic;
-            if (++c < s->out[2]) continue;
-            c = 0;
-            r++;
-        }
+        next_rows(p, p->origin, sizeof(int16_t), j.m, &next, rows);
         for (int64_t i = 0; p->store->zero_w && i < j.m; i++) {
+            const int16_t *row = (const int16_t *)rows[i];
             uint32_t sum = 0;
             for (int64_t k = 0; k < p->g.z.k; k++)
-                sum += (uint32_t)rows[i][j.starts[k / p->g.run] + k % p->g.run];
+                sum += (uint32_t)row[j.starts[k / p->g.run] + k % p->g.run];
             sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
         }
         store_at(p, y + at * s->oc * size, &j.store);
@@ -562,19 +578,11 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
     const struct sdx_conv_shape *s = &p->q->shape;
     const int64_t count = p->images * p->rows * s->out[2], chunk = chunk_of(&p->g);
     int32_t *sums = (int32_t *)(rows + chunk);
-    const uint8_t *origin = p->origin + group * p->g.z.icg, *line = origin;
-    const int64_t step = s->stride[2] * s->ic;
-    int64_t r = 0, c = 0;
+    const uint8_t *origin = p->origin + group * p->g.z.icg;
+    struct pixel next = {0, 0};
     for (int64_t at = 0; at < count; at += dot->m) {
         dot->m = conv_least(chunk, count - at);
-        for (int64_t i = 0; i < dot->m;) {
-            const int64_t end = conv_least(dot->m, i + s->out[2] - c);
-            for (const uint8_t *row = line + c * step; i < end; row += step, c++)
-                rows[i++] = row;
-            if (c < s->out[2]) continue;
-            c = 0;
-            line = origin + line_at(p, ++r);
-        }
+        next_rows(p, origin, 1, dot->m, &next, rows);
         if (dot->store.zero_w) sum_rows(p, rows, dot->m, sums);
         dot->rows = rows;
         dot->store.row_sums = sums;
@@ -656,7 +664,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     const int64_t p1 = conv_least(conv_share(pieces, r->to_split, g->splits) * wide, g->panels);
     void *rest_of_scratch = (char *)scratch + strip_size(q, g);
     if (is_shorts(q)) {
-        run_shorts(&p, scratch, packed, y, p0, p1, rest_of_scratch);
+        run_shorts(&p, packed, y, p0, p1, rest_of_scratch);
         return;
     }
     const int64_t end = conv_share(s->groups, r->to_group, g->groups);

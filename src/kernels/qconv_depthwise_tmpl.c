@@ -2,9 +2,8 @@
  * Rows of qconv_depthwise.h, once an instruction set: two taps at a time as shorts, summed in 32
  * bits. */
 #include "kernels/qconv_depthwise.h"
-#include "kernels/qdot_store.h"
+#include "kernels/qdot_vector.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_tile_avx512.h"
 
 enum { BLOCK = SDX_QDOT_COLS };
 
@@ -37,13 +36,9 @@ SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
 {
     return _mm512_loadu_si512(j->store.start + channel);
 }
-/* n channels of pixels i, i + 1, .. */
-SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
-                int64_t n)
+SIMD void columns_of(sums s, qdot_vector row[2])
 {
-    __m512i rows[PIXELS][QDOT_TILE_WIDE];
-    SDX_UNROLL(4) for (int k = 0; k < count; k++) rows[k][0] = s[k];
-    store_tile(count, 1, &j->store, rows, i, channel, n);
+    row[0] = s;
 }
 #else
 typedef wide pixel;
@@ -82,20 +77,22 @@ SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
     const int32_t *start = j->store.start + channel;
     return swap_middle((sums){{wide_load(start), wide_load(start + 8)}});
 }
-SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
-                int64_t n)
+SIMD void columns_of(sums s, qdot_vector row[2])
 {
-    wide rows[PIXELS][2];
-    SDX_UNROLL(4) for (int k = 0; k < count; k++)
-    {
-        const sums in_order = swap_middle(s[k]);
-        rows[k][0] = in_order.v[0];
-        rows[k][1] = in_order.v[1];
-    }
-    qdot_store_rows(count, &j->store, rows, i, channel, n);
+    const sums in_channels = swap_middle(s);
+    row[0] = in_channels.v[0];
+    row[1] = in_channels.v[1];
 }
 #endif
 
+/* n channels of pixels i, i + 1, .. */
+SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
+                int64_t n)
+{
+    qdot_vector rows[PIXELS][2];
+    SDX_UNROLL(4) for (int k = 0; k < count; k++) columns_of(s[k], rows[k]);
+    qdot_store_sums(count, 1, &j->store, rows, i, channel, n);
+}
 SIMD sums sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, sums s)
 {
     const int64_t count = j->count_taps, *const places = j->taps;

@@ -8,10 +8,10 @@
 #include "kernels/qdot.h"
 
 struct sdx_qshorts {
-    int64_t m, n, runs, run; /* run is even: of an odd one the short behind it is read, too */
-    const int16_t *const *rows;
-    const int64_t *starts; /* of the runs, from a row */
-    const int16_t *w;      /* [panel][runs * run / 2][16][2] */
+    int64_t m, n, runs, run;    /* run is even: of an odd one the short behind it is read, too */
+    const uint8_t *const *rows; /* shorts */
+    const int64_t *starts;      /* of the runs, from a row */
+    const int16_t *w;           /* [panel][runs * run / 2][16][2] */
     struct sdx_qdot_store store;
 };
 struct sdx_qshorts_table {

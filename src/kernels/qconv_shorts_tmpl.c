@@ -23,21 +23,17 @@ static void widen(const uint8_t *from, uint8_t flip, int16_t *to, int64_t n)
 SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, const int16_t *w,
                int64_t ahead, int64_t row, int64_t column, int64_t n)
 {
-    qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
+    qdot_vector sums[ROWS][2];
     const int64_t apart = q->runs * q->run * COLS;
     const int16_t *a[ROWS];
     QDOT_ROWS(count)
     QDOT_VECTORS(panels)
-    sums[i][j] = QDOT_SHORTS_LOAD(q->store.start + column + j * QDOT_SHORTS_LANES);
+    sums[i][j] = QDOT_LOAD(q->store.start + column + j * QDOT_PART_LANES);
     for (int64_t r = 0; r < q->runs; r++, w += q->run * COLS) {
-        QDOT_ROWS(count) a[i] = q->rows[row + i] + q->starts[r];
+        QDOT_ROWS(count) a[i] = (const int16_t *)q->rows[row + i] + q->starts[r];
         qdot_add_shorts(count, panels, sums, a, q->run, w, apart, ahead);
     }
-#if SDX_SIMD_LANES == 16
-    store_tile(count, panels, &q->store, sums, row, column, n);
-#else
-    qdot_store_rows(count, &q->store, sums, row, column, n);
-#endif
+    qdot_store_sums(count, panels, &q->store, sums, row, column, n);
 }
 typedef void tile_fn(const struct sdx_qshorts *q, const int16_t *w, int64_t ahead, int64_t row,
                      int64_t column, int64_t n);
@@ -47,19 +43,8 @@ typedef void tile_fn(const struct sdx_qshorts *q, const int16_t *w, int64_t ahea
     {                                                                                              \
         tile(count, panels, q, w, ahead, row, column, n);                                          \
     }
-#define TILE_NAME(count, panels) tile_##count##_##panels,
-#define HEIGHTS(X, panels)                                                                         \
-    X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels) X(6, panels)
-HEIGHTS(TILE, 1)
-#if SDX_SIMD_LANES == 16
-HEIGHTS(TILE, 2)
-#endif
-static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = {
-    {HEIGHTS(TILE_NAME, 1)},
-#if SDX_SIMD_LANES == 16
-    {HEIGHTS(TILE_NAME, 2)},
-#endif
-};
+QDOT_SHORTS_TILES(TILE)
+static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = QDOT_SHORTS_TABLE;
 
 static void panels(const struct sdx_qshorts *q, int64_t p0, int64_t p1)
 {

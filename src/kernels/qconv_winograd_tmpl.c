@@ -91,20 +91,20 @@ static void transform_in(const struct sdx_qwinograd *w)
 SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w, const int16_t *v,
                const int16_t *u, int64_t ahead, int32_t *m)
 {
-    qdot_sums sums[ROWS][QDOT_SHORTS_VECTORS];
+    qdot_vector sums[ROWS][2];
     const int64_t k = w->shape->ic;
     const int16_t *a[ROWS];
     QDOT_ROWS(count)
     {
         a[i] = v + i * k;
-        QDOT_VECTORS(panels) sums[i][j] = (qdot_sums){0};
+        QDOT_VECTORS(panels) sums[i][j] = (qdot_vector){0};
     }
     qdot_add_shorts(count, panels, sums, a, k, u, PLANES * k * COLS, ahead);
     QDOT_ROWS(count)
     QDOT_VECTORS(panels)
     {
-        const int64_t panel = j / QDOT_SHORTS_PARTS * PLANES * w->plane_m;
-        memcpy(m + panel + i * COLS + j % QDOT_SHORTS_PARTS * QDOT_SHORTS_LANES, &sums[i][j],
+        const int64_t panel = j / QDOT_PARTS * PLANES * w->plane_m;
+        memcpy(m + panel + i * COLS + j % QDOT_PARTS * QDOT_PART_LANES, &sums[i][j],
                sizeof sums[i][j]);
     }
 }
@@ -116,19 +116,8 @@ typedef void tile_fn(const struct sdx_qwinograd *w, const int16_t *v, const int1
     {                                                                                              \
         tile(count, panels, w, v, u, ahead, m);                                                    \
     }
-#define TILE_NAME(count, panels) tile_##count##_##panels,
-#define HEIGHTS(X, panels)                                                                         \
-    X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels) X(6, panels)
-HEIGHTS(TILE_OF, 1)
-#if SDX_SIMD_LANES == 16
-HEIGHTS(TILE_OF, 2)
-#endif
-static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = {
-    {HEIGHTS(TILE_NAME, 1)},
-#if SDX_SIMD_LANES == 16
-    {HEIGHTS(TILE_NAME, 2)},
-#endif
-};
+QDOT_SHORTS_TILES(TILE_OF)
+static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = QDOT_SHORTS_TABLE;
 
 /* Of panels p .. p + panels - 1. */
 static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
@@ -148,19 +137,19 @@ static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
 
 /* ---- output ---- */
 
-SIMD qdot_sums add32(qdot_sums a, qdot_sums b)
+SIMD qdot_vector add32(qdot_vector a, qdot_vector b)
 {
     return QDOT_V(add_epi32)(a, b);
 }
-SIMD qdot_sums sub32(qdot_sums a, qdot_sums b)
+SIMD qdot_vector sub32(qdot_vector a, qdot_vector b)
 {
     return QDOT_V(sub_epi32)(a, b);
 }
 /* The four outputs of a line of six, times 24, 12, 6, 6. */
-SIMD void out_line(const qdot_sums t[SIDE], qdot_sums y[TILE])
+SIMD void out_line(const qdot_vector t[SIDE], qdot_vector y[TILE])
 {
-    const qdot_sums p = add32(t[1], t[2]), m = sub32(t[1], t[2]);
-    const qdot_sums q = add32(t[3], t[4]), n = sub32(t[3], t[4]);
+    const qdot_vector p = add32(t[1], t[2]), m = sub32(t[1], t[2]);
+    const qdot_vector q = add32(t[3], t[4]), n = sub32(t[3], t[4]);
     y[0] = add32(add32(t[0], q), QDOT_V(slli_epi32)(p, 2));
     y[1] = add32(add32(m, m), n);
     y[2] = add32(p, q);
@@ -168,38 +157,29 @@ SIMD void out_line(const qdot_sums t[SIDE], qdot_sums y[TILE])
 }
 /* A vector of columns of a tile: exact sums. */
 SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, const int part,
-                      qdot_sums y[TILE][TILE][2])
+                      qdot_vector y[TILE][TILE][2])
 {
     static const int shifts[TILE] = {3, 2, 1, 1};
-    const qdot_sums inverse = QDOT_V(set1_epi32)(INVERSE), from = QDOT_SHORTS_LOAD(start);
-    qdot_sums lines[TILE][SIDE];
+    const qdot_vector inverse = QDOT_V(set1_epi32)(INVERSE), from = QDOT_LOAD(start);
+    qdot_vector lines[TILE][SIDE];
     SDX_UNROLL(6) for (int j = 0; j < SIDE; j++)
     {
-        qdot_sums t[SIDE], column[TILE];
+        qdot_vector t[SIDE], column[TILE];
         SDX_UNROLL(6)
         for (int i = 0; i < SIDE; i++)
-            t[i] = QDOT_SHORTS_LOAD(m + (i * SIDE + j) * plane);
+            t[i] = QDOT_LOAD(m + (i * SIDE + j) * plane);
         out_line(t, column);
         SDX_UNROLL(4) for (int i = 0; i < TILE; i++) lines[i][j] = column[i];
     }
     SDX_UNROLL(4) for (int i = 0; i < TILE; i++)
     {
-        qdot_sums sums[TILE];
+        qdot_vector sums[TILE];
         out_line(lines[i], sums);
         SDX_UNROLL(4)
         for (int j = 0; j < TILE; j++)
             y[i][j][part] = add32(from, QDOT_V(srai_epi32)(QDOT_V(mullo_epi32)(sums[j], inverse),
                                                            shifts[i] + shifts[j]));
     }
-}
-SIMD void store(const int count, const struct sdx_qwinograd *w, qdot_sums (*y)[2], int64_t row,
-                int64_t column, int64_t n)
-{
-#if SDX_SIMD_LANES == 16
-    store_tile(count, 1, &w->store, y, row, column, n);
-#else
-    qdot_store_rows(count, &w->store, y, row, column, n);
-#endif
 }
 static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64_t p)
 {
@@ -210,19 +190,19 @@ static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64
         const int64_t w0 = (w->first + t) % w->wide * TILE;
         const int64_t high = s->out[1] - h0 < TILE ? s->out[1] - h0 : TILE;
         const int64_t across = s->out[2] - w0 < TILE ? s->out[2] - w0 : TILE;
-        qdot_sums y[TILE][TILE][2];
-        SDX_UNROLL(2) for (int i = 0; i < QDOT_SHORTS_PARTS; i++)
+        qdot_vector y[TILE][TILE][2];
+        SDX_UNROLL(2) for (int i = 0; i < QDOT_PARTS; i++)
         {
-            const int64_t at = i * QDOT_SHORTS_LANES;
+            const int64_t at = i * QDOT_PART_LANES;
             out_columns(m + t * COLS + at, w->plane_m, w->store.start + column + at, i, y);
         }
         for (int64_t i = 0; i < high; i++) {
             const int64_t row = (h0 + i) * s->out[2] + w0;
             if (across == TILE)
-                store(TILE, w, y[i], row, column, n);
+                qdot_store_sums(TILE, 1, &w->store, y[i], row, column, n);
             else
                 for (int64_t j = 0; j < across; j++)
-                    store(1, w, y[i] + j, row + j, column, n);
+                    qdot_store_sums(1, 1, &w->store, y[i] + j, row + j, column, n);
         }
     }
 }

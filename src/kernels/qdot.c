@@ -134,17 +134,22 @@ static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_s
     }
 }
 
+/* Do the steps of a panel lie in rows that the kernel rearranges? */
+static bool is_rearranged(const struct qdot_panel *panel)
+{
+    return panel->windows && sdx_kernel_tables()->qdot.rearranges;
+}
 /* Steps in their order behind each other; the wide ones as shorts: bytes 0, 2 of all columns, then
  * 1, 3. */
-static void write_panel(const struct sdx_qdot_table *t, struct qdot_panel *panel,
-                        const struct qdot_loose *from, const int32_t *order,
-                        struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
+static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
+                        const int32_t *order, struct sdx_qdot_step *steps, int8_t *weights,
+                        int64_t *used)
 {
     const int64_t narrow = from->count - panel->count[QDOT_WIDE];
     for (int64_t i = 0; i < from->count; i++) {
         const int8_t *bytes = from->bytes + (int64_t)order[i] * QDOT_BYTES;
         steps[i] = from->steps[order[i]];
-        if (panel->windows && t->rearranges)
+        if (is_rearranged(panel))
             steps[i] =
                 (struct sdx_qdot_step){(uint32_t)(order[i] * QDOT_STEP), from->steps[i].pick};
         if (i < narrow) {
@@ -271,7 +276,7 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     }
     memcpy(panel->count, count[best], sizeof panel->count);
     panel->windows = best;
-    write_panel(t, panel, &loose[best], work->order[best], steps, weights, used);
+    write_panel(panel, &loose[best], work->order[best], steps, weights, used);
 }
 
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
@@ -297,11 +302,11 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
 }
 
 /* Do the bytes of a step lie in its run, or in a rearranged row? */
-static bool is_step(const struct sdx_qdot_shape *s, const struct sdx_qdot_step *step, bool windows,
-                    bool rearranged)
+static bool is_step(const struct sdx_qdot_shape *s, const struct qdot_panel *panel,
+                    const struct sdx_qdot_step *step)
 {
-    const int64_t size = windows ? QDOT_WINDOW : QDOT_STEP;
-    if (rearranged) {
+    const int64_t size = panel->windows ? QDOT_WINDOW : QDOT_STEP;
+    if (is_rearranged(panel)) {
         if (step->at > qdot_rearranged(s) - QDOT_STEP) return false;
     } else {
         if (step->at >= s->runs * s->run) return false;
@@ -343,9 +348,8 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
         const struct sdx_qdot_step *steps =
             (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
         for (int64_t i = 0; i < count; i++)
-            if (!is_step(s, &steps[i], panel->windows, panel->windows && t->rearranges))
-                return false;
-        used += count * QDOT_BYTES + panel->count[QDOT_WIDE] * (QDOT_WIDE_BYTES - QDOT_BYTES);
+            if (!is_step(s, panel, &steps[i])) return false;
+        used += qdot_panel_bytes(panel);
     }
     return true;
 }
@@ -354,19 +358,15 @@ void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const in
                     struct sdx_qdot_step *steps)
 {
     const struct qdot_header h = header_of(s);
-    const bool rearranges = sdx_kernel_tables()->qdot.rearranges;
     const char *base = packed;
     for (int64_t p = 0; p < sdx_qdot_panels(s); p++) {
         const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
         const struct sdx_qdot_step *from =
             (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
         struct sdx_qdot_step *to = steps + panel->first;
-        int64_t count = 0;
-        for (int l = 0; l < QDOT_LISTS; l++)
-            count += panel->count[l];
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; i < qdot_panel_steps(panel); i++) {
             to[i] = from[i];
-            if (!panel->windows || !rearranges)
+            if (!is_rearranged(panel))
                 to[i].at = (uint32_t)(starts[from[i].at / s->run] + from[i].at % s->run);
         }
     }

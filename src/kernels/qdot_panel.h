@@ -17,6 +17,17 @@ struct qdot_panel {
     int32_t first;             /* step */
     int64_t weights;           /* bytes from the beginning of the packed form */
 };
+static inline int64_t qdot_panel_steps(const struct qdot_panel *p)
+{
+    return (int64_t)p->count[QDOT_FOURS] + p->count[QDOT_TWOS] + p->count[QDOT_ONES] +
+           p->count[QDOT_WIDE];
+}
+/* Of its weights, behind which those of the next panel are. */
+static inline int64_t qdot_panel_bytes(const struct qdot_panel *p)
+{
+    return qdot_panel_steps(p) * QDOT_BYTES +
+           p->count[QDOT_WIDE] * (int64_t)(QDOT_WIDE_BYTES - QDOT_BYTES);
+}
 struct qdot_header {
     int64_t sums, panels, steps, weights; /* offsets */
     int64_t unused[4];

@@ -3,57 +3,46 @@
  * qdot_panel.h on AVX2 and AVX-512, which sorts as AVX2 does, plain loops elsewhere. Vectors of 64
  * bytes need as many shuffles as products where AVX2 has half as many, so that they bound the
  * loop: there a tile's windows are rearranged first. */
-#include "kernels/qdot_panel.h"
-#include "kernels/qdot_store.h"
-#include "kernels/simd.h"
+#include "kernels/qdot_vector.h"
 #include "kernels/tables.h"
-#include "kernels/x86/qdot_tile_avx512.h"
 
 enum { COLS = SDX_QDOT_COLS };
 
 #if SDX_SIMD_LANES >= 8
-/* The 16 columns of a step are PARTS vectors; 16-bit sums and those of 32 bits of FOURS_ROWS rows
- * are in registers at once. */
+/* 16-bit sums and those of 32 bits of FOURS_ROWS rows are in registers at once. */
 #if SDX_SIMD_LANES == 16
-typedef __m512i part;
-enum { ROWS = 8, PARTS = 1, FOURS_ROWS = 8 };
-#define V(name)       _mm512_##name
-#define V_AND(a, b)   _mm512_and_si512(a, b)
-#define V_SPREAD(x)   _mm512_broadcast_i32x4(x)
-#define PART_LOAD(at) _mm512_loadu_si512(at)
+enum { ROWS = 8, FOURS_ROWS = 8 };
+#define V_AND(a, b) _mm512_and_si512(a, b)
+#define V_SPREAD(x) _mm512_broadcast_i32x4(x)
 #else
-typedef wide part;
-enum { ROWS = 6, PARTS = 2, FOURS_ROWS = 3 };
-#define V(name)       _mm256_##name
-#define V_AND(a, b)   _mm256_and_si256(a, b)
-#define V_SPREAD(x)   _mm256_broadcastsi128_si256(x)
-#define PART_LOAD(at) wide_load(at)
+enum { ROWS = 6, FOURS_ROWS = 3 };
+#define V_AND(a, b) _mm256_and_si256(a, b)
+#define V_SPREAD(x) _mm256_broadcastsi128_si256(x)
 #endif
-enum { PART_BYTES = sizeof(part) };
-#define TIMES(n)  SDX_UNROLL(8) for (int i = 0; i < (n); i++)
+enum { PARTS = QDOT_PARTS, PART_BYTES = sizeof(qdot_vector) };
 #define EACH_PART SDX_UNROLL(2) for (int j = 0; j < PARTS; j++)
 
-SIMD part four_bytes(const uint8_t *p)
+SIMD qdot_vector four_bytes(const uint8_t *p)
 {
     int32_t v;
     memcpy(&v, p, sizeof v);
-    return V(set1_epi32)(v);
+    return QDOT_V(set1_epi32)(v);
 }
 /* The four bytes of a step in all lanes. */
-SIMD part taken(const int windows, const uint8_t *p, part pick)
+SIMD qdot_vector taken(const int windows, const uint8_t *p, qdot_vector pick)
 {
     if (!windows) return four_bytes(p);
     const __m128i all = _mm_loadu_si128((const __m128i *)p);
-    return V(shuffle_epi8)(V_SPREAD(all), pick);
+    return QDOT_V(shuffle_epi8)(V_SPREAD(all), pick);
 }
-SIMD part pick_of(const struct sdx_qdot_step *s)
+SIMD qdot_vector pick_of(const struct sdx_qdot_step *s)
 {
-    return V(set1_epi32)((int32_t)s->pick);
+    return QDOT_V(set1_epi32)((int32_t)s->pick);
 }
 /* acc + the sums of neighbouring shorts */
-SIMD part add_pairs(part acc, part pairs)
+SIMD qdot_vector add_pairs(qdot_vector acc, qdot_vector pairs)
 {
-    return V(add_epi32)(acc, V(madd_epi16)(pairs, V(set1_epi16)(1)));
+    return QDOT_V(add_epi32)(acc, QDOT_V(madd_epi16)(pairs, QDOT_V(set1_epi16)(1)));
 }
 
 SIMD void fetch(const int8_t *w)
@@ -63,33 +52,33 @@ SIMD void fetch(const int8_t *w)
 
 /* Groups of four steps for `count` rows: their 16-bit sums take as many registers as the rows'
  * own. */
-SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
+SIMD void run_fours(const int count, const int windows, qdot_vector (*acc)[2],
                     const uint8_t *const *rows, const struct sdx_qdot_step *s, int32_t steps,
                     const int8_t *w, int64_t ahead)
 {
     const uint8_t *a[FOURS_ROWS];
-    part sums[FOURS_ROWS][PARTS];
-    TIMES(count) a[i] = rows[i];
+    qdot_vector sums[FOURS_ROWS][PARTS];
+    QDOT_ROWS(count) a[i] = rows[i];
     for (; steps > 0; steps -= 4, s += 4, w += 4 * QDOT_BYTES)
         SDX_UNROLL(4) for (int g = 0; g < 4; g++)
         {
             const size_t at = s[g].at;
             fetch(w + g * QDOT_BYTES + ahead);
-            const part pick = pick_of(s + g);
-            part weights[PARTS];
+            const qdot_vector pick = pick_of(s + g);
+            qdot_vector weights[PARTS];
             EACH_PART
             {
-                weights[j] = PART_LOAD(w + g * QDOT_BYTES + j * PART_BYTES);
+                weights[j] = QDOT_LOAD(w + g * QDOT_BYTES + j * PART_BYTES);
                 V_KEEP(weights[j]);
             }
-            TIMES(count)
+            QDOT_ROWS(count)
             {
-                const part x = taken(windows, a[i] + at, pick);
-                part p[PARTS];
-                EACH_PART p[j] = V(maddubs_epi16)(x, weights[j]);
+                const qdot_vector x = taken(windows, a[i] + at, pick);
+                qdot_vector p[PARTS];
+                EACH_PART p[j] = QDOT_V(maddubs_epi16)(x, weights[j]);
                 EACH_PART
                 {
-                    sums[i][j] = g ? V(add_epi16)(sums[i][j], p[j]) : p[j];
+                    sums[i][j] = g ? QDOT_V(add_epi16)(sums[i][j], p[j]) : p[j];
                     V_KEEP(sums[i][j]);
                 }
                 if (g < 3) continue;
@@ -98,76 +87,70 @@ SIMD void run_fours(const int count, const int windows, part (*acc)[PARTS],
         }
 }
 /* Two steps at a time, row by row. */
-SIMD void run_twos(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
+SIMD void run_twos(const int count, const int windows, qdot_vector (*acc)[2],
+                   const uint8_t *const *a, const struct sdx_qdot_step *s, int32_t steps,
+                   const int8_t *w, int64_t ahead)
 {
     for (; steps > 0; steps -= 2, s += 2, w += 2 * QDOT_BYTES) {
         const size_t at = s[0].at, then = s[1].at;
         fetch(w + ahead);
         fetch(w + QDOT_BYTES + ahead);
-        const part pick = pick_of(s), next = pick_of(s + 1);
-        TIMES(count)
+        const qdot_vector pick = pick_of(s), next = pick_of(s + 1);
+        QDOT_ROWS(count)
         {
-            const part x = taken(windows, a[i] + at, pick), z = taken(windows, a[i] + then, next);
+            const qdot_vector x = taken(windows, a[i] + at, pick),
+                              z = taken(windows, a[i] + then, next);
             EACH_PART
             {
-                const part p = V(maddubs_epi16)(x, PART_LOAD(w + PART_BYTES * j));
-                const part r = V(maddubs_epi16)(z, PART_LOAD(w + QDOT_BYTES + PART_BYTES * j));
-                acc[i][j] = add_pairs(acc[i][j], V(add_epi16)(p, r));
+                const qdot_vector p = QDOT_V(maddubs_epi16)(x, QDOT_LOAD(w + PART_BYTES * j));
+                const qdot_vector r =
+                    QDOT_V(maddubs_epi16)(z, QDOT_LOAD(w + QDOT_BYTES + PART_BYTES * j));
+                acc[i][j] = add_pairs(acc[i][j], QDOT_V(add_epi16)(p, r));
             }
         }
     }
 }
-SIMD void run_ones(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
+SIMD void run_ones(const int count, const int windows, qdot_vector (*acc)[2],
+                   const uint8_t *const *a, const struct sdx_qdot_step *s, int32_t steps,
+                   const int8_t *w, int64_t ahead)
 {
     for (; steps > 0; steps--, s++, w += QDOT_BYTES) {
         const size_t at = s->at;
         fetch(w + ahead);
-        const part pick = pick_of(s);
-        part weights[PARTS];
-        EACH_PART weights[j] = PART_LOAD(w + PART_BYTES * j);
-        TIMES(count)
+        const qdot_vector pick = pick_of(s);
+        qdot_vector weights[PARTS];
+        EACH_PART weights[j] = QDOT_LOAD(w + PART_BYTES * j);
+        QDOT_ROWS(count)
         {
-            const part x = taken(windows, a[i] + at, pick);
-            EACH_PART acc[i][j] = add_pairs(acc[i][j], V(maddubs_epi16)(x, weights[j]));
+            const qdot_vector x = taken(windows, a[i] + at, pick);
+            EACH_PART acc[i][j] = add_pairs(acc[i][j], QDOT_V(maddubs_epi16)(x, weights[j]));
         }
     }
 }
 /* Bytes widened to shorts in registers. */
-SIMD void run_wide(const int count, const int windows, part (*acc)[PARTS], const uint8_t *const *a,
-                   const struct sdx_qdot_step *s, int32_t steps, const int8_t *w, int64_t ahead)
+SIMD void run_wide(const int count, const int windows, qdot_vector (*acc)[2],
+                   const uint8_t *const *a, const struct sdx_qdot_step *s, int32_t steps,
+                   const int8_t *w, int64_t ahead)
 {
-    const part low = V(set1_epi16)(255);
+    const qdot_vector low = QDOT_V(set1_epi16)(255);
     for (; steps > 0; steps--, s++, w += QDOT_WIDE_BYTES) {
         const size_t at = s->at;
         fetch(w + ahead);
         fetch(w + QDOT_BYTES + ahead);
-        const part pick = pick_of(s);
-        TIMES(count)
+        const qdot_vector pick = pick_of(s);
+        QDOT_ROWS(count)
         {
-            const part x = taken(windows, a[i] + at, pick);
-            const part even = V_AND(x, low), odd = V(srli_epi16)(x, 8);
+            const qdot_vector x = taken(windows, a[i] + at, pick);
+            const qdot_vector even = V_AND(x, low), odd = QDOT_V(srli_epi16)(x, 8);
             EACH_PART
             {
                 const int8_t *v = w + PART_BYTES * j;
-                acc[i][j] = V(add_epi32)(acc[i][j], V(madd_epi16)(even, PART_LOAD(v)));
-                acc[i][j] = V(add_epi32)(acc[i][j], V(madd_epi16)(odd, PART_LOAD(v + QDOT_BYTES)));
+                acc[i][j] = QDOT_V(add_epi32)(acc[i][j], QDOT_V(madd_epi16)(even, QDOT_LOAD(v)));
+                acc[i][j] = QDOT_V(add_epi32)(acc[i][j],
+                                              QDOT_V(madd_epi16)(odd, QDOT_LOAD(v + QDOT_BYTES)));
             }
         }
     }
-}
-
-SIMD void store(const int count, const struct sdx_qdot_store *st, part (*acc)[PARTS], int64_t row,
-                int64_t column, int64_t n)
-{
-#if SDX_SIMD_LANES == 16
-    part sums[ROWS][QDOT_TILE_WIDE];
-    TIMES(count) sums[i][0] = acc[i][0];
-    store_tile(count, 1, st, sums, row, column, n);
-#else
-    qdot_store_rows(count, st, acc, row, column, n);
-#endif
 }
 
 #if SDX_SIMD_LANES == 16
@@ -198,7 +181,7 @@ static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qd
     const int64_t pitch = pitch_of(s), whole = s->run / 64 * 64;
     const uint8_t *from[ROWS];
     uint8_t *to = q->scratch;
-    TIMES(ROWS)
+    QDOT_ROWS(ROWS)
     {
         from[i] = q->rows[row + (i < count ? i : count - 1)];
         a[i] = to + i * pitch;
@@ -208,7 +191,7 @@ static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qd
         int64_t k = 0;
         for (; k < whole; k += 64, steps += 16, to += 64) {
             const __m512i picks = picks_of(steps, 0xffff);
-            TIMES(ROWS)
+            QDOT_ROWS(ROWS)
             {
                 const __m512i x = _mm512_loadu_si512(from[i] + start + k);
                 _mm512_storeu_si512(to + i * pitch, _mm512_shuffle_epi8(x, picks));
@@ -217,7 +200,7 @@ static SDX_NOINLINE void rearrange(const struct sdx_qdot *q, const struct sdx_qd
         for (; k < s->run; k += QDOT_WINDOW, steps += 4, to += QDOT_WINDOW) {
             int64_t skip, at = qdot_place_of(s->run, k / QDOT_WINDOW, QDOT_WINDOW, &skip);
             const __m128i picks = _mm512_castsi512_si128(picks_of(steps, 0xf));
-            TIMES(ROWS)
+            QDOT_ROWS(ROWS)
             {
                 const __m128i x = _mm_loadu_si128((const __m128i *)(from[i] + start + at));
                 _mm_storeu_si128((__m128i *)(to + i * pitch), _mm_shuffle_epi8(x, picks));
@@ -231,14 +214,14 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
                const struct qdot_panel *panel, const struct sdx_qdot_step *s, int64_t ahead,
                const uint8_t *const *rows, int64_t row, int64_t column, int64_t n)
 {
-    part acc[ROWS][PARTS];
+    qdot_vector acc[ROWS][2];
     const uint8_t *a[ROWS];
     const int8_t *w = (const int8_t *)q->packed + panel->weights;
     const int32_t *start = q->store.start + column;
-    TIMES(count)
+    QDOT_ROWS(count)
     {
         a[i] = rows[i];
-        EACH_PART acc[i][j] = PART_LOAD(start + j * (COLS / PARTS));
+        EACH_PART acc[i][j] = QDOT_LOAD(start + j * QDOT_PART_LANES);
     }
     int32_t steps = panel->count[QDOT_FOURS];
     if (steps) {
@@ -258,7 +241,7 @@ SIMD void tile(const int count, const int windows, const struct sdx_qdot *q,
     s += steps;
     w += steps * QDOT_BYTES;
     run_wide(count, windows, acc, a, s, panel->count[QDOT_WIDE], w, ahead);
-    store(count, &q->store, acc, row, column, n);
+    qdot_store_sums(count, 1, &q->store, acc, row, column, n);
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -287,18 +270,12 @@ HEIGHTS(TILE, 1)
 static tile_fn *const tiles[2][ROWS] = {{HEIGHTS(TILE_NAME, 0)}, {HEIGHTS(TILE_NAME, 1)}};
 #endif
 
-/* Bytes of a panel's weights: the next one's come while the first tile is in hand. */
-SIMD int64_t size_of(const struct qdot_panel *p)
-{
-    return (int64_t)(p->count[QDOT_FOURS] + p->count[QDOT_TWOS] + p->count[QDOT_ONES]) *
-               QDOT_BYTES +
-           (int64_t)p->count[QDOT_WIDE] * QDOT_WIDE_BYTES;
-}
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
-    const int64_t apart = size_of(panel);
+    /* the next panel's weights come while the first tile is in hand */
+    const int64_t apart = qdot_panel_bytes(panel);
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
         const uint8_t *const *a = q->rows + row;
@@ -487,7 +464,6 @@ void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
 }
 #else
 enum { ROWS = 3, VECTORS = COLS / LANES };
-#define TIMES(n) SDX_UNROLL(4) for (int i = 0; i < (n); i++)
 
 /* Steps as shorts: bytes 0 and 2, then 1 and 3. */
 SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -496,12 +472,12 @@ SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_pane
     vi acc[ROWS][VECTORS];
     int32_t sums[COLS];
     const int8_t *w = (const int8_t *)q->packed + panel->weights;
-    TIMES(count)
+    QDOT_ROWS(count)
     SDX_UNROLL(4)
     for (int v = 0; v < VECTORS; v++)
         acc[i][v] = vi_load(q->store.start + column + v * LANES);
     for (int32_t k = 0; k < panel->count[QDOT_WIDE]; k++, w += QDOT_WIDE_BYTES)
-        TIMES(count)
+        QDOT_ROWS(count)
         {
             const uint8_t *a = q->rows[row + i] + s[k].at;
             const vi even = vi_set1(a[0] | a[2] << 16), odd = vi_set1(a[1] | a[3] << 16);
@@ -511,7 +487,7 @@ SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_pane
                 acc[i][v] = vi_dot16(acc[i][v], odd, vi_load(w + 64 + v * 4 * LANES));
             }
         }
-    TIMES(count)
+    QDOT_ROWS(count)
     {
         SDX_UNROLL(4) for (int v = 0; v < VECTORS; v++) vi_store(sums + v * LANES, acc[i][v]);
         qdot_store_row(&q->store, sums, row + i, column, n);

@@ -77,7 +77,7 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     tile_fn *const *fns = tiles[n > COLS];
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     /* the weights of the next panels come while the first two tiles are in hand, or the only one */
-    const int64_t apart = (int64_t)panel->count[QDOT_ONES] * QDOT_BYTES;
+    const int64_t apart = qdot_panel_bytes(panel);
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
         const struct ahead ahead = {t < WIDE ? (WIDE + t) * apart : 0,

@@ -7,7 +7,6 @@
 #include "kernels/tables.h"
 
 enum { COLS = SDX_QDOT_COLS, ROWS = 6 };
-#define TIMES(n) SDX_UNROLL(8) for (int i = 0; i < (n); i++)
 
 /* `ahead`: bytes from a step's weights to what it fetches. */
 SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_panel *panel,
@@ -17,7 +16,7 @@ SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_pane
     const uint8_t *a[ROWS];
     const int8_t *w = (const int8_t *)q->packed + panel->weights;
     const int32_t *start = q->store.start + column;
-    TIMES(count)
+    QDOT_ROWS(count)
     {
         a[i] = q->rows[row + i];
         acc[i][0] = wide_load(start);
@@ -27,7 +26,7 @@ SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_pane
         const size_t at = s[k].at;
         _mm_prefetch((const char *)w + ahead, _MM_HINT_T0);
         const wide w0 = wide_load(w), w1 = wide_load(w + 32);
-        TIMES(count)
+        QDOT_ROWS(count)
         {
             int32_t x;
             memcpy(&x, a[i] + at, sizeof x);
@@ -59,7 +58,7 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 {
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     /* the next panel's weights come while the first tile is in hand */
-    const int64_t apart = (int64_t)panel->count[QDOT_ONES] * QDOT_BYTES;
+    const int64_t apart = qdot_panel_bytes(panel);
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
         tiles[rows - 1](q, panel, steps, t == 0 ? apart : 0, row, column, n);
