@@ -21,13 +21,14 @@ enum {
 struct geometry {
     struct conv_sizes z;
     bool depthwise, in_place;
-    int64_t run, runs;     /* of the product */
-    int64_t wide;          /* columns of a strip */
-    int64_t across;        /* pixels of an output row */
-    int64_t pitch, plane;  /* bytes from image row to row, from one kd to the next */
-    int64_t lines;         /* image rows of a strip for each kd */
-    int64_t bands;         /* of output rows: a part has one */
-    int64_t joined, tall;  /* bands that one call does at most, and their rows */
+    bool slides;          /* over image rows, with no strip but for a pixel and a row beyond them */
+    int64_t run, runs;    /* of the product */
+    int64_t wide;         /* columns of a strip */
+    int64_t across;       /* pixels of an output row */
+    int64_t pitch, plane; /* bytes from image row to row, from one kd to the next */
+    int64_t lines;        /* image rows of a strip for each kd */
+    int64_t bands;        /* of output rows: a part has one */
+    int64_t joined, tall; /* bands that one call does at most, and their rows */
     int64_t images, sheet; /* of one band, that one call does at most; bytes from one to the next */
     int64_t panels, splits; /* of a group; parts that share them */
     int64_t groups;         /* of parts: each has some of the convolution's */
@@ -49,6 +50,10 @@ static bool is_winograd(const struct sdx_qconv *q)
 static bool is_shorts(const struct sdx_qconv *q)
 {
     return q->form == SDX_QCONV_SHORTS;
+}
+static bool is_fours(const struct sdx_qconv *q)
+{
+    return q->form == SDX_QCONV_FOURS;
 }
 static struct sdx_qdot_shape product_of(const struct sdx_qconv *q)
 {
@@ -88,9 +93,12 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     struct geometry g = {.z = conv_sizes(s), .run = p.run, .runs = p.runs};
     g.across = conv_most(1, s->out[2]);
     g.depthwise = sdx_qconv_is_depthwise(q);
-    g.in_place = conv_is_unpadded(s) && !q->x_signed && !is_shorts(q) &&
-                 (g.depthwise ? s->ic % SDX_QDOT_COLS == 0 : g.run >= 4);
-    g.wide = g.in_place ? s->in[2] : window(s, 2, s->out[2]);
+    const bool fits = !g.depthwise || is_fours(q) || sdx_kernel_tables()->qdw.masks ||
+                      s->ic % SDX_QDOT_COLS == 0; /* what is read at a time */
+    g.slides = g.depthwise && qdw_slides(s) && !q->x_signed && fits;
+    g.in_place = !g.slides && conv_is_unpadded(s) && !q->x_signed && !is_shorts(q) && fits &&
+                 (g.depthwise || g.run >= 4);
+    g.wide = g.in_place || g.slides ? s->in[2] : window(s, 2, s->out[2]);
     g.pitch = g.wide * s->ic;
     /* bands whose image rows stay in the second cache */
     const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes / (is_shorts(q) ? 2 : 1);
@@ -129,18 +137,10 @@ static size_t round_64(size_t n)
 {
     return (n + 63) / 64 * 64;
 }
-static int64_t blocks_of(const struct sdx_qconv *q)
-{
-    return conv_divide_up(q->shape.oc, SDX_QDOT_COLS);
-}
-static bool is_fours(const struct sdx_qconv *q)
-{
-    return q->form == SDX_QCONV_FOURS;
-}
 /* Taps of a depthwise kernel as they are packed, and where tap t stands among them. */
 static int64_t places_of(const struct sdx_qconv *q)
 {
-    const bool slides = qdw_is_slid(&q->shape);
+    const bool slides = qdw_slides(&q->shape);
     const int64_t taps = conv_sizes(&q->shape).taps;
     if (is_fours(q))
         return slides ? SDX_QDW_FOURS_SLID : conv_divide_up(taps, SDX_QDW_FOURS) * SDX_QDW_FOURS;
@@ -148,19 +148,20 @@ static int64_t places_of(const struct sdx_qconv *q)
 }
 static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
 {
-    if (!qdw_is_slid(&q->shape)) return t;
+    if (!qdw_slides(&q->shape)) return t;
     return is_fours(q) ? qdw_slid_tap_of_four(t) : qdw_slid_tap(t);
 }
-static int64_t block_shorts(const struct sdx_qconv *q)
+/* Weights of a block of a depthwise kernel; of all blocks in bytes. */
+static int64_t block_weights(const struct sdx_qconv *q)
 {
-    return (places_of(q) + 1) / 2 * 2 * SDX_QDOT_COLS;
+    if (is_fours(q)) return places_of(q) * SDX_QDW_FOURS_WIDE;
+    return (places_of(q) + 1) / 2 * 2 * SDX_QDW_WIDE;
 }
-/* Bytes of the weights of a depthwise kernel. */
 static size_t depthwise_bytes(const struct sdx_qconv *q)
 {
-    if (!is_fours(q)) return (size_t)(blocks_of(q) * block_shorts(q)) * sizeof(int16_t);
-    const int64_t blocks = conv_divide_up(q->shape.oc, SDX_QDW_FOURS_WIDE);
-    return (size_t)(blocks * SDX_QDW_FOURS_WIDE * places_of(q));
+    const int64_t wide = is_fours(q) ? SDX_QDW_FOURS_WIDE : SDX_QDW_WIDE;
+    return (size_t)(conv_divide_up(q->shape.oc, wide) * block_weights(q)) *
+           (is_fours(q) ? sizeof(int8_t) : sizeof(int16_t));
 }
 /* A weight of a depthwise kernel, less its zero point. */
 static int32_t depthwise_weight(const struct sdx_qconv *q, const uint8_t *weights, int64_t c,
@@ -204,13 +205,21 @@ static bool are_few(const struct sdx_qdot_shape *p)
 {
     return (p->runs * p->run <= FEW_PRODUCTS || p->run < SHORT_RUN) && p->n > SDX_QDOT_COLS;
 }
+/* Fours of taps are faster by a third, but for channels that they hold in vain. */
+static bool fills_fours(int64_t channels)
+{
+    const int64_t fours = conv_divide_up(channels, SDX_QDW_FOURS_WIDE) * SDX_QDW_FOURS_WIDE;
+    const int64_t pairs = conv_divide_up(channels, SDX_QDW_WIDE) * SDX_QDW_WIDE;
+    return 3 * fours < 4 * pairs;
+}
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
 {
     const struct sdx_kernel_tables *t = sdx_kernel_tables();
     const struct sdx_qdot_shape p = product_of(q);
     q->form = SDX_QCONV_BYTES;
     if (sdx_qconv_is_depthwise(q)) {
-        if (t->qdw_fours && are_bytes(q, weights)) q->form = SDX_QCONV_FOURS;
+        if (t->qdw.row_of_fours && fills_fours(q->shape.oc) && are_bytes(q, weights))
+            q->form = SDX_QCONV_FOURS;
     } else if (sdx_qwinograd_serves(q, weights))
         q->form = SDX_QCONV_WINOGRAD;
     else if (t->qshorts.panels && is_dense(&q->shape) && !q->quickly &&
@@ -232,28 +241,28 @@ size_t sdx_qconv_packed_size(const struct sdx_qconv *q)
         return (size_t)(sdx_qdot_panels(&p) * SDX_QDOT_COLS) *
                (sizeof(int32_t) + (size_t)(p.runs * even(p.run)) * sizeof(int16_t));
     if (g.depthwise) /* sums of the channels, weights */
-        return (size_t)(blocks_of(q) * SDX_QDOT_COLS) * sizeof(int32_t) + depthwise_bytes(q);
+        return (size_t)sdx_qconv_width(q) * sizeof(int32_t) + depthwise_bytes(q);
     return (size_t)q->shape.groups * round_64(sdx_qdot_packed_size(&p));
 }
 
 static void pack_depthwise(const struct sdx_qconv *q, const void *weights, void *packed)
 {
-    const int64_t taps = conv_sizes(&q->shape).taps, places = places_of(q);
+    const int64_t taps = conv_sizes(&q->shape).taps, size = block_weights(q);
     int32_t *sums = packed;
-    void *to = sums + blocks_of(q) * SDX_QDOT_COLS;
+    void *to = sums + sdx_qconv_width(q);
     memset(packed, 0, sdx_qconv_packed_size(q));
     for (int64_t c = 0; c < q->shape.oc; c++) {
-        const int64_t wide = c / SDX_QDW_FOURS_WIDE * SDX_QDW_FOURS_WIDE;
-        const int64_t four = wide * places + SDX_QDW_FOURS * qdw_place_of_four(c - wide);
-        const int64_t block = c / SDX_QDOT_COLS * block_shorts(q);
         for (int64_t t = 0; t < taps; t++) {
             const int32_t w = depthwise_weight(q, weights, c, c * taps + t);
-            const int64_t at = place_of_tap(q, t), step = at / SDX_QDW_FOURS * SDX_QDW_FOURS;
-            if (is_fours(q))
-                ((int8_t *)to)[four + step * SDX_QDW_FOURS_WIDE + at % SDX_QDW_FOURS] = (int8_t)w;
-            else
-                ((int16_t *)to)[block + at / 2 * 2 * SDX_QDOT_COLS +
-                                qdw_place(c % SDX_QDOT_COLS, at % 2)] = (int16_t)w;
+            const int64_t at = place_of_tap(q, t);
+            if (is_fours(q)) {
+                const int64_t four = qdw_place_of_four(c % SDX_QDW_FOURS_WIDE);
+                ((int8_t *)to)[c / SDX_QDW_FOURS_WIDE * size +
+                               (at / SDX_QDW_FOURS * SDX_QDW_FOURS_WIDE + four) * SDX_QDW_FOURS +
+                               at % SDX_QDW_FOURS] = (int8_t)w;
+            } else
+                ((int16_t *)to)[c / SDX_QDW_WIDE * size + at / 2 * 2 * SDX_QDW_WIDE +
+                                qdw_place(c % SDX_QDW_WIDE, at % 2)] = (int16_t)w;
             sums[c] += w;
         }
     }
@@ -318,7 +327,7 @@ static int64_t group_width(const struct sdx_qconv *q)
 }
 int64_t sdx_qconv_width(const struct sdx_qconv *q)
 {
-    return sdx_qconv_is_depthwise(q) ? blocks_of(q) * SDX_QDOT_COLS
+    return sdx_qconv_is_depthwise(q) ? conv_divide_up(q->shape.oc, SDX_QDOT_COLS) * SDX_QDOT_COLS
                                      : q->shape.groups * group_width(q);
 }
 int64_t sdx_qconv_place_of(const struct sdx_qconv *q, int64_t c)
@@ -347,7 +356,7 @@ size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
-    if (is_winograd(q)) return 0;
+    if (is_winograd(q) || (g.depthwise && qdw_slides(&q->shape))) return 0;
     if (g.depthwise) return (size_t)places_of(q) * sizeof(int64_t);
     if (is_shorts(q)) return (size_t)g.runs * sizeof(int64_t);
     return (size_t)g.runs * sizeof(int64_t) +
@@ -359,17 +368,15 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     const bool by_tap = g.depthwise || !is_dense(s);
-    if (is_winograd(q)) return;
+    if (sdx_qconv_steps_size(q) == 0) return;
     int64_t *starts = steps, r = 0;
     for (int64_t i = 0; g.depthwise && i < places_of(q); i++)
         starts[i] = 0; /* nothing stands there; any tap may be read */
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
             for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
-                starts[g.depthwise ? place_of_tap(q, r) : r] =
+                starts[r] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
-    if (g.depthwise && qdw_is_slid(s) && !is_fours(q))
-        starts[SDX_QDW_NO_TAP] = starts[SDX_QDW_NO_TAP + 1];
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
@@ -400,7 +407,7 @@ int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 }
 static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 {
-    const size_t elements = (size_t)(g->images * g->sheet) + SLACK;
+    const size_t elements = (size_t)(g->slides ? g->pitch : g->images * g->sheet) + SLACK;
     return g->in_place ? 0 : round_64(is_shorts(q) ? elements * sizeof(int16_t) : elements);
 }
 /* Pointers to the rows of a chunk, and their sums. */
@@ -491,22 +498,44 @@ static void store_at(const struct part *p, uint8_t *y, struct sdx_qdot_store *st
     if (store->addend) store->addend = p->store->addend + (y - (uint8_t *)p->store->y);
 }
 
-static void run_depthwise(const struct part *p, const void *packed, uint8_t *y, int64_t size)
+/* The image rows that row r of the part sees: of the image, which has a slice at `slice` or none
+ * (NULL), or of the strip. */
+static void set_lines(const struct part *p, const uint8_t *slice, int64_t r, struct sdx_qdw *j)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    struct sdx_qdw j = {.count = s->out[2], .step = s->stride[2] * s->ic, .taps = p->steps};
-    j.count_taps = places_of(p->q);
-    j.slides = qdw_is_slid(s) && s->stride[2] <= 2 ? (int)s->stride[2] : 0;
-    j.channels = s->oc;
-    j.weights = (const int32_t *)packed + blocks_of(p->q) * SDX_QDOT_COLS;
-    void (*const kernel)(const struct sdx_qdw *) =
-        is_fours(p->q) ? sdx_kernel_tables()->qdw_fours : sdx_kernel_tables()->qdw;
-    j.store = *p->store;
+    for (int64_t k = 0; k < SDX_QDW_SIDE; k++) {
+        const int64_t line = r * s->stride[1] + k * s->dilation[1];
+        const int64_t h = p->r0 * s->stride[1] - s->pad_begin[1] + line;
+        if (!p->g.slides)
+            j->lines[k] = p->origin + line * p->g.pitch;
+        else
+            j->lines[k] = slice && h >= 0 && h < s->in[1] ? slice + h * p->g.pitch : j->outside;
+    }
+}
+static void run_depthwise(const struct part *p, const uint8_t *slice, const void *packed,
+                          uint8_t *y, int64_t size)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const struct sdx_qdw_table *t = &sdx_kernel_tables()->qdw;
+    struct sdx_qdw j = {.count = s->out[2],
+                        .channels = s->oc,
+                        .weights = (const int32_t *)packed + sdx_qconv_width(p->q),
+                        .count_taps = places_of(p->q),
+                        .stride = qdw_slides(s) ? (int)s->stride[2] : 0,
+                        .outside = p->origin,
+                        .column = p->g.slides ? -s->pad_begin[2] : 0,
+                        .columns = p->g.wide,
+                        .step = s->stride[2] * s->ic,
+                        .taps = p->steps,
+                        .store = *p->store};
     j.store.zero_w = NULL;
     for (int64_t r = 0; r < p->rows; r++) {
-        j.x = p->origin + r * s->stride[1] * p->g.pitch;
+        if (j.stride)
+            set_lines(p, slice, r, &j);
+        else
+            j.x = p->origin + r * s->stride[1] * p->g.pitch;
         store_at(p, y + r * s->out[2] * s->oc * size, &j.store);
-        kernel(&j);
+        (is_fours(p->q) ? t->row_of_fours : t->row)(&j);
         sdx_qdot_finish(&j.store, j.store.y, (size_t)(s->out[2] * s->oc));
     }
 }
@@ -642,8 +671,11 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     p.zero = zero_x + (q->x_signed ? 128 : 0);
     if (p.rows <= 0 || s->out[2] == 0) return;
     const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
-    if (g->in_place) {
-        const int64_t d = od * s->stride[0] - s->pad_begin[0];
+    const int64_t d = od * s->stride[0] - s->pad_begin[0];
+    if (g->slides) {
+        memset(scratch, p.zero, (size_t)g->pitch);
+        p.origin = scratch;
+    } else if (g->in_place) {
         const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
         p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;
     } else {
@@ -656,7 +688,8 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     uint8_t *y =
         (uint8_t *)store->y + ((n * s->out[0] + od) * s->out[1] + p.r0) * s->out[2] * s->oc * size;
     if (g->depthwise) {
-        run_depthwise(&p, packed, y, size);
+        const bool is_there = d >= 0 && d < s->in[0];
+        run_depthwise(&p, is_there ? image + d * s->in[1] * g->pitch : NULL, packed, y, size);
         return;
     }
     const int64_t wide = sdx_qdot_width() / SDX_QDOT_COLS, pieces = conv_divide_up(g->panels, wide);

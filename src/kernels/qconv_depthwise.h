@@ -6,41 +6,56 @@
 #include "kernels/conv.h"
 #include "kernels/qdot.h"
 
-/* Weights in blocks of 16 channels: [taps / 2][32] shorts, the two taps' of a channel beside each
- * other at qdw_place. x may be read up to 15 bytes beyond the last channel. Where weights less
- * their zero points fit into bytes, there may be a kernel for four taps at a time: blocks of 64
- * channels, [taps / 4][64][4] bytes, channel c at qdw_place_of_four; nothing is read beyond. */
-struct sdx_qdw {
-    const uint8_t *x;    /* the first tap of the first pixel */
-    int64_t count, step; /* pixels, bytes from one to the next */
-    const int64_t *taps; /* places of the taps */
-    int64_t count_taps;
-    int slides; /* 1, 2: the stride of a kernel that slides; 0: it does not */
-    int64_t channels;
-    const void *weights;
-    struct sdx_qdot_store store; /* row i is pixel i */
-};
-/* Where tap `odd` (0, 1) of channel c of 16 stands: as two rows of shorts interleave in halves. */
-static inline int64_t qdw_place(int64_t c, int64_t odd)
+/* Kernels of three rows and three columns that lie together slide with a stride of 1 or 2: a column
+ * of the input is made ready once for the outputs that it reaches. */
+enum { SDX_QDW_SIDE = 3 };
+static inline bool qdw_slides(const struct sdx_conv_shape *s)
 {
-    return c % 4 * 2 + (c / 4 % 2 * 2 + c / 8) * 8 + odd;
+    return s->kernel[0] == 1 && s->kernel[1] == SDX_QDW_SIDE && s->kernel[2] == SDX_QDW_SIDE &&
+           s->dilation[2] == 1 && s->stride[2] <= 2;
 }
 
-enum { SDX_QDW_FOURS = 4, SDX_QDW_FOURS_WIDE = 64 };
+/* Weights in blocks of 32 channels: [taps / 2][64] shorts, the two taps' of channel c beside each
+ * other at qdw_place. x may be read up to 15 bytes beyond the last channel, but for kernels that
+ * mask. Where weights less their zero points fit into bytes, there may be a kernel for four taps at
+ * a time, which masks: blocks of 64 channels, [taps / 4][64][4] bytes, channel c at
+ * qdw_place_of_four. */
+struct sdx_qdw {
+    int64_t count, channels; /* pixels */
+    const void *weights;
+    int64_t count_taps;
+    struct sdx_qdot_store store; /* row i is pixel i */
+    int stride;                  /* 1, 2: of a kernel that slides; 0: it does not */
+    /* A kernel that slides: the image rows under it, a pixel that stands for those beyond their
+     * ends, the column that the first output sees first, the columns of a row. */
+    const uint8_t *lines[SDX_QDW_SIDE], *outside;
+    int64_t column, columns;
+    /* Any other. */
+    const uint8_t *x;    /* the first tap of the first pixel */
+    int64_t step;        /* bytes from one to the next */
+    const int64_t *taps; /* places of the taps */
+};
+struct sdx_qdw_table {
+    void (*row)(const struct sdx_qdw *job);
+    bool masks;
+    void (*row_of_fours)(const struct sdx_qdw *job); /* NULL: none */
+};
+enum { SDX_QDW_WIDE = 32, SDX_QDW_FOURS = 4, SDX_QDW_FOURS_WIDE = 64 };
+/* Where tap `odd` (0, 1) of channel c of 32 stands: as two rows of shorts interleave, eight
+ * channels at a time. */
+static inline int64_t qdw_place(int64_t c, int64_t odd)
+{
+    return c / 4 % 2 * SDX_QDW_WIDE + c / 8 * 8 + c % 4 * 2 + odd;
+}
 static inline int64_t qdw_place_of_four(int64_t c)
 {
     return c / 4 % 4 * 16 + c / 16 * 4 + c % 4;
 }
 
-/* Kernels of three rows and three columns that lie together slide with a stride of 1 or 2: a column
- * of the input is made ready once for the outputs that it reaches. Pairs of taps are, whatever the
- * stride, the upper two rows of each column, then in the third row nothing and column 0, columns 1
- * and 2. Fours of taps are the three rows of each column and nothing. */
-enum { SDX_QDW_SLID = 10, SDX_QDW_NO_TAP = 6, SDX_QDW_FOURS_SLID = 3 * SDX_QDW_FOURS };
-static inline bool qdw_is_slid(const struct sdx_conv_shape *s)
-{
-    return s->kernel[0] == 1 && s->kernel[1] == 3 && s->kernel[2] == 3 && s->dilation[2] == 1;
-}
+/* Of a kernel that slides, pairs of taps are the upper two rows of each column, then in the third
+ * row nothing and column 0, columns 1 and 2. Fours of taps are the three rows of each column and
+ * nothing. */
+enum { SDX_QDW_SLID = 10, SDX_QDW_FOURS_SLID = SDX_QDW_SIDE * SDX_QDW_FOURS };
 /* Where tap t, in reading order, stands among those. */
 static inline int64_t qdw_slid_tap(int64_t t)
 {

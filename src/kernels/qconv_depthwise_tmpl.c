@@ -5,295 +5,353 @@
 #include "kernels/qdot_vector.h"
 #include "kernels/tables.h"
 
-enum { BLOCK = SDX_QDOT_COLS };
-
 #if SDX_SIMD_LANES >= 8
-enum { PIXELS = 4, PAIR = 2 * BLOCK };
+/* Channels in hand: as many shorts as a vector has. */
+enum { BLOCK = 2 * SDX_SIMD_LANES, PAIR = 2 * SDX_QDW_WIDE, HIGH = SDX_QDW_WIDE };
 
-/* A `pixel` is 16 channels of one, `taps` those of two, a channel's beside each other, `sums`
- * theirs times their weights. */
+/* Two taps of the channels 8 l .. + 3 of each lane l of 128 bits, then of the four that follow; or
+ * the channels' sums. */
+typedef struct {
+    qdot_vector v[2];
+} halves;
+
+/* What is the same for all pixels of a block of channels, of which n are there. */
+struct block {
+    int64_t channel, n;
+    const int16_t *w;
+    halves start;
 #if SDX_SIMD_LANES == 16
-typedef __m512i pixel, taps, sums, weights;
-SIMD pixel pixel_at(const uint8_t *x)
+    __mmask32 mask;
+    __m512 factor[2];
+    struct rounding rounding;
+#else
+    struct qdot_rounding rounding;
+#endif
+};
+
+#if SDX_SIMD_LANES == 16
+/* 32 values in the order of the channels, of which n are there, to that of the halves. */
+SIMD halves halves_at(const int32_t *p, int64_t n)
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)x));
+    const __mmask32 mask = n < BLOCK ? (1u << n) - 1 : ~(__mmask32)0;
+    const __m512i a = _mm512_maskz_loadu_epi32((__mmask16)mask, p);
+    const __m512i b = _mm512_maskz_loadu_epi32((__mmask16)(mask >> 16), p + 16);
+    return (halves){{_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd)}};
 }
-SIMD taps taps_of(pixel a, pixel b)
+SIMD void begin_rounding(const struct sdx_qdot_store *st, struct block *b)
 {
-    return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
+    const halves factor = halves_at((const int32_t *)(st->factor + b->channel), b->n);
+    b->factor[0] = _mm512_castsi512_ps(factor.v[0]);
+    b->factor[1] = _mm512_castsi512_ps(factor.v[1]);
+    b->rounding = rounding(st);
 }
-/* From the order of qdw_place() to that of the channels. */
-SIMD weights weights_at(const int16_t *w)
+/* Shorts in the order of the channels. */
+SIMD __m512i shorts_of(const struct block *b, halves sums)
 {
-    const __m512i x = _mm512_loadu_si512(w);
-    return _mm512_shuffle_i64x2(x, x, 0xd8);
+    return shorts(&b->rounding, true, sums.v[0], b->factor[0], sums.v[1], b->factor[1]);
 }
-SIMD void weigh(taps x, weights w, sums *s)
+/* Shorts of `count` pixels, one or two, as bytes to y and y + pitch. */
+SIMD void put(const int count, const struct block *b, __m512i one, __m512i two, uint8_t *y,
+              int64_t pitch)
 {
-    *s = _mm512_add_epi32(*s, _mm512_madd_epi16(x, w));
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    const __m512i all =
+        _mm512_permutexvar_epi64(order, bytes(&b->rounding, false, one, count > 1 ? two : one));
+    _mm256_mask_storeu_epi8(y, b->mask, _mm512_castsi512_si256(all));
+    if (count > 1) _mm256_mask_storeu_epi8(y + pitch, b->mask, _mm512_extracti64x4_epi64(all, 1));
 }
-SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
+static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, int64_t n,
+                                    halves sums, int64_t i)
 {
-    return _mm512_loadu_si512(j->store.start + channel);
+    const __m512i low = _mm512_shuffle_i32x4(sums.v[0], sums.v[1], 0x44);
+    const __m512i high = _mm512_shuffle_i32x4(sums.v[0], sums.v[1], 0xee);
+    int32_t all[BLOCK];
+    _mm512_storeu_si512(all, _mm512_shuffle_i32x4(low, low, 0xd8));
+    _mm512_storeu_si512(all + 16, _mm512_shuffle_i32x4(high, high, 0xd8));
+    for (int64_t at = 0; at < n; at += SDX_QDOT_COLS)
+        store_row(&j->store, all + at, i, channel + at,
+                  n - at < SDX_QDOT_COLS ? n - at : SDX_QDOT_COLS);
 }
-SIMD void columns_of(sums s, qdot_vector row[2])
+SIMD bool is_fast(const struct sdx_qdot_store *st, int64_t n)
 {
-    row[0] = s;
+    (void)n;
+    return st->to == SDX_QDOT_BYTES && st->factors_are_small;
+}
+SIMD __m512i pixel_at(const struct block *b, const uint8_t *x)
+{
+    return _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(b->mask, x));
 }
 #else
-typedef wide pixel;
-typedef struct {
-    wide v[2]; /* channels 0-3 and 8-11, the others: as two rows of shorts interleave in halves */
-} taps, sums;
-typedef const int16_t *weights;
+/* From the order of the channels to that of the halves, and back. */
+SIMD halves swap_middle(wide x, wide y)
+{
+    return (halves){{_mm256_permute2x128_si256(x, y, 0x20), _mm256_permute2x128_si256(x, y, 0x31)}};
+}
+SIMD halves halves_at(const int32_t *p, int64_t n)
+{
+    (void)n;
+    return swap_middle(wide_load(p), wide_load(p + 8));
+}
+SIMD void begin_rounding(const struct sdx_qdot_store *st, struct block *b)
+{
+    b->rounding = qdot_rounding(st, b->channel);
+    const __m256 u = b->rounding.u;
+    b->rounding.u = _mm256_permute2f128_ps(u, b->rounding.v, 0x20);
+    b->rounding.v = _mm256_permute2f128_ps(u, b->rounding.v, 0x31);
+}
+SIMD wide shorts_of(const struct block *b, halves sums)
+{
+    return qdot_shorts(&b->rounding, sums.v[0], sums.v[1], true);
+}
+SIMD void put(const int count, const struct block *b, wide one, wide two, uint8_t *y, int64_t pitch)
+{
+    const wide all =
+        _mm256_permute4x64_epi64(qdot_pack(&b->rounding, one, count > 1 ? two : one), 0xd8);
+    qdot_put(y, _mm256_castsi256_si128(all), BLOCK);
+    if (count > 1) qdot_put(y + pitch, _mm256_extracti128_si256(all, 1), BLOCK);
+}
+static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, int64_t n,
+                                    halves sums, int64_t i)
+{
+    halves in_channels = swap_middle(sums.v[0], sums.v[1]);
+    qdot_store_slowly(1, &j->store, &in_channels.v, i, channel, n);
+}
+SIMD bool is_fast(const struct sdx_qdot_store *st, int64_t n)
+{
+    return st->to == SDX_QDOT_BYTES && st->factors_are_small && n == BLOCK;
+}
 /* Widened by the load, which no move between halves has to follow. */
-SIMD pixel pixel_at(const uint8_t *x)
+SIMD wide pixel_at(const struct block *b, const uint8_t *x)
 {
+    (void)b;
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
-}
-SIMD taps taps_of(pixel a, pixel b)
-{
-    return (taps){{_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)}};
-}
-SIMD weights weights_at(const int16_t *w)
-{
-    return w;
-}
-SIMD void weigh(taps x, weights w, sums *s)
-{
-    const wide low = _mm256_madd_epi16(x.v[0], wide_load(w));
-    const wide high = _mm256_madd_epi16(x.v[1], wide_load(w + BLOCK));
-    s->v[0] = _mm256_add_epi32(s->v[0], low);
-    s->v[1] = _mm256_add_epi32(s->v[1], high);
-}
-/* From that order to that of the channels, and back. */
-SIMD sums swap_middle(sums s)
-{
-    return (sums){{_mm256_permute2x128_si256(s.v[0], s.v[1], 0x20),
-                   _mm256_permute2x128_si256(s.v[0], s.v[1], 0x31)}};
-}
-SIMD sums start_of(const struct sdx_qdw *j, int64_t channel)
-{
-    const int32_t *start = j->store.start + channel;
-    return swap_middle((sums){{wide_load(start), wide_load(start + 8)}});
-}
-SIMD void columns_of(sums s, qdot_vector row[2])
-{
-    const sums in_channels = swap_middle(s);
-    row[0] = in_channels.v[0];
-    row[1] = in_channels.v[1];
 }
 #endif
 
-/* n channels of pixels i, i + 1, .. */
-SIMD void store(const int count, const struct sdx_qdw *j, const sums *s, int64_t i, int64_t channel,
-                int64_t n)
+SIMD struct block block_at(const bool fast, const struct sdx_qdw *j, int64_t channel)
 {
-    qdot_vector rows[PIXELS][2];
-    SDX_UNROLL(4) for (int k = 0; k < count; k++) columns_of(s[k], rows[k]);
-    qdot_store_sums(count, 1, &j->store, rows, i, channel, n);
+    const int64_t left = j->channels - channel, in_wide = channel % SDX_QDW_WIDE;
+    struct block b = {.channel = channel, .n = left < BLOCK ? left : BLOCK};
+#if SDX_SIMD_LANES == 16
+    b.mask = b.n < BLOCK ? (1u << b.n) - 1 : ~(__mmask32)0;
+#endif
+    b.w =
+        (const int16_t *)j->weights + (channel - in_wide) * ((j->count_taps + 1) / 2) * 2 + in_wide;
+    b.start = halves_at(j->store.start + channel, b.n);
+    if (fast) begin_rounding(&j->store, &b);
+    return b;
 }
-SIMD sums sums_of(const struct sdx_qdw *j, int64_t i, int64_t channel, sums s)
+SIMD halves taps_of(qdot_vector a, qdot_vector b)
 {
-    const int64_t count = j->count_taps, *const places = j->taps;
-    const uint8_t *x = j->x + i * j->step + channel;
-    const int16_t *w = (const int16_t *)j->weights + channel * ((count + 1) / 2) * 2;
-    SDX_UNROLL(13) for (int64_t t = 0; t < count; t += 2, w += PAIR)
-    {
-        const pixel a = pixel_at(x + places[t]);
-        weigh(taps_of(a, t + 1 < count ? pixel_at(x + places[t + 1]) : a), weights_at(w), &s);
-    }
-    return s;
+    return (halves){{QDOT_V(unpacklo_epi16)(a, b), QDOT_V(unpackhi_epi16)(a, b)}};
+}
+SIMD void weigh(halves x, const int16_t *w, halves *sums)
+{
+    const qdot_vector low = QDOT_V(madd_epi16)(x.v[0], QDOT_LOAD(w));
+    const qdot_vector high = QDOT_V(madd_epi16)(x.v[1], QDOT_LOAD(w + HIGH));
+    sums->v[0] = QDOT_V(add_epi32)(sums->v[0], low);
+    sums->v[1] = QDOT_V(add_epi32)(sums->v[1], high);
 }
 
 /* A kernel that slides: the output that begins at the column in hand, the next, the one that ends;
  * with stride 2 there is none between. */
 struct slide {
-    const uint8_t *x;             /* of the next column */
-    int64_t apart, second, third; /* bytes to the next column, to the rows below */
-    weights w[SDX_QDW_SLID / 2];
-    pixel before; /* the third row of the column before */
-    sums start, begins, goes_on, ends;
+    const uint8_t *lines[SDX_QDW_SIDE], *outside;
+    int64_t at, end;    /* bytes to the next column, to the end of a row */
+    qdot_vector before; /* the third row of the column before */
+    halves begins, goes_on, ends;
 };
-SIMD void slide_1(struct slide *s)
+/* The next column; inside: it is known to be. */
+SIMD void slide_column(const bool inside, const struct block *b, int64_t apart, struct slide *s,
+                       qdot_vector column[SDX_QDW_SIDE])
 {
-    const taps upper = taps_of(pixel_at(s->x), pixel_at(s->x + s->second));
-    const pixel c = pixel_at(s->x + s->third);
-    const taps third = taps_of(s->before, c);
+    const bool is_there = inside || (uint64_t)s->at < (uint64_t)s->end;
+    SDX_UNROLL(3)
+    for (int k = 0; k < SDX_QDW_SIDE; k++)
+        column[k] = pixel_at(b, is_there ? s->lines[k] + s->at : s->outside);
+    s->at += apart;
+}
+SIMD void slide_1(const bool inside, const struct block *b, int64_t apart, struct slide *s)
+{
+    qdot_vector c[SDX_QDW_SIDE];
+    slide_column(inside, b, apart, s, c);
+    const halves upper = taps_of(c[0], c[1]), third = taps_of(s->before, c[2]);
     s->ends = s->goes_on;
     s->goes_on = s->begins;
-    s->begins = s->start;
-    weigh(upper, s->w[2], &s->ends);
-    weigh(third, s->w[4], &s->ends);
-    weigh(upper, s->w[1], &s->goes_on);
-    weigh(upper, s->w[0], &s->begins);
-    weigh(third, s->w[3], &s->begins);
-    s->before = c;
-    s->x += s->apart;
+    s->begins = b->start;
+    weigh(upper, b->w + 2 * PAIR, &s->ends);
+    weigh(third, b->w + 4 * PAIR, &s->ends);
+    weigh(upper, b->w + 1 * PAIR, &s->goes_on);
+    weigh(upper, b->w, &s->begins);
+    weigh(third, b->w + 3 * PAIR, &s->begins);
+    s->before = c[2];
 }
-SIMD void slide_2(struct slide *s)
+SIMD void slide_2(const bool inside, const struct block *b, int64_t apart, struct slide *s)
 {
-    const uint8_t *x = s->x, *next = x + s->apart;
-    const taps third = taps_of(pixel_at(x + s->third), pixel_at(next + s->third));
-    const taps upper = taps_of(pixel_at(next), pixel_at(next + s->second));
+    qdot_vector c[SDX_QDW_SIDE], d[SDX_QDW_SIDE];
+    slide_column(inside, b, apart, s, c);
+    slide_column(inside, b, apart, s, d);
+    const halves upper = taps_of(d[0], d[1]), third = taps_of(c[2], d[2]);
     s->ends = s->begins;
-    s->begins = s->start;
-    weigh(taps_of(pixel_at(x), pixel_at(x + s->second)), s->w[1], &s->ends);
-    weigh(upper, s->w[2], &s->ends);
-    weigh(third, s->w[4], &s->ends);
-    weigh(upper, s->w[0], &s->begins);
-    weigh(third, s->w[3], &s->begins);
-    s->x = next + s->apart;
+    s->begins = b->start;
+    weigh(taps_of(c[0], c[1]), b->w + 1 * PAIR, &s->ends);
+    weigh(upper, b->w + 2 * PAIR, &s->ends);
+    weigh(third, b->w + 4 * PAIR, &s->ends);
+    weigh(upper, b->w, &s->begins);
+    weigh(third, b->w + 3 * PAIR, &s->begins);
 }
 /* The next output. */
-SIMD sums slide_next(const int stride, struct slide *s)
+SIMD halves slide_next(const int stride, const bool inside, const struct block *b, int64_t apart,
+                       struct slide *s)
 {
     if (stride == 1)
-        slide_1(s);
+        slide_1(inside, b, apart, s);
     else
-        slide_2(s);
+        slide_2(inside, b, apart, s);
     return s->ends;
 }
-SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, int64_t channel)
+SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, const struct block *b)
 {
-    const int16_t *w = (const int16_t *)j->weights + channel * SDX_QDW_SLID;
-    struct slide s = {.x = j->x + channel,
-                      .apart = j->step / stride,
-                      .second = j->taps[1],
-                      .third = j->taps[SDX_QDW_NO_TAP + 1],
-                      .start = start_of(j, channel)};
-    SDX_UNROLL(5) for (int i = 0; i < SDX_QDW_SLID / 2; i++) s.w[i] = weights_at(w + i * PAIR);
-    s.begins = s.goes_on = s.start;
-    s.before = pixel_at(s.x + s.third);
+    const int64_t apart = j->channels;
+    struct slide s = {.at = j->column * apart,
+                      .end = j->columns * apart,
+                      .outside = j->outside + b->channel,
+                      .before = QDOT_V(set1_epi16)(0),
+                      .begins = b->start,
+                      .goes_on = b->start};
+    SDX_UNROLL(3)
+    for (int k = 0; k < SDX_QDW_SIDE; k++)
+        s.lines[k] = j->lines[k] + b->channel;
+    qdot_vector c[SDX_QDW_SIDE];
     if (stride == 1) {
-        slide_1(&s);
-        slide_1(&s);
+        slide_1(false, b, apart, &s);
+        slide_1(false, b, apart, &s);
     } else {
-        weigh(taps_of(pixel_at(s.x), pixel_at(s.x + s.second)), s.w[0], &s.begins);
-        weigh(taps_of(s.before, s.before), s.w[3], &s.begins);
-        s.x += s.apart;
+        slide_column(false, b, apart, &s, c);
+        weigh(taps_of(c[0], c[1]), b->w, &s.begins);
+        weigh(taps_of(c[2], c[2]), b->w + 3 * PAIR, &s.begins);
     }
     return s;
 }
-/* n channels of all pixels, to whatever is stored. */
-SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel, int64_t n)
+SIMD void slide(const int stride, const bool fast, const struct sdx_qdw *j, int64_t channel)
 {
-    struct slide s = slide_begin(stride, j, channel);
+    const struct block b = block_at(fast, j, channel);
+    const int64_t count = j->count, apart = j->channels, pitch = j->store.pitch;
+    struct slide s = slide_begin(stride, j, &b);
     int64_t i = 0;
-#if SDX_SIMD_LANES == 16
-    for (; i + PIXELS <= j->count; i += PIXELS) {
-        sums four[PIXELS];
-        SDX_UNROLL(4) for (int k = 0; k < PIXELS; k++) four[k] = slide_next(stride, &s);
-        store(PIXELS, j, four, i, channel, n);
-    }
-#endif
-    for (; i < j->count; i++) {
-        const sums one = slide_next(stride, &s);
-        store(1, j, &one, i, channel, n);
-    }
-}
-#if SDX_SIMD_LANES == 8
-/* Two outputs whose shorts stand in the order of the channels. */
-SIMD wide slide_bytes(const struct qdot_rounding *r, wide one, wide two)
-{
-    return _mm256_permute4x64_epi64(qdot_pack(r, one, two), 0xd8);
-}
-SIMD wide slide_shorts(const int stride, const struct qdot_rounding *r, struct slide *s)
-{
-    const sums next = slide_next(stride, s);
-    return qdot_shorts(r, next.v[0], next.v[1], true);
-}
-/* 16 channels of all pixels, to bytes. */
-SIMD void slide_to_bytes(const int stride, const struct sdx_qdw *j, int64_t channel)
-{
-    struct qdot_rounding r = qdot_rounding(&j->store, channel);
-    const __m256 u = r.u;
-    r.u = _mm256_permute2f128_ps(u, r.v, 0x20);
-    r.v = _mm256_permute2f128_ps(u, r.v, 0x31);
-    struct slide s = slide_begin(stride, j, channel);
     uint8_t *y = (uint8_t *)j->store.y + channel;
-    const int64_t pitch = j->store.pitch;
-    int64_t left = j->count;
-    for (; left > 1; left -= 2, y += 2 * pitch) {
-        const wide one = slide_shorts(stride, &r, &s), two = slide_shorts(stride, &r, &s);
-        const wide bytes = slide_bytes(&r, one, two);
-        qdot_put(y, _mm256_castsi256_si128(bytes), BLOCK);
-        qdot_put(y + pitch, _mm256_extracti128_si256(bytes, 1), BLOCK);
+    const int64_t last = s.at >= 0 ? s.end - 2 * stride * apart : INT64_MIN;
+    for (; fast && i + 2 <= count && s.at <= last; i += 2, y += 2 * pitch) {
+        const qdot_vector one = shorts_of(&b, slide_next(stride, true, &b, apart, &s));
+        put(2, &b, one, shorts_of(&b, slide_next(stride, true, &b, apart, &s)), y, pitch);
     }
-    if (left == 0) return;
-    const wide one = slide_shorts(stride, &r, &s);
-    qdot_put(y, _mm256_castsi256_si128(slide_bytes(&r, one, one)), BLOCK);
+    for (; i < count; i++, y += pitch) {
+        const halves sums = slide_next(stride, false, &b, apart, &s);
+        if (fast) {
+            const qdot_vector one = shorts_of(&b, sums);
+            put(1, &b, one, one, y, pitch);
+        } else
+            put_slowly(j, channel, b.n, sums, i);
+    }
 }
-#endif
-/* Pixels of one block of channels: the whole line of pixels lies in the first cache. */
-SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
+
+/* Any kernel: `count` pixels, one or two, of which x is the first. */
+SIMD void sums_of(const int count, const struct sdx_qdw *j, const struct block *b, const uint8_t *x,
+                  halves sums[2])
 {
-    const sums start = start_of(j, channel);
+    const int64_t taps = j->count_taps, *const places = j->taps;
+    const int16_t *w = b->w;
+    SDX_UNROLL(2) for (int i = 0; i < count; i++) sums[i] = b->start;
+    for (int64_t t = 0; t < taps; t += 2, w += PAIR) {
+        const int64_t one = places[t], two = places[t + 1 < taps ? t + 1 : t];
+        SDX_UNROLL(2) for (int i = 0; i < count; i++)
+        {
+            const uint8_t *from = x + i * j->step;
+            weigh(taps_of(pixel_at(b, from + one), pixel_at(b, from + two)), w, &sums[i]);
+        }
+    }
+}
+SIMD void any(const bool fast, const struct sdx_qdw *j, int64_t channel)
+{
+    const struct block b = block_at(fast, j, channel);
+    const int64_t count = j->count, step = j->step, pitch = j->store.pitch;
+    const uint8_t *x = j->x + channel;
+    uint8_t *y = (uint8_t *)j->store.y + channel;
+    halves sums[2];
     int64_t i = 0;
-    for (; i + PIXELS <= j->count; i += PIXELS) {
-        sums four[PIXELS];
-        SDX_UNROLL(4)
-        for (int p = 0; p < PIXELS; p++)
-            four[p] = sums_of(j, i + p, channel, start);
-        store(PIXELS, j, four, i, channel, n);
+    for (; fast && i + 2 <= count; i += 2, x += 2 * step, y += 2 * pitch) {
+        sums_of(2, j, &b, x, sums);
+        put(2, &b, shorts_of(&b, sums[0]), shorts_of(&b, sums[1]), y, pitch);
     }
-    for (; i < j->count; i++) {
-        const sums one = sums_of(j, i, channel, start);
-        store(1, j, &one, i, channel, n);
+    for (; i < count; i++, x += step, y += pitch) {
+        sums_of(1, j, &b, x, sums);
+        if (fast)
+            put(1, &b, shorts_of(&b, sums[0]), shorts_of(&b, sums[0]), y, pitch);
+        else
+            put_slowly(j, channel, b.n, sums[0], i);
     }
+}
+SIMD void blocks(const bool fast, const struct sdx_qdw *j, int64_t channel, int64_t end)
+{
+    for (; channel < end; channel += BLOCK) {
+        if (j->stride == 1)
+            slide(1, fast, j, channel);
+        else if (j->stride == 2)
+            slide(2, fast, j, channel);
+        else
+            any(fast, j, channel);
+    }
+}
+static SDX_NOINLINE void slow_blocks(const struct sdx_qdw *j, int64_t channel)
+{
+    blocks(false, j, channel, j->channels);
+}
+static void row(const struct sdx_qdw *j)
+{
+    const int64_t whole = j->channels / BLOCK * BLOCK;
+    int64_t end = is_fast(&j->store, BLOCK) ? whole : 0;
+    if (is_fast(&j->store, j->channels - whole)) end = j->channels;
+    blocks(true, j, 0, end);
+    if (end < j->channels) slow_blocks(j, end);
 }
 #else
+/* Where pixel i sees tap t, channel 0. */
+SIMD const uint8_t *seen(const struct sdx_qdw *j, int64_t i, int64_t t)
+{
+    if (!j->stride) return j->x + i * j->step + j->taps[t];
+    const int64_t column = j->column + i * j->stride + t % SDX_QDW_SIDE;
+    if (column < 0 || column >= j->columns) return j->outside;
+    return j->lines[t / SDX_QDW_SIDE] + column * j->channels;
+}
 SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {
-    const int64_t count_taps = j->count_taps, *const taps = j->taps;
-    const int16_t *w = (const int16_t *)j->weights + channel * ((count_taps + 1) / 2) * 2;
+    const int64_t taps = j->stride ? SDX_QDW_SIDE * SDX_QDW_SIDE : j->count_taps;
+    const int64_t in_wide = channel % SDX_QDW_WIDE;
+    const int16_t *w =
+        (const int16_t *)j->weights + (channel - in_wide) * ((j->count_taps + 1) / 2) * 2;
     for (int64_t i = 0; i < j->count; i++) {
-        const uint8_t *x = j->x + i * j->step + channel;
-        int32_t sums[BLOCK];
+        int32_t sums[SDX_QDOT_COLS];
         memcpy(sums, j->store.start + channel, sizeof sums);
-        for (int64_t t = 0; t < count_taps; t += j->slides && t == SDX_QDW_NO_TAP - 1 ? 2 : 1)
-            for (int64_t c = 0; c < BLOCK; c++)
+        for (int64_t t = 0; t < taps; t++) {
+            const uint8_t *x = seen(j, i, t) + channel;
+            const int64_t at = j->stride ? qdw_slid_tap(t) : t;
+            const int16_t *of_pair = w + at / 2 * 2 * SDX_QDW_WIDE;
+            for (int64_t c = 0; c < SDX_QDOT_COLS; c++)
                 sums[c] = (int32_t)((uint32_t)sums[c] +
-                                    (uint32_t)(x[taps[t] + c] *
-                                               w[t / 2 * 2 * BLOCK + qdw_place(c, t % 2)]));
+                                    (uint32_t)(x[c] * of_pair[qdw_place(in_wide + c, at % 2)]));
+        }
         qdot_store_row(&j->store, sums, i, channel, n);
     }
 }
-#endif
-
-SIMD int64_t some(const struct sdx_qdw *j, int64_t channel)
-{
-    return j->channels - channel < BLOCK ? j->channels - channel : BLOCK;
-}
-#if SDX_SIMD_LANES >= 8
-SIMD void slide_row(const int stride, const struct sdx_qdw *j)
-{
-    int64_t c = 0;
-#if SDX_SIMD_LANES == 8
-    if (j->store.to == SDX_QDOT_BYTES && j->store.factors_are_small)
-        for (; c + BLOCK <= j->channels; c += BLOCK)
-            slide_to_bytes(stride, j, c);
-#endif
-    for (; c < j->channels; c += BLOCK)
-        slide(stride, j, c, some(j, c));
-}
-#endif
 static void row(const struct sdx_qdw *j)
 {
-#if SDX_SIMD_LANES >= 8
-    if (j->slides) {
-        if (j->slides == 1)
-            slide_row(1, j);
-        else
-            slide_row(2, j);
-        return;
-    }
-#endif
-    for (int64_t c = 0; c < j->channels; c += BLOCK)
-        block(j, c, some(j, c));
+    for (int64_t c = 0; c < j->channels; c += SDX_QDOT_COLS)
+        block(j, c, j->channels - c < SDX_QDOT_COLS ? j->channels - c : SDX_QDOT_COLS);
 }
+#endif
 
-void SDX_INIT(sdx_qdw_init_)(void (**fn)(const struct sdx_qdw *job))
+void SDX_INIT(sdx_qdw_init_)(struct sdx_qdw_table *qdw)
 {
-    *fn = row;
+    qdw->row = row;
+    qdw->masks = SDX_SIMD_LANES == 16;
 }

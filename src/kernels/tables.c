@@ -13,7 +13,7 @@ static atomic_int state; /* 0 empty, 1 being filled, 2 ready */
 static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
                  bool (*has)(enum sdx_cpu_set set))
 {
-    t->qdw_fours = NULL;
+    t->qdw.row_of_fours = NULL;
     t->gemm.f32_tile_a = NULL;
     t->gemm.f32_tile_pixels = NULL;
     t->gemm.f32_tile_b = NULL;
@@ -56,7 +56,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_qdot_init_avxvnni(&t->qdot);
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
         sdx_qdot_init_avx512vnni(&t->qdot);
-        sdx_qdw_init_avx512vnni(&t->qdw_fours);
+        sdx_qdw_init_avx512vnni(&t->qdw);
     }
     if (t->qdot.natural == QDOT_ONES) { /* products of bytes are faster than those of shorts */
         t->qwinograd.run = NULL;

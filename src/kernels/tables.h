@@ -305,8 +305,7 @@ struct sdx_kernel_tables {
     struct sdx_sample sample;
     struct sdx_qbytes qbytes;
     struct sdx_qdot_table qdot;
-    void (*qdw)(const struct sdx_qdw *job);
-    void (*qdw_fours)(const struct sdx_qdw *job); /* NULL: none */
+    struct sdx_qdw_table qdw;
     struct sdx_qshorts_table qshorts;
     struct sdx_qwinograd_table qwinograd;
 };
@@ -337,7 +336,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_qdot_init_##set(struct sdx_qdot_table *qdot);                                         \
     void sdx_qwinograd_init_##set(struct sdx_qwinograd_table *qwinograd);                          \
     void sdx_qshorts_init_##set(struct sdx_qshorts_table *qshorts);                                \
-    void sdx_qdw_init_##set(void (**fn)(const struct sdx_qdw *job));
+    void sdx_qdw_init_##set(struct sdx_qdw_table *qdw);
 SDX_KERNEL_SETS(SDX_KERNEL_INIT)
 #undef SDX_KERNEL_INIT
 #define SDX_KERNEL_INIT(set, flag)                                                                 \
@@ -350,7 +349,7 @@ void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 void sdx_qbytes_init_avx512vbmi(struct sdx_qbytes *qbytes);
 void sdx_qdot_init_amx(struct sdx_qdot_table *qdot);
 void sdx_gemm_init_amx(struct sdx_gemm_table *gemm);
-void sdx_qdw_init_avx512vnni(void (**fn)(const struct sdx_qdw *job));
+void sdx_qdw_init_avx512vnni(struct sdx_qdw_table *qdw);
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot);
 #endif

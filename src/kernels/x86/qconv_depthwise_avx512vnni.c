@@ -8,21 +8,20 @@
 #include "kernels/x86/qdot_store_avx512.h"
 
 enum { FOURS = SDX_QDW_FOURS, WIDE = SDX_QDW_FOURS_WIDE };
-enum { COLS = SDX_QDOT_COLS, VECTORS = WIDE / COLS, SIDE = 3 };
+enum { COLS = SDX_QDOT_COLS, VECTORS = WIDE / COLS };
 #define EACH SDX_UNROLL(4) for (int v = 0; v < VECTORS; v++)
 
 /* 64 channels, or what is left of them, at a row. */
 struct columns {
-    const uint8_t *x;
     const int8_t *w;
     __mmask64 mask;
     __m512i start[VECTORS];
     __m512 factor[VECTORS];
 };
 
-SIMD __m512i bytes_at(const struct columns *c, int64_t at)
+SIMD __m512i bytes_at(const struct columns *c, const uint8_t *x)
 {
-    return _mm512_maskz_loadu_epi8(c->mask, c->x + at);
+    return _mm512_maskz_loadu_epi8(c->mask, x);
 }
 SIMD void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i u[VECTORS])
 {
@@ -52,8 +51,7 @@ SIMD void turn(__m512i x[VECTORS])
 static struct columns columns_at(const struct sdx_qdw *j, int64_t channel)
 {
     const int64_t n = j->channels - channel;
-    struct columns c = {.x = j->x + channel,
-                        .w = (const int8_t *)j->weights + channel * j->count_taps,
+    struct columns c = {.w = (const int8_t *)j->weights + channel * j->count_taps,
                         .mask = n < WIDE ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0};
     __m512i factor[VECTORS];
     for (int v = 0; v < VECTORS; v++) {
@@ -94,33 +92,36 @@ SIMD void store(const struct sdx_qdw *j, const struct columns *c, const struct r
     _mm512_mask_storeu_epi8(y, c->mask, bytes(r, false, low, high));
 }
 
-/* A column of three rows. */
-SIMD void column(const struct columns *c, int64_t second, int64_t third, int64_t at,
-                 __m512i u[VECTORS])
-{
-    interleave(bytes_at(c, at), bytes_at(c, at + second), bytes_at(c, at + third),
-               _mm512_setzero_si512(), u);
-}
 /* Three columns that slide: with stride 1 two of them are those of the output before. */
+struct slide {
+    const struct sdx_qdw *job;
+    int64_t channel, at, end; /* bytes to the next column, to the end of a row */
+};
+/* The next column: its three rows. */
+SIMD void next_column(const struct columns *c, struct slide *s, __m512i u[VECTORS])
+{
+    const bool inside = (uint64_t)s->at < (uint64_t)s->end;
+    __m512i x[SDX_QDW_SIDE];
+    SDX_UNROLL(3)
+    for (int k = 0; k < SDX_QDW_SIDE; k++)
+        x[k] = bytes_at(c, s->channel + (inside ? s->job->lines[k] + s->at : s->job->outside));
+    s->at += s->job->channels;
+    interleave(x[0], x[1], x[2], _mm512_setzero_si512(), u);
+}
 SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel)
 {
     const struct columns c = columns_at(j, channel);
     const struct rounding r = rounding(&j->store);
-    const int64_t second = j->taps[1], third = j->taps[2], apart = j->step / stride;
-    __m512i u[SIDE][VECTORS];
-    column(&c, second, third, 0, u[0]);
-    if (stride == 1) column(&c, second, third, apart, u[1]);
-    int64_t at = stride == 1 ? 2 * apart : apart;
-    for (int64_t i = 0; i < j->count; i++, at += stride * apart) {
+    struct slide s = {j, channel, j->column * j->channels, j->columns * j->channels};
+    __m512i u[SDX_QDW_SIDE][VECTORS];
+    next_column(&c, &s, u[0]);
+    if (stride == 1) next_column(&c, &s, u[1]);
+    for (int64_t i = 0; i < j->count; i++) {
         __m512i sums[VECTORS];
         EACH sums[v] = c.start[v];
-        if (stride == 1) {
-            column(&c, second, third, at, u[2]);
-        } else {
-            column(&c, second, third, at, u[1]);
-            column(&c, second, third, at + apart, u[2]);
-        }
-        for (int k = 0; k < SIDE; k++)
+        if (stride == 2) next_column(&c, &s, u[1]);
+        next_column(&c, &s, u[2]);
+        for (int k = 0; k < SDX_QDW_SIDE; k++)
             weigh(u[k], c.w + k * VECTORS * WIDE, sums);
         store(j, &c, &r, sums, i, channel);
         EACH
@@ -134,14 +135,15 @@ SIMD void any(const struct sdx_qdw *j, int64_t channel)
 {
     const struct columns c = columns_at(j, channel);
     const struct rounding r = rounding(&j->store);
-    for (int64_t i = 0, at = 0; i < j->count; i++, at += j->step) {
+    const uint8_t *x = j->x + channel;
+    for (int64_t i = 0; i < j->count; i++, x += j->step) {
         __m512i sums[VECTORS], u[VECTORS];
         EACH sums[v] = c.start[v];
         const int8_t *w = c.w;
         for (int64_t t = 0; t < j->count_taps; t += FOURS, w += VECTORS * WIDE) {
             const int64_t *taps = j->taps + t;
-            interleave(bytes_at(&c, at + taps[0]), bytes_at(&c, at + taps[1]),
-                       bytes_at(&c, at + taps[2]), bytes_at(&c, at + taps[3]), u);
+            interleave(bytes_at(&c, x + taps[0]), bytes_at(&c, x + taps[1]),
+                       bytes_at(&c, x + taps[2]), bytes_at(&c, x + taps[3]), u);
             weigh(u, w, sums);
         }
         store(j, &c, &r, sums, i, channel);
@@ -150,16 +152,16 @@ SIMD void any(const struct sdx_qdw *j, int64_t channel)
 static void row(const struct sdx_qdw *j)
 {
     for (int64_t c = 0; c < j->channels; c += WIDE) {
-        if (j->slides == 1)
+        if (j->stride == 1)
             slide(1, j, c);
-        else if (j->slides == 2)
+        else if (j->stride == 2)
             slide(2, j, c);
         else
             any(j, c);
     }
 }
 
-void sdx_qdw_init_avx512vnni(void (**fn)(const struct sdx_qdw *job))
+void sdx_qdw_init_avx512vnni(struct sdx_qdw_table *qdw)
 {
-    *fn = row;
+    qdw->row_of_fours = row;
 }
