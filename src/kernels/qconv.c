@@ -563,7 +563,14 @@ static void next_rows(const struct part *p, const uint8_t *origin, int64_t size,
     for (int64_t i = 0; i < count;) {
         const int64_t end = conv_least(count, i + s->out[2] - next->column);
         const uint8_t *row = origin + line_at(p, next->row) * size + next->column * step;
-        for (; i < end; row += step, next->column++)
+        next->column += end - i;
+        for (; i + 4 <= end; i += 4, row += 4 * step) {
+            rows[i] = row;
+            rows[i + 1] = row + step;
+            rows[i + 2] = row + 2 * step;
+            rows[i + 3] = row + 3 * step;
+        }
+        for (; i < end; row += step)
             rows[i++] = row;
         if (next->column < s->out[2]) continue;
         next->column = 0;
