@@ -48,7 +48,7 @@ SIMD void begin_rounding(const struct sdx_qdot_store *st, struct block *b)
 /* Shorts in the order of the channels. */
 SIMD __m512i shorts_of(const struct block *b, halves sums)
 {
-    return shorts(&b->rounding, true, sums.v[0], b->factor[0], sums.v[1], b->factor[1]);
+    return shorts(&b->rounding, sums.v[0], b->factor[0], sums.v[1], b->factor[1]);
 }
 /* Shorts of `count` pixels, one or two, as bytes to y and y + pitch. */
 SIMD void put(const int count, const struct block *b, __m512i one, __m512i two, uint8_t *y,
@@ -75,7 +75,7 @@ static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, in
 SIMD bool is_fast(const struct sdx_qdot_store *st, int64_t n)
 {
     (void)n;
-    return st->to == SDX_QDOT_BYTES && st->factors_are_small;
+    return is_rounded(st);
 }
 SIMD __m512i pixel_at(const struct block *b, const uint8_t *x)
 {

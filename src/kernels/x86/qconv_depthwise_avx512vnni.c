@@ -81,13 +81,13 @@ static SDX_NOINLINE void store_slowly(const struct sdx_qdw *j, const __m512i *fr
 SIMD void store(const struct sdx_qdw *j, const struct columns *c, const struct rounding *r,
                 const __m512i sums[VECTORS], int64_t i, int64_t channel)
 {
-    if (SDX_UNLIKELY(j->store.to != SDX_QDOT_BYTES)) {
+    if (SDX_UNLIKELY(!is_rounded(&j->store))) {
         const __m512i copy[VECTORS] = {sums[0], sums[1], sums[2], sums[3]};
         store_slowly(j, copy, i, channel);
         return;
     }
-    const __m512i low = shorts(r, false, sums[0], c->factor[0], sums[1], c->factor[1]);
-    const __m512i high = shorts(r, false, sums[2], c->factor[2], sums[3], c->factor[3]);
+    const __m512i low = shorts(r, sums[0], c->factor[0], sums[1], c->factor[1]);
+    const __m512i high = shorts(r, sums[2], c->factor[2], sums[3], c->factor[3]);
     uint8_t *y = (uint8_t *)j->store.y + i * j->store.pitch + channel;
     _mm512_mask_storeu_epi8(y, c->mask, bytes(r, false, low, high));
 }

@@ -284,9 +284,9 @@ SIMD void store_bytes(const bool plain, const struct waiting *w, int64_t count)
     for (int j = 0; j < FOUR; j++)
         by[j] = _mm512_loadu_ps(st->factor + w->column + j * COLS);
     for (; count > 0; count--, y += pitch, sums += LINE) {
-        const __m512i low = shorts(&r, plain, whole(sums), by[0], whole(sums + COLS), by[1]);
+        const __m512i low = shorts(&r, whole(sums), by[0], whole(sums + COLS), by[1]);
         const __m512i high =
-            shorts(&r, plain, whole(sums + 2 * COLS), by[2], whole(sums + 3 * COLS), by[3]);
+            shorts(&r, whole(sums + 2 * COLS), by[2], whole(sums + 3 * COLS), by[3]);
         _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes(&r, plain, low, high)));
     }
 }
@@ -376,7 +376,7 @@ static void store_lines(const struct waiting *w, int64_t count)
         store_floats((int)count, FOUR, st, w->sums, w->row, w->column);
         return;
     }
-    if (SDX_UNLIKELY(st->to == SDX_QDOT_SUMS || st->zero_w)) {
+    if (SDX_UNLIKELY(!is_rounded(st))) {
         for (int64_t i = 0; i < count * FOUR; i++)
             store_row(st, w->sums + i * COLS, w->row + i / FOUR, w->column + i % FOUR * COLS, COLS);
         return;

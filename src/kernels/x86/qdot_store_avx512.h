@@ -51,23 +51,22 @@ SIMD struct rounding rounding(const struct sdx_qdot_store *st)
                              .hi = _mm512_set1_epi8((char)st->hi),
                              .flip = _mm512_set1_epi8((char)st->flip)};
 }
-/* Do small factors and the whole range of unsigned bytes leave nothing to do but rounding? */
+/* Do sums become bytes by the functions below? What does not fit into shorts saturates; only above
+ * 2^31, which takes a large factor, the conversion would change the sign. */
+static inline bool is_rounded(const struct sdx_qdot_store *st)
+{
+    return st->to == SDX_QDOT_BYTES && !st->zero_w && st->factors_are_small;
+}
+/* Does the whole range of unsigned bytes leave nothing to do but rounding? */
 static inline bool is_plain(const struct sdx_qdot_store *st)
 {
-    return st->factors_are_small && st->lo == 0 && st->hi == 255 && st->flip == 0;
+    return st->lo == 0 && st->hi == 255 && st->flip == 0;
 }
-/* Two vectors of sums times their factors as shorts, four of a and four of b in turn. What does not
- * fit saturates; only above 2^31 the conversion would change the sign. */
-SIMD __m512i shorts(const struct rounding *r, const bool plain, __m512i a, __m512 by_a, __m512i b,
-                    __m512 by_b)
+/* Two vectors of sums times their factors as shorts, four of a and four of b in turn. */
+SIMD __m512i shorts(const struct rounding *r, __m512i a, __m512 by_a, __m512i b, __m512 by_b)
 {
-    const __m512 most = _mm512_set1_ps(32767.0f);
-    __m512 u = _mm512_mul_ps(_mm512_cvtepi32_ps(a), by_a);
-    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(b), by_b);
-    if (!plain) {
-        u = _mm512_min_ps(most, u);
-        v = _mm512_min_ps(most, v);
-    }
+    const __m512 u = _mm512_mul_ps(_mm512_cvtepi32_ps(a), by_a);
+    const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(b), by_b);
     return _mm512_adds_epi16(_mm512_packs_epi32(_mm512_cvtps_epi32(u), _mm512_cvtps_epi32(v)),
                              r->zero);
 }

@@ -25,8 +25,8 @@ SIMD void store_pairs(const int count, const bool plain, __m512i (*acc)[QDOT_TIL
     SDX_UNROLL(12) for (int i = 0; i < count; i += 2, y += 2 * pitch)
     {
         const int then = i + 1 < count ? i + 1 : i;
-        const __m512i a = shorts(r, plain, acc[i][0], by[0], acc[i][1], by[1]);
-        const __m512i b = shorts(r, plain, acc[then][0], by[0], acc[then][1], by[1]);
+        const __m512i a = shorts(r, acc[i][0], by[0], acc[i][1], by[1]);
+        const __m512i b = shorts(r, acc[then][0], by[0], acc[then][1], by[1]);
         const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, plain, a, b));
         _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(rows));
         if (then > i)
@@ -41,8 +41,8 @@ SIMD void store_fours(const int count, const bool plain, __m512i (*acc)[QDOT_TIL
 #define ROW(k) acc[i + (k) < count ? i + (k) : i][0]
     SDX_UNROLL(12) for (int i = 0; i < count; i += 4, y += 4 * pitch)
     {
-        const __m512i a = shorts(r, plain, ROW(0), by, ROW(1), by);
-        const __m512i b = shorts(r, plain, ROW(2), by, ROW(3), by);
+        const __m512i a = shorts(r, ROW(0), by, ROW(1), by);
+        const __m512i b = shorts(r, ROW(2), by, ROW(3), by);
         const __m512i rows = _mm512_permutexvar_epi32(order, bytes(r, plain, a, b));
         _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(rows));
         if (i + 1 < count)
@@ -83,7 +83,7 @@ static SDX_NOINLINE void copy_rows(int count, const uint8_t *from, int64_t pitch
 SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_store *st,
                      __m512i (*acc)[QDOT_TILE_WIDE], int64_t row, int64_t column, int64_t n)
 {
-    if (SDX_UNLIKELY(st->to != SDX_QDOT_BYTES || st->zero_w)) {
+    if (SDX_UNLIKELY(!is_rounded(st))) {
         int32_t sums[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
         QDOT_ROWS(count)
         QDOT_PANELS(panels) _mm512_storeu_si512(sums + (i * panels + j) * SDX_QDOT_COLS, acc[i][j]);
@@ -107,7 +107,9 @@ SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_st
     const bool is_whole = n >= panels * SDX_QDOT_COLS;
     uint8_t *const to = is_whole ? y : all;
     const int64_t pitch = is_whole ? st->pitch : panels * SDX_QDOT_COLS;
-    if (panels == QDOT_TILE_WIDE)
+    if (panels == QDOT_TILE_WIDE && is_plain(st))
+        store_pairs(count, true, acc, &r, by, to, pitch);
+    else if (panels == QDOT_TILE_WIDE)
         store_pairs(count, false, acc, &r, by, to, pitch);
     else if (is_plain(st))
         store_fours(count, true, acc, &r, by[0], to, pitch);
