@@ -74,7 +74,8 @@ bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
         if (128 * k <= most) continue; /* whatever they are */
         for (int64_t i = 0; i < k; i++) {
             const int w = sdx_qconv_weight(q, weights, c * k + i);
-            *(w < 0 ? &negative : &positive) += w < 0 ? -w : w;
+            positive += w > 0 ? w : 0;
+            negative -= w < 0 ? w : 0;
         }
         if (positive > most || negative > most) return false;
     }

@@ -98,18 +98,26 @@ static void read_run(const struct sdx_qdot_shape *s, const struct sdx_qdot_weigh
     }
 }
 
+/* Four rows of 16 shorts as the bytes of a step. */
+static void weave(const int16_t *const rows[QDOT_STEP], int8_t *to)
+{
+    uint32_t fours[SDX_QDOT_COLS];
+    for (int j = 0; j < SDX_QDOT_COLS; j++)
+        fours[j] = (uint32_t)(rows[0][j] & 255) | (uint32_t)(rows[1][j] & 255) << 8 |
+                   (uint32_t)(rows[2][j] & 255) << 16 | (uint32_t)(rows[3][j] & 255) << 24;
+    memcpy(to, fours, sizeof fours);
+}
 static void natural_steps(const struct sdx_qdot_shape *s, int64_t r, const int16_t *columns,
                           int64_t *count, int8_t *bytes, struct sdx_qdot_step *steps)
 {
+    static const int16_t nothing[SDX_QDOT_COLS];
     for (int64_t u = 0; u < divide_up(s->run, QDOT_STEP); u++, (*count)++) {
         int64_t skip, at = qdot_place_of(s->run, u, QDOT_STEP, &skip);
-        int8_t *to = bytes + *count * QDOT_BYTES;
         steps[*count] = (struct sdx_qdot_step){(uint32_t)(r * s->run + at), 0x03020100};
+        const int16_t *rows[QDOT_STEP];
         for (int64_t b = 0; b < QDOT_STEP; b++)
-            for (int64_t j = 0; j < SDX_QDOT_COLS; j++)
-                to[j * QDOT_STEP + b] = b < skip || at + b >= s->run
-                                            ? 0
-                                            : (int8_t)columns[(at + b) * SDX_QDOT_COLS + j];
+            rows[b] = b < skip || at + b >= s->run ? nothing : columns + (at + b) * SDX_QDOT_COLS;
+        weave(rows, bytes + *count * QDOT_BYTES);
     }
 }
 static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s, int64_t r,
@@ -124,12 +132,12 @@ static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_s
                (size_t)((QDOT_WINDOW - skip) * SDX_QDOT_COLS) * sizeof *window);
         t->match(window, order);
         for (int g = 0; g < QDOT_WINDOW; g += QDOT_STEP, (*count)++) {
-            int8_t *to = bytes + *count * QDOT_BYTES;
+            const int16_t *rows[QDOT_STEP];
+            for (int b = 0; b < QDOT_STEP; b++)
+                rows[b] = window + order[g + b] * SDX_QDOT_COLS;
             steps[*count].at = (uint32_t)(r * s->run + at);
             memcpy(&steps[*count].pick, order + g, QDOT_STEP);
-            for (int b = 0; b < QDOT_STEP; b++)
-                for (int64_t j = 0; j < SDX_QDOT_COLS; j++)
-                    to[j * QDOT_STEP + b] = (int8_t)window[order[g + b] * SDX_QDOT_COLS + j];
+            weave(rows, bytes + *count * QDOT_BYTES);
         }
     }
 }

@@ -400,9 +400,9 @@ static void safe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
         for (int j = 0; j < i; j++) {
             const wide over =
                 _mm256_cmpgt_epi16(_mm256_abs_epi16(_mm256_add_epi16(c[i], c[j])), limit);
-            if (!_mm256_testz_si256(over, over)) continue;
-            masks[i] |= (uint16_t)(1u << j);
-            masks[j] |= (uint16_t)(1u << i);
+            const unsigned safe = _mm256_testz_si256(over, over) ? 1 : 0; /* no jump */
+            masks[i] |= (uint16_t)(safe << j);
+            masks[j] |= (uint16_t)(safe << i);
         }
 }
 /* A partner for k, which others may give up for one that is not in `seen`; -1 is none. */
