@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -174,37 +174,33 @@ static bool read_cache_fact(int index, const char *name, char *line, int size)
     return ok;
 }
 
-static void read_caches(struct sdx_cpu_caches *caches)
+/* 0: it does not say. */
+static size_t l2_of_system(void)
 {
+#ifdef _SC_LEVEL2_CACHE_SIZE /* no file is read for it; 0 on aarch64 */
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (bytes > 0) return (size_t)bytes;
+#endif
     char level[32], type[32], size[32];
-    for (int i = 0; i < 8; i++) {
-        if (!read_cache_fact(i, "level", level, sizeof level) ||
-            !read_cache_fact(i, "type", type, sizeof type) ||
+    for (int i = 0; read_cache_fact(i, "level", level, sizeof level); i++) {
+        if (level[0] != '2' || !read_cache_fact(i, "type", type, sizeof type) || type[0] == 'I' ||
             !read_cache_fact(i, "size", size, sizeof size))
-            return;
+            continue; /* "Instruction" */
         char *unit;
-        size_t bytes = strtoul(size, &unit, 10);
-        bytes <<= *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
-        if (bytes == 0 || type[0] == 'I') continue; /* "Instruction" */
-        if (level[0] == '1') caches->l1d = bytes;
-        if (level[0] == '2') caches->l2 = bytes;
-        if (level[0] == '3') caches->l3 = bytes;
+        const size_t number = strtoul(size, &unit, 10);
+        return number << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
     }
+    return 0;
 }
 
-struct sdx_cpu_caches sdx_cpu_caches(void)
+size_t sdx_cpu_l2(void)
 {
-    static atomic_size_t l1d, l2, l3; /* l1d is stored last: 0 means not yet */
-    struct sdx_cpu_caches caches = {.l1d = atomic_load(&l1d)};
-    if (caches.l1d != 0) {
-        caches.l2 = atomic_load(&l2);
-        caches.l3 = atomic_load(&l3);
-        return caches;
+    static atomic_size_t found; /* 0: not yet */
+    size_t l2 = atomic_load(&found);
+    if (l2 == 0) {
+        l2 = l2_of_system();
+        if (l2 == 0) l2 = 512 << 10;
+        atomic_store(&found, l2);
     }
-    caches = (struct sdx_cpu_caches){.l1d = 32 << 10, .l2 = 512 << 10, .l3 = 8 << 20};
-    read_caches(&caches);
-    atomic_store(&l2, caches.l2);
-    atomic_store(&l3, caches.l3);
-    atomic_store(&l1d, caches.l1d);
-    return caches;
+    return l2;
 }

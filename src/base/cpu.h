@@ -36,10 +36,7 @@ bool sdx_cpu_has_unmasked(enum sdx_cpu_set set);
 bool sdx_cpu_mask_ok(const char **bad);
 enum sdx_cpu_set sdx_cpu_best(void);
 const char *sdx_cpu_set_name(enum sdx_cpu_set set);
-struct sdx_cpu_caches {
-    size_t l1d, l2, l3;
-};
-/* As one core sees them (l3: the whole shared cache); sensible defaults where the system does not
- * tell. */
-struct sdx_cpu_caches sdx_cpu_caches(void);
+/* Bytes of the second cache as one core sees it; a sensible default where the system does not tell.
+ */
+size_t sdx_cpu_l2(void);
 #endif

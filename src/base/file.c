@@ -147,11 +147,17 @@ enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, const char *fold
 }
 
 /* To the whole pages among the bytes; only a hint. */
+enum { FAULT_AROUND = 64 << 10 }; /* that much of a file Linux maps at a fault */
+
+static bool is_inside(const struct sdx_file_map *map, const void *bytes, size_t size)
+{
+    const uintptr_t begin = (uintptr_t)bytes, first = (uintptr_t)map->data;
+    return begin >= first && begin - first <= map->size && size <= map->size - (begin - first);
+}
 static void advise(const struct sdx_file_map *map, const void *bytes, size_t size, int advice)
 {
     uintptr_t begin = (uintptr_t)bytes, end = begin + size;
-    uintptr_t first = (uintptr_t)map->data, last = first + map->size;
-    if (!map->is_file || begin < first || end > last || end < begin) return;
+    if (!map->is_file || !is_inside(map, bytes, size)) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
@@ -174,11 +180,10 @@ void sdx_file_map_use_small_pages(const struct sdx_file_map *map)
 
 void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size)
 {
-#ifdef MADV_POPULATE_READ
-    advise(map, bytes, size, MADV_POPULATE_READ);
-#else
-    (void)map, (void)bytes, (void)size;
-#endif
+    if (!map->is_file || !is_inside(map, bytes, size)) return;
+    const volatile uint8_t *at = bytes;
+    for (size_t i = 0; i < size; i += FAULT_AROUND)
+        (void)at[i];
 }
 
 void sdx_file_map_close(struct sdx_file_map *map)

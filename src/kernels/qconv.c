@@ -21,14 +21,14 @@ enum {
 struct geometry {
     struct conv_sizes z;
     bool depthwise, in_place;
-    bool slides;          /* over image rows, with no strip but for a pixel and a row beyond them */
-    int64_t run, runs;    /* of the product */
-    int64_t wide;         /* columns of a strip */
-    int64_t across;       /* pixels of an output row */
-    int64_t pitch, plane; /* bytes from image row to row, from one kd to the next */
-    int64_t lines;        /* image rows of a strip for each kd */
-    int64_t bands;        /* of output rows: a part has one */
-    int64_t joined, tall; /* bands that one call does at most, and their rows */
+    bool slides;           /* over image rows, with a row for what lies beyond them as the strip */
+    int64_t run, runs;     /* of the product */
+    int64_t wide;          /* columns of a strip */
+    int64_t across;        /* pixels of an output row */
+    int64_t pitch, plane;  /* bytes from image row to row, from one kd to the next */
+    int64_t lines;         /* image rows of a strip for each kd */
+    int64_t bands;         /* of output rows: a part has one */
+    int64_t joined, tall;  /* bands that one call does at most, and their rows */
     int64_t images, sheet; /* of one band, that one call does at most; bytes from one to the next */
     int64_t panels, splits; /* of a group; parts that share them */
     int64_t groups;         /* of parts: each has some of the convolution's */
@@ -478,7 +478,9 @@ struct part {
     struct geometry g;
     const struct sdx_qdot_store *store; /* of the whole output */
     int64_t images, r0, rows;           /* output rows of each image */
-    const uint8_t *origin;              /* what output pixel (r0, 0) sees first */
+    const uint8_t *origin;  /* what output pixel (r0, 0) sees first; slides: the image's slice, NULL
+                               where there is none */
+    const uint8_t *outside; /* slides: a row beyond it */
     const void *steps;
     int32_t zero; /* of x, unsigned */
 };
@@ -498,9 +500,8 @@ static void store_at(const struct part *p, uint8_t *y, struct sdx_qdot_store *st
     if (store->addend) store->addend = p->store->addend + (y - (uint8_t *)p->store->y);
 }
 
-/* The image rows that row r of the part sees: of the image, which has a slice at `slice` or none
- * (NULL), or of the strip. */
-static void set_lines(const struct part *p, const uint8_t *slice, int64_t r, struct sdx_qdw *j)
+/* The rows that row r of the part sees, of the image or of the strip. */
+static void set_lines(const struct part *p, int64_t r, struct sdx_qdw *j)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     for (int64_t k = 0; k < SDX_QDW_SIDE; k++) {
@@ -509,11 +510,11 @@ static void set_lines(const struct part *p, const uint8_t *slice, int64_t r, str
         if (!p->g.slides)
             j->lines[k] = p->origin + line * p->g.pitch;
         else
-            j->lines[k] = slice && h >= 0 && h < s->in[1] ? slice + h * p->g.pitch : j->outside;
+            j->lines[k] =
+                p->origin && h >= 0 && h < s->in[1] ? p->origin + h * p->g.pitch : p->outside;
     }
 }
-static void run_depthwise(const struct part *p, const uint8_t *slice, const void *packed,
-                          uint8_t *y, int64_t size)
+static void run_depthwise(const struct part *p, const void *packed, uint8_t *y, int64_t size)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     const struct sdx_qdw_table *t = &sdx_kernel_tables()->qdw;
@@ -522,7 +523,7 @@ static void run_depthwise(const struct part *p, const uint8_t *slice, const void
                         .weights = (const int32_t *)packed + sdx_qconv_width(p->q),
                         .count_taps = places_of(p->q),
                         .stride = qdw_slides(s) ? (int)s->stride[2] : 0,
-                        .outside = p->origin,
+                        .outside = p->outside,
                         .column = p->g.slides ? -s->pad_begin[2] : 0,
                         .columns = p->g.wide,
                         .step = s->stride[2] * s->ic,
@@ -531,7 +532,7 @@ static void run_depthwise(const struct part *p, const uint8_t *slice, const void
     j.store.zero_w = NULL;
     for (int64_t r = 0; r < p->rows; r++) {
         if (j.stride)
-            set_lines(p, slice, r, &j);
+            set_lines(p, r, &j);
         else
             j.x = p->origin + r * s->stride[1] * p->g.pitch;
         store_at(p, y + r * s->out[2] * s->oc * size, &j.store);
@@ -681,7 +682,8 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     const int64_t d = od * s->stride[0] - s->pad_begin[0];
     if (g->slides) {
         memset(scratch, p.zero, (size_t)g->pitch);
-        p.origin = scratch;
+        p.outside = scratch;
+        p.origin = d >= 0 && d < s->in[0] ? image + d * s->in[1] * g->pitch : NULL;
     } else if (g->in_place) {
         const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
         p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;
@@ -695,8 +697,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     uint8_t *y =
         (uint8_t *)store->y + ((n * s->out[0] + od) * s->out[1] + p.r0) * s->out[2] * s->oc * size;
     if (g->depthwise) {
-        const bool is_there = d >= 0 && d < s->in[0];
-        run_depthwise(&p, is_there ? image + d * s->in[1] * g->pitch : NULL, packed, y, size);
+        run_depthwise(&p, packed, y, size);
         return;
     }
     const int64_t wide = sdx_qdot_width() / SDX_QDOT_COLS, pieces = conv_divide_up(g->panels, wide);

@@ -2,7 +2,8 @@
  * Integer convolution of bytes that lie channels last, [batch, spatial..., channels], with sums
  * exact in 32 bits (qdot.h). Padding counts as the zero point of x. The image is read in place
  * where nothing is padded, otherwise a strip of its rows is copied with its padding. One channel a
- * group: over vectors of channels in 16 bits. */
+ * group: over vectors of channels in 16 bits; kernels of 3 x 3 read unsigned bytes in place, padded
+ * or not. */
 #ifndef SDX_KERNELS_QCONV_H
 #define SDX_KERNELS_QCONV_H
 
@@ -31,7 +32,8 @@ static inline int8_t sdx_qconv_weight(const struct sdx_qconv *q, const void *wei
 /* Chooses the form for constant weights with their zero points; others have the first. */
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
- * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
+ * dilation of the last axis being 1, w_signed; with one channel a group on zero_w and the last
+ * axis' stride as well. */
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q);
 void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed);
 bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed); /* as sdx_qdot_check */

@@ -27,7 +27,7 @@ const struct sdx_kernel_tuning *sdx_kernel_tuning(void)
     static atomic_int chosen; /* 1 + row; found by whoever comes first, always the same */
     int row = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (SDX_UNLIKELY(!row)) {
-        const size_t l2 = sdx_cpu_caches().l2;
+        const size_t l2 = sdx_cpu_l2();
         row = 1;
         while (row < SDX_COUNT_OF(rows) && l2 < rows[row - 1].l2_from)
             row++;
