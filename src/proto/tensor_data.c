@@ -304,7 +304,7 @@ enum sdx_status sdx_onnx_tensor_load(struct sdx_context *cx, struct sdx_arena *a
     int rank = (int)from->dims.count;
     if (from->data_type == SDX_STRING)
         return sdx_tensor_new_strings(cx, rank, from->dims.at, data, out);
-    SDX_TRY(sdx_tensor_new(cx, from->data_type, rank, from->dims.at, out));
+    SDX_TRY(sdx_tensor_new_raw(cx, from->data_type, rank, from->dims.at, out));
     if (c.bytes > 0) memcpy((*out)->data, data, c.bytes);
     return SDX_OK;
 }
