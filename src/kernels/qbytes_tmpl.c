@@ -283,33 +283,56 @@ static void quantize(const float *x, float scale, int32_t zero, uint8_t flip, ui
 }
 
 #if SDX_SIMD_LANES >= 8
+#if SDX_SIMD_LANES == 16
+#define V_SPREAD_ROW(row) _mm512_broadcast_i32x4(row)
+SIMD bytes_in xor_3(bytes_in a, bytes_in b, bytes_in c)
+{
+    return _mm512_ternarylogic_epi32(a, b, c, 0x96);
+}
+#else
+#define V_SPREAD_ROW(row) _mm256_broadcastsi128_si256(row)
+SIMD bytes_in xor_3(bytes_in a, bytes_in b, bytes_in c)
+{
+    return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
+}
+#endif
 /* Rows of 16 entries by pshufb, which gives 0 where the index is negative. With the differences of
  * neighbouring rows, the sum (xor) of all rows whose index is not negative yet is the entry. */
+SIMD bytes_in looked_up(const bytes_in rows[16], bytes_in low)
+{
+    const bytes_in sixteen = ALL(set1_epi8)(16);
+    bytes_in high = (bytes_in)((vi)low ^ (vi)ALL(set1_epi8)((char)0x80));
+    bytes_in sum = ALL(shuffle_epi8)(rows[8], high);
+    bytes_in found = ALL(shuffle_epi8)(rows[0], low);
+    SDX_UNROLL(8) for (int i = 1; i < 8; i++)
+    {
+        low = ALL(subs_epi8)(low, sixteen);
+        high = ALL(subs_epi8)(high, sixteen);
+        found = xor_3(found, ALL(shuffle_epi8)(rows[i], low), ALL(shuffle_epi8)(rows[8 + i], high));
+    }
+    return (bytes_in)((vi)found ^ (vi)sum);
+}
 static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)
 {
-    wide rows[16];
+    bytes_in rows[16];
     for (int i = 0; i < 16; i++) {
         __m128i row = _mm_loadu_si128((const __m128i *)(table + 16 * i));
         if (i % 8)
             row = _mm_xor_si128(row, _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
-        rows[i] = _mm256_broadcastsi128_si256(row);
+        rows[i] = V_SPREAD_ROW(row);
     }
-    const wide sixteen = _mm256_set1_epi8(16), top = _mm256_set1_epi8((char)0x80);
     size_t at = 0;
-    for (; at + 32 <= n; at += 32) {
-        wide low = _mm256_loadu_si256((const __m256i *)(x + at)), high = _mm256_xor_si256(low, top);
-        wide a = _mm256_shuffle_epi8(rows[0], low), b = _mm256_shuffle_epi8(rows[8], high);
-        SDX_UNROLL(8) for (int i = 1; i < 8; i++)
-        {
-            low = _mm256_subs_epi8(low, sixteen);
-            high = _mm256_subs_epi8(high, sixteen);
-            a = _mm256_xor_si256(a, _mm256_shuffle_epi8(rows[i], low));
-            b = _mm256_xor_si256(b, _mm256_shuffle_epi8(rows[8 + i], high));
-        }
-        _mm256_storeu_si256((__m256i *)(y + at), _mm256_xor_si256(a, b));
-    }
+    for (; at + sizeof *rows <= n; at += sizeof *rows)
+        vi_store(y + at, (vi)looked_up(rows, (bytes_in)vi_load(x + at)));
+#if SDX_SIMD_LANES == 16
+    const __mmask64 left = (1ULL << (n - at)) - 1;
+    if (left)
+        _mm512_mask_storeu_epi8(y + at, left,
+                                looked_up(rows, _mm512_maskz_loadu_epi8(left, x + at)));
+#else
     for (; at < n; at++)
         y[at] = table[x[at]];
+#endif
 }
 #else
 static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing of plan files. Small constants stay in the message; the others get places in their
- * section as the export meets them, and are written from where they are. Packed forms follow in the
- * order in which planning asked for them, which is nearly that of running. */
+ * Writing of plan files. Tiny constants stay in the message; the others get places in their
+ * section, for which the graph is exported twice, and are written from where they are. Packed forms
+ * follow in the order in which planning asked for them, which is nearly that of running. */
 #include <inttypes.h>
 
 #include "ir/ir_export.h"
 #include "run/model.h"
 
-enum { INLINE_MAX = 64 }; /* bytes of a constant that the message may hold */
+enum {
+    INLINE_MAX = 64,     /* bytes of a constant that the message may hold */
+    SMALL_MAX = 16 << 10 /* of one of those that lie together, ahead of the others */
+};
 
 struct placed {
     const void *data;
@@ -20,6 +23,7 @@ struct plan_writer {
     struct sdx_arena arena;
     struct sdx_map index; /* of a constant's address to `placed` */
     struct placed *placed;
+    int32_t *order; /* of the places in the file */
     int32_t count_placed, capacity_placed;
     uint64_t constants_size;
     struct sdx_plan_pack *packs;
@@ -59,20 +63,47 @@ static enum sdx_status place_new(struct plan_writer *w, const struct sdx_tensor 
         return SDX_FAIL_MEMORY(w->cx);
     if (w->count_placed == w->capacity_placed) w->capacity_placed = 2 * w->capacity_placed + 64;
     *at = w->count_placed++;
-    w->placed[*at] = (struct placed){t->data, t->bytes, w->constants_size};
-    w->constants_size = round_up(w->constants_size + t->bytes, SDX_PLAN_ALIGN);
+    w->placed[*at] = (struct placed){t->data, t->bytes, 0};
     return sdx_map_put(&w->index, (struct sdx_str){(const char *)key, sizeof *key}, *at)
                ? SDX_OK
                : SDX_FAIL_MEMORY(w->cx);
+}
+
+/* Notes what will need a place. */
+static enum sdx_status note(void *user, const struct sdx_tensor *t, struct sdx_onnx_tensor *to)
+{
+    struct plan_writer *w = user;
+    (void)to;
+    if (t->bytes <= INLINE_MAX) return SDX_OK;
+    int32_t at = find_placed(w, t->data);
+    /* the same address with another size is another constant */
+    return at < 0 || w->placed[at].bytes < t->bytes ? place_new(w, t, &at) : SDX_OK;
+}
+
+/* Small ones are read where they lie (biases); the others have packed forms as a rule, so that
+ * their pages are not touched. */
+static enum sdx_status give_places(struct plan_writer *w)
+{
+    w->order = sdx_arena_array(&w->arena, (size_t)w->count_placed, sizeof *w->order);
+    if (!w->order) return SDX_FAIL_MEMORY(w->cx);
+    int32_t n = 0;
+    for (int large = 0; large < 2; large++)
+        for (int32_t i = 0; i < w->count_placed; i++) {
+            struct placed *p = &w->placed[i];
+            if ((p->bytes > SMALL_MAX) != large) continue;
+            w->order[n++] = i;
+            p->at = w->constants_size;
+            w->constants_size = round_up(w->constants_size + p->bytes, SDX_PLAN_ALIGN);
+        }
+    return SDX_OK;
 }
 
 static enum sdx_status place(void *user, const struct sdx_tensor *t, struct sdx_onnx_tensor *to)
 {
     struct plan_writer *w = user;
     if (t->bytes <= INLINE_MAX) return SDX_OK;
-    int32_t at = find_placed(w, t->data);
-    /* the same address with another size is another constant */
-    if (at < 0 || w->placed[at].bytes < t->bytes) SDX_TRY(place_new(w, t, &at));
+    const int32_t at = find_placed(w, t->data);
+    SDX_ASSERT(at >= 0);
     struct sdx_onnx_pair *pairs = sdx_arena_array(&w->arena, 2, sizeof *pairs);
     char *text = sdx_arena_printf(&w->arena, "%" PRIu64, w->placed[at].at);
     if (!pairs || !text) return SDX_FAIL_MEMORY(w->cx);
@@ -107,9 +138,12 @@ static enum sdx_status collect(struct plan_writer *w, struct sdx_model *m)
 {
     const struct sdx_ir *ir = NULL;
     struct sdx_onnx_model *message = NULL;
-    const struct sdx_ir_export options = {
-        .from = m->message, .place = place, .user = w, .keeps_versions = true};
+    struct sdx_ir_export options = {
+        .from = m->message, .place = note, .user = w, .keeps_versions = true};
     SDX_TRY(sdx_model_graph_get(w->cx, m, SDX_LEVEL_ALL, false, &ir));
+    SDX_TRY(sdx_ir_export(w->cx, &w->arena, ir, &options, &message));
+    SDX_TRY(give_places(w));
+    options.place = place;
     SDX_TRY(sdx_ir_export(w->cx, &w->arena, ir, &options, &message));
     SDX_TRY(sdx_onnx_write_model_text(w->cx, message, &w->graph));
     SDX_TRY(sdx_plan_put_facts(w->cx, m, &w->facts));
@@ -172,8 +206,9 @@ static enum sdx_status put_file(struct plan_writer *w, const struct sdx_plan_hea
     SDX_TRY(put(w, lead->ptr, lead->len));
     SDX_TRY(put_zeros(w, h->constants));
     for (int32_t i = 0; i < w->count_placed; i++) {
-        SDX_TRY(put_zeros(w, h->constants + w->placed[i].at));
-        SDX_TRY(put(w, w->placed[i].data, w->placed[i].bytes));
+        const struct placed *p = &w->placed[w->order[i]];
+        SDX_TRY(put_zeros(w, h->constants + p->at));
+        SDX_TRY(put(w, p->data, p->bytes));
     }
     SDX_TRY(put_zeros(w, h->constants + h->constants_size));
     for (int32_t i = 0; i < w->count_packs; i++) {
