@@ -222,7 +222,7 @@ void sdx_qconv_choose(struct sdx_qconv *q, const void *weights)
             q->form = SDX_QCONV_FOURS;
     } else if (sdx_qwinograd_serves(q, weights))
         q->form = SDX_QCONV_WINOGRAD;
-    else if (t->qshorts.panels && is_dense(&q->shape) && !q->quickly &&
+    else if (t->qshorts.panels && q->shape.groups == 1 && !q->quickly &&
              ((t->qdot.rearranges && are_few(&p)) || are_unsafe(q, weights)))
         q->form = SDX_QCONV_SHORTS;
 }
@@ -514,30 +514,50 @@ static void set_lines(const struct part *p, int64_t r, struct sdx_qdw *j)
                 p->origin && h >= 0 && h < s->in[1] ? p->origin + h * p->g.pitch : p->outside;
     }
 }
+static void run_row(const struct sdx_qconv *q, const struct sdx_qdw *j)
+{
+    const struct sdx_qdw_table *t = &sdx_kernel_tables()->qdw;
+    (is_fours(q) ? t->row_of_fours : t->row)(j);
+}
+/* Every d-th output of a line of them, d times over. */
+static void slide(const struct part *p, uint8_t *line, int64_t size, struct sdx_qdw j)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t d = s->dilation[2], first = p->g.slides ? -s->pad_begin[2] : 0;
+    j.store.pitch *= d;
+    for (int64_t i = 0; i < d && i < s->out[2]; i++) {
+        j.column = (first + i) * s->ic;
+        j.count = conv_divide_up(s->out[2] - i, d);
+        j.store.y = line + i * s->oc * size;
+        run_row(p->q, &j);
+    }
+}
 static void run_depthwise(const struct part *p, const void *packed, uint8_t *y, int64_t size)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    const struct sdx_qdw_table *t = &sdx_kernel_tables()->qdw;
     struct sdx_qdw j = {.count = s->out[2],
                         .channels = s->oc,
                         .weights = (const int32_t *)packed + sdx_qconv_width(p->q),
                         .count_taps = places_of(p->q),
                         .stride = qdw_slides(s) ? (int)s->stride[2] : 0,
                         .outside = p->outside,
-                        .column = p->g.slides ? -s->pad_begin[2] : 0,
-                        .columns = p->g.wide,
+                        .end = p->g.pitch,
+                        .apart = s->dilation[2] * s->ic,
                         .step = s->stride[2] * s->ic,
                         .taps = p->steps,
                         .store = *p->store};
     j.store.zero_w = NULL;
     for (int64_t r = 0; r < p->rows; r++) {
-        if (j.stride)
+        uint8_t *line = y + r * s->out[2] * s->oc * size;
+        store_at(p, line, &j.store);
+        if (j.stride) {
             set_lines(p, r, &j);
-        else
+            slide(p, line, size, j);
+        } else {
             j.x = p->origin + r * s->stride[1] * p->g.pitch;
-        store_at(p, y + r * s->out[2] * s->oc * size, &j.store);
-        (is_fours(p->q) ? t->row_of_fours : t->row)(&j);
-        sdx_qdot_finish(&j.store, j.store.y, (size_t)(s->out[2] * s->oc));
+            run_row(p->q, &j);
+        }
+        sdx_qdot_finish(&j.store, line, (size_t)(s->out[2] * s->oc));
     }
 }
 

@@ -6,13 +6,14 @@
 #include "kernels/conv.h"
 #include "kernels/qdot.h"
 
-/* Kernels of three rows and three columns that lie together slide with a stride of 1 or 2: a column
- * of the input is made ready once for the outputs that it reaches. */
+/* Kernels of three rows and three columns slide with a stride of 1 or 2: a column of the input is
+ * made ready once for the outputs that it reaches. Where columns are d apart (dilation), every d-th
+ * output is such a row. */
 enum { SDX_QDW_SIDE = 3 };
 static inline bool qdw_slides(const struct sdx_conv_shape *s)
 {
     return s->kernel[0] == 1 && s->kernel[1] == SDX_QDW_SIDE && s->kernel[2] == SDX_QDW_SIDE &&
-           s->dilation[2] == 1 && s->stride[2] <= 2;
+           (s->stride[2] == 1 || (s->stride[2] == 2 && s->dilation[2] == 1));
 }
 
 /* Weights in blocks of 32 channels: [taps / 2][64] shorts, the two taps' of channel c beside each
@@ -27,9 +28,10 @@ struct sdx_qdw {
     struct sdx_qdot_store store; /* row i is pixel i */
     int stride;                  /* 1, 2: of a kernel that slides; 0: it does not */
     /* A kernel that slides: the image rows under it, a pixel that stands for those beyond their
-     * ends, the column that the first output sees first, the columns of a row. */
+     * ends, and in bytes: the column that the first output sees first, the end of the rows, from a
+     * column of the kernel to the next. */
     const uint8_t *lines[SDX_QDW_SIDE], *outside;
-    int64_t column, columns;
+    int64_t column, end, apart;
     /* Any other. */
     const uint8_t *x;    /* the first tap of the first pixel */
     int64_t step;        /* bytes from one to the next */

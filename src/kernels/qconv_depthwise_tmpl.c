@@ -212,9 +212,9 @@ SIMD halves slide_next(const int stride, const bool inside, const struct block *
 }
 SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, const struct block *b)
 {
-    const int64_t apart = j->channels;
-    struct slide s = {.at = j->column * apart,
-                      .end = j->columns * apart,
+    const int64_t apart = j->apart;
+    struct slide s = {.at = j->column,
+                      .end = j->end,
                       .outside = j->outside + b->channel,
                       .before = QDOT_V(set1_epi16)(0),
                       .begins = b->start,
@@ -236,7 +236,7 @@ SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, const s
 SIMD void slide(const int stride, const bool fast, const struct sdx_qdw *j, int64_t channel)
 {
     const struct block b = block_at(fast, j, channel);
-    const int64_t count = j->count, apart = j->channels, pitch = j->store.pitch;
+    const int64_t count = j->count, apart = j->apart, pitch = j->store.pitch;
     struct slide s = slide_begin(stride, j, &b);
     int64_t i = 0;
     uint8_t *y = (uint8_t *)j->store.y + channel;
@@ -319,9 +319,9 @@ static void row(const struct sdx_qdw *j)
 SIMD const uint8_t *seen(const struct sdx_qdw *j, int64_t i, int64_t t)
 {
     if (!j->stride) return j->x + i * j->step + j->taps[t];
-    const int64_t column = j->column + i * j->stride + t % SDX_QDW_SIDE;
-    if (column < 0 || column >= j->columns) return j->outside;
-    return j->lines[t / SDX_QDW_SIDE] + column * j->channels;
+    const int64_t column = j->column + (i * j->stride + t % SDX_QDW_SIDE) * j->apart;
+    if (column < 0 || column >= j->end) return j->outside;
+    return j->lines[t / SDX_QDW_SIDE] + column;
 }
 SIMD void block(const struct sdx_qdw *j, int64_t channel, int64_t n)
 {

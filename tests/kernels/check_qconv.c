@@ -248,6 +248,13 @@ void check_qconv(void)
                     check_2d(1, 4, 2, 2, size, size, kernel, stride, pad, 1);
                     check_2d(1, 1, 20, 33, size, size, kernel, stride, pad, dilation);
                 }
+    for (int64_t dilation = 2; dilation <= 17; dilation += 3) /* also beyond the image */
+        for (int64_t channels = 16; channels <= 80; channels += 32) {
+            check_2d(2, channels, 1, 1, 9, 12, 3, 1, dilation, dilation);
+            check_2d(1, channels - 3, 1, 1, 10, 7, 3, 1, dilation - 1, dilation);
+            check_2d(1, channels, 1, 1, 10, 7, 3, 2, dilation, dilation);
+            check_2d(1, 1, channels, 40, 9, 12, 3, 1, dilation, dilation);
+        }
     for (int64_t pad = 0; pad < 2; pad++) {
         const struct sdx_conv_shape s = {.batch = 2,
                                          .groups = 1,

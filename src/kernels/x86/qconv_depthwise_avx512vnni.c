@@ -95,24 +95,24 @@ SIMD void store(const struct sdx_qdw *j, const struct columns *c, const struct r
 /* Three columns that slide: with stride 1 two of them are those of the output before. */
 struct slide {
     const struct sdx_qdw *job;
-    int64_t channel, at, end; /* bytes to the next column, to the end of a row */
+    int64_t channel, at; /* bytes to the next column */
 };
 /* The next column: its three rows. */
 SIMD void next_column(const struct columns *c, struct slide *s, __m512i u[VECTORS])
 {
-    const bool inside = (uint64_t)s->at < (uint64_t)s->end;
+    const bool inside = (uint64_t)s->at < (uint64_t)s->job->end;
     __m512i x[SDX_QDW_SIDE];
     SDX_UNROLL(3)
     for (int k = 0; k < SDX_QDW_SIDE; k++)
         x[k] = bytes_at(c, s->channel + (inside ? s->job->lines[k] + s->at : s->job->outside));
-    s->at += s->job->channels;
+    s->at += s->job->apart;
     interleave(x[0], x[1], x[2], _mm512_setzero_si512(), u);
 }
 SIMD void slide(const int stride, const struct sdx_qdw *j, int64_t channel)
 {
     const struct columns c = columns_at(j, channel);
     const struct rounding r = rounding(&j->store);
-    struct slide s = {j, channel, j->column * j->channels, j->columns * j->channels};
+    struct slide s = {j, channel, j->column};
     __m512i u[SDX_QDW_SIDE][VECTORS];
     next_column(&c, &s, u[0]);
     if (stride == 1) next_column(&c, &s, u[1]);
