@@ -482,7 +482,8 @@ struct part {
                                where there is none */
     const uint8_t *outside; /* slides: a row beyond it */
     const void *steps;
-    int32_t zero; /* of x, unsigned */
+    int32_t zero;       /* of x, unsigned */
+    int64_t run0, runs; /* of the product, all but those that see zeros only */
 };
 
 /* What the first pixel of output row r, of those of all images, sees first: elements behind what
@@ -607,9 +608,11 @@ static void run_shorts(const struct part *p, const void *packed, uint8_t *y, int
     const int64_t size = p->store->to == SDX_QDOT_BYTES ? 1 : 4;
     const int64_t width = p->g.panels * SDX_QDOT_COLS;
     int32_t *sums = (int32_t *)(rows + chunk);
-    struct sdx_qshorts j = {.n = s->oc, .runs = p->g.runs, .run = even(p->g.run), .rows = rows};
-    j.starts = p->steps;
-    j.w = (const int16_t *)((const int32_t *)packed + width);
+    const int64_t *starts = p->steps, step = even(p->g.run) * SDX_QDOT_COLS;
+    struct sdx_qshorts j = {.n = s->oc, .runs = p->runs, .run = even(p->g.run), .rows = rows};
+    j.apart = p->g.runs * step;
+    j.starts = starts + p->run0;
+    j.w = (const int16_t *)((const int32_t *)packed + width) + p->run0 * step;
     j.store = *p->store;
     j.store.row_sums = sums;
     struct pixel next = {0, 0};
@@ -620,7 +623,7 @@ static void run_shorts(const struct part *p, const void *packed, uint8_t *y, int
             const int16_t *row = (const int16_t *)rows[i];
             uint32_t sum = 0;
             for (int64_t k = 0; k < p->g.z.k; k++)
-                sum += (uint32_t)row[j.starts[k / p->g.run] + k % p->g.run];
+                sum += (uint32_t)row[starts[k / p->g.run] + k % p->g.run];
             sums[i] = (int32_t)(sum - (uint32_t)p->g.z.k * (uint32_t)p->zero);
         }
         store_at(p, y + at * s->oc * size, &j.store);
@@ -637,6 +640,7 @@ static void run_product(const struct part *p, struct sdx_qdot *dot, int64_t grou
     int32_t *sums = (int32_t *)(rows + chunk);
     const uint8_t *origin = p->origin + group * p->g.z.icg;
     struct pixel next = {0, 0};
+    if (p->runs < p->g.runs) sdx_qdot_only(dot, p->run0, p->runs);
     for (int64_t at = 0; at < count; at += dot->m) {
         dot->m = conv_least(chunk, count - at);
         next_rows(p, origin, 1, dot->m, &next, rows);
@@ -687,6 +691,23 @@ int64_t sdx_qconv_together(const struct sdx_qconv *q)
     return g.images * g.joined * g.groups * g.splits;
 }
 
+/* The runs whose slices, from d on, lie in the image: beyond it is the zero point. */
+static void choose_runs(struct part *p, int64_t d)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t each = p->g.runs / s->kernel[0];
+    int64_t first = 0, end = s->kernel[0];
+    while (first < end && d + first * s->dilation[0] < 0)
+        first++;
+    while (end > first && d + (end - 1) * s->dilation[0] >= s->in[0])
+        end--;
+    if (p->zero || first == end) { /* a product of nothing is not provided for */
+        first = 0;
+        end = s->kernel[0];
+    }
+    p->run0 = first * each;
+    p->runs = (end - first) * each;
+}
 static void run_range(const struct sdx_qconv *q, const struct geometry *g, const void *x,
                       int32_t zero_x, const void *packed, const void *steps,
                       const struct sdx_qdot_store *store, const struct range *r, void *scratch)
@@ -700,6 +721,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     if (p.rows <= 0 || s->out[2] == 0) return;
     const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
     const int64_t d = od * s->stride[0] - s->pad_begin[0];
+    choose_runs(&p, d);
     if (g->slides) {
         memset(scratch, p.zero, (size_t)g->pitch);
         p.outside = scratch;

@@ -9,6 +9,7 @@
 
 struct sdx_qshorts {
     int64_t m, n, runs, run;    /* run is even: of an odd one the short behind it is read, too */
+    int64_t apart;              /* shorts from a panel of w to the next: it may have more runs */
     const uint8_t *const *rows; /* shorts */
     const int64_t *starts;      /* of the runs, from a row */
     const int16_t *w;           /* [panel][runs * run / 2][16][2] */

@@ -24,14 +24,13 @@ SIMD void tile(const int count, const int panels, const struct sdx_qshorts *q, c
                int64_t ahead, int64_t row, int64_t column, int64_t n)
 {
     qdot_vector sums[ROWS][2];
-    const int64_t apart = q->runs * q->run * COLS;
     const int16_t *a[ROWS];
     QDOT_ROWS(count)
     QDOT_VECTORS(panels)
     sums[i][j] = QDOT_LOAD(q->store.start + column + j * QDOT_PART_LANES);
     for (int64_t r = 0; r < q->runs; r++, w += q->run * COLS) {
         QDOT_ROWS(count) a[i] = (const int16_t *)q->rows[row + i] + q->starts[r];
-        qdot_add_shorts(count, panels, sums, a, q->run, w, apart, ahead);
+        qdot_add_shorts(count, panels, sums, a, q->run, w, q->apart, ahead);
     }
     qdot_store_sums(count, panels, &q->store, sums, row, column, n);
 }
@@ -49,14 +48,13 @@ static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = QDOT_SHORTS_TABLE;
 static void panels(const struct sdx_qshorts *q, int64_t p0, int64_t p1)
 {
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
-    const int64_t size = q->runs * q->run * COLS;
     for (int64_t p = p0, count; p < p1; p += count) {
         count = p1 - p < QDOT_SHORTS_PANELS ? p1 - p : QDOT_SHORTS_PANELS;
         const int64_t left = q->n - p * COLS, n = left < count * COLS ? left : count * COLS;
         for (int64_t t = 0, row = 0; t < cut.count; t++) {
             const int64_t rows = qdot_height(&cut, t);
-            tiles[count - 1][rows - 1](q, q->w + p * size, t == 0 ? count * size : 0, row, p * COLS,
-                                       n);
+            tiles[count - 1][rows - 1](q, q->w + p * q->apart, t == 0 ? count * q->apart : 0, row,
+                                       p * COLS, n);
             row += rows;
         }
     }

@@ -42,13 +42,16 @@ struct work {
     int8_t *bytes[2]; /* natural order; windows */
     struct sdx_qdot_step *steps[2];
     int32_t *order[2];
+    uint16_t *masks; /* of the windows of two panels, where they are rearranged: QDOT_WINDOW each */
+    uint8_t *orders; /* of the same, as many */
 };
 static int64_t work_bytes(const struct sdx_qdot_shape *s)
 {
     const int64_t steps = most_steps(s);
     return steps *
            (QDOT_STEP * SDX_QDOT_COLS * 2 + 2 * QDOT_BYTES +
-            2 * (int64_t)sizeof(struct sdx_qdot_step) + 2 * QDOT_LISTS * (int64_t)sizeof(int32_t));
+            2 * (int64_t)sizeof(struct sdx_qdot_step) + 2 * QDOT_LISTS * (int64_t)sizeof(int32_t) +
+            (sdx_kernel_tables()->qdot.rearranges ? QDOT_STEP * 3 : 0));
 }
 static struct work work_in(const struct sdx_qdot_shape *s, char *at)
 {
@@ -62,6 +65,8 @@ static struct work work_in(const struct sdx_qdot_shape *s, char *at)
         w.steps[i] = (struct sdx_qdot_step *)at;
     for (int i = 0; i < 2; i++, at += steps * QDOT_LISTS * (int64_t)sizeof(int32_t))
         w.order[i] = (int32_t *)at;
+    w.masks = (uint16_t *)at;
+    w.orders = (uint8_t *)(w.masks + steps * QDOT_STEP);
     return w;
 }
 
@@ -120,17 +125,68 @@ static void natural_steps(const struct sdx_qdot_shape *s, int64_t r, const int16
         weave(rows, bytes + *count * QDOT_BYTES);
     }
 }
+/* A partner for k, which others may give up for one that is not in `seen`; -1 is none. */
+static bool find_partner(const uint16_t masks[QDOT_WINDOW], int partner[QDOT_WINDOW], int k,
+                         unsigned *seen)
+{
+    *seen |= 1u << k;
+    for (unsigned left; (left = masks[k] & ~*seen) != 0;) {
+        const int other = __builtin_ctz(left), freed = partner[other];
+        *seen |= 1u << other;
+        if (freed >= 0 && !find_partner(masks, partner, freed, seen)) continue;
+        partner[other] = k;
+        partner[k] = other;
+        return true;
+    }
+    return false;
+}
+/* As many safe pairs as augmenting paths lead to (Berge; odd cycles are not looked into), two and
+ * two. The k's that are left, whose number is returned, go last, together. */
+static int match(const uint16_t masks[QDOT_WINDOW], uint8_t order[QDOT_WINDOW])
+{
+    int partner[QDOT_WINDOW], at = 0;
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        partner[k] = -1;
+    for (int k = 0; k < QDOT_WINDOW; k++) {
+        unsigned seen = 0;
+        if (partner[k] < 0) find_partner(masks, partner, k, &seen);
+    }
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        if (partner[k] > k) {
+            order[at++] = (uint8_t)k;
+            order[at++] = (uint8_t)partner[k];
+        }
+    const int paired = at;
+    for (int k = 0; k < QDOT_WINDOW; k++)
+        if (partner[k] < 0) order[at++] = (uint8_t)k;
+    return QDOT_WINDOW - paired;
+}
+/* Window u of a run of columns, and its place in the run. */
+static int64_t window_at(const struct sdx_qdot_shape *s, const int16_t *columns, int64_t u,
+                         int16_t window[QDOT_WINDOW * SDX_QDOT_COLS])
+{
+    int64_t skip, at = qdot_place_of(s->run, u, QDOT_WINDOW, &skip);
+    memset(window, 0, (size_t)(skip * SDX_QDOT_COLS) * sizeof *window);
+    memcpy(window + skip * SDX_QDOT_COLS, columns + (at + skip) * SDX_QDOT_COLS,
+           (size_t)((QDOT_WINDOW - skip) * SDX_QDOT_COLS) * sizeof *window);
+    return at;
+}
+/* orders: of the windows, QDOT_WINDOW k's each; NULL: they are found here. */
 static void window_steps(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s, int64_t r,
-                         const int16_t *columns, int64_t *count, int8_t *bytes,
-                         struct sdx_qdot_step *steps)
+                         const int16_t *columns, const uint8_t *orders, int64_t *count,
+                         int8_t *bytes, struct sdx_qdot_step *steps)
 {
     for (int64_t u = 0; u < divide_up(s->run, QDOT_WINDOW); u++) {
-        int64_t skip, at = qdot_place_of(s->run, u, QDOT_WINDOW, &skip);
-        int16_t window[QDOT_WINDOW * SDX_QDOT_COLS] = {0};
+        int16_t window[QDOT_WINDOW * SDX_QDOT_COLS];
+        const int64_t at = window_at(s, columns, u, window);
         uint8_t order[QDOT_WINDOW];
-        memcpy(window + skip * SDX_QDOT_COLS, columns + (at + skip) * SDX_QDOT_COLS,
-               (size_t)((QDOT_WINDOW - skip) * SDX_QDOT_COLS) * sizeof *window);
-        t->match(window, order);
+        if (orders) {
+            memcpy(order, orders + *count * QDOT_STEP, sizeof order);
+        } else {
+            uint16_t masks[QDOT_WINDOW];
+            t->safe_pairs(window, masks);
+            match(masks, order);
+        }
         for (int g = 0; g < QDOT_WINDOW; g += QDOT_STEP, (*count)++) {
             const int16_t *rows[QDOT_STEP];
             for (int b = 0; b < QDOT_STEP; b++)
@@ -246,10 +302,37 @@ static double price_of(const struct sdx_qdot_table *t, const int32_t count[QDOT_
         price += t->prices[l] * count[l];
     return price;
 }
+/* Orders of windows that serve panels p and p + 1, whose rows are then rearranged once. false: too
+ * few k's find a partner that is safe in both. */
+static bool share_windows(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
+                          const struct sdx_qdot_weights *w, const struct work *work, int64_t p)
+{
+    const int64_t each = divide_up(s->run, QDOT_WINDOW), count = s->runs * each;
+    for (int64_t j = 0; j < 2; j++) {
+        const int64_t column = (p + j) * SDX_QDOT_COLS, left = s->n - column;
+        for (int64_t i = 0; i < count; i++) {
+            int16_t window[QDOT_WINDOW * SDX_QDOT_COLS];
+            uint16_t masks[QDOT_WINDOW], *both = work->masks + i * QDOT_WINDOW;
+            int32_t sums[SDX_QDOT_COLS] = {0};
+            if (i % each == 0)
+                read_run(s, w, i / each, column, left < SDX_QDOT_COLS ? left : SDX_QDOT_COLS,
+                         work->columns, sums);
+            window_at(s, work->columns, i % each, window);
+            t->safe_pairs(window, masks);
+            for (int k = 0; k < QDOT_WINDOW; k++)
+                both[k] = j ? both[k] & masks[k] : masks[k];
+        }
+    }
+    int64_t unpaired = 0;
+    for (int64_t i = 0; i < count; i++)
+        unpaired += match(work->masks + i * QDOT_WINDOW, work->orders + i * QDOT_WINDOW) > 0;
+    return unpaired * 5 < count * 2; /* a wide step costs more than rearranging a window */
+}
+/* orders: of the windows, NULL: its own. */
 static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
                        const struct sdx_qdot_weights *w, const struct work *work, int64_t p,
-                       struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
-                       int8_t *weights, int64_t *used)
+                       const uint8_t *orders, struct qdot_panel *panel, int32_t *sums,
+                       struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
 {
     const int64_t column = p * SDX_QDOT_COLS;
     const int64_t n = s->n - column < SDX_QDOT_COLS ? s->n - column : SDX_QDOT_COLS;
@@ -271,11 +354,11 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
         t->sort(&loose[0], work->order[0], count[0]);
         if (count[0][QDOT_WIDE] && s->run >= QDOT_WINDOW) {
             for (int64_t r = 0; r < s->runs; r++)
-                window_steps(t, s, r, work->columns + r * s->run * SDX_QDOT_COLS, &loose[1].count,
-                             work->bytes[1], work->steps[1]);
+                window_steps(t, s, r, work->columns + r * s->run * SDX_QDOT_COLS, orders,
+                             &loose[1].count, work->bytes[1], work->steps[1]);
             t->sort(&loose[1], work->order[1], count[1]);
-            best = price_of(t, count[1]) + t->window_price * (double)loose[1].count <
-                   price_of(t, count[0]);
+            const double windows = t->window_price * (double)loose[1].count / (orders ? 2 : 1);
+            best = price_of(t, count[1]) + windows < price_of(t, count[0]);
         }
     } else {
         for (int64_t i = 0; i < loose[0].count; i++)
@@ -287,6 +370,9 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     write_panel(panel, &loose[best], work->order[best], steps, weights, used);
 }
 
+enum {
+    TWO_PANELS = 64 << 10
+}; /* bytes of two that one tile reads: hardly more than the first cache */
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
 {
     const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
@@ -297,14 +383,20 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
     memcpy(base, &h, sizeof h);
     int32_t *sums = (int32_t *)(base + h.sums);
     int64_t used = h.weights;
+    const bool may_share = t->rearranges && !w->quickly && s->run >= QDOT_WINDOW &&
+                           2 * each * QDOT_BYTES <= TWO_PANELS;
+    bool shares = false;
     for (int64_t p = 0; p < panels; p++) {
         const struct work work = work_in(s, base + h.weights + weights_bytes(s));
         struct qdot_panel *panel = (struct qdot_panel *)(base + h.panels) + p;
+        if (p % 2 == 0) shares = may_share && p + 1 < panels && share_windows(t, s, w, &work, p);
         panel->first = (int32_t)(p * each);
         panel->weights = used;
-        pack_panel(t, s, w, &work, p, panel, sums + p * SDX_QDOT_COLS,
+        pack_panel(t, s, w, &work, p, shares ? work.orders : NULL, panel, sums + p * SDX_QDOT_COLS,
                    (struct sdx_qdot_step *)(base + h.steps) + p * each, (int8_t *)base + used,
                    &used);
+        if (shares && p % 2 && panel->windows && panel[-1].windows)
+            panel->windows = QDOT_WINDOWS_BEFORE;
     }
     if (!w->quickly) memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
 }
@@ -350,8 +442,11 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
         }
         if (!t->sort && (panel->count[t->natural] != naturals || count != naturals)) return false;
         if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
-        if (panel->first != p * each || panel->weights != used || (panel->windows & ~1) ||
+        if (panel->first != p * each || panel->weights != used ||
             (panel->windows && (!t->sort || s->run < QDOT_WINDOW)))
+            return false;
+        const bool follows = t->rearranges && p % 2 && panel[-1].windows == QDOT_WINDOWS;
+        if (panel->windows < 0 || panel->windows > (follows ? QDOT_WINDOWS_BEFORE : QDOT_WINDOWS))
             return false;
         const struct sdx_qdot_step *steps =
             (const struct sdx_qdot_step *)(base + h.steps) + panel->first;
@@ -441,6 +536,13 @@ void sdx_qdot_finish_rows(const struct sdx_qdot_store *store, int64_t m, int64_t
         finish_rows(store, m, n0, n1, sdx_qdot_finish);
 }
 
+void sdx_qdot_only(struct sdx_qdot *q, int64_t run0, int64_t runs)
+{
+    const int64_t each = divide_up(q->shape.run, QDOT_STEP);
+    if (!sdx_kernel_tables()->qdot.takes_some) return;
+    q->first = run0 * each;
+    q->some = runs * each;
+}
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
 {
     const struct sdx_kernel_tables *t = sdx_kernel_tables();
@@ -450,10 +552,11 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
     const struct sdx_qdot_step *steps =
         q->steps ? q->steps : (const struct sdx_qdot_step *)(base + h.steps);
     const int64_t n1 = p1 * SDX_QDOT_COLS, end = n1 < q->shape.n ? n1 : q->shape.n;
-    const int64_t wide = t->qdot.wide * SDX_QDOT_COLS;
-    for (int64_t p = p0; p < p1; p += t->qdot.wide) {
+    for (int64_t p = p0, count; p < p1; p += count) {
         const struct qdot_panel *panel = (const struct qdot_panel *)(base + h.panels) + p;
         const int64_t column = p * SDX_QDOT_COLS, left = end - column;
+        count = p + 1 < p1 && panel[1].windows == QDOT_WINDOWS_BEFORE ? 2 : t->qdot.wide;
+        const int64_t wide = count * SDX_QDOT_COLS;
         t->qdot.panel(q, panel, steps + panel->first, column, left < wide ? left : wide);
     }
     if (q->store.to != SDX_QDOT_BYTES) return;

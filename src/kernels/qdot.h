@@ -88,6 +88,7 @@ struct sdx_qdot {
     const int64_t *starts;             /* of the runs, from a row; NULL: of the only one, 0 */
     int64_t m;
     const uint8_t *const *rows; /* may be read up to 15 bytes beyond a run that is below 16 */
+    int64_t first, some;        /* sdx_qdot_only(); some 0: all */
     struct sdx_qdot_store store;
     void *scratch; /* sdx_qdot_scratch() bytes, 64-byte aligned */
 };
@@ -99,6 +100,9 @@ bool sdx_qdot_rows_first(void);
 bool sdx_qdot_sums_in_place(void);
 /* What m rows at most need. */
 size_t sdx_qdot_scratch(const struct sdx_qdot_shape *s, int64_t m);
+/* The bytes of rows are 0 but for runs run0 .. run0 + runs - 1: products of the others may be left
+ * out. */
+void sdx_qdot_only(struct sdx_qdot *q, int64_t run0, int64_t runs);
 /* Panels p0 .. p1 - 1 of all rows. A run of 4 bytes or more is never read beyond its end. */
 void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1);
 /* What is left of a store: n bytes from y on get their addends and go through the table, where

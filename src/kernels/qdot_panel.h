@@ -10,10 +10,12 @@
 
 enum qdot_list { QDOT_FOURS, QDOT_TWOS, QDOT_ONES, QDOT_WIDE, QDOT_LISTS };
 enum { QDOT_STEP = 4, QDOT_WINDOW = 16, QDOT_BYTES = 64, QDOT_WIDE_BYTES = 128 }; /* of a step */
+/* Do steps pick their bytes from 16, and the same ones as the panel before, which picks too? */
+enum qdot_windows { QDOT_NO_WINDOWS, QDOT_WINDOWS, QDOT_WINDOWS_BEFORE };
 
 struct qdot_panel {
     int32_t count[QDOT_LISTS]; /* steps, in this order */
-    int32_t windows;           /* steps pick their bytes from 16 */
+    int32_t windows;           /* enum qdot_windows */
     int32_t first;             /* step */
     int64_t weights;           /* bytes from the beginning of the packed form */
 };
@@ -63,14 +65,16 @@ struct sdx_qdot_table {
     void (*sort)(const struct qdot_loose *from, int32_t *order, int32_t count[QDOT_LISTS]);
     /* Times of a step, against one of QDOT_ONES, and what a window's takes longer. */
     double prices[QDOT_LISTS], window_price;
-    /* The pairing of 16 k's: columns [16][16] as shorts; order: k's, two and two. */
-    void (*match)(const int16_t *columns, uint8_t order[QDOT_WINDOW]);
+    /* Which of 16 k's fit as a pair: columns [16][16] as shorts; bit j of masks[i]: i and j do. */
+    void (*safe_pairs)(const int16_t *columns, uint16_t masks[QDOT_WINDOW]);
     /* m rows of one panel, or of up to `wide` panels with the same steps behind each other, which
      * they have where steps are not sorted; n of their columns are stored */
     int wide;
     /* panel() rearranges windows: `at` of a step lies in rows that have four bytes by four the ones
-     * that the `pick` of the panel's first, second.. step names */
+     * that the `pick` of the panel's first, second.. step names. It takes two panels of which the
+     * second has QDOT_WINDOWS_BEFORE. */
     bool rearranges;
+    bool takes_some; /* panel() leaves out steps that sdx_qdot.first and .some do not name */
     bool adds;       /* panel() adds what struct sdx_qdot_store says, before it stores */
     bool rows_first; /* with few weights rows are the outer loop */
     size_t (*scratch)(const struct sdx_qdot_shape *s, int64_t m); /* NULL: none */

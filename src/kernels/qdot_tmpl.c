@@ -274,8 +274,6 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
-    /* the next panel's weights come while the first tile is in hand */
-    const int64_t apart = qdot_panel_bytes(panel);
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
         const uint8_t *const *a = q->rows + row;
@@ -289,7 +287,12 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 #else
         tile_fn *const fn = tiles[panel->windows][rows - 1];
 #endif
-        fn(q, panel, steps, t == 0 ? apart : 0, a, row, column, n);
+        for (int64_t j = 0; j * COLS < n; j++) {
+            /* the next panel's weights come while the first tile is in hand */
+            const int64_t ahead = t == 0 ? qdot_panel_bytes(&panel[j]) : 0;
+            fn(q, &panel[j], steps + (panel[j].first - panel->first), ahead, a, row,
+               column + j * COLS, n - j * COLS < COLS ? n - j * COLS : COLS);
+        }
         row += rows;
     }
 }
@@ -405,42 +408,6 @@ static void safe_pairs(const int16_t *columns, uint16_t masks[QDOT_WINDOW])
             masks[j] |= (uint16_t)(safe << i);
         }
 }
-/* A partner for k, which others may give up for one that is not in `seen`; -1 is none. */
-static bool find_partner(const uint16_t masks[QDOT_WINDOW], int partner[QDOT_WINDOW], int k,
-                         unsigned *seen)
-{
-    *seen |= 1u << k;
-    for (unsigned left; (left = masks[k] & ~*seen) != 0;) {
-        const int other = __builtin_ctz(left), freed = partner[other];
-        *seen |= 1u << other;
-        if (freed >= 0 && !find_partner(masks, partner, freed, seen)) continue;
-        partner[other] = k;
-        partner[k] = other;
-        return true;
-    }
-    return false;
-}
-/* As many safe pairs as augmenting paths lead to (Berge; odd cycles are not looked into). The k's
- * that are left go last, together. */
-static void match(const int16_t *columns, uint8_t order[QDOT_WINDOW])
-{
-    uint16_t masks[QDOT_WINDOW];
-    int partner[QDOT_WINDOW], at = 0;
-    safe_pairs(columns, masks);
-    for (int k = 0; k < QDOT_WINDOW; k++)
-        partner[k] = -1;
-    for (int k = 0; k < QDOT_WINDOW; k++) {
-        unsigned seen = 0;
-        if (partner[k] < 0) find_partner(masks, partner, k, &seen);
-    }
-    for (int k = 0; k < QDOT_WINDOW; k++)
-        if (partner[k] > k) {
-            order[at++] = (uint8_t)k;
-            order[at++] = (uint8_t)partner[k];
-        }
-    for (int k = 0; k < QDOT_WINDOW; k++)
-        if (partner[k] < 0) order[at++] = (uint8_t)k;
-}
 
 #endif
 
@@ -452,7 +419,7 @@ void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
                                     .sort = sort,
                                     .prices = {0.74, 0.80, 1.0, 1.37}, /* on Zen 3 */
                                     .window_price = 0.06,
-                                    .match = match};
+                                    .safe_pairs = safe_pairs};
 #endif
     qdot->panel = panel_of;
 #if SDX_SIMD_LANES == 16 /* of what AVX2's sort() has packed; on Zen 5 */

@@ -20,16 +20,17 @@ SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
 {
     __m512i acc[ROWS][WIDE], start[WIDE];
     const uint8_t *a[ROWS];
-    const int32_t steps = panel->count[QDOT_ONES];
-    const int8_t *w = (const int8_t *)q->packed + panel->weights;
-    const int64_t apart = (int64_t)steps * QDOT_BYTES; /* panels */
+    const int64_t all = panel->count[QDOT_ONES], steps = q->some ? q->some : all;
+    const int8_t *w = (const int8_t *)q->packed + panel->weights + q->first * QDOT_BYTES;
+    const int64_t apart = all * QDOT_BYTES; /* panels */
+    s += q->first;
     QDOT_PANELS(wide) start[j] = whole(q->store.start + column + j * COLS);
     QDOT_ROWS(count)
     {
         a[i] = q->rows[row + i];
         QDOT_PANELS(wide) acc[i][j] = start[j];
     }
-    for (int32_t k = 0; k < steps; k++, w += QDOT_BYTES) {
+    for (int64_t k = 0; k < steps; k++, w += QDOT_BYTES) {
         const size_t at = s[k].at;
         __m512i weights[WIDE];
         _mm_prefetch((const char *)w + ahead.at, _MM_HINT_T0);
@@ -89,5 +90,6 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 
 void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES, .wide = WIDE, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){
+        .natural = QDOT_ONES, .wide = WIDE, .takes_some = true, .panel = panel_of};
 }

@@ -22,7 +22,10 @@ SIMD void tile(const int count, const struct sdx_qdot *q, const struct qdot_pane
         acc[i][0] = wide_load(start);
         acc[i][1] = wide_load(start + 8);
     }
-    for (int32_t k = 0; k < panel->count[QDOT_ONES]; k++, w += QDOT_BYTES) {
+    const int64_t steps = q->some ? q->some : panel->count[QDOT_ONES];
+    w += q->first * QDOT_BYTES;
+    s += q->first;
+    for (int64_t k = 0; k < steps; k++, w += QDOT_BYTES) {
         const size_t at = s[k].at;
         _mm_prefetch((const char *)w + ahead, _MM_HINT_T0);
         const wide w0 = wide_load(w), w1 = wide_load(w + 32);
@@ -68,5 +71,6 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
 
 void sdx_qdot_init_avxvnni(struct sdx_qdot_table *qdot)
 {
-    *qdot = (struct sdx_qdot_table){.natural = QDOT_ONES, .wide = 1, .panel = panel_of};
+    *qdot = (struct sdx_qdot_table){
+        .natural = QDOT_ONES, .wide = 1, .takes_some = true, .panel = panel_of};
 }
