@@ -21,7 +21,7 @@ enum {
 struct geometry {
     struct conv_sizes z;
     bool depthwise, in_place;
-    bool slides;           /* over image rows, with a row for what lies beyond them as the strip */
+    bool slides, copies;   /* over image rows, or copies of them, and one for what lies beyond */
     int64_t run, runs;     /* of the product */
     int64_t wide;          /* columns of a strip */
     int64_t across;        /* pixels of an output row */
@@ -95,8 +95,9 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.depthwise = sdx_qconv_is_depthwise(q);
     const bool fits = !g.depthwise || is_fours(q) || sdx_kernel_tables()->qdw.masks ||
                       s->ic % SDX_QDOT_COLS == 0; /* what is read at a time */
-    g.slides = g.depthwise && qdw_slides(s) && !q->x_signed && fits;
-    g.in_place = !g.slides && conv_is_unpadded(s) && !q->x_signed && !is_shorts(q) && fits &&
+    g.slides = g.depthwise && qdw_slides(s);
+    g.copies = q->x_signed || !fits;
+    g.in_place = !g.slides && conv_is_unpadded(s) && !g.copies && !is_shorts(q) &&
                  (g.depthwise || g.run >= 4);
     g.wide = g.in_place || g.slides ? s->in[2] : window(s, 2, s->out[2]);
     g.pitch = g.wide * s->ic;
@@ -407,7 +408,9 @@ int64_t sdx_qconv_parts(const struct sdx_qconv *q)
 }
 static size_t strip_size(const struct sdx_qconv *q, const struct geometry *g)
 {
-    const size_t elements = (size_t)(g->slides ? g->pitch : g->images * g->sheet) + SLACK;
+    const int64_t rows = 1 + (g->copies ? conv_least(g->lines, q->shape.in[1]) : 0);
+    const int64_t bytes = g->slides ? rows * g->pitch : g->images * g->sheet;
+    const size_t elements = (size_t)bytes + SLACK;
     return g->in_place ? 0 : round_64(is_shorts(q) ? elements * sizeof(int16_t) : elements);
 }
 /* Pointers to the rows of a chunk, and their sums. */
@@ -478,9 +481,10 @@ struct part {
     struct geometry g;
     const struct sdx_qdot_store *store; /* of the whole output */
     int64_t images, r0, rows;           /* output rows of each image */
-    const uint8_t *origin;  /* what output pixel (r0, 0) sees first; slides: the image's slice, NULL
-                               where there is none */
-    const uint8_t *outside; /* slides: a row beyond it */
+    /* What output pixel (r0, 0) sees first. Where a kernel slides: row `first` of the image's
+     * slice, NULL where there is none, and a row for what lies beyond it. */
+    const uint8_t *origin, *outside;
+    int64_t first;
     const void *steps;
     int32_t zero;       /* of x, unsigned */
     int64_t run0, runs; /* of the product, all but those that see zeros only */
@@ -501,18 +505,14 @@ static void store_at(const struct part *p, uint8_t *y, struct sdx_qdot_store *st
     if (store->addend) store->addend = p->store->addend + (y - (uint8_t *)p->store->y);
 }
 
-/* The rows that row r of the part sees, of the image or of the strip. */
+/* The image rows that row r of the part sees. */
 static void set_lines(const struct part *p, int64_t r, struct sdx_qdw *j)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     for (int64_t k = 0; k < SDX_QDW_SIDE; k++) {
-        const int64_t line = r * s->stride[1] + k * s->dilation[1];
-        const int64_t h = p->r0 * s->stride[1] - s->pad_begin[1] + line;
-        if (!p->g.slides)
-            j->lines[k] = p->origin + line * p->g.pitch;
-        else
-            j->lines[k] =
-                p->origin && h >= 0 && h < s->in[1] ? p->origin + h * p->g.pitch : p->outside;
+        const int64_t h = (p->r0 + r) * s->stride[1] - s->pad_begin[1] + k * s->dilation[1];
+        const bool is_there = p->origin && h >= 0 && h < s->in[1];
+        j->lines[k] = is_there ? p->origin + (h - p->first) * p->g.pitch : p->outside;
     }
 }
 static void run_row(const struct sdx_qconv *q, const struct sdx_qdw *j)
@@ -524,10 +524,10 @@ static void run_row(const struct sdx_qconv *q, const struct sdx_qdw *j)
 static void slide(const struct part *p, uint8_t *line, int64_t size, struct sdx_qdw j)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    const int64_t d = s->dilation[2], first = p->g.slides ? -s->pad_begin[2] : 0;
+    const int64_t d = s->dilation[2];
     j.store.pitch *= d;
     for (int64_t i = 0; i < d && i < s->out[2]; i++) {
-        j.column = (first + i) * s->ic;
+        j.column = (i - s->pad_begin[2]) * s->ic;
         j.count = conv_divide_up(s->out[2] - i, d);
         j.store.y = line + i * s->oc * size;
         run_row(p->q, &j);
@@ -708,6 +708,22 @@ static void choose_runs(struct part *p, int64_t d)
     p->run0 = first * each;
     p->runs = (end - first) * each;
 }
+/* For a kernel that slides: rows of the image's slice d, or copies of those that the part sees. */
+static void find_rows(struct part *p, const uint8_t *image, int64_t d, uint8_t *scratch)
+{
+    const struct sdx_conv_shape *s = &p->q->shape;
+    const int64_t pitch = p->g.pitch, top = p->r0 * s->stride[1] - s->pad_begin[1];
+    const int64_t end = conv_least(s->in[1], top + window(s, 1, p->rows));
+    memset(scratch, p->zero, (size_t)pitch);
+    p->outside = scratch;
+    p->first = 0;
+    p->origin = d >= 0 && d < s->in[0] ? image + d * s->in[1] * pitch : NULL;
+    if (!p->origin || !p->g.copies) return;
+    p->first = conv_most(0, conv_least(top, end));
+    copy_elements(p->q, scratch, pitch, p->origin + p->first * pitch,
+                  conv_most(0, end - p->first) * pitch);
+    p->origin = scratch + pitch;
+}
 static void run_range(const struct sdx_qconv *q, const struct geometry *g, const void *x,
                       int32_t zero_x, const void *packed, const void *steps,
                       const struct sdx_qdot_store *store, const struct range *r, void *scratch)
@@ -723,9 +739,7 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     const int64_t d = od * s->stride[0] - s->pad_begin[0];
     choose_runs(&p, d);
     if (g->slides) {
-        memset(scratch, p.zero, (size_t)g->pitch);
-        p.outside = scratch;
-        p.origin = d >= 0 && d < s->in[0] ? image + d * s->in[1] * g->pitch : NULL;
+        find_rows(&p, image, d, scratch);
     } else if (g->in_place) {
         const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
         p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;

@@ -148,8 +148,8 @@ static void check_bytes(const struct sdx_qconv *q, const struct image *im, const
             return;
 }
 
-/* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights.
- */
+/* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights;
+ * 5: the zero point of x is the least byte. */
 static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
 {
     struct sdx_qconv q = {.shape = *shape};
@@ -172,7 +172,7 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
     q.zero_w = zero_w;
     const struct image im = {.x = bytes(s->batch * s->ic * pixels_in, 1),
                              .w = bytes(s->oc * (s->ic / s->groups) * taps, 5),
-                             .zero_x = zero_point(q.x_signed)};
+                             .zero_x = how & 32 ? (q.x_signed ? -128 : 0) : zero_point(q.x_signed)};
     if (how & 8) sdx_qconv_choose(&q, im.w);
     const int64_t width = sdx_qconv_width(&q);
     int32_t *start = guarded((size_t)width * 4, 4), *zeros = guarded((size_t)width * 4, 4);
@@ -266,6 +266,18 @@ void check_qconv(void)
                                          .dilation = {1 + pad, 1, 1},
                                          .pad_begin = {pad, pad, pad}};
         check_shape(&s);
+    }
+    for (unsigned how = 0; how < 64; how++) { /* slices whose taps lie beyond the volume */
+        const struct sdx_conv_shape s = {.batch = 1,
+                                         .groups = 1 + how % 3 / 2,
+                                         .ic = 24,
+                                         .oc = 38,
+                                         .in = {1 + how % 4, 5, 4},
+                                         .kernel = {3, 3, 1 + how % 2},
+                                         .stride = {1 + how % 5 / 3, 1, 1},
+                                         .dilation = {1 + how % 7 / 6, 1, 1 + how % 9 / 8},
+                                         .pad_begin = {1 + how % 7 / 5, 1, 1}};
+        check_shape_how(&s, how);
     }
     check_2d(1, 1, 64, 150, 14, 14, 3, 1, 1, 1);
     check_2d(1, 1, 400, 60, 7, 7, 1, 1, 0, 1);
