@@ -31,7 +31,7 @@ void sdx_file_map_drop(const struct sdx_file_map *map, const void *bytes, size_t
 /* Parts of the mapping stay in use and the rest is dropped: small pages, as a large one would bring
  * what lies beside a part into memory again. */
 void sdx_file_map_use_small_pages(const struct sdx_file_map *map);
-/* They will all be read: their pages come at once, not fault by fault. */
+/* They will all be read: their pages come now, as many at a fault as the system brings. */
 void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size);
 
 /* Writes through a temporary file in the same folder and renames it: readers see all or nothing. */
