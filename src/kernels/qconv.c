@@ -141,15 +141,15 @@ static size_t round_64(size_t n)
 /* Taps of a depthwise kernel as they are packed, and where tap t stands among them. */
 static int64_t places_of(const struct sdx_qconv *q)
 {
-    const bool slides = qdw_slides(&q->shape);
+    const bool square = qdw_is_square(&q->shape);
     const int64_t taps = conv_sizes(&q->shape).taps;
     if (is_fours(q))
-        return slides ? SDX_QDW_FOURS_SLID : conv_divide_up(taps, SDX_QDW_FOURS) * SDX_QDW_FOURS;
-    return slides ? SDX_QDW_SLID : taps;
+        return square ? SDX_QDW_FOURS_SLID : conv_divide_up(taps, SDX_QDW_FOURS) * SDX_QDW_FOURS;
+    return square ? SDX_QDW_SLID : taps;
 }
 static int64_t place_of_tap(const struct sdx_qconv *q, int64_t t)
 {
-    if (!qdw_slides(&q->shape)) return t;
+    if (!qdw_is_square(&q->shape)) return t;
     return is_fours(q) ? qdw_slid_tap_of_four(t) : qdw_slid_tap(t);
 }
 /* Weights of a block of a depthwise kernel; of all blocks in bytes. */
@@ -376,7 +376,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
             for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
-                starts[r] =
+                starts[g.depthwise ? place_of_tap(q, r) : r] =
                     kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)

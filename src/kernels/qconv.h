@@ -32,8 +32,7 @@ static inline int8_t sdx_qconv_weight(const struct sdx_qconv *q, const void *wei
 /* Chooses the form for constant weights with their zero points; others have the first. */
 void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
- * dilation of the last axis being 1, w_signed; with one channel a group on zero_w and the last
- * axis' stride as well. */
+ * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q);
 void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed);
 bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed); /* as sdx_qdot_check */

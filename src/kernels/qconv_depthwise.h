@@ -10,10 +10,13 @@
  * made ready once for the outputs that it reaches. Where columns are d apart (dilation), every d-th
  * output is such a row. */
 enum { SDX_QDW_SIDE = 3 };
+static inline bool qdw_is_square(const struct sdx_conv_shape *s)
+{
+    return s->kernel[0] == 1 && s->kernel[1] == SDX_QDW_SIDE && s->kernel[2] == SDX_QDW_SIDE;
+}
 static inline bool qdw_slides(const struct sdx_conv_shape *s)
 {
-    return s->kernel[0] == 1 && s->kernel[1] == SDX_QDW_SIDE && s->kernel[2] == SDX_QDW_SIDE &&
-           (s->stride[2] == 1 || (s->stride[2] == 2 && s->dilation[2] == 1));
+    return qdw_is_square(s) && (s->stride[2] == 1 || (s->stride[2] == 2 && s->dilation[2] == 1));
 }
 
 /* Weights in blocks of 32 channels: [taps / 2][64] shorts, the two taps' of channel c beside each
@@ -54,9 +57,9 @@ static inline int64_t qdw_place_of_four(int64_t c)
     return c / 4 % 4 * 16 + c / 16 * 4 + c % 4;
 }
 
-/* Of a kernel that slides, pairs of taps are the upper two rows of each column, then in the third
- * row nothing and column 0, columns 1 and 2. Fours of taps are the three rows of each column and
- * nothing. */
+/* Of a kernel of three rows and columns, whether or not it slides, pairs of taps are the upper two
+ * rows of each column, then in the third row nothing and column 0, columns 1 and 2. Fours of taps
+ * are the three rows of each column and nothing. */
 enum { SDX_QDW_SLID = 10, SDX_QDW_FOURS_SLID = SDX_QDW_SIDE * SDX_QDW_FOURS };
 /* Where tap t, in reading order, stands among those. */
 static inline int64_t qdw_slid_tap(int64_t t)
