@@ -146,16 +146,17 @@ enum sdx_status sdx_file_map_open_below(struct sdx_context *cx, const char *fold
     return map_path(cx, joined, real, O_NOFOLLOW, out);
 }
 
-static bool is_inside(const struct sdx_file_map *map, const void *bytes, size_t size)
+static bool is_mapped(const struct sdx_file_map *map, const void *bytes, size_t size)
 {
     const uintptr_t begin = (uintptr_t)bytes, first = (uintptr_t)map->data;
-    return begin >= first && begin - first <= map->size && size <= map->size - (begin - first);
+    return map->is_file && begin >= first && begin - first <= map->size &&
+           size <= map->size - (begin - first);
 }
 /* To the whole pages among the bytes; only a hint. */
 static void advise(const struct sdx_file_map *map, const void *bytes, size_t size, int advice)
 {
     uintptr_t begin = (uintptr_t)bytes, end = begin + size;
-    if (!map->is_file || !is_inside(map, bytes, size)) return;
+    if (!is_mapped(map, bytes, size)) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
@@ -179,7 +180,7 @@ void sdx_file_map_use_small_pages(const struct sdx_file_map *map)
 enum { FAULT_AROUND = 64 << 10 }; /* that much of a file Linux maps at a fault */
 void sdx_file_map_fetch(const struct sdx_file_map *map, const void *bytes, size_t size)
 {
-    if (!map->is_file || !is_inside(map, bytes, size)) return;
+    if (!is_mapped(map, bytes, size)) return;
     const volatile uint8_t *at = bytes;
     for (size_t i = 0; i < size; i += FAULT_AROUND)
         (void)at[i];

@@ -284,13 +284,11 @@ static void quantize(const float *x, float scale, int32_t zero, uint8_t flip, ui
 
 #if SDX_SIMD_LANES >= 8
 #if SDX_SIMD_LANES == 16
-#define V_SPREAD_ROW(row) _mm512_broadcast_i32x4(row)
 SIMD bytes_in xor_3(bytes_in a, bytes_in b, bytes_in c)
 {
     return _mm512_ternarylogic_epi32(a, b, c, 0x96);
 }
 #else
-#define V_SPREAD_ROW(row) _mm256_broadcastsi128_si256(row)
 SIMD bytes_in xor_3(bytes_in a, bytes_in b, bytes_in c)
 {
     return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
@@ -319,7 +317,7 @@ static void lookup(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n)
         __m128i row = _mm_loadu_si128((const __m128i *)(table + 16 * i));
         if (i % 8)
             row = _mm_xor_si128(row, _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
-        rows[i] = V_SPREAD_ROW(row);
+        rows[i] = V_SPREAD(row);
     }
     size_t at = 0;
     for (; at + sizeof *rows <= n; at += sizeof *rows)

@@ -93,10 +93,9 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     struct geometry g = {.z = conv_sizes(s), .run = p.run, .runs = p.runs};
     g.across = conv_most(1, s->out[2]);
     g.depthwise = sdx_qconv_is_depthwise(q);
-    const bool fits = !g.depthwise || is_fours(q) || sdx_kernel_tables()->qdw.masks ||
-                      s->ic % SDX_QDOT_COLS == 0; /* what is read at a time */
+    const bool masks = is_fours(q) || sdx_kernel_tables()->qdw.masks;
     g.slides = g.depthwise && qdw_slides(s);
-    g.copies = q->x_signed || !fits;
+    g.copies = q->x_signed || (g.depthwise && !masks && s->ic % SDX_QDOT_COLS);
     g.in_place = !g.slides && conv_is_unpadded(s) && !g.copies && !is_shorts(q) &&
                  (g.depthwise || g.run >= 4);
     g.wide = g.in_place || g.slides ? s->in[2] : window(s, 2, s->out[2]);
@@ -357,7 +356,7 @@ size_t sdx_qconv_steps_size(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
-    if (is_winograd(q) || (g.depthwise && qdw_slides(&q->shape))) return 0;
+    if (is_winograd(q) || g.slides) return 0;
     if (g.depthwise) return (size_t)places_of(q) * sizeof(int64_t);
     if (is_shorts(q)) return (size_t)g.runs * sizeof(int64_t);
     return (size_t)g.runs * sizeof(int64_t) +
@@ -369,7 +368,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
     const struct geometry g = geometry_of(q);
     const struct sdx_qdot_shape p = product_of(q);
     const bool by_tap = g.depthwise || !is_dense(s);
-    if (sdx_qconv_steps_size(q) == 0) return;
+    if (is_winograd(q) || g.slides) return;
     int64_t *starts = steps, r = 0;
     for (int64_t i = 0; g.depthwise && i < places_of(q); i++)
         starts[i] = 0; /* nothing stands there; any tap may be read */

@@ -5,6 +5,7 @@
 #include "kernels/qdot_vector.h"
 #include "kernels/tables.h"
 
+enum { MASKS = SDX_SIMD_LANES == 16 };
 #if SDX_SIMD_LANES >= 8
 /* Channels in hand: as many shorts as a vector has. */
 enum { BLOCK = 2 * SDX_SIMD_LANES, PAIR = 2 * SDX_QDW_WIDE, HIGH = SDX_QDW_WIDE };
@@ -30,10 +31,14 @@ struct block {
 };
 
 #if SDX_SIMD_LANES == 16
+SIMD __mmask32 mask_of(int64_t n)
+{
+    return n < BLOCK ? (1u << n) - 1 : ~(__mmask32)0;
+}
 /* 32 values in the order of the channels, of which n are there, to that of the halves. */
 SIMD halves halves_at(const int32_t *p, int64_t n)
 {
-    const __mmask32 mask = n < BLOCK ? (1u << n) - 1 : ~(__mmask32)0;
+    const __mmask32 mask = mask_of(n);
     const __m512i a = _mm512_maskz_loadu_epi32((__mmask16)mask, p);
     const __m512i b = _mm512_maskz_loadu_epi32((__mmask16)(mask >> 16), p + 16);
     return (halves){{_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd)}};
@@ -71,11 +76,6 @@ static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, in
     for (int64_t at = 0; at < n; at += SDX_QDOT_COLS)
         store_row(&j->store, all + at, i, channel + at,
                   n - at < SDX_QDOT_COLS ? n - at : SDX_QDOT_COLS);
-}
-SIMD bool is_fast(const struct sdx_qdot_store *st, int64_t n)
-{
-    (void)n;
-    return is_rounded(st);
 }
 SIMD __m512i pixel_at(const struct block *b, const uint8_t *x)
 {
@@ -116,10 +116,6 @@ static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, in
     halves in_channels = swap_middle(sums.v[0], sums.v[1]);
     qdot_store_slowly(1, &j->store, &in_channels.v, i, channel, n);
 }
-SIMD bool is_fast(const struct sdx_qdot_store *st, int64_t n)
-{
-    return st->to == SDX_QDOT_BYTES && st->factors_are_small && n == BLOCK;
-}
 /* Widened by the load, which no move between halves has to follow. */
 SIMD wide pixel_at(const struct block *b, const uint8_t *x)
 {
@@ -133,7 +129,7 @@ SIMD struct block block_at(const bool fast, const struct sdx_qdw *j, int64_t cha
     const int64_t left = j->channels - channel, in_wide = channel % SDX_QDW_WIDE;
     struct block b = {.channel = channel, .n = left < BLOCK ? left : BLOCK};
 #if SDX_SIMD_LANES == 16
-    b.mask = b.n < BLOCK ? (1u << b.n) - 1 : ~(__mmask32)0;
+    b.mask = mask_of(b.n);
 #endif
     b.w =
         (const int16_t *)j->weights + (channel - in_wide) * ((j->count_taps + 1) / 2) * 2 + in_wide;
@@ -222,11 +218,11 @@ SIMD struct slide slide_begin(const int stride, const struct sdx_qdw *j, const s
     SDX_UNROLL(3)
     for (int k = 0; k < SDX_QDW_SIDE; k++)
         s.lines[k] = j->lines[k] + b->channel;
-    qdot_vector c[SDX_QDW_SIDE];
     if (stride == 1) {
         slide_1(false, b, apart, &s);
         slide_1(false, b, apart, &s);
     } else {
+        qdot_vector c[SDX_QDW_SIDE];
         slide_column(false, b, apart, &s, c);
         weigh(taps_of(c[0], c[1]), b->w, &s.begins);
         weigh(taps_of(c[2], c[2]), b->w + 3 * PAIR, &s.begins);
@@ -308,9 +304,8 @@ static SDX_NOINLINE void slow_blocks(const struct sdx_qdw *j, int64_t channel)
 }
 static void row(const struct sdx_qdw *j)
 {
-    const int64_t whole = j->channels / BLOCK * BLOCK;
-    int64_t end = is_fast(&j->store, BLOCK) ? whole : 0;
-    if (is_fast(&j->store, j->channels - whole)) end = j->channels;
+    const int64_t fast = MASKS ? j->channels : j->channels / BLOCK * BLOCK;
+    const int64_t end = qdot_is_rounded(&j->store) ? fast : 0;
     blocks(true, j, 0, end);
     if (end < j->channels) slow_blocks(j, end);
 }
@@ -353,5 +348,5 @@ static void row(const struct sdx_qdw *j)
 void SDX_INIT(sdx_qdw_init_)(struct sdx_qdw_table *qdw)
 {
     qdw->row = row;
-    qdw->masks = SDX_SIMD_LANES == 16;
+    qdw->masks = MASKS;
 }

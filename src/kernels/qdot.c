@@ -370,9 +370,8 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     write_panel(panel, &loose[best], work->order[best], steps, weights, used);
 }
 
-enum {
-    TWO_PANELS = 64 << 10
-}; /* bytes of two that one tile reads: hardly more than the first cache */
+/* Bytes of two panels that one tile reads: hardly more than the first cache. */
+enum { TWO_PANELS = 64 << 10 };
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
 {
     const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;

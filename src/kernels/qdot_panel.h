@@ -82,6 +82,13 @@ struct sdx_qdot_table {
                   const struct sdx_qdot_step *steps, int64_t column, int64_t n);
 };
 
+/* Do sums become bytes in the fast way? What does not fit into shorts saturates there; only above
+ * 2^31, which takes a large factor, the conversion to integers would change the sign. */
+static inline bool qdot_is_rounded(const struct sdx_qdot_store *st)
+{
+    return st->to == SDX_QDOT_BYTES && !st->zero_w && st->factors_are_small;
+}
+
 /* m rows cut into `count` tiles of up to `most`, the first `taller` of height + 1 rows. */
 struct qdot_cut {
     int64_t count, height, taller;

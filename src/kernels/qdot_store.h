@@ -3,7 +3,7 @@
 #ifndef SDX_KERNELS_QDOT_STORE_H
 #define SDX_KERNELS_QDOT_STORE_H
 
-#include "kernels/qdot.h"
+#include "kernels/qdot_panel.h"
 #include "kernels/simd.h"
 
 #if SDX_SIMD_LANES >= 8
@@ -126,8 +126,7 @@ static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_stor
 SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
                           int64_t row, int64_t column, int64_t n)
 {
-    if (SDX_UNLIKELY(n < SDX_QDOT_COLS || st->to != SDX_QDOT_BYTES || st->zero_w ||
-                     !st->factors_are_small)) {
+    if (SDX_UNLIKELY(n < SDX_QDOT_COLS || !qdot_is_rounded(st))) {
         wide copy[8][2];
         SDX_UNROLL(8) for (int i = 0; i < count; i++)
         {

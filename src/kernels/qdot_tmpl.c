@@ -13,11 +13,9 @@ enum { COLS = SDX_QDOT_COLS };
 #if SDX_SIMD_LANES == 16
 enum { ROWS = 8, FOURS_ROWS = 8 };
 #define V_AND(a, b) _mm512_and_si512(a, b)
-#define V_SPREAD(x) _mm512_broadcast_i32x4(x)
 #else
 enum { ROWS = 6, FOURS_ROWS = 3 };
 #define V_AND(a, b) _mm256_and_si256(a, b)
-#define V_SPREAD(x) _mm256_broadcastsi128_si256(x)
 #endif
 enum { PARTS = QDOT_PARTS, PART_BYTES = sizeof(qdot_vector) };
 #define EACH_PART SDX_UNROLL(2) for (int j = 0; j < PARTS; j++)

@@ -61,6 +61,13 @@
 #define V_USE(v) (void)(v)
 #endif
 
+/* 16 bytes in each lane of 128 bits. */
+#if defined(SDX_SET_AVX512)
+#define V_SPREAD(x) _mm512_broadcast_i32x4(x)
+#elif defined(SDX_SET_AVX2)
+#define V_SPREAD(x) _mm256_broadcastsi128_si256(x)
+#endif
+
 /* Makes a pointer or index a value of its own: gcc otherwise derives many from one and spills them.
  */
 #define P_KEEP(p) __asm__("" : "+r"(p))

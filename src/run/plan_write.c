@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writing of plan files. Tiny constants stay in the message; the others get places in their
- * section, for which the graph is exported twice, and are written from where they are. Packed forms
- * follow in the order in which planning asked for them, which is nearly that of running. */
+ * section when all are known, and are written from where they are. Packed forms follow in the order
+ * in which planning asked for them, which is nearly that of running. */
 #include <inttypes.h>
 
 #include "ir/ir_export.h"
@@ -18,6 +18,13 @@ struct placed {
     uint64_t at;
 };
 
+/* What the message says of a constant's place waits for it. */
+struct waiting {
+    struct waiting *next;
+    struct sdx_str *offset;
+    int32_t placed;
+};
+
 struct plan_writer {
     struct sdx_context *cx;
     struct sdx_arena arena;
@@ -25,6 +32,7 @@ struct plan_writer {
     struct placed *placed;
     int32_t *order; /* of the places in the file */
     int32_t count_placed, capacity_placed;
+    struct waiting *waiting;
     uint64_t constants_size;
     struct sdx_plan_pack *packs;
     const void **packed; /* the bytes of packs[i] */
@@ -69,15 +77,24 @@ static enum sdx_status place_new(struct plan_writer *w, const struct sdx_tensor 
                : SDX_FAIL_MEMORY(w->cx);
 }
 
-/* Notes what will need a place. */
-static enum sdx_status note(void *user, const struct sdx_tensor *t, struct sdx_onnx_tensor *to)
+static enum sdx_status place(void *user, const struct sdx_tensor *t, struct sdx_onnx_tensor *to)
 {
     struct plan_writer *w = user;
-    (void)to;
     if (t->bytes <= INLINE_MAX) return SDX_OK;
     int32_t at = find_placed(w, t->data);
     /* the same address with another size is another constant */
-    return at < 0 || w->placed[at].bytes < t->bytes ? place_new(w, t, &at) : SDX_OK;
+    if (at < 0 || w->placed[at].bytes < t->bytes) SDX_TRY(place_new(w, t, &at));
+    struct sdx_onnx_pair *pairs = sdx_arena_array(&w->arena, 2, sizeof *pairs);
+    struct waiting *waiting = sdx_arena_alloc(&w->arena, sizeof *waiting);
+    if (!pairs || !waiting) return SDX_FAIL_MEMORY(w->cx);
+    pairs[0] = (struct sdx_onnx_pair){.key = SDX_STR("location"), .value = SDX_STR("plan")};
+    pairs[1] = (struct sdx_onnx_pair){.key = SDX_STR("offset")};
+    *waiting = (struct waiting){w->waiting, &pairs[1].value, at};
+    w->waiting = waiting;
+    to->external = (struct sdx_onnx_pairs){pairs, 2};
+    to->data_location = 1;
+    to->has_location = true;
+    return SDX_OK;
 }
 
 /* Small ones are read where they lie (biases); the others have packed forms as a rule, so that
@@ -95,23 +112,11 @@ static enum sdx_status give_places(struct plan_writer *w)
             p->at = w->constants_size;
             w->constants_size = round_up(w->constants_size + p->bytes, SDX_PLAN_ALIGN);
         }
-    return SDX_OK;
-}
-
-static enum sdx_status place(void *user, const struct sdx_tensor *t, struct sdx_onnx_tensor *to)
-{
-    struct plan_writer *w = user;
-    if (t->bytes <= INLINE_MAX) return SDX_OK;
-    const int32_t at = find_placed(w, t->data);
-    SDX_ASSERT(at >= 0);
-    struct sdx_onnx_pair *pairs = sdx_arena_array(&w->arena, 2, sizeof *pairs);
-    char *text = sdx_arena_printf(&w->arena, "%" PRIu64, w->placed[at].at);
-    if (!pairs || !text) return SDX_FAIL_MEMORY(w->cx);
-    pairs[0] = (struct sdx_onnx_pair){.key = SDX_STR("location"), .value = SDX_STR("plan")};
-    pairs[1] = (struct sdx_onnx_pair){.key = SDX_STR("offset"), .value = sdx_str(text)};
-    to->external = (struct sdx_onnx_pairs){pairs, 2};
-    to->data_location = 1;
-    to->has_location = true;
+    for (const struct waiting *to = w->waiting; to; to = to->next) {
+        const char *text = sdx_arena_printf(&w->arena, "%" PRIu64, w->placed[to->placed].at);
+        if (!text) return SDX_FAIL_MEMORY(w->cx);
+        *to->offset = sdx_str(text);
+    }
     return SDX_OK;
 }
 
@@ -138,13 +143,11 @@ static enum sdx_status collect(struct plan_writer *w, struct sdx_model *m)
 {
     const struct sdx_ir *ir = NULL;
     struct sdx_onnx_model *message = NULL;
-    struct sdx_ir_export options = {
-        .from = m->message, .place = note, .user = w, .keeps_versions = true};
+    const struct sdx_ir_export options = {
+        .from = m->message, .place = place, .user = w, .keeps_versions = true};
     SDX_TRY(sdx_model_graph_get(w->cx, m, SDX_LEVEL_ALL, false, &ir));
     SDX_TRY(sdx_ir_export(w->cx, &w->arena, ir, &options, &message));
     SDX_TRY(give_places(w));
-    options.place = place;
-    SDX_TRY(sdx_ir_export(w->cx, &w->arena, ir, &options, &message));
     SDX_TRY(sdx_onnx_write_model_text(w->cx, message, &w->graph));
     SDX_TRY(sdx_plan_put_facts(w->cx, m, &w->facts));
     return sdx_store_each(m->store, note_pack, w);

@@ -81,7 +81,7 @@ static SDX_NOINLINE void store_slowly(const struct sdx_qdw *j, const __m512i *fr
 SIMD void store(const struct sdx_qdw *j, const struct columns *c, const struct rounding *r,
                 const __m512i sums[VECTORS], int64_t i, int64_t channel)
 {
-    if (SDX_UNLIKELY(!is_rounded(&j->store))) {
+    if (SDX_UNLIKELY(!qdot_is_rounded(&j->store))) {
         const __m512i copy[VECTORS] = {sums[0], sums[1], sums[2], sums[3]};
         store_slowly(j, copy, i, channel);
         return;

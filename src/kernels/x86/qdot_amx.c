@@ -376,7 +376,7 @@ static void store_lines(const struct waiting *w, int64_t count)
         store_floats((int)count, FOUR, st, w->sums, w->row, w->column);
         return;
     }
-    if (SDX_UNLIKELY(!is_rounded(st))) {
+    if (SDX_UNLIKELY(!qdot_is_rounded(st))) {
         for (int64_t i = 0; i < count * FOUR; i++)
             store_row(st, w->sums + i * COLS, w->row + i / FOUR, w->column + i % FOUR * COLS, COLS);
         return;

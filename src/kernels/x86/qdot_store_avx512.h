@@ -3,7 +3,7 @@
 #ifndef SDX_KERNELS_X86_QDOT_STORE_AVX512_H
 #define SDX_KERNELS_X86_QDOT_STORE_AVX512_H
 
-#include "kernels/qdot.h"
+#include "kernels/qdot_panel.h"
 #include "kernels/simd.h"
 
 #if SDX_SIMD_LANES == 16
@@ -50,12 +50,6 @@ SIMD struct rounding rounding(const struct sdx_qdot_store *st)
                              .lo = _mm512_set1_epi8((char)st->lo),
                              .hi = _mm512_set1_epi8((char)st->hi),
                              .flip = _mm512_set1_epi8((char)st->flip)};
-}
-/* Do sums become bytes by the functions below? What does not fit into shorts saturates; only above
- * 2^31, which takes a large factor, the conversion would change the sign. */
-static inline bool is_rounded(const struct sdx_qdot_store *st)
-{
-    return st->to == SDX_QDOT_BYTES && !st->zero_w && st->factors_are_small;
 }
 /* Does the whole range of unsigned bytes leave nothing to do but rounding? */
 static inline bool is_plain(const struct sdx_qdot_store *st)

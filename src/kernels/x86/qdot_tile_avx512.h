@@ -3,7 +3,6 @@
 #ifndef SDX_KERNELS_X86_QDOT_TILE_AVX512_H
 #define SDX_KERNELS_X86_QDOT_TILE_AVX512_H
 
-#include "kernels/qdot_panel.h"
 #include "kernels/x86/qdot_store_avx512.h"
 
 #if SDX_SIMD_LANES == 16
@@ -83,7 +82,7 @@ static SDX_NOINLINE void copy_rows(int count, const uint8_t *from, int64_t pitch
 SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_store *st,
                      __m512i (*acc)[QDOT_TILE_WIDE], int64_t row, int64_t column, int64_t n)
 {
-    if (SDX_UNLIKELY(!is_rounded(st))) {
+    if (SDX_UNLIKELY(!qdot_is_rounded(st))) {
         int32_t sums[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
         QDOT_ROWS(count)
         QDOT_PANELS(panels) _mm512_storeu_si512(sums + (i * panels + j) * SDX_QDOT_COLS, acc[i][j]);
