@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "tensor/convert.h"
 
 enum sdx_status sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node,
@@ -55,6 +56,54 @@ void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n)
         scores[i] = logistic(scores[i]);
     for (int64_t i = 0; i < n && post == SDX_ML_PROBIT; i++)
         scores[i] = probit(scores[i]);
+}
+
+/* Rows of few scores are turned into columns, so many at a time. */
+enum { SHORT = 63, TILE = 64 };
+
+size_t sdx_ml_post_scratch(enum sdx_ml_post post, int64_t columns)
+{
+    return post == SDX_ML_NONE || post == SDX_ML_LOGISTIC ? 0
+           : columns <= SHORT                             ? SHORT * TILE * sizeof(float)
+                                                          : (size_t)columns * sizeof(double);
+}
+
+static void softmax_rows(float *scores, int64_t rows, size_t columns, float *tile)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    for (float *end = scores + rows * (int64_t)columns; scores < end && columns > SHORT;
+         scores += columns)
+        vec->f32_softmax(scores, scores, columns);
+    if (rows == 1 && columns <= SHORT) { /* a row is a column with nothing beside it */
+        vec->f32_softmax_columns(scores, scores, columns, 1, 1);
+        return;
+    }
+    for (int64_t i = 0; i < rows && columns <= SHORT; i += TILE) {
+        const size_t n = (size_t)(rows - i < TILE ? rows - i : TILE);
+        float *at = scores + i * (int64_t)columns;
+        vec->b32_transpose(at, columns, tile, TILE, n, columns);
+        vec->f32_softmax_columns(tile, tile, columns, TILE, n);
+        vec->b32_transpose(tile, TILE, at, columns, columns, n);
+    }
+}
+
+void sdx_ml_post_rows(enum sdx_ml_post post, float *scores, int64_t rows, int64_t columns,
+                      void *scratch)
+{
+    double *wide = scratch;
+    if (post == SDX_ML_LOGISTIC) {
+        sdx_vec()->f32_sigmoid(scores, scores, (size_t)(rows * columns), 0, 0);
+    } else if (post == SDX_ML_SOFTMAX) {
+        softmax_rows(scores, rows, (size_t)columns, scratch);
+    } else if (post != SDX_ML_NONE) {
+        for (float *at = scores, *end = scores + rows * columns; at < end; at += columns) {
+            for (int64_t t = 0; t < columns; t++)
+                wide[t] = (double)at[t];
+            sdx_ml_post_apply(post, wide, columns);
+            for (int64_t t = 0; t < columns; t++)
+                at[t] = (float)wide[t];
+        }
+    }
 }
 
 int64_t sdx_ml_post_binary(enum sdx_ml_post post, enum sdx_ml_second second, double *scores)

@@ -13,6 +13,11 @@ SDX_MUST_CHECK enum sdx_status
 sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node, enum sdx_ml_post *out);
 /* In place on the n scores of one row. */
 void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n);
+/* The same for rows of `columns` scores, in float: logistic and softmax as the engine computes them
+ * elsewhere. scratch: sdx_ml_post_scratch() bytes. */
+size_t sdx_ml_post_scratch(enum sdx_ml_post post, int64_t columns);
+void sdx_ml_post_rows(enum sdx_ml_post post, float *scores, int64_t rows, int64_t columns,
+                      void *scratch);
 /* How the score of one class becomes two, to which the post transform is applied then. */
 enum sdx_ml_second {
     SDX_ML_SECOND_NONE,       /* it stays one, and only PROBIT changes it */

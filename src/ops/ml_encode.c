@@ -345,6 +345,18 @@ static enum sdx_status infer_features(struct sdx_infer *ix)
 
 /* ---- ArrayFeatureExtractor: columns of the last axis ---- */
 
+/* y[i, j] = x[i, at[j]]; x: [rows, length], y: [rows, n] */
+#define EXTRACT(T)                                                                                 \
+    static void extract_##T(const T *x, int64_t rows, int64_t length, const int64_t *at,           \
+                            int64_t n, T *y)                                                       \
+    {                                                                                              \
+        for (const T *end = x + rows * length; x < end; x += length, y += n)                       \
+            for (int64_t j = 0; j < n; j++)                                                        \
+                y[j] = x[at[j]];                                                                   \
+    }
+EXTRACT(uint32_t)
+EXTRACT(uint64_t)
+
 static enum sdx_status run_extract(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)part;
@@ -359,7 +371,9 @@ static enum sdx_status run_extract(struct sdx_exec *x, const struct sdx_step *st
         if (at[j] < 0 || at[j] >= length)
             return SDX_FAIL(x->cx, SDX_RUN_FAILED, "ArrayFeatureExtractor: index %lld of %lld",
                             (long long)at[j], (long long)length);
-    for (int64_t i = 0; i < rows; i++)
+    if (size == 4) extract_uint32_t(in->data, rows, length, at, n, (uint32_t *)(void *)to);
+    if (size == 8) extract_uint64_t(in->data, rows, length, at, n, (uint64_t *)(void *)to);
+    for (int64_t i = 0; size != 4 && size != 8 && i < rows; i++)
         for (int64_t j = 0; j < n; j++)
             memcpy(to + (size_t)(i * n + j) * size,
                    (const char *)in->data + (size_t)(i * length + at[j]) * size, size);

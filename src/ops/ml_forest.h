@@ -41,7 +41,7 @@ struct sdx_forest {
     enum sdx_forest_kind kind;
 };
 
-enum { SDX_FOREST_LANES = 8 };
+enum { SDX_FOREST_LANES = 16 };
 
 /* The forest of TreeEnsembleClassifier or -Regressor: `kind` is "class" or "target". */
 SDX_MUST_CHECK enum sdx_status sdx_forest_from_lists(struct sdx_prepare *px, const char *kind,

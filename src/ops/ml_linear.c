@@ -1,67 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0
  * LinearClassifier and LinearRegressor: scores = x * coefficients' + intercepts. */
-#include <math.h>
-
-#include "kernels/vec.h"
+#include "kernels/gemm.h"
 #include "ops/ml_common.h"
 #include "ops/op.h"
+#include "ops/scan.h"
+
+/* Rows whose scores are made together; as many targets at most are a dot product each. */
+enum { BLOCK = 64, FEW = 4 };
 
 struct linear {
     int64_t rows, columns, targets, columns_out, labels;
     const float *coefficients, *intercepts; /* [targets, columns]; [targets] or NULL */
+    float *packed;                          /* the coefficients of more than a FEW targets */
     enum sdx_ml_post post;
     bool is_classifier, two_of_one; /* the one score stands for two classes */
     bool wide;
 };
 
-static double score_of(const struct linear *p, const void *row, int64_t target)
+static void wide_scores(const struct linear *p, const struct sdx_tensor *x, int64_t first,
+                        int64_t rows, float *scores)
 {
-    const float *w = p->coefficients + target * p->columns;
-    double bias = p->intercepts ? p->intercepts[target] : 0;
-    if (!p->wide) return (float)bias + sdx_vec()->f32_dot(row, w, (size_t)p->columns);
-    const double *x = row;
-    for (int64_t j = 0; j < p->columns; j++)
-        bias += x[j] * w[j];
-    return bias;
+    const double *v = (const double *)x->data + first * p->columns;
+    for (const double *end = v + rows * p->columns; v < end; v += p->columns)
+        for (int64_t t = 0; t < p->targets; t++) {
+            double sum = p->intercepts ? p->intercepts[t] : 0;
+            for (int64_t j = 0; j < p->columns; j++)
+                sum += v[j] * p->coefficients[t * p->columns + j];
+            *scores++ = (float)sum;
+        }
 }
 
-/* Index of the label; scores become the results. */
-static int64_t classify(const struct linear *p, double *scores)
+/* scores: [rows, targets] */
+static void scores_of(const struct linear *p, const struct sdx_tensor *x, int64_t first,
+                      int64_t rows, float *scores, float *room, void *scratch)
 {
-    if (p->two_of_one) { /* as ONNX Runtime: probabilities where no transform makes them */
-        bool second = scores[0] > 0;
-        scores[1] = scores[0];
-        scores[0] = p->post == SDX_ML_NONE ? 1 - scores[0] : -scores[0];
-        sdx_ml_post_apply(p->post, scores, 2);
-        return second;
+    const float *v = room;
+    if (p->wide) {
+        wide_scores(p, x, first, rows, scores);
+        return;
     }
-    sdx_ml_post_apply(p->post, scores, p->columns_out);
-    int64_t best = 0;
-    for (int64_t t = 1; t < p->columns_out; t++)
-        if (scores[t] > scores[best]) best = t;
-    if (p->columns_out > 1) return best;
-    bool positive = scores[0] >= (p->post == SDX_ML_NONE ? 0 : 0.5);
-    return !positive ? -1 : p->labels ? 0 : 1;
+    if (x->dtype == SDX_F32)
+        v = (const float *)x->data + first * p->columns;
+    else
+        for (int64_t i = 0; i < rows; i++)
+            sdx_ml_row_f32(x, first + i, p->columns, room + i * p->columns);
+    for (int64_t t = 0; t < p->targets && !p->packed; t++) {
+        float column[BLOCK];
+        const float shift = p->intercepts ? p->intercepts[t] : 0;
+        sdx_gemm_f32_rows_dot(v, p->columns, p->coefficients + t * p->columns, rows, p->columns,
+                              column);
+        for (int64_t i = 0; i < rows; i++)
+            scores[i * p->targets + t] = column[i] + shift;
+    }
+    if (!p->packed) return;
+    const struct sdx_gemm_f32 g = {.m = rows,
+                                   .n = p->targets,
+                                   .k = p->columns,
+                                   .a = v,
+                                   .row_a = p->columns,
+                                   .col_a = 1,
+                                   .packed = p->packed,
+                                   .c = scores,
+                                   .row_c = p->targets,
+                                   .alpha = 1,
+                                   .epilogue.bias_col = p->intercepts};
+    sdx_gemm_f32_run(&g, 0, rows, 0, p->targets, scratch);
+}
+
+/* Labels (an index, or -1 - a number) of rows; y: [rows, columns_out], the results. The class is
+ * that of the greatest score before the transform, which can make two of them equal. */
+static void classify(const struct linear *p, const float *scores, int64_t rows, float *y,
+                     int64_t *labels, float *scratch)
+{
+    for (int64_t i = 0; p->two_of_one && i < rows; i++) {
+        const float s = scores[i];
+        labels[i] = s > 0;
+        /* as ONNX Runtime: probabilities where no transform makes them */
+        y[2 * i] = p->post == SDX_ML_NONE ? 1 - s : -s;
+        y[2 * i + 1] = s;
+    }
+    if (p->columns_out > 1 && !p->two_of_one)
+        sdx_arg_rows(scores, rows, p->targets, false, false, labels);
+    sdx_ml_post_rows(p->post, y, rows, p->columns_out, scratch);
+    for (int64_t i = 0; p->columns_out == 1 && i < rows; i++) {
+        const bool positive = y[i] >= (p->post == SDX_ML_NONE ? 0 : 0.5F);
+        labels[i] = !positive ? -1 : p->labels ? 0 : 1;
+    }
 }
 
 static enum sdx_status run_linear(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct linear *p = step->params;
-    double *scores = x->scratch;
-    void *room = scores + p->targets + 2;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
-        const void *row = p->wide ? (const void *)sdx_ml_row_f64(step->in[0], i, p->columns, room)
-                                  : sdx_ml_row_f32(step->in[0], i, p->columns, room);
-        for (int64_t t = 0; t < p->targets; t++)
-            scores[t] = score_of(p, row, t);
+    float *scores = x->scratch, *y = scores + BLOCK * (p->targets + 1);
+    float *room = y + BLOCK * p->columns_out, *scratch = room;
+    if (step->in[0]->dtype != SDX_F32) scratch += BLOCK * p->columns;
+    const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, BLOCK);
+    int64_t rows = 0;
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, BLOCK); i < end; i += rows) {
+        rows = end - i < BLOCK ? end - i : BLOCK;
+        float *to = step->out[0] ? (float *)step->out[0]->data + i * p->columns_out : y;
+        float *made = p->two_of_one ? scores : to;
+        scores_of(p, step->in[0], i, rows, made, room, scratch);
         if (p->is_classifier)
-            ((int64_t *)step->out[1]->data)[i] = classify(p, scores);
+            classify(p, made, rows, to, (int64_t *)step->out[1]->data + i, scratch);
         else
-            sdx_ml_post_apply(p->post, scores, p->targets);
-        float *to = step->out[0] ? (float *)step->out[0]->data + i * p->columns_out : NULL;
-        for (int64_t t = 0; to && t < p->columns_out; t++)
-            to[t] = (float)scores[t];
+            sdx_ml_post_rows(p->post, to, rows, p->columns_out, scratch);
     }
     return SDX_OK;
 }
@@ -89,10 +132,21 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct linear *p, int co
                                 struct sdx_tensor *const *out)
 {
     double work = (double)p->rows * (double)p->targets * (double)(p->columns + 8);
-    int64_t parts = sdx_prepare_parts(work, 32768, p->rows > 0 ? p->rows : 1);
-    size_t scratch = ((size_t)p->targets + 2 + (size_t)p->columns) * sizeof(double);
+    int64_t parts = sdx_prepare_parts(work, 65536, p->rows > 0 ? (p->rows + BLOCK - 1) / BLOCK : 1);
     struct sdx_tensor *in = px->in[0];
-    return sdx_prepare_step_on(px, "linear", run_linear, p, parts, scratch, 1, &in, count_out, out);
+    size_t room = (size_t)(p->targets + 1 + p->columns_out), multiply = 0;
+    if (in->dtype != SDX_F32) room += (size_t)p->columns;
+    if (p->targets > FEW && !p->wide) {
+        const size_t packed = sdx_gemm_f32_packed_size(p->columns, p->targets);
+        p->packed = sdx_prepare_alloc(px, packed > 256 ? packed : 256); /* which is aligned to 64 */
+        if (!p->packed) return px->cx->error.status;
+        sdx_gemm_f32_pack(p->coefficients, 1, p->columns, p->columns, p->targets, p->packed);
+        multiply = sdx_gemm_f32_scratch(BLOCK, p->targets, p->columns);
+    }
+    const size_t post = sdx_ml_post_scratch(p->post, p->columns_out);
+    return sdx_prepare_step_on(px, "linear", run_linear, p, parts,
+                               room * BLOCK * sizeof(float) + (multiply > post ? multiply : post),
+                               1, &in, count_out, out);
 }
 
 static enum sdx_status prepare_regressor(struct sdx_prepare *px)

@@ -3,17 +3,24 @@
  * last axis). */
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/ml_common.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
 enum norm { NORM_MAX, NORM_L1, NORM_L2 };
 
+enum {
+    SPREAD = 512, /* numbers of a Scaler that are there for several rows of few features */
+    SHORT = 64,   /* features of a row that is normalised together with others */
+    TILE = 64     /* ... so many rows */
+};
+
 struct scale {
     int64_t rows, columns;
-    const float *a, *b; /* Scaler: offset and scale, for each feature. Imputer: values */
+    const float *a, *b; /* Scaler: offset and scale of `repeats` rows. Imputer: values */
+    int64_t repeats;
     const int64_t *ints;
-    int64_t count_a, count_ints;
     double replaced;
     int64_t replaced_int;
     float threshold;
@@ -63,34 +70,33 @@ static enum sdx_status run_scaler(struct sdx_exec *x, const struct sdx_step *ste
     (void)x;
     const struct scale *p = step->params;
     const struct sdx_tensor *from = step->in[0];
-    const float *offset = p->a, *factor = p->b;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
+    int64_t n = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
+        n = end - i < p->repeats ? end - i : p->repeats;
         float *y = (float *)step->out[0]->data + i * p->columns;
-        if (from->dtype == SDX_F32) {
-            const float *v = (const float *)from->data + i * p->columns;
-            for (int64_t j = 0; j < p->columns; j++)
-                y[j] = (v[j] - offset[j]) * factor[j];
-        } else {
-            for (int64_t j = 0; j < p->columns; j++)
-                y[j] = (real_at(from, i * p->columns + j) - offset[j]) * factor[j];
-        }
+        const float *v = y;
+        if (from->dtype == SDX_F32)
+            v = (const float *)from->data + i * p->columns;
+        else
+            for (int64_t j = 0; j < n * p->columns; j++)
+                y[j] = real_at(from, i * p->columns + j);
+        sdx_vec()->f32_sub(v, 1, p->a, 1, y, (size_t)(n * p->columns));
+        sdx_vec()->f32_mul(y, 1, p->b, 1, y, (size_t)(n * p->columns));
     }
     return SDX_OK;
 }
 
-/* A number for each feature, where the attribute has one for all, or none. */
+/* A number for each feature of `repeats` rows, where the attribute has one for all, or none. */
 static enum sdx_status spread(struct sdx_prepare *px, const char *name, float missing,
-                              int64_t columns, const float **values)
+                              const struct scale *p, const float **values)
 {
     int64_t count = 0;
-    *values = sdx_ir_attr_floats(px->node, name, &count);
-    if (*values && count == columns) return SDX_OK;
-    if (*values && count != 1) return wrong_count(px, name, count, columns);
-    float *all = sdx_prepare_alloc(px, (size_t)columns * sizeof *all);
+    const float *given = sdx_ir_attr_floats(px->node, name, &count);
+    if (given && count != p->columns && count != 1) return wrong_count(px, name, count, p->columns);
+    float *all = sdx_prepare_alloc(px, (size_t)(p->repeats * p->columns) * sizeof *all);
     if (!all) return px->cx->error.status;
-    for (int64_t j = 0; j < columns; j++)
-        all[j] = *values ? **values : missing;
+    for (int64_t j = 0; j < p->repeats * p->columns; j++)
+        all[j] = !given ? missing : count == 1 ? *given : given[j % p->columns];
     *values = all;
     return SDX_OK;
 }
@@ -100,27 +106,41 @@ static enum sdx_status prepare_scaler(struct sdx_prepare *px)
     struct scale *p = SDX_PREPARE_NEW(px, struct scale);
     if (!p) return px->cx->error.status;
     SDX_TRY(set_shape(px, p));
-    SDX_TRY(spread(px, "offset", 0, p->columns, &p->a));
-    SDX_TRY(spread(px, "scale", 1, p->columns, &p->b));
+    p->repeats = p->columns ? (SPREAD + p->columns - 1) / p->columns : 1;
+    if (p->repeats > p->rows) p->repeats = p->rows > 0 ? p->rows : 1;
+    SDX_TRY(spread(px, "offset", 0, p, &p->a));
+    SDX_TRY(spread(px, "scale", 1, p, &p->b));
     return add_rows(px, "Scaler", run_scaler, p);
 }
 
 /* ---- Imputer ---- */
 
-#define IMPUTE(name, T, values, count, is_replaced)                                                \
+/* y may be x. */
+#define IMPUTE(name, T, V, values, gone_, is_replaced)                                             \
     static void name(const struct scale *p, const T *x, T *y, int64_t begin, int64_t end)          \
     {                                                                                              \
-        for (int64_t i = begin; i < end; i++)                                                      \
-            for (int64_t j = 0; j < p->columns; j++) {                                             \
-                T v = x[i * p->columns + j];                                                       \
-                y[i * p->columns + j] = (is_replaced) ? (T)values[count == 1 ? 0 : j] : v;         \
+        const int64_t columns = p->columns;                                                        \
+        const T gone = (T)(gone_);                                                                 \
+        const V *instead = (values);                                                               \
+        T some[TILE];                                                                              \
+        (void)gone;                                                                                \
+        for (int64_t row = begin; row < end; row++)                                                \
+            for (int64_t j = 0, n; j < columns; j += n) {                                          \
+                T *to = y + row * columns + j;                                                     \
+                n = columns - j < TILE ? columns - j : TILE;                                       \
+                memcpy(some, x + row * columns + j, (size_t)n * sizeof *some);                     \
+                for (int64_t k = 0; k < n; k++) {                                                  \
+                    const T v = some[k], both[2] = {v, (T)instead[j + k]};                         \
+                    to[k] = both[is_replaced]; /* no jump: NaN come in no order */                 \
+                }                                                                                  \
             }                                                                                      \
     }
-IMPUTE(impute_f32, float, p->a, p->count_a,
-       v == (float)p->replaced || (v != v && isnan(p->replaced)))
-IMPUTE(impute_f64, double, p->a, p->count_a, v == p->replaced || (v != v && isnan(p->replaced)))
-IMPUTE(impute_i32, int32_t, p->ints, p->count_ints, v == p->replaced_int)
-IMPUTE(impute_i64, int64_t, p->ints, p->count_ints, v == p->replaced_int)
+IMPUTE(impute_nan_f32, float, float, p->a, 0, v != v)
+IMPUTE(impute_f32, float, float, p->a, p->replaced, v == gone)
+IMPUTE(impute_nan_f64, double, float, p->a, 0, v != v)
+IMPUTE(impute_f64, double, float, p->a, p->replaced, v == gone)
+IMPUTE(impute_i32, int32_t, int64_t, p->ints, 0, v == p->replaced_int)
+IMPUTE(impute_i64, int64_t, int64_t, p->ints, 0, v == p->replaced_int)
 
 static enum sdx_status run_imputer(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -131,8 +151,12 @@ static enum sdx_status run_imputer(struct sdx_exec *x, const struct sdx_step *st
     const void *from = step->in[0]->data;
     void *to = step->out[0]->data;
     switch (step->in[0]->dtype) {
-    case SDX_F32: impute_f32(p, from, to, begin, end); break;
-    case SDX_F64: impute_f64(p, from, to, begin, end); break;
+    case SDX_F32:
+        (isnan(p->replaced) ? impute_nan_f32 : impute_f32)(p, from, to, begin, end);
+        break;
+    case SDX_F64:
+        (isnan(p->replaced) ? impute_nan_f64 : impute_f64)(p, from, to, begin, end);
+        break;
     case SDX_I32: impute_i32(p, from, to, begin, end); break;
     default: impute_i64(p, from, to, begin, end); break;
     }
@@ -144,43 +168,118 @@ static enum sdx_status prepare_imputer(struct sdx_prepare *px)
     struct scale *p = SDX_PREPARE_NEW(px, struct scale);
     if (!p) return px->cx->error.status;
     SDX_TRY(set_shape(px, p));
-    p->a = sdx_ir_attr_floats(px->node, "imputed_value_floats", &p->count_a);
-    p->ints = sdx_ir_attr_ints(px->node, "imputed_value_int64s", &p->count_ints);
     p->replaced = sdx_ir_attr_float(px->node, "replaced_value_float", 0);
     p->replaced_int = sdx_ir_attr_int(px->node, "replaced_value_int64", 0);
-    bool real = sdx_dtype_is_float(px->in[0]->dtype);
-    int64_t count = real ? (p->a ? p->count_a : 0) : (p->ints ? p->count_ints : 0);
+    const bool real = sdx_dtype_is_float(px->in[0]->dtype);
+    int64_t count = 0;
+    const float *floats = sdx_ir_attr_floats(px->node, "imputed_value_floats", &count);
+    if (!real) count = 0;
+    const int64_t *ints = real ? NULL : sdx_ir_attr_ints(px->node, "imputed_value_int64s", &count);
+    if (!(real ? (const void *)floats : ints)) count = 0;
     if (count != 1 && count != p->columns)
         return wrong_count(px, real ? "imputed_value_floats" : "imputed_value_int64s", count,
                            p->columns);
+    float *a = sdx_prepare_alloc(px, (size_t)p->columns * sizeof *a);
+    int64_t *b = sdx_prepare_alloc(px, (size_t)p->columns * sizeof *b);
+    if (!a || !b) return px->cx->error.status;
+    for (int64_t j = 0; j < p->columns; j++) {
+        if (real) a[j] = floats[count == 1 ? 0 : j];
+        if (!real) b[j] = ints[count == 1 ? 0 : j];
+    }
+    p->a = a;
+    p->ints = b;
     return add_rows(px, "Imputer", run_imputer, p);
 }
 
 /* ---- Normalizer ---- */
 
-static double norm_of(const struct scale *p, const struct sdx_tensor *x, int64_t row)
+/* norm: of n numbers so far, and takes x's */
+static void add_norms(enum norm kind, const float *x, float *norm, size_t n)
 {
-    double norm = p->norm == NORM_MAX ? -INFINITY : 0;
-    for (int64_t j = 0; j < p->columns; j++) {
-        double v = real_at(x, row * p->columns + j);
-        if (p->norm == NORM_MAX)
-            norm = v > norm ? v : norm; /* the standard's max(X), not of absolute values */
-        else
-            norm += p->norm == NORM_L1 ? fabs(v) : v * v;
+    const struct sdx_vec *vec = sdx_vec();
+    float made[TILE];
+    if (kind == NORM_MAX) { /* the standard's max(X), not of absolute values */
+        vec->f32_max(norm, 1, x, 1, norm, n);
+        return;
     }
-    return p->norm == NORM_L2 ? sqrt(norm) : norm;
+    if (kind == NORM_L1)
+        vec->f32_abs(x, made, n, 0, 0);
+    else
+        vec->f32_mul(x, 1, x, 1, made, n);
+    vec->f32_add(norm, 1, made, 1, norm, n);
+}
+
+static void finish_norms(enum norm kind, float *norm, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (kind == NORM_L2) norm[i] = sqrtf(norm[i]);
+        if (norm[i] == 0) norm[i] = 1;
+    }
+}
+
+/* One row of few features, in the order of normalize_short. */
+static void normalize_one(const struct scale *p, const float *x, float *y)
+{
+    float norm = p->norm == NORM_MAX ? -INFINITY : 0;
+    for (int64_t j = 0; j < p->columns; j++) {
+        if (p->norm == NORM_MAX)
+            norm = x[j] > norm || x[j] != x[j] ? x[j] : norm;
+        else
+            norm += p->norm == NORM_L1 ? fabsf(x[j]) : x[j] * x[j];
+    }
+    finish_norms(p->norm, &norm, 1);
+    for (int64_t j = 0; j < p->columns; j++)
+        y[j] = x[j] / norm;
+}
+
+/* Up to TILE rows of few features: they are turned into columns. */
+static void normalize_short(const struct scale *p, const float *x, int64_t rows, float *y)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const size_t n = (size_t)rows, columns = (size_t)p->columns;
+    float tile[SHORT * TILE], norm[TILE];
+    vec->b32_transpose(x, columns, tile, TILE, n, columns);
+    for (size_t i = 0; i < n; i++)
+        norm[i] = p->norm == NORM_MAX ? -INFINITY : 0;
+    for (size_t j = 0; j < columns; j++)
+        add_norms(p->norm, tile + j * TILE, norm, n);
+    finish_norms(p->norm, norm, rows);
+    for (size_t j = 0; j < columns; j++)
+        vec->f32_div(tile + j * TILE, 1, norm, 1, tile + j * TILE, n);
+    vec->b32_transpose(tile, TILE, y, columns, columns, n);
+}
+
+static void normalize_row(const struct scale *p, const float *x, float *y)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const size_t columns = (size_t)p->columns;
+    float norm = p->norm == NORM_MAX  ? vec->f32_reduce_max(x, columns)
+                 : p->norm == NORM_L1 ? vec->f32_reduce_sumabs(x, columns)
+                                      : vec->f32_reduce_sumsq(x, columns);
+    finish_norms(p->norm, &norm, 1);
+    vec->f32_div(x, 1, &norm, 0, y, columns);
 }
 
 static enum sdx_status run_normalizer(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct scale *p = step->params;
-    float *y = step->out[0]->data;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
-        double norm = norm_of(p, step->in[0], i);
-        for (int64_t j = i * p->columns; j < (i + 1) * p->columns; j++)
-            y[j] = (float)(real_at(step->in[0], j) / (norm == 0 ? 1 : norm));
+    int64_t n = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
+        n = p->columns > SHORT ? 1 : end - i < TILE ? end - i : TILE;
+        float *y = (float *)step->out[0]->data + i * p->columns;
+        const float *v = y;
+        if (step->in[0]->dtype == SDX_F32)
+            v = (const float *)step->in[0]->data + i * p->columns;
+        else
+            for (int64_t j = 0; j < n * p->columns; j++)
+                y[j] = real_at(step->in[0], i * p->columns + j);
+        if (p->columns > SHORT)
+            normalize_row(p, v, y);
+        else if (n == 1)
+            normalize_one(p, v, y);
+        else
+            normalize_short(p, v, n, y);
     }
     return SDX_OK;
 }

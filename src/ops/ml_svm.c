@@ -3,6 +3,7 @@
  * pairwise coupling (Wu, Lin, Weng 2004). Without support vectors both are linear. */
 #include <math.h>
 
+#include "kernels/gemm.h"
 #include "kernels/vec.h"
 #include "ops/ml_common.h"
 #include "ops/op.h"
@@ -13,7 +14,10 @@ struct svm {
     int64_t rows, columns;
     int64_t vectors, classes, columns_out, labels;
     const float *support; /* [vectors, columns] */
-    float *turned;        /* [columns, room_of()], zeros beyond the vectors */
+    float *weights;       /* LINEAR: [pairs, columns], what the support vectors add up to */
+    float *turned;        /* RBF: [columns, room_of()], zeros beyond the vectors */
+    float *packed;        /* POLY, SIGMOID: a matrix [columns, vectors] to multiply by */
+    int64_t block;        /* rows whose kernels are made together */
     const float *coefficients, *rho, *prob_a, *prob_b;
     const int64_t *per_class;
     int64_t *first; /* first vector of a class */
@@ -29,14 +33,23 @@ static float linear(const struct svm *p, const float *x, const float *v)
     return sdx_vec()->f32_dot(x, v, (size_t)p->columns);
 }
 
-/* x^degree; small whole degrees by multiplication. */
-static float power(float x, float degree)
+/* In place, (gamma x + coef0)^degree; small whole degrees by multiplication. */
+static void power(const struct svm *p, float *x, size_t n)
 {
-    if (!(degree >= 0 && degree <= 8)) return powf(x, degree);
-    float y = 1;
-    for (int i = 0; i < (int)degree; i++)
-        y *= x;
-    return y;
+    enum { TILE = 512 };
+    const struct sdx_vec *vec = sdx_vec();
+    const bool is_small = p->degree >= 1 && p->degree <= 8;
+    float base[TILE];
+    for (size_t at = 0; at < n; at += TILE, x += TILE) {
+        const size_t m = n - at < TILE ? n - at : TILE;
+        const float *factor = base;
+        vec->f32_affine(x, p->gamma, p->coef0, base, m);
+        for (int i = 1; i < (int)p->degree && is_small; i++, factor = x)
+            vec->f32_mul(factor, 1, base, 1, x, m);
+        if (factor == base && is_small) memcpy(x, base, m * sizeof *x);
+        for (size_t i = 0; i < m && !is_small; i++)
+            x[i] = powf(base[i], p->degree);
+    }
 }
 
 /* Support vectors in whole vectors of the machine: the last ones are 0. */
@@ -45,37 +58,136 @@ static int64_t room_of(const struct svm *p)
     enum { LANES = 16 };
     return (p->vectors + LANES - 1) / LANES * LANES;
 }
-/* Kernels of a row with every support vector, room_of() of them. */
-static void kernels_of(const struct svm *p, const float *x, float *to)
+/* Kernels of rows with every support vector; to: [rows, room_of()]. */
+static void kernels_of(const struct svm *p, const float *x, int64_t rows, float *to, void *scratch)
 {
     const struct sdx_vec *v = sdx_vec();
     const int64_t n = room_of(p);
-    if (p->kernel == KERNEL_RBF)
-        v->f32_distances(x, (size_t)p->columns, p->turned, (size_t)n, to, (size_t)n);
-    else
-        memset(to, 0, (size_t)n * sizeof *to);
-    for (int64_t j = 0; p->kernel != KERNEL_RBF && j < p->columns; j++)
-        v->f32_axpy(x[j], p->turned + j * n, to, (size_t)n);
-    if (p->kernel == KERNEL_LINEAR) return;
+    const size_t all = (size_t)(rows * n);
+    const struct sdx_gemm_f32 g = {.m = rows,
+                                   .n = p->vectors,
+                                   .k = p->columns,
+                                   .a = x,
+                                   .row_a = p->columns,
+                                   .col_a = 1,
+                                   .packed = p->packed,
+                                   .c = to,
+                                   .row_c = n,
+                                   .alpha = 1};
+    if (p->vectors == 0 || p->weights) return;
+    for (int64_t i = 0; i < rows && p->kernel == KERNEL_RBF; i++)
+        v->f32_distances(x + i * p->columns, (size_t)p->columns, p->turned, (size_t)n, to + i * n,
+                         (size_t)n);
+    if (p->kernel != KERNEL_RBF) sdx_gemm_f32_run(&g, 0, rows, 0, p->vectors, scratch);
+    if (p->kernel == KERNEL_POLY) {
+        power(p, to, all);
+        return;
+    }
     v->f32_affine(to, p->kernel == KERNEL_RBF ? -p->gamma : p->gamma,
-                  p->kernel == KERNEL_RBF ? 0 : p->coef0, to, (size_t)n);
-    if (p->kernel == KERNEL_RBF) v->f32_exp(to, to, (size_t)n, 0, 0);
-    if (p->kernel == KERNEL_SIGMOID) v->f32_tanh(to, to, (size_t)n, 0, 0);
-    for (int64_t k = 0; p->kernel == KERNEL_POLY && k < n; k++)
-        to[k] = power(to[k], p->degree);
+                  p->kernel == KERNEL_RBF ? 0 : p->coef0, to, all);
+    if (p->kernel == KERNEL_RBF) v->f32_exp(to, to, all, 0, 0);
+    if (p->kernel == KERNEL_SIGMOID) v->f32_tanh(to, to, all, 0, 0);
 }
 
-static enum sdx_status turn_support(struct sdx_prepare *px, struct svm *p)
+/* weights[k] += the sum of count vectors times their coefficients */
+static void add_vectors(const struct svm *p, int64_t first, int64_t count,
+                        const float *coefficients, double *weights)
 {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < p->columns; k++)
+            weights[k] += (double)coefficients[i] * p->support[(first + i) * p->columns + k];
+}
+
+/* A product with a sum is the sum of the products: one vector for each pair of classes. */
+static enum sdx_status add_up(struct sdx_prepare *px, struct svm *p)
+{
+    const int64_t pairs = p->first ? p->classes * (p->classes - 1) / 2 : 1;
+    const size_t size = (size_t)p->columns + 1;
+    double *sum = sdx_prepare_alloc(px, size * sizeof *sum);
+    p->weights = sdx_prepare_alloc(px, size * (size_t)(pairs + 1) * sizeof *p->weights);
+    if (!sum || !p->weights) return px->cx->error.status;
+    float *to = p->weights;
+    for (int64_t i = 0, left = pairs; left > 0; i++)
+        for (int64_t j = i + 1; left > 0 && (!p->first || j < p->classes); j++, left--) {
+            memset(sum, 0, size * sizeof *sum);
+            if (p->first) {
+                add_vectors(p, p->first[i], p->per_class[i],
+                            p->coefficients + (j - 1) * p->vectors + p->first[i], sum);
+                add_vectors(p, p->first[j], p->per_class[j],
+                            p->coefficients + i * p->vectors + p->first[j], sum);
+            } else {
+                add_vectors(p, 0, p->vectors, p->coefficients, sum);
+            }
+            for (int64_t k = 0; k < p->columns; k++)
+                *to++ = (float)sum[k];
+        }
+    return SDX_OK;
+}
+
+static enum sdx_status lay_support(struct sdx_prepare *px, struct svm *p)
+{
+    enum { CACHED = 1024 }; /* kernels of a row, of which many are kept */
     const int64_t n = room_of(p);
-    const size_t size = (size_t)(n * p->columns + 1) * sizeof *p->turned;
-    p->turned = sdx_prepare_alloc(px, size);
+    p->block = n <= CACHED ? 32 : 8;
+    if (p->vectors == 0) return SDX_OK;
+    if (p->kernel == KERNEL_LINEAR) return add_up(px, p);
+    if (p->kernel != KERNEL_RBF) {
+        const size_t packed = sdx_gemm_f32_packed_size(p->columns, p->vectors);
+        p->packed = sdx_prepare_alloc(px, packed > 256 ? packed : 256); /* aligned to 64 */
+        if (!p->packed) return px->cx->error.status;
+        sdx_gemm_f32_pack(p->support, 1, p->columns, p->columns, p->vectors, p->packed);
+        return SDX_OK;
+    }
+    p->turned = sdx_prepare_alloc(px, (size_t)(n * p->columns + 1) * sizeof *p->turned);
     if (!p->turned) return px->cx->error.status;
-    memset(p->turned, 0, size);
     for (int64_t i = 0; i < p->vectors; i++)
         for (int64_t j = 0; j < p->columns; j++)
             p->turned[j * n + i] = p->support[i * p->columns + j];
     return SDX_OK;
+}
+
+/* Scratch of a part; what is there for a block of rows comes first. */
+struct room {
+    float *rows, *kernels, *scores; /* scores: [pairs, block] */
+    void *multiply;
+    float *votes;
+    double *pair_scores, *pairs, *q, *qp, *probability;
+};
+
+static void *take(char *base, size_t *at, size_t size)
+{
+    void *place = base ? base + *at : NULL;
+    *at += (size + 63) / 64 * 64;
+    return place;
+}
+
+/* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
+static size_t lay_out(const struct svm *p, char *base, struct room *room)
+{
+    size_t classes = (size_t)p->classes, pairs = classes * classes, block = (size_t)p->block;
+    size_t at = 0;
+    room->rows = take(base, &at, block * (size_t)p->columns * sizeof(float));
+    room->kernels = take(base, &at, p->weights ? 0 : block * (size_t)room_of(p) * sizeof(float));
+    room->scores = take(base, &at, block * (pairs / 2 + 1) * sizeof(float));
+    room->multiply =
+        take(base, &at, p->packed ? sdx_gemm_f32_scratch(p->block, p->vectors, p->columns) : 0);
+    room->votes = take(base, &at, classes * sizeof(float));
+    room->pair_scores = take(base, &at, (pairs + 2) * sizeof(double));
+    room->pairs = take(base, &at, pairs * sizeof(double));
+    room->q = take(base, &at, pairs * sizeof(double));
+    room->qp = take(base, &at, classes * sizeof(double));
+    room->probability = take(base, &at, (classes + 2) * sizeof(double));
+    return at;
+}
+
+/* Rows of a block as floats, one behind the other. */
+static const float *rows_of(const struct svm *p, const struct sdx_tensor *x, int64_t first,
+                            int64_t rows, const struct room *room)
+{
+    if (x->dtype == SDX_F32) return (const float *)x->data + first * p->columns;
+    for (int64_t i = 0; i < rows; i++)
+        sdx_ml_row_f32(x, first + i, p->columns, room->rows + i * p->columns);
+    return room->rows;
 }
 
 /* ---- attributes ---- */
@@ -124,20 +236,27 @@ static enum sdx_status read_kernel(struct sdx_prepare *px, struct svm *p)
 static enum sdx_status run_regressor(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct svm *p = step->params;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
-        float *kernels = (float *)x->scratch + p->columns, sum = 0;
-        const float *row = sdx_ml_row_f32(step->in[0], i, p->columns, x->scratch);
-        kernels_of(p, row, kernels);
-        for (int64_t v = 0; v < p->vectors; v++)
-            sum += p->coefficients[v] * kernels[v];
-        if (p->vectors == 0) sum = linear(p, row, p->coefficients);
-        double score = sum + p->rho[0];
-        if (p->one_class)
-            score = score > 0 ? 1 : -1;
+    struct room room;
+    lay_out(p, x->scratch, &room);
+    int64_t n = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
+        n = end - i < p->block ? end - i : p->block;
+        float *y = (float *)step->out[0]->data + i;
+        const float *rows = rows_of(p, step->in[0], i, n, &room);
+        kernels_of(p, rows, n, room.kernels, room.multiply);
+        if (p->vectors && !p->weights)
+            sdx_gemm_f32_rows_dot(room.kernels, room_of(p), p->coefficients, n, p->vectors, y);
         else
-            sdx_ml_post_apply(p->post, &score, 1);
-        ((float *)step->out[0]->data)[i] = (float)score;
+            sdx_gemm_f32_rows_dot(rows, p->columns, p->weights ? p->weights : p->coefficients, n,
+                                  p->columns, y);
+        for (int64_t k = 0; k < n; k++) {
+            double score = y[k] + p->rho[0];
+            if (p->one_class)
+                score = score > 0 ? 1 : -1;
+            else
+                sdx_ml_post_apply(p->post, &score, 1);
+            y[k] = (float)score;
+        }
     }
     return SDX_OK;
 }
@@ -157,72 +276,53 @@ static enum sdx_status prepare_regressor(struct sdx_prepare *px)
     SDX_TRY(list_of(px, "support_vectors", 0, &p->support, &count));
     if (p->vectors && count / p->vectors != p->columns)
         return fault(px, "support_vectors", count, p->vectors * p->columns);
-    SDX_TRY(turn_support(px, p));
+    SDX_TRY(lay_support(px, p));
     double work = (double)p->rows * (double)(p->vectors + 1) * (double)(p->columns + 8);
     int64_t parts = sdx_prepare_parts(work, 32768, p->rows > 0 ? p->rows : 1);
-    return sdx_prepare_step(px, "svm", run_regressor, p, parts,
-                            (size_t)(p->columns + room_of(p)) * sizeof(float) + 64);
+    struct room room;
+    return sdx_prepare_step(px, "svm", run_regressor, p, parts, lay_out(p, NULL, &room));
 }
 
 /* ---- SVMClassifier ---- */
 
-struct room {
-    float *row, *kernels, *votes;
-    double *scores, *pairs, *q, *qp, *probability;
-};
-
-static void *take(char *base, size_t *at, size_t size)
+/* Scores of all pairs of classes, of rows (x) whose kernels are there. Returns the number of pairs.
+ */
+static int64_t score_pairs(const struct svm *p, const float *x, int64_t rows,
+                           const struct room *room)
 {
-    void *place = base ? base + *at : NULL;
-    *at += (size + 15) / 16 * 16;
-    return place;
-}
-
-/* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
-static size_t lay_out(const struct svm *p, char *base, struct room *room)
-{
-    size_t classes = (size_t)p->classes, pairs = classes * classes, at = 0;
-    room->scores = take(base, &at, (pairs + 2) * sizeof(double));
-    room->pairs = take(base, &at, pairs * sizeof(double));
-    room->q = take(base, &at, pairs * sizeof(double));
-    room->qp = take(base, &at, classes * sizeof(double));
-    room->probability = take(base, &at, (classes + 2) * sizeof(double));
-    room->row = take(base, &at, (size_t)p->columns * sizeof(float));
-    room->kernels = take(base, &at, (size_t)room_of(p) * sizeof(float));
-    room->votes = take(base, &at, classes * sizeof(float));
-    return at;
-}
-
-/* In four sums, which do not wait for each other. */
-static double dot(const float *a, const float *b, int64_t n)
-{
-    double sums[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; k++)
-            sums[k] += (double)a[i + k] * b[i + k];
-    for (; i < n; i++)
-        sums[0] += (double)a[i] * b[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-/* Scores of all pairs of classes, and how often each class wins. Returns the number of pairs. */
-static int64_t vote(const struct svm *p, const float *row, struct room *room)
-{
-    int64_t pair = 0;
-    kernels_of(p, row, room->kernels);
-    for (int64_t i = 0; i < p->classes; i++)
-        room->votes[i] = 0;
-    for (int64_t i = 0; i < p->classes; i++)
-        for (int64_t j = i + 1; j < p->classes; j++) {
+    enum { MOST = 32 };
+    const int64_t n = room_of(p);
+    float second[MOST], *to = room->scores;
+    for (int64_t i = 0, pair = 0; i < p->classes; i++)
+        for (int64_t j = i + 1; j < p->classes; j++, pair++, to += p->block) {
             const float *a = p->coefficients + (j - 1) * p->vectors + p->first[i];
             const float *b = p->coefficients + i * p->vectors + p->first[j];
-            double sum = p->rho[pair];
-            sum += dot(a, room->kernels + p->first[i], p->per_class[i]);
-            sum += dot(b, room->kernels + p->first[j], p->per_class[j]);
-            room->scores[pair++] = (float)sum;
-            room->votes[sum > 0 ? i : j] += 1;
+            if (p->weights) {
+                sdx_gemm_f32_rows_dot(x, p->columns, p->weights + pair * p->columns, rows,
+                                      p->columns, to);
+                for (int64_t k = 0; k < rows; k++)
+                    to[k] += p->rho[pair];
+                continue;
+            }
+            sdx_gemm_f32_rows_dot(room->kernels + p->first[i], n, a, rows, p->per_class[i], to);
+            sdx_gemm_f32_rows_dot(room->kernels + p->first[j], n, b, rows, p->per_class[j], second);
+            for (int64_t k = 0; k < rows; k++)
+                to[k] = p->rho[pair] + (to[k] + second[k]);
         }
-    return pair;
+    return p->classes * (p->classes - 1) / 2;
+}
+
+/* How often each class wins against another in row k of a block. */
+static void vote(const struct svm *p, int64_t k, const struct room *room)
+{
+    const float *score = room->scores + k;
+    for (int64_t i = 0; i < p->classes; i++)
+        room->votes[i] = 0;
+    for (int64_t i = 0, pair = 0; i < p->classes; i++)
+        for (int64_t j = i + 1; j < p->classes; j++, pair++, score += p->block) {
+            room->pair_scores[pair] = (double)*score;
+            room->votes[*score > 0 ? i : j] += 1;
+        }
 }
 
 static double pair_probability(double score, double a, double b)
@@ -273,26 +373,28 @@ static void probabilities(const struct svm *p, struct room *room)
     int64_t k = p->classes, pair = 0;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = i + 1; j < k; j++, pair++) {
-            double v = pair_probability(room->scores[pair], p->prob_a[pair], p->prob_b[pair]);
+            double v = pair_probability(room->pair_scores[pair], p->prob_a[pair], p->prob_b[pair]);
             room->pairs[i * k + j] = v;
             room->pairs[j * k + i] = 1 - v;
         }
     couple(k, room->pairs, room->q, room->qp, room->probability);
 }
 
-/* Label of one row; *scores and *count become the results before the post transform. */
-static int64_t classify(const struct svm *p, const float *row, struct room *room, double **scores,
-                        int64_t *count)
+/* Label of row k of a block, x its numbers; *scores and *count become the results before the post
+ * transform. */
+static int64_t classify(const struct svm *p, const float *x, int64_t k, int64_t pairs,
+                        struct room *room, double **scores, int64_t *count)
 {
-    *scores = room->scores;
+    *scores = room->pair_scores;
+    *count = pairs;
     if (p->vectors == 0) {
-        for (int64_t c = 0; c < p->classes; c++)
-            room->votes[c] = p->rho[0] + linear(p, row, p->coefficients + c * p->columns);
-        for (int64_t c = 0; c < p->classes; c++)
-            room->scores[c] = room->votes[c];
+        for (int64_t c = 0; c < p->classes; c++) {
+            room->votes[c] = p->rho[0] + linear(p, x, p->coefficients + c * p->columns);
+            room->pair_scores[c] = room->votes[c];
+        }
         *count = p->classes;
     } else {
-        *count = vote(p, row, room);
+        vote(p, k, room);
     }
     bool probable = p->count_prob > 0 && p->vectors > 0;
     if (probable) {
@@ -314,20 +416,27 @@ static enum sdx_status run_classifier(struct sdx_exec *x, const struct sdx_step 
     const struct svm *p = step->params;
     struct room room;
     lay_out(p, x->scratch, &room);
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i++) {
-        const float *row = sdx_ml_row_f32(step->in[0], i, p->columns, room.row);
-        double *scores = NULL;
-        int64_t count = 0;
-        ((int64_t *)step->out[1]->data)[i] = classify(p, row, &room, &scores, &count);
-        if (count == 1)
-            sdx_ml_post_binary(
-                p->post, p->columns_out == 2 ? SDX_ML_SECOND_NEGATIVE : SDX_ML_SECOND_NONE, scores);
-        else
-            sdx_ml_post_apply(p->post, scores, count);
-        float *to = step->out[0] ? (float *)step->out[0]->data + i * p->columns_out : NULL;
-        for (int64_t c = 0; to && c < p->columns_out; c++)
-            to[c] = (float)scores[c];
+    int64_t n = 0, pairs = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
+        n = end - i < p->block ? end - i : p->block;
+        const float *rows = rows_of(p, step->in[0], i, n, &room);
+        kernels_of(p, rows, n, room.kernels, room.multiply);
+        if (p->vectors) pairs = score_pairs(p, rows, n, &room);
+        for (int64_t k = 0; k < n; k++) {
+            double *scores = NULL;
+            int64_t count = 0, *label = (int64_t *)step->out[1]->data + i + k;
+            *label = classify(p, rows + k * p->columns, k, pairs, &room, &scores, &count);
+            if (count == 1)
+                sdx_ml_post_binary(
+                    p->post, p->columns_out == 2 ? SDX_ML_SECOND_NEGATIVE : SDX_ML_SECOND_NONE,
+                    scores);
+            else
+                sdx_ml_post_apply(p->post, scores, count);
+            float *to =
+                step->out[0] ? (float *)step->out[0]->data + (i + k) * p->columns_out : NULL;
+            for (int64_t c = 0; to && c < p->columns_out; c++)
+                to[c] = (float)scores[c];
+        }
     }
     return SDX_OK;
 }
@@ -393,12 +502,12 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct sdx_ml_labels labels = labels_of(px->node);
     p->labels = labels.count;
     SDX_TRY(read_classifier(px, p));
-    SDX_TRY(turn_support(px, p));
     p->first = sdx_prepare_alloc(px, ((size_t)p->classes + 1) * sizeof *p->first);
     struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
     if (!p->first || !index) return px->cx->error.status;
     for (int64_t c = 0; p->vectors && c < p->classes; c++)
         p->first[c + 1] = p->first[c] + p->per_class[c];
+    SDX_TRY(lay_support(px, p));
     p->columns_out = classifier_columns(px->node);
     struct sdx_tensor *in = px->in[0], *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
     double work = (double)p->rows * (double)(p->vectors + p->classes) * (double)(p->columns + 8);

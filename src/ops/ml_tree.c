@@ -7,17 +7,21 @@
 #include "ops/ml_common.h"
 #include "ops/ml_forest.h"
 #include "ops/op.h"
+#include "ops/scan.h"
 #include "tensor/convert.h"
 
 /* A forest of more nodes does not stay in the second cache: rows go through each tree together. */
-enum { NODES_CACHED = 20000 };
+enum { NODES_CACHED = 20000, BLOCK = 64 /* rows whose results are made together */ };
 
 struct trees {
     struct sdx_forest forest;
     int64_t rows, columns, targets;
     enum sdx_ml_aggregate aggregate;
-    enum sdx_ml_post post;
-    double *base; /* NULL: none; otherwise `targets` numbers */
+    enum sdx_ml_post post,
+        post_binary; /* the latter of the one number that stands for two classes */
+    bool narrow;     /* sums are floats */
+    bool by_rows;    /* rows go through each tree together */
+    double *base;    /* NULL: none; otherwise `targets` numbers */
     /* classifier */
     bool is_classifier, all_positive;
     int64_t only_class; /* the one class that has weights; -1: several have */
@@ -83,11 +87,6 @@ static void add_leaf(const struct trees *p, int32_t leaf, double *sum, bool *see
     }
 }
 
-static bool sums_are_narrow(const struct trees *p)
-{
-    return !p->forest.wide && p->aggregate <= SDX_ML_SUM;
-}
-
 static void finish_sums(const struct trees *p, double *sum)
 {
     for (int64_t t = 0; t < p->targets; t++) {
@@ -120,8 +119,7 @@ static int64_t classify(const struct trees *p, double *sum)
         return best;
     }
     bool positive = sum[p->only_class] > (p->all_positive ? 0.5 : 0);
-    const bool is_softmax = p->post == SDX_ML_SOFTMAX || p->post == SDX_ML_SOFTMAX_ZERO;
-    const enum sdx_ml_post post = is_softmax ? SDX_ML_NONE : p->post; /* of one number */
+    const enum sdx_ml_post post = p->post_binary;
     if (p->only_class == 1)
         sdx_ml_post_apply(p->post, sum, 2);
     else
@@ -146,24 +144,84 @@ static void write_row(const struct trees *p, const struct sdx_step *step, int64_
         put(scores, row * p->columns_out + t, sum[t]);
 }
 
+/* Numbers of a row's sums: groups of four floats, or doubles with room for a second score. */
 static int64_t sums_per_row(const struct trees *p)
 {
-    return p->targets > 2 ? (p->targets + 3) / 4 * 4 : 2; /* groups of four floats fit */
+    if (p->targets == 1) return p->narrow ? 1 : 2;
+    return p->narrow ? (p->targets + 3) / 4 * 4 : p->targets;
 }
 
+/* The scores of two classes, of one whose weights are the sums. */
+static void binary_rows(const struct trees *p, const float *sums, int64_t rows, float *y,
+                        int64_t *labels)
+{
+    const int64_t stride = sums_per_row(p);
+    const bool complement =
+        (p->all_positive && p->post_binary == SDX_ML_NONE) || p->post_binary == SDX_ML_PROBIT;
+    const float least = p->all_positive ? 0.5F : 0;
+    for (int64_t i = 0; i < rows; i++, sums += stride, y += 2) {
+        const bool positive = sums[p->only_class] > least;
+        labels[i] = p->labels == 2 ? positive : -1 - (int64_t)positive;
+        y[1] = p->only_class == 1 ? sums[1] : sums[0];
+        y[0] = p->only_class == 1 ? sums[0] : complement ? 1 - sums[0] : -sums[0];
+    }
+}
+
+/* Results of rows whose sums are floats. y: room for their scores. */
+static void write_rows(const struct trees *p, const struct sdx_step *step, int64_t row,
+                       int64_t rows, float *sums, float *y, void *scratch)
+{
+    const int64_t stride = sums_per_row(p), n = p->columns_out;
+    int64_t *labels = p->is_classifier ? (int64_t *)step->out[1]->data + row : NULL;
+    if (step->out[0]) y = (float *)step->out[0]->data + row * n;
+    for (int64_t i = 0; i < rows && (p->base || p->aggregate == SDX_ML_AVERAGE); i++)
+        for (int64_t t = 0; t < p->targets; t++) {
+            float *sum = sums + i * stride + t;
+            if (p->aggregate == SDX_ML_AVERAGE) *sum /= (float)p->forest.count_trees;
+            if (p->base) *sum = (float)((double)*sum + p->base[t]);
+        }
+    if (p->only_class >= 0) {
+        binary_rows(p, sums, rows, y, labels);
+        sdx_ml_post_rows(p->only_class == 1 ? p->post : p->post_binary, y, rows, 2, scratch);
+        return;
+    }
+    if (stride == n)
+        memcpy(y, sums, (size_t)(rows * n) * sizeof *y);
+    else
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t t = 0; t < n; t++)
+                y[i * n + t] = sums[i * stride + t];
+    if (labels) sdx_arg_rows(y, rows, n, false, false, labels);
+    sdx_ml_post_rows(p->post, y, rows, n, scratch);
+}
+
+/* Scratch of a part. */
 struct room {
-    double *sums;
+    double *sums; /* of BLOCK rows; floats where they are narrow */
     bool *seen;
     char *rows; /* converted rows */
+    float *scores;
+    void *post;
 };
 
-static struct room room_of(const struct trees *p, void *scratch)
+static void *take(char *base, size_t *at, size_t size)
 {
-    struct room room = {.sums = scratch};
-    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
-    room.rows = (char *)(room.sums + sums);
-    room.seen = (bool *)(room.rows + (size_t)p->columns * 8 * SDX_FOREST_LANES);
-    return room;
+    void *place = base ? base + *at : NULL;
+    *at += (size + 63) / 64 * 64;
+    return place;
+}
+
+/* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
+static size_t lay_out(const struct trees *p, char *base, struct room *room)
+{
+    const size_t sums = (size_t)sums_per_row(p) * BLOCK;
+    size_t at = 0;
+    room->sums = take(base, &at, sums * (p->narrow ? sizeof(float) : sizeof(double)));
+    room->seen = take(base, &at, p->narrow ? 0 : sums);
+    room->rows = take(base, &at, (size_t)p->columns * 8 * SDX_FOREST_LANES);
+    room->scores = take(base, &at, (size_t)p->columns_out * BLOCK * sizeof(float));
+    room->post = take(base, &at, sdx_ml_post_scratch(p->post, p->columns_out));
+    return at;
 }
 
 static const void *load_row(const struct trees *p, const struct sdx_tensor *x, int64_t row,
@@ -173,94 +231,76 @@ static const void *load_row(const struct trees *p, const struct sdx_tensor *x, i
     return sdx_ml_row_f32(x, row, p->columns, (float *)(void *)room);
 }
 
-/* Adds what `count` leaves give to the sums of one row. */
-static void add_leaves(const struct trees *p, const int32_t *leaf, int count, double *sum,
-                       bool *seen)
+/* Adds what `count` leaves give to the sums of row i of a block. */
+static void add_leaves(const struct trees *p, const int32_t *leaf, int count, int64_t i,
+                       const struct room *room)
 {
-    if (sums_are_narrow(p)) {
-        add_narrow(p, leaf, count, (float *)(void *)sum);
-        return;
-    }
-    for (int i = 0; i < count; i++)
-        add_leaf(p, leaf[i], sum, seen);
+    const int64_t at = i * sums_per_row(p);
+    if (p->narrow) add_narrow(p, leaf, count, (float *)(void *)room->sums + at);
+    for (int k = 0; k < count && !p->narrow; k++)
+        add_leaf(p, leaf[k], room->sums + at, room->seen + at);
 }
 
-/* The narrow sums become doubles, last first: they lie in the same place. */
-static void widen_sums(const struct trees *p, double *sum)
+/* The trees, eight at a time, of row i of a block. */
+static void one_row(const struct trees *p, const struct sdx_tensor *x, int64_t row, int64_t i,
+                    const struct room *room)
 {
-    char *at = (char *)sum;
-    for (int64_t t = sums_are_narrow(p) ? p->targets - 1 : -1; t >= 0; t--) {
-        float narrow;
-        memcpy(&narrow, at + t * (int64_t)sizeof narrow, sizeof narrow);
-        sum[t] = (double)narrow;
-    }
-    for (int64_t t = p->targets; t < sums_per_row(p); t++)
-        sum[t] = 0;
-}
-
-static void one_row(const struct trees *p, const struct sdx_step *step, int64_t row,
-                    struct room *room)
-{
-    const void *from = load_row(p, step->in[0], row, room->rows);
+    const void *from = load_row(p, x, row, room->rows);
     enum sdx_forest_kind kind = sdx_forest_row_kind(&p->forest, from, p->columns);
     for (int64_t t = 0; t < p->forest.count_trees; t += SDX_FOREST_LANES) {
         int32_t leaf[SDX_FOREST_LANES];
         int64_t left = p->forest.count_trees - t;
         memcpy(leaf, p->forest.roots + t, sizeof leaf);
         sdx_forest_walk_row(&p->forest, kind, from, leaf);
-        add_leaves(p, leaf, left < SDX_FOREST_LANES ? (int)left : SDX_FOREST_LANES, room->sums,
-                   room->seen);
+        add_leaves(p, leaf, left < SDX_FOREST_LANES ? (int)left : SDX_FOREST_LANES, i, room);
     }
-    widen_sums(p, room->sums);
-    write_row(p, step, row, room->sums);
 }
 
-static void several_rows(const struct trees *p, const struct sdx_step *step, int64_t row, int lanes,
-                         struct room *room)
+/* Each tree for up to eight rows, from row i of a block on. */
+static void several_rows(const struct trees *p, const struct sdx_tensor *x, int64_t row, int64_t i,
+                         int lanes, const struct room *room)
 {
     const void *rows[SDX_FOREST_LANES];
-    int64_t stride = sums_per_row(p);
-    for (int i = 0; i < SDX_FOREST_LANES; i++)
-        rows[i] = i < lanes
-                      ? load_row(p, step->in[0], row + i, room->rows + (int64_t)i * p->columns * 8)
-                      : rows[0];
+    for (int k = 0; k < SDX_FOREST_LANES; k++)
+        rows[k] =
+            k < lanes ? load_row(p, x, row + k, room->rows + (int64_t)k * p->columns * 8) : rows[0];
     enum sdx_forest_kind kind = SDX_FOREST_PLAIN;
-    for (int i = 0; i < lanes && kind == SDX_FOREST_PLAIN; i++)
-        kind = sdx_forest_row_kind(&p->forest, rows[i], p->columns);
+    for (int k = 0; k < lanes && kind == SDX_FOREST_PLAIN; k++)
+        kind = sdx_forest_row_kind(&p->forest, rows[k], p->columns);
     for (int64_t t = 0; t < p->forest.count_trees; t++) {
         int32_t leaf[SDX_FOREST_LANES];
-        for (int i = 0; i < SDX_FOREST_LANES; i++)
-            leaf[i] = p->forest.roots[t];
+        for (int k = 0; k < SDX_FOREST_LANES; k++)
+            leaf[k] = p->forest.roots[t];
         sdx_forest_walk(&p->forest, kind, rows, leaf);
-        for (int i = 0; i < lanes; i++)
-            add_leaves(p, leaf + i, 1, room->sums + i * stride, room->seen + i * stride);
-    }
-    for (int i = 0; i < lanes; i++) {
-        widen_sums(p, room->sums + i * stride);
-        write_row(p, step, row + i, room->sums + i * stride);
+        for (int k = 0; k < lanes; k++)
+            add_leaves(p, leaf + k, 1, i + k, room);
     }
 }
 
 static enum sdx_status run_trees(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct trees *p = step->params;
-    struct room room = room_of(p, x->scratch);
-    int64_t begin = sdx_part_begin(p->rows, step->parts, part, SDX_FOREST_LANES);
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, SDX_FOREST_LANES);
-    for (int64_t row = begin; row < end; row += SDX_FOREST_LANES) {
-        int lanes = end - row < SDX_FOREST_LANES ? (int)(end - row) : SDX_FOREST_LANES;
-        size_t sums = (size_t)sums_per_row(p) * (size_t)lanes;
-        memset(room.sums, 0, sums * sizeof *room.sums);
-        memset(room.seen, 0, sums * sizeof *room.seen);
+    const struct sdx_tensor *in = step->in[0];
+    struct room room;
+    lay_out(p, x->scratch, &room);
+    int64_t rows = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, SDX_FOREST_LANES);
+    for (int64_t row = sdx_part_begin(p->rows, step->parts, part, SDX_FOREST_LANES); row < end;
+         row += rows) {
+        rows = end - row < BLOCK ? end - row : BLOCK;
+        const size_t sums = (size_t)(sums_per_row(p) * rows);
+        memset(room.sums, 0, sums * (p->narrow ? sizeof(float) : sizeof(double)));
+        if (!p->narrow) memset(room.seen, 0, sums);
         if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
-        if (lanes > 1 && p->forest.count_nodes > NODES_CACHED) {
-            several_rows(p, step, row, lanes, &room);
-            continue;
-        }
-        int64_t stride = sums_per_row(p);
-        for (int i = 0; i < lanes; i++)
-            one_row(p, step, row + i,
-                    &(struct room){room.sums + i * stride, room.seen + i * stride, room.rows});
+        const bool by_rows = rows > 1 && p->by_rows;
+        for (int64_t i = 0; i < rows && !by_rows; i++)
+            one_row(p, in, row + i, i, &room);
+        for (int64_t i = 0; i < rows && by_rows; i += SDX_FOREST_LANES)
+            several_rows(p, in, row + i, i,
+                         rows - i < SDX_FOREST_LANES ? (int)(rows - i) : SDX_FOREST_LANES, &room);
+        if (p->narrow)
+            write_rows(p, step, row, rows, (float *)(void *)room.sums, room.scores, room.post);
+        for (int64_t i = 0; i < rows && !p->narrow; i++)
+            write_row(p, step, row + i, room.sums + i * sums_per_row(p));
     }
     return SDX_OK;
 }
@@ -300,7 +340,7 @@ static enum sdx_status lay_leaves(struct sdx_prepare *px, struct trees *p)
 {
     const struct sdx_forest *f = &p->forest;
     size_t nodes = (size_t)f->count_nodes + 1;
-    if (f->wide || p->aggregate > SDX_ML_SUM) return SDX_OK;
+    if (!p->narrow) return SDX_OK;
     if (p->targets <= 64 && leaves_are(f, p->targets)) {
         int64_t padded = p->targets == 1 ? 1 : (p->targets + 3) / 4 * 4;
         float *dense = sdx_prepare_alloc(px, nodes * (size_t)padded * sizeof *dense);
@@ -325,14 +365,19 @@ static enum sdx_status lay_leaves(struct sdx_prepare *px, struct trees *p)
 static enum sdx_status add_step(struct sdx_prepare *px, struct trees *p, int count_out,
                                 struct sdx_tensor *const *out)
 {
+    struct room room;
+    const bool is_softmax = p->post == SDX_ML_SOFTMAX || p->post == SDX_ML_SOFTMAX_ZERO;
+    p->post_binary = is_softmax ? SDX_ML_NONE : p->post;
+    p->narrow =
+        !p->forest.wide && p->aggregate <= SDX_ML_SUM && (!out[0] || out[0]->dtype == SDX_F32);
+    p->by_rows = p->forest.count_nodes > NODES_CACHED || p->forest.count_trees < SDX_FOREST_LANES;
     SDX_TRY(lay_leaves(px, p));
-    size_t sums = (size_t)sums_per_row(p) * SDX_FOREST_LANES;
-    size_t scratch = sums * 9 + (size_t)p->columns * 8 * SDX_FOREST_LANES + 64;
     double work = (double)p->rows * (double)p->forest.count_trees * 16;
     int64_t most = (p->rows + SDX_FOREST_LANES - 1) / SDX_FOREST_LANES;
     int64_t parts = sdx_prepare_parts(work, 32768, most > 0 ? most : 1);
     struct sdx_tensor *in = px->in[0];
-    return sdx_prepare_step_on(px, "trees", run_trees, p, parts, scratch, 1, &in, count_out, out);
+    return sdx_prepare_step_on(px, "trees", run_trees, p, parts, lay_out(p, NULL, &room), 1, &in,
+                               count_out, out);
 }
 
 /* base_values, or the tensor that version 3 allows for them: one for all targets, or one each. */

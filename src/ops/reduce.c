@@ -347,27 +347,54 @@ static void exp_sum_row(const void *x, int64_t n, void *acc)
     vec->f32_add(a, 1, e, 1, a, (size_t)n);
 }
 
-/* The same for tiles of f32 columns. */
+/* The same for n columns of f32 from element `base` on; acc: 3 * TILE numbers. */
+static void lse_columns(struct reduce *r, const void *from, int64_t base, int64_t n, float *acc,
+                        float *to)
+{
+    float *shift = acc + TILE;
+    max_f32_start(shift, n);
+    r->fold_row = max_f32_row;
+    visit(r, from, base, n, shift);
+    for (int64_t j = 0; j < n; j++)
+        if (isinf(shift[j])) shift[j] = 0;
+    sum_f32_start(acc, n);
+    r->fold_row = exp_sum_row;
+    visit(r, from, base, n, acc);
+    log_f32(r, acc, acc, n);
+    sdx_vec()->f32_add(acc, 1, shift, 1, to, (size_t)n);
+}
+
 static enum sdx_status run_lse_tiles(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     struct reduce r = *(const struct reduce *)step->params;
-    const char *from = step->in[0]->data;
-    float *to = step->out[0]->data, *acc = x->scratch, *shift = acc + TILE;
+    float *to = step->out[0]->data;
     const int64_t items = r.outer * r.tiles, end = sdx_part_begin(items, step->parts, part + 1, 1);
     for (int64_t item = sdx_part_begin(items, step->parts, part, 1); item < end; item++) {
         const int64_t outer = item / r.tiles, at = (item % r.tiles) * TILE;
         const int64_t n = r.inner - at < TILE ? r.inner - at : TILE;
         const int64_t base = offset_of(r.rank_kept, r.kept, r.kept_step, outer) + at;
-        max_f32_start(shift, n);
-        r.fold_row = max_f32_row;
-        visit(&r, from, base, n, shift);
-        for (int64_t j = 0; j < n; j++)
-            if (isinf(shift[j])) shift[j] = 0;
-        sum_f32_start(acc, n);
-        r.fold_row = exp_sum_row;
-        visit(&r, from, base, n, acc);
-        log_f32(&r, acc, acc, n);
-        sdx_vec()->f32_add(acc, 1, shift, 1, to + outer * r.inner + at, (size_t)n);
+        lse_columns(&r, step->in[0]->data, base, n, x->scratch, to + outer * r.inner + at);
+    }
+    return SDX_OK;
+}
+
+/* Short rows of f32 that lie in one piece: tiles of them are transposed. */
+static enum sdx_status run_lse_short(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    struct reduce r = *(const struct reduce *)step->params;
+    const float *from = step->in[0]->data;
+    float *to = step->out[0]->data, *rows = (float *)x->scratch + (int64_t)3 * TILE;
+    const int64_t end = sdx_part_begin(r.outer, step->parts, part + 1, 1);
+    int64_t n = 0;
+    r.is_row = true;
+    r.rank_reduced = 1;
+    r.turns = r.reduced[0] = r.run;
+    r.reduced_step[0] = SHORT_TILE;
+    for (int64_t at = sdx_part_begin(r.outer, step->parts, part, 1); at < end; at += n) {
+        n = end - at < SHORT_TILE ? end - at : SHORT_TILE;
+        sdx_vec()->b32_transpose(from + at * r.run, (size_t)r.run, rows, SHORT_TILE, (size_t)n,
+                                 (size_t)r.run);
+        lse_columns(&r, rows, 0, n, x->scratch, to + at);
     }
     return SDX_OK;
 }
@@ -528,17 +555,20 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     r->size_x = r->size_y = (int32_t)sdx_dtype_bits(in->dtype) / 8;
     int kind = kind_of(px->node->op_type);
     double work = (double)in->count;
+    const bool is_short = !r->is_row && r->turns == 1 && r->run <= SHORT_RUN && r->size_x == 4;
     if (kind == R_LSE) {
-        bool rows = in->dtype == SDX_F32 && !r->is_row && r->turns == 1;
-        bool tiles = in->dtype == SDX_F32 && r->is_row;
+        const bool real = in->dtype == SDX_F32, rows = real && !r->is_row && r->turns == 1;
+        const bool tiles = real && r->is_row, turned = real && is_short;
         int64_t items = tiles ? r->outer * r->tiles : r->outer * r->inner;
         int64_t parts = sdx_prepare_parts(work * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
-        return sdx_prepare_step_on(px, kind_names[kind],
-                                   rows    ? run_lse_rows
-                                   : tiles ? run_lse_tiles
-                                           : run_lse,
-                                   r, parts, rows || tiles ? 3 * TILE * sizeof(float) : 0, 1, &in,
-                                   1, &out);
+        const size_t scratch = rows || tiles ? 3 * TILE * sizeof(float) : 0;
+        return sdx_prepare_step_on(
+            px, kind_names[kind],
+            turned  ? run_lse_short
+            : rows  ? run_lse_rows
+            : tiles ? run_lse_tiles
+                    : run_lse,
+            r, parts, scratch + (turned ? (size_t)r->run * SHORT_TILE * 4 : 0), 1, &in, 1, &out);
     }
     const struct reduce_fns *fn = &fns[in->dtype][kind];
     if (!fn->fold)
@@ -550,7 +580,6 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     r->finish = fn->finish;
     int64_t items = r->is_row ? r->outer * r->tiles : r->outer;
     int64_t parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1);
-    const bool is_short = !r->is_row && r->turns == 1 && r->run <= SHORT_RUN && r->size_x == 4;
     const bool runs = in->dtype == SDX_F32 && !r->is_row && r->turns == 1 && r->rank_kept <= 1;
     const size_t scratch = is_short ? SHORT_TILE * (sizeof(double) + (size_t)(r->run * r->size_x))
                                     : TILE * sizeof(double);

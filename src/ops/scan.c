@@ -54,7 +54,7 @@ static enum sdx_status add_scan(struct sdx_prepare *px, const char *kernel, stru
 
 /* ---- ArgMax, ArgMin ---- */
 
-enum { TILE = 256 };
+enum { TILE = 256, SHORT_ROW = 32, SHORT_TILE = 64 };
 
 /* Neighbouring columns are walked together; what beats the best so far takes its place. */
 #define ARG(suffix, T)                                                                             \
@@ -135,12 +135,39 @@ int64_t sdx_arg_row(const float *x, int64_t n, bool is_min, bool is_last)
     return at;
 }
 
+/* Short rows: tiles of them are transposed, and their columns walked together. */
+static void arg_short(const float *x, int64_t rows, int64_t length, bool is_min, bool is_last,
+                      int64_t *y)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    float tile[SHORT_ROW * SHORT_TILE];
+    int64_t n;
+    for (int64_t at = 0; at < rows; at += n, y += n) {
+        n = rows - at < SHORT_TILE ? rows - at : SHORT_TILE;
+        vec->b32_transpose(x + at * length, (size_t)length, tile, SHORT_TILE, (size_t)n,
+                           (size_t)length);
+        vec->f32_arg_columns(is_last ? tile + (length - 1) * SHORT_TILE : tile, (size_t)length,
+                             is_last ? -SHORT_TILE : SHORT_TILE, (size_t)n, is_min, y);
+        for (int64_t j = 0; is_last && j < n; j++)
+            y[j] = length - 1 - y[j];
+    }
+}
+
+void sdx_arg_rows(const float *x, int64_t rows, int64_t n, bool is_min, bool is_last, int64_t *y)
+{
+    if (n <= SHORT_ROW && rows > 2) {
+        arg_short(x, rows, n, is_min, is_last, y);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        y[i] = sdx_arg_row(x + i * n, n, is_min, is_last);
+}
+
 static void arg_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,
                          int64_t end)
 {
-    for (int64_t row = begin; row < end; row++)
-        ((int64_t *)to)[row] =
-            sdx_arg_row((const float *)from + row * s->length, s->length, s->is_min, s->last);
+    sdx_arg_rows((const float *)from + begin * s->length, end - begin, s->length, s->is_min,
+                 s->last, (int64_t *)to + begin);
 }
 
 enum sdx_status sdx_arg_prepare(struct sdx_prepare *px)
