@@ -655,13 +655,15 @@ static enum sdx_status prepare_gather_nd(struct sdx_prepare *px)
 }
 
 /* Parts divide the slices' elements, so that equal indices are met in order in each. */
+enum { SLICE = 32 };
+
 static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct nd_params *p = step->params;
     const char *src = step->in[2]->data;
     char *dst = step->out[0]->data;
-    int64_t begin = sdx_part_begin(p->run, step->parts, part, 64), at = 0;
-    int64_t n = sdx_part_begin(p->run, step->parts, part + 1, 64) - begin;
+    int64_t begin = sdx_part_begin(p->run, step->parts, part, SLICE), at = 0;
+    int64_t n = sdx_part_begin(p->run, step->parts, part + 1, SLICE) - begin;
     for (int64_t t = 0; t < p->tuples; t++) {
         SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
         char *to = dst + (size_t)(at * p->run + begin) * p->size;
@@ -703,7 +705,7 @@ static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
     if (!p) return SDX_OUT_OF_MEMORY;
     SDX_TRY(find_reduction(px, &p->reduce));
     double bytes = (double)px->in[2]->count * (double)p->size;
-    int64_t most = p->run / 1024;
+    int64_t most = p->run / SLICE;
     return add_scatter(px, "scatter_nd", run_scatter_nd, p,
                        sdx_prepare_parts(bytes, 128 * 1024, most > 0 ? most : 1));
 }

@@ -452,8 +452,8 @@ static bool is_member(const struct sdx_forest *f, int64_t set, double x)
 
 /* A step of every lane is the same few instructions, at a leaf too, and no branch hangs on data.
  * The walk ends when no lane has moved in the second step of two. */
-#define STEP(T, threshold, element, tracks)                                                        \
-    SDX_UNROLL(16) for (int i = 0; i < SDX_FOREST_LANES; i++)                                      \
+#define STEP(T, threshold, element, tracks, unrolled)                                              \
+    SDX_UNROLL(unrolled) for (int i = 0; i < SDX_FOREST_LANES; i++)                                \
     {                                                                                              \
         uint32_t n = at[i];                                                                        \
         T x = (element);                                                                           \
@@ -461,7 +461,7 @@ static bool is_member(const struct sdx_forest *f, int64_t set, double x)
         if (tracks) no &= !(f->missing[n] & (x != x));                                             \
         at[i] = nodes[n].child + no;                                                               \
     }
-#define WALK_ORDERED(name, T, threshold, rows_type, element, tracks)                               \
+#define WALK_ORDERED(name, T, threshold, rows_type, element, tracks, unrolled)                     \
     static void name(const struct sdx_forest *f, rows_type rows, int32_t *leaf)                    \
     {                                                                                              \
         const struct sdx_forest_node *nodes = f->nodes;                                            \
@@ -471,25 +471,26 @@ static bool is_member(const struct sdx_forest *f, int64_t set, double x)
         memcpy(at, leaf, sizeof at);                                                               \
         (void)values;                                                                              \
         for (int32_t left = f->depth; left > 0 && moved; left -= 2) {                              \
-            STEP(T, threshold, element, tracks)                                                    \
+            STEP(T, threshold, element, tracks, unrolled)                                          \
             memcpy(before, at, sizeof at);                                                         \
-            STEP(T, threshold, element, tracks)                                                    \
+            STEP(T, threshold, element, tracks, unrolled)                                          \
             moved = 0;                                                                             \
-            SDX_UNROLL(16) for (int i = 0; i < SDX_FOREST_LANES; i++) moved |= before[i] ^ at[i];  \
+            SDX_UNROLL(unrolled)                                                                   \
+            for (int i = 0; i < SDX_FOREST_LANES; i++) moved |= before[i] ^ at[i];                 \
         }                                                                                          \
         memcpy(leaf, at, sizeof at);                                                               \
     }
 typedef const void *const *rows_t;
 #define OF_ROWS(T) ((const T *)rows[i])[feature[n]]
 #define OF_ROW(T)  ((const T *)rows)[feature[n]]
-WALK_ORDERED(walk_plain_f32, float, nodes[n].value, rows_t, OF_ROWS(float), false)
-WALK_ORDERED(walk_plain_f64, double, values[n], rows_t, OF_ROWS(double), false)
-WALK_ORDERED(walk_ordered_f32, float, nodes[n].value, rows_t, OF_ROWS(float), true)
-WALK_ORDERED(walk_ordered_f64, double, values[n], rows_t, OF_ROWS(double), true)
-WALK_ORDERED(row_plain_f32, float, nodes[n].value, const void *, OF_ROW(float), false)
-WALK_ORDERED(row_plain_f64, double, values[n], const void *, OF_ROW(double), false)
-WALK_ORDERED(row_ordered_f32, float, nodes[n].value, const void *, OF_ROW(float), true)
-WALK_ORDERED(row_ordered_f64, double, values[n], const void *, OF_ROW(double), true)
+WALK_ORDERED(walk_plain_f32, float, nodes[n].value, rows_t, OF_ROWS(float), false, 16)
+WALK_ORDERED(walk_plain_f64, double, values[n], rows_t, OF_ROWS(double), false, 4)
+WALK_ORDERED(walk_ordered_f32, float, nodes[n].value, rows_t, OF_ROWS(float), true, 16)
+WALK_ORDERED(walk_ordered_f64, double, values[n], rows_t, OF_ROWS(double), true, 4)
+WALK_ORDERED(row_plain_f32, float, nodes[n].value, const void *, OF_ROW(float), false, 16)
+WALK_ORDERED(row_plain_f64, double, values[n], const void *, OF_ROW(double), false, 4)
+WALK_ORDERED(row_ordered_f32, float, nodes[n].value, const void *, OF_ROW(float), true, 16)
+WALK_ORDERED(row_ordered_f64, double, values[n], const void *, OF_ROW(double), true, 4)
 
 #define WALK_MIXED(name, T, threshold)                                                             \
     static bool name##_test(const struct sdx_forest *f, uint32_t n, T x)                           \

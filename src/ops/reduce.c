@@ -14,7 +14,8 @@
 enum {
     TILE = 1024,    /* columns of a tile: accumulators of 8 bytes stay in L1 */
     SHORT_RUN = 64, /* runs up to this are folded many at a time, elements of 4 bytes */
-    SHORT_TILE = 128
+    SHORT_TILE = 128,
+    FEW_COLUMNS = 64 /* rows of so many are folded many at a time */
 };
 
 struct reduce {
@@ -24,6 +25,7 @@ struct reduce {
     void (*fold_row)(const void *x, int64_t n, void *acc);
     void (*start)(void *acc, int64_t n);
     void (*finish)(const struct reduce *r, const void *acc, void *y, int64_t n);
+    void (*halve)(const float *a, size_t step_a, const float *b, size_t step_b, float *y, size_t n);
     int32_t size_x, size_y;
     int64_t length;                  /* elements in each reduction */
     bool is_row;                     /* the innermost axis is kept */
@@ -271,6 +273,26 @@ static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step
         for (int64_t j = 0; j < r->run; j++)
             r->fold_row(rows + j * SHORT_TILE * r->size_x, n, x->scratch);
         r->finish(r, x->scratch, to + at * r->size_y, n);
+    }
+    return SDX_OK;
+}
+
+/* Few f32 columns of rows that lie in one piece: half of the rows is folded into the other half
+ * until one is left. */
+static enum sdx_status run_halves(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct reduce *r = step->params;
+    float *to = step->out[0]->data, *half = x->scratch;
+    const int64_t end = sdx_part_begin(r->outer, step->parts, part + 1, 1);
+    for (int64_t item = sdx_part_begin(r->outer, step->parts, part, 1); item < end; item++) {
+        const float *from = (const float *)step->in[0]->data + item * r->turns * r->inner;
+        for (int64_t rows = r->turns; rows > 1; from = half, rows -= rows / 2) {
+            const int64_t n = rows / 2 * r->inner, rest = rows * r->inner - n;
+            r->halve(from, 1, from + rest, 1, half, (size_t)n);
+            if (rest > n && from != half)
+                memcpy(half + n, from + n, (size_t)r->inner * sizeof *half);
+        }
+        r->finish(r, from, to + item * r->inner, r->inner);
     }
     return SDX_OK;
 }
@@ -581,6 +603,17 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     int64_t items = r->is_row ? r->outer * r->tiles : r->outer;
     int64_t parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1);
     const bool runs = in->dtype == SDX_F32 && !r->is_row && r->turns == 1 && r->rank_kept <= 1;
+    if (in->dtype == SDX_F32)
+        r->halve = kind == R_SUM || kind == R_MEAN ? sdx_vec()->f32_add
+                   : kind == R_MAX                 ? sdx_vec()->f32_max
+                   : kind == R_MIN                 ? sdx_vec()->f32_min
+                                                   : NULL;
+    if (r->halve && r->is_row && r->rank_reduced == 1 && r->reduced_step[0] == r->inner &&
+        r->inner <= FEW_COLUMNS && r->turns > 4 && r->turns <= TILE && r->rank_kept <= 1)
+        return sdx_prepare_step_on(px, kind_names[kind], run_halves, r,
+                                   sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1),
+                                   (size_t)((r->turns + 1) / 2 * r->inner) * sizeof(float), 1, &in,
+                                   1, &out);
     const size_t scratch = is_short ? SHORT_TILE * (sizeof(double) + (size_t)(r->run * r->size_x))
                                     : TILE * sizeof(double);
     return sdx_prepare_step_on(px, kind_names[kind],

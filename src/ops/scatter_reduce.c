@@ -5,6 +5,7 @@
 
 #include <complex.h>
 
+#include "kernels/vec.h"
 #include "sardonyx/sardonyx.h"
 #include "tensor/convert.h"
 
@@ -38,7 +39,22 @@ LOOPS_INT(i32, int32_t)
 LOOPS_INT(u32, uint32_t)
 LOOPS_INT(i64, int64_t)
 LOOPS_INT(u64, uint64_t)
-LOOPS_FLOAT(f32, float)
+/* Rows in vectors; `few` are not worth the call. */
+#define VECTORS(op)                                                                                \
+    static void f32_##op(void *dst, const void *src, int64_t n)                                    \
+    {                                                                                              \
+        enum { FEW = 8 };                                                                          \
+        if (n < FEW)                                                                               \
+            f32_few_##op(dst, src, n);                                                             \
+        else                                                                                       \
+            sdx_vec()->f32_##op(dst, 1, src, 1, dst, (size_t)n);                                   \
+    }
+LOOPS_FLOAT(f32_few, float)
+VECTORS(add)
+VECTORS(mul)
+VECTORS(max)
+VECTORS(min)
+#undef VECTORS
 LOOPS_FLOAT(f64, double)
 LOOP(c64_add, float complex, a + b)
 LOOP(c64_mul, float complex, a *b)

@@ -145,14 +145,26 @@ static enum sdx_status fuse_activation(struct sdx_context *cx, struct sdx_ir *ir
     return SDX_OK;
 }
 
-/* MatMul + a constant row of the last axis' length */
+/* MatMul + a constant row of the last axis' length, [N] or [1, ..., N] */
 static bool is_bias(const struct sdx_ir_graph *g, const struct sdx_ir_node *product, int32_t value)
 {
     const struct sdx_tensor *t = sdx_match_constant(g, value);
     const struct sdx_type *type = &g->values[product->outputs[0]].type;
     return t && sdx_str_is(product->op_type, "MatMul") && product->count_inputs == 2 &&
-           t->rank == 1 && t->dtype == type->dtype && type->has_shape && type->rank >= 2 &&
-           type->dims[type->rank - 1] == t->dims[0];
+           t->rank >= 1 && t->rank <= type->rank && t->dtype == type->dtype && type->has_shape &&
+           type->rank >= 2 && type->dims[type->rank - 1] == t->dims[t->rank - 1] &&
+           t->count == t->dims[t->rank - 1];
+}
+
+/* The value as a list: itself, or a constant of its content. -1: no memory. */
+static int32_t as_list(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_tensor *t = g->values[value].constant;
+    if (t->rank == 1) return value;
+    struct sdx_tensor *list = sdx_match_new_constant(ir, t->dtype, 1, &t->count);
+    if (!list) return -1;
+    memcpy(list->data, t->data, t->bytes);
+    return sdx_match_add_constant(ir, g, g->values[value].name, list);
 }
 
 static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
@@ -166,7 +178,9 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
          * rounding less shows. f16 keeps the more exact fused form. */
         if (g->values[add->inputs[i]].type.dtype == SDX_BF16) continue;
         if (is_bias(g, product, other)) {
-            SDX_TRY(set_input(cx, ir, product, 2, other));
+            const int32_t bias = as_list(ir, g, other);
+            if (bias < 0) return SDX_FAIL_MEMORY(cx);
+            SDX_TRY(set_input(cx, ir, product, 2, bias));
         } else if (other != add->inputs[i] && !sdx_match_constant(g, other) &&
                    sdx_match_takes_residual(g, product) &&
                    sdx_match_same_type(g, add->inputs[i], other)) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * x[:, a:b] = y as PyTorch exports it: a ScatterND whose indices are all places of a box, made of
- * one Expand an axis. Where the box is the whole of x, the result is y. */
+ * one Expand an axis. Where the box is the whole of x, the result is y. And scatter_add of rows, as
+ * graph networks gather messages: a ScatterElements whose index is the same for all of a row, an
+ * Expand of [E, 1], is a ScatterND of rows. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -71,15 +73,48 @@ static bool writes_all(const struct sdx_ir_graph *g, const struct sdx_ir_node *n
     return true;
 }
 
+/* The indices [E, 1] of rows [E, F] that a ScatterElements moves whole. -1: it does not. */
+static int32_t rows_moved(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
+{
+    const int64_t axis = sdx_ir_attr_int(node, "axis", 0);
+    if (node->count_inputs != 3 || node->inputs[0] < 0 || node->inputs[1] < 0) return -1;
+    const struct sdx_type *x = &g->values[node->inputs[0]].type,
+                          *index = &g->values[node->inputs[1]].type;
+    const struct sdx_ir_node *expand = sdx_match_maker(g, node->inputs[1], "Expand");
+    if (!expand || expand->inputs[0] < 0 || (axis != 0 && axis != -2)) return -1;
+    const struct sdx_type *rows = &g->values[expand->inputs[0]].type;
+    const bool fits = x->has_shape && index->has_shape && rows->has_shape && x->rank == 2 &&
+                      index->rank == 2 && rows->rank == 2 && rows->dims[1] == 1 && x->dims[1] > 0 &&
+                      index->dims[1] == x->dims[1] && rows->dims[0] == index->dims[0] &&
+                      rows->dtype == SDX_I64;
+    return fits ? expand->inputs[0] : -1;
+}
+
+static enum sdx_status move_rows(struct sdx_context *cx, struct sdx_ir *ir,
+                                 struct sdx_ir_node *node, int32_t rows)
+{
+    const int32_t inputs[] = {node->inputs[0], rows, node->inputs[2]};
+    const struct sdx_ir_attr *reduction = sdx_ir_attr(node, "reduction");
+    SDX_TRY(sdx_match_become(cx, ir, node, "ScatterND", 18, inputs, 3, 1));
+    if (reduction) node->attrs[node->count_attrs++] = *reduction; /* still in the arena */
+    return SDX_OK;
+}
+
 enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         const struct sdx_ir_graph *g = &ir->graphs[n_graph];
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
-            if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "ScatterND") ||
-                !writes_all(g, node))
+            if (node->is_dead || node->domain.len) continue;
+            const int32_t rows =
+                sdx_str_is(node->op_type, "ScatterElements") ? rows_moved(g, node) : -1;
+            if (rows >= 0) {
+                SDX_TRY(move_rows(cx, ir, node, rows));
+                *changed = true;
                 continue;
+            }
+            if (!sdx_str_is(node->op_type, "ScatterND") || !writes_all(g, node)) continue;
             SDX_TRY(sdx_match_become(cx, ir, node, "Identity", 14, &node->inputs[2], 1, 0));
             *changed = true;
         }

@@ -133,6 +133,27 @@ def neighbours(folder):
         g.save(folder, [g.op("GatherElements", x, g.constant(index), axis=axis)])
 
 
+def messages(folder):
+    """What graph networks gather at their nodes: rows by an index that an Expand repeats along them, all of it or not;
+    then a layer whose bias is a matrix of one row."""
+    for reduction, columns in itertools.product(("none", "add", "mul", "max", "min"), (6, 33)):
+        g = Graph(f"messages_{reduction}_{columns}")
+        x, y = g.input(9, columns), g.input(7 if reduction == "none" else 40, columns)
+        count = 7 if reduction == "none" else 40
+        at = g.op("Clip", g.op("Floor", g.op("Mul", g.input(count, 1), g.constant(np.float32(9)))),
+                  g.constant(np.float32(-9)), g.constant(np.float32(8)))
+        if reduction == "none":  # each row once: the last of several is not said
+            at = g.op("Mul", g.op("Sign", g.op("Abs", at)), g.constant(np.arange(count, dtype=np.float32)[:, None]))
+            at = g.op("Add", at, g.op("Sub", g.constant(np.arange(count, dtype=np.float32)[:, None]), at))
+        index = g.op("Cast", at, to=7)
+        whole, part = (g.op("Expand", index, g.constant(np.array([count, n]))) for n in (columns, columns - 2))
+        some = g.op("Slice", y, g.constant(np.array([0])), g.constant(np.array([columns - 2])), g.constant(np.array([1])))
+        kept = {"reduction": reduction} if reduction != "none" else {}
+        rows = g.op("ScatterElements", x, whole, y, axis=-2, **kept)
+        g.save(folder, [g.op("Tanh", g.op("Add", g.op("MatMul", rows, g.weight(columns, 5)), g.weight(1, 5))),
+                        g.op("ScatterElements", x, part, some, axis=0, **kept)])
+
+
 def small_graphs(folder):
-    for family in (slopes, windows, neighbours, padded_blocks, short_rows, repeated, chosen):
+    for family in (slopes, windows, neighbours, messages, padded_blocks, short_rows, repeated, chosen):
         family(folder)
