@@ -250,34 +250,49 @@ static void panel_rows(const struct sdx_gemm_job *g, struct place p, const strip
     }
     fns[height - 1](g, p, tiles - taller);
 }
+/* n floats; fours may overlap. */
+SIMD void copy_few(float *to, const float *from, int n)
+{
+    enum { FOUR = 4 };
+    int j = 0;
+    for (; j + FOUR <= n; j += FOUR)
+        memcpy(to + j, from + j, FOUR * sizeof *to);
+    if (j < n && n >= FOUR)
+        memcpy(to + n - FOUR, from + n - FOUR, FOUR * sizeof *to);
+    else
+        for (; j < n; j++)
+            to[j] = from[j];
+}
 /* The last panel, of n < COLS columns: through a tile of C on the stack. */
 static void panel_edge(const struct sdx_gemm_job *g, struct place p, int n)
 {
-    float c[TILE], residual[TILE] = {0}, bias[COLS] = {0};
+    float c[TILE], residual[TILE], bias[COLS] = {0};
     struct sdx_gemm_job part = *g;
     struct place q = p;
     const strip_fn *fns = strips[n <= LANES ? HALF : FULL];
-    const size_t bytes = (size_t)n * sizeof(float);
-    memset(c, 0, sizeof c);
     part.row_c = COLS;
     q.c = c;
     if (p.bias_col) {
-        memcpy(bias, p.bias_col, bytes);
+        memcpy(bias, p.bias_col, (size_t)n * sizeof *bias);
         q.bias_col = bias;
     }
-    if (p.residual) q.residual = residual;
+    if (g->from_c) memset(c, 0, sizeof c);
+    if (p.residual) {
+        memset(residual, 0, sizeof residual);
+        q.residual = residual;
+    }
     int64_t tiles = (g->m + ROWS - 1) / ROWS, height = g->m / tiles, taller = g->m % tiles;
     for (int64_t t = 0; t < tiles; t++) {
         int64_t rows = height + (t < taller);
-        for (int64_t i = 0; i < rows; i++) {
-            if (g->from_c) memcpy(c + i * COLS, p.c + i * g->row_c, bytes);
-            if (p.residual) memcpy(residual + i * COLS, p.residual + i * g->row_c, bytes);
-        }
+        for (int64_t i = 0; i < rows && g->from_c; i++)
+            copy_few(c + i * COLS, p.c + i * g->row_c, n);
+        for (int64_t i = 0; i < rows && p.residual; i++)
+            copy_few(residual + i * COLS, p.residual + i * g->row_c, n);
         q.a = p.a;
         q.bias_row = p.bias_row;
         fns[rows - 1](&part, q, 1);
         for (int64_t i = 0; i < rows; i++)
-            memcpy(p.c + i * g->row_c, c + i * COLS, bytes);
+            copy_few(p.c + i * g->row_c, c + i * COLS, n);
         place_down(&p, g, rows, 1);
     }
 }

@@ -476,7 +476,8 @@ static bool is_member(const struct sdx_forest *f, int64_t set, double x)
             STEP(T, threshold, element, tracks, unrolled)                                          \
             moved = 0;                                                                             \
             SDX_UNROLL(unrolled)                                                                   \
-            for (int i = 0; i < SDX_FOREST_LANES; i++) moved |= before[i] ^ at[i];                 \
+            for (int i = 0; i < SDX_FOREST_LANES; i++)                                             \
+                moved |= before[i] ^ at[i];                                                        \
         }                                                                                          \
         memcpy(leaf, at, sizeof at);                                                               \
     }
