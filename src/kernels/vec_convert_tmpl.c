@@ -94,6 +94,15 @@ static void u8_mix(const uint8_t *const *rows, const double *w, int count, doubl
             y[i] += rows[r][i] * w[r];
 }
 
+/* `cols` < SIDE columns of SIDE rows, behind which there is more of src to read. */
+SIMD void turn_few_columns(const void *src, size_t stride, void *dst, size_t stride_dst,
+                           size_t cols)
+{
+    uint32_t square[SIDE * SIDE];
+    turn(src, stride, square, SIDE);
+    for (size_t e = 0; e < cols; e++)
+        memcpy((char *)dst + 4 * e * stride_dst, square + e * SIDE, SIDE * sizeof *square);
+}
 /* In squares of 32, whose lines on both sides stay in the first cache. */
 static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
@@ -102,20 +111,24 @@ static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t st
     enum { TILE = 32 };
     const element *src = src_;
     element *dst = dst_;
+    const size_t last = rows > 0 ? (rows - 1) * stride + cols : 0;
     for (size_t i0 = 0; i0 < rows; i0 += TILE) {
         size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
         for (size_t j0 = 0; j0 < cols; j0 += TILE) {
-            size_t j1 = j0 + TILE < cols ? j0 + TILE : cols, i = i0;
+            size_t j1 = j0 + TILE < cols ? j0 + TILE : cols, i = i0, j;
             for (; i + SIDE <= i1; i += SIDE) {
-                size_t j = j0;
-                for (; j + SIDE <= j1; j += SIDE)
+                for (j = j0; j + SIDE <= j1; j += SIDE)
                     turn(src + i * stride + j, stride, dst + j * stride_dst + i, stride_dst);
-                for (; j < j1; j++)
-                    for (size_t e = i; e < i + SIDE; e++)
-                        dst[j * stride_dst + e] = src[e * stride + j];
+                if (j < j1 && (i + SIDE - 1) * stride + j + SIDE <= last)
+                    turn_few_columns(src + i * stride + j, stride, dst + j * stride_dst + i,
+                                     stride_dst, j1 - j);
+                else
+                    for (; j < j1; j++)
+                        for (size_t e = i; e < i + SIDE; e++)
+                            dst[j * stride_dst + e] = src[e * stride + j];
             }
             for (; i < i1; i++)
-                for (size_t j = j0; j < j1; j++)
+                for (j = j0; j < j1; j++)
                     dst[j * stride_dst + i] = src[i * stride + j];
         }
     }

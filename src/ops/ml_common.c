@@ -160,36 +160,46 @@ struct sdx_ml_labels sdx_ml_labels_of(const struct sdx_ir_node *node, const char
     return labels;
 }
 
-static enum sdx_status run_labels(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+struct sdx_tensor *sdx_ml_label_rows(struct sdx_prepare *px, const struct sdx_ml_labels *labels,
+                                     int64_t rows)
+{
+    if (!labels->strings && px->out[0]) return px->out[0];
+    return sdx_prepare_temp(px, SDX_I64, 1, &rows);
+}
+
+void sdx_ml_number_labels(const struct sdx_ml_labels *labels, int64_t *indices, int64_t n)
+{
+    for (int64_t i = 0; i < n && !labels->strings; i++) {
+        const int64_t at = indices[i];
+        const bool named = at >= 0 && at < labels->count;
+        indices[i] = named ? labels->ints[at] : at < 0 ? -1 - at : at;
+    }
+}
+
+static enum sdx_status run_texts(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)part;
     const struct sdx_ml_labels *labels = step->params;
-    const struct sdx_tensor *in = step->in[0];
-    struct sdx_tensor *out = step->out[0];
+    const struct sdx_tensor *in = step->in[0], *out = step->out[0];
     const int64_t *index = in->data;
     struct sdx_str *texts = x->scratch;
-    for (int64_t i = 0; i < in->count; i++) {
-        bool named = index[i] >= 0 && index[i] < labels->count;
-        int64_t number = index[i] < 0 ? -1 - index[i] : index[i];
-        if (labels->strings)
-            texts[i] = named ? labels->strings[index[i]] : (struct sdx_str){"", 0};
-        else
-            ((int64_t *)out->data)[i] = named ? labels->ints[index[i]] : number;
-    }
-    if (!labels->strings) return SDX_OK;
+    for (int64_t i = 0; i < in->count; i++)
+        texts[i] = index[i] >= 0 && index[i] < labels->count ? labels->strings[index[i]]
+                                                             : (struct sdx_str){"", 0};
     return sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts);
 }
 
-enum sdx_status sdx_ml_add_labels(struct sdx_prepare *px, int k, const struct sdx_ml_labels *labels,
-                                  struct sdx_tensor *indices)
+enum sdx_status sdx_ml_add_texts(struct sdx_prepare *px, const struct sdx_ml_labels *labels,
+                                 struct sdx_tensor *indices)
 {
-    if (k >= px->count_out || !px->out[k]) return SDX_OK;
+    if (!labels->strings || px->count_out < 1 || !px->out[0]) return SDX_OK;
     struct sdx_ml_labels *copy = SDX_PREPARE_NEW(px, struct sdx_ml_labels);
     if (!copy) return px->cx->error.status;
     *copy = *labels;
-    size_t scratch = labels->strings ? (size_t)indices->count * sizeof(struct sdx_str) : 0;
-    struct sdx_tensor *out = px->out[k];
-    return sdx_prepare_step_on(px, "labels", run_labels, copy, 1, scratch, 1, &indices, 1, &out);
+    struct sdx_tensor *out = px->out[0];
+    return sdx_prepare_step_on(px, "labels", run_texts, copy, 1,
+                               (size_t)indices->count * sizeof(struct sdx_str), 1, &indices, 1,
+                               &out);
 }
 
 static int64_t rows_of(struct sdx_infer *ix)

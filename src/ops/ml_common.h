@@ -44,11 +44,16 @@ struct sdx_ml_labels {
 };
 struct sdx_ml_labels sdx_ml_labels_of(const struct sdx_ir_node *node, const char *ints,
                                       const char *strings);
-/* Adds the step that writes output k from the int64 indices; index -1 - n stands for the number n
- * itself. */
-SDX_MUST_CHECK enum sdx_status sdx_ml_add_labels(struct sdx_prepare *px, int k,
-                                                 const struct sdx_ml_labels *labels,
-                                                 struct sdx_tensor *indices);
+/* Where a classifier puts what it finds for its rows, int64 indices of labels (-1 - n stands for
+ * the number n itself): output 0 where labels are numbers, and then sdx_ml_number_labels makes them
+ * of n indices in place; for texts a tensor of their own, which the step of sdx_ml_add_texts reads.
+ * NULL: no memory. */
+struct sdx_tensor *sdx_ml_label_rows(struct sdx_prepare *px, const struct sdx_ml_labels *labels,
+                                     int64_t rows);
+void sdx_ml_number_labels(const struct sdx_ml_labels *labels, int64_t *indices, int64_t n);
+SDX_MUST_CHECK enum sdx_status sdx_ml_add_texts(struct sdx_prepare *px,
+                                                const struct sdx_ml_labels *labels,
+                                                struct sdx_tensor *indices);
 /* Classifiers: output 0 is [N] of the labels' type, output 1 [N, columns] f32 (columns -1:
  * unknown). */
 SDX_MUST_CHECK enum sdx_status sdx_ml_infer_classifier(struct sdx_infer *ix, bool strings,

@@ -9,7 +9,8 @@
 enum { BLOCK = 64, FEW = 4 };
 
 struct linear {
-    int64_t rows, columns, targets, columns_out, labels;
+    int64_t rows, columns, targets, columns_out;
+    struct sdx_ml_labels labels;
     const float *coefficients, *intercepts; /* [targets, columns]; [targets] or NULL */
     float *packed;                          /* the coefficients of more than a FEW targets */
     enum sdx_ml_post post;
@@ -67,7 +68,7 @@ static void scores_of(const struct linear *p, const struct sdx_tensor *x, int64_
     sdx_gemm_f32_run(&g, 0, rows, 0, p->targets, scratch);
 }
 
-/* Labels (an index, or -1 - a number) of rows; y: [rows, columns_out], the results. The class is
+/* Labels of rows; y: [rows, columns_out], the results. The class is
  * that of the greatest score before the transform, which can make two of them equal. */
 static void classify(const struct linear *p, const float *scores, int64_t rows, float *y,
                      int64_t *labels, float *scratch)
@@ -84,8 +85,9 @@ static void classify(const struct linear *p, const float *scores, int64_t rows, 
     sdx_ml_post_rows(p->post, y, rows, p->columns_out, scratch);
     for (int64_t i = 0; p->columns_out == 1 && i < rows; i++) {
         const bool positive = y[i] >= (p->post == SDX_ML_NONE ? 0 : 0.5F);
-        labels[i] = !positive ? -1 : p->labels ? 0 : 1;
+        labels[i] = !positive ? -1 : p->labels.count ? 0 : 1;
     }
+    sdx_ml_number_labels(&p->labels, labels, rows);
 }
 
 static enum sdx_status run_linear(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -175,15 +177,15 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct sdx_ml_labels labels =
         sdx_ml_labels_of(px->node, "classlabels_ints", "classlabels_strings");
     p->is_classifier = true;
-    p->labels = labels.count;
+    p->labels = labels;
     SDX_TRY(read_model(px, p));
     p->columns_out = classifier_columns(px->node, p->columns);
     p->two_of_one = p->columns_out == 2 && p->targets == 1;
-    struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
+    struct sdx_tensor *index = sdx_ml_label_rows(px, &labels, p->rows);
     if (!index) return px->cx->error.status;
     struct sdx_tensor *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
     SDX_TRY(add_step(px, p, 2, out));
-    return sdx_ml_add_labels(px, 0, &labels, index);
+    return sdx_ml_add_texts(px, &labels, index);
 }
 
 static enum sdx_status infer_regressor(struct sdx_infer *ix)

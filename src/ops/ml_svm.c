@@ -12,7 +12,8 @@ enum kernel { KERNEL_LINEAR, KERNEL_POLY, KERNEL_RBF, KERNEL_SIGMOID };
 
 struct svm {
     int64_t rows, columns;
-    int64_t vectors, classes, columns_out, labels;
+    int64_t vectors, classes, columns_out;
+    struct sdx_ml_labels labels;
     const float *support; /* [vectors, columns] */
     float *weights;       /* LINEAR: [pairs, columns], what the support vectors add up to */
     float *turned;        /* RBF: [columns, room_of()], zeros beyond the vectors */
@@ -407,7 +408,7 @@ static int64_t classify(const struct svm *p, const float *x, int64_t k, int64_t 
         if (room->votes[c] > room->votes[best]) best = c;
     if (p->count_rho != 1) return best;
     float most = room->votes[best];
-    if (p->labels == 2) return !probable && p->all_positive && most >= 0.5f ? 1 : best;
+    if (p->labels.count == 2) return !probable && p->all_positive && most >= 0.5f ? 1 : best;
     return most > 0 ? -2 : -1; /* the numbers 1 and 0 */
 }
 
@@ -437,6 +438,7 @@ static enum sdx_status run_classifier(struct sdx_exec *x, const struct sdx_step 
             for (int64_t c = 0; to && c < p->columns_out; c++)
                 to[c] = (float)scores[c];
         }
+        sdx_ml_number_labels(&p->labels, (int64_t *)step->out[1]->data + i, n);
     }
     return SDX_OK;
 }
@@ -475,7 +477,7 @@ static enum sdx_status read_classifier(struct sdx_prepare *px, struct svm *p)
         if (p->per_class[c] < 0 || p->per_class[c] >= INT32_MAX)
             return fault(px, "vectors_per_class", p->per_class[c], 0);
     p->vectors = sum_of(p->per_class, per_class);
-    p->classes = p->labels > 1 ? p->labels : 1;
+    p->classes = p->labels.count > 1 ? p->labels.count : 1;
     if (p->classes > 4096) return fault(px, "classlabels", p->classes, 4096);
     if (p->vectors && per_class != p->classes)
         return fault(px, "vectors_per_class", per_class, p->classes);
@@ -500,10 +502,10 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct svm *p = SDX_PREPARE_NEW(px, struct svm);
     if (!p) return px->cx->error.status;
     struct sdx_ml_labels labels = labels_of(px->node);
-    p->labels = labels.count;
+    p->labels = labels;
     SDX_TRY(read_classifier(px, p));
     p->first = sdx_prepare_alloc(px, ((size_t)p->classes + 1) * sizeof *p->first);
-    struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
+    struct sdx_tensor *index = sdx_ml_label_rows(px, &labels, p->rows);
     if (!p->first || !index) return px->cx->error.status;
     for (int64_t c = 0; p->vectors && c < p->classes; c++)
         p->first[c + 1] = p->first[c] + p->per_class[c];
@@ -515,7 +517,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct room room;
     SDX_TRY(sdx_prepare_step_on(px, "svm", run_classifier, p, parts, lay_out(p, NULL, &room), 1,
                                 &in, 2, out));
-    return sdx_ml_add_labels(px, 0, &labels, index);
+    return sdx_ml_add_texts(px, &labels, index);
 }
 
 static enum sdx_status infer_regressor(struct sdx_infer *ix)

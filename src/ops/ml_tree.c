@@ -25,7 +25,7 @@ struct trees {
     /* classifier */
     bool is_classifier, all_positive;
     int64_t only_class; /* the one class that has weights; -1: several have */
-    int64_t labels;
+    struct sdx_ml_labels labels;
     int64_t columns_out;
     const float *dense; /* every leaf has one entry a target: at node * targets_padded, else NULL */
     int64_t targets_padded;
@@ -127,7 +127,7 @@ static int64_t classify(const struct trees *p, double *sum)
                            p->all_positive && post == SDX_ML_NONE ? SDX_ML_SECOND_COMPLEMENT
                                                                   : SDX_ML_SECOND_NEGATIVE,
                            sum);
-    return p->labels == 2 ? positive : -1 - (int64_t)positive;
+    return p->labels.count == 2 ? positive : -1 - (int64_t)positive;
 }
 
 static void write_row(const struct trees *p, const struct sdx_step *step, int64_t row, double *sum)
@@ -161,7 +161,7 @@ static void binary_rows(const struct trees *p, const float *sums, int64_t rows, 
     const float least = p->all_positive ? 0.5F : 0;
     for (int64_t i = 0; i < rows; i++, sums += stride, y += 2) {
         const bool positive = sums[p->only_class] > least;
-        labels[i] = p->labels == 2 ? positive : -1 - (int64_t)positive;
+        labels[i] = p->labels.count == 2 ? positive : -1 - (int64_t)positive;
         y[1] = p->only_class == 1 ? sums[1] : sums[0];
         y[0] = p->only_class == 1 ? sums[0] : complement ? 1 - sums[0] : -sums[0];
     }
@@ -301,6 +301,8 @@ static enum sdx_status run_trees(struct sdx_exec *x, const struct sdx_step *step
             write_rows(p, step, row, rows, (float *)(void *)room.sums, room.scores, room.post);
         for (int64_t i = 0; i < rows && !p->narrow; i++)
             write_row(p, step, row + i, room.sums + i * sums_per_row(p));
+        if (p->is_classifier)
+            sdx_ml_number_labels(&p->labels, (int64_t *)step->out[1]->data + row, rows);
     }
     return SDX_OK;
 }
@@ -487,7 +489,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "TreeEnsembleClassifier: no class labels");
     p->aggregate = SDX_ML_SUM;
     p->is_classifier = true;
-    p->labels = labels.count;
+    p->labels = labels;
     p->targets = labels.count;
     p->only_class = is_binary(px->node, labels.count) ? only_class(px->node) : -1;
     p->columns_out = classifier_columns(px->node);
@@ -498,11 +500,11 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
         p->all_positive = p->all_positive && p->forest.leaf_weight[i] >= 0;
     SDX_TRY(set_base(px, p));
     SDX_TRY(check(px, p));
-    struct sdx_tensor *index = sdx_prepare_temp(px, SDX_I64, 1, &p->rows);
+    struct sdx_tensor *index = sdx_ml_label_rows(px, &labels, p->rows);
     if (!index) return px->cx->error.status;
     struct sdx_tensor *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
     SDX_TRY(add_step(px, p, 2, out));
-    return sdx_ml_add_labels(px, 0, &labels, index);
+    return sdx_ml_add_texts(px, &labels, index);
 }
 
 /* ---- inference ---- */
