@@ -12,7 +12,7 @@
 #include "kernels/tuning.h"
 
 enum {
-    FIRST_CHANNELS = 4, /* so many are read from plain layout */
+    FIRST_CHANNELS = 7, /* so many are read from plain layout */
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */

@@ -149,6 +149,68 @@ static int64_t rows_next(struct rows *r)
     return at * p->in[r->axes];
 }
 
+/* ---- small planes whose windows all lie inside ---- */
+
+enum { WHOLE_WIDTH = 64, WHOLE_PLANE = 4096 };
+
+static bool is_whole(const struct params *p)
+{
+    for (int i = 0; i < p->w.rank; i++)
+        if (p->w.pad_begin[i] ||
+            (p->out[i] - 1) * p->w.stride[i] + (p->w.kernel[i] - 1) * p->w.dilation[i] >= p->in[i])
+            return false;
+    return p->in[p->w.rank - 1] <= WHOLE_WIDTH && p->in_plane <= WHOLE_PLANE;
+}
+
+/* The outputs that lie in axes from `axis` on: each stride-th of what was folded. Returns the next
+ * one's place. */
+static float *pick(const struct params *p, int axis, const float *from, int64_t apart, float *to,
+                   float scale)
+{
+    const int64_t step = p->w.stride[axis] * apart, n = p->out[axis];
+    if (axis + 1 < p->w.rank) {
+        for (int64_t o = 0; o < n; o++)
+            to = pick(p, axis + 1, from + o * step, apart / p->in[axis + 1], to, scale);
+        return to;
+    }
+    if (p->kind == KIND_MAX)
+        for (int64_t o = 0; o < n; o++)
+            to[o] = from[o * step];
+    else
+        for (int64_t o = 0; o < n; o++)
+            to[o] = from[o * step] / scale;
+    return to + n;
+}
+
+/* A plane is one row: what an axis' taps see is so many elements apart everywhere in it, and what
+ * is folded across the end of a line is read by no output. */
+static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    const int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;
+    for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++) {
+        const float *from = (const float *)step->in[0]->data + i * p->in_plane;
+        float *room[2] = {x->scratch, (float *)x->scratch + p->in_plane}, scale = 1;
+        int64_t n = p->in_plane, apart = 1;
+        int turn = 0;
+        for (int axis = p->w.rank - 1; axis >= 0; apart *= p->in[axis--]) {
+            const int64_t taps = p->w.kernel[axis], away = p->w.dilation[axis] * apart;
+            scale *= (float)taps;
+            float *to = room[turn];
+            if (taps == 1) continue;
+            n -= (taps - 1) * away;
+            for (int64_t k = 1; k < taps; k++)
+                (p->kind == KIND_MAX ? sdx_vec()->f32_max : sdx_vec()->f32_add)(
+                    k == 1 ? from : to, 1, from + k * away, 1, to, (size_t)n);
+            from = to;
+            turn = !turn;
+        }
+        pick(p, 0, from, p->in_plane / p->in[0], (float *)step->out[0]->data + i * p->out_plane,
+             scale);
+    }
+    return SDX_OK;
+}
+
 /* ---- the loops, a type each ---- */
 
 /* One output row: MERGE_ROW reduces the input rows into one, SLIDE_ROW (whole windows, all at once)
@@ -423,6 +485,9 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
         sdx_prepare_parts((double)p->planes * (double)p->out_plane * (taps + 1), 1 << 15, 128);
     p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
     parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
+    if (px->in[0]->dtype == SDX_F32 && !has_index && kind != KIND_LP && is_whole(p))
+        return sdx_prepare_step(px, kind == KIND_MAX ? "max_pool_whole" : "average_pool_whole",
+                                run_whole, p, parts, (size_t)(2 * p->in_plane) * sizeof(float));
     for (int i = 0; i < SDX_COUNT_OF(table); i++)
         if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
             table[i].has_index == has_index)
