@@ -2,6 +2,7 @@
  * Gather, GatherElements, GatherND and their inverses. The scatters copy the data and then write
  * the updates in order, so that of equal indices the last one wins. */
 #include "kernels/conv_block.h"
+#include "kernels/vec.h"
 #include "ops/channel_pick.h"
 #include "ops/layout.h"
 #include "ops/move.h"
@@ -506,6 +507,12 @@ static enum sdx_status find_reduction(struct sdx_prepare *px, sdx_scatter_fn **o
     return SDX_OK;
 }
 
+static bool adds_f32(struct sdx_prepare *px)
+{
+    return px->in[0]->dtype == SDX_F32 &&
+           sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
+}
+
 /* ---- ScatterElements ---- */
 
 static enum sdx_status run_scatter_elements(struct sdx_exec *x, const struct sdx_step *step,
@@ -540,8 +547,7 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
                             SDX_MOVE_OP(px), i, (long long)index->dims[i],
                             (long long)data->dims[i]);
     SDX_TRY(find_reduction(px, &p->reduce));
-    p->adds_f32 = p->reduce && data->dtype == SDX_F32 &&
-                  sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
+    p->adds_f32 = adds_f32(px);
     return add_scatter(px, "scatter_elements", run_scatter_elements, p,
                        elements_parts(p, index->count));
 }
@@ -558,6 +564,7 @@ struct nd_params {
     int64_t batch_slices, run; /* slices of data a batch; elements of a slice */
     size_t size;
     sdx_scatter_fn *reduce;
+    bool adds_f32;
 };
 
 static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int batch)
@@ -662,14 +669,23 @@ static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step 
     const struct nd_params *p = step->params;
     const char *src = step->in[2]->data;
     char *dst = step->out[0]->data;
+    void (*const add)(const float *, size_t, const float *, size_t, float *, size_t) =
+        p->adds_f32 ? sdx_vec()->f32_add : NULL;
     int64_t begin = sdx_part_begin(p->run, step->parts, part, SLICE), at = 0;
     int64_t n = sdx_part_begin(p->run, step->parts, part + 1, SLICE) - begin;
+    const int64_t *rows = p->k == 1 && step->in[1]->dtype == SDX_I64 ? step->in[1]->data : NULL;
     for (int64_t t = 0; t < p->tuples; t++) {
-        SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
+        if (rows && rows[t] >= 0 && rows[t] < p->dims[0])
+            at = rows[t];
+        else
+            SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
         char *to = dst + (size_t)(at * p->run + begin) * p->size;
         const char *from = src + (size_t)(t * p->run + begin) * p->size;
         if (n <= 0) continue;
-        if (p->reduce)
+        if (add && n > 1)
+            add((float *)(void *)to, 1, (const float *)(const void *)from, 1, (float *)(void *)to,
+                (size_t)n);
+        else if (p->reduce)
             p->reduce(to, from, n);
         else
             memcpy(to, from, (size_t)n * p->size);
@@ -704,6 +720,7 @@ static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
     struct nd_params *p = nd_create(px, "ScatterND", 0);
     if (!p) return SDX_OUT_OF_MEMORY;
     SDX_TRY(find_reduction(px, &p->reduce));
+    p->adds_f32 = adds_f32(px);
     double bytes = (double)px->in[2]->count * (double)p->size;
     int64_t most = p->run / SLICE;
     return add_scatter(px, "scatter_nd", run_scatter_nd, p,
