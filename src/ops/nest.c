@@ -5,6 +5,8 @@
 #include "kernels/vec.h"
 #include "ops/move.h"
 
+enum { SHORT = 64 }; /* elements of an innermost loop of which many are gathered */
+
 /* Appends a loop, or merges it with the one before when every operand steps through both alike. */
 static void add_loop(struct sdx_nest *nest, int64_t length, const int64_t *step)
 {
@@ -34,7 +36,7 @@ static void classify(struct sdx_nest *nest)
         nest->is_scalar[i] = scalar;
         all = all && (full || scalar);
     }
-    nest->gathers = nest->rank > 0 && nest->inner < 32 && !all;
+    nest->gathers = nest->rank > 0 && nest->inner <= SHORT && !all;
 }
 
 enum sdx_status sdx_nest_make(struct sdx_prepare *px, struct sdx_nest *nest,
