@@ -1,17 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Open addressing with linear steps; at most half of the slots are taken. */
+ * Open addressing with linear steps; at most half of the slots are taken. Whole numbers that lie
+ * close to each other are looked up where they stand. */
 #include "ops/ml_lookup.h"
 
 #include <math.h>
 
 #include "tensor/convert.h"
 
+#define FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio */
+
+/* Keys are those of the model: nobody who asks for others can make them meet. */
+static uint64_t hash_of_text(struct sdx_str s)
+{
+    uint64_t hash = s.len, part = 0;
+    for (; s.len >= sizeof part; s.ptr += sizeof part, s.len -= sizeof part) {
+        memcpy(&part, s.ptr, sizeof part);
+        hash = (hash ^ part) * FACTOR;
+        hash ^= hash >> 32;
+    }
+    part = 0;
+    for (size_t i = 0; i < s.len; i++)
+        part = part << 8 | (unsigned char)s.ptr[i];
+    return (hash ^ part) * FACTOR >> 32;
+}
+
 static uint64_t hash_of(const struct sdx_lookup *t, int64_t number, double real, struct sdx_str s)
 {
-    if (t->kind == SDX_LOOKUP_TEXT) return sdx_hash_bytes(s.ptr, s.len, 0);
-    if (t->kind == SDX_LOOKUP_INT) return sdx_hash_bytes(&number, sizeof number, 0);
-    double key = isnan(real) ? (double)NAN : real + 0.0;
-    return sdx_hash_bytes(&key, sizeof key, 0);
+    if (t->kind == SDX_LOOKUP_TEXT) return hash_of_text(s);
+    if (t->kind == SDX_LOOKUP_INT) return (uint64_t)number * FACTOR >> 32;
+    const double key = isnan(real) ? (double)NAN : real + 0.0;
+    uint64_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return (bits ^ bits >> 32) * FACTOR >> 32;
 }
 
 static bool is_key(const struct sdx_lookup *t, int64_t position, int64_t number, double real,
@@ -53,7 +73,21 @@ enum sdx_status sdx_lookup_ints(struct sdx_prepare *px, struct sdx_lookup *out, 
                                 int64_t count)
 {
     *out = (struct sdx_lookup){.kind = SDX_LOOKUP_INT, .count = count, .ints = keys};
-    return fill(px, out);
+    int64_t most = count > 0 ? keys[0] : 0;
+    out->least = most;
+    for (int64_t i = 1; i < count; i++) {
+        out->least = keys[i] < out->least ? keys[i] : out->least;
+        most = keys[i] > most ? keys[i] : most;
+    }
+    const uint64_t apart = (uint64_t)most - (uint64_t)out->least;
+    if (count > INT32_MAX / 4 || apart >= (uint64_t)count * 8) return fill(px, out);
+    out->is_direct = true;
+    out->capacity = (int64_t)apart + 1;
+    out->slots = sdx_prepare_alloc(px, (size_t)out->capacity * sizeof *out->slots);
+    if (!out->slots) return px->cx->error.status;
+    for (int64_t i = 0; i < count; i++)
+        out->slots[keys[i] - out->least] = (int32_t)i + 1;
+    return SDX_OK;
 }
 
 enum sdx_status sdx_lookup_reals(struct sdx_prepare *px, struct sdx_lookup *out, const double *keys,
@@ -72,6 +106,8 @@ enum sdx_status sdx_lookup_texts(struct sdx_prepare *px, struct sdx_lookup *out,
 
 int64_t sdx_lookup_int(const struct sdx_lookup *table, int64_t key)
 {
+    const uint64_t at = (uint64_t)key - (uint64_t)table->least;
+    if (table->is_direct) return at < (uint64_t)table->capacity ? table->slots[at] - 1 : -1;
     return table->slots[slot_of(table, key, 0, (struct sdx_str){NULL, 0})] - 1;
 }
 

@@ -14,6 +14,8 @@ struct sdx_lookup {
     const double *reals;
     const struct sdx_str *texts;
     int32_t *slots; /* position + 1; 0: free */
+    bool is_direct; /* whole numbers that lie close: slot i is that of the key least + i */
+    int64_t least;
 };
 
 /* Keys must live as long as the plan. Of equal keys the last counts. */

@@ -26,6 +26,10 @@ struct sdx_regex {
     int32_t count, capacity;
     struct re_range *ranges;
     int32_t count_ranges, capacity_ranges;
+    /* The pattern is one test, so many times: exactly, or at least. 0: it is not. */
+    int32_t times;
+    bool or_more;
+    bool ascii[128]; /* ... which these letters pass */
 };
 
 struct parser {
@@ -530,6 +534,46 @@ static enum sdx_status parse_alternatives(struct parser *p)
     return SDX_OK;
 }
 
+static bool in_class(const struct sdx_regex *re, const struct re_inst *in, uint32_t c)
+{
+    for (int32_t i = in->a; i < in->b; i++)
+        if (c >= re->ranges[i].first && c <= re->ranges[i].last) return true;
+    return false;
+}
+
+static bool accepts(const struct sdx_regex *re, const struct re_inst *in, uint32_t c)
+{
+    if (in->op == RE_CHAR)
+        return c == in->c || (in->fold && sdx_utf8_lower(c) == sdx_utf8_lower(in->c));
+    if (in->op != RE_CLASS) return false;
+    bool hit = in_class(re, in, c);
+    if (!hit && in->fold)
+        hit = in_class(re, in, sdx_utf8_lower(c)) || in_class(re, in, sdx_utf8_upper(c));
+    return hit != in->negated;
+}
+
+static bool is_same_test(const struct re_inst *a, const struct re_inst *b)
+{
+    return (a->op == RE_CHAR || a->op == RE_CLASS) && a->op == b->op && a->negated == b->negated &&
+           a->fold == b->fold && a->a == b->a && a->b == b->b && a->c == b->c;
+}
+
+/* [class], [class]{n}, [class]+ and [class]{n,}, as tokenizers have them, need no threads. */
+static void find_run(struct sdx_regex *re)
+{
+    const struct re_inst *in = re->program;
+    int32_t n = 0;
+    while (n < re->count && is_same_test(&in[0], &in[n]))
+        n++;
+    const bool exact = n + 1 == re->count;
+    re->or_more = n + 4 == re->count && in[n].op == RE_SPLIT && in[n].a == n + 1 &&
+                  in[n].b == n + 3 && is_same_test(&in[0], &in[n + 1]) && in[n + 2].op == RE_JUMP &&
+                  in[n + 2].a == n;
+    re->times = exact || re->or_more ? n : 0;
+    for (uint32_t c = 0; re->times && c < sizeof re->ascii; c++)
+        re->ascii[c] = accepts(re, &in[0], c);
+}
+
 enum sdx_status sdx_regex_create(struct sdx_context *cx, struct sdx_arena *arena,
                                  struct sdx_str pattern, struct sdx_regex **out)
 {
@@ -539,6 +583,7 @@ enum sdx_status sdx_regex_create(struct sdx_context *cx, struct sdx_arena *arena
     SDX_TRY(parse_alternatives(&p));
     if (more(&p)) return bad(&p, "a closing parenthesis too many");
     SDX_TRY(emit(&p, (struct re_inst){.op = RE_ACCEPT}));
+    find_run(p.re);
     *out = p.re;
     return SDX_OK;
 }
@@ -606,24 +651,6 @@ static void add_thread(struct matcher *m, struct threads *t, int32_t pc, size_t 
     }
 }
 
-static bool in_class(const struct sdx_regex *re, const struct re_inst *in, uint32_t c)
-{
-    for (int32_t i = in->a; i < in->b; i++)
-        if (c >= re->ranges[i].first && c <= re->ranges[i].last) return true;
-    return false;
-}
-
-static bool accepts(const struct sdx_regex *re, const struct re_inst *in, uint32_t c)
-{
-    if (in->op == RE_CHAR)
-        return c == in->c || (in->fold && sdx_utf8_lower(c) == sdx_utf8_lower(in->c));
-    if (in->op != RE_CLASS) return false;
-    bool hit = in_class(re, in, c);
-    if (!hit && in->fold)
-        hit = in_class(re, in, sdx_utf8_lower(c)) || in_class(re, in, sdx_utf8_upper(c));
-    return hit != in->negated;
-}
-
 /* Steps through the text from `start` while some thread lives; each time one has matched up to
  * *end, longer matches replace shorter ones. false: none does. */
 static bool walk(struct matcher *m, size_t start, size_t *end)
@@ -671,9 +698,35 @@ bool sdx_regex_match(const struct sdx_regex *re, struct sdx_str text, void *scra
     return walk(&m, 0, &end) && end == text.len;
 }
 
+/* The same where the pattern is one test again and again. */
+static bool find_times(const struct sdx_regex *re, struct sdx_str text, size_t from, size_t *begin,
+                       size_t *end)
+{
+    int64_t n = 0;
+    *begin = from;
+    for (size_t at = from; at < text.len;) {
+        const unsigned char byte = (unsigned char)text.ptr[at];
+        uint32_t c = byte;
+        if (byte < sizeof re->ascii)
+            at++;
+        else
+            c = sdx_utf8_next(text, &at);
+        if (c < sizeof re->ascii ? re->ascii[c] : accepts(re, re->program, c)) {
+            *end = at;
+            if (++n == re->times && !re->or_more) return true;
+            continue;
+        }
+        if (n >= re->times) return true;
+        n = 0;
+        *begin = at;
+    }
+    return n >= re->times;
+}
+
 bool sdx_regex_find(const struct sdx_regex *re, struct sdx_str text, size_t from, void *scratch,
                     size_t *begin, size_t *end)
 {
+    if (re->times) return find_times(re, text, from, begin, end);
     struct matcher m = matcher_of(re, text, scratch);
     for (size_t at = from;;) {
         *begin = at;

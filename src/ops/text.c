@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators on strings: StringNormalizer, StringConcat, StringSplit, RegexFullMatch (regex.c) and
  * TfIdfVectorizer. Case mapping does not depend on the locale. */
+#include "ops/ml_lookup.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "ops/regex.h"
@@ -35,10 +36,26 @@ static enum sdx_status infer_normalizer(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, rank, dims + 2 - rank);
 }
 
+/* Adds the ASCII letters that the text begins with, from `at` on. Returns where they end. */
+static size_t add_ascii(struct sdx_text *to, struct sdx_str s, size_t at, enum text_case action)
+{
+    char some[128];
+    const unsigned char first = action == CASE_LOWER ? 'A' : 'a';
+    while (at < s.len && (unsigned char)s.ptr[at] < 0x80) {
+        size_t n = 0;
+        for (; n < sizeof some && at < s.len && (unsigned char)s.ptr[at] < 0x80; n++, at++) {
+            const unsigned char c = (unsigned char)s.ptr[at];
+            some[n] = (char)(action != CASE_NONE && (unsigned char)(c - first) < 26 ? c ^ 0x20 : c);
+        }
+        sdx_text_add_bytes(to, some, n);
+    }
+    return at;
+}
+
 /* Adds the text in another case. A letter may grow, by at most two bytes of four. */
 static void add_cased(struct sdx_text *to, struct sdx_str s, enum text_case action)
 {
-    for (size_t at = 0; at < s.len;) {
+    for (size_t at = add_ascii(to, s, 0, action); at < s.len; at = add_ascii(to, s, at, action)) {
         size_t from = at;
         char bytes[4];
         uint32_t c = sdx_utf8_next(s, &at);
@@ -372,18 +389,19 @@ enum weighting { WEIGHT_TF, WEIGHT_IDF, WEIGHT_TFIDF };
 
 /* N-grams as a tree: each node is reached by one item from its parent. */
 struct gram_node {
-    int32_t child, sibling; /* first child, next child of the same parent; -1: none */
-    int32_t item;           /* index into the pool */
-    int32_t id;             /* number of the n-gram that ends here; -1: none */
+    int32_t parent, item; /* item: its place in the pool, the last of equal ones */
+    int32_t id;           /* number of the n-gram that ends here; -1: none */
 };
 
 struct tfidf {
     enum weighting weighting;
     int64_t least, most, skip, width; /* lengths of n-grams; columns of the output */
-    const int64_t *pool, *indexes;
-    const struct sdx_str *pool_texts;
+    const int64_t *indexes;
     const float *weights; /* of the n-grams of the pool; NULL: none */
+    struct sdx_lookup items;
     struct gram_node *nodes;
+    int32_t *slots;    /* a table of nodes by parent and item: node + 1; 0: free */
+    int64_t slot_mask; /* a power of 2, less 1 */
     int32_t count;
 };
 
@@ -420,21 +438,33 @@ static enum sdx_status infer_tfidf(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, 2, dims);
 }
 
-static bool same_item(const struct tfidf *p, int32_t a, int64_t b)
+/* Where the child of `parent` by `item` stands in the table, or the free slot where it would. */
+static int32_t *gram_slot(const struct tfidf *p, int32_t parent, int32_t item)
 {
-    return p->pool_texts ? sdx_str_equal(p->pool_texts[a], p->pool_texts[b])
-                         : p->pool[a] == p->pool[b];
+    const uint64_t key = (uint64_t)(uint32_t)parent << 32 | (uint32_t)item;
+    int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15 >> 32) & p->slot_mask;
+    for (; p->slots[at]; at = (at + 1) & p->slot_mask) {
+        const struct gram_node *node = &p->nodes[p->slots[at] - 1];
+        if (node->parent == parent && node->item == item) break;
+    }
+    return &p->slots[at];
 }
 
-/* The child of `parent` for pool item `item`, made when it is not there. */
+/* The child of `parent` by `item`, made when it is not there. */
 static int32_t gram_child(struct tfidf *p, int32_t parent, int32_t item)
 {
-    for (int32_t c = p->nodes[parent].child; c >= 0; c = p->nodes[c].sibling)
-        if (same_item(p, p->nodes[c].item, item)) return c;
-    int32_t c = p->count++;
-    p->nodes[c] = (struct gram_node){-1, p->nodes[parent].child, item, -1};
-    p->nodes[parent].child = c;
-    return c;
+    int32_t *slot = gram_slot(p, parent, item);
+    if (*slot) return *slot - 1;
+    p->nodes[p->count++] = (struct gram_node){parent, item, -1};
+    *slot = p->count;
+    return p->count - 1;
+}
+
+static int32_t item_at(const struct tfidf *p, int64_t i)
+{
+    return (int32_t)(p->items.kind == SDX_LOOKUP_TEXT
+                         ? sdx_lookup_text(&p->items, p->items.texts[i])
+                         : sdx_lookup_int(&p->items, p->items.ints[i]));
 }
 
 static enum sdx_status tfidf_weights(struct sdx_prepare *px, struct tfidf *p, int64_t grams)
@@ -456,8 +486,11 @@ static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int6
     const int64_t *counts = sdx_ir_attr_ints(px->node, "ngram_counts", &n);
     p->indexes = sdx_ir_attr_ints(px->node, "ngram_indexes", &n_indexes);
     p->nodes = sdx_prepare_alloc(px, ((size_t)items + 1) * sizeof(*p->nodes));
-    if (!p->nodes) return SDX_OUT_OF_MEMORY;
-    p->nodes[p->count++] = (struct gram_node){-1, -1, -1, -1};
+    for (p->slot_mask = 15; p->slot_mask < 2 * items;)
+        p->slot_mask = 2 * p->slot_mask + 1;
+    p->slots = sdx_prepare_alloc(px, ((size_t)p->slot_mask + 1) * sizeof(*p->slots));
+    if (!p->nodes || !p->slots) return SDX_OUT_OF_MEMORY;
+    p->nodes[p->count++] = (struct gram_node){-1, -1, -1};
     for (int64_t k = 0; k < n; k++) {
         int64_t from = counts[k], to = k + 1 < n ? counts[k + 1] : items;
         if (from < 0 || to < from || to > items || (to - from) % (k + 1) != 0)
@@ -468,7 +501,7 @@ static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int6
         for (; from < to; id++) {
             int32_t at = 0;
             for (int64_t i = 0; i <= k; i++, from++)
-                if (k + 1 >= p->least && k + 1 <= p->most) at = gram_child(p, at, (int32_t)from);
+                if (k + 1 >= p->least && k + 1 <= p->most) at = gram_child(p, at, item_at(p, from));
             if (at) p->nodes[at].id = id;
         }
     }
@@ -478,33 +511,21 @@ static enum sdx_status tfidf_build(struct sdx_prepare *px, struct tfidf *p, int6
     return tfidf_weights(px, p, id);
 }
 
-static int32_t gram_find(const struct tfidf *p, int32_t parent, const struct sdx_tensor *in,
-                         int64_t i)
-{
-    for (int32_t c = p->nodes[parent].child; c >= 0; c = p->nodes[c].sibling) {
-        int32_t item = p->nodes[c].item;
-        bool same = p->pool_texts
-                        ? sdx_str_equal(p->pool_texts[item], ((const struct sdx_str *)in->data)[i])
-                        : p->pool[item] == sdx_move_index(in, i);
-        if (same) return c;
-    }
-    return -1;
-}
-
 static void tfidf_add(const struct tfidf *p, int32_t id, float *out)
 {
     float w = p->weights && p->weighting != WEIGHT_TF ? p->weights[id] : 1;
     *out = p->weighting == WEIGHT_IDF ? w : *out + w;
 }
 
-/* Counts the n-grams of items [from, from + n) with gaps of `step` between their items. */
-static void tfidf_count(const struct tfidf *p, const struct sdx_tensor *in, int64_t from, int64_t n,
-                        int64_t step, int64_t least, float *out)
+/* Counts the n-grams of n items (-1: not in the pool) with gaps of `step` between their items. */
+static void tfidf_count(const struct tfidf *p, const int32_t *items, int64_t n, int64_t step,
+                        int64_t least, float *out)
 {
     for (int64_t start = 0; start < n && (least - 1) * step < n - start; start++) {
         int32_t at = 0;
         for (int64_t size = 1, i = start; size <= p->most && i < n; size++, i += step) {
-            at = gram_find(p, at, in, from + i);
+            if (items[i] < 0) break;
+            at = *gram_slot(p, at, items[i]) - 1;
             if (at < 0) break;
             int32_t id = p->nodes[at].id;
             if (size >= least && id >= 0) tfidf_add(p, id, out + p->indexes[id]);
@@ -514,17 +535,19 @@ static void tfidf_count(const struct tfidf *p, const struct sdx_tensor *in, int6
 
 static enum sdx_status run_tfidf(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     const struct tfidf *p = step->params;
     const struct sdx_tensor *in = step->in[0];
+    int32_t *items = x->scratch;
     int64_t rows = in->rank == 2 ? in->dims[0] : 1, n = rows ? in->count / rows : 0;
     int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
     for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end; r++) {
         float *out = (float *)step->out[0]->data + r * p->width;
         int64_t least = p->least;
         memset(out, 0, (size_t)p->width * sizeof(*out));
+        for (int64_t i = 0; i < n; i++)
+            items[i] = (int32_t)sdx_lookup_element(&p->items, in, r * n + i);
         for (int64_t gap = 1; gap <= p->skip + 1 && least <= p->most; gap++) {
-            tfidf_count(p, in, r * n, n, gap, least, out);
+            tfidf_count(p, items, n, gap, least, out);
             if (least == 1) least = 2; /* gaps make no difference to single items */
         }
     }
@@ -546,9 +569,8 @@ static enum sdx_status prepare_tfidf(struct sdx_prepare *px)
     p->least = sdx_ir_attr_int(px->node, "min_gram_length", 1);
     p->most = sdx_ir_attr_int(px->node, "max_gram_length", 1);
     p->skip = sdx_ir_attr_int(px->node, "max_skip_count", 0);
-    p->pool_texts = sdx_ir_attr_strings(px->node, "pool_strings", &n_texts);
-    p->pool = sdx_ir_attr_ints(px->node, "pool_int64s", &n_ints);
-    if (n_texts == 0) p->pool_texts = NULL;
+    const struct sdx_str *texts = sdx_ir_attr_strings(px->node, "pool_strings", &n_texts);
+    const int64_t *ints = sdx_ir_attr_ints(px->node, "pool_int64s", &n_ints);
     if (p->least < 1 || p->most < p->least || p->skip < 0 || (n_texts > 0) == (n_ints > 0) ||
         (n_texts > 0) != (in->dtype == SDX_STRING) || n_texts + n_ints > INT32_MAX)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL,
@@ -556,10 +578,14 @@ static enum sdx_status prepare_tfidf(struct sdx_prepare *px)
                         (long long)p->least, (long long)p->most, (long long)p->skip,
                         (long long)(n_texts + n_ints), sdx_dtype_short_name(in->dtype));
     SDX_TRY(tfidf_width(px->cx, px->node, &p->width));
+    SDX_TRY(n_texts > 0 ? sdx_lookup_texts(px, &p->items, texts, n_texts)
+                        : sdx_lookup_ints(px, &p->items, ints, n_ints));
     SDX_TRY(tfidf_build(px, p, n_texts + n_ints));
     int64_t rows = in->rank == 2 ? in->dims[0] : 1;
+    const size_t scratch = (size_t)(rows > 0 ? in->count / rows : 0) * sizeof(int32_t);
     return sdx_prepare_step(px, "tfidf", run_tfidf, p,
-                            sdx_prepare_parts((double)in->count, 4096, rows > 0 ? rows : 1), 0);
+                            sdx_prepare_parts((double)in->count, 4096, rows > 0 ? rows : 1),
+                            scratch);
 }
 
 static const struct sdx_op ops[] = {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -101,11 +102,67 @@ static void test_refused(void **state)
     sdx_context_destroy(cx);
 }
 
+/* All places where a pattern is found, as pairs of begin and end. Returns how many. */
+static int places_of(struct sdx_context *cx, const char *pattern, struct sdx_str text, int most,
+                     size_t (*places)[2])
+{
+    struct sdx_arena arena;
+    struct sdx_regex *re = NULL;
+    char memory[4096];
+    int count = 0;
+    sdx_arena_init(&arena, cx->mem, SDX_MEM_OTHER);
+    assert_int_equal(sdx_regex_create(cx, &arena, sdx_str(pattern), &re), SDX_OK);
+    assert_true(sdx_regex_scratch(re) <= sizeof memory);
+    for (size_t from = 0, begin, end;
+         count < most && sdx_regex_find(re, text, from, memory, &begin, &end); count++) {
+        places[count][0] = begin;
+        places[count][1] = end;
+        from = end > begin ? end : end + 1;
+        if (from > text.len) break;
+    }
+    sdx_arena_deinit(&arena);
+    return count;
+}
+
+/* One test again and again is found without threads: where the same as an alternative is. */
+static void test_found(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {
+        "[a-z0-9_]+", "\\w{2,}", "\\w{2}",          "x",  ".",     "\\S+", "[^a-c]",
+        "(?i)[a-f]+", "\\s",     "[\xc3\xa9z]{3,}", "aa", "a{1}a*"};
+    static const char *const texts[] = {"",
+                                        "a",
+                                        "one two, x3 _y",
+                                        "xx x xxx",
+                                        "AbCdEfG abc",
+                                        "\xc3\xa9"
+                                        "z\xc3\xa9 z",
+                                        "  \n\t",
+                                        "aaaaa a aa",
+                                        "z\xc3\xa9",
+                                        "tail ab"};
+    enum { MOST = 64 };
+    struct sdx_context *cx = sdx_context_create(NULL);
+    for (int p = 0; p < SDX_COUNT_OF(patterns); p++)
+        for (int t = 0; t < SDX_COUNT_OF(texts); t++) {
+            size_t found[MOST][2], expected[MOST][2];
+            char both[256];
+            snprintf(both, sizeof both, "(?:%s)|(?:%s)", patterns[p], patterns[p]);
+            const struct sdx_str text = sdx_str(texts[t]);
+            const int n = places_of(cx, patterns[p], text, MOST, found);
+            assert_int_equal(n, places_of(cx, both, text, MOST, expected));
+            assert_memory_equal(found, expected, (size_t)n * sizeof *found);
+        }
+    sdx_context_destroy(cx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matches),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
