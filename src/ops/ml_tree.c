@@ -374,7 +374,7 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct trees *p, int cou
         !p->forest.wide && p->aggregate <= SDX_ML_SUM && (!out[0] || out[0]->dtype == SDX_F32);
     p->by_rows = p->forest.count_nodes > NODES_CACHED || p->forest.count_trees < SDX_FOREST_LANES;
     SDX_TRY(lay_leaves(px, p));
-    double work = (double)p->rows * (double)p->forest.count_trees * 16;
+    double work = (double)p->rows * (double)p->forest.count_trees * (8 + 2.0 * p->forest.depth);
     int64_t most = (p->rows + SDX_FOREST_LANES - 1) / SDX_FOREST_LANES;
     int64_t parts = sdx_prepare_parts(work, 32768, most > 0 ? most : 1);
     struct sdx_tensor *in = px->in[0];
