@@ -10,12 +10,12 @@
 #include "ops/scan.h"
 
 /* Columns worked on at a time where the axis is not the last; or rows, where they are SHORT: those
- * are turned into columns. */
-enum { TILE = 256, SHORT = 63 };
+ * are turned into columns. Few long columns are turned into rows. */
+enum { TILE = 256, SHORT = 63, FEW_COLUMNS = 32, TURNED = 16384 /* elements of those */ };
 
 struct softmax {
     int64_t outer, length, inner, tiles;
-    bool is_log;
+    bool is_log, turns;
     int narrow; /* f16 or bf16: each result is rounded to that; 0: none is */
 };
 
@@ -72,6 +72,28 @@ static void rows_f32(const struct softmax *p, const float *x, float *y, size_t n
     vec->b32_transpose(columns, TILE, y, length, length, n);
 }
 
+static void row_f32(const struct softmax *p, const float *x, float *y)
+{
+    const size_t n = (size_t)p->length;
+    if (p->is_log)
+        sdx_vec()->f32_log_softmax(x, y, n);
+    else if (p->narrow)
+        sdx_narrow_softmax(p->narrow, x, y, n);
+    else
+        sdx_vec()->f32_softmax(x, y, n);
+}
+
+/* All columns of one outer position, by way of rows. */
+static void turned_f32(const struct softmax *p, const float *x, float *y, float *rows)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const size_t length = (size_t)p->length, inner = (size_t)p->inner;
+    vec->b32_transpose(x, inner, rows, length, length, inner);
+    for (size_t j = 0; j < inner; j++)
+        row_f32(p, rows + j * length, rows + j * length);
+    vec->b32_transpose(rows, length, y, inner, inner, length);
+}
+
 static void column_f64(const struct softmax *p, const double *x, double *y)
 {
     double largest = -INFINITY, sum = 0;
@@ -91,7 +113,6 @@ static void column_f64(const struct softmax *p, const double *x, double *y)
 static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct softmax *p = step->params;
-    const struct sdx_vec *vec = sdx_vec();
     int64_t items = p->outer * p->tiles;
     int64_t begin = sdx_part_begin(items, step->parts, part, 1);
     int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
@@ -107,14 +128,12 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
         }
         const float *from = (const float *)step->in[0]->data + at;
         float *to = (float *)step->out[0]->data + at;
-        if (p->inner > 1)
+        if (p->turns)
+            turned_f32(p, from, to, x->scratch);
+        else if (p->inner > 1)
             tile_f32(p, from, to, p->inner, (size_t)n, x->scratch);
-        else if (p->is_log)
-            vec->f32_log_softmax(from, to, (size_t)p->length);
-        else if (p->narrow)
-            sdx_narrow_softmax(p->narrow, from, to, (size_t)p->length);
         else
-            vec->f32_softmax(from, to, (size_t)p->length);
+            row_f32(p, from, to);
     }
     return SDX_OK;
 }
@@ -214,9 +233,13 @@ static enum sdx_status prepare_softmax(struct sdx_prepare *px)
     const int64_t items = is_short ? (p->outer + TILE - 1) / TILE : p->outer * p->tiles;
     int64_t parts =
         sdx_prepare_parts((double)px->in[0]->count * 8, SDX_NEST_GRAIN, items > 0 ? items : 1);
+    p->turns = px->in[0]->dtype == SDX_F32 && p->inner > 1 && p->inner <= FEW_COLUMNS &&
+               p->length > FEW_COLUMNS && p->inner * p->length <= TURNED;
+    const int64_t scratch =
+        p->turns ? p->inner * p->length : (3 + (is_short ? p->length : 0)) * TILE;
     return sdx_prepare_step(px, p->is_log ? "LogSoftmax" : "Softmax",
                             is_short ? run_short : run_softmax, p, parts,
-                            (size_t)(3 + (is_short ? p->length : 0)) * TILE * sizeof(float));
+                            (size_t)scratch * sizeof(float));
 }
 
 static enum sdx_status prepare_hardmax(struct sdx_prepare *px)
