@@ -149,6 +149,16 @@ static void place_next(const struct sdx_nest *nest, struct place *place, int64_t
     }
 }
 
+/* Rows of 8 to 16 bytes, each one byte again and again, from `stride` apart. */
+static void splat_bytes(char *to, const char *from, int64_t stride, int64_t n, int64_t rows)
+{
+    for (; rows > 0; rows--, from += stride, to += n) {
+        const uint64_t all = (unsigned char)*from * UINT64_C(0x0101010101010101);
+        memcpy(to, &all, sizeof all);
+        memcpy(to + n - sizeof all, &all, sizeof all);
+    }
+}
+
 /* Rows of n elements, one after the other: from `stride` apart, each a run or one element again
  * and again. */
 static void copy_rows(size_t size, char *to, const char *from, int64_t stride, bool splat,
@@ -158,6 +168,10 @@ static void copy_rows(size_t size, char *to, const char *from, int64_t stride, b
         const size_t words = size / 4;
         sdx_vec()->b32_rows((const float *)(const void *)from, (size_t)stride * words, splat,
                             (float *)(void *)to, (size_t)n * words, (size_t)rows);
+        return;
+    }
+    if (size == 1 && splat && n >= 8 && n <= 16) {
+        splat_bytes(to, from, stride, n, rows);
         return;
     }
     for (int64_t r = 0; r < rows; r++, from += stride * (int64_t)size, to += n * (int64_t)size)
