@@ -36,6 +36,14 @@ const float *sdx_ml_row_f32(const struct sdx_tensor *x, int64_t row, int64_t col
 const double *sdx_ml_row_f64(const struct sdx_tensor *x, int64_t row, int64_t columns,
                              double *room);
 
+/* Lays out scratch memory: `size` bytes at *at of `base` (NULL: only counts), aligned to 64. */
+static inline void *sdx_ml_take(char *base, size_t *at, size_t size)
+{
+    void *place = base ? base + *at : NULL;
+    *at += (size + 63) / 64 * 64;
+    return place;
+}
+
 /* Class labels: texts, numbers, or neither (the index is the label). */
 struct sdx_ml_labels {
     int64_t count;

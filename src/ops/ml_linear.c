@@ -68,8 +68,8 @@ static void scores_of(const struct linear *p, const struct sdx_tensor *x, int64_
     sdx_gemm_f32_run(&g, 0, rows, 0, p->targets, scratch);
 }
 
-/* Labels of rows; y: [rows, columns_out], the results. The class is
- * that of the greatest score before the transform, which can make two of them equal. */
+/* Labels of rows; y: [rows, columns_out], the results. The class is that of the greatest score
+ * before the transform, which can make two of them equal. */
 static void classify(const struct linear *p, const float *scores, int64_t rows, float *y,
                      int64_t *labels, float *scratch)
 {

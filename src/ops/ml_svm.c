@@ -15,10 +15,11 @@ struct svm {
     int64_t vectors, classes, columns_out;
     struct sdx_ml_labels labels;
     const float *support; /* [vectors, columns] */
-    float *weights;       /* LINEAR: [pairs, columns], what the support vectors add up to */
-    float *turned;        /* RBF: [columns, room_of()], zeros beyond the vectors */
-    float *packed;        /* POLY, SIGMOID: a matrix [columns, vectors] to multiply by */
-    int64_t block;        /* rows whose kernels are made together */
+    float *weights; /* LINEAR: [pairs, columns], what the support vectors add up to; NULL: they
+                       are fewer */
+    float *turned;  /* RBF: [columns, room_of()], zeros beyond the vectors */
+    float *packed;  /* the others: a matrix [columns, vectors] to multiply by */
+    int64_t block;  /* rows whose kernels are made together */
     const float *coefficients, *rho, *prob_a, *prob_b;
     const int64_t *per_class;
     int64_t *first; /* first vector of a class */
@@ -80,10 +81,8 @@ static void kernels_of(const struct svm *p, const float *x, int64_t rows, float 
         v->f32_distances(x + i * p->columns, (size_t)p->columns, p->turned, (size_t)n, to + i * n,
                          (size_t)n);
     if (p->kernel != KERNEL_RBF) sdx_gemm_f32_run(&g, 0, rows, 0, p->vectors, scratch);
-    if (p->kernel == KERNEL_POLY) {
-        power(p, to, all);
-        return;
-    }
+    if (p->kernel == KERNEL_POLY) power(p, to, all);
+    if (p->kernel == KERNEL_POLY || p->kernel == KERNEL_LINEAR) return;
     v->f32_affine(to, p->kernel == KERNEL_RBF ? -p->gamma : p->gamma,
                   p->kernel == KERNEL_RBF ? 0 : p->coef0, to, all);
     if (p->kernel == KERNEL_RBF) v->f32_exp(to, to, all, 0, 0);
@@ -99,10 +98,15 @@ static void add_vectors(const struct svm *p, int64_t first, int64_t count,
             weights[k] += (double)coefficients[i] * p->support[(first + i) * p->columns + k];
 }
 
+static int64_t count_pairs(const struct svm *p)
+{
+    return p->first ? p->classes * (p->classes - 1) / 2 : 1;
+}
+
 /* A product with a sum is the sum of the products: one vector for each pair of classes. */
 static enum sdx_status add_up(struct sdx_prepare *px, struct svm *p)
 {
-    const int64_t pairs = p->first ? p->classes * (p->classes - 1) / 2 : 1;
+    const int64_t pairs = count_pairs(p);
     const size_t size = (size_t)p->columns + 1;
     double *sum = sdx_prepare_alloc(px, size * sizeof *sum);
     p->weights = sdx_prepare_alloc(px, size * (size_t)(pairs + 1) * sizeof *p->weights);
@@ -127,11 +131,11 @@ static enum sdx_status add_up(struct sdx_prepare *px, struct svm *p)
 
 static enum sdx_status lay_support(struct sdx_prepare *px, struct svm *p)
 {
-    enum { CACHED = 1024 }; /* kernels of a row, of which many are kept */
-    const int64_t n = room_of(p);
-    p->block = n <= CACHED ? 32 : 8;
+    enum { MOST = 32, CACHED = 32768 }; /* CACHED: kernels and scores of a block */
+    const int64_t n = room_of(p), each = n > count_pairs(p) ? n : count_pairs(p);
+    p->block = each * MOST <= CACHED ? MOST : each * 8 <= 4 * CACHED ? 8 : 1;
     if (p->vectors == 0) return SDX_OK;
-    if (p->kernel == KERNEL_LINEAR) return add_up(px, p);
+    if (p->kernel == KERNEL_LINEAR && count_pairs(p) <= p->vectors) return add_up(px, p);
     if (p->kernel != KERNEL_RBF) {
         const size_t packed = sdx_gemm_f32_packed_size(p->columns, p->vectors);
         p->packed = sdx_prepare_alloc(px, packed > 256 ? packed : 256); /* aligned to 64 */
@@ -155,29 +159,23 @@ struct room {
     double *pair_scores, *pairs, *q, *qp, *probability;
 };
 
-static void *take(char *base, size_t *at, size_t size)
-{
-    void *place = base ? base + *at : NULL;
-    *at += (size + 63) / 64 * 64;
-    return place;
-}
-
 /* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
 static size_t lay_out(const struct svm *p, char *base, struct room *room)
 {
     size_t classes = (size_t)p->classes, pairs = classes * classes, block = (size_t)p->block;
     size_t at = 0;
-    room->rows = take(base, &at, block * (size_t)p->columns * sizeof(float));
-    room->kernels = take(base, &at, p->weights ? 0 : block * (size_t)room_of(p) * sizeof(float));
-    room->scores = take(base, &at, block * (pairs / 2 + 1) * sizeof(float));
-    room->multiply =
-        take(base, &at, p->packed ? sdx_gemm_f32_scratch(p->block, p->vectors, p->columns) : 0);
-    room->votes = take(base, &at, classes * sizeof(float));
-    room->pair_scores = take(base, &at, (pairs + 2) * sizeof(double));
-    room->pairs = take(base, &at, pairs * sizeof(double));
-    room->q = take(base, &at, pairs * sizeof(double));
-    room->qp = take(base, &at, classes * sizeof(double));
-    room->probability = take(base, &at, (classes + 2) * sizeof(double));
+    room->rows = sdx_ml_take(base, &at, block * (size_t)p->columns * sizeof(float));
+    room->kernels =
+        sdx_ml_take(base, &at, p->weights ? 0 : block * (size_t)room_of(p) * sizeof(float));
+    room->scores = sdx_ml_take(base, &at, block * (size_t)(count_pairs(p) + 1) * sizeof(float));
+    room->multiply = sdx_ml_take(
+        base, &at, p->packed ? sdx_gemm_f32_scratch(p->block, p->vectors, p->columns) : 0);
+    room->votes = sdx_ml_take(base, &at, classes * sizeof(float));
+    room->pair_scores = sdx_ml_take(base, &at, (pairs + 2) * sizeof(double));
+    room->pairs = sdx_ml_take(base, &at, pairs * sizeof(double));
+    room->q = sdx_ml_take(base, &at, pairs * sizeof(double));
+    room->qp = sdx_ml_take(base, &at, classes * sizeof(double));
+    room->probability = sdx_ml_take(base, &at, (classes + 2) * sizeof(double));
     return at;
 }
 
@@ -310,7 +308,7 @@ static int64_t score_pairs(const struct svm *p, const float *x, int64_t rows,
             for (int64_t k = 0; k < rows; k++)
                 to[k] = p->rho[pair] + (to[k] + second[k]);
         }
-    return p->classes * (p->classes - 1) / 2;
+    return count_pairs(p);
 }
 
 /* How often each class wins against another in row k of a block. */

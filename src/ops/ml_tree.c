@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: a row is walked through eight
- * trees at a time, in large forests eight rows through a tree. Sums follow the order of the trees.
- */
+ * TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier: a row is walked through
+ * SDX_FOREST_LANES trees at a time; in large forests, and where there are fewer trees, as many rows
+ * through a tree. Sums follow the order of the trees. */
 #include <math.h>
 
 #include "ops/ml_common.h"
@@ -17,11 +17,11 @@ struct trees {
     struct sdx_forest forest;
     int64_t rows, columns, targets;
     enum sdx_ml_aggregate aggregate;
-    enum sdx_ml_post post,
-        post_binary; /* the latter of the one number that stands for two classes */
-    bool narrow;     /* sums are floats */
-    bool by_rows;    /* rows go through each tree together */
-    double *base;    /* NULL: none; otherwise `targets` numbers */
+    enum sdx_ml_post post;
+    enum sdx_ml_post post_binary; /* of the one number that stands for two classes */
+    bool narrow;                  /* sums are floats */
+    bool by_rows;                 /* rows go through each tree together */
+    double *base;                 /* NULL: none; otherwise `targets` numbers */
     /* classifier */
     bool is_classifier, all_positive;
     int64_t only_class; /* the one class that has weights; -1: several have */
@@ -204,23 +204,16 @@ struct room {
     void *post;
 };
 
-static void *take(char *base, size_t *at, size_t size)
-{
-    void *place = base ? base + *at : NULL;
-    *at += (size + 63) / 64 * 64;
-    return place;
-}
-
 /* Sets the pointers into `base` (NULL: only counts). Returns the bytes needed. */
 static size_t lay_out(const struct trees *p, char *base, struct room *room)
 {
     const size_t sums = (size_t)sums_per_row(p) * BLOCK;
     size_t at = 0;
-    room->sums = take(base, &at, sums * (p->narrow ? sizeof(float) : sizeof(double)));
-    room->seen = take(base, &at, p->narrow ? 0 : sums);
-    room->rows = take(base, &at, (size_t)p->columns * 8 * SDX_FOREST_LANES);
-    room->scores = take(base, &at, (size_t)p->columns_out * BLOCK * sizeof(float));
-    room->post = take(base, &at, sdx_ml_post_scratch(p->post, p->columns_out));
+    room->sums = sdx_ml_take(base, &at, sums * (p->narrow ? sizeof(float) : sizeof(double)));
+    room->seen = sdx_ml_take(base, &at, p->narrow ? 0 : sums);
+    room->rows = sdx_ml_take(base, &at, (size_t)p->columns * 8 * SDX_FOREST_LANES);
+    room->scores = sdx_ml_take(base, &at, (size_t)p->columns_out * BLOCK * sizeof(float));
+    room->post = sdx_ml_take(base, &at, sdx_ml_post_scratch(p->post, p->columns_out));
     return at;
 }
 
@@ -241,7 +234,7 @@ static void add_leaves(const struct trees *p, const int32_t *leaf, int count, in
         add_leaf(p, leaf[k], room->sums + at, room->seen + at);
 }
 
-/* The trees, eight at a time, of row i of a block. */
+/* The trees of row i of a block. */
 static void one_row(const struct trees *p, const struct sdx_tensor *x, int64_t row, int64_t i,
                     const struct room *room)
 {
@@ -256,7 +249,7 @@ static void one_row(const struct trees *p, const struct sdx_tensor *x, int64_t r
     }
 }
 
-/* Each tree for up to eight rows, from row i of a block on. */
+/* Each tree for `lanes` rows, from row i of a block on. */
 static void several_rows(const struct trees *p, const struct sdx_tensor *x, int64_t row, int64_t i,
                          int lanes, const struct room *room)
 {
@@ -316,6 +309,10 @@ static enum sdx_status check(struct sdx_prepare *px, struct trees *p)
         return SDX_FAIL(px->cx, SDX_BAD_INPUT, "%.*s: input has %lld features, expected %lld",
                         SDX_STR_ARG(px->node->op_type), (long long)p->columns,
                         (long long)p->forest.features);
+    if (p->only_class >= p->targets)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: class %lld of %lld",
+                        SDX_STR_ARG(px->node->op_type), (long long)p->only_class,
+                        (long long)p->targets);
     for (int64_t i = 0; i < p->forest.count_leaves; i++)
         if (p->forest.leaf_target[i] >= p->targets)
             return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: a leaf gives target %d of %lld",
