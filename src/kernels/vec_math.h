@@ -172,12 +172,13 @@ static SDX_NOINLINE struct vx x_log1p_or(struct vx u, struct vx large, float mos
     const struct vx lost = x_div(x_sub(u, x_sub(w, one)), w);
     return x_add(x_log(x_select(far, large, w)), x_select(far, x_set1(more), lost));
 }
+/* of tanh within +-0.625 */
+static const float tanh_fit[] = {-5.709493998e-03f, 2.064413391e-02f, -5.374162272e-02f,
+                                 1.333146989e-01f, -3.333328366e-01f};
 SIMD struct vx x_tanh(struct vx x)
 {
-    static const float c[] = {-5.709493998e-03f, 2.064413391e-02f, -5.374162272e-02f,
-                              1.333146989e-01f, -3.333328366e-01f};
     struct vx t = x_abs(x), z = x_mul(x, x), one = x_set1(1.0f);
-    struct vx small = x_add(x, x_mul(x_mul(x, z), x_poly(z, c, 5)));
+    struct vx small = x_add(x, x_mul(x_mul(x, z), x_poly(z, tanh_fit, 5)));
     struct vx big = x_div(x_set1(2.0f), x_add(x_exp(x_add(t, t)), one));
     return x_or(x_select(x_less(t, x_set1(0.625f)), small, x_sub(one, big)), x_sign(x));
 }
@@ -444,6 +445,16 @@ SIMD struct vx x_fma_sigmoid(struct vx x)
     EACH y.r[i] = v_select(x.r[i] == x.r[i], y.r[i], x.r[i]); /* NaN */
     return y;
 }
+/* x + x^3 P(x^2) to 0.625, 2 / (1 + e^-2x) - 1 from there on: a relative error of 3e-7. */
+SIMD struct vx x_fma_tanh(struct vx x)
+{
+    const struct vx t = x_abs(x), z = x_mul(x, x), two = x_set1(2.0f);
+    struct vx twice = x_add(t, t), small = x_poly(z, tanh_fit, 5), big;
+    EACH small.r[i] = v_fma(x.r[i] * z.r[i], small.r[i], x.r[i]);
+    big = x_sub(x_div(two, x_one_and_exp_of_minus(&twice)), x_set1(1.0f));
+    EACH big.r[i] = v_select(x.r[i] == x.r[i], big.r[i], x.r[i]); /* NaN */
+    return x_or(x_select(x_less(t, x_set1(0.625f)), small, big), x_sign(x));
+}
 /* Below -88 it stays the value there, -5e-37. */
 SIMD struct vx x_fma_silu(struct vx x)
 {
@@ -480,7 +491,7 @@ SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
     case SDX_ACT_CLIP: return x_clip(x, a, b);
     case SDX_ACT_LEAKY_RELU: return x_leaky_relu(x, a);
     case SDX_ACT_SIGMOID: return x_fma_sigmoid(x);
-    case SDX_ACT_TANH: return x_tanh(x);
+    case SDX_ACT_TANH: return x_fma_tanh(x);
     case SDX_ACT_SILU: return x_fma_silu(x);
     case SDX_ACT_HARD_SWISH: return x_hard_swish(x);
     case SDX_ACT_HARD_SIGMOID: return x_hard_sigmoid(x, a, b);
