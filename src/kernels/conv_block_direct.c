@@ -12,7 +12,7 @@
 #include "kernels/tuning.h"
 
 enum {
-    FIRST_CHANNELS = 7, /* so many are read from plain layout */
+    FIRST_CHANNELS = 4, /* so many are read from plain layout, or fewer than half of the lanes */
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */
@@ -161,7 +161,8 @@ bool sdx_direct_block_fits(const struct sdx_conv_shape *s)
 }
 bool sdx_direct_block_is_first(const struct sdx_conv_shape *s)
 {
-    return s->groups == 1 && s->ic <= FIRST_CHANNELS;
+    return s->groups == 1 &&
+           (s->ic <= FIRST_CHANNELS || 2 * s->ic < sdx_kernel_tables()->block.lanes);
 }
 
 /* The first layer's few weights stay f32. */

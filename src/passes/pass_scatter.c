@@ -85,8 +85,8 @@ static int32_t rows_moved(const struct sdx_ir_graph *g, const struct sdx_ir_node
     const struct sdx_type *rows = &g->values[expand->inputs[0]].type;
     const bool fits = x->has_shape && index->has_shape && rows->has_shape && x->rank == 2 &&
                       index->rank == 2 && rows->rank == 2 && rows->dims[1] == 1 && x->dims[1] > 0 &&
-                      index->dims[1] == x->dims[1] && rows->dims[0] == index->dims[0] &&
-                      rows->dtype == SDX_I64;
+                      index->dims[1] == x->dims[1] && rows->dims[0] != -1 &&
+                      rows->dims[0] == index->dims[0] && rows->dtype == SDX_I64;
     return fits ? expand->inputs[0] : -1;
 }
 
