@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Concat and Split: one strided copy for each of the pieces; parts are shared out over the pieces
- * by their size. Blocks of channels that pieces do not fill are picked together lane by lane. */
+ * Concat and Split: one strided copy for each of the pieces, of which each part does its share: so
+ * two threads do not write beside each other in every row. Blocks of channels that pieces do not
+ * fill are picked together lane by lane. */
 #include "ops/channel_pick.h"
 #include "ops/layout.h"
 #include "ops/move.h"
@@ -8,8 +9,7 @@
 /* ---- pieces of one tensor ---- */
 
 struct piece {
-    int operand;        /* input of Concat, output of Split */
-    int64_t part_first; /* its parts are part_first .. of the next */
+    int operand; /* input of Concat, output of Split */
     struct sdx_move move;
 };
 
@@ -44,16 +44,15 @@ static void piece_init(struct piece *p, size_t size, const struct sdx_tensor *wh
 
 static void pieces_add(struct pieces *all, int operand)
 {
-    struct piece *p = &all->piece[all->count++];
-    p->operand = operand;
-    p->part_first = all->parts;
-    all->parts += p->move.units ? sdx_move_parts(&p->move) : 0;
+    all->piece[all->count++].operand = operand;
 }
 
-/* Small tensors are not worth more than one part in all. */
 static void pieces_close(struct pieces *all, size_t bytes)
 {
-    if (bytes < 64 * 1024 || all->parts == 0) all->parts = 1;
+    int64_t most = 1;
+    for (int i = 0; i < all->count; i++)
+        if (all->piece[i].move.units > most) most = all->piece[i].move.units;
+    all->parts = sdx_prepare_parts((double)bytes, 128 * 1024, most);
 }
 
 static void run_pieces(const struct sdx_step *step, int64_t part, bool split)
@@ -63,14 +62,11 @@ static void run_pieces(const struct sdx_step *step, int64_t part, bool split)
         const struct piece *p = &all->piece[i];
         const void *src = step->in[split ? 0 : p->operand]->data;
         void *dst = step->out[split ? p->operand : 0]->data;
-        int64_t parts = p->move.units ? sdx_move_parts(&p->move) : 0, mine = part - p->part_first;
+        const int64_t units = p->move.units;
         if (!split && src == (const char *)dst + (size_t)p->move.dst_at * p->move.size)
             continue; /* it was made there */
-        if (step->parts == 1)
-            sdx_move_run(&p->move, src, dst, 0, p->move.units);
-        else if (mine >= 0 && mine < parts)
-            sdx_move_run(&p->move, src, dst, sdx_part_begin(p->move.units, parts, mine, 1),
-                         sdx_part_begin(p->move.units, parts, mine + 1, 1));
+        sdx_move_run(&p->move, src, dst, sdx_part_begin(units, step->parts, part, 1),
+                     sdx_part_begin(units, step->parts, part + 1, 1));
     }
 }
 
