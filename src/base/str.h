@@ -36,6 +36,11 @@ static inline bool sdx_str_is(struct sdx_str a, const char *text)
 int sdx_str_compare(struct sdx_str a, struct sdx_str b);
 bool sdx_str_is_utf8(struct sdx_str s); /* and holds no NUL */
 uint64_t sdx_hash_bytes(const void *bytes, size_t size, uint64_t seed);
+/* 32 bits, by 2^64 over the golden ratio; not for keys that an input could choose to collide. */
+static inline uint64_t sdx_hash_number(uint64_t x)
+{
+    return x * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
 
 /* The whole view must be a number. false: it is not, or it does not fit. */
 bool sdx_parse_i64(struct sdx_str s, int64_t *out);

@@ -2,7 +2,6 @@
  * Gather, GatherElements, GatherND and their inverses. The scatters copy the data and then write
  * the updates in order, so that of equal indices the last one wins. */
 #include "kernels/conv_block.h"
-#include "kernels/vec.h"
 #include "ops/channel_pick.h"
 #include "ops/layout.h"
 #include "ops/move.h"
@@ -507,12 +506,6 @@ static enum sdx_status find_reduction(struct sdx_prepare *px, sdx_scatter_fn **o
     return SDX_OK;
 }
 
-static bool adds_f32(struct sdx_prepare *px)
-{
-    return px->in[0]->dtype == SDX_F32 &&
-           sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
-}
-
 /* ---- ScatterElements ---- */
 
 static enum sdx_status run_scatter_elements(struct sdx_exec *x, const struct sdx_step *step,
@@ -547,7 +540,8 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
                             SDX_MOVE_OP(px), i, (long long)index->dims[i],
                             (long long)data->dims[i]);
     SDX_TRY(find_reduction(px, &p->reduce));
-    p->adds_f32 = adds_f32(px);
+    p->adds_f32 = p->reduce && data->dtype == SDX_F32 &&
+                  sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
     return add_scatter(px, "scatter_elements", run_scatter_elements, p,
                        elements_parts(p, index->count));
 }
@@ -564,7 +558,6 @@ struct nd_params {
     int64_t batch_slices, run; /* slices of data a batch; elements of a slice */
     size_t size;
     sdx_scatter_fn *reduce;
-    bool adds_f32;
 };
 
 static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int batch)
@@ -670,8 +663,6 @@ static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step 
     const struct nd_params *p = step->params;
     const char *src = step->in[2]->data;
     char *dst = step->out[0]->data;
-    void (*const add)(const float *, size_t, const float *, size_t, float *, size_t) =
-        p->adds_f32 ? sdx_vec()->f32_add : NULL;
     int64_t begin = sdx_part_begin(p->run, step->parts, part, 64), at = 0;
     int64_t n = sdx_part_begin(p->run, step->parts, part + 1, 64) - begin;
     const int64_t *rows = p->k == 1 && step->in[1]->dtype == SDX_I64 ? step->in[1]->data : NULL;
@@ -683,10 +674,7 @@ static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step 
         char *to = dst + (size_t)(at * p->run + begin) * p->size;
         const char *from = src + (size_t)(t * p->run + begin) * p->size;
         if (n <= 0) continue;
-        if (add && n > 1)
-            add((float *)(void *)to, 1, (const float *)(const void *)from, 1, (float *)(void *)to,
-                (size_t)n);
-        else if (p->reduce)
+        if (p->reduce)
             p->reduce(to, from, n);
         else
             memcpy(to, from, (size_t)n * p->size);
@@ -721,7 +709,6 @@ static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
     struct nd_params *p = nd_create(px, "ScatterND", 0);
     if (!p) return SDX_OUT_OF_MEMORY;
     SDX_TRY(find_reduction(px, &p->reduce));
-    p->adds_f32 = adds_f32(px);
     double bytes = (double)px->in[2]->count * (double)p->size;
     int64_t most = p->run / SLICE;
     return add_scatter(px, "scatter_nd", run_scatter_nd, p,

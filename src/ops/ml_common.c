@@ -4,7 +4,9 @@
 
 #include <math.h>
 
+#include "kernels/gemm.h"
 #include "kernels/vec.h"
+#include "ops/softmax.h"
 #include "tensor/convert.h"
 
 enum sdx_status sdx_ml_post_attr(struct sdx_context *cx, const struct sdx_ir_node *node,
@@ -58,32 +60,13 @@ void sdx_ml_post_apply(enum sdx_ml_post post, double *scores, int64_t n)
         scores[i] = probit(scores[i]);
 }
 
-/* Rows of few scores are turned into columns, so many at a time. */
-enum { SHORT = 63, TILE = 64 };
-
 size_t sdx_ml_post_scratch(enum sdx_ml_post post, int64_t columns)
 {
-    return post == SDX_ML_NONE || post == SDX_ML_LOGISTIC ? 0
-           : columns <= SHORT                             ? SHORT * TILE * sizeof(float)
-                                                          : (size_t)columns * sizeof(double);
-}
-
-static void softmax_rows(float *scores, int64_t rows, size_t columns, float *tile)
-{
-    const struct sdx_vec *vec = sdx_vec();
-    for (float *end = scores + rows * (int64_t)columns; scores < end && columns > SHORT;
-         scores += columns)
-        vec->f32_softmax(scores, scores, columns);
-    if (rows == 1 && columns <= SHORT) { /* a row is a column with nothing beside it */
-        vec->f32_softmax_columns(scores, scores, columns, 1, 1);
-        return;
-    }
-    for (int64_t i = 0; i < rows && columns <= SHORT; i += TILE) {
-        const size_t n = (size_t)(rows - i < TILE ? rows - i : TILE);
-        float *at = scores + i * (int64_t)columns;
-        vec->b32_transpose(at, columns, tile, TILE, n, columns);
-        vec->f32_softmax_columns(tile, tile, columns, TILE, n);
-        vec->b32_transpose(tile, TILE, at, columns, columns, n);
+    switch (post) {
+    case SDX_ML_NONE:
+    case SDX_ML_LOGISTIC: return 0;
+    case SDX_ML_SOFTMAX: return sdx_softmax_rows_scratch(columns);
+    default: return (size_t)columns * sizeof(double);
     }
 }
 
@@ -94,7 +77,7 @@ void sdx_ml_post_rows(enum sdx_ml_post post, float *scores, int64_t rows, int64_
     if (post == SDX_ML_LOGISTIC) {
         sdx_vec()->f32_sigmoid(scores, scores, (size_t)(rows * columns), 0, 0);
     } else if (post == SDX_ML_SOFTMAX) {
-        softmax_rows(scores, rows, (size_t)columns, scratch);
+        sdx_softmax_rows(scores, rows, columns, scratch);
     } else if (post != SDX_ML_NONE) {
         for (float *at = scores, *end = scores + rows * columns; at < end; at += columns) {
             for (int64_t t = 0; t < columns; t++)
@@ -131,11 +114,13 @@ enum sdx_status sdx_ml_matrix(struct sdx_prepare *px, int64_t *rows, int64_t *co
     return SDX_OK;
 }
 
-const float *sdx_ml_row_f32(const struct sdx_tensor *x, int64_t row, int64_t columns, float *room)
+const float *sdx_ml_rows_f32(const struct sdx_tensor *x, int64_t first, int64_t rows,
+                             int64_t columns, float *room)
 {
-    if (x->dtype == SDX_F32) return (const float *)x->data + row * columns;
-    for (int64_t j = 0; j < columns; j++)
-        room[j] = (float)sdx_load_f64(x->dtype, x->data, row * columns + j);
+    const int64_t begin = first * columns;
+    if (x->dtype == SDX_F32) return (const float *)x->data + begin;
+    for (int64_t j = 0; j < rows * columns; j++)
+        room[j] = (float)sdx_load_f64(x->dtype, x->data, begin + j);
     return room;
 }
 
@@ -145,6 +130,34 @@ const double *sdx_ml_row_f64(const struct sdx_tensor *x, int64_t row, int64_t co
     for (int64_t j = 0; j < columns; j++)
         room[j] = (float)sdx_load_f64(x->dtype, x->data, row * columns + j);
     return room;
+}
+
+float *sdx_ml_pack(struct sdx_prepare *px, const float *matrix, int64_t n, int64_t k)
+{
+    enum {
+        WIDE = 256
+    }; /* bytes from which memory of the plan is aligned as packed forms must be */
+    const size_t size = sdx_gemm_f32_packed_size(k, n);
+    float *packed = sdx_prepare_alloc(px, size > WIDE ? size : WIDE);
+    if (packed) sdx_gemm_f32_pack(matrix, 1, k, k, n, packed);
+    return packed;
+}
+
+void sdx_ml_multiply(const float *x, int64_t m, const float *packed, int64_t n, int64_t k,
+                     const float *bias, float *y, int64_t pitch, void *scratch)
+{
+    const struct sdx_gemm_f32 g = {.m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .a = x,
+                                   .row_a = k,
+                                   .col_a = 1,
+                                   .packed = packed,
+                                   .c = y,
+                                   .row_c = pitch,
+                                   .alpha = 1,
+                                   .epilogue.bias_col = bias};
+    sdx_gemm_f32_run(&g, 0, m, 0, n, scratch);
 }
 
 struct sdx_ml_labels sdx_ml_labels_of(const struct sdx_ir_node *node, const char *ints,
@@ -189,15 +202,12 @@ static enum sdx_status run_texts(struct sdx_exec *x, const struct sdx_step *step
     return sdx_exec_output_strings(x, step, 0, out->rank, out->dims, texts);
 }
 
-enum sdx_status sdx_ml_add_texts(struct sdx_prepare *px, const struct sdx_ml_labels *labels,
+enum sdx_status sdx_ml_add_texts(struct sdx_prepare *px, struct sdx_ml_labels *labels,
                                  struct sdx_tensor *indices)
 {
     if (!labels->strings || px->count_out < 1 || !px->out[0]) return SDX_OK;
-    struct sdx_ml_labels *copy = SDX_PREPARE_NEW(px, struct sdx_ml_labels);
-    if (!copy) return px->cx->error.status;
-    *copy = *labels;
     struct sdx_tensor *out = px->out[0];
-    return sdx_prepare_step_on(px, "labels", run_texts, copy, 1,
+    return sdx_prepare_step_on(px, "labels", run_texts, labels, 1,
                                (size_t)indices->count * sizeof(struct sdx_str), 1, &indices, 1,
                                &out);
 }

@@ -35,17 +35,17 @@ static void wide_scores(const struct linear *p, const struct sdx_tensor *x, int6
 static void scores_of(const struct linear *p, const struct sdx_tensor *x, int64_t first,
                       int64_t rows, float *scores, float *room, void *scratch)
 {
-    const float *v = room;
     if (p->wide) {
         wide_scores(p, x, first, rows, scores);
         return;
     }
-    if (x->dtype == SDX_F32)
-        v = (const float *)x->data + first * p->columns;
-    else
-        for (int64_t i = 0; i < rows; i++)
-            sdx_ml_row_f32(x, first + i, p->columns, room + i * p->columns);
-    for (int64_t t = 0; t < p->targets && !p->packed; t++) {
+    const float *v = sdx_ml_rows_f32(x, first, rows, p->columns, room);
+    if (p->packed) {
+        sdx_ml_multiply(v, rows, p->packed, p->targets, p->columns, p->intercepts, scores,
+                        p->targets, scratch);
+        return;
+    }
+    for (int64_t t = 0; t < p->targets; t++) {
         float column[BLOCK];
         const float shift = p->intercepts ? p->intercepts[t] : 0;
         sdx_gemm_f32_rows_dot(v, p->columns, p->coefficients + t * p->columns, rows, p->columns,
@@ -53,19 +53,6 @@ static void scores_of(const struct linear *p, const struct sdx_tensor *x, int64_
         for (int64_t i = 0; i < rows; i++)
             scores[i * p->targets + t] = column[i] + shift;
     }
-    if (!p->packed) return;
-    const struct sdx_gemm_f32 g = {.m = rows,
-                                   .n = p->targets,
-                                   .k = p->columns,
-                                   .a = v,
-                                   .row_a = p->columns,
-                                   .col_a = 1,
-                                   .packed = p->packed,
-                                   .c = scores,
-                                   .row_c = p->targets,
-                                   .alpha = 1,
-                                   .epilogue.bias_col = p->intercepts};
-    sdx_gemm_f32_run(&g, 0, rows, 0, p->targets, scratch);
 }
 
 /* Labels of rows; y: [rows, columns_out], the results. The class is that of the greatest score
@@ -93,7 +80,7 @@ static void classify(const struct linear *p, const float *scores, int64_t rows, 
 static enum sdx_status run_linear(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct linear *p = step->params;
-    float *scores = x->scratch, *y = scores + BLOCK * (p->targets + 1);
+    float *scores = x->scratch, *y = scores + BLOCK; /* scores: of one target, for two classes */
     float *room = y + BLOCK * p->columns_out, *scratch = room;
     if (step->in[0]->dtype != SDX_F32) scratch += BLOCK * p->columns;
     const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, BLOCK);
@@ -136,13 +123,11 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct linear *p, int co
     double work = (double)p->rows * (double)p->targets * (double)(p->columns + 8);
     int64_t parts = sdx_prepare_parts(work, 65536, p->rows > 0 ? (p->rows + BLOCK - 1) / BLOCK : 1);
     struct sdx_tensor *in = px->in[0];
-    size_t room = (size_t)(p->targets + 1 + p->columns_out), multiply = 0;
+    size_t room = (size_t)(1 + p->columns_out), multiply = 0;
     if (in->dtype != SDX_F32) room += (size_t)p->columns;
     if (p->targets > FEW && !p->wide) {
-        const size_t packed = sdx_gemm_f32_packed_size(p->columns, p->targets);
-        p->packed = sdx_prepare_alloc(px, packed > 256 ? packed : 256); /* which is aligned to 64 */
+        p->packed = sdx_ml_pack(px, p->coefficients, p->targets, p->columns);
         if (!p->packed) return px->cx->error.status;
-        sdx_gemm_f32_pack(p->coefficients, 1, p->columns, p->columns, p->targets, p->packed);
         multiply = sdx_gemm_f32_scratch(BLOCK, p->targets, p->columns);
     }
     const size_t post = sdx_ml_post_scratch(p->post, p->columns_out);
@@ -185,7 +170,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     if (!index) return px->cx->error.status;
     struct sdx_tensor *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
     SDX_TRY(add_step(px, p, 2, out));
-    return sdx_ml_add_texts(px, &labels, index);
+    return sdx_ml_add_texts(px, &p->labels, index);
 }
 
 static enum sdx_status infer_regressor(struct sdx_infer *ix)

@@ -7,31 +7,28 @@
 
 #include "tensor/convert.h"
 
-#define FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 over the golden ratio */
-
 /* Keys are those of the model: nobody who asks for others can make them meet. */
 static uint64_t hash_of_text(struct sdx_str s)
 {
     uint64_t hash = s.len, part = 0;
     for (; s.len >= sizeof part; s.ptr += sizeof part, s.len -= sizeof part) {
         memcpy(&part, s.ptr, sizeof part);
-        hash = (hash ^ part) * FACTOR;
-        hash ^= hash >> 32;
+        hash = sdx_hash_number(hash ^ part);
     }
     part = 0;
     for (size_t i = 0; i < s.len; i++)
         part = part << 8 | (unsigned char)s.ptr[i];
-    return (hash ^ part) * FACTOR >> 32;
+    return sdx_hash_number(hash ^ part);
 }
 
 static uint64_t hash_of(const struct sdx_lookup *t, int64_t number, double real, struct sdx_str s)
 {
     if (t->kind == SDX_LOOKUP_TEXT) return hash_of_text(s);
-    if (t->kind == SDX_LOOKUP_INT) return (uint64_t)number * FACTOR >> 32;
+    if (t->kind == SDX_LOOKUP_INT) return sdx_hash_number((uint64_t)number);
     const double key = isnan(real) ? (double)NAN : real + 0.0;
     uint64_t bits;
     memcpy(&bits, &key, sizeof bits);
-    return (bits ^ bits >> 32) * FACTOR >> 32;
+    return sdx_hash_number(bits ^ bits >> 32);
 }
 
 static bool is_key(const struct sdx_lookup *t, int64_t position, int64_t number, double real,

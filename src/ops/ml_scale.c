@@ -57,29 +57,17 @@ static enum sdx_status add_rows(struct sdx_prepare *px, const char *kernel, sdx_
     return sdx_prepare_step(px, kernel, run, p, parts, 0);
 }
 
-static float real_at(const struct sdx_tensor *x, int64_t i)
-{
-    return x->dtype == SDX_F32 ? ((const float *)x->data)[i]
-                               : (float)sdx_load_f64(x->dtype, x->data, i);
-}
-
 /* ---- Scaler ---- */
 
 static enum sdx_status run_scaler(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct scale *p = step->params;
-    const struct sdx_tensor *from = step->in[0];
     int64_t n = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
         n = end - i < p->repeats ? end - i : p->repeats;
         float *y = (float *)step->out[0]->data + i * p->columns;
-        const float *v = y;
-        if (from->dtype == SDX_F32)
-            v = (const float *)from->data + i * p->columns;
-        else
-            for (int64_t j = 0; j < n * p->columns; j++)
-                y[j] = real_at(from, i * p->columns + j);
+        const float *v = sdx_ml_rows_f32(step->in[0], i, n, p->columns, y);
         sdx_vec()->f32_sub(v, 1, p->a, 1, y, (size_t)(n * p->columns));
         sdx_vec()->f32_mul(y, 1, p->b, 1, y, (size_t)(n * p->columns));
     }
@@ -268,12 +256,7 @@ static enum sdx_status run_normalizer(struct sdx_exec *x, const struct sdx_step 
     for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
         n = p->columns > SHORT ? 1 : end - i < TILE ? end - i : TILE;
         float *y = (float *)step->out[0]->data + i * p->columns;
-        const float *v = y;
-        if (step->in[0]->dtype == SDX_F32)
-            v = (const float *)step->in[0]->data + i * p->columns;
-        else
-            for (int64_t j = 0; j < n * p->columns; j++)
-                y[j] = real_at(step->in[0], i * p->columns + j);
+        const float *v = sdx_ml_rows_f32(step->in[0], i, n, p->columns, y);
         if (p->columns > SHORT)
             normalize_row(p, v, y);
         else if (n == 1)

@@ -8,6 +8,8 @@
 #include "ops/ml_common.h"
 #include "ops/op.h"
 
+enum { BLOCK = 32 }; /* rows whose kernels are made together, at most */
+
 enum kernel { KERNEL_LINEAR, KERNEL_POLY, KERNEL_RBF, KERNEL_SIGMOID };
 
 struct svm {
@@ -66,21 +68,12 @@ static void kernels_of(const struct svm *p, const float *x, int64_t rows, float 
     const struct sdx_vec *v = sdx_vec();
     const int64_t n = room_of(p);
     const size_t all = (size_t)(rows * n);
-    const struct sdx_gemm_f32 g = {.m = rows,
-                                   .n = p->vectors,
-                                   .k = p->columns,
-                                   .a = x,
-                                   .row_a = p->columns,
-                                   .col_a = 1,
-                                   .packed = p->packed,
-                                   .c = to,
-                                   .row_c = n,
-                                   .alpha = 1};
     if (p->vectors == 0 || p->weights) return;
     for (int64_t i = 0; i < rows && p->kernel == KERNEL_RBF; i++)
         v->f32_distances(x + i * p->columns, (size_t)p->columns, p->turned, (size_t)n, to + i * n,
                          (size_t)n);
-    if (p->kernel != KERNEL_RBF) sdx_gemm_f32_run(&g, 0, rows, 0, p->vectors, scratch);
+    if (p->kernel != KERNEL_RBF)
+        sdx_ml_multiply(x, rows, p->packed, p->vectors, p->columns, NULL, to, n, scratch);
     if (p->kernel == KERNEL_POLY) power(p, to, all);
     if (p->kernel == KERNEL_POLY || p->kernel == KERNEL_LINEAR) return;
     v->f32_affine(to, p->kernel == KERNEL_RBF ? -p->gamma : p->gamma,
@@ -131,17 +124,14 @@ static enum sdx_status add_up(struct sdx_prepare *px, struct svm *p)
 
 static enum sdx_status lay_support(struct sdx_prepare *px, struct svm *p)
 {
-    enum { MOST = 32, CACHED = 32768 }; /* CACHED: kernels and scores of a block */
+    enum { CACHED = 32768 }; /* kernels or scores of a block */
     const int64_t n = room_of(p), each = n > count_pairs(p) ? n : count_pairs(p);
-    p->block = each * MOST <= CACHED ? MOST : each * 8 <= 4 * CACHED ? 8 : 1;
+    p->block = each * BLOCK <= CACHED ? BLOCK : each * 8 <= 4 * CACHED ? 8 : 1;
     if (p->vectors == 0) return SDX_OK;
     if (p->kernel == KERNEL_LINEAR && count_pairs(p) <= p->vectors) return add_up(px, p);
     if (p->kernel != KERNEL_RBF) {
-        const size_t packed = sdx_gemm_f32_packed_size(p->columns, p->vectors);
-        p->packed = sdx_prepare_alloc(px, packed > 256 ? packed : 256); /* aligned to 64 */
-        if (!p->packed) return px->cx->error.status;
-        sdx_gemm_f32_pack(p->support, 1, p->columns, p->columns, p->vectors, p->packed);
-        return SDX_OK;
+        p->packed = sdx_ml_pack(px, p->support, p->vectors, p->columns);
+        return p->packed ? SDX_OK : px->cx->error.status;
     }
     p->turned = sdx_prepare_alloc(px, (size_t)(n * p->columns + 1) * sizeof *p->turned);
     if (!p->turned) return px->cx->error.status;
@@ -177,16 +167,6 @@ static size_t lay_out(const struct svm *p, char *base, struct room *room)
     room->qp = sdx_ml_take(base, &at, classes * sizeof(double));
     room->probability = sdx_ml_take(base, &at, (classes + 2) * sizeof(double));
     return at;
-}
-
-/* Rows of a block as floats, one behind the other. */
-static const float *rows_of(const struct svm *p, const struct sdx_tensor *x, int64_t first,
-                            int64_t rows, const struct room *room)
-{
-    if (x->dtype == SDX_F32) return (const float *)x->data + first * p->columns;
-    for (int64_t i = 0; i < rows; i++)
-        sdx_ml_row_f32(x, first + i, p->columns, room->rows + i * p->columns);
-    return room->rows;
 }
 
 /* ---- attributes ---- */
@@ -241,7 +221,7 @@ static enum sdx_status run_regressor(struct sdx_exec *x, const struct sdx_step *
     for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
         n = end - i < p->block ? end - i : p->block;
         float *y = (float *)step->out[0]->data + i;
-        const float *rows = rows_of(p, step->in[0], i, n, &room);
+        const float *rows = sdx_ml_rows_f32(step->in[0], i, n, p->columns, room.rows);
         kernels_of(p, rows, n, room.kernels, room.multiply);
         if (p->vectors && !p->weights)
             sdx_gemm_f32_rows_dot(room.kernels, room_of(p), p->coefficients, n, p->vectors, y);
@@ -289,9 +269,8 @@ static enum sdx_status prepare_regressor(struct sdx_prepare *px)
 static int64_t score_pairs(const struct svm *p, const float *x, int64_t rows,
                            const struct room *room)
 {
-    enum { MOST = 32 };
     const int64_t n = room_of(p);
-    float second[MOST], *to = room->scores;
+    float second[BLOCK], *to = room->scores;
     for (int64_t i = 0, pair = 0; i < p->classes; i++)
         for (int64_t j = i + 1; j < p->classes; j++, pair++, to += p->block) {
             const float *a = p->coefficients + (j - 1) * p->vectors + p->first[i];
@@ -418,7 +397,7 @@ static enum sdx_status run_classifier(struct sdx_exec *x, const struct sdx_step 
     int64_t n = 0, pairs = 0, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t i = sdx_part_begin(p->rows, step->parts, part, 1); i < end; i += n) {
         n = end - i < p->block ? end - i : p->block;
-        const float *rows = rows_of(p, step->in[0], i, n, &room);
+        const float *rows = sdx_ml_rows_f32(step->in[0], i, n, p->columns, room.rows);
         kernels_of(p, rows, n, room.kernels, room.multiply);
         if (p->vectors) pairs = score_pairs(p, rows, n, &room);
         for (int64_t k = 0; k < n; k++) {
@@ -515,7 +494,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     struct room room;
     SDX_TRY(sdx_prepare_step_on(px, "svm", run_classifier, p, parts, lay_out(p, NULL, &room), 1,
                                 &in, 2, out));
-    return sdx_ml_add_texts(px, &labels, index);
+    return sdx_ml_add_texts(px, &p->labels, index);
 }
 
 static enum sdx_status infer_regressor(struct sdx_infer *ix)

@@ -221,7 +221,7 @@ static const void *load_row(const struct trees *p, const struct sdx_tensor *x, i
                             char *room)
 {
     if (p->forest.wide) return sdx_ml_row_f64(x, row, p->columns, (double *)(void *)room);
-    return sdx_ml_row_f32(x, row, p->columns, (float *)(void *)room);
+    return sdx_ml_rows_f32(x, row, 1, p->columns, (float *)(void *)room);
 }
 
 /* Adds what `count` leaves give to the sums of row i of a block. */
@@ -501,7 +501,7 @@ static enum sdx_status prepare_classifier(struct sdx_prepare *px)
     if (!index) return px->cx->error.status;
     struct sdx_tensor *out[2] = {px->count_out > 1 ? px->out[1] : NULL, index};
     SDX_TRY(add_step(px, p, 2, out));
-    return sdx_ml_add_texts(px, &labels, index);
+    return sdx_ml_add_texts(px, &p->labels, index);
 }
 
 /* ---- inference ---- */

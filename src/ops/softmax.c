@@ -8,6 +8,7 @@
 #include "ops/narrow.h"
 #include "ops/op.h"
 #include "ops/scan.h"
+#include "ops/softmax.h"
 
 /* Columns worked on at a time where the axis is not the last; or rows, where they are SHORT: those
  * are turned into columns. Few long columns are turned into rows. */
@@ -81,6 +82,26 @@ static void row_f32(const struct softmax *p, const float *x, float *y)
         sdx_narrow_softmax(p->narrow, x, y, n);
     else
         sdx_vec()->f32_softmax(x, y, n);
+}
+
+size_t sdx_softmax_rows_scratch(int64_t length)
+{
+    return length <= SHORT ? (size_t)(3 + length) * TILE * sizeof(float) : 0;
+}
+
+void sdx_softmax_rows(float *x, int64_t rows, int64_t length, float *scratch)
+{
+    const struct softmax p = {.length = length};
+    const int64_t most = length <= SHORT ? TILE : 1;
+    for (int64_t i = 0; i < rows; i += most, x += most * length) {
+        const size_t n = (size_t)(rows - i < most ? rows - i : most);
+        if (length > SHORT)
+            row_f32(&p, x, x);
+        else if (n == 1) /* a row is a column with nothing beside it */
+            tile_f32(&p, x, x, 1, 1, scratch);
+        else
+            rows_f32(&p, x, x, n, scratch);
+    }
 }
 
 /* All columns of one outer position, by way of rows. */

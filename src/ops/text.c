@@ -442,7 +442,7 @@ static enum sdx_status infer_tfidf(struct sdx_infer *ix)
 static int32_t *gram_slot(const struct tfidf *p, int32_t parent, int32_t item)
 {
     const uint64_t key = (uint64_t)(uint32_t)parent << 32 | (uint32_t)item;
-    int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15 >> 32) & p->slot_mask;
+    int64_t at = (int64_t)sdx_hash_number(key) & p->slot_mask;
     for (; p->slots[at]; at = (at + 1) & p->slot_mask) {
         const struct gram_node *node = &p->nodes[p->slots[at] - 1];
         if (node->parent == parent && node->item == item) break;

@@ -48,7 +48,7 @@ struct chains {
 
 static struct place *place_of(struct chains *c, const struct sdx_tensor *t)
 {
-    size_t at = (size_t)(((uintptr_t)t >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & c->mask;
+    size_t at = (size_t)sdx_hash_number((uintptr_t)t >> 4) & c->mask;
     while (c->places[at].tensor && c->places[at].tensor != t)
         at = (at + 1) & c->mask;
     return &c->places[at];
