@@ -34,7 +34,7 @@ enum {
 struct winograd_cut {
     int64_t lanes, step, planes;
     int axis;                  /* as in struct sdx_winograd_block */
-    int taps;                  /* of a filter */
+    int taps;                  /* of a piece of a filter */
     int64_t high, wide, tiles; /* of a plane of an image, and of all */
     int64_t block, blocks;     /* tiles of a block */
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
@@ -46,14 +46,16 @@ struct winograd_cut {
     bool late;      /* U is made in each run, a panel at a time */
 };
 
-/* 1, 2: kernels of 3 along this axis; 0: of 3 x 3 in a plane; -1: others. */
+/* 1, 2: kernels of 2 or more along this axis; 0: along both of a plane; -1: others. */
 static int axis_of(const struct sdx_conv_shape *s)
 {
     const int64_t high = s->kernel[1], wide = s->kernel[2];
-    return high == 3 && wide == 3   ? 0
-           : high == 3 && wide == 1 ? 1
-           : high == 1 && wide == 3 ? 2
-                                    : -1;
+    return high > 1 && wide > 1 ? 0 : high > 1 ? 1 : wide > 1 ? 2 : -1;
+}
+/* Taps along an axis of each piece of the kernel. */
+static int64_t taps_along(const struct sdx_conv_shape *s, int axis)
+{
+    return s->kernel[axis] > 1 ? winograd_piece(s) : 1;
 }
 /* Tiles along an axis, of `step` outputs each; those of the outputs 0, d, 2 d ..., of 1, d + 1 ...
  * are as many, so the last ones may hold none. */
@@ -67,6 +69,20 @@ static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
     return (winograd_depth(s) < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
 }
+/* Of a block, in planes. */
+static int64_t wanted_tiles(const struct sdx_conv_shape *s)
+{
+    return winograd_depth(s) <= 128 ? 24 : winograd_depth(s) <= 256 ? 48 : 72;
+}
+/* Is U of an image of so many tiles a plane, with stride 1, rather made in each run? */
+static bool is_late(const struct sdx_conv_shape *s, int64_t step, int64_t tiles)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes, side = winograd_side((int)step);
+    return step != 6 && tiles <= conv_most(wanted_tiles(s), LATE_TILES) &&
+           side * side * conv_divide_up(s->oc, lanes) * lanes * winograd_depth(s) *
+                   (int64_t)sizeof(float) >=
+               LATE_LEAST;
+}
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
@@ -76,24 +92,20 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.planes = winograd_side((int)c.step) * (c.axis ? 1 : winograd_side((int)c.step));
     c.phases = winograd_phases((int)c.step, 0);
     c.pass = table->winograd_pass / c.phases;
-    c.high = c.axis == 2 ? s->out[1] : tiles_along(s, 1, c.step, c.axis == 1);
-    c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, c.step, c.axis == 2);
+    const int64_t step = c.axis ? winograd_line_step(s) : c.step;
+    c.high = c.axis == 2 ? s->out[1] : tiles_along(s, 1, step, c.axis == 1);
+    c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, step, c.axis == 2);
     c.tiles = s->batch * s->out[0] * c.high * c.wide;
     const int64_t one = c.high * c.wide;
-    int64_t want = winograd_depth(s) <= 128 ? 24 : winograd_depth(s) <= 256 ? 48 : 72;
-    if (c.axis) want *= 4; /* fewer planes */
+    int64_t want = wanted_tiles(s) * (c.axis ? 4 : 1); /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
-    const bool is_small = one <= conv_most(want, LATE_TILES);
-    c.taps = c.axis ? 3 : 9;
-    c.late =
-        c.phases > 1 || s->half != SDX_HALF_NONE ||
-        (c.step != 6 && !c.axis && is_small &&
-         c.planes * c.vectors * c.lanes * winograd_depth(s) * (int64_t)sizeof(float) >= LATE_LEAST);
+    c.taps = (int)(taps_along(s, 1) * taps_along(s, 2));
+    c.late = c.phases > 1 || s->half != SDX_HALF_NONE || (!c.axis && is_late(s, c.step, one));
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
         want = PHASED_TILES;
-    else if (c.late && is_small) /* in halves where two parts would transform more tiles again
-                                    than filters */
+    else if (c.late && one <= conv_most(want, LATE_TILES)) /* in halves where two parts would
+                                    transform more tiles again than filters */
         want = 2 * one > s->oc && one >= 48 ? conv_divide_up(one, 2) : conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
     c.blocks = conv_even(c.blocks, EVEN);
@@ -120,9 +132,9 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 /* Multiplications a cycle of products and direct; bytes of weights a cycle from memory; cycles of
  * the transforms of a tile of each step and a vector of so many channels. */
 static const struct figures {
-    double products, direct, bytes, lanes, step_2, step_4, step_6, line;
-} zen_3 = {14.8, 14.3, 5.6, 8, 60, 165, 390, 26.5},
-  with_tiles /* Sapphire Rapids */ = {29, 28, SDX_TILES_READ, 16, 100, 290, 800, 47};
+    double products, direct, bytes, lanes, step_2, step_4, step_6, line, filters_2, filters_4;
+} zen_3 = {14.8, 14.3, 5.6, 8, 60, 165, 390, 26.5, 6, 15},
+  with_tiles /* Sapphire Rapids */ = {29, 28, SDX_TILES_READ, 16, 100, 290, 800, 47, 3, 8};
 static const struct figures *figures(void)
 {
     return sdx_kernel_tables()->gemm.f32_tiles ? &with_tiles : &zen_3;
@@ -146,13 +158,20 @@ static double cost_of(const struct sdx_conv_shape *s, int step)
                SDX_TILES_DIGITS * pairs / f->bytes + transform;
     return fmax(fmax(tiles, 4) * pairs / f->products, sizeof(float) * pairs / f->bytes) + transform;
 }
+/* Of transforms of filters in each run. */
+static double cost_of_filters(const struct sdx_conv_shape *s, int step)
+{
+    const int64_t tiles = conv_divide_up(s->out[1], step) * conv_divide_up(s->out[2], step);
+    const double each = step == 4 ? figures()->filters_4 : figures()->filters_2;
+    return is_late(s, step, tiles) ? each * (double)winograd_depth(s) * outputs(s) : 0;
+}
 /* Without Winograd, of `pixels` times `taps`. Pixels at a padded border are classes of their own,
  * in tiles of few pixels. */
 static double cost_of_others(const struct sdx_conv_shape *s, double pixels, double taps,
                              bool padded)
 {
     const struct figures *f = figures();
-    const double pairs = (double)winograd_depth(s) * outputs(s);
+    const double pairs = (double)(s->ic * s->kernel[0]) * outputs(s);
     const double direct =
         fmax(taps * pixels / f->direct, taps * sizeof(float) / f->bytes) + (padded ? taps : 0);
     return fmin(direct * pairs, sdx_tiles_block_cost(s));
@@ -178,10 +197,12 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     const struct figures *f = figures();
     const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double lines = (double)s->out[other];
-    const double tiles = (double)tiles_along(s, axis, 4, true) * lines;
-    const double others =
-        cost_of_others(s, (double)s->out[axis] * lines, 3, s->pad_begin[axis] > 0);
-    const double products = fmax(6 * fmax(tiles, 4) / f->products, 6 * sizeof(float) / f->bytes);
+    const double tiles = (double)tiles_along(s, axis, winograd_line_step(s), true) * lines;
+    const double others = cost_of_others(s, (double)s->out[axis] * lines, (double)s->kernel[axis],
+                                         s->pad_begin[axis] > 0);
+    /* wider vectors wait for memory for more of their time */
+    const double bytes = f->bytes * f->lanes / sdx_kernel_tables()->block.lanes;
+    const double products = fmax(6 * fmax(tiles, 4) / f->products, 6 * sizeof(float) / bytes);
     const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
@@ -190,11 +211,13 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     const int axis = axis_of(s);
     const bool flat = s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0;
     if (axis < 0 || s->groups != 1 || s->winograd == 1) return 0;
+    const bool phased = axis == 0 && s->stride[1] == 2;
+    if ((phased || winograd_depth(s) > s->ic) && s->ic % sdx_kernel_tables()->block.lanes != 0)
+        return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
-    const bool phased = s->stride[1] == 2;
     if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
     if (s->dilation[1] != 1 || s->dilation[2] != 1) return 0;
-    if ((phased || s->kernel[0] > 1) && s->ic % sdx_kernel_tables()->block.lanes != 0) return 0;
+    if (phased && (s->kernel[1] != 3 || s->kernel[2] != 3)) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
     const double pixels = (double)s->out[1] * (double)s->out[2];
@@ -202,9 +225,10 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         const double direct = 9 * pixels * (double)winograd_depth(s) * (double)s->oc / 14.9;
         return !isfinite(sdx_tiles_block_cost(s)) && cost_of_phases(s) < 0.92 * direct ? 3 : 0;
     }
-    const double others = cost_of_others(s, pixels, 9, s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
+    const double others = cost_of_others(s, pixels, (double)(s->kernel[1] * s->kernel[2]),
+                                         s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
-    if (fmin(four, two) >= 0.97 * others) return 0;
+    if (fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2)) >= 0.97 * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
     if (six < 0.9 * fmin(four, two)) return 6;
     return four <= (sdx_winograd_digits_serve(s) ? 0.9 : 1) * two ? 4 : 2;
@@ -220,28 +244,46 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
     return (size_t)(c.planes * c.vectors * c.lanes * winograd_depth(s)) * sizeof(float);
 }
-/* The filters of so many input channels, i0, i0 + apart ..., and output channels k .. k + width - 1
- * as [channel][taps][width], zeros beyond the output channels. */
+/* The piece of a filter that belongs to number `number` of the depth, as [taps][width]. */
+static void gather_piece(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                         int64_t width, int64_t count, int64_t number, float *to)
+{
+    const int64_t wide = winograd_pieces_along(s, 2), pieces = winograd_pieces(s);
+    const int64_t piece = number / s->ic % pieces, plane = number / s->ic / pieces;
+    const int64_t high = taps_along(s, 1), across = taps_along(s, 2);
+    const int64_t top = piece / wide * high, left = piece % wide * across;
+    const int64_t columns = conv_least(across, s->kernel[2] - left);
+    const int64_t row = s->kernel[0] * s->kernel[1] * s->kernel[2] * s->ic;
+    weights += ((number % s->ic * s->kernel[0] + plane) * s->kernel[1] + top) * s->kernel[2] + left;
+    for (int64_t i = 0; i < conv_least(high, s->kernel[1] - top); i++)
+        sdx_kernel_tables()->vec.b32_transpose(weights + i * s->kernel[2], (size_t)row,
+                                               (uint32_t *)to + i * across * width, (size_t)width,
+                                               (size_t)count, (size_t)columns);
+}
+/* The filters of so many numbers of the depth, i0, i0 + apart ..., and output channels
+ * k .. k + width - 1 as [number][taps][width], zeros beyond the output channels and the kernel. */
 static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
                            int64_t width, int64_t i0, int64_t apart, int64_t channels, float *to)
 {
-    const int64_t taps = s->kernel[1] * s->kernel[2];
-    const int64_t count = conv_least(width, s->oc - k), numbers = taps * channels;
-    const int64_t row = taps * winograd_depth(s), deep = s->kernel[0];
-    if (count < width) memset(to, 0, (size_t)(numbers * width) * sizeof *to);
-    const int64_t many = deep > 1 || apart > 1 ? 1 : channels;
-    for (int64_t j = 0; j < channels; j += many) {
-        const int64_t i = i0 + j * apart;
-        sdx_kernel_tables()->vec.b32_transpose(
-            weights + k * row + (i % s->ic * deep + i / s->ic) * taps, (size_t)row,
-            (uint32_t *)to + j * taps * width, (size_t)width, (size_t)count, (size_t)(many * taps));
+    const int64_t taps = taps_along(s, 1) * taps_along(s, 2);
+    const int64_t count = conv_least(width, s->oc - k);
+    const int64_t row = s->ic * s->kernel[0] * s->kernel[1] * s->kernel[2];
+    const bool is_whole = taps == s->kernel[1] * s->kernel[2];
+    if (count < width || !is_whole) memset(to, 0, (size_t)(taps * channels * width) * sizeof *to);
+    if (is_whole && s->kernel[0] == 1 && apart == 1) {
+        sdx_kernel_tables()->vec.b32_transpose(weights + k * row + i0 * taps, (size_t)row,
+                                               (uint32_t *)to, (size_t)width, (size_t)count,
+                                               (size_t)(channels * taps));
+        return;
     }
+    for (int64_t j = 0; j < channels; j++)
+        gather_piece(s, weights + k * row, width, count, i0 + j * apart, to + j * taps * width);
 }
 void sdx_winograd_filters(const struct sdx_conv_shape *s, int step, const sdx_weight_f32 *weights,
                           int64_t k, int64_t width, int64_t i0, int64_t apart, int64_t channels,
                           float *u)
 {
-    const int taps = (int)(s->kernel[1] * s->kernel[2]);
+    const int taps = (int)(taps_along(s, 1) * taps_along(s, 2));
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, apart, channels, g);
     sdx_kernel_tables()->block.f32_winograd_filters(step, taps, g, channels, width, u,

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * f32 convolution of 3 x 3, 1 x 3 and 3 x 1 on blocked channels ([N][ceil(C / b)][H][W][b], b the
- * lanes of a vector) by Winograd's transforms. Stride 1: F(4 x 4, 3 x 3) with the points 0, +-2/3,
- * +-3/2 and infinity, a quarter of the multiplications; F(2 x 2, 3 x 3), four ninths, for few
- * pixels and many channels; F(6 x 6, 3 x 3) with 0, +-1, +-2, +-1/2 and infinity, 16 of 81, for
- * large images. Stride 2: the pixels of even and odd rows and columns are four images, phases,
- * whose convolutions of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 add up: F(3 x 3, 2 x 2) with 0, +-1 and
- * infinity and one sum for all four, 49 multiplications of 81 (docs/adr/0029). Lines, 1 x 3 or
- * 3 x 1 with stride 1 and any dilation, as 1-D convolutions are: F(4, 3) with the points of
- * F(4 x 4), half of the multiplications (docs/adr/0036). Three dimensions: of each plane, the sums
- * of all planes that the kernel covers joined before they are transformed (docs/adr/0042). Errors
- * with random operands: below 5e-6, 2e-6 (both with four points) and 3e-5 of the output's largest
- * magnitude up to 512 channels, of lines 5e-6 (kernelcheck holds it). A NaN or infinity spreads
- * over the outputs of every tile that reads it. Filters of 16-bit weights stay as they are and give
- * the bits of f32 ones. Lanes beyond the channels hold any finite values and are given finite ones.
- */
+ * f32 convolution of 3 x 3, 1 x 3, 3 x 1 and other kernels by pieces of those on blocked channels
+ * ([N][ceil(C / b)][H][W][b], b the lanes of a vector) by Winograd's transforms. Stride 1:
+ * F(4 x 4, 3 x 3) with the points 0, +-2/3, +-3/2 and infinity, a quarter of the multiplications;
+ * F(2 x 2, 3 x 3), four ninths, for few pixels and many channels; F(6 x 6, 3 x 3) with 0, +-1, +-2,
+ * +-1/2 and infinity, 16 of 81, for large images. Stride 2: the pixels of even and odd rows and
+ * columns are four images, phases, whose convolutions of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 add up:
+ * F(3 x 3, 2 x 2) with 0, +-1 and infinity and one sum for all four, 49 multiplications of 81
+ * (docs/adr/0029). Lines, along one axis with stride 1 and any dilation, as 1-D convolutions are:
+ * F(4, 3) with the points of F(4 x 4), half of the multiplications (docs/adr/0036). Three
+ * dimensions: of each plane, the sums of all planes that the kernel covers joined before they are
+ * transformed (docs/adr/0042). Other kernels with stride 1: pieces of 3, the last filled up with
+ * zeros, that are joined as planes are, 5 x 5 in 36 multiplications of 100; of lines pieces of 2, 3
+ * or 4, a line of 9 in 18 of 36 (docs/adr/0064). Errors with random operands: below 5e-6, 2e-6
+ * (both with four points) and 3e-5 of the output's largest magnitude up to 512 channels, of lines
+ * 5e-6 (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile that reads
+ * it. Filters of 16-bit weights stay as they are and give the bits of f32 ones. Lanes beyond the
+ * channels hold any finite values and are given finite ones. */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 
@@ -24,9 +26,8 @@
  * batch changes no bit of it. */
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
 /* As in conv.h, for shapes that fit: weights are plain [oc, ic, kernel...], bias_row has oc
- * elements, the residual is laid out as y. The packed form depends on the channels and on the form
- * (what
- * ..._fits gives). */
+ * elements, the residual is laid out as y. The packed form depends on the channels, the kernel and
+ * the form (what ..._fits gives). */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                              void *packed);
@@ -61,11 +62,34 @@ static inline int64_t winograd_phase(int step, int p, int down, int across, int6
     const int place = (p % side < side - 1 ? 2 * down : down) + across;
     return block * winograd_phases(step, p) + place;
 }
-/* What an output adds up of each position of the kernel in its plane: the channels of each plane
- * that the kernel covers, plane by plane. */
+/* Taps of a piece along an axis longer than 1: 3, and of a line what needs the fewest
+ * multiplications, F(4, 3), F(3, 4) or F(5, 2), all with the points of F(4, 3). */
+static inline int64_t winograd_piece(const struct sdx_conv_shape *s)
+{
+    const int64_t taps = s->kernel[1] * s->kernel[2]; /* of a line */
+    if (s->kernel[1] > 1 && s->kernel[2] > 1) return 3;
+    return taps == 2 ? 2 : 4 * ((taps + 3) / 4) < 3 * ((taps + 2) / 3) ? 4 : 3;
+}
+/* Outputs of a line's tile, which has 6 inputs. */
+static inline int64_t winograd_line_step(const struct sdx_conv_shape *s)
+{
+    return 7 - winograd_piece(s);
+}
+/* Pieces along an axis of the kernel, and of a plane of it. */
+static inline int64_t winograd_pieces_along(const struct sdx_conv_shape *s, int axis)
+{
+    const int64_t piece = winograd_piece(s), taps = s->kernel[axis];
+    return taps <= piece ? 1 : (taps + piece - 1) / piece;
+}
+static inline int64_t winograd_pieces(const struct sdx_conv_shape *s)
+{
+    return winograd_pieces_along(s, 1) * winograd_pieces_along(s, 2);
+}
+/* What an output adds up of each position of a piece: the channels of each piece, row by row, of
+ * each plane that the kernel covers. */
 static inline int64_t winograd_depth(const struct sdx_conv_shape *s)
 {
-    return s->ic * s->kernel[0];
+    return s->ic * s->kernel[0] * winograd_pieces(s);
 }
 /* The transformed filters of `channels` <= SDX_WINOGRAD_FILTERS input channels, i0, i0 + apart ...,
  * and of output channels k .. k + width - 1 (one or two vectors), zeros beyond those there are:

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transforms of F(4, 3) along one axis of blocked channels, for conv_block_winograd.c: a tile is
- * four outputs that lie a dilation apart. Tiles are numbered as those of 3 x 3 are; along the axis
- * those of one dilation, which interleave, follow each other. For conv_block_winograd_tmpl.c. */
+ * Transforms of F(4, 3), F(3, 4) and F(5, 2), maybe of pieces of a longer kernel, along one axis
+ * of blocked channels, for conv_block_winograd.c: the outputs of a tile lie a dilation apart. Tiles
+ * are numbered as those of 3 x 3 are; along the axis those of one dilation, which interleave,
+ * follow each other. For conv_block_winograd_tmpl.c. */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_LINE_H
 
 #include "kernels/winograd_lines.h"
 
-enum { LINE_STEP = 4, LINE_SIDE = LINE_STEP + 2 };
+enum { LINE_STEP = 5 /* at most */, LINE_SIDE = 6 };
 
 /* Pixels of tiles, in floats from the start of an image's block of channels. */
 struct line {
     int64_t length; /* pixels of the axis */
     int64_t apart;  /* floats between neighbours of a tile */
     int64_t dilation;
+    int64_t step; /* outputs of a tile */
 };
 struct line_tile {
     int64_t image;
@@ -25,13 +27,13 @@ SIMD struct line line_of(const struct sdx_winograd_block *w, const int64_t *size
 {
     const int64_t dilation = w->shape->dilation[w->axis];
     const int64_t pixel = w->axis == 1 ? sizes[2] * LANES : LANES;
-    return (struct line){sizes[w->axis], dilation * pixel, dilation};
+    return (struct line){sizes[w->axis], dilation * pixel, dilation, winograd_line_step(w->shape)};
 }
 SIMD struct line_tile line_tile(const struct sdx_winograd_block *w, const struct line *l,
                                 struct tile_at at, int64_t shift)
 {
     const int64_t across = w->axis == 1 ? at.row : at.column, d = l->dilation;
-    const int64_t first = across / d * LINE_STEP * d + across % d + shift;
+    const int64_t first = across / d * l->step * d + across % d + shift;
     const int64_t other = w->axis == 1 ? at.column : at.row * l->length;
     return (struct line_tile){at.image, first, first * (l->apart / d) + other * LANES};
 }
@@ -50,10 +52,33 @@ static void line_edge(const float *x, const struct line *l, int64_t first, float
     for (int i = 0; i < LINE_SIDE; i++, first += l->dilation, x += l->apart, to += LANES)
         v_store(to, first >= 0 && first < l->length ? v_load(x) : v_set1(0.0f));
 }
+/* A group's tiles, `skipped` inputs further on: all channels, which are `size` floats of an image.
+ */
+SIMD void line_group_in(const struct sdx_winograd_block *w, const struct line *l,
+                        const struct points *p, const struct line_tile *tiles, int64_t count,
+                        int64_t skipped, const float *x, int64_t size, float *v)
+{
+    const int64_t blocks = conv_divide_up(w->shape->ic, LANES);
+    x += skipped * l->apart;
+    for (int64_t b = 0; b < blocks; b++)
+        for (int64_t i = 0; i < count; i++) {
+            const struct line_tile *t = &tiles[i];
+            const float *from = x + (t->image * blocks + b) * size + t->at;
+            const int64_t first = t->first + skipped * l->dilation;
+            float edge[LINE_SIDE * LANES], *to = v + (b * ROWS + i) * LANES;
+            if (first >= 0 && first + (LINE_SIDE - 1) * l->dilation < l->length) {
+                line_tile_in(from, l->apart, p, to, w->plane_v);
+            } else {
+                line_edge(from, l, first, edge);
+                line_tile_in(edge, LANES, p, to, w->plane_v);
+            }
+        }
+}
 static void line_block_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
-    const int64_t size = s->in[1] * s->in[2] * LANES, blocks = conv_divide_up(s->ic, LANES);
+    const int64_t size = s->in[1] * s->in[2] * LANES, piece = winograd_piece(s);
+    const int64_t pieces = winograd_pieces(s), blocks = conv_divide_up(s->ic, LANES);
     const struct line l = line_of(w, s->in);
     const struct groups groups = groups_of(w->tiles, ROWS);
     const struct points p = points();
@@ -63,31 +88,23 @@ static void line_block_in(const struct sdx_winograd_block *w, const float *x, fl
         struct line_tile tiles[ROWS];
         for (int64_t i = 0; i < count; i++, tile_next(w, &at))
             tiles[i] = line_tile(w, &l, at, -s->pad_begin[w->axis]);
-        for (int64_t b = 0; b < blocks; b++)
-            for (int64_t i = 0; i < count; i++) {
-                const struct line_tile *t = &tiles[i];
-                const float *from = x + (t->image * blocks + b) * size + t->at;
-                float edge[LINE_SIDE * LANES], *to = v + (b * ROWS + i) * LANES;
-                if (t->first >= 0 && t->first + (LINE_SIDE - 1) * l.dilation < l.length) {
-                    line_tile_in(from, l.apart, &p, to, w->plane_v);
-                } else {
-                    line_edge(from, &l, t->first, edge);
-                    line_tile_in(edge, LANES, &p, to, w->plane_v);
-                }
-            }
+        for (int64_t k = 0; k < pieces; k++)
+            line_group_in(w, &l, &p, tiles, count, k * piece, x, size,
+                          v + k * blocks * ROWS * LANES);
     }
 }
 
 /* Of so many vectors of output channels. */
-static void line_filters(int64_t vectors, const float *g, int64_t channels, float *u, int64_t plane)
+SIMD void line_filters(const int taps, int64_t vectors, const float *g, int64_t channels, float *u,
+                       int64_t plane)
 {
-    for (; channels > 0; channels--, g += 3 * vectors * LANES, u += vectors * LANES)
+    for (; channels > 0; channels--, g += taps * vectors * LANES, u += vectors * LANES)
         for (int64_t j = 0; j < vectors * LANES; j += LANES) {
-            vf three[3], t[MOST];
-            SDX_UNROLL(3)
-            for (int i = 0; i < 3; i++)
-                three[i] = v_load(g + i * vectors * LANES + j);
-            spread(LINE_SIDE, 3, three, t);
+            vf piece[4], t[MOST];
+            SDX_UNROLL(4)
+            for (int i = 0; i < taps; i++)
+                piece[i] = v_load(g + i * vectors * LANES + j);
+            spread(LINE_SIDE, taps, piece, t);
             SDX_UNROLL(6) for (int i = 0; i < LINE_SIDE; i++) v_store(u + i * plane + j, t[i]);
         }
 }
@@ -110,10 +127,15 @@ static void line_vector_out(const struct sdx_winograd_block *w, const float *m, 
         const int64_t to = (tile.image * blocks + k) * size + tile.at;
         int count = 0;
         vf d[MOST], t[LINE_STEP];
-        while (count < LINE_STEP && tile.first + count * l.dilation < l.length)
+        while (count < l.step && tile.first + count * l.dilation < l.length)
             count++;
         SDX_UNROLL(6) for (int j = 0; j < LINE_SIDE; j++) d[j] = v_load(m + j * w->plane_m);
-        line_out(LINE_STEP, d, t);
+        if (l.step == 4) {
+            line_out(4, d, t);
+        } else {
+            line_out(5, d, t);
+            t[l.step == 5 ? 4 : 2] += d[LINE_SIDE - 1]; /* infinity */
+        }
         for (int j = 0; j < count; j++) {
             t[j] += o->bias;
             if (residual) t[j] += v_load(residual + to + j * l.apart);

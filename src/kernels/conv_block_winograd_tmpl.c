@@ -124,6 +124,8 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
     const int stride = winograd_stride(step), reach = stride * (step - 1) + 3;
     const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
+    const int64_t piece = winograd_piece(s), pieces = winograd_pieces(s);
+    const int64_t wide = winograd_pieces_along(s, 2);
     const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
@@ -131,11 +133,15 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
         const int64_t count = groups.size + (g < groups.more);
         struct tile_at at = begin;
         for (int64_t b = 0; b < count_in; b++) {
+            const int64_t whole = (first + b) / blocks; /* pieces before it, of all planes */
+            const int64_t number = whole / pieces * blocks + (first + b) % blocks;
+            const int64_t down = whole % pieces / wide * piece - s->pad_begin[1];
+            const int64_t right = whole % wide * piece - s->pad_begin[2];
             at = begin;
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
-                const int64_t h = at.row * step * stride - s->pad_begin[1];
-                const int64_t c = at.column * step * stride - s->pad_begin[2];
-                const int64_t plane = plane_in(s, at.image, blocks, first + b);
+                const int64_t h = at.row * step * stride + down;
+                const int64_t c = at.column * step * stride + right;
+                const int64_t plane = plane_in(s, at.image, blocks, number);
                 const float *image = x + conv_most(plane, 0) * s->in[1] * pitch;
                 const bool inside = plane >= 0 && h >= 0 && c >= 0 && h + reach <= s->in[1] &&
                                     c + reach <= s->in[2];
@@ -240,8 +246,12 @@ SIMD void phases_filters(int64_t width, const float *g, int64_t channels, float 
 static void winograd_filters(int step, int taps, const float *weights, int64_t channels,
                              int64_t width, float *u, int64_t plane)
 {
-    if (taps == 3)
-        line_filters(width / LANES, weights, channels, u, plane);
+    if (taps == 4)
+        line_filters(4, width / LANES, weights, channels, u, plane);
+    else if (taps == 2)
+        line_filters(2, width / LANES, weights, channels, u, plane);
+    else if (taps == 3)
+        line_filters(3, width / LANES, weights, channels, u, plane);
     else if (step == 6)
         filters(6, width, weights, channels, u, plane);
     else if (step == 4)
@@ -387,14 +397,27 @@ SIMD void products(const int wide, int64_t rows, const struct sdx_winograd_block
     default: product(1, wide, w, count, v, step, u, fetch, m); break;
     }
 }
+/* Once a width: a panel has groups of two sizes. */
+#define PRODUCTS(wide)                                                                             \
+    static SDX_NOINLINE void products_##wide(int64_t rows, const struct sdx_winograd_block *w,     \
+                                             int64_t count, const float *v, int64_t step,          \
+                                             const float *u, struct fetch *fetch, float *m)        \
+    {                                                                                              \
+        products(wide, rows, w, count, v, step, u, fetch, m);                                      \
+    }
+PRODUCTS(1)
+PRODUCTS(2)
 SIMD void panel(const int wide, const struct groups *g, const struct sdx_winograd_block *w,
                 const float *v, const float *u, struct fetch fetch, float *m)
 {
     const int64_t step = w->group_v;
-    if (g->more) products(wide, g->size + 1, w, g->more, v, step, u, &fetch, m);
+    void (*const products_of)(int64_t, const struct sdx_winograd_block *, int64_t, const float *,
+                              int64_t, const float *, struct fetch *, float *) =
+        wide == WIDE ? products_2 : products_1;
+    if (g->more) products_of(g->size + 1, w, g->more, v, step, u, &fetch, m);
     if (g->count > g->more)
-        products(wide, g->size, w, g->count - g->more, v + g->more * step, step, u, &fetch,
-                 m + g->more * (g->size + 1) * WIDE * LANES);
+        products_of(g->size, w, g->count - g->more, v + g->more * step, step, u, &fetch,
+                    m + g->more * (g->size + 1) * WIDE * LANES);
 }
 /* What a panel of plane p brings: the next one, or a share of w->ahead. In equal shares by all
  * groups: memory has the time of all of them for it. */

@@ -20,6 +20,8 @@
 #define POINT_S2 (97.0f / 36) /* a^2 + b^2 */
 #define POINT_A3 (8.0f / 27)
 #define POINT_B3 3.375f
+#define POINT_A4 (16.0f / 81)
+#define POINT_B4 5.0625f
 
 enum {
 #if SDX_SIMD_LANES == 16
@@ -92,6 +94,11 @@ SIMD void line_out(const int step, const vf *m, vf *to)
     to[0] = m[0] + (sum_a + sum_b);
     to[1] = times(POINT_A, less_a, v_set1(POINT_B) * less_b);
     to[2] = times(POINT_A2, sum_a, v_set1(POINT_B2) * sum_b);
+    if (step == 5) { /* and fewer: infinity belongs to the last */
+        to[3] = times(POINT_A3, less_a, v_set1(POINT_B3) * less_b);
+        to[4] = times(POINT_A4, sum_a, v_set1(POINT_B4) * sum_b);
+        return;
+    }
     to[3] = times(POINT_A3, less_a, times(POINT_B3, less_b, m[5]));
 }
 
@@ -165,7 +172,7 @@ SIMD void line_in_6(const vf *d, vf *to)
 
 /* ---- filters ---- */
 
-/* One row or column of 1 to 3 weights to `side` sums: at 0, at +-p for each p, at infinity, where
+/* One row or column of 1 to 4 weights to `side` sums: at 0, at +-p for each p, at infinity, where
  * one weight has none. */
 SIMD void spread(const int side, const int taps, const vf *g, vf *to)
 {
@@ -179,8 +186,9 @@ SIMD void spread(const int side, const int taps, const vf *g, vf *to)
     {
         const double p = pairs[side / 2 - 2][i].p, factor = pairs[side / 2 - 2][i].factor;
         const vf first = v_set1((float)factor) * g[0];
-        const vf even = taps == 3 ? times((float)(p * p * factor), g[2], first) : first;
-        const vf odd = taps == 1 ? v_set1(0.0f) : v_set1((float)(p * factor)) * g[1];
+        const vf even = taps >= 3 ? times((float)(p * p * factor), g[2], first) : first;
+        const vf second = taps == 1 ? v_set1(0.0f) : v_set1((float)(p * factor)) * g[1];
+        const vf odd = taps == 4 ? times((float)(p * p * p * factor), g[3], second) : second;
         to[2 * i + 1] = even + odd;
         to[2 * i + 2] = even - odd;
     }

@@ -17,6 +17,7 @@ static const struct {
     {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED, -1},
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
+    {"einsum", sdx_pass_einsum, SDX_LEVEL_EXTENDED, 0},
     {"scatter", sdx_pass_scatter, SDX_LEVEL_BASIC, 0},
     {"gather", sdx_pass_gather, SDX_LEVEL_EXTENDED, -1},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},

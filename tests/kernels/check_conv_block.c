@@ -241,8 +241,16 @@ static void repeat(const struct sdx_conv_shape *s, struct operands *o)
            "%lld to %lld: an image alone differs from itself in a batch", (long long)s->ic,
            (long long)s->oc);
 }
+/* Is it one of those that Winograd serves in pieces, which check_conv_block_winograd.c checks? */
+static bool is_in_pieces(const struct sdx_conv_shape *s)
+{
+    const enum sdx_conv_block_form form = sdx_conv_block_form(s);
+    return form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_LINE &&
+           !((s->kernel[1] == 3 || s->kernel[1] == 1) && (s->kernel[2] == 3 || s->kernel[2] == 1));
+}
 static void check_shape(struct sdx_conv_shape s)
 {
+    if (volume(s.out) > 0 && is_in_pieces(&s)) s.winograd = -1;
     if (volume(s.out) == 0) {
         expect(sdx_conv_block_form(&s) == SDX_CONV_BLOCK_NONE, "an empty output is served");
         return;

@@ -40,6 +40,16 @@ static struct sdx_conv_shape line_of(int axis, int64_t dilation, struct sdx_conv
     s.dilation[axis] = dilation;
     return s;
 }
+/* The same with a kernel of `high` x `wide`, 1 where it was. */
+static struct sdx_conv_shape larger(int64_t high, int64_t wide, struct sdx_conv_shape s)
+{
+    const int64_t sizes[3] = {1, high, wide};
+    for (int i = 1; i < 3; i++) {
+        s.out[i] -= (sizes[i] - s.kernel[i]) * s.dilation[i];
+        s.kernel[i] = sizes[i];
+    }
+    return s;
+}
 /* The same over `deep` planes. */
 static struct sdx_conv_shape planes_of(int64_t deep, int64_t kernel, int64_t stride,
                                        int64_t dilation, int64_t pad, struct sdx_conv_shape s)
@@ -305,6 +315,55 @@ static void check_planes(void)
     s = planes_of(4, 1, 1, 1, 0, line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1)));
     expect(sdx_winograd_block_fits(&s) == 0, "lines of planes are taken");
 }
+/* Kernels of more than one piece. */
+static void check_pieces(void)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    for (int64_t kernel = 2; kernel <= 17; kernel += 1 + kernel / 8)
+        for (int64_t turn = 0; turn < 8; turn++) {
+            const int axis = 1 + turn % 2;
+            const int64_t size = kernel + 3 + 9 * turn, dilation = 1 + turn / 2 % 2;
+            struct sdx_conv_shape s =
+                shape_of(1 + turn % 3, lanes * (1 + turn % 3), 12 + 9 * turn, axis == 1 ? size : 3,
+                         axis == 2 ? size : 3, turn * 3 % (kernel + 2), turn * 3 % (kernel + 2));
+            s = larger(axis == 1 ? kernel : 1, axis == 2 ? kernel : 1, line_of(axis, dilation, s));
+            if (s.out[axis] < 1) continue;
+            s.winograd = 4;
+            expect(check_shape(s, false) == 4, "a long line is not taken when it is wanted");
+        }
+    for (int64_t turn = 0; turn < 84; turn++) {
+        const int64_t high = 2 + turn % 6, wide = 2 + turn / 6 % 7;
+        struct sdx_conv_shape s = shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
+                                           high + turn % 11, wide + turn % 9, turn % 4, turn % 3);
+        s = larger(high, wide, s);
+        if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
+        if (s.out[1] < 1 || s.out[2] < 1) continue;
+        s.winograd = 2 + 2 * (int)(turn % 3);
+        expect(check_shape(s, false) == s.winograd, "pieces are not taken when they are wanted");
+    }
+    /* the bound, and what is taken by itself; kernel: high, wide */
+    const int64_t sizes[][8] = {{1, 64, 64, 40, 40, 5, 5, 4},   {1, 48, 64, 35, 35, 5, 5, 6},
+                                {2, 64, 192, 13, 13, 7, 7, 4},  {1, 256, 512, 1, 120, 1, 9, 4},
+                                {1, 128, 128, 17, 17, 7, 1, 4}, {1, 64, 64, 1, 900, 1, 11, 4},
+                                {1, 256, 256, 3, 3, 5, 5, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int64_t *z = sizes[i];
+        struct sdx_conv_shape s = shape_of(z[0], z[1], z[2], z[3], z[4], z[5] / 2, z[6] / 2);
+        s = larger(z[5], z[6], s);
+        const int form = check_shape(s, true);
+        expect(form == z[7] || sdx_kernel_tables()->gemm.f32_tiles,
+               "%lld to %lld of %lldx%lld, kernel %lldx%lld, takes form %d", (long long)z[1],
+               (long long)z[2], (long long)z[3], (long long)z[4], (long long)z[5], (long long)z[6],
+               form);
+    }
+    struct sdx_conv_shape s = larger(5, 5, shape_of(1, 64, 64, 40, 40, 2, 2));
+    s.ic = 61;
+    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
+    s = larger(5, 5, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
+    expect(sdx_winograd_block_fits(&s) == 0, "pieces with stride 2 are taken");
+    s = larger(2, 2, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
+    expect(sdx_winograd_block_fits(&s) == 0, "2 x 2 with stride 2 is taken");
+}
 /* Enough channels for products from digits, where there are tiles: by ranges of tiles and of
  * channels, blocks of tiles that are not full, channels that fill no chunk. */
 static void check_digits(void)
@@ -350,6 +409,7 @@ void check_winograd_block(void)
     check_stride_2();
     check_lines();
     check_planes();
+    check_pieces();
     check_digits();
     expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
     const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
@@ -392,6 +452,8 @@ void check_winograd_half(void)
     check_half_shape(planes_of(5, 3, 1, 1, 1, shape_of(2, 64, 72, 14, 14, 1, 1)));
     check_half_shape(line_of(2, 3, shape_of(2, 128, 200, 1, 300, 0, 3)));
     check_half_shape(line_of(1, 1, shape_of(1, 130, 40, 25, 20, 1, 0)));
+    check_half_shape(larger(5, 5, shape_of(1, 64, 72, 30, 40, 2, 2)));
+    check_half_shape(larger(1, 9, line_of(2, 1, shape_of(1, 128, 200, 1, 150, 0, 4))));
 }
 
 struct timed {

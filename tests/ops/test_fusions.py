@@ -273,6 +273,44 @@ def test_einsum_turns(sardonyx, tmp_path, equation, a, b):
              {"a": f32(*a), "b": f32(*b)}, {})
 
 
+PRODUCTS = {"td,ndf->ntf": ((9, 12), (4, 12, 10)), "ntf,nfd->ntd": ((4, 9, 10), (4, 10, 12)),
+            "bshd,hde->bse": ((2, 9, 3, 8), (3, 8, 20)), "bsd,dhk->bshk": ((2, 9, 12), (12, 3, 8)),
+            "btnh,bsnh->bnts": ((2, 9, 3, 8), (2, 7, 3, 8)), "bnts,bsnh->btnh": ((2, 3, 9, 7), (2, 7, 3, 8)),
+            "bct,bcs->bts": ((2, 8, 9), (2, 8, 7)), "bts,bcs->bct": ((2, 9, 7), (2, 8, 7)),
+            "bchw,bkc->bkhw": ((2, 8, 5, 6), (2, 9, 8)), "bhwc,bkc->bhwk": ((2, 5, 6, 8), (2, 9, 8)),
+            "bqc,bchw->bqhw": ((2, 9, 8), (2, 8, 5, 6)), "a b, b c -> c a": ((9, 12), (12, 7)),
+            "abxy,cxy->abc": ((2, 9, 3, 4), (7, 3, 4)), "nabk,nck->nabc": ((2, 3, 9, 8), (2, 7, 8)),
+            "nak,mbk->nmab": ((2, 9, 8), (3, 7, 8)), "mak,nbk->nmab": ((3, 9, 8), (2, 7, 8))}
+NO_PRODUCTS = {"ij,ij->i": ((9, 12), (9, 12)), "bn,bnk->bk": ((3, 8), (3, 8, 7)), "i,j->ij": ((9,), (7,)),
+               "ab,bc->a": ((9, 12), (12, 7)), "abd,bc->ac": ((9, 12, 2), (12, 7)), "aab,bc->ac": ((9, 9, 12), (12, 7)),
+               "...b,bc->...c": ((3, 9, 12), (12, 7)), "ab,bc": ((9, 12), (12, 7)), "ab,bc->ac": ((9, 1), (12, 7))}
+
+
+@pytest.mark.parametrize("known", ["constant", "fed", "free"])
+@pytest.mark.parametrize("equation", [*PRODUCTS, *NO_PRODUCTS])
+def test_einsum(sardonyx, tmp_path, equation, known):
+    """Einsums that are products of matrices become a MatMul, with one unknown length of an axis that is joined at
+    most; others stay."""
+    a, b = {**PRODUCTS, **NO_PRODUCTS}[equation]
+    feeds, constants = {"a": f32(*a), "b": f32(*b)}, {}
+    if known == "constant":
+        constants["b"] = feeds.pop("b")
+    out = run_case(sardonyx, tmp_path, [N("Einsum", ["a", "b"], ["Y"], equation=equation)], feeds, constants,
+                   free=("a",) if known == "free" else ())
+    is_product = "\nMatMul " in out
+    if known != "free":  # labels of both whose lengths may differ stay
+        assert is_product == (equation in PRODUCTS) and is_product != ("\nEinsum " in out)
+
+
+def test_einsum_attention(sardonyx, tmp_path):
+    """As perceivers, diffusion models and Keras's layers have it."""
+    nodes = [N("Einsum", ["q", "k"], ["s"], equation="btnh,bsnh->bnts"), N("Mul", ["s", "root"], ["t"]),
+             N("Softmax", ["t"], ["p"], axis=-1), N("Einsum", ["p", "v"], ["Y"], equation="bnts,bsnh->btnh")]
+    out = run_case(sardonyx, tmp_path, nodes, {"q": f32(B, S, H, D), "k": f32(B, T, H, D), "v": f32(B, T, H, D)},
+                   {"root": np.float32(D ** -0.5)})
+    assert "attention" in out.lower() and "\nSoftmax " not in out
+
+
 BETWEEN = {"nothing": [N("Identity", ["c"], ["t"])], "Relu": [N("Relu", ["c"], ["t"])],
            "LeakyRelu": [N("LeakyRelu", ["c"], ["t"], alpha=0.3)], "Clip": [N("Clip", ["c", "low", "high"], ["t"])],
            "Swish": [N("Sigmoid", ["c"], ["s"]), N("Mul", ["c", "s"], ["t"])],

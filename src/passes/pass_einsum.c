@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An Einsum of two operands that is a matrix product becomes a MatMul between Transposes and
+ * Reshapes, of which what constants need is done once: their products are packed, and attention and
+ * what a store can do are found as they are behind a MatMul. Labels of both operands are the batch,
+ * or K when they are summed; of the others a run is the rows and one the columns, and what is left
+ * are further axes of the batch, along which the operand without them is repeated. */
+#include "ops/lower.h"
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { OPERANDS = 2, MOST = SDX_RANK_MAX };
+
+/* Distinct letters. */
+struct term {
+    int count;
+    char labels[MOST];
+};
+struct equation {
+    struct term in[OPERANDS], out;
+    int64_t dims[128]; /* of each label; below 0: not known */
+};
+/* What the lengths of a Reshape say: the number, 0 for that of the same axis, -1 for one of the
+ * others. */
+struct lengths {
+    int count, guessed;
+    bool is_needed; /* is anything joined, split or put between? */
+    int64_t dims[MOST + 2];
+};
+/* A product of operand `left` and the other one: [batch..., rows, inner] by
+ * [batch..., inner, columns]. */
+struct product {
+    int left;
+    bool joins_rows;
+    struct term batch, rows, columns, inner;
+    struct term turned[OPERANDS], result; /* operands and result as the product has them */
+    struct lengths lengths[OPERANDS], split;
+};
+
+static bool has(const struct term *t, char label)
+{
+    return memchr(t->labels, label, (size_t)t->count) != NULL;
+}
+static void append(struct term *to, char label)
+{
+    to->labels[to->count++] = label;
+}
+static bool equal(const struct term *a, const struct term *b)
+{
+    return a->count == b->count && memcmp(a->labels, b->labels, (size_t)a->count) == 0;
+}
+
+/* Letters up to one of `ends` or the end; false: something else, or a letter that is there twice.
+ */
+static bool read_term(struct sdx_str *text, const char *ends, struct term *t)
+{
+    t->count = 0;
+    for (; text->len && !strchr(ends, text->ptr[0]); text->ptr++, text->len--) {
+        const char c = text->ptr[0];
+        if (c == ' ') continue;
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) || t->count == MOST || has(t, c))
+            return false;
+        append(t, c);
+    }
+    return true;
+}
+/* An explicit equation of two operands with letters alone. */
+static bool read_equation(struct sdx_str text, struct equation *eq)
+{
+    if (!read_term(&text, ",", &eq->in[0]) || text.len < 1) return false;
+    text.ptr++, text.len--;
+    if (!read_term(&text, "-", &eq->in[1]) || text.len < 2 || text.ptr[1] != '>') return false;
+    text.ptr += 2, text.len -= 2;
+    return read_term(&text, "", &eq->out);
+}
+/* The length of each label; a label of both operands must have the same one for certain. */
+static bool read_lengths(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                         struct equation *eq)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        const struct sdx_type *t = node->inputs[i] < 0 ? NULL : &g->values[node->inputs[i]].type;
+        const struct term *term = &eq->in[i];
+        if (!t || t->kind != SDX_KIND_TENSOR || t->dtype != SDX_F32 || !t->has_shape) return false;
+        if (t->rank != term->count) return false;
+        for (int d = 0; d < t->rank; d++) {
+            int64_t *dim = &eq->dims[(int)term->labels[d]];
+            if (i == 1 && has(&eq->in[0], term->labels[d]) && (*dim != t->dims[d] || *dim == -1))
+                return false;
+            *dim = t->dims[d];
+            if (*dim == 0) return false;
+        }
+    }
+    return true;
+}
+
+/* The last run of labels in the result that `own` has and `other` does not. */
+static struct term last_run(const struct equation *eq, const struct term *own,
+                            const struct term *other)
+{
+    struct term run = {.count = 0};
+    int end = eq->out.count, begin;
+#define IS_OWN(i) (has(own, eq->out.labels[i]) && !has(other, eq->out.labels[i]))
+    while (end > 0 && !IS_OWN(end - 1))
+        end--;
+    for (begin = end; begin > 0 && IS_OWN(begin - 1);)
+        begin--;
+#undef IS_OWN
+    for (int i = begin; i < end; i++)
+        append(&run, eq->out.labels[i]);
+    return run;
+}
+
+/* One more axis, at place `from` of the value that is reshaped, or put between. */
+static void say_length(struct lengths *l, int64_t dim, int from)
+{
+    const bool stays = from == l->count;
+    if (dim < 0 && !stays) l->guessed++;
+    l->dims[l->count++] = dim >= 0 ? dim : stays ? 0 : -1;
+}
+/* Labels that become one axis, from place `from` on. */
+static void say_joined(const struct equation *eq, struct lengths *l, const struct term *labels,
+                       int from)
+{
+    int64_t dim = 1;
+    for (int i = 0; i < labels->count; i++) {
+        const int64_t one = eq->dims[(int)labels->labels[i]];
+        dim = dim < 0 || one < 0 || dim > INT64_MAX / one ? -1 : dim * one;
+    }
+    l->is_needed = l->is_needed || labels->count > 1;
+    say_length(l, dim, labels->count == 1 ? from : -1);
+}
+static void say_each(const struct equation *eq, struct lengths *l, const struct term *labels,
+                     int from)
+{
+    for (int i = 0; i < labels->count; i++)
+        say_length(l, eq->dims[(int)labels->labels[i]], from + i);
+}
+
+/* The order and the lengths of an operand: batch, then `first` and `second`. */
+static void lay_out(const struct equation *eq, struct product *p, int operand,
+                    const struct term *first, bool joins_first, const struct term *second)
+{
+    struct term *t = &p->turned[operand];
+    struct lengths *l = &p->lengths[operand];
+    for (int i = 0; i < p->batch.count; i++) {
+        const char label = p->batch.labels[i];
+        const bool is_there = has(&eq->in[operand], label);
+        if (!is_there && l->count == 0) continue;
+        l->is_needed = l->is_needed || !is_there;
+        say_length(l, is_there ? eq->dims[(int)label] : 1, is_there ? t->count : -1);
+        if (is_there) append(t, label);
+    }
+    if (joins_first)
+        say_joined(eq, l, first, t->count);
+    else
+        say_each(eq, l, first, t->count);
+    for (int i = 0; i < first->count; i++)
+        append(t, first->labels[i]);
+    say_joined(eq, l, second, t->count);
+    for (int i = 0; i < second->count; i++)
+        append(t, second->labels[i]);
+}
+
+static bool plan(const struct equation *eq, int left, struct product *p)
+{
+    const struct term *x = &eq->in[left], *y = &eq->in[1 - left];
+    memset(p, 0, sizeof *p);
+    p->left = left;
+    p->rows = last_run(eq, x, y);
+    p->columns = last_run(eq, y, x);
+    for (int i = 0; i < x->count; i++)
+        if (!has(&eq->out, x->labels[i])) {
+            if (!has(y, x->labels[i])) return false; /* summed alone */
+            append(&p->inner, x->labels[i]);
+        }
+    for (int i = 0; i < y->count; i++)
+        if (!has(&eq->out, y->labels[i]) && !has(x, y->labels[i])) return false;
+    if (!p->rows.count || !p->columns.count || !p->inner.count) return false;
+    for (int i = 0; i < eq->out.count; i++) {
+        const char label = eq->out.labels[i];
+        if (!has(x, label) && !has(y, label)) return false;
+        if (has(&p->rows, label) || has(&p->columns, label)) continue;
+        append(&p->batch, label);
+        p->joins_rows = p->joins_rows || has(y, label);
+    }
+    lay_out(eq, p, left, &p->rows, p->joins_rows, &p->inner);
+    lay_out(eq, p, 1 - left, &p->inner, true, &p->columns);
+    const struct term *parts[] = {&p->batch, &p->rows, &p->columns};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < parts[k]->count; i++)
+            append(&p->result, parts[k]->labels[i]);
+    p->split.is_needed = (p->joins_rows && p->rows.count > 1) || p->columns.count > 1;
+    say_each(eq, &p->split, &p->batch, 0);
+    say_each(eq, &p->split, &p->rows, p->joins_rows && p->rows.count > 1 ? MOST : p->batch.count);
+    say_each(eq, &p->split, &p->columns,
+             p->split.is_needed ? MOST : p->batch.count + p->rows.count);
+    for (int i = 0; i < OPERANDS; i++)
+        if (p->lengths[i].count > MOST || p->lengths[i].guessed > 1) return false;
+    return p->split.guessed <= 1;
+}
+
+/* `value`, whose axes are `from`, with those of `to`. */
+static int32_t turn(struct sdx_lower *lx, int32_t value, const struct term *from,
+                    const struct term *to)
+{
+    int64_t perm[MOST];
+    if (equal(from, to)) return value;
+    for (int i = 0; i < to->count; i++)
+        perm[i] =
+            (const char *)memchr(from->labels, to->labels[i], (size_t)from->count) - from->labels;
+    const int32_t turned = sdx_lower_unary(lx, "Transpose", value);
+    sdx_lower_attr_ints(lx, "perm", to->count, perm);
+    return turned;
+}
+static int32_t reshape(struct sdx_lower *lx, int32_t value, const struct lengths *l)
+{
+    if (!l->is_needed) return value;
+    return sdx_lower_binary(lx, "Reshape", value, sdx_lower_ints(lx, l->count, l->dims));
+}
+
+static enum sdx_status replace(struct sdx_lower *lx, const struct equation *eq,
+                               const struct product *p)
+{
+    int32_t operands[OPERANDS];
+    for (int i = 0; i < OPERANDS; i++)
+        operands[i] = reshape(lx, turn(lx, sdx_lower_input(lx, i), &eq->in[i], &p->turned[i]),
+                              &p->lengths[i]);
+    const int32_t y = sdx_lower_binary(lx, "MatMul", operands[p->left], operands[1 - p->left]);
+    sdx_lower_output(lx, 0, turn(lx, reshape(lx, y, &p->split), &p->result, &eq->out));
+    lx->graph->nodes[lx->node].is_dead = true;
+    return lx->status;
+}
+
+/* Elements that Transposes move, of values that are not constant; a length that is not known counts
+ * as UNKNOWN. */
+static double moved(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                    const struct equation *eq, const struct product *p)
+{
+    enum { UNKNOWN = 64 };
+    double sum = 0;
+    for (int i = 0; i <= OPERANDS; i++) {
+        const struct term *from = i < OPERANDS ? &eq->in[i] : &eq->out;
+        if (equal(from, i < OPERANDS ? &p->turned[i] : &p->result)) continue;
+        if (i < OPERANDS && sdx_match_constant(g, node->inputs[i])) continue;
+        double elements = 1;
+        for (int d = 0; d < from->count; d++) {
+            const int64_t dim = eq->dims[(int)from->labels[d]];
+            elements *= dim < 0 ? UNKNOWN : (double)dim;
+        }
+        sum += elements;
+    }
+    return sum;
+}
+
+static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, struct equation *eq,
+                  struct product *p)
+{
+    struct product other;
+    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
+    if (node->count_inputs != OPERANDS ||
+        !read_equation(sdx_ir_attr_str(node, "equation", ""), eq) || !read_lengths(g, node, eq))
+        return false;
+    const bool fits = plan(eq, 0, p);
+    if (!plan(eq, 1, &other)) return fits;
+    if (!fits || moved(g, node, eq, &other) < moved(g, node, eq, p)) *p = other;
+    return true;
+}
+
+enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t graph = 0; graph < ir->count_graphs; graph++) {
+        struct sdx_ir_graph *g = &ir->graphs[graph];
+        bool did = false;
+        for (int32_t n = 0, count = g->count_nodes; n < count; n++) {
+            struct equation eq;
+            struct product p;
+            if (!match(g, &g->nodes[n], &eq, &p)) continue;
+            struct sdx_lower lx = {
+                .cx = cx, .ir = ir, .graph = g, .node = n, .opset = g->nodes[n].opset};
+            SDX_TRY(replace(&lx, &eq, &p));
+            did = true;
+        }
+        if (did) SDX_TRY(sdx_ir_sort(cx, ir, g));
+        *changed = *changed || did;
+    }
+    return *changed ? sdx_passes_infer(cx, ir) : SDX_OK;
+}
