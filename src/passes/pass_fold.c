@@ -69,9 +69,8 @@ static uint8_t follows(const struct sdx_ir *ir, const struct sdx_ir_node *node,
             sdx_ir_constant(ir, 0, node->inputs[i]) ? ALL_FOLLOWS : known[node->inputs[i]];
         const int dtype = g->values[node->inputs[i]].type.dtype;
         /* the output's shape may depend on whole numbers, as Reshape's does */
-        if (i > 0 && !(of & VALUE_FOLLOWS) && dtype != SDX_F32 && dtype != SDX_F16 &&
-            !is_shaped_by_shapes(node))
-            return 0;
+        const bool is_real = dtype == SDX_F32 || dtype == SDX_F16 || dtype == SDX_F64;
+        if (i > 0 && !(of & VALUE_FOLLOWS) && !is_real && !is_shaped_by_shapes(node)) return 0;
         all &= of;
     }
     if (asks_shape(node) && all & SHAPE_FOLLOWS) return ALL_FOLLOWS;
