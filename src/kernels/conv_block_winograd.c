@@ -190,8 +190,8 @@ static double cost_of_phases(const struct sdx_conv_shape *s)
 static int line_fits(const struct sdx_conv_shape *s, int axis)
 {
     const int other = 3 - axis;
-    for (int i = 0; i < 3; i++)
-        if (s->stride[i] != 1) return 0;
+    if (s->stride[0] != 1 || s->stride[other] != 1) return 0;
+    if (s->stride[axis] > 1 && (s->dilation[axis] > 1 || winograd_phase_taps(s) < 2)) return 0;
     if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
     if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
     const struct figures *f = figures();
@@ -202,7 +202,8 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
                                          s->pad_begin[axis] > 0);
     /* wider vectors wait for memory for more of their time */
     const double bytes = f->bytes * f->lanes / sdx_kernel_tables()->block.lanes;
-    const double products = fmax(6 * fmax(tiles, 4) / f->products, 6 * sizeof(float) / bytes);
+    const double planes = 5 + (double)winograd_depth_at_infinity(s) / ic;
+    const double products = fmax(planes * fmax(tiles, 4) / f->products, 6 * sizeof(float) / bytes);
     const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
@@ -248,17 +249,34 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 static void gather_piece(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                          int64_t width, int64_t count, int64_t number, float *to)
 {
-    const int64_t wide = winograd_pieces_along(s, 2), pieces = winograd_pieces(s);
+    const int64_t across = winograd_pieces_across(s), pieces = winograd_pieces(s);
     const int64_t piece = number / s->ic % pieces, plane = number / s->ic / pieces;
-    const int64_t high = taps_along(s, 1), across = taps_along(s, 2);
-    const int64_t top = piece / wide * high, left = piece % wide * across;
-    const int64_t columns = conv_least(across, s->kernel[2] - left);
-    const int64_t row = s->kernel[0] * s->kernel[1] * s->kernel[2] * s->ic;
-    weights += ((number % s->ic * s->kernel[0] + plane) * s->kernel[1] + top) * s->kernel[2] + left;
+    const int64_t taps = s->kernel[1] * s->kernel[2], row = s->ic * s->kernel[0] * taps;
+    const int64_t high = taps_along(s, 1), wide = taps_along(s, 2),
+                  stride = winograd_line_stride(s);
+    const bool is_plane = winograd_is_plane(s);
+    const int64_t top = is_plane ? piece / across * high : 0;
+    const int64_t left = is_plane ? piece % across * wide
+                                  : piece / across * winograd_piece(s) * stride + piece % across;
+    weights += (number % s->ic * s->kernel[0] + plane) * taps;
+    if (stride > 1) { /* a tap after the other */
+        for (int64_t i = left; i < taps && i < left + winograd_piece(s) * stride;
+             i += stride, to += width)
+            sdx_kernel_tables()->vec.b32_transpose(weights + i, (size_t)row, (uint32_t *)to,
+                                                   (size_t)width, (size_t)count, 1);
+        return;
+    }
+    if (!is_plane) {
+        sdx_kernel_tables()->vec.b32_transpose(weights + left, (size_t)row, (uint32_t *)to,
+                                               (size_t)width, (size_t)count,
+                                               (size_t)conv_least(winograd_piece(s), taps - left));
+        return;
+    }
     for (int64_t i = 0; i < conv_least(high, s->kernel[1] - top); i++)
-        sdx_kernel_tables()->vec.b32_transpose(weights + i * s->kernel[2], (size_t)row,
-                                               (uint32_t *)to + i * across * width, (size_t)width,
-                                               (size_t)count, (size_t)columns);
+        sdx_kernel_tables()->vec.b32_transpose(weights + (top + i) * s->kernel[2] + left,
+                                               (size_t)row, (uint32_t *)to + i * wide * width,
+                                               (size_t)width, (size_t)count,
+                                               (size_t)conv_least(wide, s->kernel[2] - left));
 }
 /* The filters of so many numbers of the depth, i0, i0 + apart ..., and output channels
  * k .. k + width - 1 as [number][taps][width], zeros beyond the output channels and the kernel. */
@@ -268,7 +286,7 @@ static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 
     const int64_t taps = taps_along(s, 1) * taps_along(s, 2);
     const int64_t count = conv_least(width, s->oc - k);
     const int64_t row = s->ic * s->kernel[0] * s->kernel[1] * s->kernel[2];
-    const bool is_whole = taps == s->kernel[1] * s->kernel[2];
+    const bool is_whole = taps == s->kernel[1] * s->kernel[2] && winograd_pieces(s) == 1;
     if (count < width || !is_whole) memset(to, 0, (size_t)(taps * channels * width) * sizeof *to);
     if (is_whole && s->kernel[0] == 1 && apart == 1) {
         sdx_kernel_tables()->vec.b32_transpose(weights + k * row + i0 * taps, (size_t)row,

@@ -10,8 +10,9 @@
  * F(4, 3) with the points of F(4 x 4), half of the multiplications (docs/adr/0036). Three
  * dimensions: of each plane, the sums of all planes that the kernel covers joined before they are
  * transformed (docs/adr/0042). Other kernels with stride 1: pieces of 3, the last filled up with
- * zeros, that are joined as planes are, 5 x 5 in 36 multiplications of 100; of lines pieces of 2, 3
- * or 4, a line of 9 in 18 of 36 (docs/adr/0064). Errors with random operands: below 5e-6, 2e-6
+ * zeros, that are joined as planes are, 5 x 5 in 33 multiplications of 100; of lines, with any
+ * stride, pieces of 2, 3 or 4, a line of 9 in 18 of 36, one of 3 with stride 2 in 11 of 15
+ * (docs/adr/0064). Errors with random operands: below 5e-6, 2e-6
  * (both with four points) and 3e-5 of the output's largest magnitude up to 512 channels, of lines
  * 5e-6 (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile that reads
  * it. Filters of 16-bit weights stay as they are and give the bits of f32 ones. Lanes beyond the
@@ -62,12 +63,37 @@ static inline int64_t winograd_phase(int step, int p, int down, int across, int6
     const int place = (p % side < side - 1 ? 2 * down : down) + across;
     return block * winograd_phases(step, p) + place;
 }
+/* Is the kernel longer than 1 along both axes of a plane? */
+static inline bool winograd_is_plane(const struct sdx_conv_shape *s)
+{
+    return s->kernel[1] > 1 && s->kernel[2] > 1;
+}
+/* Of a line: the taps, the stride, and the phases, sets of every stride'th tap; the first phase has
+ * the most taps. Strides of planes are winograd_stride's. */
+static inline int64_t winograd_line_taps(const struct sdx_conv_shape *s)
+{
+    return s->kernel[1] * s->kernel[2];
+}
+static inline int64_t winograd_line_stride(const struct sdx_conv_shape *s)
+{
+    return winograd_is_plane(s) ? 1 : s->kernel[1] > 1 ? s->stride[1] : s->stride[2];
+}
+static inline int64_t winograd_line_phases(const struct sdx_conv_shape *s)
+{
+    const int64_t stride = winograd_line_stride(s);
+    return stride > 1 && winograd_line_taps(s) < stride ? winograd_line_taps(s) : stride;
+}
+static inline int64_t winograd_phase_taps(const struct sdx_conv_shape *s)
+{
+    const int64_t stride = winograd_line_stride(s), taps = winograd_line_taps(s);
+    return stride > 1 ? (taps + stride - 1) / stride : taps;
+}
 /* Taps of a piece along an axis longer than 1: 3, and of a line what needs the fewest
  * multiplications, F(4, 3), F(3, 4) or F(5, 2), all with the points of F(4, 3). */
 static inline int64_t winograd_piece(const struct sdx_conv_shape *s)
 {
-    const int64_t taps = s->kernel[1] * s->kernel[2]; /* of a line */
-    if (s->kernel[1] > 1 && s->kernel[2] > 1) return 3;
+    if (winograd_is_plane(s)) return 3;
+    const int64_t taps = winograd_phase_taps(s);
     return taps == 2 ? 2 : 4 * ((taps + 3) / 4) < 3 * ((taps + 2) / 3) ? 4 : 3;
 }
 /* Outputs of a line's tile, which has 6 inputs. */
@@ -75,21 +101,43 @@ static inline int64_t winograd_line_step(const struct sdx_conv_shape *s)
 {
     return 7 - winograd_piece(s);
 }
-/* Pieces along an axis of the kernel, and of a plane of it. */
-static inline int64_t winograd_pieces_along(const struct sdx_conv_shape *s, int axis)
+/* Pieces of a plane of the kernel across, and all: row by row; of a line those of all phases before
+ * the next one of each. */
+static inline int64_t winograd_pieces_of(int64_t taps, int64_t piece)
 {
-    const int64_t piece = winograd_piece(s), taps = s->kernel[axis];
     return taps <= piece ? 1 : (taps + piece - 1) / piece;
+}
+static inline int64_t winograd_pieces_across(const struct sdx_conv_shape *s)
+{
+    return winograd_is_plane(s) ? winograd_pieces_of(s->kernel[2], 3) : winograd_line_phases(s);
 }
 static inline int64_t winograd_pieces(const struct sdx_conv_shape *s)
 {
-    return winograd_pieces_along(s, 1) * winograd_pieces_along(s, 2);
+    return winograd_pieces_across(s) *
+           (winograd_is_plane(s) ? winograd_pieces_of(s->kernel[1], 3)
+                                 : winograd_pieces_of(winograd_phase_taps(s), winograd_piece(s)));
 }
-/* What an output adds up of each position of a piece: the channels of each piece, row by row, of
- * each plane that the kernel covers. */
+/* What an output adds up of each position of a piece: the channels of each piece, of each plane
+ * that the kernel covers. */
 static inline int64_t winograd_depth(const struct sdx_conv_shape *s)
 {
     return s->ic * s->kernel[0] * winograd_pieces(s);
+}
+/* How many of these, the first ones, have a part in the planes at infinity, of the last row of a
+ * tile or the end of a line: pieces whose last taps are not zeros that fill them up. */
+static inline int64_t winograd_depth_at_infinity(const struct sdx_conv_shape *s)
+{
+    const int64_t piece = winograd_piece(s), across = winograd_pieces_across(s);
+    int64_t count = 0;
+    if (s->kernel[0] > 1) return winograd_depth(s);
+    if (winograd_is_plane(s))
+        count = s->kernel[1] / piece * across;
+    else
+        for (int64_t last = piece - 1; last * across < winograd_line_taps(s); last += piece) {
+            const int64_t left = winograd_line_taps(s) - last * across;
+            count += left < across ? left : across;
+        }
+    return count ? count * s->ic : winograd_depth(s);
 }
 /* The transformed filters of `channels` <= SDX_WINOGRAD_FILTERS input channels, i0, i0 + apart ...,
  * and of output channels k .. k + width - 1 (one or two vectors), zeros beyond those there are:

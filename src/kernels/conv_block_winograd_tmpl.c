@@ -125,7 +125,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
     const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
     const int64_t piece = winograd_piece(s), pieces = winograd_pieces(s);
-    const int64_t wide = winograd_pieces_along(s, 2);
+    const int64_t wide = winograd_pieces_across(s);
     const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
@@ -438,6 +438,8 @@ static void winograd_multiply(const struct sdx_winograd_block *w, const float *v
 {
     const int64_t room = w->channels * winograd_phases(w->step, 0) * LANES; /* of a vector in u */
     const struct groups g = groups_of(w->tiles, w->group);
+    const int64_t least = winograd_depth_at_infinity(w->shape) - w->from;
+    const int infinity = w->planes - (w->axis ? 1 : winograd_side(w->step));
     for (int p = 0; p < w->planes; p++, v += w->plane_v, m += w->plane_m, u += w->gap_u) {
         const int phases = winograd_phases(w->step, p);
         struct sdx_winograd_block plane = *w;
@@ -445,6 +447,11 @@ static void winograd_multiply(const struct sdx_winograd_block *w, const float *v
         int64_t left = vectors;
         plane.from *= phases;
         plane.channels *= phases;
+        if (phases == 1 && p >= infinity) plane.channels = conv_least(plane.channels, least);
+        if (plane.channels <= 0) { /* not the first ones */
+            u += room * vectors;
+            continue;
+        }
         for (; left >= WIDE; left -= WIDE, to += w->room * WIDE * LANES) {
             const struct fetch fetch = fetch_of(WIDE, &plane, g.count, p, u + room * WIDE);
             panel(WIDE, &g, &plane, v, u, fetch, to);

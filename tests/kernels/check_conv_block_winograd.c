@@ -50,6 +50,13 @@ static struct sdx_conv_shape larger(int64_t high, int64_t wide, struct sdx_conv_
     }
     return s;
 }
+/* A line, with a stride along its axis. */
+static struct sdx_conv_shape apart(int axis, int64_t stride, struct sdx_conv_shape s)
+{
+    s.stride[axis] = stride;
+    s.out[axis] = s.out[axis] > 0 ? (s.out[axis] - 1) / stride + 1 : 0;
+    return s;
+}
 /* The same over `deep` planes. */
 static struct sdx_conv_shape planes_of(int64_t deep, int64_t kernel, int64_t stride,
                                        int64_t dilation, int64_t pad, struct sdx_conv_shape s)
@@ -331,6 +338,20 @@ static void check_pieces(void)
             s.winograd = 4;
             expect(check_shape(s, false) == 4, "a long line is not taken when it is wanted");
         }
+    for (int64_t kernel = 3; kernel <= 19; kernel += 1 + kernel / 9)
+        for (int64_t stride = 2; stride <= 5; stride++)
+            for (int64_t turn = 0; turn < 4; turn++) {
+                const int axis = 1 + (int)(turn + stride) % 2;
+                const int64_t size = kernel + 4 + 29 * turn, pad = turn * 3 % (kernel + 2);
+                struct sdx_conv_shape s =
+                    shape_of(1 + turn % 3, lanes * (1 + turn % 3), 12 + 9 * turn,
+                             axis == 1 ? size : 3, axis == 2 ? size : 3, pad, pad);
+                s = larger(axis == 1 ? kernel : 1, axis == 2 ? kernel : 1, line_of(axis, 1, s));
+                s = apart(axis, stride, s);
+                s.winograd = 4;
+                expect(check_shape(s, false) == (kernel > stride ? 4 : 0),
+                       "a line of %lld with stride %lld", (long long)kernel, (long long)stride);
+            }
     for (int64_t turn = 0; turn < 84; turn++) {
         const int64_t high = 2 + turn % 6, wide = 2 + turn / 6 % 7;
         struct sdx_conv_shape s = shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
@@ -356,7 +377,12 @@ static void check_pieces(void)
                (long long)z[2], (long long)z[3], (long long)z[4], (long long)z[5], (long long)z[6],
                form);
     }
-    struct sdx_conv_shape s = larger(5, 5, shape_of(1, 64, 64, 40, 40, 2, 2));
+    struct sdx_conv_shape s = apart(2, 2, line_of(2, 1, shape_of(1, 512, 512, 1, 799, 0, 0)));
+    expect(check_shape(s, true) == wanted_form(4, 0), "a long line with stride 2 is not taken");
+    s.dilation[2] = 2;
+    s.out[2] -= 1;
+    expect(sdx_winograd_block_fits(&s) == 0, "a dilated line with stride 2 is taken");
+    s = larger(5, 5, shape_of(1, 64, 64, 40, 40, 2, 2));
     s.ic = 61;
     expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
     s = larger(5, 5, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
@@ -454,6 +480,7 @@ void check_winograd_half(void)
     check_half_shape(line_of(1, 1, shape_of(1, 130, 40, 25, 20, 1, 0)));
     check_half_shape(larger(5, 5, shape_of(1, 64, 72, 30, 40, 2, 2)));
     check_half_shape(larger(1, 9, line_of(2, 1, shape_of(1, 128, 200, 1, 150, 0, 4))));
+    check_half_shape(apart(2, 2, line_of(2, 1, shape_of(1, 256, 200, 1, 150, 0, 1))));
 }
 
 struct timed {
