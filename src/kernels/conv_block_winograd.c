@@ -57,13 +57,6 @@ static int64_t taps_along(const struct sdx_conv_shape *s, int axis)
 {
     return s->kernel[axis] > 1 ? winograd_piece(s) : 1;
 }
-/* Tiles along an axis, of `step` outputs each; those of the outputs 0, d, 2 d ..., of 1, d + 1 ...
- * are as many, so the last ones may hold none. */
-static int64_t tiles_along(const struct sdx_conv_shape *s, int axis, int64_t step, bool is_line)
-{
-    const int64_t d = is_line ? s->dilation[axis] : 1;
-    return d * conv_divide_up(s->out[axis], step * d);
-}
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
 static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
@@ -93,8 +86,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.phases = winograd_phases((int)c.step, 0);
     c.pass = table->winograd_pass / c.phases;
     const int64_t step = c.axis ? winograd_line_step(s) : c.step;
-    c.high = c.axis == 2 ? s->out[1] : tiles_along(s, 1, step, c.axis == 1);
-    c.wide = c.axis == 1 ? s->out[2] : tiles_along(s, 2, step, c.axis == 2);
+    c.high = c.axis == 2 ? s->out[1] : winograd_tiles_along(s, 1, step);
+    c.wide = c.axis == 1 ? s->out[2] : winograd_tiles_along(s, 2, step);
     c.tiles = s->batch * s->out[0] * c.high * c.wide;
     const int64_t one = c.high * c.wide;
     int64_t want = wanted_tiles(s) * (c.axis ? 4 : 1); /* fewer planes */
@@ -148,10 +141,14 @@ static double cost_of(const struct sdx_conv_shape *s, int step)
 {
     const struct figures *f = figures();
     const double tiles =
-        (double)conv_divide_up(s->out[1], step) * (double)conv_divide_up(s->out[2], step);
+        (double)winograd_tiles_along(s, 1, step) * (double)winograd_tiles_along(s, 2, step);
     const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
-    const double each = step == 6 ? f->step_6 : step == 4 ? f->step_4 : f->step_2;
+    const bool is_dilated = s->dilation[1] > 1 || s->dilation[2] > 1; /* gathered first */
+    const double each = (step == 6   ? f->step_6
+                         : step == 4 ? f->step_4
+                                     : f->step_2) +
+                        (is_dilated ? 1.5 * planes : 0);
     const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     if (sdx_winograd_digits_serve(s))
         return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
@@ -161,9 +158,22 @@ static double cost_of(const struct sdx_conv_shape *s, int step)
 /* Of transforms of filters in each run. */
 static double cost_of_filters(const struct sdx_conv_shape *s, int step)
 {
-    const int64_t tiles = conv_divide_up(s->out[1], step) * conv_divide_up(s->out[2], step);
+    const int64_t tiles = winograd_tiles_along(s, 1, step) * winograd_tiles_along(s, 2, step);
     const double each = step == 4 ? figures()->filters_4 : figures()->filters_2;
     return is_late(s, step, tiles) ? each * (double)winograd_depth(s) * outputs(s) : 0;
+}
+/* Taps along an axis that lie in the image, of all outputs: the direct way leaves the others out.
+ */
+static double taps_met(const struct sdx_conv_shape *s, int axis)
+{
+    int64_t sum = 0;
+    for (int64_t tap = 0; tap < s->kernel[axis]; tap++) {
+        int64_t first, end;
+        conv_valid(tap * s->dilation[axis] - s->pad_begin[axis], s->stride[axis], s->in[axis],
+                   s->out[axis], &first, &end);
+        sum += end - first;
+    }
+    return (double)sum;
 }
 /* Without Winograd, of `pixels` times `taps`. Pixels at a padded border are classes of their own,
  * in tiles of few pixels. */
@@ -197,7 +207,7 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     const struct figures *f = figures();
     const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double lines = (double)s->out[other];
-    const double tiles = (double)tiles_along(s, axis, winograd_line_step(s), true) * lines;
+    const double tiles = (double)winograd_tiles_along(s, axis, winograd_line_step(s)) * lines;
     const double others = cost_of_others(s, (double)s->out[axis] * lines, (double)s->kernel[axis],
                                          s->pad_begin[axis] > 0);
     /* wider vectors wait for memory for more of their time */
@@ -217,8 +227,8 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
     if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
-    if (s->dilation[1] != 1 || s->dilation[2] != 1) return 0;
     if (phased && (s->kernel[1] != 3 || s->kernel[2] != 3)) return 0;
+    if (phased && (s->dilation[1] != 1 || s->dilation[2] != 1)) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
     const double pixels = (double)s->out[1] * (double)s->out[2];
@@ -226,10 +236,14 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         const double direct = 9 * pixels * (double)winograd_depth(s) * (double)s->oc / 14.9;
         return !isfinite(sdx_tiles_block_cost(s)) && cost_of_phases(s) < 0.92 * direct ? 3 : 0;
     }
-    const double others = cost_of_others(s, pixels, (double)(s->kernel[1] * s->kernel[2]),
-                                         s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
+    const double taps = (double)(s->kernel[1] * s->kernel[2]);
+    const bool dilated = s->dilation[1] > 1 || s->dilation[2] > 1;
+    const double others =
+        cost_of_others(s, dilated ? taps_met(s, 1) * taps_met(s, 2) / taps : pixels, taps,
+                       s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
-    if (fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2)) >= 0.97 * others) return 0;
+    const double own = fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2));
+    if (own >= (dilated ? 0.9 : 0.97) * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
     if (six < 0.9 * fmin(four, two)) return 6;
     return four <= (sdx_winograd_digits_serve(s) ? 0.9 : 1) * two ? 4 : 2;

@@ -63,6 +63,18 @@ static inline int64_t winograd_phase(int step, int p, int down, int across, int6
     const int place = (p % side < side - 1 ? 2 * down : down) + across;
     return block * winograd_phases(step, p) + place;
 }
+/* Tiles along an axis, of `step` outputs each, that lie a dilation apart: those of the outputs
+ * 0, d, 2 d ..., of 1, d + 1 ... are as many, so the last ones may hold none; and the first output
+ * of tile `at`. */
+static inline int64_t winograd_tiles_along(const struct sdx_conv_shape *s, int axis, int64_t step)
+{
+    const int64_t d = s->dilation[axis];
+    return d * ((s->out[axis] + step * d - 1) / (step * d));
+}
+static inline int64_t winograd_tile_first(int64_t at, int64_t step, int64_t dilation)
+{
+    return dilation == 1 ? at * step : at / dilation * step * dilation + at % dilation;
+}
 /* Is the kernel longer than 1 along both axes of a plane? */
 static inline bool winograd_is_plane(const struct sdx_conv_shape *s)
 {

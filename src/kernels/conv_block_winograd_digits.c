@@ -43,8 +43,8 @@ static struct cut cut_of(const struct sdx_conv_shape *s)
                     .depth = winograd_depth(s),
                     .vectors = conv_divide_up(s->oc, lanes),
                     .panels = conv_divide_up(s->oc, SDX_TILES_WIDTH),
-                    .high = conv_divide_up(s->out[1], step),
-                    .wide = conv_divide_up(s->out[2], step)};
+                    .high = winograd_tiles_along(s, 1, step),
+                    .wide = winograd_tiles_along(s, 2, step)};
     c.tiles = s->batch * s->out[0] * c.high * c.wide;
     c.bytes_a = sdx_tiles_bytes_a(c.depth);
     c.panel_b = sdx_tiles_bytes_b(c.depth);

@@ -42,7 +42,7 @@ SIMD struct line_tile line_tile(const struct sdx_winograd_block *w, const struct
                                 struct tile_at at, int64_t step, int64_t stride, int64_t start)
 {
     const int64_t across = w->axis == 1 ? at.row : at.column, d = w->shape->dilation[w->axis];
-    const int64_t first = (across / d * step * d + across % d) * stride + start;
+    const int64_t first = winograd_tile_first(across, step, d) * stride + start;
     const int64_t other = w->axis == 1 ? at.column : at.row * l->length;
     return (struct line_tile){at.image, first, first * l->pixel + other * LANES};
 }

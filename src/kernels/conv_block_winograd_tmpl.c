@@ -94,18 +94,23 @@ SIMD void phases_in(const struct points *p, const float *from, int64_t pitch, in
     phase_in(1, 0, p, from, pitch, block, to, plane);
     phase_in(1, 1, p, from, pitch, block, to, plane);
 }
-/* A tile that reaches beyond the image: its pixels between zeros. */
+/* A tile that reaches beyond the image, its pixels between zeros, or whose pixels lie a dilation
+ * apart. */
 static void edge_in(const struct sdx_conv_shape *s, int64_t reach, const float *x, int64_t h,
                     int64_t w, float *to)
 {
+    const int64_t down = s->dilation[1], across = s->dilation[2];
     int64_t top, bottom, left, right;
-    conv_valid(h, 1, s->in[1], reach, &top, &bottom);
-    conv_valid(w, 1, s->in[2], reach, &left, &right);
-    for (int64_t i = 0; i < reach * reach; i++)
-        v_store(to + i * LANES, v_set1(0.0f));
-    for (int64_t i = top; i < bottom; i++)
+    conv_valid(h, down, s->in[1], reach, &top, &bottom);
+    conv_valid(w, across, s->in[2], reach, &left, &right);
+    if ((bottom - top) * (right - left) < reach * reach)
+        for (int64_t i = 0; i < reach * reach; i++)
+            v_store(to + i * LANES, v_set1(0.0f));
+    for (int64_t i = top; i < bottom; i++) {
+        const float *row = x + ((h + i * down) * s->in[2] + w) * LANES;
         for (int64_t j = left; j < right; j++)
-            v_store(to + (i * reach + j) * LANES, v_load(x + ((h + i) * s->in[2] + w + j) * LANES));
+            v_store(to + (i * reach + j) * LANES, v_load(row + j * across * LANES));
+    }
 }
 /* The plane in memory that number `number` of the depth of an output plane's sums is in, a block of
  * channels of a plane of the input; -1: it lies beyond the image. `image` counts output planes. */
@@ -126,6 +131,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
     const int64_t piece = winograd_piece(s), pieces = winograd_pieces(s);
     const int64_t wide = winograd_pieces_across(s);
+    const bool dilated = s->dilation[1] > 1 || s->dilation[2] > 1;
     const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
@@ -135,16 +141,17 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
         for (int64_t b = 0; b < count_in; b++) {
             const int64_t whole = (first + b) / blocks; /* pieces before it, of all planes */
             const int64_t number = whole / pieces * blocks + (first + b) % blocks;
-            const int64_t down = whole % pieces / wide * piece - s->pad_begin[1];
-            const int64_t right = whole % wide * piece - s->pad_begin[2];
+            const int64_t down = whole % pieces / wide * piece * s->dilation[1] - s->pad_begin[1];
+            const int64_t right = whole % wide * piece * s->dilation[2] - s->pad_begin[2];
             at = begin;
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
-                const int64_t h = at.row * step * stride + down;
-                const int64_t c = at.column * step * stride + right;
+                const int64_t h = winograd_tile_first(at.row, step, s->dilation[1]) * stride + down;
+                const int64_t c =
+                    winograd_tile_first(at.column, step, s->dilation[2]) * stride + right;
                 const int64_t plane = plane_in(s, at.image, blocks, number);
                 const float *image = x + conv_most(plane, 0) * s->in[1] * pitch;
-                const bool inside = plane >= 0 && h >= 0 && c >= 0 && h + reach <= s->in[1] &&
-                                    c + reach <= s->in[2];
+                const bool inside = !dilated && plane >= 0 && h >= 0 && c >= 0 &&
+                                    h + reach <= s->in[1] && c + reach <= s->in[2];
                 float edge[REACH * REACH * LANES];
                 if (plane < 0)
                     memset(edge, 0, sizeof edge);
@@ -516,34 +523,42 @@ static void copy_out(const int step, const float *m, int64_t plane, const struct
     float more[6 * 6 * LANES], *copy = c->tiles + c->count * step * pitch;
     for (int64_t i = 0; residual && i < step; i++)
         for (int64_t j = 0; j < step; j++)
-            v_store(more + i * pitch + j * LANES, i < to.rows && j < to.columns
-                                                      ? v_load(residual + i * o->pitch + j * LANES)
-                                                      : v_set1(0.0f));
+            v_store(more + i * pitch + j * LANES,
+                    i < to.rows && j < to.columns ? v_load(residual + i * o->pitch + j * o->apart)
+                                                  : v_set1(0.0f));
     tile_out_of(step)(m, plane, o, residual ? more : NULL, copy, pitch);
     c->of[c->count++] = to;
     if (c->count == COPIES) copies_out(step, step, o, c);
+}
+/* Of a tile's `step`, in so many pixels from the first one on. */
+SIMD int64_t outputs_left(const int step, int64_t pixels, int64_t dilation)
+{
+    if (dilation > 1) pixels = conv_divide_up(conv_most(pixels, 0), dilation);
+    return conv_least(step, pixels);
 }
 /* Both vectors of a panel, tile by tile, as they share the lines of M. */
 SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const float *m, int64_t k,
                     const struct output *o, int count, float *y)
 {
     const struct sdx_conv_shape *s = w->shape;
-    const int64_t blocks = conv_divide_up(s->oc, LANES), size = s->out[1] * o->pitch;
-    const bool curved = block_is_curved(o->epilogue->act);
+    const int64_t blocks = conv_divide_up(s->oc, LANES), pitch = s->out[2] * LANES;
+    const int64_t down = s->dilation[1], across = s->dilation[2], size = s->out[1] * pitch;
+    const bool copied = down > 1 || across > 1 || block_is_curved(o->epilogue->act);
     struct tile_at at = tile_at(w, w->first);
     struct copies copies;
     copies.count = 0;
     for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
-        const int64_t h = at.row * step, c = at.column * step;
-        const int64_t rows = conv_least(step, s->out[1] - h);
-        const int64_t columns = conv_least(step, s->out[2] - c);
+        const int64_t h = winograd_tile_first(at.row, step, down);
+        const int64_t c = winograd_tile_first(at.column, step, across);
+        const int64_t rows = outputs_left(step, s->out[1] - h, down);
+        const int64_t columns = outputs_left(step, s->out[2] - c, across);
         const int64_t deep = s->out[0];
         int64_t plane = at.image * blocks + k;
         if (deep > 1) plane = (at.image / deep * blocks + k) * deep + at.image % deep;
-        int64_t to = plane * size + h * o->pitch + c * LANES;
+        int64_t to = plane * size + h * pitch + c * LANES;
         for (int j = 0; j < count; j++, to += deep * size) {
             const float *residual = o->epilogue->residual ? o->epilogue->residual + to : NULL;
-            if (!curved && rows == step && columns == step)
+            if (!copied && rows == step && columns == step)
                 tile_out_of(step)(m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
             else
                 copy_out(step, m + j * LANES, w->plane_m, &o[j], residual,
@@ -555,8 +570,9 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
 static void winograd_out(const struct sdx_winograd_block *w, const float *m, int64_t k0, int64_t k1,
                          const struct sdx_epilogue *epilogue, float *y)
 {
-    const int64_t pitch = w->shape->out[2] * LANES;
-    struct output o[WIDE] = {{.epilogue = epilogue, .pitch = pitch, .apart = LANES}};
+    const int64_t pitch = w->shape->out[2] * LANES, *dilation = w->shape->dilation;
+    struct output o[WIDE] = {
+        {.epilogue = epilogue, .pitch = dilation[1] * pitch, .apart = dilation[2] * LANES}};
     conv_limits(epilogue->act, epilogue->a, epilogue->b, &o[0].lo, &o[0].hi);
     o[1] = o[0];
     for (int64_t k = k0; k < k1; k += WIDE, m += w->room * WIDE * LANES) {

@@ -362,6 +362,21 @@ static void check_pieces(void)
         s.winograd = 2 + 2 * (int)(turn % 3);
         expect(check_shape(s, false) == s.winograd, "pieces are not taken when they are wanted");
     }
+    for (int64_t turn = 0; turn < 60; turn++) { /* dilated */
+        const int64_t high = 3 + turn % 2, wide = 3 + turn / 2 % 3, dilation = 2 + turn % 3;
+        struct sdx_conv_shape s =
+            shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
+                     high * dilation + turn % 11, wide * dilation + turn % 9, turn % 7, turn % 5);
+        for (int i = 1; i < 3; i++) {
+            s.dilation[i] = i == 1 || turn % 4 ? dilation : 1;
+            s.out[i] -= 2 * (s.dilation[i] - 1);
+        }
+        s = larger(high, wide, s);
+        if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
+        if (s.out[1] < 1 || s.out[2] < 1) continue;
+        s.winograd = 2 + 2 * (int)(turn % 3);
+        expect(check_shape(s, false) == s.winograd, "dilated, it is not taken when it is wanted");
+    }
     /* the bound, and what is taken by itself; kernel: high, wide */
     const int64_t sizes[][8] = {{1, 64, 64, 40, 40, 5, 5, 4},   {1, 48, 64, 35, 35, 5, 5, 6},
                                 {2, 64, 192, 13, 13, 7, 7, 4},  {1, 256, 512, 1, 120, 1, 9, 4},
