@@ -28,6 +28,7 @@ enum {
     LATE_TILES = 100,       /* of an image, at most */
     LATE_LEAST = 512 << 10, /* bytes of U from which it is made late */
     PHASED_TILES = 64,      /* of a block with stride 2 */
+    LEAST_TILES = 48,       /* of a line's block, where more of them can be had */
     EVEN = 16               /* blocks, of which one more is much for a thread */
 };
 
@@ -57,10 +58,12 @@ static int64_t taps_along(const struct sdx_conv_shape *s, int axis)
 {
     return s->kernel[axis] > 1 ? winograd_piece(s) : 1;
 }
-/* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. */
+/* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. A line's
+ * chunks are shared among threads, so it has four at least where it has 128 output channels. */
 static int64_t chunk_of(const struct sdx_conv_shape *s)
 {
-    return (winograd_depth(s) < 256 ? 32 : 64) / sdx_kernel_tables()->block.lanes;
+    return (winograd_depth(s) < 256 || (axis_of(s) && s->oc < 256) ? 32 : 64) /
+           sdx_kernel_tables()->block.lanes;
 }
 /* Of a block, in planes. */
 static int64_t wanted_tiles(const struct sdx_conv_shape *s)
@@ -101,6 +104,10 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
                                     transform more tiles again than filters */
         want = 2 * one > s->oc && one >= 48 ? conv_divide_up(one, 2) : conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
+    if (c.axis && c.planes * c.vectors * c.lanes * winograd_depth(s) * (int64_t)sizeof(float) <=
+                      sdx_kernel_tuning()->a_bytes) /* each reads U from the second cache */
+        c.blocks =
+            conv_most(c.blocks, conv_least(conv_wanted(conv_worth(s)), c.tiles / LEAST_TILES));
     c.blocks = conv_even(c.blocks, EVEN);
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
@@ -108,8 +115,9 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. An
      * only block is worth more of that. */
     c.splits = 1;
+    const int64_t least = c.axis ? 64 : 256; /* a line's transforms are a quarter */
     while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts &&
-           2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : 256 * c.splits) <= s->oc)
+           2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : least * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
     c.group_v = table->winograd_rows * conv_divide_up(winograd_depth(s), c.lanes) * c.lanes;
