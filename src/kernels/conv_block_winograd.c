@@ -250,6 +250,9 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         cost_of_others(s, dilated ? taps_met(s, 1) * taps_met(s, 2) / taps : pixels, taps,
                        s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
+    /* an only block that cannot be shared among threads, of work that was worth it */
+    const int64_t tiles = winograd_tiles_along(s, 1, 2) * winograd_tiles_along(s, 2, 2);
+    if (winograd_pieces(s) > 1 && s->oc < 64 && is_late(s, 2, tiles)) return 0;
     const double own = fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2));
     if (own >= (dilated ? 0.9 : 0.97) * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
