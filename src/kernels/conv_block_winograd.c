@@ -115,7 +115,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. An
      * only block is worth more of that. */
     c.splits = 1;
-    const int64_t least = c.axis ? 64 : 256; /* a line's transforms are a quarter */
+    /* the transforms of a line are less, and pieces may be but one block */
+    const int64_t least = c.axis || winograd_pieces(s) > 1 ? 64 : 256;
     while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts &&
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : least * c.splits) <= s->oc)
         c.splits *= 2;
