@@ -21,6 +21,60 @@ static enum sdx_status bad_index(struct sdx_exec *x, const char *op, int64_t ind
                     (long long)index, axis, (long long)length);
 }
 
+/* ---- runs of known places ---- */
+
+enum { RUN_LEAST = 4 };
+
+/* Known indices that name runs of `length` slices which follow each other in the data, as those of
+ * x[:, a:b] and of windows do; length 0: they do not, or are not known. */
+struct runs {
+    int64_t length;
+    int64_t *first; /* slice of each */
+};
+/* The slice that index number i names; -1: it is outside, and the run says so. */
+typedef int64_t slice_fn(const void *params, const struct sdx_tensor *index, int64_t i);
+
+static int64_t length_of_runs(slice_fn *slice, const void *params, const struct sdx_tensor *index,
+                              int64_t count)
+{
+    int64_t first = slice(params, index, 0), length = 1;
+    while (length < count && slice(params, index, length) == first + length)
+        length++;
+    if (length < RUN_LEAST || count % length != 0) return 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (i % length == 0) first = slice(params, index, i);
+        if (first < 0 || slice(params, index, i) != first + i % length) return 0;
+    }
+    return length;
+}
+static enum sdx_status find_runs(struct sdx_prepare *px, slice_fn *slice, const void *params,
+                                 int64_t count, struct runs *runs)
+{
+    const struct sdx_tensor *index = px->in[1];
+    runs->length = 0;
+    if (!index->is_constant || count < RUN_LEAST) return SDX_OK;
+    const int64_t length = length_of_runs(slice, params, index, count);
+    if (length == 0) return SDX_OK;
+    runs->first = sdx_prepare_alloc(px, (size_t)(count / length) * sizeof *runs->first);
+    if (!runs->first) return SDX_FAIL_MEMORY(px->cx);
+    for (int64_t i = 0; i < count; i += length)
+        runs->first[i / length] = slice(params, index, i);
+    runs->length = length;
+    return SDX_OK;
+}
+/* Slices begin .. end - 1 of the runs, of `bytes` each. */
+static void gather_runs(const struct runs *runs, char *dst, const char *src, int64_t begin,
+                        int64_t end, int64_t bytes)
+{
+    while (begin < end) {
+        const int64_t run = begin / runs->length, skipped = begin % runs->length;
+        const int64_t left = runs->length - skipped, n = left < end - begin ? left : end - begin;
+        memcpy(dst, src + (runs->first[run] + skipped) * bytes, (size_t)(n * bytes));
+        dst += n * bytes;
+        begin += n;
+    }
+}
+
 /* ---- Gather ---- */
 
 static enum sdx_status gather_ints(struct sdx_infer *ix)
@@ -74,6 +128,7 @@ struct gather_params {
     int64_t outer, length, count; /* indices */
     size_t run;                   /* bytes of what stays together */
     struct sdx_move one;          /* with one index, from slice 0 */
+    struct runs runs;
 };
 
 enum { GATHER_BLOCK = 4096 }; /* slices that are known at a time */
@@ -143,6 +198,30 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
+static enum sdx_status run_gather_runs(struct sdx_exec *x, const struct sdx_step *step,
+                                       int64_t part)
+{
+    (void)x;
+    const struct gather_params *p = step->params;
+    const int64_t total = p->outer * p->count, run = (int64_t)p->run;
+    const int64_t begin = sdx_part_begin(total, step->parts, part, 1);
+    const int64_t end = sdx_part_begin(total, step->parts, part + 1, 1);
+    const char *src = step->in[0]->data;
+    char *dst = step->out[0]->data;
+    for (int64_t at = begin, n; at < end; at += n) {
+        const int64_t i = at % p->count, left = p->count - i;
+        n = left < end - at ? left : end - at;
+        gather_runs(&p->runs, dst + at * run, src + at / p->count * p->length * run, i, i + n, run);
+    }
+    return SDX_OK;
+}
+static int64_t gather_slice(const void *params, const struct sdx_tensor *index, int64_t i)
+{
+    const struct gather_params *p = params;
+    const int64_t j = sdx_move_index(index, i);
+    return j >= p->length || j < -p->length ? -1 : j < 0 ? j + p->length : j;
+}
+
 /* Known channels of blocked ones. */
 static void layout_gather(struct sdx_prepare *px, struct sdx_layouts *want)
 {
@@ -204,6 +283,8 @@ static enum sdx_status add_gather(struct sdx_prepare *px, const char *op, const 
     }
     int64_t parts = sdx_prepare_parts((double)out->count * (double)size, 128 * 1024,
                                       p->outer * p->count > 0 ? p->outer * p->count : 1);
+    SDX_TRY(find_runs(px, gather_slice, p, p->count, &p->runs));
+    if (p->runs.length > 0) return sdx_move_step(px, name, run_gather_runs, p, parts, 0);
     const size_t known = (size_t)(p->count < GATHER_BLOCK ? p->count : GATHER_BLOCK);
     return sdx_move_step(px, name, run_gather, p, parts, known * sizeof(int64_t));
 }
@@ -558,6 +639,7 @@ struct nd_params {
     int64_t batch_slices, run; /* slices of data a batch; elements of a slice */
     size_t size;
     sdx_scatter_fn *reduce;
+    struct runs runs;
 };
 
 static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int batch)
@@ -578,19 +660,32 @@ static struct nd_params *nd_create(struct sdx_prepare *px, const char *op, int b
     return p;
 }
 
-/* The slice that tuple t addresses. */
-static enum sdx_status nd_slice(struct sdx_exec *x, const struct nd_params *p,
-                                const struct sdx_tensor *index, int64_t t, int64_t *out)
+/* The slice that tuple t addresses; -1, and which of its indices, where that is outside. */
+static int64_t nd_place(const struct nd_params *p, const struct sdx_tensor *index, int64_t t,
+                        int *outside)
 {
     int64_t at = t / p->per_batch * p->batch_slices;
     for (int i = 0; i < p->k; i++) {
-        int64_t raw = sdx_move_index(index, t * p->k + i), j = raw < 0 ? raw + p->dims[i] : raw;
-        if (SDX_UNLIKELY(j < 0 || j >= p->dims[i]))
-            return bad_index(x, p->op, raw, p->first_axis + i, p->dims[i]);
+        const int64_t raw = sdx_move_index(index, t * p->k + i);
+        const int64_t j = raw < 0 ? raw + p->dims[i] : raw;
+        *outside = i;
+        if (SDX_UNLIKELY(j < 0 || j >= p->dims[i])) return -1;
         at += j * p->strides[i];
     }
-    *out = at;
-    return SDX_OK;
+    return at;
+}
+static int64_t nd_slice_of(const void *params, const struct sdx_tensor *index, int64_t t)
+{
+    int outside;
+    return nd_place(params, index, t, &outside);
+}
+static enum sdx_status nd_slice(struct sdx_exec *x, const struct nd_params *p,
+                                const struct sdx_tensor *index, int64_t t, int64_t *out)
+{
+    int i;
+    *out = nd_place(p, index, t, &i);
+    if (SDX_LIKELY(*out >= 0)) return SDX_OK;
+    return bad_index(x, p->op, sdx_move_index(index, t * p->k + i), p->first_axis + i, p->dims[i]);
 }
 
 static enum sdx_status infer_gather_nd(struct sdx_infer *ix)
@@ -630,6 +725,10 @@ static enum sdx_status run_gather_nd(struct sdx_exec *x, const struct sdx_step *
     int64_t begin = sdx_part_begin(p->tuples, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->tuples, step->parts, part + 1, 1), at = 0;
     size_t bytes = (size_t)p->run * p->size;
+    if (p->runs.length > 0) {
+        gather_runs(&p->runs, dst + (size_t)begin * bytes, src, begin, end, (int64_t)bytes);
+        return SDX_OK;
+    }
     for (int64_t t = begin; t < end; t++) {
         SDX_TRY(nd_slice(x, p, step->in[1], t, &at));
         if (p->run == 1)
@@ -649,6 +748,7 @@ static enum sdx_status prepare_gather_nd(struct sdx_prepare *px)
     struct nd_params *p = nd_create(px, "GatherND", batch);
     if (!p) return SDX_OUT_OF_MEMORY;
     if (px->out[0]->count == 0) p->tuples = 0;
+    SDX_TRY(find_runs(px, nd_slice_of, p, p->tuples, &p->runs));
     int64_t parts = sdx_prepare_parts((double)px->out[0]->count * (double)p->size, 64 * 1024,
                                       p->tuples > 0 ? p->tuples : 1);
     return sdx_move_step(px, "gather_nd", run_gather_nd, p, parts, 0);
@@ -658,6 +758,19 @@ static enum sdx_status prepare_gather_nd(struct sdx_prepare *px)
  * threads add to lines beside each other takes them twice as long as one. */
 enum { SLICE = 1024 };
 
+/* All of them, one after the other: two may share a slice. */
+static void scatter_runs(const struct nd_params *p, char *dst, const char *src)
+{
+    const int64_t elements = p->runs.length * p->run, size = (int64_t)p->size;
+    for (int64_t i = 0; i < p->tuples / p->runs.length; i++, src += elements * size) {
+        char *to = dst + p->runs.first[i] * p->run * size;
+        if (p->reduce)
+            p->reduce(to, src, elements);
+        else
+            memcpy(to, src, (size_t)(elements * size));
+    }
+}
+
 static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct nd_params *p = step->params;
@@ -665,6 +778,10 @@ static enum sdx_status run_scatter_nd(struct sdx_exec *x, const struct sdx_step 
     char *dst = step->out[0]->data;
     int64_t begin = sdx_part_begin(p->run, step->parts, part, 64), at = 0;
     int64_t n = sdx_part_begin(p->run, step->parts, part + 1, 64) - begin;
+    if (p->runs.length > 0) {
+        scatter_runs(p, dst, src);
+        return SDX_OK;
+    }
     const int64_t *rows = p->k == 1 && step->in[1]->dtype == SDX_I64 ? step->in[1]->data : NULL;
     for (int64_t t = 0; t < p->tuples; t++) {
         if (rows && rows[t] >= 0 && rows[t] < p->dims[0])
@@ -711,6 +828,7 @@ static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
     SDX_TRY(find_reduction(px, &p->reduce));
     double bytes = (double)px->in[2]->count * (double)p->size;
     int64_t most = p->run / SLICE;
+    if (most <= 1) SDX_TRY(find_runs(px, nd_slice_of, p, p->tuples, &p->runs));
     return add_scatter(px, "scatter_nd", run_scatter_nd, p,
                        sdx_prepare_parts(bytes, 128 * 1024, most > 0 ? most : 1));
 }

@@ -70,7 +70,7 @@ static bool read_equation(struct sdx_str text, struct equation *eq)
     text.ptr++, text.len--;
     if (!read_term(&text, "-", &eq->in[1]) || text.len < 2 || text.ptr[1] != '>') return false;
     text.ptr += 2, text.len -= 2;
-    return read_term(&text, "", &eq->out);
+    return read_term(&text, "", &eq->out) && text.len == 0;
 }
 /* The length of each label; a label of both operands must have the same one for certain. */
 static bool read_lengths(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,

@@ -108,6 +108,55 @@ def test_gather_that_stays(sardonyx, tmp_path):
     check(sardonyx, tmp_path)
 
 
+def places(shape, *slices):
+    """All places of a box in a tensor of that shape, as PyTorch writes x[a:b, c:d] = y."""
+    axes = [np.arange(n)[s] for n, s in zip(shape, slices)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).astype(np.int64)
+
+
+BOXES = [(slice(1, 4), slice(2, 9)), (slice(None), slice(0, 8)), (slice(0, 5, 2), slice(4, 8)),
+         (slice(3, 4), slice(None)), (slice(None), slice(0, 10, 3)), (slice(None, None, -1), slice(5, 9))]
+
+
+@pytest.mark.parametrize("dtype", (*TYPES, np.str_))
+@pytest.mark.parametrize("box", range(len(BOXES)))
+def test_known_boxes(sardonyx, tmp_path, box, dtype):
+    """Known places that follow each other are moved as runs."""
+    shape, at = (5, 10), places((5, 10), *BOXES[box])
+    last = np.where(RNG.integers(0, 2, at.shape), at, at - np.array(shape))  # some from the end
+    for k, index in enumerate((at, last)):
+        save(tmp_path / "all" / f"gather{k}", one("GatherND", "x", "i"), {"x": values(dtype, *shape)}, {"i": index})
+        save(tmp_path / "all" / f"scatter{k}", one("ScatterND", "x", "i", "u"),
+             {"x": values(dtype, *shape), "u": values(dtype, *at.shape[:-1])}, {"i": index})
+        save(tmp_path / "all" / f"rows{k}", one("GatherND", "x", "i"), {"x": values(dtype, *shape, 3)}, {"i": index})
+    check(sardonyx, tmp_path / "all")
+
+
+@pytest.mark.parametrize("dtype", (np.int8, np.float32, np.str_))
+def test_known_windows(sardonyx, tmp_path, dtype):
+    """Windows that overlap, also as sums."""
+    windows = (np.arange(6)[:, None] * 3 + np.arange(8)).astype(np.int64)
+    for axis, shape in enumerate(((23, 4), (3, 23), (2, 3, 23))):
+        for k, index in enumerate((windows, windows - 23, windows[:, :3], windows[:, ::2])):
+            save(tmp_path / "all" / f"{axis}.{k}", one("Gather", "x", "i", axis=axis), {"x": values(dtype, *shape)},
+                 {"i": index})
+    if dtype is not np.str_:
+        for reduction in ("none", "add", "max"):
+            save(tmp_path / "all" / reduction, one("ScatterND", "x", "i", "u", reduction=reduction),
+                 {"x": values(dtype, 23), "u": values(dtype, 6, 8)}, {"i": windows[..., None]})
+    check(sardonyx, tmp_path / "all")
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherND", "ScatterND"])
+def test_known_places_outside(sardonyx, tmp_path, op):
+    index = np.arange(5, 13).astype(np.int64)
+    feeds = {"x": values(np.float32, 12)} | ({"u": values(np.float32, 8)} if op == "ScatterND" else {})
+    model = model_of(one(op, "x", "i", *[n for n in feeds if n == "u"]), feeds,
+                     {"i": index if op == "Gather" else index[:, None]})
+    onnx.save(model, tmp_path / "m.onnx")
+    assert "index 12 is outside axis 0 of length 12" in sardonyx("run", tmp_path / "m.onnx", code=1).err
+
+
 @pytest.mark.parametrize("wrong", (1, -2))
 @pytest.mark.parametrize("given", (False, True))
 def test_gather_outside_of_the_only_slice(sardonyx, tmp_path, given, wrong):
