@@ -322,6 +322,26 @@ static void check_planes(void)
     s = planes_of(4, 1, 1, 1, 0, line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1)));
     expect(sdx_winograd_block_fits(&s) == 0, "lines of planes are taken");
 }
+/* Tiles whose pixels lie a dilation apart. */
+static void check_dilated(void)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    for (int64_t turn = 0; turn < 60; turn++) {
+        const int64_t high = 3 + turn % 2, wide = 3 + turn / 2 % 3, dilation = 2 + turn % 3;
+        struct sdx_conv_shape s =
+            shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
+                     high * dilation + turn % 11, wide * dilation + turn % 9, turn % 7, turn % 5);
+        for (int i = 1; i < 3; i++) {
+            s.dilation[i] = i == 1 || turn % 4 ? dilation : 1;
+            s.out[i] -= 2 * (s.dilation[i] - 1);
+        }
+        s = larger(high, wide, s);
+        if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
+        if (s.out[1] < 1 || s.out[2] < 1) continue;
+        s.winograd = 2 + 2 * (int)(turn % 3);
+        expect(check_shape(s, false) == s.winograd, "dilated, it is not taken when it is wanted");
+    }
+}
 /* Kernels of more than one piece. */
 static void check_pieces(void)
 {
@@ -361,21 +381,6 @@ static void check_pieces(void)
         if (s.out[1] < 1 || s.out[2] < 1) continue;
         s.winograd = 2 + 2 * (int)(turn % 3);
         expect(check_shape(s, false) == s.winograd, "pieces are not taken when they are wanted");
-    }
-    for (int64_t turn = 0; turn < 60; turn++) { /* dilated */
-        const int64_t high = 3 + turn % 2, wide = 3 + turn / 2 % 3, dilation = 2 + turn % 3;
-        struct sdx_conv_shape s =
-            shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
-                     high * dilation + turn % 11, wide * dilation + turn % 9, turn % 7, turn % 5);
-        for (int i = 1; i < 3; i++) {
-            s.dilation[i] = i == 1 || turn % 4 ? dilation : 1;
-            s.out[i] -= 2 * (s.dilation[i] - 1);
-        }
-        s = larger(high, wide, s);
-        if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
-        if (s.out[1] < 1 || s.out[2] < 1) continue;
-        s.winograd = 2 + 2 * (int)(turn % 3);
-        expect(check_shape(s, false) == s.winograd, "dilated, it is not taken when it is wanted");
     }
     /* the bound, and what is taken by itself; kernel: high, wide */
     const int64_t sizes[][8] = {{1, 64, 64, 40, 40, 5, 5, 4},   {1, 48, 64, 35, 35, 5, 5, 6},
@@ -451,6 +456,7 @@ void check_winograd_block(void)
     check_lines();
     check_planes();
     check_pieces();
+    check_dilated();
     check_digits();
     expect(sdx_winograd_block_fits(&(struct sdx_conv_shape){.batch = 1}) == 0, "nothing is taken");
     const struct sdx_conv_shape few = shape_of(1, 3, 16, 160, 160, 1, 1);
