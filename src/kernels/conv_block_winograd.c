@@ -53,10 +53,17 @@ static int axis_of(const struct sdx_conv_shape *s)
     const int64_t high = s->kernel[1], wide = s->kernel[2];
     return high > 1 && wide > 1 ? 0 : high > 1 ? 1 : wide > 1 ? 2 : -1;
 }
-/* Taps along an axis of each piece of the kernel. */
-static int64_t taps_along(const struct sdx_conv_shape *s, int axis)
+/* Taps of a piece of the kernel. */
+static int64_t piece_taps(const struct sdx_conv_shape *s)
 {
-    return s->kernel[axis] > 1 ? winograd_piece(s) : 1;
+    return winograd_piece(s) * (winograd_is_plane(s) ? winograd_piece(s) : 1);
+}
+/* Bytes of U with so many planes. */
+static int64_t bytes_of_u(const struct sdx_conv_shape *s, int64_t planes)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    return planes * conv_divide_up(s->oc, lanes) * lanes * winograd_depth(s) *
+           (int64_t)sizeof(float);
 }
 /* Chunks of 32 output channels, 64 where a row of U is long: whole panels on every set. A line's
  * chunks are shared among threads, so it has four at least where it has 128 output channels. */
@@ -73,11 +80,9 @@ static int64_t wanted_tiles(const struct sdx_conv_shape *s)
 /* Is U of an image of so many tiles a plane, with stride 1, rather made in each run? */
 static bool is_late(const struct sdx_conv_shape *s, int64_t step, int64_t tiles)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes, side = winograd_side((int)step);
+    const int64_t side = winograd_side((int)step);
     return step != 6 && tiles <= conv_most(wanted_tiles(s), LATE_TILES) &&
-           side * side * conv_divide_up(s->oc, lanes) * lanes * winograd_depth(s) *
-                   (int64_t)sizeof(float) >=
-               LATE_LEAST;
+           bytes_of_u(s, side * side) >= LATE_LEAST;
 }
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
@@ -95,27 +100,26 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     const int64_t one = c.high * c.wide;
     int64_t want = wanted_tiles(s) * (c.axis ? 4 : 1); /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
-    c.taps = (int)(taps_along(s, 1) * taps_along(s, 2));
+    c.taps = (int)piece_taps(s);
     c.late = c.phases > 1 || s->half != SDX_HALF_NONE || (!c.axis && is_late(s, c.step, one));
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
         want = PHASED_TILES;
-    else if (c.late && one <= conv_most(want, LATE_TILES)) /* in halves where two parts would
-                                    transform more tiles again than filters */
+    else if (c.late && one <= conv_most(want, LATE_TILES))
+        /* in halves where two parts would transform more tiles again than filters */
         want = 2 * one > s->oc && one >= 48 ? conv_divide_up(one, 2) : conv_most(want, one);
     c.blocks = conv_divide_up(c.tiles, want);
-    if (c.axis && c.planes * c.vectors * c.lanes * winograd_depth(s) * (int64_t)sizeof(float) <=
-                      sdx_kernel_tuning()->a_bytes) /* each reads U from the second cache */
+    /* each reads U from the second cache */
+    if (c.axis && bytes_of_u(s, c.planes) <= sdx_kernel_tuning()->a_bytes)
         c.blocks =
             conv_most(c.blocks, conv_least(conv_wanted(conv_worth(s)), c.tiles / LEAST_TILES));
     c.blocks = conv_even(c.blocks, EVEN);
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));
     c.chunks = conv_divide_up(c.vectors, c.chunk);
-    /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work. An
-     * only block is worth more of that. */
+    /* Each part of a block transforms the whole input again: at 256 outputs 4 % of its work, of a
+     * line less. An only block, which pieces often are, is worth more of that. */
     c.splits = 1;
-    /* the transforms of a line are less, and pieces may be but one block */
     const int64_t least = c.axis || winograd_pieces(s) > 1 ? 64 : 256;
     while (2 * c.splits * c.blocks <= sdx_kernel_tuning()->block_parts &&
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : least * c.splits) <= s->oc)
@@ -153,11 +157,8 @@ static double cost_of(const struct sdx_conv_shape *s, int step)
         (double)winograd_tiles_along(s, 1, step) * (double)winograd_tiles_along(s, 2, step);
     const double ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
-    const bool is_dilated = s->dilation[1] > 1 || s->dilation[2] > 1; /* gathered first */
-    const double each = (step == 6   ? f->step_6
-                         : step == 4 ? f->step_4
-                                     : f->step_2) +
-                        (is_dilated ? 1.5 * planes : 0);
+    const double plain = step == 6 ? f->step_6 : step == 4 ? f->step_4 : f->step_2;
+    const double each = plain + (winograd_is_dilated(s) ? 1.5 * planes : 0); /* gathered first */
     const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     if (sdx_winograd_digits_serve(s))
         return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
@@ -236,8 +237,8 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
     if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
-    if (phased && (s->kernel[1] != 3 || s->kernel[2] != 3)) return 0;
-    if (phased && (s->dilation[1] != 1 || s->dilation[2] != 1)) return 0;
+    const bool dilated = winograd_is_dilated(s);
+    if (phased && (s->kernel[1] != 3 || s->kernel[2] != 3 || dilated)) return 0;
     if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
     if (s->winograd < 0) return 0;
     const double pixels = (double)s->out[1] * (double)s->out[2];
@@ -245,15 +246,14 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
         const double direct = 9 * pixels * (double)winograd_depth(s) * (double)s->oc / 14.9;
         return !isfinite(sdx_tiles_block_cost(s)) && cost_of_phases(s) < 0.92 * direct ? 3 : 0;
     }
-    const double taps = (double)(s->kernel[1] * s->kernel[2]);
-    const bool dilated = s->dilation[1] > 1 || s->dilation[2] > 1;
+    /* an only block that cannot be shared among threads, of work that was worth it */
+    const int64_t tiles = winograd_tiles_along(s, 1, 2) * winograd_tiles_along(s, 2, 2);
+    if (winograd_pieces(s) > 1 && s->oc < 64 && is_late(s, 2, tiles)) return 0;
+    const double taps = (double)winograd_taps(s);
     const double others =
         cost_of_others(s, dilated ? taps_met(s, 1) * taps_met(s, 2) / taps : pixels, taps,
                        s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
     const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
-    /* an only block that cannot be shared among threads, of work that was worth it */
-    const int64_t tiles = winograd_tiles_along(s, 1, 2) * winograd_tiles_along(s, 2, 2);
-    if (winograd_pieces(s) > 1 && s->oc < 64 && is_late(s, 2, tiles)) return 0;
     const double own = fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2));
     if (own >= (dilated ? 0.9 : 0.97) * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
@@ -269,7 +269,7 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
     if (c.late)
         return (size_t)(c.taps * winograd_depth(s) * c.vectors * c.lanes) *
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
-    return (size_t)(c.planes * c.vectors * c.lanes * winograd_depth(s)) * sizeof(float);
+    return (size_t)bytes_of_u(s, c.planes);
 }
 /* The piece of a filter that belongs to number `number` of the depth, as [taps][width]. */
 static void gather_piece(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
@@ -277,42 +277,44 @@ static void gather_piece(const struct sdx_conv_shape *s, const sdx_weight_f32 *w
 {
     const int64_t across = winograd_pieces_across(s), pieces = winograd_pieces(s);
     const int64_t piece = number / s->ic % pieces, plane = number / s->ic / pieces;
-    const int64_t taps = s->kernel[1] * s->kernel[2], row = s->ic * s->kernel[0] * taps;
-    const int64_t high = taps_along(s, 1), wide = taps_along(s, 2),
-                  stride = winograd_line_stride(s);
-    const bool is_plane = winograd_is_plane(s);
-    const int64_t top = is_plane ? piece / across * high : 0;
-    const int64_t left = is_plane ? piece % across * wide
-                                  : piece / across * winograd_piece(s) * stride + piece % across;
-    weights += (number % s->ic * s->kernel[0] + plane) * taps;
-    if (stride > 1) { /* a tap after the other */
-        for (int64_t i = left; i < taps && i < left + winograd_piece(s) * stride;
-             i += stride, to += width)
-            sdx_kernel_tables()->vec.b32_transpose(weights + i, (size_t)row, (uint32_t *)to,
-                                                   (size_t)width, (size_t)count, 1);
-        return;
+    const int64_t size = winograd_piece(s), stride = winograd_line_stride(s);
+    const int64_t taps = winograd_taps(s), row = s->ic * s->kernel[0] * taps;
+    /* rows of so many taps, and where they begin */
+    int64_t first, rows = 1, columns, step = 0;
+    if (winograd_is_plane(s)) {
+        const int64_t top = piece / across * size, left = piece % across * size;
+        first = top * s->kernel[2] + left;
+        rows = conv_least(size, s->kernel[1] - top);
+        columns = conv_least(size, s->kernel[2] - left);
+        step = s->kernel[2];
+        if (step == size) { /* one after the other */
+            columns *= rows;
+            rows = 1;
+        }
+    } else {
+        first = piece / across * size * stride + piece % across;
+        columns = conv_least(size, conv_divide_up(taps - first, stride));
+        if (stride > 1) {
+            rows = columns;
+            columns = 1;
+            step = stride;
+        }
     }
-    if (!is_plane) {
-        sdx_kernel_tables()->vec.b32_transpose(weights + left, (size_t)row, (uint32_t *)to,
-                                               (size_t)width, (size_t)count,
-                                               (size_t)conv_least(winograd_piece(s), taps - left));
-        return;
-    }
-    for (int64_t i = 0; i < conv_least(high, s->kernel[1] - top); i++)
-        sdx_kernel_tables()->vec.b32_transpose(weights + (top + i) * s->kernel[2] + left,
-                                               (size_t)row, (uint32_t *)to + i * wide * width,
-                                               (size_t)width, (size_t)count,
-                                               (size_t)conv_least(wide, s->kernel[2] - left));
+    const int64_t pitch = (winograd_is_plane(s) ? size : columns) * width;
+    weights += (number % s->ic * s->kernel[0] + plane) * taps + first;
+    for (int64_t i = 0; i < rows; i++)
+        sdx_kernel_tables()->vec.b32_transpose(weights + i * step, (size_t)row,
+                                               (uint32_t *)to + i * pitch, (size_t)width,
+                                               (size_t)count, (size_t)columns);
 }
 /* The filters of so many numbers of the depth, i0, i0 + apart ..., and output channels
  * k .. k + width - 1 as [number][taps][width], zeros beyond the output channels and the kernel. */
 static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
                            int64_t width, int64_t i0, int64_t apart, int64_t channels, float *to)
 {
-    const int64_t taps = taps_along(s, 1) * taps_along(s, 2);
-    const int64_t count = conv_least(width, s->oc - k);
-    const int64_t row = s->ic * s->kernel[0] * s->kernel[1] * s->kernel[2];
-    const bool is_whole = taps == s->kernel[1] * s->kernel[2] && winograd_pieces(s) == 1;
+    const int64_t taps = piece_taps(s), count = conv_least(width, s->oc - k);
+    const int64_t row = s->ic * s->kernel[0] * winograd_taps(s);
+    const bool is_whole = taps == winograd_taps(s) && winograd_pieces(s) == 1;
     if (count < width || !is_whole) memset(to, 0, (size_t)(taps * channels * width) * sizeof *to);
     if (is_whole && s->kernel[0] == 1 && apart == 1) {
         sdx_kernel_tables()->vec.b32_transpose(weights + k * row + i0 * taps, (size_t)row,
@@ -327,7 +329,7 @@ void sdx_winograd_filters(const struct sdx_conv_shape *s, int step, const sdx_we
                           int64_t k, int64_t width, int64_t i0, int64_t apart, int64_t channels,
                           float *u)
 {
-    const int taps = (int)(taps_along(s, 1) * taps_along(s, 2));
+    const int taps = (int)piece_taps(s);
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, apart, channels, g);
     sdx_kernel_tables()->block.f32_winograd_filters(step, taps, g, channels, width, u,
@@ -472,9 +474,7 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 /* Does U come from beyond the second cache, as it is? */
 static bool streams(const struct sdx_conv_shape *s, const struct winograd_cut *c)
 {
-    const int64_t bytes =
-        c->planes * c->vectors * c->lanes * winograd_depth(s) * (int64_t)sizeof(float);
-    return !c->late && bytes > sdx_kernel_tuning()->a_bytes;
+    return !c->late && bytes_of_u(s, c->planes) > sdx_kernel_tuning()->a_bytes;
 }
 /* Is V read from beyond the second cache: again for every panel, or too much for what lies behind
  * it to follow? */

@@ -80,12 +80,17 @@ static inline bool winograd_is_plane(const struct sdx_conv_shape *s)
 {
     return s->kernel[1] > 1 && s->kernel[2] > 1;
 }
-/* Of a line: the taps, the stride, and the phases, sets of every stride'th tap; the first phase has
- * the most taps. Strides of planes are winograd_stride's. */
-static inline int64_t winograd_line_taps(const struct sdx_conv_shape *s)
+static inline bool winograd_is_dilated(const struct sdx_conv_shape *s)
+{
+    return s->dilation[1] > 1 || s->dilation[2] > 1;
+}
+/* Taps of a plane of the kernel. */
+static inline int64_t winograd_taps(const struct sdx_conv_shape *s)
 {
     return s->kernel[1] * s->kernel[2];
 }
+/* Of a line: the stride, and the phases, sets of every stride'th tap; the first phase has the most
+ * taps. Strides of planes are winograd_stride's. */
 static inline int64_t winograd_line_stride(const struct sdx_conv_shape *s)
 {
     return winograd_is_plane(s) ? 1 : s->kernel[1] > 1 ? s->stride[1] : s->stride[2];
@@ -93,11 +98,11 @@ static inline int64_t winograd_line_stride(const struct sdx_conv_shape *s)
 static inline int64_t winograd_line_phases(const struct sdx_conv_shape *s)
 {
     const int64_t stride = winograd_line_stride(s);
-    return stride > 1 && winograd_line_taps(s) < stride ? winograd_line_taps(s) : stride;
+    return stride > 1 && winograd_taps(s) < stride ? winograd_taps(s) : stride;
 }
 static inline int64_t winograd_phase_taps(const struct sdx_conv_shape *s)
 {
-    const int64_t stride = winograd_line_stride(s), taps = winograd_line_taps(s);
+    const int64_t stride = winograd_line_stride(s), taps = winograd_taps(s);
     return stride > 1 ? (taps + stride - 1) / stride : taps;
 }
 /* Taps of a piece along an axis longer than 1: 3, and of a line what needs the fewest
@@ -145,8 +150,8 @@ static inline int64_t winograd_depth_at_infinity(const struct sdx_conv_shape *s)
     if (winograd_is_plane(s))
         count = s->kernel[1] / piece * across;
     else
-        for (int64_t last = piece - 1; last * across < winograd_line_taps(s); last += piece) {
-            const int64_t left = winograd_line_taps(s) - last * across;
+        for (int64_t last = piece - 1; last * across < winograd_taps(s); last += piece) {
+            const int64_t left = winograd_taps(s) - last * across;
             count += left < across ? left : across;
         }
     return count ? count * s->ic : winograd_depth(s);

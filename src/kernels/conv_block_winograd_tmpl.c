@@ -131,7 +131,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
     const int64_t piece = winograd_piece(s), pieces = winograd_pieces(s);
     const int64_t wide = winograd_pieces_across(s);
-    const bool dilated = s->dilation[1] > 1 || s->dilation[2] > 1;
+    const bool dilated = winograd_is_dilated(s);
     const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
@@ -543,7 +543,7 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
     const struct sdx_conv_shape *s = w->shape;
     const int64_t blocks = conv_divide_up(s->oc, LANES), pitch = s->out[2] * LANES;
     const int64_t down = s->dilation[1], across = s->dilation[2], size = s->out[1] * pitch;
-    const bool copied = down > 1 || across > 1 || block_is_curved(o->epilogue->act);
+    const bool copied = winograd_is_dilated(s) || block_is_curved(o->epilogue->act);
     struct tile_at at = tile_at(w, w->first);
     struct copies copies;
     copies.count = 0;

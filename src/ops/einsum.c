@@ -3,6 +3,8 @@
  * labels of both and of the result are the batch, those summed are K, the others rows and columns;
  * an operand whose labels do not lie as the product needs is copied first. Pairs with tiny
  * matrices, and single operands, go through plain loops over labels. */
+#include "ops/einsum.h"
+
 #include "ops/move.h"
 #include "ops/product.h"
 
@@ -33,6 +35,50 @@ static enum sdx_status bad(struct sdx_context *cx, struct sdx_str text)
 {
     return SDX_FAIL(cx, SDX_BAD_MODEL, "Einsum: equation \"%.*s\" is not valid for these inputs",
                     SDX_STR_ARG(text));
+}
+
+bool sdx_einsum_holds(struct sdx_str term, char label)
+{
+    return term.len && memchr(term.ptr, label, term.len);
+}
+
+/* Without an arrow the output has the labels that are there once, in their order. */
+static void imply_output(struct sdx_einsum *e)
+{
+    size_t length = 0;
+    for (int c = 'A'; c <= 'z'; c++) {
+        int uses = 0;
+        for (int t = 0; t < e->count; t++)
+            uses += sdx_einsum_holds(e->term[t], (char)c);
+        if (uses == 1) e->implied[length++] = (char)c;
+    }
+    e->term[e->count] = (struct sdx_str){e->implied, length};
+}
+
+bool sdx_einsum_read(const struct sdx_ir_node *node, struct sdx_einsum *e)
+{
+    const struct sdx_str given = sdx_ir_attr_str(node, "equation", "");
+    const char *text = e->text;
+    size_t length = 0;
+    *e = (struct sdx_einsum){0};
+    for (size_t i = 0; i < given.len && length + 1 < SDX_EINSUM_LONGEST; i++)
+        if (given.ptr[i] != ' ') e->text[length++] = given.ptr[i];
+    for (size_t i = 0, from = 0; i <= length; i++) {
+        const bool ends = i == length || text[i] == ',' || text[i] == '-';
+        if (text[i] == '.') return false;
+        for (size_t k = from; k < i && !ends; k++)
+            if (text[k] == text[i]) return false; /* a diagonal */
+        if (!ends) continue;
+        if (e->count > SDX_EINSUM_TERMS - 1) return false;
+        e->term[e->count] = (struct sdx_str){text + from, i - from};
+        if (i < length || !e->is_explicit) e->count++;
+        from = i + 1;
+        if (text[i] != '-') continue;
+        e->is_explicit = true;
+        from = ++i + 1; /* behind the arrow */
+    }
+    if (!e->is_explicit) imply_output(e);
+    return e->count == node->count_inputs;
 }
 
 /* Letters of one term; *dots gets the place of the ellipsis among them, -1 for none. */

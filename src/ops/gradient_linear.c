@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ops/einsum.h"
+
 #define OP1 sdx_gradient_op1
 #define OP2 sdx_gradient_op2
 #define OP3 sdx_gradient_op3
@@ -23,82 +25,25 @@ static int32_t filled_like(struct sdx_gradient *d, int32_t like, double v)
 
 /* ---- Einsum ---- */
 
-enum { TERMS_MAX = 16, EQUATION_MAX = 512 };
-
-struct equation {
-    int count; /* of operands; term[count] is the output's */
-    struct sdx_str term[TERMS_MAX + 1];
-    char implied[64];
-};
-
-static bool holds(struct sdx_str term, char label)
-{
-    for (size_t i = 0; i < term.len; i++)
-        if (term.ptr[i] == label) return true;
-    return false;
-}
-
-/* Without an arrow the output has the labels that are there once, in their order. */
-static void imply_output(struct equation *e)
-{
-    size_t length = 0;
-    for (int c = 'A'; c <= 'z'; c++) {
-        int uses = 0;
-        for (int t = 0; t < e->count; t++)
-            for (size_t i = 0; i < e->term[t].len; i++)
-                uses += e->term[t].ptr[i] == c;
-        if (uses == 1) e->implied[length++] = (char)c;
-    }
-    e->term[e->count] = (struct sdx_str){e->implied, length};
-}
-
-/* text: room for the equation without blanks. false: a form that has no rule. */
-static bool read_equation(const struct sdx_ir_node *node, char *text, struct equation *e)
-{
-    struct sdx_str given = sdx_ir_attr_str(node, "equation", "");
-    size_t length = 0;
-    bool arrow = false;
-    for (size_t i = 0; i < given.len && length + 1 < EQUATION_MAX; i++)
-        if (given.ptr[i] != ' ') text[length++] = given.ptr[i];
-    text[length] = 0;
-    *e = (struct equation){0};
-    for (size_t i = 0, from = 0; i <= length; i++) {
-        const bool ends = i == length || text[i] == ',' || text[i] == '-';
-        if (text[i] == '.') return false;
-        for (size_t k = from; k < i && !ends; k++)
-            if (text[k] == text[i]) return false; /* a diagonal */
-        if (!ends) continue;
-        if (e->count > TERMS_MAX - 1) return false;
-        e->term[e->count] = (struct sdx_str){text + from, i - from};
-        if (i < length || !arrow) e->count++;
-        from = i + 1;
-        if (text[i] != '-') continue;
-        arrow = true;
-        from = ++i + 1; /* behind the arrow */
-    }
-    if (!arrow) imply_output(e);
-    return e->count == node->count_inputs;
-}
-
 /* Of operand i: g and the other operands along its labels; ones where only it has a label. */
 static void rule_einsum(struct sdx_gradient *d)
 {
-    char text[EQUATION_MAX], back[EQUATION_MAX + 128];
-    struct equation e;
-    if (!read_equation(sdx_gradient_node(d), text, &e)) {
+    char back[SDX_EINSUM_LONGEST + 128];
+    struct sdx_einsum e;
+    if (!sdx_einsum_read(sdx_gradient_node(d), &e)) {
         sdx_gradient_refuse(d, "an ellipsis or a diagonal");
         return;
     }
     for (int i = 0; i < e.count; i++) {
         if (!sdx_gradient_wants(d, i)) continue;
-        int32_t in[TERMS_MAX + 2] = {sdx_gradient_of(d, 0)};
+        int32_t in[SDX_EINSUM_TERMS + 2] = {sdx_gradient_of(d, 0)};
         int count = 1,
             at = snprintf(back, sizeof back, "%.*s", (int)e.term[e.count].len, e.term[e.count].ptr);
         bool alone = false;
         for (size_t k = 0; k < e.term[i].len; k++) {
-            bool found = holds(e.term[e.count], e.term[i].ptr[k]);
+            bool found = sdx_einsum_holds(e.term[e.count], e.term[i].ptr[k]);
             for (int t = 0; t < e.count; t++)
-                found |= t != i && holds(e.term[t], e.term[i].ptr[k]);
+                found |= t != i && sdx_einsum_holds(e.term[t], e.term[i].ptr[k]);
             alone |= !found;
         }
         for (int t = 0; t < e.count; t++) {

@@ -4,6 +4,7 @@
  * what a store can do are found as they are behind a MatMul. Labels of both operands are the batch,
  * or K when they are summed; of the others a run is the rows and one the columns, and what is left
  * are further axes of the batch, along which the operand without them is repeated. */
+#include "ops/einsum.h"
 #include "ops/lower.h"
 #include "passes/match.h"
 #include "passes/passes.h"
@@ -49,28 +50,24 @@ static bool equal(const struct term *a, const struct term *b)
     return a->count == b->count && memcmp(a->labels, b->labels, (size_t)a->count) == 0;
 }
 
-/* Letters up to one of `ends` or the end; false: something else, or a letter that is there twice.
- */
-static bool read_term(struct sdx_str *text, const char *ends, struct term *t)
+static bool take_term(struct sdx_str from, struct term *to)
 {
-    t->count = 0;
-    for (; text->len && !strchr(ends, text->ptr[0]); text->ptr++, text->len--) {
-        const char c = text->ptr[0];
-        if (c == ' ') continue;
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) || t->count == MOST || has(t, c))
-            return false;
-        append(t, c);
+    if (from.len > MOST) return false;
+    to->count = 0;
+    for (size_t i = 0; i < from.len; i++) {
+        const char c = from.ptr[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return false;
+        append(to, c);
     }
     return true;
 }
-/* An explicit equation of two operands with letters alone. */
-static bool read_equation(struct sdx_str text, struct equation *eq)
+/* An explicit equation of two operands. */
+static bool read_equation(const struct sdx_ir_node *node, struct equation *eq)
 {
-    if (!read_term(&text, ",", &eq->in[0]) || text.len < 1) return false;
-    text.ptr++, text.len--;
-    if (!read_term(&text, "-", &eq->in[1]) || text.len < 2 || text.ptr[1] != '>') return false;
-    text.ptr += 2, text.len -= 2;
-    return read_term(&text, "", &eq->out) && text.len == 0;
+    struct sdx_einsum e;
+    return node->count_inputs == OPERANDS && sdx_einsum_read(node, &e) && e.is_explicit &&
+           take_term(e.term[0], &eq->in[0]) && take_term(e.term[1], &eq->in[1]) &&
+           take_term(e.term[OPERANDS], &eq->out);
 }
 /* The length of each label; a label of both operands must have the same one for certain. */
 static bool read_lengths(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
@@ -256,9 +253,7 @@ static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, 
 {
     struct product other;
     if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
-    if (node->count_inputs != OPERANDS ||
-        !read_equation(sdx_ir_attr_str(node, "equation", ""), eq) || !read_lengths(g, node, eq))
-        return false;
+    if (!read_equation(node, eq) || !read_lengths(g, node, eq)) return false;
     const bool fits = plan(eq, 0, p);
     if (!plan(eq, 1, &other)) return fits;
     if (!fits || moved(g, node, eq, &other) < moved(g, node, eq, p)) *p = other;

@@ -241,11 +241,15 @@ static void repeat(const struct sdx_conv_shape *s, struct operands *o)
            "%lld to %lld: an image alone differs from itself in a batch", (long long)s->ic,
            (long long)s->oc);
 }
+static bool is_winograd(const struct sdx_conv_shape *s)
+{
+    const enum sdx_conv_block_form form = sdx_conv_block_form(s);
+    return form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_LINE;
+}
 /* Is it one of those that Winograd serves in pieces, which check_conv_block_winograd.c checks? */
 static bool is_in_pieces(const struct sdx_conv_shape *s)
 {
-    const enum sdx_conv_block_form form = sdx_conv_block_form(s);
-    return form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_LINE &&
+    return is_winograd(s) &&
            !((s->kernel[1] == 3 || s->kernel[1] == 1) && (s->kernel[2] == 3 || s->kernel[2] == 1));
 }
 static void check_shape(struct sdx_conv_shape s)
@@ -293,8 +297,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
         worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));
         peak = fmax(peak, fabs((double)wanted[i]));
     }
-    const bool winograd = form >= SDX_CONV_BLOCK_WINOGRAD_2 && form <= SDX_CONV_BLOCK_WINOGRAD_LINE;
-    expect(worst <= (winograd ? 3e-4 * fmax(peak, 1) : 0),
+    expect(worst <= (is_winograd(&s) ? 3e-4 * fmax(peak, 1) : 0),
            "%lld to %lld of %lldx%lld kernel %lld, form %d of 16 bits: %g off, peak %g",
            (long long)s.ic, (long long)s.oc, (long long)s.in[1], (long long)s.in[2],
            (long long)s.kernel[2], (int)form, worst, peak);
