@@ -26,7 +26,8 @@ enum {
     MOST_PLANES = 64,
     AT_ONCE = SDX_WINOGRAD_FILTERS,
     LATE_TILES = 100,       /* of an image, at most */
-    LATE_LEAST = 512 << 10, /* bytes of U from which it is made late */
+    LATE_LEAST = 512 << 10, /* bytes of U from which it is made late, */
+    LATE_MOST = 4 << 20,    /* and from which pieces of tiles of 6 or of two blocks are */
     PHASED_TILES = 64,      /* of a block with stride 2 */
     LEAST_TILES = 48,       /* of a line's block, where more of them can be had */
     EVEN = 16               /* blocks, of which one more is much for a thread */
@@ -36,6 +37,7 @@ struct winograd_cut {
     int64_t lanes, step, planes;
     int axis;                  /* as in struct sdx_winograd_block */
     int taps;                  /* of a piece of a filter */
+    int64_t depth;             /* numbers that an output adds up of each of its positions */
     int64_t high, wide, tiles; /* of a plane of an image, and of all */
     int64_t block, blocks;     /* tiles of a block */
     int64_t chunk, chunks;     /* vectors of output channels between two transforms of the output */
@@ -52,11 +54,6 @@ static int axis_of(const struct sdx_conv_shape *s)
 {
     const int64_t high = s->kernel[1], wide = s->kernel[2];
     return high > 1 && wide > 1 ? 0 : high > 1 ? 1 : wide > 1 ? 2 : -1;
-}
-/* Taps of a piece of the kernel. */
-static int64_t piece_taps(const struct sdx_conv_shape *s)
-{
-    return winograd_piece(s) * (winograd_is_plane(s) ? winograd_piece(s) : 1);
 }
 /* Bytes of U with so many planes. */
 static int64_t bytes_of_u(const struct sdx_conv_shape *s, int64_t planes)
@@ -77,19 +74,23 @@ static int64_t wanted_tiles(const struct sdx_conv_shape *s)
 {
     return winograd_depth(s) <= 128 ? 24 : winograd_depth(s) <= 256 ? 48 : 72;
 }
-/* Is U of an image of so many tiles a plane, with stride 1, rather made in each run? */
+/* Is U of an image of so many tiles a plane rather made in each run, of each block? */
 static bool is_late(const struct sdx_conv_shape *s, int64_t step, int64_t tiles)
 {
-    const int64_t side = winograd_side((int)step);
-    return step != 6 && tiles <= conv_most(wanted_tiles(s), LATE_TILES) &&
-           bytes_of_u(s, side * side) >= LATE_LEAST;
+    const int64_t side = winograd_side((int)step), bytes = bytes_of_u(s, side * side);
+    const int64_t block = conv_most(wanted_tiles(s), LATE_TILES);
+    const bool in_pieces = winograd_pieces(s) > 1;
+    if (tiles > block) return in_pieces && step != 6 && tiles <= 2 * block && bytes >= LATE_MOST;
+    return step == 6 ? in_pieces && bytes >= LATE_MOST : bytes >= LATE_LEAST;
 }
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    struct winograd_cut c = {
-        .lanes = table->lanes, .step = sdx_winograd_block_fits(s), .chunk = chunk_of(s)};
+    struct winograd_cut c = {.lanes = table->lanes,
+                             .step = winograd_step(s, sdx_winograd_block_fits(s)),
+                             .chunk = chunk_of(s)};
     c.axis = axis_of(s);
+    c.depth = winograd_depth(s);
     c.planes = winograd_side((int)c.step) * (c.axis ? 1 : winograd_side((int)c.step));
     c.phases = winograd_phases((int)c.step, 0);
     c.pass = table->winograd_pass / c.phases;
@@ -100,7 +101,7 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     const int64_t one = c.high * c.wide;
     int64_t want = wanted_tiles(s) * (c.axis ? 4 : 1); /* fewer planes */
     c.vectors = conv_divide_up(s->oc, c.lanes);
-    c.taps = (int)piece_taps(s);
+    c.taps = (int)winograd_piece_taps(s);
     c.late = c.phases > 1 || s->half != SDX_HALF_NONE || (!c.axis && is_late(s, c.step, one));
     if (c.late) c.chunk = 2;
     if (c.phases > 1)
@@ -125,9 +126,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
            2 * c.splits <= c.chunks && (c.late && c.splits == 1 ? 64 : least * c.splits) <= s->oc)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
-    c.group_v = table->winograd_rows * conv_divide_up(winograd_depth(s), c.lanes) * c.lanes;
-    if (c.phases > 1)
-        c.group_v = table->winograd_rows * c.phases * conv_least(winograd_depth(s), c.pass);
+    c.group_v = table->winograd_rows * conv_divide_up(c.depth, c.lanes) * c.lanes;
+    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(c.depth, c.pass);
     c.plane_v = groups * c.group_v + GAP;
     const int64_t chunks = c.phases > 1 ? conv_divide_up(c.chunks, c.splits) : 1; /* in M at once */
     c.plane_m =
@@ -138,9 +138,10 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 /* Multiplications a cycle of products and direct; bytes of weights a cycle from memory; cycles of
  * the transforms of a tile of each step and a vector of so many channels. */
 static const struct figures {
-    double products, direct, bytes, lanes, step_2, step_4, step_6, line, filters_2, filters_4;
-} zen_3 = {14.8, 14.3, 5.6, 8, 60, 165, 390, 26.5, 6, 15},
-  with_tiles /* Sapphire Rapids */ = {29, 28, SDX_TILES_READ, 16, 100, 290, 800, 47, 3, 8};
+    double products, direct, bytes, lanes, step_2, step_4, step_6, line;
+    double filters_2, filters_4, filters_6;
+} zen_3 = {14.8, 14.3, 5.6, 8, 60, 165, 390, 26.5, 6, 15, 30},
+  with_tiles /* Sapphire Rapids */ = {29, 28, SDX_TILES_READ, 16, 100, 290, 800, 47, 3, 8, 16};
 static const struct figures *figures(void)
 {
     return sdx_kernel_tables()->gemm.f32_tiles ? &with_tiles : &zen_3;
@@ -150,15 +151,20 @@ static double outputs(const struct sdx_conv_shape *s)
 {
     return ceil((double)s->oc / figures()->lanes) * figures()->lanes;
 }
-static double cost_of(const struct sdx_conv_shape *s, int step)
+static int64_t tiles_of(const struct sdx_conv_shape *s, int form)
+{
+    const int step = winograd_step(s, form);
+    return winograd_tiles_along(s, 1, step) * winograd_tiles_along(s, 2, step);
+}
+static double cost_of(const struct sdx_conv_shape *s, int form)
 {
     const struct figures *f = figures();
-    const double tiles =
-        (double)winograd_tiles_along(s, 1, step) * (double)winograd_tiles_along(s, 2, step);
-    const double ic = (double)winograd_depth(s), oc = outputs(s);
+    const int step = winograd_step(s, form);
+    const double tiles = (double)tiles_of(s, form), ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
-    const double plain = step == 6 ? f->step_6 : step == 4 ? f->step_4 : f->step_2;
-    const double each = plain + (winograd_is_dilated(s) ? 1.5 * planes : 0); /* gathered first */
+    const double plain = step == 6 ? f->step_6 : step >= 4 ? f->step_4 : f->step_2;
+    const bool gathered = winograd_is_dilated(s) || s->stride[1] > 1;
+    const double each = plain + (gathered ? 1.5 * planes : 0);
     const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     if (sdx_winograd_digits_serve(s))
         return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
@@ -166,11 +172,14 @@ static double cost_of(const struct sdx_conv_shape *s, int step)
     return fmax(fmax(tiles, 4) * pairs / f->products, sizeof(float) * pairs / f->bytes) + transform;
 }
 /* Of transforms of filters in each run. */
-static double cost_of_filters(const struct sdx_conv_shape *s, int step)
+static double cost_of_filters(const struct sdx_conv_shape *s, int form)
 {
-    const int64_t tiles = winograd_tiles_along(s, 1, step) * winograd_tiles_along(s, 2, step);
-    const double each = step == 4 ? figures()->filters_4 : figures()->filters_2;
-    return is_late(s, step, tiles) ? each * (double)winograd_depth(s) * outputs(s) : 0;
+    const int step = winograd_step(s, form);
+    const int64_t tiles = tiles_of(s, form);
+    const struct figures *f = figures();
+    const double each = step == 6 ? f->filters_6 : step == 2 ? f->filters_2 : f->filters_4;
+    const double blocks = tiles > conv_most(wanted_tiles(s), LATE_TILES) ? 2 : 1;
+    return is_late(s, step, tiles) ? blocks * each * (double)winograd_depth(s) * outputs(s) : 0;
 }
 /* Taps along an axis that lie in the image, of all outputs: the direct way leaves the others out.
  */
@@ -211,7 +220,7 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
 {
     const int other = 3 - axis;
     if (s->stride[0] != 1 || s->stride[other] != 1) return 0;
-    if (s->stride[axis] > 1 && (s->dilation[axis] > 1 || winograd_phase_taps(s) < 2)) return 0;
+    if (s->stride[axis] > 1 && (s->dilation[axis] > 1 || winograd_line_taps(s) < 2)) return 0;
     if (s->in[other] != s->out[other] || s->pad_begin[other] != 0) return 0;
     if (s->winograd != 0) return s->winograd == 4 ? 4 : 0;
     const struct figures *f = figures();
@@ -227,33 +236,44 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
+/* What U of F(6 x 6) in pieces holds more than that of F(4 x 4) is no more than twice the images.
+ */
+static bool is_small(const struct sdx_conv_shape *s)
+{
+    const int64_t images =
+        s->ic * s->in[0] * s->in[1] * s->in[2] + s->oc * s->out[0] * s->out[1] * s->out[2];
+    const int64_t six = is_late(s, 6, tiles_of(s, 6)) ? 0 : bytes_of_u(s, 64);
+    const int64_t four = is_late(s, 4, tiles_of(s, 4)) ? 0 : bytes_of_u(s, 36);
+    return six - four <= 2 * images * (int64_t)sizeof(float);
+}
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
     const int axis = axis_of(s);
     const bool flat = s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0;
     if (axis < 0 || s->groups != 1 || s->winograd == 1) return 0;
-    const bool phased = axis == 0 && s->stride[1] == 2;
-    if ((phased || winograd_depth(s) > s->ic) && s->ic % sdx_kernel_tables()->block.lanes != 0)
-        return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
-    if (s->stride[1] > 2 || s->stride[2] != s->stride[1]) return 0;
-    const bool dilated = winograd_is_dilated(s);
-    if (phased && (s->kernel[1] != 3 || s->kernel[2] != 3 || dilated)) return 0;
-    if (s->winograd > 0) return (s->winograd == 3) == phased ? s->winograd : 0;
+    if (s->stride[2] != s->stride[1]) return 0;
+    const bool dilated = winograd_is_dilated(s), phased = winograd_is_phased(s);
+    const int64_t least = conv_least(s->kernel[1], s->kernel[2]); /* phases of one tap are direct */
+    if (s->stride[1] > 1 && (dilated || least <= s->stride[1])) return 0;
     if (s->winograd < 0) return 0;
+    const bool in_twos = winograd_piece(s) == 2, in_pieces = winograd_pieces(s) > 1;
+    if (s->winograd > 0)
+        return (s->winograd == 3) == phased && (s->winograd == 4 || !in_twos) ? s->winograd : 0;
     const double pixels = (double)s->out[1] * (double)s->out[2];
     if (phased) {
         const double direct = 9 * pixels * (double)winograd_depth(s) * (double)s->oc / 14.9;
         return !isfinite(sdx_tiles_block_cost(s)) && cost_of_phases(s) < 0.92 * direct ? 3 : 0;
     }
     /* an only block that cannot be shared among threads, of work that was worth it */
-    const int64_t tiles = winograd_tiles_along(s, 1, 2) * winograd_tiles_along(s, 2, 2);
-    if (winograd_pieces(s) > 1 && s->oc < 64 && is_late(s, 2, tiles)) return 0;
+    if (in_pieces && s->oc < 64 && is_late(s, 2, tiles_of(s, 2))) return 0;
     const double taps = (double)winograd_taps(s);
     const double others =
         cost_of_others(s, dilated ? taps_met(s, 1) * taps_met(s, 2) / taps : pixels, taps,
                        s->pad_begin[1] > 0 || s->pad_begin[2] > 0);
-    const double six = cost_of(s, 6), four = cost_of(s, 4), two = cost_of(s, 2);
+    const double six =
+        in_twos || (in_pieces && !is_small(s)) ? INFINITY : cost_of(s, 6) + cost_of_filters(s, 6);
+    const double four = cost_of(s, 4), two = in_twos ? INFINITY : cost_of(s, 2);
     const double own = fmin(four + cost_of_filters(s, 4), two + cost_of_filters(s, 2));
     if (own >= (dilated ? 0.9 : 0.97) * others) return 0;
     /* less exact, and from digits U is large, so only for a clear gain */
@@ -267,7 +287,7 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 {
     const struct winograd_cut c = cut_of(s);
     if (c.late)
-        return (size_t)(c.taps * winograd_depth(s) * c.vectors * c.lanes) *
+        return (size_t)(c.taps * c.depth * c.vectors * c.lanes) *
                (s->half != SDX_HALF_NONE ? sizeof(uint16_t) : sizeof(float));
     return (size_t)bytes_of_u(s, c.planes);
 }
@@ -275,46 +295,38 @@ size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s)
 static void gather_piece(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
                          int64_t width, int64_t count, int64_t number, float *to)
 {
-    const int64_t across = winograd_pieces_across(s), pieces = winograd_pieces(s);
-    const int64_t piece = number / s->ic % pieces, plane = number / s->ic / pieces;
-    const int64_t size = winograd_piece(s), stride = winograd_line_stride(s);
-    const int64_t taps = winograd_taps(s), row = s->ic * s->kernel[0] * taps;
-    /* rows of so many taps, and where they begin */
-    int64_t first, rows = 1, columns, step = 0;
-    if (winograd_is_plane(s)) {
-        const int64_t top = piece / across * size, left = piece % across * size;
-        first = top * s->kernel[2] + left;
-        rows = conv_least(size, s->kernel[1] - top);
-        columns = conv_least(size, s->kernel[2] - left);
-        step = s->kernel[2];
-        if (step == size) { /* one after the other */
-            columns *= rows;
-            rows = 1;
-        }
-    } else {
-        first = piece / across * size * stride + piece % across;
-        columns = conv_least(size, conv_divide_up(taps - first, stride));
-        if (stride > 1) {
-            rows = columns;
-            columns = 1;
-            step = stride;
-        }
-    }
-    const int64_t pitch = (winograd_is_plane(s) ? size : columns) * width;
-    weights += (number % s->ic * s->kernel[0] + plane) * taps + first;
-    for (int64_t i = 0; i < rows; i++)
-        sdx_kernel_tables()->vec.b32_transpose(weights + i * step, (size_t)row,
-                                               (uint32_t *)to + i * pitch, (size_t)width,
-                                               (size_t)count, (size_t)columns);
+    const int64_t pieces = winograd_pieces(s), across = winograd_pieces_across(s);
+    const int64_t whole = winograd_channels(s), channel = number % whole;
+    const int64_t piece = number / whole % pieces, plane = number / whole / pieces;
+    const int64_t size = winograd_piece(s), down = winograd_apart(s, 1);
+    const int64_t right = winograd_apart(s, 2), taps = winograd_taps(s);
+    const int64_t row = s->ic * s->kernel[0] * taps;
+    const int64_t top = winograd_first_tap(piece / across, size, down);
+    const int64_t left = winograd_first_tap(piece % across, size, right);
+    const int64_t rows = conv_least(size, conv_divide_up(s->kernel[1] - top, down));
+    const int64_t columns = conv_least(size, conv_divide_up(s->kernel[2] - left, right));
+    const int64_t pitch = s->kernel[2] > 1 ? size : 1; /* taps between rows of the piece */
+    if (channel >= s->ic) return;
+    weights += (channel * s->kernel[0] + plane) * taps + top * s->kernel[2] + left;
+    /* what lies together at once: all of it, a row, a tap */
+    const bool is_one = down == 1 && columns == s->kernel[2] && columns == pitch;
+    const int64_t runs = is_one ? 1 : right == 1 ? rows : rows * columns;
+    const int64_t in_row = right == 1 ? 1 : columns, taken = rows * columns / runs;
+    for (int64_t i = 0; i < runs; i++)
+        sdx_kernel_tables()->vec.b32_transpose(
+            weights + i / in_row * down * s->kernel[2] + i % in_row * right, (size_t)row,
+            (uint32_t *)to + (i / in_row * pitch + i % in_row) * width, (size_t)width,
+            (size_t)count, (size_t)taken);
 }
 /* The filters of so many numbers of the depth, i0, i0 + apart ..., and output channels
  * k .. k + width - 1 as [number][taps][width], zeros beyond the output channels and the kernel. */
 static void gather_filters(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, int64_t k,
                            int64_t width, int64_t i0, int64_t apart, int64_t channels, float *to)
 {
-    const int64_t taps = piece_taps(s), count = conv_least(width, s->oc - k);
+    const int64_t taps = winograd_piece_taps(s), count = conv_least(width, s->oc - k);
     const int64_t row = s->ic * s->kernel[0] * winograd_taps(s);
-    const bool is_whole = taps == winograd_taps(s) && winograd_pieces(s) == 1;
+    const bool is_whole =
+        taps == winograd_taps(s) && winograd_pieces(s) == 1 && winograd_channels(s) == s->ic;
     if (count < width || !is_whole) memset(to, 0, (size_t)(taps * channels * width) * sizeof *to);
     if (is_whole && s->kernel[0] == 1 && apart == 1) {
         sdx_kernel_tables()->vec.b32_transpose(weights + k * row + i0 * taps, (size_t)row,
@@ -329,7 +341,7 @@ void sdx_winograd_filters(const struct sdx_conv_shape *s, int step, const sdx_we
                           int64_t k, int64_t width, int64_t i0, int64_t apart, int64_t channels,
                           float *u)
 {
-    const int taps = (int)piece_taps(s);
+    const int taps = (int)winograd_piece_taps(s);
     float g[AT_ONCE * 9 * MOST_PANEL];
     gather_filters(s, weights, k, width, i0, apart, channels, g);
     sdx_kernel_tables()->block.f32_winograd_filters(step, taps, g, channels, width, u,
@@ -342,8 +354,8 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
                        int64_t plane)
 {
     float u[MOST_PLANES * AT_ONCE * MOST_PANEL];
-    for (int64_t i = 0; i < winograd_depth(s); i += AT_ONCE, to += AT_ONCE * width) {
-        const int64_t channels = conv_least(AT_ONCE, winograd_depth(s) - i);
+    for (int64_t i = 0; i < c->depth; i += AT_ONCE, to += AT_ONCE * width) {
+        const int64_t channels = conv_least(AT_ONCE, c->depth - i);
         sdx_winograd_filters(s, (int)c->step, weights, k, width, i, 1, channels, u);
         for (int64_t p = 0; p < c->planes; p++)
             memcpy(to + p * plane, u + p * AT_ONCE * width,
@@ -356,12 +368,11 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
     float g[AT_ONCE * 9 * MOST_PANEL];
     for (int64_t v = 0; v < c.vectors; v += 2) {
         const int64_t width = conv_least(2, c.vectors - v) * c.lanes, row = c.taps * width;
-        const int64_t panel = c.taps * winograd_depth(s) * v * c.lanes;
+        const int64_t panel = c.taps * c.depth * v * c.lanes;
         if (s->half == SDX_HALF_NONE)
-            gather_filters(s, weights, v * c.lanes, width, 0, 1, winograd_depth(s),
-                           (float *)packed + panel);
-        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < winograd_depth(s); i += AT_ONCE) {
-            const int64_t channels = conv_least(AT_ONCE, winograd_depth(s) - i);
+            gather_filters(s, weights, v * c.lanes, width, 0, 1, c.depth, (float *)packed + panel);
+        for (int64_t i = 0; s->half != SDX_HALF_NONE && i < c.depth; i += AT_ONCE) {
+            const int64_t channels = conv_least(AT_ONCE, c.depth - i);
             gather_filters(s, weights, v * c.lanes, width, i, 1, channels, g);
             sdx_half_encode(s->half, g, (uint16_t *)packed + panel + i * row, channels * row);
         }
@@ -378,11 +389,11 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
     }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
         const int64_t count = conv_least(c.chunk, c.vectors - v0);
-        const int64_t plane = count * c.lanes * winograd_depth(s);
+        const int64_t plane = count * c.lanes * c.depth;
         for (int64_t v = 0; v < count; v += 2) {
             const int64_t width = conv_least(2, count - v) * c.lanes;
-            pack_panel(s, &c, weights, (v0 + v) * c.lanes, width,
-                       packed + v * c.lanes * winograd_depth(s), plane);
+            pack_panel(s, &c, weights, (v0 + v) * c.lanes, width, packed + v * c.lanes * c.depth,
+                       plane);
         }
         packed += c.planes * plane;
     }
@@ -432,8 +443,7 @@ static void multiply_pass(struct sdx_winograd_block *w, const struct winograd_cu
 static const void *filters_at(const struct sdx_conv_shape *s, const struct winograd_cut *c,
                               const void *packed, int64_t k0, int64_t i)
 {
-    const int64_t at =
-        c->taps * c->lanes * (winograd_depth(s) * k0 + i * conv_least(2, c->vectors - k0));
+    const int64_t at = c->taps * c->lanes * (c->depth * k0 + i * conv_least(2, c->vectors - k0));
     return (const char *)packed + at * (int64_t)(s->half != SDX_HALF_NONE ? 2 : 4);
 }
 /* M of a panel: for so many input channels at once that U stays in the second cache until it is
@@ -444,8 +454,8 @@ static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cu
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t rows = sdx_kernel_tables()->block.winograd_rows;
-    for (w->from = 0; w->from < winograd_depth(s); w->from += c->pass) {
-        w->channels = conv_least(c->pass, winograd_depth(s) - w->from);
+    for (w->from = 0; w->from < c->depth; w->from += c->pass) {
+        w->channels = conv_least(c->pass, c->depth - w->from);
         multiply_pass(w, c, filters_at(s, c, packed, k0, w->from),
                       filters_at(s, c, packed, k0, w->from + w->channels), vectors,
                       v + w->from * rows, m, u);
@@ -458,8 +468,8 @@ static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     const struct sdx_conv_shape *s = w->shape;
-    for (w->from = 0; w->from < winograd_depth(s); w->from += c->pass) {
-        w->channels = conv_least(c->pass, winograd_depth(s) - w->from);
+    for (w->from = 0; w->from < c->depth; w->from += c->pass) {
+        w->channels = conv_least(c->pass, c->depth - w->from);
         table->f32_winograd_in(w, x, v);
         for (int64_t k = k0; k < k1; k += c->chunk) {
             const int64_t vectors = conv_least(c->chunk, k1 - k), then = k + vectors;
@@ -484,11 +494,12 @@ static bool is_far(const struct winograd_cut *c)
     return bytes > (c->late ? 1 : 4) * sdx_kernel_tuning()->a_bytes;
 }
 /* A block to the output channels of parts `first` .. last - 1 of it. */
-static void run_block(const struct sdx_conv_shape *s, const float *x, const void *packed, float *y,
+static void run_block(const struct sdx_conv_shape *s, const struct winograd_cut *cut,
+                      const float *x, const void *packed, float *y,
                       const struct sdx_epilogue *epilogue, int64_t block, int64_t first,
                       int64_t last, void *scratch)
 {
-    const struct winograd_cut c = cut_of(s);
+    const struct winograd_cut c = *cut;
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
     float *v = scratch, *m = v + c.planes * c.plane_v, *u = m + c.planes * c.plane_m;
     struct sdx_winograd_block w = {.shape = s,
@@ -499,7 +510,7 @@ static void run_block(const struct sdx_conv_shape *s, const float *x, const void
                                    .first = block * c.block,
                                    .room = c.block,
                                    .planes = (int)c.planes,
-                                   .channels = winograd_depth(s),
+                                   .channels = c.depth,
                                    .streams = streams(s, &c),
                                    .far = is_far(&c),
                                    .plane_v = c.plane_v,
@@ -522,8 +533,7 @@ static void run_block(const struct sdx_conv_shape *s, const float *x, const void
             multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(
-                &w, v, (const float *)packed + c.planes * k0 * c.lanes * winograd_depth(s), k1 - k0,
-                m);
+                &w, v, (const float *)packed + c.planes * k0 * c.lanes * c.depth, k1 - k0, m);
         table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
     }
 }
@@ -535,6 +545,6 @@ void sdx_winograd_block_run(const struct sdx_conv_shape *s, const float *x, cons
     for (int64_t next; part < end; part = next) {
         const int64_t block = part / c.splits, first = block * c.splits;
         next = c.phases > 1 ? part + 1 : conv_least(first + c.splits, end);
-        run_block(s, x, packed, y, epilogue, block, part - first, next - first, scratch);
+        run_block(s, &c, x, packed, y, epilogue, block, part - first, next - first, scratch);
     }
 }

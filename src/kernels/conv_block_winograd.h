@@ -9,18 +9,19 @@
  * (docs/adr/0029). Lines, along one axis with stride 1 and any dilation, as 1-D convolutions are:
  * F(4, 3) with the points of F(4 x 4), half of the multiplications (docs/adr/0036). Three
  * dimensions: of each plane, the sums of all planes that the kernel covers joined before they are
- * transformed (docs/adr/0042). Other kernels with stride 1: pieces of 3, the last filled up with
- * zeros, that are joined as planes are, 5 x 5 in 33 multiplications of 100; of lines, with any
- * stride, pieces of 2, 3 or 4, a line of 9 in 18 of 36, one of 3 with stride 2 in 11 of 15
- * (docs/adr/0064). Errors with random operands: below 5e-6, 2e-6
- * (both with four points) and 3e-5 of the output's largest magnitude up to 512 channels, of lines
- * 5e-6 (kernelcheck holds it). A NaN or infinity spreads over the outputs of every tile that reads
- * it. Filters of 16-bit weights stay as they are and give the bits of f32 ones. Lanes beyond the
- * channels hold any finite values and are given finite ones. */
+ * transformed (docs/adr/0042). Other kernels, with any stride: pieces of 3 or, by F(5 x 5, 2 x 2),
+ * of 2, of lines of 2, 3 or 4, the last filled up with zeros, that are joined as planes are: 5 x 5
+ * in 33 multiplications of 100, 4 x 4 in 36 of 100, a line of 9 in 18 of 36, one of 3 with stride 2
+ * in 11 of 15 (docs/adr/0064, 0065). Errors with random operands: below 5e-6, 2e-6 (both with four
+ * points) and 3e-5 of the output's largest magnitude up to 512 channels, of lines 5e-6 (kernelcheck
+ * holds it). A NaN or infinity spreads over the outputs of every tile that reads it. Filters of
+ * 16-bit weights stay as they are and give the bits of f32 ones. Lanes beyond the channels hold any
+ * finite values and are given finite ones. */
 #ifndef SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 #define SDX_KERNELS_CONV_BLOCK_WINOGRAD_H
 
 #include "kernels/conv.h"
+#include "kernels/tables.h"
 
 /* 6, 4 or 2: F(6 x 6), F(4 x 4), of a line F(4), or F(2 x 2) is the best way; 3: so is F(3 x 3)
  * with stride 2; 0: it is not served, or direct is faster. By the shape of one image, so that a
@@ -39,22 +40,18 @@ void sdx_winograd_block_run(const struct sdx_conv_shape *s, const float *x, cons
                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
                             int64_t end, void *scratch);
 
-/* Of tiles of `step` outputs down and across: the inputs of a side, of a phase; the stride; the
- * phases that have a part of plane p (row by row of the side), four but at infinity; and the place
- * among those of plane p, over all blocks of channels, of the phase of rows 2 i + down and columns
- * 2 j + across of a block. */
+/* Of tiles of `step` outputs down and across: the inputs of a side, of a phase; the phases that
+ * have a part of plane p (row by row of the side) of tiles of 3, four but at infinity; and the
+ * place among those of plane p, over all blocks of channels, of the phase of rows 2 i + down and
+ * columns 2 j + across of a block. */
 static inline int winograd_side(int step)
 {
     return (step + 2) / 2 * 2;
 }
-static inline int winograd_stride(int step)
-{
-    return 1 + step % 2;
-}
 static inline int winograd_phases(int step, int p)
 {
     const int side = winograd_side(step);
-    if (step % 2 == 0) return 1;
+    if (step != 3) return 1;
     return (p / side < side - 1 ? 2 : 1) * (p % side < side - 1 ? 2 : 1);
 }
 static inline int64_t winograd_phase(int step, int p, int down, int across, int64_t block)
@@ -89,72 +86,103 @@ static inline int64_t winograd_taps(const struct sdx_conv_shape *s)
 {
     return s->kernel[1] * s->kernel[2];
 }
-/* Of a line: the stride, and the phases, sets of every stride'th tap; the first phase has the most
- * taps. Strides of planes are winograd_stride's. */
-static inline int64_t winograd_line_stride(const struct sdx_conv_shape *s)
+/* 3 x 3 with stride 2: tiles of 3 outputs. */
+static inline bool winograd_is_phased(const struct sdx_conv_shape *s)
 {
-    return winograd_is_plane(s) ? 1 : s->kernel[1] > 1 ? s->stride[1] : s->stride[2];
+    return s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] == 2;
 }
-static inline int64_t winograd_line_phases(const struct sdx_conv_shape *s)
+/* Otherwise every stride'th tap is of one phase, whose pixels are adjacent in an image of every
+ * stride'th pixel, and each phase is cut into pieces of adjacent taps. Along an axis: the pieces,
+ * in the order of their first taps; the first tap of one; and how many reach infinity, the first
+ * ones, as zeros fill up none of those. */
+static inline int64_t winograd_apart(const struct sdx_conv_shape *s, int axis)
 {
-    const int64_t stride = winograd_line_stride(s);
-    return stride > 1 && winograd_taps(s) < stride ? winograd_taps(s) : stride;
+    return winograd_is_phased(s) ? 1 : s->stride[axis];
 }
-static inline int64_t winograd_phase_taps(const struct sdx_conv_shape *s)
+static inline int64_t winograd_pieces_of(int64_t taps, int64_t piece, int64_t stride)
 {
-    const int64_t stride = winograd_line_stride(s), taps = winograd_taps(s);
-    return stride > 1 ? (taps + stride - 1) / stride : taps;
+    const int64_t left = taps % (piece * stride);
+    return taps / (piece * stride) * stride + (left < stride ? left : stride);
 }
-/* Taps of a piece along an axis longer than 1: 3, and of a line what needs the fewest
- * multiplications, F(4, 3), F(3, 4) or F(5, 2), all with the points of F(4, 3). */
+static inline int64_t winograd_first_tap(int64_t number, int64_t piece, int64_t stride)
+{
+    if (stride == 1) return number * piece;
+    return number / stride * piece * stride + number % stride;
+}
+static inline int64_t winograd_at_infinity(int64_t taps, int64_t piece, int64_t stride)
+{
+    const int64_t last = (piece - 1) * stride;
+    return taps > last ? winograd_pieces_of(taps - last, piece, stride) : 0;
+}
+/* Taps of a phase of a line, of the first, which has the most. */
+static inline int64_t winograd_line_taps(const struct sdx_conv_shape *s)
+{
+    const int axis = s->kernel[1] > 1 ? 1 : 2;
+    return (s->kernel[axis] + s->stride[axis] - 1) / s->stride[axis];
+}
+/* Taps of a piece along an axis longer than 1: what needs the fewest multiplications. Of a line
+ * F(4, 3), F(3, 4) or F(5, 2), all with the points of F(4, 3), of a plane F(4 x 4, 3 x 3) or
+ * F(5 x 5, 2 x 2). */
+static inline int64_t winograd_pieces_in(const struct sdx_conv_shape *s, int64_t piece)
+{
+    return winograd_pieces_of(s->kernel[1], piece, winograd_apart(s, 1)) *
+           winograd_pieces_of(s->kernel[2], piece, winograd_apart(s, 2));
+}
 static inline int64_t winograd_piece(const struct sdx_conv_shape *s)
 {
-    if (winograd_is_plane(s)) return 3;
-    const int64_t taps = winograd_phase_taps(s);
+    if (winograd_is_plane(s))
+        return winograd_taps(s) != 9 &&
+                       16 * winograd_pieces_in(s, 2) < 25 * winograd_pieces_in(s, 3)
+                   ? 2
+                   : 3;
+    const int64_t taps = winograd_line_taps(s);
     return taps == 2 ? 2 : 4 * ((taps + 3) / 4) < 3 * ((taps + 2) / 3) ? 4 : 3;
 }
-/* Outputs of a line's tile, which has 6 inputs. */
+static inline int64_t winograd_piece_taps(const struct sdx_conv_shape *s)
+{
+    return winograd_piece(s) * (winograd_is_plane(s) ? winograd_piece(s) : 1);
+}
+/* Outputs of a tile of a form, down and across; of a line's tile, which has 6 inputs. */
+static inline int winograd_step(const struct sdx_conv_shape *s, int form)
+{
+    return form == 4 && winograd_is_plane(s) && winograd_piece(s) == 2 ? 5 : form;
+}
 static inline int64_t winograd_line_step(const struct sdx_conv_shape *s)
 {
     return 7 - winograd_piece(s);
 }
-/* Pieces of a plane of the kernel across, and all: row by row; of a line those of all phases before
- * the next one of each. */
-static inline int64_t winograd_pieces_of(int64_t taps, int64_t piece)
-{
-    return taps <= piece ? 1 : (taps + piece - 1) / piece;
-}
+/* Pieces of a plane of the kernel across, and all: row by row. */
 static inline int64_t winograd_pieces_across(const struct sdx_conv_shape *s)
 {
-    return winograd_is_plane(s) ? winograd_pieces_of(s->kernel[2], 3) : winograd_line_phases(s);
+    return winograd_pieces_of(s->kernel[2], winograd_piece(s), winograd_apart(s, 2));
 }
 static inline int64_t winograd_pieces(const struct sdx_conv_shape *s)
 {
-    return winograd_pieces_across(s) *
-           (winograd_is_plane(s) ? winograd_pieces_of(s->kernel[1], 3)
-                                 : winograd_pieces_of(winograd_phase_taps(s), winograd_piece(s)));
+    const bool is_one = s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] <= 2; /* most are */
+    return is_one ? 1 : winograd_pieces_in(s, winograd_piece(s));
+}
+/* Input channels: those of whole blocks where more than one image adds up. */
+static inline int64_t winograd_channels(const struct sdx_conv_shape *s)
+{
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    const bool many = winograd_is_phased(s) || s->kernel[0] > 1 || winograd_pieces(s) > 1;
+    return many ? (s->ic + lanes - 1) / lanes * lanes : s->ic;
 }
 /* What an output adds up of each position of a piece: the channels of each piece, of each plane
  * that the kernel covers. */
 static inline int64_t winograd_depth(const struct sdx_conv_shape *s)
 {
-    return s->ic * s->kernel[0] * winograd_pieces(s);
+    return winograd_channels(s) * s->kernel[0] * winograd_pieces(s);
 }
 /* How many of these, the first ones, have a part in the planes at infinity, of the last row of a
- * tile or the end of a line: pieces whose last taps are not zeros that fill them up. */
+ * tile or the end of a line. */
 static inline int64_t winograd_depth_at_infinity(const struct sdx_conv_shape *s)
 {
-    const int64_t piece = winograd_piece(s), across = winograd_pieces_across(s);
-    int64_t count = 0;
-    if (s->kernel[0] > 1) return winograd_depth(s);
-    if (winograd_is_plane(s))
-        count = s->kernel[1] / piece * across;
-    else
-        for (int64_t last = piece - 1; last * across < winograd_taps(s); last += piece) {
-            const int64_t left = winograd_taps(s) - last * across;
-            count += left < across ? left : across;
-        }
-    return count ? count * s->ic : winograd_depth(s);
+    const int axis = s->kernel[1] > 1 ? 1 : 2;
+    const int64_t stride = winograd_apart(s, axis);
+    const int64_t across = axis == 1 ? winograd_pieces_across(s) : 1;
+    const int64_t count = winograd_at_infinity(s->kernel[axis], winograd_piece(s), stride) * across;
+    return s->kernel[0] > 1 || count == 0 ? winograd_depth(s) : count * winograd_channels(s);
 }
 /* The transformed filters of `channels` <= SDX_WINOGRAD_FILTERS input channels, i0, i0 + apart ...,
  * and of output channels k .. k + width - 1 (one or two vectors), zeros beyond those there are:

@@ -37,7 +37,7 @@ struct cut {
 static struct cut cut_of(const struct sdx_conv_shape *s)
 {
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
-    const int step = sdx_winograd_block_fits(s);
+    const int step = winograd_step(s, sdx_winograd_block_fits(s));
     struct cut c = {.step = step,
                     .planes = winograd_side(step) * winograd_side(step),
                     .depth = winograd_depth(s),

@@ -65,30 +65,34 @@ static void line_edge(const float *x, const struct line *l, int64_t first, float
  */
 SIMD void line_group_in(const struct sdx_winograd_block *w, const struct line *l,
                         const struct points *p, const struct line_tile *tiles, int64_t count,
-                        int64_t skipped, const float *x, int64_t size, float *v)
+                        int64_t skipped, int64_t lacking, const float *x, int64_t size, float *v)
 {
     const int64_t blocks = conv_divide_up(w->shape->ic, LANES);
     x += skipped * l->pixel;
-    for (int64_t b = 0; b < blocks; b++)
+    for (int64_t b = 0; b < blocks; b++) {
+        const bool part = b == lacking;
         for (int64_t i = 0; i < count; i++) {
             const struct line_tile *t = &tiles[i];
             const float *from = x + (t->image * blocks + b) * size + t->at;
             const int64_t first = t->first + skipped;
             float edge[LINE_SIDE * LANES], *to = v + (b * ROWS + i) * LANES;
-            if (first >= 0 && first + (LINE_SIDE - 1) * l->between < l->length) {
+            if (!part && first >= 0 && first + (LINE_SIDE - 1) * l->between < l->length) {
                 line_tile_in(from, l->apart, p, to, w->plane_v);
             } else {
                 line_edge(from, l, first, edge);
+                if (part) only_channels(w->shape, edge, LINE_SIDE);
                 line_tile_in(edge, LANES, p, to, w->plane_v);
             }
         }
+    }
 }
 static void line_block_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
     const int64_t size = s->in[1] * s->in[2] * LANES, blocks = conv_divide_up(s->ic, LANES);
-    const int64_t phases = winograd_line_phases(s), pieces = winograd_pieces(s) / phases;
+    const int64_t pieces = winograd_pieces(s), piece = winograd_piece(s);
     const int64_t step = winograd_line_step(s), stride = s->stride[w->axis];
+    const int64_t lacking = part_of(s);
     const struct line l = line_of_inputs(w);
     const struct groups groups = groups_of(w->tiles, ROWS);
     const struct points p = points();
@@ -99,10 +103,10 @@ static void line_block_in(const struct sdx_winograd_block *w, const float *x, fl
         float *to = v;
         for (int64_t i = 0; i < count; i++, tile_next(w, &at))
             tiles[i] = line_tile(w, &l, at, step, stride, -s->pad_begin[w->axis]);
-        for (int64_t k = 0; k < pieces; k++)
-            for (int64_t phase = 0; phase < phases; phase++, to += blocks * ROWS * LANES)
-                line_group_in(w, &l, &p, tiles, count, k * winograd_piece(s) * l.between + phase, x,
-                              size, to);
+        for (int64_t k = 0; k < pieces; k++, to += blocks * ROWS * LANES)
+            line_group_in(w, &l, &p, tiles, count,
+                          winograd_first_tap(k, piece, stride) * s->dilation[w->axis], lacking, x,
+                          size, to);
     }
 }
 

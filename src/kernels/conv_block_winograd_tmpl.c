@@ -94,12 +94,11 @@ SIMD void phases_in(const struct points *p, const float *from, int64_t pitch, in
     phase_in(1, 0, p, from, pitch, block, to, plane);
     phase_in(1, 1, p, from, pitch, block, to, plane);
 }
-/* A tile that reaches beyond the image, its pixels between zeros, or whose pixels lie a dilation
- * apart. */
-static void edge_in(const struct sdx_conv_shape *s, int64_t reach, const float *x, int64_t h,
-                    int64_t w, float *to)
+/* A tile that reaches beyond the image, its pixels between zeros, or whose pixels lie so many
+ * `down` and `across` apart. */
+static void edge_in(const struct sdx_conv_shape *s, int64_t reach, int64_t down, int64_t across,
+                    const float *x, int64_t h, int64_t w, float *to)
 {
-    const int64_t down = s->dilation[1], across = s->dilation[2];
     int64_t top, bottom, left, right;
     conv_valid(h, down, s->in[1], reach, &top, &bottom);
     conv_valid(w, across, s->in[2], reach, &left, &right);
@@ -123,15 +122,20 @@ SIMD int64_t plane_in(const struct sdx_conv_shape *s, int64_t image, int64_t blo
     if (at < 0 || at >= s->in[0]) return -1;
     return (image / s->out[0] * blocks + number % blocks) * s->in[0] + at;
 }
+/* Tiles of 5 outputs have the inputs of those of 4. */
 SIMD void block_in(const int step, const struct sdx_winograd_block *w, const float *x, float *v)
 {
     const struct sdx_conv_shape *s = w->shape;
-    const int stride = winograd_stride(step), reach = stride * (step - 1) + 3;
+    const int reach = step == 3 ? 7 : winograd_side(step);
+    const int64_t stride = s->stride[1], outputs = w->step;
+    const int64_t stride_down = winograd_apart(s, 1), stride_right = winograd_apart(s, 2);
+    const int64_t apart_down = stride_down * s->dilation[1];
+    const int64_t apart_right = stride_right * s->dilation[2];
     const int64_t blocks = conv_divide_up(s->ic, LANES), pitch = s->in[2] * LANES;
     const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
     const int64_t piece = winograd_piece(s), pieces = winograd_pieces(s);
-    const int64_t wide = winograd_pieces_across(s);
-    const bool dilated = winograd_is_dilated(s);
+    const int64_t wide = winograd_pieces_across(s), lacking = part_of(s);
+    const bool gathered = apart_down > 1 || apart_right > 1;
     const struct groups groups = groups_of(w->tiles, w->group);
     const struct points p = points();
     struct tile_at begin = tile_at(w, w->first);
@@ -141,25 +145,31 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
         for (int64_t b = 0; b < count_in; b++) {
             const int64_t whole = (first + b) / blocks; /* pieces before it, of all planes */
             const int64_t number = whole / pieces * blocks + (first + b) % blocks;
-            const int64_t down = whole % pieces / wide * piece * s->dilation[1] - s->pad_begin[1];
-            const int64_t right = whole % wide * piece * s->dilation[2] - s->pad_begin[2];
+            const int64_t row = whole % pieces / wide, column = whole % wide;
+            const int64_t down =
+                winograd_first_tap(row, piece, stride_down) * s->dilation[1] - s->pad_begin[1];
+            const int64_t right =
+                winograd_first_tap(column, piece, stride_right) * s->dilation[2] - s->pad_begin[2];
+            const bool part = (first + b) % blocks == lacking;
             at = begin;
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
-                const int64_t h = winograd_tile_first(at.row, step, s->dilation[1]) * stride + down;
+                const int64_t h =
+                    winograd_tile_first(at.row, outputs, s->dilation[1]) * stride + down;
                 const int64_t c =
-                    winograd_tile_first(at.column, step, s->dilation[2]) * stride + right;
+                    winograd_tile_first(at.column, outputs, s->dilation[2]) * stride + right;
                 const int64_t plane = plane_in(s, at.image, blocks, number);
                 const float *image = x + conv_most(plane, 0) * s->in[1] * pitch;
-                const bool inside = !dilated && plane >= 0 && h >= 0 && c >= 0 &&
+                const bool inside = !gathered && !part && plane >= 0 && h >= 0 && c >= 0 &&
                                     h + reach <= s->in[1] && c + reach <= s->in[2];
                 float edge[REACH * REACH * LANES];
                 if (plane < 0)
                     memset(edge, 0, sizeof edge);
                 else if (!inside)
-                    edge_in(s, reach, image, h, c, edge);
+                    edge_in(s, reach, apart_down, apart_right, image, h, c, edge);
+                if (part) only_channels(s, edge, reach * reach);
                 const float *from = inside ? image + h * pitch + c * LANES : edge;
                 const int64_t apart = inside ? pitch : reach * LANES;
-                if (stride == 2)
+                if (step == 3)
                     phases_in(&p, from, apart, b, v + i * LANES, w->plane_v);
                 else
                     tile_in(step, &p, from, apart, v + b * w->block_v + i * w->tile_v, w->plane_v);
@@ -176,6 +186,7 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
     }
     switch (w->step) {
     case 6: block_in(6, w, x, v); break;
+    case 5:
     case 4: block_in(4, w, x, v); break;
     case 3: block_in(3, w, x, v); break;
     default: block_in(2, w, x, v); break;
@@ -184,27 +195,28 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
 
 /* ---- filters ---- */
 
-SIMD void filters(const int step, int64_t width, const float *g, int64_t channels, float *u,
-                  int64_t plane)
+/* Of `taps` x `taps`. */
+SIMD void filters(const int step, const int taps, int64_t width, const float *g, int64_t channels,
+                  float *u, int64_t plane)
 {
     const int side = winograd_side(step);
-    for (; channels > 0; channels--, g += 9 * width, u += width) {
+    for (; channels > 0; channels--, g += taps * taps * width, u += width) {
         for (int64_t at = 0; at < width; at += LANES) {
             vf half[3][MOST];
-            SDX_UNROLL(3) for (int j = 0; j < 3; j++)
+            SDX_UNROLL(3) for (int j = 0; j < taps; j++)
             {
                 vf column[3];
                 SDX_UNROLL(3)
-                for (int i = 0; i < 3; i++)
-                    column[i] = v_load(g + (3 * i + j) * width + at);
-                spread(side, 3, column, half[j]);
+                for (int i = 0; i < taps; i++)
+                    column[i] = v_load(g + (taps * i + j) * width + at);
+                spread(side, taps, column, half[j]);
             }
             float *row = u + at;
             SDX_UNROLL(8) for (int i = 0; i < side; i++)
             {
-                const vf line[3] = {half[0][i], half[1][i], half[2][i]};
-                vf t[MOST];
-                spread(side, 3, line, t);
+                vf line[3], t[MOST];
+                SDX_UNROLL(3) for (int j = 0; j < taps; j++) line[j] = half[j][i];
+                spread(side, taps, line, t);
                 SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
             }
         }
@@ -253,20 +265,22 @@ SIMD void phases_filters(int64_t width, const float *g, int64_t channels, float 
 static void winograd_filters(int step, int taps, const float *weights, int64_t channels,
                              int64_t width, float *u, int64_t plane)
 {
-    if (taps == 4)
+    if (step == 5)
+        filters(5, 2, width, weights, channels, u, plane);
+    else if (taps == 4)
         line_filters(4, width / LANES, weights, channels, u, plane);
     else if (taps == 2)
         line_filters(2, width / LANES, weights, channels, u, plane);
     else if (taps == 3)
         line_filters(3, width / LANES, weights, channels, u, plane);
     else if (step == 6)
-        filters(6, width, weights, channels, u, plane);
+        filters(6, 3, width, weights, channels, u, plane);
     else if (step == 4)
-        filters(4, width, weights, channels, u, plane);
+        filters(4, 3, width, weights, channels, u, plane);
     else if (step == 3)
         phases_filters(width, weights, channels, u, plane);
     else
-        filters(2, width, weights, channels, u, plane);
+        filters(2, 3, width, weights, channels, u, plane);
 }
 
 /* ---- products ---- */
@@ -432,7 +446,9 @@ SIMD struct fetch fetch_of(const int wide, const struct sdx_winograd_block *w, i
                            int p, const float *next)
 {
     if (w->ahead) {
-        const int64_t lines = 9 * w->channels / winograd_phases(w->step, p) * wide * LANES / LINE;
+        const int64_t taps = winograd_piece_taps(w->shape);
+        const int64_t lines =
+            taps * w->channels / winograd_phases(w->step, p) * wide * LANES / LINE;
         const int64_t share = conv_divide_up(lines, w->planes);
         return (struct fetch){w->ahead + p * share * LINE,
                               conv_divide_up(share, groups * conv_most(w->channels / LANES, 1))};
@@ -483,11 +499,13 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
         const float *column = m;
         SDX_UNROLL(8) for (int i = 0; i < side; i++, column += side * plane) d[i] = v_load(column);
         line_out(step, d, t);
+        if (step == 5) t[4] += d[5]; /* infinity */
         SDX_UNROLL(6) for (int i = 0; i < step; i++) half[i][j] = t[i];
     }
     for (int i = 0; i < step; i++, y += pitch) {
         SDX_UNROLL(8) for (int j = 0; j < side; j++) d[j] = half[i][j];
         line_out(step, d, t);
+        if (step == 5) t[4] += d[5];
         SDX_UNROLL(6) for (int j = 0; j < step; j++) t[j] += o->bias;
         if (residual) {
             SDX_UNROLL(6) for (int j = 0; j < step; j++) t[j] += v_load(residual + j * LANES);
@@ -509,14 +527,19 @@ SIMD void tile_out(const int step, const float *m, int64_t plane, const struct o
 TILE_OUT(2)
 TILE_OUT(3)
 TILE_OUT(4)
+TILE_OUT(5)
 TILE_OUT(6)
 typedef void tile_out_fn(const float *m, int64_t plane, const struct output *o,
                          const float *residual, float *y, int64_t pitch);
-SIMD tile_out_fn *tile_out_of(const int step)
+static tile_out_fn *tile_out_of(int step)
 {
-    return step == 6 ? tile_out_6 : step == 4 ? tile_out_4 : step == 3 ? tile_out_3 : tile_out_2;
+    return step == 6   ? tile_out_6
+           : step == 5 ? tile_out_5
+           : step == 4 ? tile_out_4
+           : step == 3 ? tile_out_3
+                       : tile_out_2;
 }
-static void copy_out(const int step, const float *m, int64_t plane, const struct output *o,
+static void copy_out(int step, const float *m, int64_t plane, const struct output *o,
                      const float *residual, struct copy to, struct copies *c)
 {
     const int64_t pitch = step * LANES;
@@ -531,16 +554,18 @@ static void copy_out(const int step, const float *m, int64_t plane, const struct
     if (c->count == COPIES) copies_out(step, step, o, c);
 }
 /* Of a tile's `step`, in so many pixels from the first one on. */
-SIMD int64_t outputs_left(const int step, int64_t pixels, int64_t dilation)
+SIMD int64_t outputs_left(int step, int64_t pixels, int64_t dilation)
 {
     if (dilation > 1) pixels = conv_divide_up(conv_most(pixels, 0), dilation);
     return conv_least(step, pixels);
 }
 /* Both vectors of a panel, tile by tile, as they share the lines of M. */
-SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const float *m, int64_t k,
+SIMD void panel_out(const struct sdx_winograd_block *w, const float *m, int64_t k,
                     const struct output *o, int count, float *y)
 {
     const struct sdx_conv_shape *s = w->shape;
+    const int step = w->step;
+    tile_out_fn *const whole = tile_out_of(step);
     const int64_t blocks = conv_divide_up(s->oc, LANES), pitch = s->out[2] * LANES;
     const int64_t down = s->dilation[1], across = s->dilation[2], size = s->out[1] * pitch;
     const bool copied = winograd_is_dilated(s) || block_is_curved(o->epilogue->act);
@@ -559,7 +584,7 @@ SIMD void panel_out(const int step, const struct sdx_winograd_block *w, const fl
         for (int j = 0; j < count; j++, to += deep * size) {
             const float *residual = o->epilogue->residual ? o->epilogue->residual + to : NULL;
             if (!copied && rows == step && columns == step)
-                tile_out_of(step)(m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
+                whole(m + j * LANES, w->plane_m, &o[j], residual, y + to, o->pitch);
             else
                 copy_out(step, m + j * LANES, w->plane_m, &o[j], residual,
                          (struct copy){y + to, rows, columns}, &copies);
@@ -585,14 +610,8 @@ static void winograd_out(const struct sdx_winograd_block *w, const float *m, int
         }
         if (w->axis)
             line_panel_out(w, m, k, o, count, y);
-        else if (w->step == 6)
-            panel_out(6, w, m, k, o, count, y);
-        else if (w->step == 3)
-            panel_out(3, w, m, k, o, count, y);
-        else if (w->step == 4)
-            panel_out(4, w, m, k, o, count, y);
         else
-            panel_out(2, w, m, k, o, count, y);
+            panel_out(w, m, k, o, count, y);
     }
 }
 

@@ -190,7 +190,7 @@ struct sdx_depthwise_strip {
  * order over the whole batch. */
 struct sdx_winograd_block {
     const struct sdx_conv_shape *shape;
-    int step;               /* outputs of a tile down and across: 2, 4 or 6; 3 with stride 2 */
+    int step;               /* outputs of a tile down and across: 2, 4, 5 or 6; 3 of four phases */
     int axis;               /* 1, 2: of tiles of four outputs along it; 0: of step x step */
     int64_t high, wide;     /* tiles of an image */
     int64_t tiles, first;   /* of the block in hand */
@@ -260,9 +260,9 @@ struct sdx_conv_block_table {
                            float *blocked);
     void (*f32_to_plain)(const float *blocked, int64_t channels, int64_t pixels, float *plain,
                          int64_t pitch);
-    /* filters of 9 or, along an axis, 3 taps, [channel][taps][width], of one or two vectors of
-     * output channels, to planes [channel][width], `plane` floats apart; step 3: whole blocks,
-     * [block][phase][lane][width] */
+    /* filters of 9, step 5: 4 or, along an axis, 2 to 4 taps, [channel][taps][width], of one or
+     * two vectors of output channels, to planes [channel][width], `plane` floats apart; step 3:
+     * whole blocks, [block][phase][lane][width] */
     void (*f32_winograd_filters)(int step, int taps, const float *weights, int64_t channels,
                                  int64_t width, float *u, int64_t plane);
     /* V: planes [group of tiles], of which ..._multiply wants [channel block][phase]

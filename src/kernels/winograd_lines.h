@@ -63,6 +63,18 @@ SIMD struct groups groups_of(int64_t tiles, int64_t most)
     return (struct groups){count, size, tiles - count * size};
 }
 
+/* The block of channels that lacks some which are transformed all the same, or -1. What it holds in
+ * their place may be too large for that: zeros instead. */
+SIMD int64_t part_of(const struct sdx_conv_shape *s)
+{
+    return winograd_channels(s) > s->ic ? s->ic / LANES : -1;
+}
+SIMD void only_channels(const struct sdx_conv_shape *s, float *pixels, int64_t count)
+{
+    for (; count > 0; count--, pixels += LANES)
+        v_store(pixels, v_load_masked(pixels, (size_t)(s->ic % LANES), 0.0f));
+}
+
 /* ---- transforms of one row or column ---- */
 
 SIMD vf times(float c, vf a, vf b)

@@ -69,6 +69,11 @@ static struct sdx_conv_shape planes_of(int64_t deep, int64_t kernel, int64_t str
     s.out[0] = (deep + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
     return s;
 }
+/* Of so many blocks, the last of which may lack some. */
+static int64_t channels(int64_t blocks, int64_t lacking)
+{
+    return blocks * sdx_kernel_tables()->block.lanes - (lacking == 1 ? 3 : 0);
+}
 static int64_t volume(const int64_t n[3])
 {
     return n[0] * n[1] * n[2];
@@ -232,13 +237,12 @@ static int check_shape(struct sdx_conv_shape s, bool plain)
 }
 static void check_stride_2(void)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     for (int64_t pad = -1; pad <= 2; pad++)
         for (int64_t size = 3; size <= 34; size += 1 + size / 12)
             for (int64_t wide = 0; wide < 2; wide++) {
                 struct sdx_conv_shape s = with_stride_2(
-                    shape_of(1 + size % 3, lanes * (1 + size % 6), 3 + 11 * (size % 5), size,
-                             13 + wide * size, pad, 1 - pad));
+                    shape_of(1 + size % 3, channels(1 + size % 6, size % 4), 3 + 11 * (size % 5),
+                             size, 13 + wide * size, pad, 1 - pad));
                 if (s.out[1] < 1 || s.out[2] < 1) continue;
                 s.winograd = 3;
                 expect(check_shape(s, false) == 3, "stride 2 is not taken when it is wanted");
@@ -257,9 +261,6 @@ static void check_stride_2(void)
     s.winograd = 4;
     expect(sdx_winograd_block_fits(&s) == 0, "tiles of stride 1 are taken for stride 2");
     s.winograd = 0;
-    s.ic = 61;
-    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
-    s.ic = 64;
     s.stride[2] = 1;
     expect(sdx_winograd_block_fits(&s) == 0, "two strides are taken");
 }
@@ -304,12 +305,12 @@ static void check_lines(void)
 /* Three dimensions: each plane, and kernels that are deep. */
 static void check_planes(void)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     for (int64_t turn = 0; turn < 72; turn++) {
         const int64_t kernel = 1 + turn % 3, dilation = 1 + turn / 3 % 2, pad = turn / 6 % 3;
         const int64_t deep = (kernel - 1) * dilation + 1 + turn % 4, stride = 1 + turn / 18 % 2;
-        struct sdx_conv_shape s = shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
-                                           5 + turn % 11, 6 + turn % 7, turn % 2, 1);
+        struct sdx_conv_shape s =
+            shape_of(1 + turn % 2, channels(1 + turn % 3, turn % 5), 5 + 9 * (turn % 4),
+                     5 + turn % 11, 6 + turn % 7, turn % 2, 1);
         if (turn % 5 == 0) s = with_stride_2(s);
         s.winograd = turn % 5 == 0 ? 3 : turn % 4 == 0 ? 6 : turn % 4 == 1 ? 2 : 4;
         s = planes_of(deep, kernel, stride, dilation, pad, s);
@@ -318,18 +319,17 @@ static void check_planes(void)
     struct sdx_conv_shape s = planes_of(4, 3, 1, 1, 1, shape_of(1, 64, 64, 14, 14, 1, 1));
     expect(sdx_winograd_block_fits(&s) == wanted_form(4, 2), "3 x 3 x 3 is not taken");
     s.ic = 61;
-    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
+    expect(sdx_winograd_block_fits(&s) != 0, "61 channels are not taken");
     s = planes_of(4, 1, 1, 1, 0, line_of(2, 1, shape_of(1, 64, 64, 9, 80, 0, 1)));
     expect(sdx_winograd_block_fits(&s) == 0, "lines of planes are taken");
 }
 /* Tiles whose pixels lie a dilation apart. */
 static void check_dilated(void)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     for (int64_t turn = 0; turn < 60; turn++) {
         const int64_t high = 3 + turn % 2, wide = 3 + turn / 2 % 3, dilation = 2 + turn % 3;
         struct sdx_conv_shape s =
-            shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
+            shape_of(1 + turn % 2, channels(1 + turn % 3, turn % 5), 5 + 9 * (turn % 4),
                      high * dilation + turn % 11, wide * dilation + turn % 9, turn % 7, turn % 5);
         for (int i = 1; i < 3; i++) {
             s.dilation[i] = i == 1 || turn % 4 ? dilation : 1;
@@ -339,20 +339,45 @@ static void check_dilated(void)
         if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
         if (s.out[1] < 1 || s.out[2] < 1) continue;
         s.winograd = 2 + 2 * (int)(turn % 3);
+        if (winograd_piece(&s) == 2) s.winograd = 4;
         expect(check_shape(s, false) == s.winograd, "dilated, it is not taken when it is wanted");
     }
+}
+/* Planes with a stride, in pieces of their phases. */
+static void check_strided_planes(void)
+{
+    for (int64_t turn = 0; turn < 90; turn++) {
+        const int64_t stride = 2 + turn % 7 % 2;
+        const int64_t high = stride + 1 + turn % 4, wide = stride + 1 + turn / 4 % 5;
+        struct sdx_conv_shape s =
+            shape_of(1 + turn % 2, channels(1 + turn % 3, turn % 5), 5 + 9 * (turn % 4),
+                     high + 3 * (turn % 11), wide + 4 * (turn % 9), turn % 4, turn % 3);
+        s = apart(1, stride, apart(2, stride, larger(high, wide, s)));
+        if (high == 3 && wide == 3 && stride == 2) continue;
+        if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
+        if (s.out[1] < 1 || s.out[2] < 1) continue;
+        s.winograd = 2 + 2 * (int)(turn % 3);
+        if (winograd_piece(&s) == 2) s.winograd = 4;
+        expect(check_shape(s, false) == s.winograd, "%lldx%lld with stride %lld is not taken",
+               (long long)high, (long long)wide, (long long)stride);
+    }
+    struct sdx_conv_shape s = larger(5, 5, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
+    expect(check_shape(s, true) == wanted_form(4, 0), "5 x 5 with stride 2 is not taken");
+    s = larger(4, 4, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
+    expect(check_shape(s, true) == wanted_form(4, 0), "4 x 4 with stride 2 is not taken");
+    s = larger(2, 2, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
+    expect(sdx_winograd_block_fits(&s) == 0, "phases of one tap are taken");
 }
 /* Kernels of more than one piece. */
 static void check_pieces(void)
 {
-    const int64_t lanes = sdx_kernel_tables()->block.lanes;
     for (int64_t kernel = 2; kernel <= 17; kernel += 1 + kernel / 8)
         for (int64_t turn = 0; turn < 8; turn++) {
             const int axis = 1 + turn % 2;
             const int64_t size = kernel + 3 + 9 * turn, dilation = 1 + turn / 2 % 2;
-            struct sdx_conv_shape s =
-                shape_of(1 + turn % 3, lanes * (1 + turn % 3), 12 + 9 * turn, axis == 1 ? size : 3,
-                         axis == 2 ? size : 3, turn * 3 % (kernel + 2), turn * 3 % (kernel + 2));
+            struct sdx_conv_shape s = shape_of(
+                1 + turn % 3, channels(1 + turn % 3, turn % 5), 12 + 9 * turn, axis == 1 ? size : 3,
+                axis == 2 ? size : 3, turn * 3 % (kernel + 2), turn * 3 % (kernel + 2));
             s = larger(axis == 1 ? kernel : 1, axis == 2 ? kernel : 1, line_of(axis, dilation, s));
             if (s.out[axis] < 1) continue;
             s.winograd = 4;
@@ -364,7 +389,7 @@ static void check_pieces(void)
                 const int axis = 1 + (int)(turn + stride) % 2;
                 const int64_t size = kernel + 4 + 29 * turn, pad = turn * 3 % (kernel + 2);
                 struct sdx_conv_shape s =
-                    shape_of(1 + turn % 3, lanes * (1 + turn % 3), 12 + 9 * turn,
+                    shape_of(1 + turn % 3, channels(1 + turn % 3, turn % 5), 12 + 9 * turn,
                              axis == 1 ? size : 3, axis == 2 ? size : 3, pad, pad);
                 s = larger(axis == 1 ? kernel : 1, axis == 2 ? kernel : 1, line_of(axis, 1, s));
                 s = apart(axis, stride, s);
@@ -374,17 +399,21 @@ static void check_pieces(void)
             }
     for (int64_t turn = 0; turn < 84; turn++) {
         const int64_t high = 2 + turn % 6, wide = 2 + turn / 6 % 7;
-        struct sdx_conv_shape s = shape_of(1 + turn % 2, lanes * (1 + turn % 3), 5 + 9 * (turn % 4),
-                                           high + turn % 11, wide + turn % 9, turn % 4, turn % 3);
+        struct sdx_conv_shape s =
+            shape_of(1 + turn % 2, channels(1 + turn % 3, turn % 5), 5 + 9 * (turn % 4),
+                     high + turn % 11, wide + turn % 9, turn % 4, turn % 3);
         s = larger(high, wide, s);
         if (turn % 7 == 0) s = planes_of(4, 3, 1, 1, 1, s);
         if (s.out[1] < 1 || s.out[2] < 1) continue;
         s.winograd = 2 + 2 * (int)(turn % 3);
+        if (winograd_piece(&s) == 2) s.winograd = 4;
         expect(check_shape(s, false) == s.winograd, "pieces are not taken when they are wanted");
     }
+    check_strided_planes();
     /* the bound, and what is taken by itself; kernel: high, wide */
-    const int64_t sizes[][8] = {{1, 64, 64, 40, 40, 5, 5, 4},   {1, 48, 64, 35, 35, 5, 5, 6},
-                                {2, 64, 192, 13, 13, 7, 7, 4},  {1, 256, 512, 1, 120, 1, 9, 4},
+    const int64_t sizes[][8] = {{1, 64, 64, 40, 40, 5, 5, 4},   {1, 48, 64, 35, 35, 5, 5, 4},
+                                {2, 64, 192, 13, 13, 7, 7, 4},  {1, 128, 128, 46, 46, 7, 7, 6},
+                                {1, 64, 64, 128, 128, 5, 5, 6}, {1, 256, 512, 1, 120, 1, 9, 4},
                                 {1, 128, 128, 17, 17, 7, 1, 4}, {1, 64, 64, 1, 900, 1, 11, 4},
                                 {1, 256, 256, 3, 3, 5, 5, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -402,13 +431,10 @@ static void check_pieces(void)
     s.dilation[2] = 2;
     s.out[2] -= 1;
     expect(sdx_winograd_block_fits(&s) == 0, "a dilated line with stride 2 is taken");
-    s = larger(5, 5, shape_of(1, 64, 64, 40, 40, 2, 2));
-    s.ic = 61;
-    expect(sdx_winograd_block_fits(&s) == 0, "blocks that are not whole are taken");
-    s = larger(5, 5, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
-    expect(sdx_winograd_block_fits(&s) == 0, "pieces with stride 2 are taken");
-    s = larger(2, 2, with_stride_2(shape_of(1, 64, 64, 80, 80, 1, 1)));
-    expect(sdx_winograd_block_fits(&s) == 0, "2 x 2 with stride 2 is taken");
+    s = larger(5, 5, shape_of(1, 61, 64, 40, 40, 2, 2));
+    expect(check_shape(s, true) == wanted_form(4, 2), "5 x 5 of 61 channels is not taken");
+    s = larger(2, 2, shape_of(1, 64, 64, 40, 40, 1, 1));
+    expect(check_shape(s, true) == wanted_form(4, 0), "2 x 2 is not taken");
 }
 /* Enough channels for products from digits, where there are tiles: by ranges of tiles and of
  * channels, blocks of tiles that are not full, channels that fill no chunk. */
@@ -500,6 +526,7 @@ void check_winograd_half(void)
     check_half_shape(line_of(2, 3, shape_of(2, 128, 200, 1, 300, 0, 3)));
     check_half_shape(line_of(1, 1, shape_of(1, 130, 40, 25, 20, 1, 0)));
     check_half_shape(larger(5, 5, shape_of(1, 64, 72, 30, 40, 2, 2)));
+    check_half_shape(larger(4, 4, with_stride_2(shape_of(2, 61, 72, 60, 40, 1, 1))));
     check_half_shape(larger(1, 9, line_of(2, 1, shape_of(1, 128, 200, 1, 150, 0, 4))));
     check_half_shape(apart(2, 2, line_of(2, 1, shape_of(1, 256, 200, 1, 150, 0, 1))));
 }
