@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "kernels/conv_block_winograd.h"
 #include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
@@ -19,7 +20,8 @@ enum {
 };
 
 struct geometry {
-    int64_t wide, high, tiles; /* of an image */
+    int64_t depth;
+    int64_t wide, high, tiles; /* of a plane of the output */
     int64_t block, blocks;     /* tiles of a part */
     int64_t panels, splits;    /* parts of a block that share them */
     int64_t plane_v, plane_m;
@@ -34,18 +36,19 @@ static int64_t plane_of(int64_t elements, int64_t a_line)
 static struct geometry geometry_of(const struct sdx_conv_shape *s)
 {
     const struct sdx_kernel_tuning *t = sdx_kernel_tuning();
-    struct geometry g = {.wide = conv_divide_up(s->out[2], TILE),
-                         .high = conv_divide_up(s->out[1], TILE),
+    struct geometry g = {.depth = s->ic * s->kernel[0] * qwinograd_pieces(s),
+                         .wide = winograd_tiles_along(s, 2, TILE),
+                         .high = winograd_tiles_along(s, 1, TILE),
                          .panels = conv_divide_up(s->oc, COLS),
                          .together = sdx_kernel_tables()->qwinograd.panels};
     g.tiles = g.wide * g.high;
-    const int64_t room = t->a_bytes * 5 / 4 / (PLANES * (int64_t)sizeof(int16_t) * s->ic);
+    const int64_t room = t->a_bytes * 5 / 4 / (PLANES * (int64_t)sizeof(int16_t) * g.depth);
     g.blocks = conv_divide_up(g.tiles, conv_least(conv_most(room, TILES_LEAST), TILES_MOST));
     g.block = conv_divide_up(g.tiles, g.blocks);
     g.blocks = conv_divide_up(g.tiles, g.block);
-    const int64_t wanted = conv_divide_up(t->conv_parts, g.blocks * s->batch);
+    const int64_t wanted = conv_divide_up(t->conv_parts, g.blocks * s->batch * s->out[0]);
     g.splits = conv_least(g.panels, wanted);
-    g.plane_v = plane_of(g.block * s->ic, 32);
+    g.plane_v = plane_of(g.block * g.depth, 32);
     g.plane_m = plane_of(g.block * COLS, 16);
     return g;
 }
@@ -53,12 +56,11 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
 static bool shape_fits(const struct sdx_qconv *q)
 {
     const struct sdx_conv_shape *s = &q->shape;
-    if (s->groups != 1 || s->ic < 16 || s->ic % 2 || s->oc < 8 || q->quickly || s->out[2] < 1)
-        return false;
-    if (s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->pad_begin[0]) return false;
-    for (int i = 1; i < 3; i++)
-        if (s->kernel[i] != 3 || s->stride[i] != 1 || s->dilation[i] != 1 || s->out[i] < 1)
-            return false;
+    if (s->groups != 1 || s->ic < 16 || s->ic % 2 || s->oc < 8 || q->quickly) return false;
+    for (int i = 0; i < 3; i++)
+        if (s->out[i] < 1 || (i > 0 && (s->stride[i] != 1 || s->kernel[i] < 3))) return false;
+    /* a piece takes 36 products of 16 bits for 16 outputs, as fast as 58 of bytes */
+    if (s->kernel[1] * s->kernel[2] < 4 * qwinograd_pieces(s)) return false;
     const struct geometry g = geometry_of(s);
     /* tiles may overhang the image, but not by half */
     return g.tiles >= TILES_LEAST && g.tiles * TILE * TILE * 2 <= s->out[1] * s->out[2] * 3;
@@ -66,7 +68,7 @@ static bool shape_fits(const struct sdx_qconv *q)
 
 bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
 {
-    const int64_t k = q->shape.ic * TAPS, most = (1 << 25) / 255 - 1;
+    const int64_t k = conv_sizes(&q->shape).k, most = (1 << 25) / 255 - 1;
     if (!sdx_kernel_tables()->qwinograd.run || !shape_fits(q)) return false;
     for (int64_t c = 0; c < q->shape.oc; c++) {
         int64_t positive = 0, negative = 0;
@@ -85,7 +87,8 @@ bool sdx_qwinograd_serves(const struct sdx_qconv *q, const void *weights)
 size_t sdx_qwinograd_packed_size(const struct sdx_qconv *q)
 {
     const int64_t columns = conv_divide_up(q->shape.oc, COLS) * COLS;
-    return (size_t)columns * (sizeof(int32_t) + (size_t)(PLANES * q->shape.ic) * sizeof(int16_t));
+    const int64_t depth = geometry_of(&q->shape).depth;
+    return (size_t)columns * (sizeof(int32_t) + (size_t)(PLANES * depth) * sizeof(int16_t));
 }
 
 /* Three weights to six, of COLS columns each: the rows of G times 24, 6, 6, 24, 24, 6. Twice of it
@@ -112,29 +115,46 @@ static void transform(int16_t w[TAPS][COLS], int16_t u[PLANES][COLS])
         line(lines[3 * i], lines[3 * i + 1], lines[3 * i + 2], u[SIDE * i], 1);
 }
 
+/* Of number `number` of the depth, (plane of the kernel, piece, channel), and output channels
+ * c .. c + count - 1: its weights, zeros that fill it up, and what they add to the sums. */
+static void gather(const struct sdx_qconv *q, const void *weights, int64_t number, int64_t c,
+                   int64_t count, int16_t w[TAPS][COLS], int32_t *sums)
+{
+    const struct sdx_conv_shape *s = &q->shape;
+    const int64_t pieces = qwinograd_pieces(s), across = qwinograd_across(s);
+    const int64_t channel = number % s->ic, whole = number / s->ic;
+    const int64_t top = whole % pieces / across * 3, left = whole % across * 3;
+    const int64_t rows = conv_least(3, s->kernel[1] - top);
+    const int64_t columns = conv_least(3, s->kernel[2] - left);
+    memset(w, 0, TAPS * sizeof *w);
+    for (int64_t j = 0; j < count; j++) {
+        const int64_t plane = ((c + j) * s->ic + channel) * s->kernel[0] + whole / pieces;
+        for (int64_t i = 0; i < rows * columns; i++) {
+            const int64_t row = top + i / columns, column = i % columns;
+            w[i / columns * 3 + column][j] = sdx_qconv_weight(
+                q, weights, (plane * s->kernel[1] + row) * s->kernel[2] + left + column);
+            sums[j] += w[i / columns * 3 + column][j];
+        }
+    }
+}
 void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *packed)
 {
-    const int64_t ic = q->shape.ic, panels = conv_divide_up(q->shape.oc, COLS);
+    const int64_t depth = geometry_of(&q->shape).depth, panels = conv_divide_up(q->shape.oc, COLS);
     int32_t *sums = packed;
     int16_t *to = (int16_t *)(sums + panels * COLS);
     memset(sums, 0, (size_t)(panels * COLS) * sizeof *sums);
-    for (int64_t p = 0; p < panels; p++, to += PLANES * ic * COLS, sums += COLS) {
+    for (int64_t p = 0; p < panels; p++, to += PLANES * depth * COLS, sums += COLS) {
         const int64_t count = conv_least(COLS, q->shape.oc - p * COLS);
-        for (int64_t k = 0; k < ic; k += 2) {
-            int16_t w[TAPS][COLS] = {{0}}, u[2][PLANES][COLS];
+        for (int64_t k = 0; k < depth; k += 2) {
+            int16_t w[TAPS][COLS], u[2][PLANES][COLS];
             for (int b = 0; b < 2; b++) {
-                for (int64_t j = 0; j < count; j++)
-                    for (int t = 0; t < TAPS; t++) {
-                        const int64_t at = ((p * COLS + j) * ic + k + b) * TAPS + t;
-                        w[t][j] = sdx_qconv_weight(q, weights, at);
-                        sums[j] += w[t][j];
-                    }
+                gather(q, weights, k + b, p * COLS, count, w, sums);
                 transform(w, u[b]);
             }
             for (int i = 0; i < PLANES; i++)
                 for (int j = 0; j < COLS; j++)
                     for (int b = 0; b < 2; b++)
-                        to[(i * ic + k) * COLS + 2 * j + b] = u[b][i][j];
+                        to[(i * depth + k) * COLS + 2 * j + b] = u[b][i][j];
         }
     }
 }
@@ -142,7 +162,7 @@ void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *pa
 int64_t sdx_qwinograd_parts(const struct sdx_qconv *q)
 {
     const struct geometry g = geometry_of(&q->shape);
-    return q->shape.batch * g.blocks * g.splits;
+    return q->shape.batch * q->shape.out[0] * g.blocks * g.splits;
 }
 size_t sdx_qwinograd_scratch(const struct sdx_qconv *q)
 {
@@ -157,18 +177,21 @@ static void finish(const struct sdx_qwinograd *j)
 {
     const struct sdx_conv_shape *s = j->shape;
     const int64_t n0 = j->p0 * COLS, n = conv_least(s->oc, j->p1 * COLS) - n0;
+    const int64_t down = s->dilation[1], right = s->dilation[2];
     for (int64_t t = j->first, end = j->first + j->tiles, count; t < end; t += count) {
-        const int64_t across = t % j->wide;
-        count = conv_least(j->wide - across, end - t);
-        const int64_t w0 = across * TILE, w1 = conv_least(s->out[2], (across + count) * TILE);
-        const int64_t h0 = t / j->wide * TILE, h1 = conv_least(s->out[1], h0 + TILE);
-        for (int64_t h = h0; h < h1; h++) {
+        const int64_t across = t % j->wide, row = t / j->wide;
+        count = right > 1 ? 1 : conv_least(j->wide - across, end - t);
+        const int64_t w0 = winograd_tile_first(across, TILE, right);
+        const int64_t w1 = conv_least(s->out[2], w0 + count * TILE * right);
+        const int64_t h0 = winograd_tile_first(row, TILE, down);
+        const int64_t h1 = conv_least(s->out[1], h0 + TILE * down);
+        for (int64_t h = h0; h < h1; h += down) {
             uint8_t *y = (uint8_t *)j->store.y + (h * s->out[2] + w0) * s->oc + n0;
-            if (n == s->oc) {
+            if (n == s->oc && right == 1) {
                 sdx_qdot_finish(&j->store, y, (size_t)((w1 - w0) * n));
                 continue;
             }
-            for (int64_t w = w0; w < w1; w++, y += s->oc)
+            for (int64_t w = w0; w < w1; w += right, y += right * s->oc)
                 sdx_qdot_finish(&j->store, y, (size_t)n);
         }
     }
@@ -180,9 +203,12 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
     const struct sdx_conv_shape *s = &q->shape;
     const struct geometry g = geometry_of(s);
     const int64_t split = part % g.splits, block = part / g.splits % g.blocks;
-    const int64_t n = part / g.splits / g.blocks, size = store->to == SDX_QDOT_BYTES ? 1 : 4;
+    const int64_t plane = part / g.splits / g.blocks, n = plane / s->out[0];
+    const int64_t size = store->to == SDX_QDOT_BYTES ? 1 : 4;
     struct sdx_qwinograd j = {.shape = s,
-                              .x = (const uint8_t *)x + n * s->ic * s->in[1] * s->in[2],
+                              .x = (const uint8_t *)x + n * s->ic * conv_sizes(s).pixels_in,
+                              .plane = plane % s->out[0] * s->stride[0] - s->pad_begin[0],
+                              .depth = g.depth,
                               .flip = q->x_signed ? 0x80 : 0,
                               .wide = g.wide,
                               .first = block * g.block,
@@ -200,7 +226,7 @@ void sdx_qwinograd_part(const struct sdx_qconv *q, const void *x, int32_t zero, 
     j.pad = pad;
     j.store.zero_w = NULL;
     j.store.pitch = s->oc;
-    const int64_t image = n * s->out[1] * s->out[2] * s->oc;
+    const int64_t image = plane * s->out[1] * s->out[2] * s->oc;
     j.store.y = (uint8_t *)store->y + image * size;
     if (store->addend) j.store.addend += image;
     sdx_kernel_tables()->qwinograd.run(&j);

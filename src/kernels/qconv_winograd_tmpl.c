@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The transforms and products of qconv_winograd.h, for sets with vectors of 256 bits and more. */
+#include "kernels/conv_block_winograd.h"
+#include "kernels/conv_gather.h"
 #include "kernels/qconv_winograd.h"
 #include "kernels/qdot_shorts.h"
 #include "kernels/simd.h"
@@ -64,25 +66,39 @@ SIMD void in_channels(const uint8_t *const *pixels, int64_t channel, __m128i fli
             _mm256_storeu_si256((wide *)(v + (i * SIDE + j) * plane), t[j]);
     }
 }
+/* The pixels of a tile whose first one is (h0, w0) of a plane of the image; `x`: NULL beyond it. */
+SIMD void pixels_of(const struct sdx_qwinograd *w, const uint8_t *x, int64_t h0, int64_t w0,
+                    const uint8_t **pixels)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++) {
+            const int64_t h = h0 + i * s->dilation[1], c = w0 + j * s->dilation[2];
+            const bool inside = x && h >= 0 && h < s->in[1] && c >= 0 && c < s->in[2];
+            pixels[i * SIDE + j] = inside ? x + (h * s->in[2] + c) * s->ic : w->pad;
+        }
+}
 static void transform_in(const struct sdx_qwinograd *w)
 {
     const struct sdx_conv_shape *s = w->shape;
     const __m128i flip = _mm_set1_epi8((char)w->flip);
+    const int64_t down = s->dilation[1], right = s->dilation[2], across = qwinograd_across(s);
+    const int64_t pieces = qwinograd_pieces(s), plane = s->in[1] * s->in[2] * s->ic;
     for (int64_t t = 0; t < w->tiles; t++) {
-        const int64_t h0 = (w->first + t) / w->wide * TILE - s->pad_begin[1];
-        const int64_t w0 = (w->first + t) % w->wide * TILE - s->pad_begin[2];
-        const uint8_t *pixels[PLANES];
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) {
-                const int64_t h = h0 + i, c = w0 + j;
-                const bool inside = h >= 0 && h < s->in[1] && c >= 0 && c < s->in[2];
-                pixels[i * SIDE + j] = inside ? w->x + (h * s->in[2] + c) * s->ic : w->pad;
-            }
-        int16_t *v = w->v + t * s->ic;
-        int64_t c = 0;
-        for (; c + COLS <= s->ic; c += COLS)
-            in_channels(pixels, c, flip, v + c, w->plane_v);
-        if (c < s->ic) in_channels(pixels, s->ic - COLS, flip, v + s->ic - COLS, w->plane_v);
+        const int64_t row = (w->first + t) / w->wide, column = (w->first + t) % w->wide;
+        const int64_t h0 = winograd_tile_first(row, TILE, down) - s->pad_begin[1];
+        const int64_t w0 = winograd_tile_first(column, TILE, right) - s->pad_begin[2];
+        int16_t *v = w->v + t * w->depth;
+        for (int64_t i = 0; i < s->kernel[0] * pieces; i++, v += s->ic) {
+            const int64_t d = w->plane + i / pieces * s->dilation[0], piece = i % pieces;
+            const uint8_t *pixels[PLANES];
+            int64_t c = 0;
+            pixels_of(w, d >= 0 && d < s->in[0] ? w->x + d * plane : NULL,
+                      h0 + piece / across * 3 * down, w0 + piece % across * 3 * right, pixels);
+            for (; c + COLS <= s->ic; c += COLS)
+                in_channels(pixels, c, flip, v + c, w->plane_v);
+            if (c < s->ic) in_channels(pixels, s->ic - COLS, flip, v + s->ic - COLS, w->plane_v);
+        }
     }
 }
 
@@ -92,7 +108,7 @@ SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w,
                const int16_t *u, int64_t ahead, int32_t *m)
 {
     qdot_vector sums[ROWS][2];
-    const int64_t k = w->shape->ic;
+    const int64_t k = w->depth;
     const int16_t *a[ROWS];
     QDOT_ROWS(count)
     {
@@ -122,7 +138,7 @@ static tile_fn *const tiles[QDOT_SHORTS_PANELS][ROWS] = QDOT_SHORTS_TABLE;
 /* Of panels p .. p + panels - 1. */
 static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
 {
-    const int64_t k = w->shape->ic;
+    const int64_t k = w->depth;
     const struct qdot_cut cut = qdot_cut(w->tiles, ROWS);
     const int16_t *u = w->u + p * PLANES * k * COLS;
     for (int plane = 0; plane < PLANES; plane++, u += k * COLS)
@@ -181,15 +197,21 @@ SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, con
                                                            shifts[i] + shifts[j]));
     }
 }
+/* Of a tile's, in so many pixels from the first one on. */
+SIMD int64_t outputs_left(int64_t pixels, int64_t dilation)
+{
+    return conv_least(TILE, conv_divide_up(conv_most(pixels, 0), dilation));
+}
 static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64_t p)
 {
     const struct sdx_conv_shape *s = w->shape;
+    const int64_t down = s->dilation[1], right = s->dilation[2];
     const int64_t column = p * COLS, left = s->oc - column, n = left < COLS ? left : COLS;
     for (int64_t t = 0; t < w->tiles; t++) {
-        const int64_t h0 = (w->first + t) / w->wide * TILE;
-        const int64_t w0 = (w->first + t) % w->wide * TILE;
-        const int64_t high = s->out[1] - h0 < TILE ? s->out[1] - h0 : TILE;
-        const int64_t across = s->out[2] - w0 < TILE ? s->out[2] - w0 : TILE;
+        const int64_t h0 = winograd_tile_first((w->first + t) / w->wide, TILE, down);
+        const int64_t w0 = winograd_tile_first((w->first + t) % w->wide, TILE, right);
+        const int64_t high = outputs_left(s->out[1] - h0, down);
+        const int64_t across = outputs_left(s->out[2] - w0, right);
         qdot_vector y[TILE][TILE][2];
         SDX_UNROLL(2) for (int i = 0; i < QDOT_PARTS; i++)
         {
@@ -197,12 +219,12 @@ static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64
             out_columns(m + t * COLS + at, w->plane_m, w->store.start + column + at, i, y);
         }
         for (int64_t i = 0; i < high; i++) {
-            const int64_t row = (h0 + i) * s->out[2] + w0;
-            if (across == TILE)
+            const int64_t row = (h0 + i * down) * s->out[2] + w0;
+            if (across == TILE && right == 1)
                 qdot_store_sums(TILE, 1, &w->store, y[i], row, column, n);
             else
                 for (int64_t j = 0; j < across; j++)
-                    qdot_store_sums(1, 1, &w->store, y[i] + j, row + j, column, n);
+                    qdot_store_sums(1, 1, &w->store, y[i] + j, row + j * right, column, n);
         }
     }
 }

@@ -149,8 +149,8 @@ static void check_bytes(const struct sdx_qconv *q, const struct image *im, const
 }
 
 /* how: bits 0, 1: signed x, weights; 2: zero points of weights; 3: the form is chosen by weights;
- * 5: the zero point of x is the least byte. */
-static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
+ * 5: the zero point of x is the least byte. Returns the form. */
+static enum sdx_qconv_form check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
 {
     struct sdx_qconv q = {.shape = *shape};
     struct sdx_conv_shape *s = &q.shape;
@@ -195,6 +195,7 @@ static void check_shape_how(const struct sdx_conv_shape *shape, unsigned how)
         guards_intact();
     }
     guards_release();
+    return q.form;
 }
 
 static void check_shape(const struct sdx_conv_shape *shape)
@@ -216,6 +217,29 @@ static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int
                                      .pad_begin = {0, pad, pad}};
     for (unsigned how = 8; how < 12; how++)
         check_shape_how(&s, how);
+}
+/* Planes of deep kernels, pieces of larger ones, dilated ones. */
+static void check_winograd_pieces(void)
+{
+    const bool has = sdx_kernel_tables()->qwinograd.run;
+    for (unsigned turn = 0; turn < 48; turn++) {
+        const int64_t deep = 1 + turn % 3, high = turn % 4 == 3 ? 5 : 3,
+                      wide = 3 + turn % 5 / 3 * 2;
+        const int64_t dilation = 1 + turn % 7 / 4, step = 1 + turn % 2;
+        const struct sdx_conv_shape s = {
+            .batch = 1 + turn % 2,
+            .groups = 1,
+            .ic = 16 + 14 * (turn % 3),
+            .oc = 8 + 13 * (turn % 4),
+            .in = {deep + turn % 5, 12 * dilation + turn % 9, 15 * dilation + turn % 11},
+            .kernel = {deep, high, wide},
+            .stride = {step, 1, 1},
+            .dilation = {1 + turn % 13 / 12, turn % 5 ? dilation : 1, dilation},
+            .pad_begin = {deep / 2, dilation, turn % 4}};
+        const enum sdx_qconv_form form = check_shape_how(&s, 8 + turn % 4);
+        expect(form == SDX_QCONV_WINOGRAD || !has, "kernel %lldx%lldx%lld takes form %d",
+               (long long)deep, (long long)high, (long long)wide, (int)form);
+    }
 }
 
 static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
@@ -305,6 +329,7 @@ void check_qconv(void)
         check_winograd(1, 42, 37, 15, 20, pad);
     }
     check_winograd(1, 130, 20, 14, 14, 1);
+    check_winograd_pieces();
 }
 
 struct timed {
