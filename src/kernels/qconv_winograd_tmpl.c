@@ -14,7 +14,8 @@ enum {
     TILE = SDX_QWINOGRAD_TILE,
     SIDE = SDX_QWINOGRAD_SIDE,
     PLANES = SDX_QWINOGRAD_PLANES,
-    INVERSE = 954437177 /* of 9 modulo 2^32 */
+    INVERSE = 954437177,       /* of 9 modulo 2^32 */
+    INVERSE_LINE = -1431655765 /* of 3 */
 };
 
 /* ---- input ---- */
@@ -41,20 +42,35 @@ SIMD void in_line(const wide d[SIDE], wide t[SIDE])
     t[4] = sub16(c, f);
     t[5] = sub16(sub16(d[5], d[3]), _mm256_slli_epi16(e, 2));
 }
-/* 16 channels of a tile. |v| <= 17340. */
-SIMD void in_channels(const uint8_t *const *pixels, int64_t channel, __m128i flip, int16_t *v,
-                      int64_t plane)
+/* 16 channels of every `step`th of six pixels, transformed. */
+SIMD void in_pixels(const uint8_t *const *pixels, const int step, int64_t channel, __m128i flip,
+                    wide t[SIDE])
+{
+    wide d[SIDE];
+    SDX_UNROLL(6) for (int i = 0; i < SIDE; i++)
+    {
+        const uint8_t *p = pixels[i * step] + channel;
+        d[i] = _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)p), flip));
+    }
+    in_line(d, t);
+}
+/* 16 channels of a tile of planes or of a line. |v| <= 17340. */
+SIMD void in_channels(bool is_line, const uint8_t *const *pixels, int64_t channel, __m128i flip,
+                      int16_t *v, int64_t plane)
 {
     wide columns[SIDE][SIDE];
+    if (is_line) {
+        wide t[SIDE];
+        in_pixels(pixels, 1, channel, flip, t);
+        SDX_UNROLL(6)
+        for (int i = 0; i < SIDE; i++)
+            _mm256_storeu_si256((wide *)(v + i * plane), t[i]);
+        return;
+    }
     SDX_UNROLL(6) for (int j = 0; j < SIDE; j++)
     {
-        wide d[SIDE], t[SIDE];
-        SDX_UNROLL(6) for (int i = 0; i < SIDE; i++)
-        {
-            const uint8_t *p = pixels[i * SIDE + j] + channel;
-            d[i] = _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)p), flip));
-        }
-        in_line(d, t);
+        wide t[SIDE];
+        in_pixels(pixels + j, SIDE, channel, flip, t);
         SDX_UNROLL(6) for (int i = 0; i < SIDE; i++) columns[i][j] = t[i];
     }
     SDX_UNROLL(6) for (int i = 0; i < SIDE; i++)
@@ -71,23 +87,27 @@ SIMD void pixels_of(const struct sdx_qwinograd *w, const uint8_t *x, int64_t h0,
                     const uint8_t **pixels)
 {
     const struct sdx_conv_shape *s = w->shape;
-    for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < SIDE; j++) {
+    const int tall = qwinograd_side(s, 1), broad = qwinograd_side(s, 2);
+    for (int i = 0; i < tall; i++)
+        for (int j = 0; j < broad; j++) {
             const int64_t h = h0 + i * s->dilation[1], c = w0 + j * s->dilation[2];
             const bool inside = x && h >= 0 && h < s->in[1] && c >= 0 && c < s->in[2];
-            pixels[i * SIDE + j] = inside ? x + (h * s->in[2] + c) * s->ic : w->pad;
+            *pixels++ = inside ? x + (h * s->in[2] + c) * s->ic : w->pad;
         }
 }
 static void transform_in(const struct sdx_qwinograd *w)
 {
     const struct sdx_conv_shape *s = w->shape;
     const __m128i flip = _mm_set1_epi8((char)w->flip);
-    const int64_t down = s->dilation[1], right = s->dilation[2], across = qwinograd_across(s);
-    const int64_t pieces = qwinograd_pieces(s), plane = s->in[1] * s->in[2] * s->ic;
+    const int64_t down = qwinograd_apart(s, 1), right = qwinograd_apart(s, 2);
+    const int64_t tall = qwinograd_tile(s, 1), broad = qwinograd_tile(s, 2);
+    const bool is_line = w->planes == SIDE;
+    const int64_t across = qwinograd_across(s), pieces = qwinograd_pieces(s),
+                  plane = s->in[1] * s->in[2] * s->ic;
     for (int64_t t = 0; t < w->tiles; t++) {
         const int64_t row = (w->first + t) / w->wide, column = (w->first + t) % w->wide;
-        const int64_t h0 = winograd_tile_first(row, TILE, down) - s->pad_begin[1];
-        const int64_t w0 = winograd_tile_first(column, TILE, right) - s->pad_begin[2];
+        const int64_t h0 = winograd_tile_first(row, tall, down) - s->pad_begin[1];
+        const int64_t w0 = winograd_tile_first(column, broad, right) - s->pad_begin[2];
         int16_t *v = w->v + t * w->depth;
         for (int64_t i = 0; i < s->kernel[0] * pieces; i++, v += s->ic) {
             const int64_t d = w->plane + i / pieces * s->dilation[0], piece = i % pieces;
@@ -96,8 +116,9 @@ static void transform_in(const struct sdx_qwinograd *w)
             pixels_of(w, d >= 0 && d < s->in[0] ? w->x + d * plane : NULL,
                       h0 + piece / across * 3 * down, w0 + piece % across * 3 * right, pixels);
             for (; c + COLS <= s->ic; c += COLS)
-                in_channels(pixels, c, flip, v + c, w->plane_v);
-            if (c < s->ic) in_channels(pixels, s->ic - COLS, flip, v + s->ic - COLS, w->plane_v);
+                in_channels(is_line, pixels, c, flip, v + c, w->plane_v);
+            if (c < s->ic)
+                in_channels(is_line, pixels, s->ic - COLS, flip, v + s->ic - COLS, w->plane_v);
         }
     }
 }
@@ -115,11 +136,11 @@ SIMD void tile(const int count, const int panels, const struct sdx_qwinograd *w,
         a[i] = v + i * k;
         QDOT_VECTORS(panels) sums[i][j] = (qdot_vector){0};
     }
-    qdot_add_shorts(count, panels, sums, a, k, u, PLANES * k * COLS, ahead);
+    qdot_add_shorts(count, panels, sums, a, k, u, w->planes * k * COLS, ahead);
     QDOT_ROWS(count)
     QDOT_VECTORS(panels)
     {
-        const int64_t panel = j / QDOT_PARTS * PLANES * w->plane_m;
+        const int64_t panel = j / QDOT_PARTS * w->planes * w->plane_m;
         memcpy(m + panel + i * COLS + j % QDOT_PARTS * QDOT_PART_LANES, &sums[i][j],
                sizeof sums[i][j]);
     }
@@ -140,8 +161,8 @@ static void multiply(const struct sdx_qwinograd *w, int64_t p, int64_t panels)
 {
     const int64_t k = w->depth;
     const struct qdot_cut cut = qdot_cut(w->tiles, ROWS);
-    const int16_t *u = w->u + p * PLANES * k * COLS;
-    for (int plane = 0; plane < PLANES; plane++, u += k * COLS)
+    const int16_t *u = w->u + p * w->planes * k * COLS;
+    for (int plane = 0; plane < w->planes; plane++, u += k * COLS)
         for (int64_t t = 0, row = 0; t < cut.count; t++) {
             const int64_t rows = qdot_height(&cut, t);
             tiles[panels - 1][rows - 1](w, w->v + plane * w->plane_v + row * k, u,
@@ -172,10 +193,23 @@ SIMD void out_line(const qdot_vector t[SIDE], qdot_vector y[TILE])
     y[3] = add32(add32(m, t[5]), add32(n, n));
 }
 /* A vector of columns of a tile: exact sums. */
+static const int shifts[TILE] = {3, 2, 1, 1};
+/* Of a line, of outputs `step` elements of y apart. */
+SIMD void out_columns_line(const int32_t *m, int64_t plane, const int32_t *start, const int part,
+                           int step, qdot_vector (*y)[2])
+{
+    const qdot_vector inverse = QDOT_V(set1_epi32)(INVERSE_LINE), from = QDOT_LOAD(start);
+    qdot_vector t[SIDE], sums[TILE];
+    SDX_UNROLL(6) for (int i = 0; i < SIDE; i++) t[i] = QDOT_LOAD(m + i * plane);
+    out_line(t, sums);
+    SDX_UNROLL(4)
+    for (int i = 0; i < TILE; i++)
+        y[i * step][part] =
+            add32(from, QDOT_V(srai_epi32)(QDOT_V(mullo_epi32)(sums[i], inverse), shifts[i]));
+}
 SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, const int part,
                       qdot_vector y[TILE][TILE][2])
 {
-    static const int shifts[TILE] = {3, 2, 1, 1};
     const qdot_vector inverse = QDOT_V(set1_epi32)(INVERSE), from = QDOT_LOAD(start);
     qdot_vector lines[TILE][SIDE];
     SDX_UNROLL(6) for (int j = 0; j < SIDE; j++)
@@ -197,26 +231,31 @@ SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, con
                                                            shifts[i] + shifts[j]));
     }
 }
-/* Of a tile's, in so many pixels from the first one on. */
-SIMD int64_t outputs_left(int64_t pixels, int64_t dilation)
+/* Of a tile's `most`, in so many pixels from the first one on. */
+SIMD int64_t outputs_left(int64_t most, int64_t pixels, int64_t dilation)
 {
-    return conv_least(TILE, conv_divide_up(conv_most(pixels, 0), dilation));
+    return conv_least(most, conv_divide_up(conv_most(pixels, 0), dilation));
 }
 static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64_t p)
 {
     const struct sdx_conv_shape *s = w->shape;
-    const int64_t down = s->dilation[1], right = s->dilation[2];
+    const int64_t down = qwinograd_apart(s, 1), right = qwinograd_apart(s, 2);
+    const int64_t tall = qwinograd_tile(s, 1), broad = qwinograd_tile(s, 2);
     const int64_t column = p * COLS, left = s->oc - column, n = left < COLS ? left : COLS;
     for (int64_t t = 0; t < w->tiles; t++) {
-        const int64_t h0 = winograd_tile_first((w->first + t) / w->wide, TILE, down);
-        const int64_t w0 = winograd_tile_first((w->first + t) % w->wide, TILE, right);
-        const int64_t high = outputs_left(s->out[1] - h0, down);
-        const int64_t across = outputs_left(s->out[2] - w0, right);
+        const int64_t h0 = winograd_tile_first((w->first + t) / w->wide, tall, down);
+        const int64_t w0 = winograd_tile_first((w->first + t) % w->wide, broad, right);
+        const int64_t high = outputs_left(tall, s->out[1] - h0, down);
+        const int64_t across = outputs_left(broad, s->out[2] - w0, right);
         qdot_vector y[TILE][TILE][2];
         SDX_UNROLL(2) for (int i = 0; i < QDOT_PARTS; i++)
         {
             const int64_t at = i * QDOT_PART_LANES;
-            out_columns(m + t * COLS + at, w->plane_m, w->store.start + column + at, i, y);
+            const int32_t *from = m + t * COLS + at, *start = w->store.start + column + at;
+            if (w->planes == SIDE)
+                out_columns_line(from, w->plane_m, start, i, broad == 1 ? TILE : 1, y[0]);
+            else
+                out_columns(from, w->plane_m, start, i, y);
         }
         for (int64_t i = 0; i < high; i++) {
             const int64_t row = (h0 + i * down) * s->out[2] + w0;
@@ -236,7 +275,7 @@ static void run(const struct sdx_qwinograd *w)
         panels = w->p1 - p < QDOT_SHORTS_PANELS ? w->p1 - p : QDOT_SHORTS_PANELS;
         multiply(w, p, panels);
         for (int64_t j = 0; j < panels; j++)
-            transform_out(w, w->m + j * PLANES * w->plane_m, p + j);
+            transform_out(w, w->m + j * w->planes * w->plane_m, p + j);
     }
 }
 

@@ -218,7 +218,7 @@ static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int
     for (unsigned how = 8; how < 12; how++)
         check_shape_how(&s, how);
 }
-/* Planes of deep kernels, pieces of larger ones, dilated ones. */
+/* Planes of deep kernels, pieces of larger ones, dilated ones, lines. */
 static void check_winograd_pieces(void)
 {
     const bool has = sdx_kernel_tables()->qwinograd.run;
@@ -226,16 +226,21 @@ static void check_winograd_pieces(void)
         const int64_t deep = 1 + turn % 3, high = turn % 4 == 3 ? 5 : 3,
                       wide = 3 + turn % 5 / 3 * 2;
         const int64_t dilation = 1 + turn % 7 / 4, step = 1 + turn % 2;
-        const struct sdx_conv_shape s = {
+        struct sdx_conv_shape s = {
             .batch = 1 + turn % 2,
             .groups = 1,
-            .ic = 16 + 14 * (turn % 3),
+            .ic = 16 + 6 * (turn % 3), /* few: sums stay in bounds */
             .oc = 8 + 13 * (turn % 4),
             .in = {deep + turn % 5, 12 * dilation + turn % 9, 15 * dilation + turn % 11},
             .kernel = {deep, high, wide},
             .stride = {step, 1, 1},
             .dilation = {1 + turn % 13 / 12, turn % 5 ? dilation : 1, dilation},
             .pad_begin = {deep / 2, dilation, turn % 4}};
+        if (turn % 3 == 1) { /* a line */
+            const int axis = 1 + (int)(turn % 2);
+            s.kernel[axis] = 1;
+            s.pad_begin[axis] = 0;
+        }
         const enum sdx_qconv_form form = check_shape_how(&s, 8 + turn % 4);
         expect(form == SDX_QCONV_WINOGRAD || !has, "kernel %lldx%lldx%lld takes form %d",
                (long long)deep, (long long)high, (long long)wide, (int)form);
