@@ -17,7 +17,7 @@ enum {
     TAPS = 9,
     TILES_LEAST = 8, /* below, the transformed weights are read for too little work */
     TILES_MOST = 60,
-    LINE_TILES_MOST = 120
+    LINE_TILES_MOST = 30 /* M stays in the first cache */
 };
 
 struct geometry {
@@ -49,7 +49,9 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
                          .together = sdx_kernel_tables()->qwinograd.panels};
     g.tiles = g.wide * g.high;
     const int64_t room = t->a_bytes * 5 / 4 / (g.planes * (int64_t)sizeof(int16_t) * g.depth);
-    const int64_t most = g.planes == PLANES ? TILES_MOST : LINE_TILES_MOST;
+    const int64_t bytes_of_u = g.planes * g.depth * s->oc * (int64_t)sizeof(int16_t);
+    const bool few = g.planes < PLANES && bytes_of_u < t->a_bytes;
+    const int64_t most = few ? LINE_TILES_MOST : TILES_MOST;
     g.blocks = conv_divide_up(g.tiles, conv_least(conv_most(room, TILES_LEAST), most));
     g.block = conv_divide_up(g.tiles, g.blocks);
     g.blocks = conv_divide_up(g.tiles, g.block);

@@ -221,7 +221,7 @@ static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int
 /* Planes of deep kernels, pieces of larger ones, dilated ones, lines. */
 static void check_winograd_pieces(void)
 {
-    const bool has = sdx_kernel_tables()->qwinograd.run;
+    int taken = 0;
     for (unsigned turn = 0; turn < 48; turn++) {
         const int64_t deep = 1 + turn % 3, high = turn % 4 == 3 ? 5 : 3,
                       wide = 3 + turn % 5 / 3 * 2;
@@ -229,7 +229,7 @@ static void check_winograd_pieces(void)
         struct sdx_conv_shape s = {
             .batch = 1 + turn % 2,
             .groups = 1,
-            .ic = 16 + 6 * (turn % 3), /* few: sums stay in bounds */
+            .ic = 16 + 14 * (turn % 3),
             .oc = 8 + 13 * (turn % 4),
             .in = {deep + turn % 5, 12 * dilation + turn % 9, 15 * dilation + turn % 11},
             .kernel = {deep, high, wide},
@@ -241,10 +241,10 @@ static void check_winograd_pieces(void)
             s.kernel[axis] = 1;
             s.pad_begin[axis] = 0;
         }
-        const enum sdx_qconv_form form = check_shape_how(&s, 8 + turn % 4);
-        expect(form == SDX_QCONV_WINOGRAD || !has, "kernel %lldx%lldx%lld takes form %d",
-               (long long)deep, (long long)high, (long long)wide, (int)form);
+        taken += check_shape_how(&s, 8 + turn % 4) == SDX_QCONV_WINOGRAD;
     }
+    /* but for weights that are all at the ends of their range */
+    expect(taken >= 30 || !sdx_kernel_tables()->qwinograd.run, "only %d of 48 are taken", taken);
 }
 
 static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
