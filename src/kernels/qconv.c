@@ -26,7 +26,8 @@ struct geometry {
     int64_t wide;          /* columns of a strip */
     int64_t across;        /* pixels of an output row */
     int64_t pitch, plane;  /* bytes from image row to row, from one kd to the next */
-    int64_t lines;         /* image rows of a strip for each kd */
+    int64_t lines;         /* image rows of a strip for each kd, */
+    int64_t tap_lines;     /* and from one row of the kernel to the next */
     int64_t bands;         /* of output rows: a part has one */
     int64_t joined, tall;  /* bands that one call does at most, and their rows */
     int64_t images, sheet; /* of one band, that one call does at most; bytes from one to the next */
@@ -76,6 +77,16 @@ static int64_t window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
 {
     return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
 }
+/* Rows of a strip from one row of the kernel to the next: those between what far dilated ones see
+ * are left out. */
+static int64_t tap_lines(const struct sdx_conv_shape *s, int64_t outputs)
+{
+    return conv_least(s->dilation[1], (outputs - 1) * s->stride[1] + 1);
+}
+static int64_t lines_of(const struct sdx_conv_shape *s, int64_t outputs)
+{
+    return (s->kernel[1] - 1) * tap_lines(s, outputs) + (outputs - 1) * s->stride[1] + 1;
+}
 
 /* Small images fill no chunk of pixels, and each would read all weights anew. */
 static int64_t images_together(const struct sdx_conv_shape *s, const struct geometry *g,
@@ -102,7 +113,8 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.pitch = g.wide * s->ic;
     /* bands whose image rows stay in the second cache */
     const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes / (is_shorts(q) ? 2 : 1);
-    int64_t rows = (bytes / conv_most(1, g.pitch * s->kernel[0]) - window(s, 1, 1)) / s->stride[1];
+    const int64_t fit = bytes / conv_most(1, g.pitch * s->kernel[0]); /* of dilated rows */
+    const int64_t rows = conv_most(fit - window(s, 1, 1), fit / s->kernel[1] - 1) / s->stride[1];
     g.bands = conv_divide_up(most, conv_least(conv_most(rows + 1, 1), most));
     g.panels = sdx_qdot_panels(&p);
     const int64_t work = g.z.k * s->oc * s->out[2] * most / t->part_macs;
@@ -117,7 +129,9 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
         g.bands = conv_most(g.bands, conv_least(bands, conv_divide_up(wanted, outer)));
     g.joined = g.bands / fewest;
     g.tall = conv_divide_up(g.joined * most, g.bands);
-    g.lines = window(s, 1, g.tall);
+    const bool whole = g.in_place || g.slides;
+    g.tap_lines = whole ? s->dilation[1] : tap_lines(s, g.tall);
+    g.lines = whole ? window(s, 1, g.tall) : lines_of(s, g.tall);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
     g.sheet = g.in_place ? s->ic * g.z.pixels_in : s->kernel[0] * g.plane;
     g.images = images_together(s, &g, bytes);
@@ -376,7 +390,7 @@ void sdx_qconv_steps(const struct sdx_qconv *q, const void *packed, void *steps)
         for (int64_t kh = 0; kh < s->kernel[1]; kh++)
             for (int64_t kw = 0; kw < (by_tap ? s->kernel[2] : 1); kw++, r++)
                 starts[g.depthwise ? place_of_tap(q, r) : r] =
-                    kd * g.plane + kh * s->dilation[1] * g.pitch + kw * s->dilation[2] * s->ic;
+                    kd * g.plane + kh * g.tap_lines * g.pitch + kw * s->dilation[2] * s->ic;
     struct sdx_qdot_step *to = (struct sdx_qdot_step *)(starts + r);
     for (int64_t i = 0; !g.depthwise && !is_shorts(q) && i < s->groups; i++)
         sdx_qdot_place(&p, (const char *)packed + (size_t)i * round_64(sdx_qdot_packed_size(&p)),
@@ -434,8 +448,12 @@ static void set_elements(const struct sdx_qconv *q, void *strip, int64_t at, int
         memset((uint8_t *)strip + at, zero, (size_t)n);
         return;
     }
-    for (int64_t i = 0; i < n; i++)
-        ((int16_t *)strip)[at + i] = (int16_t)zero;
+    enum { AT_ONCE = 64 };
+    int16_t *to = (int16_t *)strip + at;
+    for (int64_t i = 0; i < conv_least(n, AT_ONCE); i++)
+        to[i] = (int16_t)zero;
+    for (int64_t i = AT_ONCE; i < n; i += AT_ONCE)
+        memcpy(to + i, to, (size_t)conv_least(AT_ONCE, n - i) * sizeof *to);
 }
 static void copy_elements(const struct sdx_qconv *q, void *strip, int64_t at, const uint8_t *from,
                           int64_t n)
@@ -454,14 +472,16 @@ static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, cons
                        int zero, int64_t od, int64_t r0, int64_t rows, void *strip, int64_t sheet)
 {
     const struct sdx_conv_shape *s = &q->shape;
-    const int64_t row = s->in[2] * s->ic, lines = window(s, 1, rows);
+    const int64_t row = s->in[2] * s->ic, taps = g->tap_lines;
+    const int64_t lines = (s->kernel[1] - 1) * taps + (rows - 1) * s->stride[1] + 1;
     const int64_t left = conv_least(conv_most(0, s->pad_begin[2]), g->wide);
     const int64_t c0 = conv_most(0, -s->pad_begin[2]);
     const int64_t columns = conv_most(0, conv_least(s->in[2] - c0, g->wide - left));
     for (int64_t kd = 0; kd < s->kernel[0]; kd++)
         for (int64_t i = 0; i < lines; i++) {
             const int64_t d = od * s->stride[0] - s->pad_begin[0] + kd * s->dilation[0];
-            const int64_t h = r0 * s->stride[1] - s->pad_begin[1] + i;
+            const int64_t h =
+                r0 * s->stride[1] - s->pad_begin[1] + i / taps * s->dilation[1] + i % taps;
             const int64_t to = sheet + kd * g->plane + i * g->pitch;
             if (d < 0 || d >= s->in[0] || h < 0 || h >= s->in[1] || columns == 0) {
                 set_elements(q, strip, to, zero, g->pitch);
@@ -690,19 +710,22 @@ int64_t sdx_qconv_together(const struct sdx_qconv *q)
     return g.images * g.joined * g.groups * g.splits;
 }
 
-/* The runs whose slices, from d on, lie in the image: beyond it is the zero point. */
-static void choose_runs(struct part *p, int64_t d)
+/* The runs whose slices, from d on, or, of one slice, whose rows, from h on, lie in the image:
+ * beyond it is the zero point. */
+static void choose_runs(struct part *p, int64_t d, int64_t h)
 {
     const struct sdx_conv_shape *s = &p->q->shape;
-    const int64_t each = p->g.runs / s->kernel[0];
-    int64_t first = 0, end = s->kernel[0];
-    while (first < end && d + first * s->dilation[0] < 0)
+    const int axis = s->kernel[0] > 1 ? 0 : 1;
+    const int64_t at = axis == 0 ? d : h, more = axis == 0 ? 0 : (p->rows - 1) * s->stride[1];
+    const int64_t each = p->g.runs / s->kernel[axis];
+    int64_t first = 0, end = s->kernel[axis];
+    while (first < end && at + more + first * s->dilation[axis] < 0)
         first++;
-    while (end > first && d + (end - 1) * s->dilation[0] >= s->in[0])
+    while (end > first && at + (end - 1) * s->dilation[axis] >= s->in[axis])
         end--;
     if (p->zero || first == end) { /* a product of nothing is not provided for */
         first = 0;
-        end = s->kernel[0];
+        end = s->kernel[axis];
     }
     p->run0 = first * each;
     p->runs = (end - first) * each;
@@ -736,11 +759,11 @@ static void run_range(const struct sdx_qconv *q, const struct geometry *g, const
     if (p.rows <= 0 || s->out[2] == 0) return;
     const uint8_t *image = (const uint8_t *)x + n * s->ic * g->z.pixels_in;
     const int64_t d = od * s->stride[0] - s->pad_begin[0];
-    choose_runs(&p, d);
+    const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
+    choose_runs(&p, d, h);
     if (g->slides) {
         find_rows(&p, image, d, scratch);
     } else if (g->in_place) {
-        const int64_t h = p.r0 * s->stride[1] - s->pad_begin[1];
         p.origin = image + ((d * s->in[1] + h) * s->in[2] - s->pad_begin[2]) * s->ic;
     } else {
         for (int64_t i = 0; i < r->images; i++)
