@@ -163,7 +163,7 @@ static double cost_of(const struct sdx_conv_shape *s, int form)
     const double tiles = (double)tiles_of(s, form), ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
     const double plain = step == 6 ? f->step_6 : step >= 4 ? f->step_4 : f->step_2;
-    const bool gathered = winograd_is_dilated(s) || s->stride[1] > 1;
+    const bool gathered = winograd_is_dilated(s) || s->stride[1] > 1 || s->stride[2] > 1;
     const double each = plain + (gathered ? 1.5 * planes : 0);
     const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     if (sdx_winograd_digits_serve(s))
@@ -252,10 +252,9 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
     const bool flat = s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->pad_begin[0] == 0;
     if (axis < 0 || s->groups != 1 || s->winograd == 1) return 0;
     if (axis > 0) return flat ? line_fits(s, axis) : 0;
-    if (s->stride[2] != s->stride[1]) return 0;
     const bool dilated = winograd_is_dilated(s), phased = winograd_is_phased(s);
-    const int64_t least = conv_least(s->kernel[1], s->kernel[2]); /* phases of one tap are direct */
-    if (s->stride[1] > 1 && (dilated || least <= s->stride[1])) return 0;
+    for (int i = 1; i < 3; i++) /* phases of one tap are direct */
+        if (s->stride[i] > 1 && (dilated || s->kernel[i] <= s->stride[i])) return 0;
     if (s->winograd < 0) return 0;
     const bool in_twos = winograd_piece(s) == 2, in_pieces = winograd_pieces(s) > 1;
     if (s->winograd > 0)

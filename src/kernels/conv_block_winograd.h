@@ -89,7 +89,13 @@ static inline int64_t winograd_taps(const struct sdx_conv_shape *s)
 /* 3 x 3 with stride 2: tiles of 3 outputs. */
 static inline bool winograd_is_phased(const struct sdx_conv_shape *s)
 {
-    return s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] == 2;
+    return s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] == 2 && s->stride[2] == 2;
+}
+/* One piece of 3 x 3, as most are. */
+static inline bool winograd_is_whole(const struct sdx_conv_shape *s)
+{
+    return s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] == s->stride[2] &&
+           s->stride[1] <= 2;
 }
 /* Otherwise every stride'th tap is of one phase, whose pixels are adjacent in an image of every
  * stride'th pixel, and each phase is cut into pieces of adjacent taps. Along an axis: the pieces,
@@ -131,7 +137,7 @@ static inline int64_t winograd_pieces_in(const struct sdx_conv_shape *s, int64_t
 static inline int64_t winograd_piece(const struct sdx_conv_shape *s)
 {
     if (winograd_is_plane(s))
-        return winograd_taps(s) != 9 &&
+        return !winograd_is_whole(s) &&
                        16 * winograd_pieces_in(s, 2) < 25 * winograd_pieces_in(s, 3)
                    ? 2
                    : 3;
@@ -158,8 +164,7 @@ static inline int64_t winograd_pieces_across(const struct sdx_conv_shape *s)
 }
 static inline int64_t winograd_pieces(const struct sdx_conv_shape *s)
 {
-    const bool is_one = s->kernel[1] == 3 && s->kernel[2] == 3 && s->stride[1] <= 2; /* most are */
-    return is_one ? 1 : winograd_pieces_in(s, winograd_piece(s));
+    return winograd_is_whole(s) ? 1 : winograd_pieces_in(s, winograd_piece(s));
 }
 /* Input channels: those of whole blocks where more than one image adds up. */
 static inline int64_t winograd_channels(const struct sdx_conv_shape *s)

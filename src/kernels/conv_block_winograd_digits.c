@@ -72,7 +72,8 @@ static struct cut cut_of(const struct sdx_conv_shape *s)
 bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s)
 {
     return sdx_kernel_tables()->gemm.f32_tiles && s->half == SDX_HALF_NONE && s->kernel[1] > 1 &&
-           s->kernel[2] > 1 && s->stride[1] == 1 && winograd_depth(s) <= SDX_TILES_MOST_K &&
+           s->kernel[2] > 1 && s->stride[1] == 1 && s->stride[2] == 1 &&
+           winograd_depth(s) <= SDX_TILES_MOST_K &&
            sdx_gemm_f32_tiles_pay(winograd_depth(s), s->oc);
 }
 bool sdx_winograd_digits_fits(const struct sdx_conv_shape *s)

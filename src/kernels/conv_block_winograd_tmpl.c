@@ -127,7 +127,7 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
 {
     const struct sdx_conv_shape *s = w->shape;
     const int reach = step == 3 ? 7 : winograd_side(step);
-    const int64_t stride = s->stride[1], outputs = w->step;
+    const int64_t outputs = w->step;
     const int64_t stride_down = winograd_apart(s, 1), stride_right = winograd_apart(s, 2);
     const int64_t apart_down = stride_down * s->dilation[1];
     const int64_t apart_right = stride_right * s->dilation[2];
@@ -154,9 +154,9 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
             at = begin;
             for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
                 const int64_t h =
-                    winograd_tile_first(at.row, outputs, s->dilation[1]) * stride + down;
+                    winograd_tile_first(at.row, outputs, s->dilation[1]) * s->stride[1] + down;
                 const int64_t c =
-                    winograd_tile_first(at.column, outputs, s->dilation[2]) * stride + right;
+                    winograd_tile_first(at.column, outputs, s->dilation[2]) * s->stride[2] + right;
                 const int64_t plane = plane_in(s, at.image, blocks, number);
                 const float *image = x + conv_most(plane, 0) * s->in[1] * pitch;
                 const bool inside = !gathered && !part && plane >= 0 && h >= 0 && c >= 0 &&
