@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Direct convolution over blocked channels, with no copy of the image: output pixels that see the
  * same kernel positions within the image are a class with its own table of runs, so padding is
- * never read nor multiplied. The order of work in a part: pass over input channels, panel of output
- * channels, class, tiles of pixels; what a pass reads of the strip is small enough for L2. */
+ * never read nor multiplied; only where that leaves many classes of few pixels, of a small image,
+ * they see a copy with its padding. The order of work in a part: pass over input channels, panel of
+ * output channels, class, tiles of pixels; what a pass reads of the strip is small enough for L2.
+ */
 #include "kernels/conv_block_direct.h"
 
 #include <string.h>
@@ -20,14 +22,16 @@ enum {
     EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
     FRESH_PIXELS = 800, /* so many read a weight too seldom to keep it in the cache */
-    LINE = 16           /* floats */
+    LINE = 16,          /* floats */
+    SMALL_PIXELS = 36,  /* of an output whose input may be copied, and floats of the copy */
+    SMALL_COPY = 64 << 10
 };
 
 /* How a shape is cut. A "unit" is what the channels of one block take of a pixel of the input: the
  * lanes, or 1 in plain layout. */
 struct plan {
     struct sdx_conv_shape s; /* a pointwise one is a single row of pixels */
-    bool first;
+    bool first, padded;      /* s is that of a copy with its padding */
     int64_t lanes, unit;
     int64_t icg, ocg;           /* channels of a group */
     int64_t taps;               /* kernel positions */
@@ -120,6 +124,66 @@ static int64_t panels_of(int64_t blocks, int64_t most)
     const int64_t wide = conv_divide_up(blocks, most);
     return most < 3 ? wide : conv_most(wide, blocks / (most - 1));
 }
+/* A stretch of rows, or of columns, that see the same kernel positions lo..hi of their axis. */
+struct stretch {
+    int64_t begin, end, lo, hi;
+    int64_t runs, tail_runs; /* of a stretch of rows in the pass in hand */
+};
+static struct stretch stretch_at(const struct sdx_conv_shape *s, int axis, int64_t at, int64_t end)
+{
+    const int64_t step = s->stride[axis], apart = s->dilation[axis];
+    int64_t first = at * step - s->pad_begin[axis];
+    struct stretch t = {.begin = at, .end = at + 1};
+    conv_valid(first, apart, s->in[axis], s->kernel[axis], &t.lo, &t.hi);
+    if (t.lo == 0 && t.hi == s->kernel[axis]) { /* up to the last that sees all */
+        const int64_t last = s->in[axis] - 1 - (s->kernel[axis] - 1) * apart + s->pad_begin[axis];
+        t.end = conv_least(end, last / step + 1);
+        return t;
+    }
+    for (; t.end < end; t.end++) {
+        int64_t lo, hi;
+        first += step;
+        conv_valid(first, apart, s->in[axis], s->kernel[axis], &lo, &hi);
+        if (lo != t.lo || hi != t.hi) break;
+    }
+    return t;
+}
+/* The stretches of begin..end. Returns their number. */
+static int64_t find_stretches(const struct sdx_conv_shape *s, int axis, int64_t begin, int64_t end,
+                              struct stretch *found)
+{
+    int64_t count = 0;
+    for (int64_t at = begin; at < end; at = found[count++].end)
+        found[count] = stretch_at(s, axis, at, end);
+    return count;
+}
+static int64_t window(const struct sdx_conv_shape *s, int axis)
+{
+    return (s->out[axis] - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
+}
+/* Cycles of a tile of so many pixels, two vectors wide, for one channel: of few the sums wait for
+ * each other. */
+static int64_t tile_cycles(int64_t pixels)
+{
+    return conv_most(pixels, 4);
+}
+/* Is a small image, or a copy of it with its padding, in fewer tiles of more pixels? */
+static bool is_padded(const struct sdx_conv_shape *s)
+{
+    const int64_t pixels = s->out[1] * s->out[2], taps = s->kernel[1] * s->kernel[2];
+    if (s->groups > 1 || s->in[0] > 1 || s->out[0] > 1 || s->kernel[0] > 1 || taps == 1)
+        return false;
+    if (pixels > SMALL_PIXELS || s->ic * window(s, 1) * window(s, 2) > SMALL_COPY) return false;
+    struct stretch rows[SMALL_PIXELS], cols[SMALL_PIXELS];
+    const int64_t down = find_stretches(s, 1, 0, s->out[1], rows);
+    const int64_t across = find_stretches(s, 2, 0, s->out[2], cols);
+    int64_t cycles = 0;
+    for (int64_t i = 0; i < down; i++)
+        for (int64_t j = 0; j < across; j++)
+            cycles += (rows[i].hi - rows[i].lo) * (cols[j].hi - cols[j].lo) *
+                      tile_cycles((rows[i].end - rows[i].begin) * (cols[j].end - cols[j].begin));
+    return 8 * taps * tile_cycles(pixels) < 7 * cycles;
+}
 static struct plan plan_of(const struct sdx_conv_shape *shape)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
@@ -131,6 +195,11 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     if (sdx_conv_is_pointwise(shape)) {
         p.s.in[2] = p.s.out[2] = z.pixels;
         p.s.in[0] = p.s.in[1] = p.s.out[0] = p.s.out[1] = 1;
+    }
+    p.padded = !p.first && is_padded(shape);
+    for (int i = 1; i < 3 && p.padded; i++) {
+        p.s.in[i] = window(shape, i);
+        p.s.pad_begin[i] = 0;
     }
     p.in_blocks = conv_divide_up(p.icg, p.unit);
     p.tail = p.icg % p.unit;
@@ -246,30 +315,6 @@ int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)
     return s->batch * bundles * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
 }
 
-/* A stretch of rows, or of columns, that see the same kernel positions lo..hi of their axis. */
-struct stretch {
-    int64_t begin, end, lo, hi;
-    int64_t runs, tail_runs; /* of a stretch of rows in the pass in hand */
-};
-static struct stretch stretch_at(const struct sdx_conv_shape *s, int axis, int64_t at, int64_t end)
-{
-    const int64_t step = s->stride[axis], apart = s->dilation[axis];
-    int64_t first = at * step - s->pad_begin[axis];
-    struct stretch t = {.begin = at, .end = at + 1};
-    conv_valid(first, apart, s->in[axis], s->kernel[axis], &t.lo, &t.hi);
-    if (t.lo == 0 && t.hi == s->kernel[axis]) { /* up to the last that sees all */
-        const int64_t last = s->in[axis] - 1 - (s->kernel[axis] - 1) * apart + s->pad_begin[axis];
-        t.end = conv_least(end, last / step + 1);
-        return t;
-    }
-    for (; t.end < end; t.end++) {
-        int64_t lo, hi;
-        first += step;
-        conv_valid(first, apart, s->in[axis], s->kernel[axis], &lo, &hi);
-        if (lo != t.lo || hi != t.hi) break;
-    }
-    return t;
-}
 /* Most stretches of `count` places: lo and hi fall from at most `kernel` to 0. */
 static int64_t most_stretches(int64_t count, int64_t kernel)
 {
@@ -284,6 +329,7 @@ struct room {
     int64_t run_step; /* from one stretch of rows to the next */
     struct stretch *rows, *cols;
     float *panel; /* decoded weights of a pass */
+    float *copy;  /* of an image */
     size_t size;
 };
 static size_t whole_lines(int64_t count, size_t size)
@@ -310,6 +356,9 @@ static struct room room_of(const struct plan *p, void *scratch)
     if (is_half(p))
         r.size += whole_lines(widest_panel(p) * p->lanes * p->pass_blocks * p->unit * p->taps,
                               sizeof *r.panel);
+    r.copy = (void *)(at + r.size);
+    if (p->padded)
+        r.size += whole_lines(p->in_blocks * p->lanes * p->s.in[1] * p->s.in[2], sizeof *r.copy);
     return r;
 }
 size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
@@ -348,15 +397,6 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     t.col0 = conv_share(p->s.out[2], col, p->col_strips);
     t.col1 = conv_share(p->s.out[2], col + 1, p->col_strips);
     return t;
-}
-/* The stretches of begin..end. Returns their number. */
-static int64_t find_stretches(const struct sdx_conv_shape *s, int axis, int64_t begin, int64_t end,
-                              struct stretch *found)
-{
-    int64_t count = 0;
-    for (int64_t at = begin; at < end; at = found[count++].end)
-        found[count] = stretch_at(s, axis, at, end);
-    return count;
 }
 /* Places of the pixels of a class: in the input that of their first kernel position within it. */
 static int64_t place_pixels(const struct plan *p, const struct stretch *planes,
@@ -569,7 +609,7 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
     }
 }
 
-/* The group in hand. x, packed, y, the residual: of the whole image and kernel. */
+/* The group in hand. x: its channels; packed, y, the residual: of the whole image and kernel. */
 static void run_group(struct work *w, const float *x, const void *packed, float *y,
                       const struct sdx_epilogue *e)
 {
@@ -579,7 +619,6 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
     const int64_t pixels_in = s->in[0] * s->in[1] * s->in[2] * p->unit;
     const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p->lanes;
     const int64_t to = group * p->out_blocks * pixels_out;
-    x += group * p->in_blocks * pixels_in;
     const int64_t group_at = w->t.group * p->out_blocks * p->lanes * p->icg * p->taps;
     if (is_half(p))
         packed = (const uint16_t *)packed + group_at;
@@ -595,6 +634,21 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
     }
 }
 
+/* The image from x on between zeros. */
+static void copy_padded(const struct plan *p, const struct sdx_conv_shape *s, const float *x,
+                        float *copy)
+{
+    const int64_t high = p->s.in[1], wide = p->s.in[2], lanes = p->lanes;
+    int64_t top, bottom, left, right;
+    conv_valid(-s->pad_begin[1], 1, s->in[1], high, &top, &bottom);
+    conv_valid(-s->pad_begin[2], 1, s->in[2], wide, &left, &right);
+    memset(copy, 0, (size_t)(p->in_blocks * high * wide * lanes) * sizeof *copy);
+    for (int64_t b = 0; b < p->in_blocks; b++, x += s->in[1] * s->in[2] * lanes)
+        for (int64_t h = top; h < bottom; h++)
+            memcpy(copy + ((b * high + h) * wide + left) * lanes,
+                   x + ((h - s->pad_begin[1]) * s->in[2] + left - s->pad_begin[2]) * lanes,
+                   (size_t)((right - left) * lanes) * sizeof *copy);
+}
 void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, const void *packed,
                            float *y, const struct sdx_epilogue *e, int64_t part, void *scratch)
 {
@@ -602,6 +656,12 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
     w.t = strip_of(&w.p, part);
     w.room = room_of(&w.p, scratch);
     place_work(&w);
-    for (; w.t.group < w.t.group1; w.t.group++)
+    const int64_t group = w.p.in_blocks * shape->in[0] * shape->in[1] * shape->in[2] * w.p.unit;
+    x += (w.t.image * shape->groups + w.t.group) * group;
+    if (w.p.padded) {
+        copy_padded(&w.p, shape, x, w.room.copy);
+        x = w.room.copy;
+    }
+    for (; w.t.group < w.t.group1; w.t.group++, x += group)
         run_group(&w, x, packed, y, e);
 }
