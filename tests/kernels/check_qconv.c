@@ -222,7 +222,7 @@ static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int
 static void check_winograd_pieces(void)
 {
     int taken = 0;
-    for (unsigned turn = 0; turn < 48; turn++) {
+    for (unsigned turn = 0; turn < 36; turn++) {
         const int64_t deep = 1 + turn % 3, high = turn % 4 == 3 ? 5 : 3,
                       wide = 3 + turn % 5 / 3 * 2;
         const int64_t dilation = 1 + turn % 7 / 4, step = 1 + turn % 2;
@@ -230,8 +230,8 @@ static void check_winograd_pieces(void)
             .batch = 1 + turn % 2,
             .groups = 1,
             .ic = 16 + 14 * (turn % 3),
-            .oc = 8 + 13 * (turn % 4),
-            .in = {deep + turn % 5, 12 * dilation + turn % 9, 15 * dilation + turn % 11},
+            .oc = 8 + 5 * (turn % 4),
+            .in = {deep + turn % 2, 11 * dilation + turn % 3, 11 * dilation + turn % 5},
             .kernel = {deep, high, wide},
             .stride = {step, 1, 1},
             .dilation = {1 + turn % 13 / 12, turn % 5 ? dilation : 1, dilation},
@@ -244,7 +244,7 @@ static void check_winograd_pieces(void)
         taken += check_shape_how(&s, 8 + turn % 4) == SDX_QCONV_WINOGRAD;
     }
     /* but for weights that are all at the ends of their range */
-    expect(taken >= 30 || !sdx_kernel_tables()->qwinograd.run, "only %d of 48 are taken", taken);
+    expect(taken >= 20 || !sdx_kernel_tables()->qwinograd.run, "only %d of 36 are taken", taken);
 }
 
 static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
