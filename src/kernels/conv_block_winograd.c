@@ -6,8 +6,9 @@
  * are those that keep V and M in the second cache while U is read in order. Where an image is one
  * block of few tiles, U would be read once a run: it is made from the filters then, panel by panel,
  * as reading nine numbers in place of 16 or 36 takes less time, memory and packing. With 16-bit
- * weights it always is: that is as fast as widening U would be. So it is with stride 2, where V
- * holds no more input channels than one such U, and M all output channels. */
+ * weights it always is: that is as fast as widening U would be. So it is with stride 2. There, and
+ * where pieces are many, V holds no more input channels than one such U, and M all output channels.
+ */
 #include "kernels/conv_block_winograd.h"
 
 #include <math.h>
@@ -28,6 +29,8 @@ enum {
     LATE_TILES = 100,       /* of an image, at most */
     LATE_LEAST = 512 << 10, /* bytes of U from which it is made late, */
     LATE_MOST = 4 << 20,    /* and from which pieces of tiles of 6 or of two blocks are */
+    SMALL_U = 6 << 20,      /* bytes */
+    PASSES_LEAST = 1024,    /* depth of pieces of which V would be too large */
     PHASED_TILES = 64,      /* of a block with stride 2 */
     LEAST_TILES = 48,       /* of a line's block, where more of them can be had */
     EVEN = 16               /* blocks, of which one more is much for a thread */
@@ -47,6 +50,7 @@ struct winograd_cut {
     int64_t phases; /* images whose products add up */
     int64_t pass;   /* input channels of which a late U is made */
     bool late;      /* U is made in each run, a panel at a time */
+    bool in_passes; /* V has no more input channels than one such U, and M all output channels */
 };
 
 /* 1, 2: kernels of 2 or more along this axis; 0: along both of a plane; -1: others. */
@@ -79,9 +83,9 @@ static bool is_late(const struct sdx_conv_shape *s, int64_t step, int64_t tiles)
 {
     const int64_t side = winograd_side((int)step), bytes = bytes_of_u(s, side * side);
     const int64_t block = conv_most(wanted_tiles(s), LATE_TILES);
-    const bool in_pieces = winograd_pieces(s) > 1;
-    if (tiles > block) return in_pieces && step != 6 && tiles <= 2 * block && bytes >= LATE_MOST;
-    return step == 6 ? in_pieces && bytes >= LATE_MOST : bytes >= LATE_LEAST;
+    if (step != 6 && tiles <= block) return bytes >= LATE_LEAST;
+    const int64_t all = tiles * s->out[0]; /* each plane's block makes it again */
+    return winograd_pieces(s) > 1 && all <= (step == 6 ? 1 : 2) * block && bytes >= LATE_MOST;
 }
 static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
 {
@@ -104,6 +108,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.taps = (int)winograd_piece_taps(s);
     c.late = c.phases > 1 || s->half != SDX_HALF_NONE || (!c.axis && is_late(s, c.step, one));
     if (c.late) c.chunk = 2;
+    c.in_passes =
+        c.phases > 1 || (c.late && !c.axis && c.depth >= PASSES_LEAST && winograd_pieces(s) > 1);
     if (c.phases > 1)
         want = PHASED_TILES;
     else if (c.late && one <= conv_most(want, LATE_TILES))
@@ -127,9 +133,11 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
         c.splits *= 2;
     const int64_t groups = conv_divide_up(c.block, table->winograd_rows);
     c.group_v = table->winograd_rows * conv_divide_up(c.depth, c.lanes) * c.lanes;
-    if (c.phases > 1) c.group_v = table->winograd_rows * c.phases * conv_least(c.depth, c.pass);
+    if (c.in_passes) c.group_v = table->winograd_rows * c.phases * conv_least(c.depth, c.pass);
     c.plane_v = groups * c.group_v + GAP;
-    const int64_t chunks = c.phases > 1 ? conv_divide_up(c.chunks, c.splits) : 1; /* in M at once */
+    const int64_t chunks = c.phases > 1  ? conv_divide_up(c.chunks, c.splits) /* in M at once */
+                           : c.in_passes ? c.chunks
+                                         : 1;
     c.plane_m =
         conv_divide_up(conv_least(chunks * c.chunk, c.vectors), 2) * 2 * c.lanes * c.block + GAP;
     return c;
@@ -236,15 +244,15 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
     return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
-/* What U of F(6 x 6) in pieces holds more than that of F(4 x 4) is no more than twice the images.
- */
+/* Is U of F(6 x 6) in pieces small, or what it holds more than that of F(4 x 4) no more than twice
+ * the images? */
 static bool is_small(const struct sdx_conv_shape *s)
 {
     const int64_t images =
         s->ic * s->in[0] * s->in[1] * s->in[2] + s->oc * s->out[0] * s->out[1] * s->out[2];
     const int64_t six = is_late(s, 6, tiles_of(s, 6)) ? 0 : bytes_of_u(s, 64);
     const int64_t four = is_late(s, 4, tiles_of(s, 4)) ? 0 : bytes_of_u(s, 36);
-    return six - four <= 2 * images * (int64_t)sizeof(float);
+    return six <= SMALL_U || six - four <= 2 * images * (int64_t)sizeof(float);
 }
 int sdx_winograd_block_fits(const struct sdx_conv_shape *s)
 {
@@ -460,8 +468,8 @@ static void multiply_late(struct sdx_winograd_block *w, const struct winograd_cu
                       v + w->from * rows, m, u);
     }
 }
-/* The vectors k0 .. k1 with stride 2: V has but the input channels in hand, M all these vectors. */
-static void run_phases(struct sdx_winograd_block *w, const struct winograd_cut *c, const float *x,
+/* The vectors k0 .. k1 in passes: V has but the input channels in hand, M all these vectors. */
+static void run_passes(struct sdx_winograd_block *w, const struct winograd_cut *c, const float *x,
                        const void *packed, int64_t k0, int64_t k1,
                        const struct sdx_epilogue *epilogue, float *v, float *m, float *u, float *y)
 {
@@ -520,8 +528,8 @@ static void run_block(const struct sdx_conv_shape *s, const struct winograd_cut 
                                    .block_v = table->winograd_rows * c.lanes};
     w.tiles = conv_least(c.block, c.tiles - w.first);
     const int64_t begin = c.chunks * first / c.splits, end = c.chunks * last / c.splits;
-    if (c.phases > 1) {
-        run_phases(&w, &c, x, packed, begin * c.chunk, conv_least(c.vectors, end * c.chunk),
+    if (c.in_passes) {
+        run_passes(&w, &c, x, packed, begin * c.chunk, conv_least(c.vectors, end * c.chunk),
                    epilogue, v, m, u, y);
         return;
     }

@@ -222,6 +222,7 @@ static void check_winograd(int64_t batch, int64_t ic, int64_t oc, int64_t h, int
 static void check_winograd_pieces(void)
 {
     int taken = 0;
+    if (!sdx_kernel_tables()->qwinograd.run) return; /* this set has none */
     for (unsigned turn = 0; turn < 36; turn++) {
         const int64_t deep = 1 + turn % 3, high = turn % 4 == 3 ? 5 : 3,
                       wide = 3 + turn % 5 / 3 * 2;
@@ -244,7 +245,7 @@ static void check_winograd_pieces(void)
         taken += check_shape_how(&s, 8 + turn % 4) == SDX_QCONV_WINOGRAD;
     }
     /* but for weights that are all at the ends of their range */
-    expect(taken >= 20 || !sdx_kernel_tables()->qwinograd.run, "only %d of 36 are taken", taken);
+    expect(taken >= 20, "only %d of 36 are taken", taken);
 }
 
 static void check_2d(int64_t batch, int64_t groups, int64_t icg, int64_t ocg, int64_t h, int64_t w,
