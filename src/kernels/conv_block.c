@@ -70,7 +70,7 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
     if (!form) return SDX_CONV_BLOCK_NONE;
     if (form->form != SDX_CONV_BLOCK_WINOGRAD_4) return form->form;
     const int tile = sdx_winograd_block_fits(s);
-    if (s->kernel[1] == 1 || s->kernel[2] == 1) return SDX_CONV_BLOCK_WINOGRAD_LINE;
+    if (!winograd_is_plane(s)) return SDX_CONV_BLOCK_WINOGRAD_LINE;
     return tile == 6   ? SDX_CONV_BLOCK_WINOGRAD_6
            : tile == 4 ? SDX_CONV_BLOCK_WINOGRAD_4
            : tile == 3 ? SDX_CONV_BLOCK_WINOGRAD_3

@@ -157,10 +157,6 @@ static int64_t find_stretches(const struct sdx_conv_shape *s, int axis, int64_t 
         found[count] = stretch_at(s, axis, at, end);
     return count;
 }
-static int64_t window(const struct sdx_conv_shape *s, int axis)
-{
-    return (s->out[axis] - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
-}
 /* Cycles of a tile of so many pixels, two vectors wide, for one channel: of few the sums wait for
  * each other. */
 static int64_t tile_cycles(int64_t pixels)
@@ -173,7 +169,9 @@ static bool is_padded(const struct sdx_conv_shape *s)
     const int64_t pixels = s->out[1] * s->out[2], taps = s->kernel[1] * s->kernel[2];
     if (s->groups > 1 || s->in[0] > 1 || s->out[0] > 1 || s->kernel[0] > 1 || taps == 1)
         return false;
-    if (pixels > SMALL_PIXELS || s->ic * window(s, 1) * window(s, 2) > SMALL_COPY) return false;
+    if (pixels > SMALL_PIXELS) return false;
+    if (s->ic * conv_window(s, 1, s->out[1]) * conv_window(s, 2, s->out[2]) > SMALL_COPY)
+        return false;
     struct stretch rows[SMALL_PIXELS], cols[SMALL_PIXELS];
     const int64_t down = find_stretches(s, 1, 0, s->out[1], rows);
     const int64_t across = find_stretches(s, 2, 0, s->out[2], cols);
@@ -198,7 +196,7 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     }
     p.padded = !p.first && is_padded(shape);
     for (int i = 1; i < 3 && p.padded; i++) {
-        p.s.in[i] = window(shape, i);
+        p.s.in[i] = conv_window(shape, i, shape->out[i]);
         p.s.pad_begin[i] = 0;
     }
     p.in_blocks = conv_divide_up(p.icg, p.unit);

@@ -78,11 +78,16 @@ static int64_t wanted_tiles(const struct sdx_conv_shape *s)
 {
     return winograd_depth(s) <= 128 ? 24 : winograd_depth(s) <= 256 ? 48 : 72;
 }
+/* Most tiles of an image that are an only block with a late U. */
+static int64_t late_tiles(const struct sdx_conv_shape *s)
+{
+    return conv_most(wanted_tiles(s), LATE_TILES);
+}
 /* Is U of an image of so many tiles a plane rather made in each run, of each block? */
 static bool is_late(const struct sdx_conv_shape *s, int64_t step, int64_t tiles)
 {
     const int64_t side = winograd_side((int)step), bytes = bytes_of_u(s, side * side);
-    const int64_t block = conv_most(wanted_tiles(s), LATE_TILES);
+    const int64_t block = late_tiles(s);
     if (step != 6 && tiles <= block) return bytes >= LATE_LEAST;
     const int64_t all = tiles * s->out[0]; /* each plane's block makes it again */
     return winograd_pieces(s) > 1 && all <= (step == 6 ? 1 : 2) * block && bytes >= LATE_MOST;
@@ -186,7 +191,7 @@ static double cost_of_filters(const struct sdx_conv_shape *s, int form)
     const int64_t tiles = tiles_of(s, form);
     const struct figures *f = figures();
     const double each = step == 6 ? f->filters_6 : step == 2 ? f->filters_2 : f->filters_4;
-    const double blocks = tiles > conv_most(wanted_tiles(s), LATE_TILES) ? 2 : 1;
+    const double blocks = tiles > late_tiles(s) ? 2 : 1;
     return is_late(s, step, tiles) ? blocks * each * (double)winograd_depth(s) * outputs(s) : 0;
 }
 /* Taps along an axis that lie in the image, of all outputs: the direct way leaves the others out.
@@ -501,46 +506,44 @@ static bool is_far(const struct winograd_cut *c)
     return bytes > (c->late ? 1 : 4) * sdx_kernel_tuning()->a_bytes;
 }
 /* A block to the output channels of parts `first` .. last - 1 of it. */
-static void run_block(const struct sdx_conv_shape *s, const struct winograd_cut *cut,
-                      const float *x, const void *packed, float *y,
-                      const struct sdx_epilogue *epilogue, int64_t block, int64_t first,
-                      int64_t last, void *scratch)
+static void run_block(const struct sdx_conv_shape *s, const struct winograd_cut *c, const float *x,
+                      const void *packed, float *y, const struct sdx_epilogue *epilogue,
+                      int64_t block, int64_t first, int64_t last, void *scratch)
 {
-    const struct winograd_cut c = *cut;
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    float *v = scratch, *m = v + c.planes * c.plane_v, *u = m + c.planes * c.plane_m;
+    float *v = scratch, *m = v + c->planes * c->plane_v, *u = m + c->planes * c->plane_m;
     struct sdx_winograd_block w = {.shape = s,
-                                   .step = (int)c.step,
-                                   .axis = c.axis,
-                                   .high = c.high,
-                                   .wide = c.wide,
-                                   .first = block * c.block,
-                                   .room = c.block,
-                                   .planes = (int)c.planes,
-                                   .channels = c.depth,
-                                   .streams = streams(s, &c),
-                                   .far = is_far(&c),
-                                   .plane_v = c.plane_v,
-                                   .plane_m = c.plane_m,
-                                   .group_v = c.group_v,
+                                   .step = (int)c->step,
+                                   .axis = c->axis,
+                                   .high = c->high,
+                                   .wide = c->wide,
+                                   .first = block * c->block,
+                                   .room = c->block,
+                                   .planes = (int)c->planes,
+                                   .channels = c->depth,
+                                   .streams = streams(s, c),
+                                   .far = is_far(c),
+                                   .plane_v = c->plane_v,
+                                   .plane_m = c->plane_m,
+                                   .group_v = c->group_v,
                                    .group = table->winograd_rows,
-                                   .tile_v = c.lanes,
-                                   .block_v = table->winograd_rows * c.lanes};
-    w.tiles = conv_least(c.block, c.tiles - w.first);
-    const int64_t begin = c.chunks * first / c.splits, end = c.chunks * last / c.splits;
-    if (c.in_passes) {
-        run_passes(&w, &c, x, packed, begin * c.chunk, conv_least(c.vectors, end * c.chunk),
+                                   .tile_v = c->lanes,
+                                   .block_v = table->winograd_rows * c->lanes};
+    w.tiles = conv_least(c->block, c->tiles - w.first);
+    const int64_t begin = c->chunks * first / c->splits, end = c->chunks * last / c->splits;
+    if (c->in_passes) {
+        run_passes(&w, c, x, packed, begin * c->chunk, conv_least(c->vectors, end * c->chunk),
                    epilogue, v, m, u, y);
         return;
     }
     table->f32_winograd_in(&w, x, v);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t k0 = i * c.chunk, k1 = conv_least(c.vectors, k0 + c.chunk);
-        if (c.late)
-            multiply_late(&w, &c, packed, k0, k1 - k0, v, m, u);
+        const int64_t k0 = i * c->chunk, k1 = conv_least(c->vectors, k0 + c->chunk);
+        if (c->late)
+            multiply_late(&w, c, packed, k0, k1 - k0, v, m, u);
         else
             table->f32_winograd_multiply(
-                &w, v, (const float *)packed + c.planes * k0 * c.lanes * c.depth, k1 - k0, m);
+                &w, v, (const float *)packed + c->planes * k0 * c->lanes * c->depth, k1 - k0, m);
         table->f32_winograd_out(&w, m, k0, k1, epilogue, y);
     }
 }

@@ -72,6 +72,12 @@ static inline int64_t winograd_tile_first(int64_t at, int64_t step, int64_t dila
 {
     return dilation == 1 ? at * step : at / dilation * step * dilation + at % dilation;
 }
+/* Of the outputs of a tile, those within so many pixels from its first one on. */
+static inline int64_t winograd_outputs_left(int64_t step, int64_t pixels, int64_t dilation)
+{
+    if (dilation > 1) pixels = pixels > 0 ? (pixels + dilation - 1) / dilation : 0;
+    return pixels < step ? pixels : step;
+}
 /* Is the kernel longer than 1 along both axes of a plane? */
 static inline bool winograd_is_plane(const struct sdx_conv_shape *s)
 {
@@ -120,10 +126,15 @@ static inline int64_t winograd_at_infinity(int64_t taps, int64_t piece, int64_t 
     const int64_t last = (piece - 1) * stride;
     return taps > last ? winograd_pieces_of(taps - last, piece, stride) : 0;
 }
+/* The first axis that the kernel is longer than 1 along. */
+static inline int winograd_first_axis(const struct sdx_conv_shape *s)
+{
+    return s->kernel[1] > 1 ? 1 : 2;
+}
 /* Taps of a phase of a line, of the first, which has the most. */
 static inline int64_t winograd_line_taps(const struct sdx_conv_shape *s)
 {
-    const int axis = s->kernel[1] > 1 ? 1 : 2;
+    const int axis = winograd_first_axis(s);
     return (s->kernel[axis] + s->stride[axis] - 1) / s->stride[axis];
 }
 /* Taps of a piece along an axis longer than 1: what needs the fewest multiplications. Of a line
@@ -183,7 +194,7 @@ static inline int64_t winograd_depth(const struct sdx_conv_shape *s)
  * tile or the end of a line. */
 static inline int64_t winograd_depth_at_infinity(const struct sdx_conv_shape *s)
 {
-    const int axis = s->kernel[1] > 1 ? 1 : 2;
+    const int axis = winograd_first_axis(s);
     const int64_t stride = winograd_apart(s, axis);
     const int64_t across = axis == 1 ? winograd_pieces_across(s) : 1;
     const int64_t count = winograd_at_infinity(s->kernel[axis], winograd_piece(s), stride) * across;

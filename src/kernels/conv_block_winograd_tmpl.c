@@ -553,12 +553,6 @@ static void copy_out(int step, const float *m, int64_t plane, const struct outpu
     c->of[c->count++] = to;
     if (c->count == COPIES) copies_out(step, step, o, c);
 }
-/* Of a tile's `step`, in so many pixels from the first one on. */
-SIMD int64_t outputs_left(int step, int64_t pixels, int64_t dilation)
-{
-    if (dilation > 1) pixels = conv_divide_up(conv_most(pixels, 0), dilation);
-    return conv_least(step, pixels);
-}
 /* Both vectors of a panel, tile by tile, as they share the lines of M. */
 SIMD void panel_out(const struct sdx_winograd_block *w, const float *m, int64_t k,
                     const struct output *o, int count, float *y)
@@ -575,8 +569,8 @@ SIMD void panel_out(const struct sdx_winograd_block *w, const float *m, int64_t 
     for (int64_t i = 0; i < w->tiles; i++, tile_next(w, &at), m += WIDE * LANES) {
         const int64_t h = winograd_tile_first(at.row, step, down);
         const int64_t c = winograd_tile_first(at.column, step, across);
-        const int64_t rows = outputs_left(step, s->out[1] - h, down);
-        const int64_t columns = outputs_left(step, s->out[2] - c, across);
+        const int64_t rows = winograd_outputs_left(step, s->out[1] - h, down);
+        const int64_t columns = winograd_outputs_left(step, s->out[2] - c, across);
         const int64_t deep = s->out[0];
         int64_t plane = at.image * blocks + k;
         if (deep > 1) plane = (at.image / deep * blocks + k) * deep + at.image % deep;

@@ -55,6 +55,11 @@ static inline int64_t conv_divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
+/* What so many outputs along an axis see of the input, with its padding. */
+static inline int64_t conv_window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
+{
+    return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
+}
 
 /* How the work of one matrix-product convolution is cut: parts are (image, group, block of pixels,
  * block of channels), the last fastest. */

@@ -73,19 +73,15 @@ bool sdx_qconv_sums_in_place(const struct sdx_qconv *q)
            !t->qshorts.panels; /* whichever form the weights make it take */
 }
 
-static int64_t window(const struct sdx_conv_shape *s, int axis, int64_t outputs)
-{
-    return (outputs - 1) * s->stride[axis] + (s->kernel[axis] - 1) * s->dilation[axis] + 1;
-}
 /* Rows of a strip from one row of the kernel to the next: those between what far dilated ones see
- * are left out. */
+ * are left out. And all of them. */
 static int64_t tap_lines(const struct sdx_conv_shape *s, int64_t outputs)
 {
     return conv_least(s->dilation[1], (outputs - 1) * s->stride[1] + 1);
 }
-static int64_t lines_of(const struct sdx_conv_shape *s, int64_t outputs)
+static int64_t lines_of(const struct sdx_conv_shape *s, int64_t taps, int64_t outputs)
 {
-    return (s->kernel[1] - 1) * tap_lines(s, outputs) + (outputs - 1) * s->stride[1] + 1;
+    return (s->kernel[1] - 1) * taps + (outputs - 1) * s->stride[1] + 1;
 }
 
 /* Small images fill no chunk of pixels, and each would read all weights anew. */
@@ -109,12 +105,13 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
     g.copies = q->x_signed || (g.depthwise && !masks && s->ic % SDX_QDOT_COLS);
     g.in_place = !g.slides && conv_is_unpadded(s) && !g.copies && !is_shorts(q) &&
                  (g.depthwise || g.run >= 4);
-    g.wide = g.in_place || g.slides ? s->in[2] : window(s, 2, s->out[2]);
+    g.wide = g.in_place || g.slides ? s->in[2] : conv_window(s, 2, s->out[2]);
     g.pitch = g.wide * s->ic;
     /* bands whose image rows stay in the second cache */
     const int64_t most = conv_most(1, s->out[1]), bytes = t->a_bytes / (is_shorts(q) ? 2 : 1);
     const int64_t fit = bytes / conv_most(1, g.pitch * s->kernel[0]); /* of dilated rows */
-    const int64_t rows = conv_most(fit - window(s, 1, 1), fit / s->kernel[1] - 1) / s->stride[1];
+    const int64_t rows =
+        conv_most(fit - conv_window(s, 1, 1), fit / s->kernel[1] - 1) / s->stride[1];
     g.bands = conv_divide_up(most, conv_least(conv_most(rows + 1, 1), most));
     g.panels = sdx_qdot_panels(&p);
     const int64_t work = g.z.k * s->oc * s->out[2] * most / t->part_macs;
@@ -129,9 +126,8 @@ static struct geometry geometry_of(const struct sdx_qconv *q)
         g.bands = conv_most(g.bands, conv_least(bands, conv_divide_up(wanted, outer)));
     g.joined = g.bands / fewest;
     g.tall = conv_divide_up(g.joined * most, g.bands);
-    const bool whole = g.in_place || g.slides;
-    g.tap_lines = whole ? s->dilation[1] : tap_lines(s, g.tall);
-    g.lines = whole ? window(s, 1, g.tall) : lines_of(s, g.tall);
+    g.tap_lines = g.in_place || g.slides ? s->dilation[1] : tap_lines(s, g.tall);
+    g.lines = lines_of(s, g.tap_lines, g.tall);
     g.plane = g.in_place ? s->dilation[0] * s->in[1] * g.pitch : g.lines * g.pitch;
     g.sheet = g.in_place ? s->ic * g.z.pixels_in : s->kernel[0] * g.plane;
     g.images = images_together(s, &g, bytes);
@@ -473,7 +469,7 @@ static void fill_strip(const struct sdx_qconv *q, const struct geometry *g, cons
 {
     const struct sdx_conv_shape *s = &q->shape;
     const int64_t row = s->in[2] * s->ic, taps = g->tap_lines;
-    const int64_t lines = (s->kernel[1] - 1) * taps + (rows - 1) * s->stride[1] + 1;
+    const int64_t lines = lines_of(s, taps, rows);
     const int64_t left = conv_least(conv_most(0, s->pad_begin[2]), g->wide);
     const int64_t c0 = conv_most(0, -s->pad_begin[2]);
     const int64_t columns = conv_most(0, conv_least(s->in[2] - c0, g->wide - left));
@@ -735,7 +731,7 @@ static void find_rows(struct part *p, const uint8_t *image, int64_t d, uint8_t *
 {
     const struct sdx_conv_shape *s = &p->q->shape;
     const int64_t pitch = p->g.pitch, top = p->r0 * s->stride[1] - s->pad_begin[1];
-    const int64_t end = conv_least(s->in[1], top + window(s, 1, p->rows));
+    const int64_t end = conv_least(s->in[1], top + conv_window(s, 1, p->rows));
     memset(scratch, p->zero, (size_t)pitch);
     p->outside = scratch;
     p->first = 0;

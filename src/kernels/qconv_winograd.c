@@ -50,7 +50,7 @@ static struct geometry geometry_of(const struct sdx_conv_shape *s)
     g.tiles = g.wide * g.high;
     const int64_t room = t->a_bytes * 5 / 4 / (g.planes * (int64_t)sizeof(int16_t) * g.depth);
     const int64_t bytes_of_u = g.planes * g.depth * s->oc * (int64_t)sizeof(int16_t);
-    const bool few = g.planes < PLANES && bytes_of_u < t->a_bytes;
+    const bool few = qwinograd_is_line(s) && bytes_of_u < t->a_bytes;
     const int64_t most = few ? LINE_TILES_MOST : TILES_MOST;
     g.blocks = conv_divide_up(g.tiles, conv_least(conv_most(room, TILES_LEAST), most));
     g.block = conv_divide_up(g.tiles, g.blocks);
@@ -70,8 +70,8 @@ static bool shape_fits(const struct sdx_qconv *q)
         if (s->out[i] < 1 || (i > 0 && s->stride[i] != 1)) return false;
     /* 36 products of 16 bits for 16 outputs are as fast as 58 of bytes, 6 for 4 as 10 */
     const int64_t taps = s->kernel[1] * s->kernel[2];
-    const bool is_line = s->kernel[1] == 1 || s->kernel[2] == 1;
-    if (taps == 1 || 5 * taps < (is_line ? 12 : 20) * qwinograd_pieces(s)) return false;
+    if (taps == 1 || 5 * taps < (qwinograd_is_line(s) ? 12 : 20) * qwinograd_pieces(s))
+        return false;
     const struct geometry g = geometry_of(s);
     /* tiles may overhang the image, but not by half */
     const int64_t outputs = qwinograd_tile(s, 1) * qwinograd_tile(s, 2);
@@ -168,7 +168,7 @@ void sdx_qwinograd_pack(const struct sdx_qconv *q, const void *weights, void *pa
             int16_t w[TAPS][COLS], u[2][PLANES][COLS];
             for (int b = 0; b < 2; b++) {
                 gather(q, weights, k + b, p * COLS, count, w, sums);
-                transform(g.planes == SIDE, w, u[b]);
+                transform(qwinograd_is_line(&q->shape), w, u[b]);
             }
             for (int64_t i = 0; i < g.planes; i++)
                 for (int j = 0; j < COLS; j++)

@@ -39,8 +39,8 @@ struct sdx_qwinograd_table {
     void (*run)(const struct sdx_qwinograd *job); /* NULL: sums over K are faster */
 };
 
-/* Pieces of the kernel across, and all of a plane; the inputs and outputs of a tile along an axis;
- * how far apart they lie; and positions of a tile. */
+/* Pieces of the kernel across, and all of a plane; is it one of a line; the inputs and outputs of a
+ * tile along an axis; how far apart they lie; and positions of a tile. */
 static inline int64_t qwinograd_across(const struct sdx_conv_shape *s)
 {
     return (s->kernel[2] + 2) / 3;
@@ -48,6 +48,10 @@ static inline int64_t qwinograd_across(const struct sdx_conv_shape *s)
 static inline int64_t qwinograd_pieces(const struct sdx_conv_shape *s)
 {
     return (s->kernel[1] + 2) / 3 * qwinograd_across(s);
+}
+static inline bool qwinograd_is_line(const struct sdx_conv_shape *s)
+{
+    return s->kernel[1] == 1 || s->kernel[2] == 1;
 }
 static inline int qwinograd_side(const struct sdx_conv_shape *s, int axis)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The transforms and products of qconv_winograd.h, for sets with vectors of 256 bits and more. */
 #include "kernels/conv_block_winograd.h"
-#include "kernels/conv_gather.h"
 #include "kernels/qconv_winograd.h"
 #include "kernels/qdot_shorts.h"
 #include "kernels/simd.h"
@@ -101,9 +100,9 @@ static void transform_in(const struct sdx_qwinograd *w)
     const __m128i flip = _mm_set1_epi8((char)w->flip);
     const int64_t down = qwinograd_apart(s, 1), right = qwinograd_apart(s, 2);
     const int64_t tall = qwinograd_tile(s, 1), broad = qwinograd_tile(s, 2);
-    const bool is_line = w->planes == SIDE;
-    const int64_t across = qwinograd_across(s), pieces = qwinograd_pieces(s),
-                  plane = s->in[1] * s->in[2] * s->ic;
+    const bool is_line = qwinograd_is_line(s);
+    const int64_t across = qwinograd_across(s), pieces = qwinograd_pieces(s);
+    const int64_t plane = s->in[1] * s->in[2] * s->ic;
     for (int64_t t = 0; t < w->tiles; t++) {
         const int64_t row = (w->first + t) / w->wide, column = (w->first + t) % w->wide;
         const int64_t h0 = winograd_tile_first(row, tall, down) - s->pad_begin[1];
@@ -192,9 +191,8 @@ SIMD void out_line(const qdot_vector t[SIDE], qdot_vector y[TILE])
     y[2] = add32(p, q);
     y[3] = add32(add32(m, t[5]), add32(n, n));
 }
-/* A vector of columns of a tile: exact sums. */
-static const int shifts[TILE] = {3, 2, 1, 1};
-/* Of a line, of outputs `step` elements of y apart. */
+static const int shifts[TILE] = {3, 2, 1, 1}; /* what is left of those factors without 3 */
+/* A vector of columns of a line's tile: exact sums, `step` elements of y apart. */
 SIMD void out_columns_line(const int32_t *m, int64_t plane, const int32_t *start, const int part,
                            int step, qdot_vector (*y)[2])
 {
@@ -207,6 +205,7 @@ SIMD void out_columns_line(const int32_t *m, int64_t plane, const int32_t *start
         y[i * step][part] =
             add32(from, QDOT_V(srai_epi32)(QDOT_V(mullo_epi32)(sums[i], inverse), shifts[i]));
 }
+/* Of a plane's. */
 SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, const int part,
                       qdot_vector y[TILE][TILE][2])
 {
@@ -231,11 +230,6 @@ SIMD void out_columns(const int32_t *m, int64_t plane, const int32_t *start, con
                                                            shifts[i] + shifts[j]));
     }
 }
-/* Of a tile's `most`, in so many pixels from the first one on. */
-SIMD int64_t outputs_left(int64_t most, int64_t pixels, int64_t dilation)
-{
-    return conv_least(most, conv_divide_up(conv_most(pixels, 0), dilation));
-}
 static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64_t p)
 {
     const struct sdx_conv_shape *s = w->shape;
@@ -245,14 +239,14 @@ static void transform_out(const struct sdx_qwinograd *w, const int32_t *m, int64
     for (int64_t t = 0; t < w->tiles; t++) {
         const int64_t h0 = winograd_tile_first((w->first + t) / w->wide, tall, down);
         const int64_t w0 = winograd_tile_first((w->first + t) % w->wide, broad, right);
-        const int64_t high = outputs_left(tall, s->out[1] - h0, down);
-        const int64_t across = outputs_left(broad, s->out[2] - w0, right);
+        const int64_t high = winograd_outputs_left(tall, s->out[1] - h0, down);
+        const int64_t across = winograd_outputs_left(broad, s->out[2] - w0, right);
         qdot_vector y[TILE][TILE][2];
         SDX_UNROLL(2) for (int i = 0; i < QDOT_PARTS; i++)
         {
             const int64_t at = i * QDOT_PART_LANES;
             const int32_t *from = m + t * COLS + at, *start = w->store.start + column + at;
-            if (w->planes == SIDE)
+            if (qwinograd_is_line(s))
                 out_columns_line(from, w->plane_m, start, i, broad == 1 ? TILE : 1, y[0]);
             else
                 out_columns(from, w->plane_m, start, i, y);
