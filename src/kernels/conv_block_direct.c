@@ -18,12 +18,13 @@ enum {
     PASS_LEAST = 512,   /* shorter sums pay too much for the sums they begin at */
     STRIP_LEAST = 96,   /* pixels that make reading the weights of one position worth while */
     STRIP_MORE = 384,   /* and those of many */
+    HALVES_LEAST = 24,  /* pixels that two threads share */
     MOST_PANEL = 64,    /* channels */
     EVEN = 16,          /* parts, of which one more is much for a thread */
     STREAMS = 12,
     FRESH_PIXELS = 800, /* so many read a weight too seldom to keep it in the cache */
     LINE = 16,          /* floats */
-    SMALL_PIXELS = 36,  /* of an output whose input may be copied, and floats of the copy */
+    SMALL_PIXELS = 64,  /* of an output whose input may be copied, and floats of the copy */
     SMALL_COPY = 64 << 10
 };
 
@@ -99,7 +100,8 @@ static void cut_once_more(struct plan *p)
 }
 /* Enough parts for a few threads: smaller strips first, then ranges of panels. Panels first where
  * each strip decodes its weights, and where rows far apart make many small classes of a strip. A
- * few are an even number, which two threads share. */
+ * few are an even number, which two threads share; what would be one part is cut though both halves
+ * read all weights. */
 static void cut_parts(struct plan *p)
 {
     const double worth = conv_worth(&p->s);
@@ -110,6 +112,8 @@ static void cut_parts(struct plan *p)
         cut_once_more(p);
     const int64_t strips = strips_of(p);
     if (conv_even(strips, EVEN) != strips && p->rows * p->cols > 1) cut_once_more(p);
+    if (strips * p->panels == 1 && wanted > 1 && p->rows * p->cols >= HALVES_LEAST)
+        cut_once_more(p);
     p->splits = conv_divide_up(wanted, strips_of(p));
     if (strips_of(p) == 1) p->splits += p->splits % 2;
     p->splits = conv_least(p->panels, p->splits);

@@ -321,6 +321,7 @@ static const struct sdx_op ops[] = {
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS | SDX_OP_TAKES_BLOCKS,
      .note = "1 to 3 spatial axes"},
     {"FusedMatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
+     .layout = sdx_matmul_layout, .packs = 1u << 1,
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"TransposeMatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},

@@ -93,7 +93,7 @@ void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 }
 
 /* Packed products read the residual before they store sums; with alpha they add it at the end. */
-static void product_layout(struct sdx_prepare *px, struct sdx_layouts *want)
+void sdx_matmul_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     if (px->in[1]->is_constant && sdx_ir_attr_float(px->node, "alpha", 1) == 1)
         want->over = SDX_OVER(3);
@@ -437,9 +437,11 @@ static enum sdx_status prepare_det(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"MatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,
-     .layout = product_layout, .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .layout = sdx_matmul_layout, .packs = 1u << 1,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Gemm", 1, 0, sdx_gemm_infer, KERNEL(sdx_gemm_prepare), .cost = sdx_gemm_cost,
-     .layout = product_layout, .packs = 1u << 1, .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
+     .layout = sdx_matmul_layout, .packs = 1u << 1,
+     .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS},
     {"Det", 11, 0, infer_det, KERNEL(prepare_det), .flags = SDX_OP_VIA_F32},
 };
 

@@ -14,6 +14,7 @@ void sdx_conv_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
  * columns), input 3 (added as is) and the activation of sdx_fused_act. */
 enum sdx_status sdx_matmul_infer(struct sdx_infer *ix);
 enum sdx_status sdx_matmul_prepare(struct sdx_prepare *px);
+void sdx_matmul_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 void sdx_matmul_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* Gemm; also FusedGemm. */
 enum sdx_status sdx_gemm_infer(struct sdx_infer *ix);

@@ -2,8 +2,9 @@
  * Normalisation as exporters spell it becomes the operator that the standard has by now: over the
  * last axis (x - mean) / sqrt(mean of squares + epsilon) * scale + bias is LayerNormalization,
  * x / sqrt(mean(x^2) + epsilon) * scale is RMSNormalization; InstanceNormalization of the channels
- * taken together in groups, * scale + bias, is GroupNormalization. Results differ in the last bits.
- */
+ * taken together in groups, * scale + bias, is GroupNormalization. Over axis 1 of an image, or
+ * between Transposes to channels last and back, LayerNormalization is ChannelNormalization, an
+ * operator of ours. Results differ in the last bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -15,8 +16,11 @@ static int rank_of(const struct sdx_ir_graph *g, int32_t value)
     return t && t->kind == SDX_KIND_TENSOR && t->has_shape && t->dtype == SDX_F32 ? t->rank : -1;
 }
 
-/* x of the mean of x over the last axis, which stays; -1: it is not one. */
-static int32_t mean_of(const struct sdx_ir_graph *g, int32_t value)
+/* The axis that all of a pattern is over. */
+enum over { OVER_LAST, OVER_CHANNELS /* axis 1 of 3 or more */ };
+
+/* x of the mean of x over that axis, which stays; -1: it is not one. */
+static int32_t mean_of(const struct sdx_ir_graph *g, int32_t value, enum over over)
 {
     const struct sdx_ir_node *node = sdx_match_maker(g, value, "ReduceMean");
     if (!node || sdx_ir_attr_int(node, "keepdims", 1) != 1) return -1;
@@ -29,8 +33,9 @@ static int32_t mean_of(const struct sdx_ir_graph *g, int32_t value)
         axes = t->data;
         count = t->count;
     }
-    if (!axes || count != 1 || rank < 1) return -1;
-    return axes[0] == -1 || axes[0] == rank - 1 ? node->inputs[0] : -1;
+    if (!axes || count != 1 || rank < (over == OVER_CHANNELS ? 3 : 1)) return -1;
+    const int64_t axis = axes[0] < 0 ? axes[0] + rank : axes[0];
+    return axis == (over == OVER_CHANNELS ? 1 : rank - 1) ? node->inputs[0] : -1;
 }
 
 /* x of x * x or x to the power of 2 */
@@ -44,61 +49,64 @@ static int32_t square_of(const struct sdx_ir_graph *g, int32_t value)
 }
 
 /* x of sqrt(mean(x^2) + epsilon) */
-static int32_t root_of(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+static int32_t root_of(const struct sdx_ir_graph *g, int32_t value, enum over over, double *epsilon)
 {
     const struct sdx_ir_node *root = sdx_match_maker(g, value, "Sqrt");
     int32_t mean = -1;
     if (!root || !sdx_match_with_scalar(g, root->inputs[0], "Add", &mean, epsilon)) return -1;
-    int32_t square = mean_of(g, mean);
+    int32_t square = mean_of(g, mean, over);
     return square < 0 ? -1 : square_of(g, square);
 }
 
 /* x of x / sqrt(mean(x^2) + epsilon), also as a product with the reciprocal. */
-static int32_t scaled_by_root(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+static int32_t scaled_by_root(const struct sdx_ir_graph *g, int32_t value, enum over over,
+                              double *epsilon)
 {
     const struct sdx_ir_node *div = sdx_match_maker(g, value, "Div");
     if (div) {
-        int32_t x = root_of(g, div->inputs[1], epsilon);
+        int32_t x = root_of(g, div->inputs[1], over, epsilon);
         return x >= 0 && x == div->inputs[0] ? x : -1;
     }
     const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
     for (int i = 0; mul && i < 2; i++) {
-        const struct sdx_ir_node *over = sdx_match_maker(g, mul->inputs[i], "Reciprocal");
-        int32_t root = over ? over->inputs[0] : -1;
+        const struct sdx_ir_node *below = sdx_match_maker(g, mul->inputs[i], "Reciprocal");
+        int32_t root = below ? below->inputs[0] : -1;
         double one = 0;
-        if (!over && (over = sdx_match_maker(g, mul->inputs[i], "Div")) != NULL)
-            root = sdx_match_scalar(g, over->inputs[0], &one) && one == 1 ? over->inputs[1] : -1;
-        int32_t x = root_of(g, root, epsilon);
+        if (!below && (below = sdx_match_maker(g, mul->inputs[i], "Div")) != NULL)
+            root = sdx_match_scalar(g, below->inputs[0], &one) && one == 1 ? below->inputs[1] : -1;
+        int32_t x = root_of(g, root, over, epsilon);
         if (x >= 0 && x == mul->inputs[1 - i]) return x;
     }
     return -1;
 }
 
 /* x of x - mean(x) */
-static int32_t centred(const struct sdx_ir_graph *g, int32_t value)
+static int32_t centred(const struct sdx_ir_graph *g, int32_t value, enum over over)
 {
     const struct sdx_ir_node *sub = sdx_match_maker(g, value, "Sub");
-    if (!sub || mean_of(g, sub->inputs[1]) != sub->inputs[0]) return -1;
+    if (!sub || mean_of(g, sub->inputs[1], over) != sub->inputs[0]) return -1;
     return sub->inputs[0];
 }
 
 /* The same deviations? They are one value, or two that exporters made twice. */
-static bool same_deviations(const struct sdx_ir_graph *g, int32_t a, int32_t b)
+static bool same_deviations(const struct sdx_ir_graph *g, int32_t a, int32_t b, enum over over)
 {
-    return a == b || (centred(g, a) >= 0 && centred(g, a) == centred(g, b));
+    const int32_t x = centred(g, a, over);
+    return a == b || (x >= 0 && x == centred(g, b, over));
 }
 
 /* x of (x - mean) / sqrt(mean((x - mean)^2) + epsilon) */
-static int32_t normalised(const struct sdx_ir_graph *g, int32_t value, double *epsilon)
+static int32_t normalised(const struct sdx_ir_graph *g, int32_t value, enum over over,
+                          double *epsilon)
 {
     const struct sdx_ir_node *div = sdx_match_maker(g, value, "Div");
     if (!div) {
-        int32_t deviations = scaled_by_root(g, value, epsilon);
-        return centred(g, deviations);
+        int32_t deviations = scaled_by_root(g, value, over, epsilon);
+        return centred(g, deviations, over);
     }
-    int32_t below = root_of(g, div->inputs[1], epsilon);
-    if (below < 0 || !same_deviations(g, div->inputs[0], below)) return -1;
-    return centred(g, div->inputs[0]);
+    int32_t below = root_of(g, div->inputs[1], over, epsilon);
+    if (below < 0 || !same_deviations(g, div->inputs[0], below, over)) return -1;
+    return centred(g, div->inputs[0], over);
 }
 
 /* value = rest op row, where the row is a constant of the length of x's last axis. */
@@ -218,17 +226,92 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct
         const struct sdx_ir_node *mul = sdx_match_maker(g, rest, "Mul");
         bias = scale;
         if (!mul || mul->count_inputs != 2 || !with_row(g, mul, &rest, &scale)) return SDX_OK;
-        int32_t x = normalised(g, rest, &epsilon);
+        int32_t x = normalised(g, rest, OVER_LAST, &epsilon);
         const int32_t inputs[] = {x, scale, bias};
         *changed = x >= 0;
         return x < 0 ? SDX_OK
                      : become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
     }
-    int32_t x = scaled_by_root(g, rest, &epsilon);
-    if (x < 0 || centred(g, x) >= 0) return SDX_OK; /* the bias may follow */
+    int32_t x = scaled_by_root(g, rest, OVER_LAST, &epsilon);
+    if (x < 0 || centred(g, x, OVER_LAST) >= 0) return SDX_OK; /* the bias may follow */
     const int32_t inputs[] = {x, scale};
     *changed = true;
     return become(cx, ir, node, "RMSNormalization", OPSET_RMS, inputs, 2, epsilon);
+}
+
+static enum sdx_status become_channels(struct sdx_context *cx, struct sdx_ir *ir,
+                                       struct sdx_ir_node *node, const int32_t inputs[3],
+                                       double epsilon)
+{
+    SDX_TRY(become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon));
+    node->domain = SDX_STR("sardonyx");
+    node->op_type = SDX_STR("ChannelNormalization");
+    node->opset = 1;
+    node->attrs++; /* axis */
+    node->count_attrs--;
+    node->op = sdx_op_find(node->domain, node->op_type, 1);
+    SDX_ASSERT(node->op);
+    return SDX_OK;
+}
+
+/* add = normalised over axis 1 * scale + bias */
+static enum sdx_status rewrite_channels(struct sdx_context *cx, struct sdx_ir *ir,
+                                        struct sdx_ir_graph *g, struct sdx_ir_node *add,
+                                        bool *changed)
+{
+    for (int i = 0; i < 4 && sdx_str_is(add->op_type, "Add"); i++) {
+        const struct sdx_ir_node *mul = sdx_match_maker(g, add->inputs[i / 2], "Mul");
+        if (!mul || mul->count_inputs != 2) continue;
+        double epsilon = 0;
+        const int32_t x = normalised(g, mul->inputs[i % 2], OVER_CHANNELS, &epsilon);
+        if (x < 0 || !sdx_match_same_type(g, x, add->outputs[0])) continue;
+        const struct sdx_type *type = &g->values[x].type;
+        const int32_t inputs[] = {
+            x, channel_list(ir, g, mul->inputs[1 - i % 2], type->rank, type->dims[1]),
+            channel_list(ir, g, add->inputs[1 - i / 2], type->rank, type->dims[1])};
+        if (inputs[1] < 0 || inputs[2] < 0) return SDX_OK;
+        *changed = true;
+        return become_channels(cx, ir, add, inputs, epsilon);
+    }
+    return SDX_OK;
+}
+
+/* Does the Transpose move axis `from` to place `to`, and all others up or down by one? */
+static bool moves(const struct sdx_ir_node *node, int from, int to, int rank)
+{
+    int64_t count = 0;
+    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
+    if (!perm || count != rank) return false;
+    for (int i = 0, other = 0; i < rank; i++) {
+        other += other == from;
+        if (perm[i] != (i == to ? from : other++)) return false;
+    }
+    return true;
+}
+
+/* back = Transpose(LayerNormalization of the last axis(Transpose(x))) */
+static enum sdx_status rewrite_turned(struct sdx_context *cx, struct sdx_ir *ir,
+                                      struct sdx_ir_graph *g, struct sdx_ir_node *back,
+                                      const int32_t *uses, bool *changed)
+{
+    const struct sdx_ir_node *norm = sdx_match_maker(g, back->inputs[0], "LayerNormalization");
+    const struct sdx_ir_node *to = norm ? sdx_match_maker(g, norm->inputs[0], "Transpose") : NULL;
+    const int32_t x = to ? to->inputs[0] : -1;
+    const int rank = rank_of(g, x);
+    if (rank < 3 || uses[norm->outputs[0]] != 1 || norm->count_inputs < 2) return SDX_OK;
+    const int64_t axis = sdx_ir_attr_int(norm, "axis", -1);
+    if ((axis != -1 && axis != rank - 1) || norm->count_outputs != 1 ||
+        !moves(to, 1, rank - 1, rank) || !moves(back, rank - 1, 1, rank))
+        return SDX_OK;
+    const int64_t channels = g->values[x].type.dims[1];
+    int32_t inputs[] = {x, norm->inputs[1], norm->count_inputs > 2 ? norm->inputs[2] : -1};
+    for (int i = 1; i < 3; i++) {
+        const struct sdx_tensor *t = sdx_match_constant(g, inputs[i]);
+        if (i == 2 && inputs[2] < 0) continue;
+        if (!t || t->dtype != SDX_F32 || t->rank != 1 || t->count != channels) return SDX_OK;
+    }
+    *changed = true;
+    return become_channels(cx, ir, back, inputs, sdx_ir_attr_float(norm, "epsilon", 1e-5f));
 }
 
 typedef enum sdx_status rewrite_fn(struct sdx_context *cx, struct sdx_ir *ir,
@@ -260,4 +343,26 @@ enum sdx_status sdx_pass_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *c
 enum sdx_status sdx_pass_group_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     return each_node(cx, ir, rewrite_groups, changed);
+}
+
+static enum sdx_status each_turned(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, bool *changed)
+{
+    int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+    if (!uses) return SDX_FAIL_MEMORY(cx);
+    sdx_ir_count_uses(g, uses);
+    for (int32_t n = 0; n < g->count_nodes; n++) {
+        struct sdx_ir_node *node = &g->nodes[n];
+        if (!node->is_dead && !node->domain.len && sdx_str_is(node->op_type, "Transpose"))
+            SDX_TRY(rewrite_turned(cx, ir, g, node, uses, changed));
+    }
+    return SDX_OK;
+}
+
+enum sdx_status sdx_pass_channel_norm(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    SDX_TRY(each_node(cx, ir, rewrite_channels, changed));
+    for (int32_t n = 0; n < ir->count_graphs; n++)
+        SDX_TRY(each_turned(cx, ir, &ir->graphs[n], changed));
+    return SDX_OK;
 }

@@ -30,6 +30,7 @@ static const struct {
     {"resample", sdx_pass_resample, SDX_LEVEL_EXTENDED, 0},
     {"norm", sdx_pass_norm, SDX_LEVEL_EXTENDED, 17},
     {"group_norm", sdx_pass_group_norm, SDX_LEVEL_EXTENDED, 21},
+    {"channel_norm", sdx_pass_channel_norm, SDX_LEVEL_EXTENDED, -1},
     {"rotate", sdx_pass_rotate, SDX_LEVEL_EXTENDED, -1},
     {"windows", sdx_pass_windows, SDX_LEVEL_EXTENDED, -1},
     {"attention", sdx_pass_attention, SDX_LEVEL_EXTENDED, -1},
@@ -41,6 +42,7 @@ static const struct {
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
     {"pointwise", sdx_pass_pointwise, SDX_LEVEL_EXTENDED, 0},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},
+    {"transposed", sdx_pass_transposed, SDX_LEVEL_EXTENDED, -1},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0},
 };
 

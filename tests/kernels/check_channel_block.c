@@ -39,8 +39,54 @@ static void check_pick(int64_t count, int64_t pixels)
     guards_release();
 }
 
+/* Against sums in double; tail lanes hold what would spoil the sums. */
+static void check_norm(int64_t channels, int64_t pixels)
+{
+    const int64_t lanes = sdx_block_lanes(), blocks = (channels + lanes - 1) / lanes;
+    const int64_t step = pixels * lanes;
+    float *x = random_lanes(pixels * blocks, -3, 5), *y = random_lanes(pixels * blocks, 0, 1);
+    float *scale = random_lanes(blocks, -2, 2), *bias = random_lanes(blocks, -1, 1);
+    for (int64_t c = channels; c < blocks * lanes; c++)
+        for (int64_t p = 0; p < pixels; p++)
+            x[c / lanes * step + p * lanes + c % lanes] = NAN;
+    const struct sdx_channel_norm norm = {
+        .channels = channels, .step = step, .scale = scale, .bias = bias, .epsilon = 1e-3f};
+    sdx_kernel_tables()->channel.f32_norm(&norm, x, y, pixels);
+    for (int64_t p = 0; p < pixels; p++) {
+        double sum = 0, squares = 0;
+        for (int64_t c = 0; c < channels; c++)
+            sum += x[c / lanes * step + p * lanes + c % lanes];
+        const double mean = sum / (double)channels;
+        for (int64_t c = 0; c < channels; c++) {
+            const double d = x[c / lanes * step + p * lanes + c % lanes] - mean;
+            squares += d * d;
+        }
+        const double factor = 1 / sqrt(squares / (double)channels + 1e-3f);
+        for (int64_t c = 0; c < channels; c++) {
+            const int64_t at = c / lanes * step + p * lanes + c % lanes;
+            const double wanted = (x[at] - mean) * factor * scale[c] + bias[c];
+            expect(fabs(y[at] - wanted) < 2e-5, "%lld channels, pixel %lld: %g, expected %g",
+                   (long long)channels, (long long)p, (double)y[at], wanted);
+        }
+    }
+    float *alone = random_lanes(pixels * blocks, 0, 1);
+    for (int64_t p = 0; p < pixels; p++)
+        sdx_kernel_tables()->channel.f32_norm(&norm, x + p * lanes, alone + p * lanes, 1);
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t p = 0; p < pixels; p++) {
+            const int64_t at = c / lanes * step + p * lanes + c % lanes;
+            expect(same_bits(alone[at], y[at]), "a pixel alone is %g, among others %g",
+                   (double)alone[at], (double)y[at]);
+        }
+    guards_intact();
+    guards_release();
+}
+
 void check_channel_block(void)
 {
+    for (int64_t channels = 1; channels < 3 * sdx_block_lanes(); channels += 5)
+        for (int64_t pixels = 0; pixels < 40; pixels += 1 + pixels / 3)
+            check_norm(channels, pixels);
     for (int64_t count = 0; count <= sdx_block_lanes(); count++)
         for (int64_t pixels = 0; pixels < 9; pixels++)
             check_pick(count, pixels);

@@ -231,6 +231,92 @@ def test_norm(sardonyx, tmp_path, kind, opset):
     assert ("LayerNormalization" if kind.startswith("layer") else "RMSNormalization") in out
 
 
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3, 300), (1, 20, 5, 3), (2, 37, 17, 19), (1, 16, 2, 3, 4)])
+@pytest.mark.parametrize("kind", ["spelled", "without batch axis", "axis from the end", "turned", "turned, no bias"])
+def test_channel_norm(sardonyx, tmp_path, kind, shape, between, opset):
+    """Layer normalisation of the channels of each pixel, alone and between convolutions."""
+    rank, c = len(shape), shape[1]
+    ones = [1] * (rank - 2)
+    constants = {"two": np.float32(2), "eps": np.float32(1e-5)}
+    if kind.startswith("turned"):
+        last = [0, *range(2, rank), 1]
+        nodes = [N("Transpose", ["x"], ["t"], perm=last),
+                 N("LayerNormalization", ["t", "g", *([] if "no" in kind else ["b"])], ["n"], axis=-1, epsilon=1e-4),
+                 N("Transpose", ["n"], ["Y"], perm=[0, rank - 1, *range(1, rank - 1)])]
+        constants |= {"g": f32(c), "b": f32(c)}
+        opset = max(opset, 17)
+    else:
+        nodes = norm_nodes("layer", opset)
+        axis = 1 - rank if "end" in kind else 1
+        for node in nodes:
+            for attr in node.attribute:
+                if attr.name == "axes":
+                    attr.ints[:] = [axis]
+        batch = [] if "without" in kind else [1]
+        constants |= {"g": f32(*batch, c, *ones), "b": f32(*batch, c, *ones), "last": np.array([axis], np.int64)}
+    feeds = {"x": f32(*shape)}
+    if between:
+        names = {"x": "before", "Y": "after"}
+        for node in nodes:
+            node.input[:] = [names.get(i, i) for i in node.input]
+            node.output[:] = [names.get(o, o) for o in node.output]
+        nodes = [N("Conv", ["x", "w"], ["before"]), *nodes, N("Conv", ["after", "w2"], ["Y"])]
+        constants |= {"w": f32(c, c, *ones), "w2": f32(24, c, *ones)}
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants, opset)
+    assert "ChannelNormalization" in out and "ReduceMean" not in out and "\nLayerNorm" not in out
+    if between and c >= 16:
+        assert "channel_norm_blocked" in out
+
+
+@pytest.mark.parametrize("kind", ["two axes", "other use", "grows", "scale of pixels"])
+def test_no_channel_norm(sardonyx, tmp_path, kind):
+    """What looks like it and is something else."""
+    shape = (1, 8, 8, 6)
+    constants = {"two": np.float32(2), "eps": np.float32(1e-5), "g": f32(8, 1, 1), "b": f32(8, 1, 1)}
+    outputs = ("Y",)
+    if kind == "other use":
+        nodes = [N("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), N("LayerNormalization", ["t", "g", "b"], ["n"]),
+                 N("Transpose", ["n"], ["Y"], perm=[0, 3, 1, 2]), N("Exp", ["n"], ["Z"])]
+        constants |= {"g": f32(8), "b": f32(8)}
+        outputs = ("Y", "Z")
+    else:
+        nodes = norm_nodes("layer", 13)
+        for node in nodes:
+            for attr in node.attribute:
+                if attr.name == "axes":
+                    attr.ints[:] = [1, 2] if kind == "two axes" else [1]
+        if kind == "grows":
+            constants["b"] = f32(3, 8, 1, 1)
+        if kind == "scale of pixels":
+            constants["g"] = f32(8, 1)
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(*shape)}, constants, outputs=outputs)
+    assert "ChannelNormalization" not in out
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+@pytest.mark.parametrize("turned", ["a", "b", "ab"])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_transposed_operands(sardonyx, tmp_path, turned, rank, fixed):
+    """A Transpose of the last two axes is the product's own; that of others, and one that others read, stays."""
+    batch = (3, 2)[:rank - 2]
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    a, b = f32(*batch, *((13, 27) if "a" in turned else (27, 13))), f32(*batch, *((21, 13) if "b" in turned else (13, 21)))
+    nodes = [N("Transpose", [n], [n + "t"], perm=perm) for n in turned]
+    nodes += [N("MatMul", [n + "t" * (n in turned) for n in "ab"], ["p"]), N("Relu", ["p"], ["Y"])]
+    feeds, constants = {"a": a, "b": b}, {}
+    if fixed:
+        constants["b"] = feeds.pop("b")
+    out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
+    assert "Transpose" not in out
+    nodes += [N("Transpose", ["Y"], ["yt"], perm=perm), N("MatMul", ["yt", "Y"], ["q"]), N("Add", ["q", "yt0"], ["Z"]),
+              N("ReduceSum", ["yt"], ["yt0"])]
+    nodes = [*nodes[:-2], nodes[-1], nodes[-2]]
+    out = run_case(sardonyx, tmp_path / "more", nodes, feeds, constants, outputs=("Y", "Z"))
+    assert "Transpose" in out
+
+
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("activation", ["", "Relu", "Sigmoid"])
 def test_reshape_behind_gemm(sardonyx, tmp_path, activation, residual):
@@ -289,7 +375,7 @@ NO_PRODUCTS = {"ij,ij->i": ((9, 12), (9, 12)), "bn,bnk->bk": ((3, 8), (3, 8, 7))
 @pytest.mark.parametrize("known", ["constant", "fed", "free"])
 @pytest.mark.parametrize("equation", [*PRODUCTS, *NO_PRODUCTS])
 def test_einsum(sardonyx, tmp_path, equation, known):
-    """Einsums that are products of matrices become a MatMul, with one unknown length of an axis that is joined at
+    """Einsums that are products of matrices become one, with one unknown length of an axis that is joined at
     most; others stay."""
     a, b = {**PRODUCTS, **NO_PRODUCTS}[equation]
     feeds, constants = {"a": f32(*a), "b": f32(*b)}, {}
@@ -297,7 +383,7 @@ def test_einsum(sardonyx, tmp_path, equation, known):
         constants["b"] = feeds.pop("b")
     out = run_case(sardonyx, tmp_path, [N("Einsum", ["a", "b"], ["Y"], equation=equation)], feeds, constants,
                    free=("a",) if known == "free" else ())
-    is_product = "\nMatMul " in out
+    is_product = "\nMatMul " in out or "\nFusedMatMul " in out
     if known != "free":  # labels of both whose lengths may differ stay
         assert is_product == (equation in PRODUCTS) and is_product != ("\nEinsum " in out)
 
