@@ -396,6 +396,15 @@ static void transpose_to_3(const uint8_t *restrict x, uint8_t *restrict y, size_
         y2[i] = x[3 * i + 2];
     }
 }
+/* 64 rows by 16 columns: whole lines of y, which may share their place in the cache. */
+static void transpose_64(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)
+{
+    uint8_t lines[16 * 64];
+    for (size_t i = 0; i < 64; i += 16)
+        transpose_16(x + i * pitch_x, pitch_x, lines + i, 64);
+    for (size_t j = 0; j < 16; j++)
+        memcpy(y + j * pitch_y, lines + j * 64, 64);
+}
 static void transpose(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
                       size_t columns)
 {
@@ -408,6 +417,12 @@ static void transpose(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch
         return;
     }
     size_t i = 0;
+    for (; pitch_y > pitch_x && i + 64 <= rows; i += 64) {
+        size_t j = 0;
+        for (; j + 16 <= columns; j += 16)
+            transpose_64(x + i * pitch_x + j, pitch_x, y + j * pitch_y + i, pitch_y);
+        transpose_edge(x + i * pitch_x + j, pitch_x, y + j * pitch_y + i, pitch_y, 64, columns - j);
+    }
     for (; i + 16 <= rows; i += 16) {
         size_t j = 0;
         for (; j + 16 <= columns; j += 16)

@@ -103,19 +103,39 @@ SIMD void turn_few_columns(const void *src, size_t stride, void *dst, size_t str
     for (size_t e = 0; e < cols; e++)
         memcpy((char *)dst + 4 * e * stride_dst, square + e * SIDE, SIDE * sizeof *square);
 }
+static size_t whole_sides(size_t cols)
+{
+    return (cols + SIDE - 1) / SIDE * SIDE;
+}
+enum { TILE = 32, FAR = 1024 /* elements between rows that share their place in the cache */ };
+/* TILE rows by `cols` <= SIDE columns, whole lines of dst at a time; SIDE of src are read. */
+static void turn_lines(const void *src, size_t stride, void *dst, size_t stride_dst, size_t cols)
+{
+    uint32_t lines[SIDE * TILE];
+    for (size_t i = 0; i < TILE; i += SIDE)
+        turn((const char *)src + 4 * i * stride, stride, lines + i, TILE);
+    for (size_t j = 0; j < cols; j++)
+        memcpy((char *)dst + 4 * j * stride_dst, lines + j * TILE, TILE * sizeof *lines);
+}
 /* In squares of 32, whose lines on both sides stay in the first cache. */
 static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
 {
     typedef uint32_t element SDX_ANYWHERE;
-    enum { TILE = 32 };
     const element *src = src_;
     element *dst = dst_;
     const size_t last = rows > 0 ? (rows - 1) * stride + cols : 0;
     for (size_t i0 = 0; i0 < rows; i0 += TILE) {
         size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
         for (size_t j0 = 0; j0 < cols; j0 += TILE) {
-            size_t j1 = j0 + TILE < cols ? j0 + TILE : cols, i = i0, j;
+            size_t j1 = j0 + TILE < cols ? j0 + TILE : cols, i = i0, j = j0;
+            if (stride_dst >= FAR && i1 - i0 == TILE &&
+                (i1 - 1) * stride + j0 + whole_sides(j1 - j0) <= last) {
+                for (; j < j1; j += SIDE)
+                    turn_lines(src + i0 * stride + j, stride, dst + j * stride_dst + i0, stride_dst,
+                               j1 - j < SIDE ? j1 - j : SIDE);
+                continue;
+            }
             for (; i + SIDE <= i1; i += SIDE) {
                 for (j = j0; j + SIDE <= j1; j += SIDE)
                     turn(src + i * stride + j, stride, dst + j * stride_dst + i, stride_dst);

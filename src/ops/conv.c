@@ -346,7 +346,9 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         sdx_conv_shape_of(px, x, w, y, &shape) != SDX_OK)
         return;
     enum sdx_conv_block_form form = sdx_conv_block_form(&shape);
-    if (form == SDX_CONV_BLOCK_NONE || shape.out[0] * shape.out[1] * shape.out[2] == 1) return;
+    if (form == SDX_CONV_BLOCK_NONE) return;
+    const bool as_it_lies = form == SDX_CONV_BLOCK_DEPTHWISE && x->layout == SDX_LAYOUT_BLOCKED;
+    if (shape.out[0] * shape.out[1] * shape.out[2] == 1 && !as_it_lies) return;
     /* Few outputs leave most lanes of a block empty: with more kernel positions than it costs to
      * bring blocked channels apart, pixels fill them. */
     const bool is_few = 2 * shape.oc <= sdx_block_lanes() && sdx_conv_f32_is_few(&shape);

@@ -65,8 +65,11 @@ static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step 
             const int64_t line = (r / lines * a[0].count + d / s[0]) * a[1].count + h / s[1];
             const uint8_t *from = (const uint8_t *)step->in[phase->group]->data +
                                   line * a[2].count * pitch + phase->slot * oc;
-            for (int64_t k = 0; k < a[2].count; k++)
-                memcpy(to + (w + k * s[2]) * oc, from + k * pitch, (size_t)oc);
+            uint8_t *at = to + w * oc;
+            for (int64_t k = 0; oc == 1 && k < a[2].count; k++)
+                at[k * s[2]] = from[k * pitch];
+            for (int64_t k = 0; oc > 1 && k < a[2].count; k++)
+                memcpy(at + k * s[2] * oc, from + k * pitch, (size_t)oc);
         }
     }
     return SDX_OK;

@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/pool_blocked.h"
 #include "ops/pool_last.h"
@@ -261,7 +262,8 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
     for (int64_t i_ = 0; i_ < (n); i_++)                                                           \
     (y)[i_] = (expression)
 #define MERGE_MAX_F64(p, x, y, n) ROW_LOOP(y, n, MAX_FLOAT((y)[i_], (x)[i_]))
-#define MERGE_MAX_INT(p, x, y, n) ROW_LOOP(y, n, MAX_INT((y)[i_], (x)[i_]))
+#define MERGE_MAX_I8(p, x, y, n)  merge_max((x), 0x80, (y), (n))
+#define MERGE_MAX_U8(p, x, y, n)  merge_max((x), 0, (y), (n))
 #define MERGE_ADD_F64(p, x, y, n) ROW_LOOP(y, n, (y)[i_] + (x)[i_])
 #define MERGE_LP_F32(p, x, y, n)  merge_lp_f32(p, x, y, slid, n)
 #define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
@@ -269,6 +271,11 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
 #define MEAN_F64(p, taps, sum)    ((sum) / (taps))
 #define ROOT_F32(p, taps, sum)    ((void)(taps), lp_root_f32((p), (sum)))
 #define ROOT_F64(p, taps, sum)    ((void)(taps), lp_root((p), (sum)))
+
+static void merge_max(const void *x, uint8_t flip, void *y, int64_t n)
+{
+    sdx_qbytes()->max(x, flip, y, (size_t)n);
+}
 
 static double lp_term(const struct params *p, double x)
 {
@@ -298,8 +305,8 @@ static void merge_lp_f32(const struct params *p, const float *x, float *y, float
 
 POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP)
 POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MERGE_MAX_F64, MAX_FLOAT, KEEP)
-POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_INT, MERGE_MAX_INT, MAX_INT, KEEP)
-POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_INT, MERGE_MAX_INT, MAX_INT, KEEP)
+POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_I8, MERGE_MAX_I8, MAX_INT, KEEP)
+POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_U8, MERGE_MAX_U8, MAX_INT, KEEP)
 POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, MERGE_ADD_F32, ADD, MEAN_F32)
 POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, MERGE_ADD_F64, ADD, MEAN_F64)
 POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, MERGE_ADD_F32, ADD, ROOT_F32)

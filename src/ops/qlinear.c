@@ -277,6 +277,7 @@ struct pool {
     int64_t planes, pixels; /* planes: channels of all images */
     int64_t channels;
     bool is_last;
+    int64_t chunks; /* of the pixels of an image, where channels lie last */
 };
 
 static void pool_facts(const struct sdx_step *step, int64_t pixels, float *factor, int32_t *zero_x,
@@ -288,21 +289,51 @@ static void pool_facts(const struct sdx_step *step, int64_t pixels, float *facto
     *zero_y = zero_of(in[4]);
 }
 
-enum { CHANNELS = 256 }; /* summed at a time where they lie last */
+enum { WIDE = 256 /* elements that a kernel adds up at once */ };
 
-/* Sums of channels c0 .. c0 + n of an image, of bytes with the top bit flipped by `flip`. */
-static void sum_channels(const struct pool *p, const uint8_t *x, int64_t plane, int64_t n,
-                         uint8_t flip, uint32_t *sums)
+/* Sums of channels that lie last, of bytes with the top bit flipped by `flip`. Few channels are
+ * added up several pixels at a time. */
+static void sum_last(const uint8_t *x, int64_t pixels, int64_t channels, uint8_t flip,
+                     uint32_t *sums)
 {
-    if (!p->is_last) {
-        for (int64_t c = 0; c < n; c++)
-            sums[c] = sdx_qbytes()->sum(x + (plane + c) * p->pixels, flip, (size_t)p->pixels);
-        return;
-    }
-    const uint8_t *from = x + plane / p->channels * p->channels * p->pixels + plane % p->channels;
-    memset(sums, 0, (size_t)n * sizeof *sums);
-    for (int64_t i = 0; i < p->pixels; i++)
-        sdx_qbytes()->add_up(from + i * p->channels, flip, sums, (size_t)n);
+    uint32_t several[WIDE] = {0};
+    const int64_t at_once = WIDE / channels, n = at_once * channels;
+    memset(sums, 0, (size_t)channels * sizeof *sums);
+    if (at_once > 1)
+        for (; pixels >= at_once; pixels -= at_once, x += n)
+            sdx_qbytes()->add_up(x, flip, several, (size_t)n);
+    for (; pixels > 0; pixels--, x += channels)
+        sdx_qbytes()->add_up(x, flip, sums, (size_t)channels);
+    for (int64_t i = 0; i < n; i++)
+        sums[i % channels] += several[i];
+}
+
+/* To [image][chunk][channel]. */
+static enum sdx_status run_pool_sums(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct pool *p = step->params;
+    const uint8_t flip = step->in[0]->dtype == SDX_I8 ? 128 : 0;
+    const int64_t image = part / p->chunks, chunk = part % p->chunks;
+    const int64_t begin = sdx_part_begin(p->pixels, p->chunks, chunk, 1);
+    const int64_t end = sdx_part_begin(p->pixels, p->chunks, chunk + 1, 1);
+    (void)x;
+    sum_last((const uint8_t *)step->in[0]->data + (image * p->pixels + begin) * p->channels,
+             end - begin, p->channels, flip, (uint32_t *)step->out[0]->data + part * p->channels);
+    return SDX_OK;
+}
+
+static uint32_t sum_of(const struct pool *p, const struct sdx_step *step, int64_t plane,
+                       uint8_t flip)
+{
+    if (!p->is_last)
+        return sdx_qbytes()->sum((const uint8_t *)step->in[0]->data + plane * p->pixels, flip,
+                                 (size_t)p->pixels);
+    const int64_t image = plane / p->channels * p->chunks * p->channels;
+    const uint32_t *sums = (const uint32_t *)step->in[5]->data + image + plane % p->channels;
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < p->chunks; i++)
+        sum += sums[i * p->channels];
+    return sum;
 }
 
 static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -310,22 +341,15 @@ static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step,
     const struct pool *p = step->params;
     float factor;
     int32_t zero_x, zero_y;
-    uint32_t sums[CHANNELS];
     (void)x;
     pool_facts(step, p->pixels, &factor, &zero_x, &zero_y);
     const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
     const struct sdx_qclamp range = {-shift, 255 - shift};
-    int64_t begin = sdx_part_begin(p->planes, step->parts, part, 1);
-    int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
-    for (int64_t at = begin, n; at < end; at += n) {
-        n = p->channels - at % p->channels < CHANNELS ? p->channels - at % p->channels : CHANNELS;
-        if (n > end - at) n = end - at;
-        sum_channels(p, step->in[0]->data, at, n, (uint8_t)shift, sums);
-        for (int64_t c = 0; c < n; c++) {
-            int32_t sum = (int32_t)(sums[c] - (uint32_t)p->pixels * (uint32_t)(zero_x + shift));
-            sdx_requantize(&sum, 1, 0, factor, zero_y, range,
-                           (uint8_t *)step->out[0]->data + at + c);
-        }
+    const int64_t end = sdx_part_begin(p->planes, step->parts, part + 1, 1);
+    for (int64_t at = sdx_part_begin(p->planes, step->parts, part, 1); at < end; at++) {
+        const uint32_t total = sum_of(p, step, at, (uint8_t)shift);
+        int32_t sum = (int32_t)(total - (uint32_t)p->pixels * (uint32_t)(zero_x + shift));
+        sdx_requantize(&sum, 1, 0, factor, zero_y, range, (uint8_t *)step->out[0]->data + at);
     }
     return SDX_OK;
 }
@@ -348,7 +372,7 @@ enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
 {
     static const int scalars[] = {1, 2, 3, 4};
     struct pool *p = SDX_PREPARE_NEW(px, struct pool);
-    struct sdx_tensor *in[5];
+    struct sdx_tensor *in[6];
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     SDX_TRY(check_scalars(px, scalars, SDX_COUNT_OF(scalars)));
     for (int i = 0; i < 5; i++)
@@ -362,7 +386,16 @@ enum sdx_status sdx_qlinear_global_average_pool_prepare(struct sdx_prepare *px)
     if (p->pixels < 1 || p->pixels > 1 << 24)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: %lld elements in a channel",
                         NAME(px->node), (long long)p->pixels);
-    int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, 64);
-    return sdx_prepare_step_on(px, "qlinear_pool", run_pool, p,
-                               parts < p->planes ? parts : p->planes, 0, 5, in, 1, px->out);
+    const int64_t parts = sdx_prepare_parts((double)px->in[0]->count, GRAIN, p->planes);
+    if (!p->is_last)
+        return sdx_prepare_step_on(px, "qlinear_pool", run_pool, p, parts, 0, 5, in, 1, px->out);
+    const int64_t images = p->planes / p->channels;
+    p->chunks = sdx_prepare_parts((double)(p->pixels * p->channels), GRAIN, p->pixels);
+    const int64_t count = images * p->chunks * p->channels;
+    struct sdx_tensor *out[] = {sdx_prepare_temp(px, SDX_U32, 1, &count), px->out[0]};
+    if (!out[0]) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(sdx_prepare_step_on(px, "qlinear_pool_sums", run_pool_sums, p, images * p->chunks, 0, 1,
+                                in, 1, out));
+    in[5] = out[0];
+    return sdx_prepare_step_on(px, "qlinear_pool", run_pool, p, 1, 0, 6, in, 1, px->out);
 }

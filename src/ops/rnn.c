@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/thread_pool.h"
+#include "kernels/qbytes.h"
 #include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
@@ -228,15 +229,17 @@ static void activate_f32(const struct act *act, float *x, int64_t count)
 /* y is x as bytes of one scale and zero point (those of DynamicQuantizeLinear) hold it. */
 static void round_to_bytes(const float *x, float *y, int64_t n)
 {
-    float lo = 0, hi = 0;
-    for (int64_t i = 0; i < n; i++) {
-        lo = x[i] < lo ? x[i] : lo;
-        hi = x[i] > hi ? x[i] : hi;
-    }
+    enum { AT_ONCE = 512 };
+    uint8_t bytes[AT_ONCE];
+    const float lo = n > 0 ? fminf(sdx_vec()->f32_reduce_min(x, (size_t)n), 0) : 0;
+    const float hi = n > 0 ? fmaxf(sdx_vec()->f32_reduce_max(x, (size_t)n), 0) : 0;
     const float scale = hi > lo ? (hi - lo) / 255.0f : 1.0f;
-    const float zero = rintf(fminf(fmaxf(-lo / scale, 0), 255));
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (fminf(fmaxf(rintf(x[i] / scale) + zero, 0), 255) - zero) * scale;
+    const int32_t zero = (int32_t)rintf(fminf(fmaxf(-lo / scale, 0), 255));
+    for (int64_t at = 0; at < n; at += AT_ONCE) {
+        const size_t some = (size_t)(n - at < AT_ONCE ? n - at : AT_ONCE);
+        sdx_qbytes()->quantize(x + at, scale, zero, 0, bytes, some);
+        sdx_vec()->u8_to_f32(bytes, scale, zero, y + at, some);
+    }
 }
 
 /* y (+)= h * R^T for the gates of `which` (GRU: 0 the first two, 1 the third). */
