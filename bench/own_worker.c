@@ -5,6 +5,8 @@
  * what is not there is made of zeros. The error is the largest difference to output_i.pb over the
  * largest number there. Outputs are written into the same memory in every run where their type
  * allows. */
+#include <math.h>
+
 #include "own_job.h"
 
 static int fail(const sdx_context *cx)
@@ -110,10 +112,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < job.count_outputs; i++)
         job.keeps[i] = sdx_tensor_kind(job.outputs[i]) == SDX_KIND_TENSOR &&
                        sdx_tensor_dtype(job.outputs[i]) != SDX_STRING;
+    char error[32] = "Infinity"; /* as Python's JSON has it */
+    const double worst = largest_error(&job, argv[1]);
+    if (isfinite(worst)) snprintf(error, sizeof error, "%.3g", worst);
     printf("{\"version\": \"%s\", \"cpu\": \"%s\", \"load_ms\": %.3f, \"first_ms\": %.3f, "
-           "\"peak_mb\": %.1f, \"error\": %.3g}\n",
-           sdx_version(), sdx_cpu_name(), (loaded - begin) * 1e-3, first * 1e-3, peak,
-           largest_error(&job, argv[1]));
+           "\"peak_mb\": %.1f, \"error\": %s}\n",
+           sdx_version(), sdx_cpu_name(), (loaded - begin) * 1e-3, first * 1e-3, peak, error);
     fflush(stdout);
     return worker_answer(own_run, &job);
 }

@@ -64,6 +64,8 @@ struct sdx_qbytes {
     uint32_t (*sum)(const uint8_t *x, uint8_t flip, size_t n);
     /* sums[i] += x[i] ^ flip */
     void (*add_up)(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n);
+    /* y[i] += x[i] */
+    void (*add_sums)(const int32_t *x, int32_t *y, size_t n);
     /* y[i] = x[i] ^ flip */
     void (*flip)(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n);
     /* A panel of 16 columns for products of four: y[(16 * s + j) * 4 + b] =

@@ -397,9 +397,10 @@ static void transpose_to_3(const uint8_t *restrict x, uint8_t *restrict y, size_
     }
 }
 /* 64 rows by 16 columns: whole lines of y, which may share their place in the cache. */
-static void transpose_64(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)
+static SDX_NOINLINE void transpose_64(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y)
 {
     uint8_t lines[16 * 64];
+    SDX_UNROLL(1)
     for (size_t i = 0; i < 64; i += 16)
         transpose_16(x + i * pitch_x, pitch_x, lines + i, 64);
     for (size_t j = 0; j < 16; j++)
@@ -450,6 +451,14 @@ static void add_up(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sums[i] += x[i] ^ flip;
+}
+static void add_sums(const int32_t *x, int32_t *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vi_store(y + i, vi_add(vi_load(x + i), vi_load(y + i)));
+    for (; i < n; i++)
+        y[i] = (int32_t)((uint32_t)x[i] + (uint32_t)y[i]);
 }
 static void flip(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n)
 {
@@ -541,6 +550,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
                                   .max = max,
                                   .sum = sum,
                                   .add_up = add_up,
+                                  .add_sums = add_sums,
                                   .flip = flip,
                                   .weave = weave};
 }

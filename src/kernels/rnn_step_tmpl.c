@@ -110,9 +110,12 @@ SIMD void run_pair(const int vectors, const struct tile *t, const bool gru)
         v_store(s->gates + t->row * t->width + t->column + q * panel + v * LANES, sum[q][v]);
 }
 
-/* All panels of `vectors` vectors from column `begin` to `end`. */
+/* All panels of `vectors` vectors from column `begin` to `end`. Tiles higher than `most` there are
+ * none, which the compiler would not see. */
 #define TILE_CASE(m)                                                                               \
-    case m: run_tile(m, vectors, &t, gru); break;
+    case m:                                                                                        \
+        if ((m) <= most) run_tile(m, vectors, &t, gru);                                            \
+        break;
 SIMD void product(const int vectors, const struct sdx_rnn_step *s, int64_t begin, int64_t end,
                   int64_t width, const bool gru)
 {
@@ -135,10 +138,9 @@ SIMD void product(const int vectors, const struct sdx_rnn_step *s, int64_t begin
                 TILE_CASE(5)
                 TILE_CASE(6)
                 TILE_CASE(7)
-            default: run_tile(8, vectors, &t, gru); break;
-#else
-            default: break;
+                TILE_CASE(8)
 #endif
+            default: break;
             }
             t.row += m;
         }

@@ -109,9 +109,11 @@ static size_t whole_sides(size_t cols)
 }
 enum { TILE = 32, FAR = 1024 /* elements between rows that share their place in the cache */ };
 /* TILE rows by `cols` <= SIDE columns, whole lines of dst at a time; SIDE of src are read. */
-static void turn_lines(const void *src, size_t stride, void *dst, size_t stride_dst, size_t cols)
+static SDX_NOINLINE void turn_lines(const void *src, size_t stride, void *dst, size_t stride_dst,
+                                    size_t cols)
 {
     uint32_t lines[SIDE * TILE];
+    SDX_UNROLL(1)
     for (size_t i = 0; i < TILE; i += SIDE)
         turn((const char *)src + 4 * i * stride, stride, lines + i, TILE);
     for (size_t j = 0; j < cols; j++)

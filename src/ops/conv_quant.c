@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/qconv.h"
+#include "kernels/vec.h"
 #include "ops/conv_common.h"
 #include "ops/layout.h"
 #include "ops/product.h"
@@ -349,14 +350,14 @@ static enum sdx_status prepare_facts(struct sdx_prepare *px, const struct sdx_co
                                &temps[1]);
 }
 
-enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_source *source,
-                               const struct sdx_conv_shape *shape, struct sdx_tensor *x,
-                               struct sdx_tensor *y)
+/* A convolution ready to run, with what its packed weights, facts and steps are at each run. */
+static enum sdx_status make_conv_q(struct sdx_prepare *px, const struct sdx_conv_q_source *source,
+                                   const struct sdx_conv_shape *shape, const struct sdx_tensor *x,
+                                   int dtype_y, struct conv_q **made, struct sdx_tensor *temps[3])
 {
     const struct sdx_tensor *w = px->in[source->w], *zero = source->facts[SDX_CONV_Q_ZERO_W];
     const bool is_constant = w->is_constant && (!zero || zero->is_constant);
-    struct conv_q *p = SDX_PREPARE_NEW(px, struct conv_q);
-    struct sdx_tensor *temps[3] = {NULL, NULL, NULL};
+    struct conv_q *p = *made = SDX_PREPARE_NEW(px, struct conv_q);
     if (!p) return SDX_FAIL_MEMORY(px->cx);
     if (source->make && !is_constant)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: weights must be constant",
@@ -365,13 +366,23 @@ enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_s
     SDX_TRY(sdx_qclamp_read(px, &p->clamp));
     p->q.x_signed = x->dtype == SDX_I8;
     p->q.w_signed = w->dtype == SDX_I8;
-    p->dtype_y = y->dtype;
+    p->dtype_y = dtype_y;
     p->joined = is_constant && !source->make ? groups_joined(&p->q) : 1;
     p->channels = source->channels;
     p->q.shape.groups /= p->joined;
     p->width = sdx_qconv_width(&p->q);
     SDX_TRY(prepare_facts(px, source, is_constant, p, temps));
     p->sum = source->sum;
+    return SDX_OK;
+}
+
+enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_source *source,
+                               const struct sdx_conv_shape *shape, struct sdx_tensor *x,
+                               struct sdx_tensor *y)
+{
+    struct conv_q *p = NULL;
+    struct sdx_tensor *temps[3] = {NULL, NULL, NULL};
+    SDX_TRY(make_conv_q(px, source, shape, x, y->dtype, &p, temps));
     struct sdx_tensor *operands[] = {x,        temps[0],      temps[1],
                                      temps[2], source->table, source->addend};
     const char *kernel = p->q.form == SDX_QCONV_WINOGRAD ? "conv_q_winograd"
@@ -382,6 +393,232 @@ enum sdx_status sdx_conv_q_add(struct sdx_prepare *px, const struct sdx_conv_q_s
                                 sdx_qconv_scratch(&p->q), 6, operands, 1, &y));
     sdx_prepare_together(px, sdx_qconv_together(&p->q));
     return SDX_OK;
+}
+
+/* ---- few output channels ---- */
+
+/* A panel has 16 columns, which few channels leave empty. So its columns are channels at several
+ * positions of the kernel: a convolution without these positions makes sums of every pixel of the
+ * input for each of them, and those that an output is made of are added up. */
+enum { FEW_BYTES = 1 << 17 /* of sums at a time */ };
+
+struct few {
+    const struct conv_q *p;  /* of the sums; its lengths are of a strip */
+    struct sdx_conv_shape s; /* the convolution */
+    bool rows;               /* positions of all rows are columns, else those of one */
+    int64_t columns, strip;  /* strip: rows of the output */
+    size_t steps;            /* bytes of what the convolution of any strip reads */
+    const uint8_t *table;
+};
+
+static int64_t few_columns(const struct sdx_conv_shape *s, bool rows)
+{
+    return s->oc * s->kernel[2] * (rows ? s->kernel[1] : 1);
+}
+/* Instructions for `pixels`: products of 64 bytes, and what adding up takes. */
+static double few_cost(const struct sdx_conv_shape *s, int64_t taps, int64_t columns,
+                       int64_t pixels)
+{
+    const int64_t panels = (columns + SDX_QDOT_COLS - 1) / SDX_QDOT_COLS;
+    const int64_t sums = columns == s->oc ? 0 : columns; /* to be added up */
+    return (double)pixels * (double)(panels * taps * ((s->ic + 3) / 4) + sums);
+}
+/* Are the columns a gain? *rows: which ones. */
+static bool few_fits(const struct sdx_prepare *px, const struct sdx_conv_q_source *source,
+                     const struct sdx_conv_shape *s, const struct sdx_tensor *y, bool *rows)
+{
+    enum { GAIN = 2, PIXELS_LEAST = 256 };
+    if (s->groups != 1 || s->in[0] != 1 || s->kernel[0] != 1 || s->out[0] != 1 ||
+        s->stride[1] != 1 || s->stride[2] != 1 || s->kernel[2] == 1 || source->addend ||
+        source->make || s->out[1] * s->out[2] < PIXELS_LEAST ||
+        (y->dtype != SDX_U8 && y->dtype != SDX_I8) || !px->in[source->w]->is_constant)
+        return false;
+    for (int i = 0; i < SDX_CONV_Q_FACTS; i++)
+        if (source->facts[i] && !source->facts[i]->is_constant) return false;
+    if (source->table && !source->table->is_constant) return false;
+    const int64_t of_one = few_columns(s, false), of_all = few_columns(s, true);
+    const double whole = few_cost(s, s->kernel[1] * s->kernel[2], s->oc, s->out[1] * s->out[2]);
+    const double one = few_cost(s, s->kernel[1], of_one, s->out[1] * s->in[2]);
+    const double all = few_cost(s, 1, of_all, s->in[1] * s->in[2]);
+    *rows = all <= one;
+    return s->in[2] * (*rows ? of_all : of_one) * (int64_t)sizeof(int32_t) <= FEW_BYTES &&
+           GAIN * (*rows ? all : one) < whole;
+}
+
+/* Weights [oc, ic, rows, columns] of the kernel as [column][row of them all][oc][ic][row]. */
+static void few_weights(const void *arg, const uint8_t *weights, uint8_t *to)
+{
+    const struct few *f = arg;
+    const struct sdx_conv_shape *s = &f->s;
+    const int64_t high = s->kernel[1], wide = s->kernel[2], own = f->rows ? 1 : high;
+    for (int64_t c = 0; c < f->columns; c++) {
+        const int64_t tap = c / s->oc, across = tap % wide, down = tap / wide;
+        const uint8_t *from = weights + c % s->oc * s->ic * high * wide + down * wide + across;
+        for (int64_t i = 0; i < s->ic; i++)
+            for (int64_t k = 0; k < own; k++)
+                *to++ = from[(i * high + k) * wide];
+    }
+}
+
+/* The convolution of a strip of rows r0 .. r1 of the output; *first: the row of the input it begins
+ * at. */
+static struct sdx_qconv few_strip(const struct few *f, int64_t r0, int64_t r1, int64_t *first)
+{
+    const struct sdx_conv_shape *s = &f->s;
+    struct sdx_qconv q = f->p->q;
+    const int64_t span = (s->kernel[1] - 1) * s->dilation[1], begin = r0 - s->pad_begin[1];
+    const int64_t end = r1 - s->pad_begin[1] + span;
+    *first = begin > 0 ? begin : 0;
+    const int64_t rows = (end < s->in[1] ? end : s->in[1]) - *first;
+    if (f->rows) {
+        q.shape.in[2] = q.shape.out[2] = rows > 0 ? rows * s->in[2] : 0;
+        return q;
+    }
+    q.shape.in[1] = rows > 0 ? rows : 0;
+    q.shape.out[1] = r1 - r0;
+    q.shape.pad_begin[1] = *first - begin;
+    return q;
+}
+static int64_t few_lines(const struct few *f, int64_t rows) /* of sums of so many output rows */
+{
+    return f->rows ? rows + (f->s.kernel[1] - 1) * f->s.dilation[1] : rows;
+}
+struct few_room {
+    int32_t *sums, *lines, *total; /* pixel by pixel, column by column, and of an output row */
+    uint8_t *bytes;
+    void *steps, *scratch;
+    size_t size;
+};
+static struct few_room few_room_of(const struct few *f, void *room)
+{
+    const struct sdx_conv_shape *s = &f->s;
+    const size_t sums = (size_t)(few_lines(f, f->strip) * s->in[2] * f->columns);
+    struct few_room r = {.sums = room};
+    r.lines = r.sums + sums;
+    r.total = r.lines + sums;
+    r.bytes = (uint8_t *)(r.total + s->out[2]);
+    r.size = (2 * sums + (size_t)s->out[2]) * sizeof(int32_t) + (size_t)s->out[2];
+    r.size = (r.size + 63) / 64 * 64;
+    r.steps = (uint8_t *)room + r.size;
+    r.size += (f->steps + 63) / 64 * 64;
+    r.scratch = (uint8_t *)room + r.size;
+    return r;
+}
+/* Channel o of output row `row`; the lines begin at row `first` of the input, or of the output. */
+static void few_row(const struct few *f, const struct few_room *r, int64_t row, int64_t first,
+                    int64_t lines, int64_t o)
+{
+    const struct sdx_conv_shape *s = &f->s;
+    const int64_t high = f->rows ? s->kernel[1] : 1, in = s->in[2], out = s->out[2];
+    memset(r->total, 0, (size_t)out * sizeof *r->total);
+    for (int64_t k = 0; k < high; k++) {
+        const int64_t line =
+            f->rows ? row - s->pad_begin[1] + k * s->dilation[1] - first : row - first;
+        if (line < 0 || line >= lines) continue;
+        for (int64_t j = 0; j < s->kernel[2]; j++) {
+            const int64_t at = j * s->dilation[2] - s->pad_begin[2];
+            const int64_t begin = at < 0 ? -at : 0, end = in - at < out ? in - at : out;
+            const int64_t column = (k * s->kernel[2] + j) * s->oc + o;
+            const int32_t *from = r->lines + (line * f->columns + column) * in + begin + at;
+            if (end > begin) sdx_qbytes()->add_sums(from, r->total + begin, (size_t)(end - begin));
+        }
+    }
+}
+
+static enum sdx_status run_few(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct few *f = step->params;
+    const struct conv_q *p = f->p;
+    const struct sdx_conv_shape *s = &f->s;
+    const struct facts *facts = p->facts;
+    const struct few_room r = few_room_of(f, x->scratch);
+    const int64_t strips = (s->out[1] + f->strip - 1) / f->strip, image = part / strips;
+    const int64_t r0 = part % strips * f->strip;
+    const int64_t r1 = r0 + f->strip < s->out[1] ? r0 + f->strip : s->out[1];
+    const int32_t *bias = step->in[1] ? step->in[1]->data : NULL;
+    int64_t first;
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    const struct sdx_qconv q = few_strip(f, r0, r1, &first);
+    const struct sdx_qdot_store store = {.to = SDX_QDOT_SUMS,
+                                         .y = r.sums,
+                                         .start = array_of(p, facts, 0),
+                                         .zero_w =
+                                             facts->has_zero_w ? array_of(p, facts, 1) : NULL};
+    const uint8_t *from =
+        (const uint8_t *)step->in[0]->data + (image * s->in[1] + first) * s->in[2] * s->ic;
+    const int64_t pixels = q.shape.out[1] * q.shape.out[2], lines = pixels / s->in[2];
+    if (pixels > 0) {
+        sdx_qconv_steps(&q, p->packed, r.steps); /* they depend on the rows of a strip */
+        sdx_qconv_run(&q, from, facts->zero_x, p->packed, r.steps, &store, 0, sdx_qconv_parts(&q),
+                      r.scratch);
+    }
+    for (int64_t i = 0; i < lines; i++)
+        sdx_vec()->b32_transpose(r.sums + i * s->in[2] * f->columns, (size_t)f->columns,
+                                 r.lines + i * f->columns * s->in[2], (size_t)s->in[2],
+                                 (size_t)s->in[2], (size_t)f->columns);
+    uint8_t *y = (uint8_t *)step->out[0]->data + (image * s->out[1] + r0) * s->out[2] * s->oc;
+    for (int64_t row = r0; row < r1; row++, y += s->out[2] * s->oc)
+        for (int64_t o = 0; o < s->oc; o++) {
+            few_row(f, &r, row, f->rows ? first : r0, lines, o);
+            const float factor =
+                ((const float *)array_of(p, facts, 2))[sdx_qconv_place_of(&p->q, o)];
+            sdx_requantize(r.total, s->out[2], bias ? bias[o] : 0, factor, facts->zero_y, p->clamp,
+                           r.bytes);
+            if (f->table) sdx_qbytes()->lookup(f->table, r.bytes, r.bytes, (size_t)s->out[2]);
+            for (int64_t i = 0; i < s->out[2]; i++)
+                y[i * s->oc + o] = r.bytes[i];
+        }
+    return SDX_OK;
+}
+
+static enum sdx_status add_few(struct sdx_prepare *px, const struct sdx_conv_q_source *whole,
+                               const struct sdx_conv_shape *s, bool rows, struct sdx_tensor *x,
+                               struct sdx_tensor *y)
+{
+    struct few *f = SDX_PREPARE_NEW(px, struct few);
+    struct conv_q *p = NULL;
+    struct sdx_tensor *temps[3];
+    if (!f) return SDX_FAIL_MEMORY(px->cx);
+    *f = (struct few){.s = *s, .rows = rows, .columns = few_columns(s, rows)};
+    struct sdx_conv_q_source source = *whole;
+    struct sdx_tensor *bias = source.facts[SDX_CONV_Q_BIAS];
+    const int64_t form[] = {rows, s->oc, s->kernel[1], s->kernel[2]};
+    source.facts[SDX_CONV_Q_BIAS] = NULL;
+    source.make = few_weights;
+    source.arg = f;
+    source.variant = sdx_pack_variant(form, SDX_COUNT_OF(form));
+    struct sdx_conv_shape sums = *s;
+    sums.oc = f->columns;
+    sums.out[2] = s->in[2];
+    sums.kernel[2] = sums.dilation[2] = 1;
+    sums.pad_begin[2] = 0;
+    sums.batch = 1;
+    if (rows) { /* pixels of all rows at once */
+        sums.kernel[1] = sums.dilation[1] = sums.in[1] = sums.out[1] = 1;
+        sums.pad_begin[1] = 0;
+    }
+    SDX_TRY(make_conv_q(px, &source, &sums, x, SDX_I32, &p, temps));
+    SDX_ASSERT(p->packed && p->facts);
+    f->p = p;
+    f->table = whole->table ? whole->table->data : NULL;
+    const int64_t line = s->in[2] * f->columns * (int64_t)sizeof(int32_t);
+    f->strip = FEW_BYTES / line > 0 ? FEW_BYTES / line : 1;
+    const int64_t least = s->out[1] / 4 > 0 ? s->out[1] / 4 : 1; /* several parts */
+    if (f->strip > least) f->strip = least;
+    const int64_t strips = (s->out[1] + f->strip - 1) / f->strip;
+    size_t scratch = 0; /* what a strip needs depends on the padding it sees */
+    for (int64_t i = 0, first; i < strips; i++) {
+        const int64_t end = (i + 1) * f->strip;
+        const struct sdx_qconv q =
+            few_strip(f, i * f->strip, end < s->out[1] ? end : s->out[1], &first);
+        const size_t own = sdx_qconv_scratch(&q), steps = sdx_qconv_steps_size(&q);
+        scratch = own > scratch ? own : scratch;
+        f->steps = steps > f->steps ? steps : f->steps;
+    }
+    struct sdx_tensor *in[] = {x, bias};
+    char none[1];
+    return sdx_prepare_step_on(px, "conv_q_few", run_few, f, s->batch * strips,
+                               few_room_of(f, none).size + scratch, 2, in, 1, &y);
 }
 
 /* Both integer convolutions. */
@@ -402,7 +639,11 @@ static enum sdx_status prepare_conv_q(struct sdx_prepare *px, struct sdx_conv_q_
         if (addend != source->addend) SDX_TRY(sdx_layout_reorder(px, source->addend, addend));
         source->addend = addend;
     }
-    SDX_TRY(sdx_conv_q_add(px, source, &shape, x, to));
+    bool rows = false;
+    if (few_fits(px, source, &shape, y, &rows))
+        SDX_TRY(add_few(px, source, &shape, rows, x, to));
+    else
+        SDX_TRY(sdx_conv_q_add(px, source, &shape, x, to));
     return to != y ? sdx_layout_reorder(px, to, y) : SDX_OK;
 }
 

@@ -83,6 +83,15 @@ def conv_shorts(g):
     return g.q(y, 0.7, 5), {"QLinearConv"}
 
 
+def conv_few(g):
+    """Few channels come out, so that positions of the kernel are columns: of all rows, then of one."""
+    y = g.op("Conv", g.value(2, 19, 21, 40), g.weights(1, 19, 3, 3), g.bias(1), pads=[1, 1, 1, 1])
+    z = g.op("Conv", g.value(1, 12, 24, 33), g.weights(3, 12, 9, 9), g.bias(3), pads=[2, 4, 4, 3])
+    w = g.op("Conv", g.dq(g.q(y, 0.9, 7), 0.9, 7), g.weights(2, 1, 3, 3))
+    return g.q(g.op("Add", g.dq(g.q(z, 0.8), 0.8), g.dq(g.q(g.op("ReduceMax", w, keepdims=1), 0.7), 0.7)), 0.9), {
+        "QLinearConv", "QLinearAdd", "ReduceMax", "QuantizeLinear"}
+
+
 def conv_groups(g):
     """Groups of four channels, of which four are worked as one, and of three that are not."""
     x = g.dq(g.q(g.op("Conv", g.value(2, 32, 9, 8), g.weights(32, 4, 3, 3), g.bias(32), group=8,
@@ -251,11 +260,11 @@ def scaled_channels(g):
     return g.q(g.op("Div", x, g.constant(g.random.uniform(0.5, 2, (1, 95)).astype(np.float32)))), {"ByteAffine"}
 
 
-GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_groups,
+GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_few, conv_groups,
           transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool,
           average, average_inside, average_even, chain, residual, sum_of_others]
-DEEP = [norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
+DEEP = [conv_few, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sub", "Div", "BatchNormalization", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "PRelu", "GlobalAveragePool",
           "AveragePool", "ConvTranspose"}
@@ -295,3 +304,44 @@ def test_graph(make, kind, sardonyx, tmp_path):
     ops = {row["op"] for row in listed["operators"]}
     left = set() if make in (transposed_gaps, average_inside, average_even) else FLOATS - wanted
     assert wanted <= ops and not ops & left, ops
+
+
+FEW = [  # oc, ic, kernel, begins and ends of the padding, dilations, image
+    (1, 19, (3, 3), (1, 1, 1, 1), (1, 1), (25, 31)), (3, 32, (9, 9), (4, 4, 4, 4), (1, 1), (40, 37)),
+    (3, 16, (9, 9), (0, 0, 0, 0), (1, 1), (50, 28)), (2, 23, (5, 5), (2, 0, 3, 4), (2, 3), (33, 40)),
+    (3, 24, (3, 5), (1, 2, 1, 2), (1, 1), (20, 30)), (5, 64, (3, 3), (1, 1, 1, 1), (1, 1), (16, 16)),
+    (1, 16, (1, 7), (0, 3, 0, 3), (1, 1), (9, 64)), (3, 64, (3, 3), (9, 9, 9, 9), (4, 4), (12, 13)),
+    (2, 8, (11, 3), (12, 2, 12, 2), (1, 1), (6, 80)), (1, 9, (5, 5), (9, 9, 9, 9), (9, 9), (40, 41))]
+
+
+@pytest.mark.parametrize("signed", ("xu wu", "xu ws", "xs ws"))
+@pytest.mark.parametrize("oc,ic,kernel,pads,dilations,image", FEW)
+def test_few_channels(sardonyx, tmp_path, oc, ic, kernel, pads, dilations, image, signed):
+    """Weights of at most 6 bits, of which no engine's sums saturate."""
+    ort = pytest.importorskip("onnxruntime")
+    random = np.random.default_rng(oc * 100 + ic)
+    x_type, w_type = (np.int8 if "xs" in signed else np.uint8), (np.int8 if "ws" in signed else np.uint8)
+    x = random.integers(*((-128, 128) if "xs" in signed else (0, 256)), (2, ic, *image)).astype(x_type)
+    w = random.integers(*((-60, 60) if "ws" in signed else (100, 156)), (oc, ic, *kernel)).astype(w_type)
+    facts = {"sx": np.float32(0.02), "zx": x_type(7), "w": w, "zw": w_type(0 if "ws" in signed else 128),
+             "sw": random.uniform(0.01, 0.02, oc).astype(np.float32) if "ws" in signed else np.float32(0.013),
+             "sy": np.float32(0.02 * 0.015 * 30 * (ic * kernel[0] * kernel[1]) ** 0.5), "zy": x_type(3),
+             "b": random.integers(-9000, 9000, oc).astype(np.int32)}
+    node = helper.make_node("QLinearConv", ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "b"], ["y"], pads=pads,
+                            dilations=dilations)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(x_type))
+    graph = helper.make_graph([node], "few", [helper.make_tensor_value_info("x", kind, x.shape)],
+                              [helper.make_tensor_value_info("y", kind, None)],
+                              [numpy_helper.from_array(np.asarray(a), n) for n, a in facts.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    wanted = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    np.save(tmp_path / "x.npy", x)
+    feeds = ("--input", f"x={tmp_path / 'x.npy'}")
+    for threads in ("1", "7"):
+        sardonyx("run", path, *feeds, "--threads", threads, "--out", tmp_path)
+        found = np.load(tmp_path / "y.npy")
+        assert found.shape == wanted.shape and np.abs(found.astype(int) - wanted).max() <= 1
+        assert np.mean(found != wanted) < 1e-3  # halves that were rounded the other way
+    assert "conv_q_few" in sardonyx("profile", path, *feeds).out
