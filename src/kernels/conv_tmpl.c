@@ -224,14 +224,32 @@ SIMD void copy_row(const float *from, float *to, int64_t n)
         memcpy(to + i, from + i, 4 * sizeof(float));
     SDX_UNROLL(1) for (; i < n; i++) to[i] = from[i];
 }
+/* Lanes 0, 2, 4, ... of a and then of b. */
+#if SDX_SIMD_LANES == 16
+#define EVEN(a, b)                                                                                 \
+    __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#elif SDX_SIMD_LANES == 8
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#else
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#endif
+static void copy_even(const float *from, float *to, int64_t n)
+{
+    int64_t j = 0; /* the float behind the last one is not read */
+    for (; j + LANES < n; j += LANES) {
+        const vf a = v_load(from + 2 * j), b = v_load(from + 2 * j + LANES);
+        v_store(to + j, EVEN(a, b));
+    }
+    for (; j < n; j++)
+        to[j] = from[2 * j];
+}
 static void copy_rows(const float *from, float *to, struct sdx_rectangle r)
 {
     for (int64_t i = 0; i < r.rows; i++, from += r.pitch_from, to += r.pitch_to) {
         if (r.step == 1)
             copy_row(from, to, r.width);
         else if (r.step == 2)
-            for (int64_t j = 0; j < r.width; j++)
-                to[j] = from[2 * j];
+            copy_even(from, to, r.width);
         else
             for (int64_t j = 0; j < r.width; j++)
                 to[j] = from[j * r.step];

@@ -11,7 +11,11 @@
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
-enum { PHASES_MAX = 4096, GRAIN = 1 << 15 /* elements of a part of the interleaving */ };
+enum {
+    PHASES_MAX = 4096,
+    GRAIN = 1 << 15, /* elements of a part of the interleaving */
+    PIECE = 1024     /* outputs of a long row that one part puts in turn */
+};
 
 /* ---- inference ---- */
 
@@ -412,7 +416,27 @@ static enum sdx_status run_interleave(struct sdx_exec *x, const struct sdx_step 
     return SDX_OK;
 }
 
-/* Rows of one block of channels, from the phases that they alternate between. */
+/* So many that each has about PIECE outputs. */
+static int64_t row_pieces(const struct sdx_conv_shape *t)
+{
+    return t->out[2] > PIECE ? t->out[2] / PIECE : 1;
+}
+
+/* `count` pixels of `lanes` floats, neighbours, to places `apart` floats from each other. */
+static void spread_pixels(const float *from, float *to, int64_t count, int64_t apart, int64_t lanes)
+{
+#define SPREAD(n)                                                                                  \
+    for (int64_t k = 0; k < count; k++)                                                            \
+    memcpy(to + k * apart, from + k * (n), (size_t)(n) * sizeof *to)
+    switch (lanes) { /* a size known here is no call */
+    case 16: SPREAD(16); break;
+    case 8: SPREAD(8); break;
+    default: SPREAD(lanes); break;
+    }
+#undef SPREAD
+}
+
+/* Pieces of rows of one block of channels, from the phases that they alternate between. */
 static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sdx_step *step,
                                              int64_t part)
 {
@@ -420,10 +444,11 @@ static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sd
     const int64_t *s = p->f.t.stride, *out = p->f.t.out, lanes = sdx_block_lanes();
     const int64_t blocks = p->f.channels / lanes, lines = out[0] * out[1];
     const int64_t high = s[1] < out[1] ? s[1] : out[1], wide = s[2] < out[2] ? s[2] : out[2];
-    const int64_t rows = p->f.t.batch * blocks * lines;
-    const int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
-    for (int64_t r = sdx_part_begin(rows, step->parts, part, 1); r < end && !sdx_exec_cancelled(x);
-         r++) {
+    const int64_t pieces = row_pieces(&p->f.t), all = p->f.t.batch * blocks * lines * pieces;
+    const int64_t end = sdx_part_begin(all, step->parts, part + 1, 1);
+    for (int64_t at = sdx_part_begin(all, step->parts, part, 1); at < end && !sdx_exec_cancelled(x);
+         at++) {
+        const int64_t r = at / pieces, piece = at % pieces;
         const int64_t plane = r / lines, d = r % lines / out[1], h = r % out[1];
         float *to = (float *)step->out[0]->data + r * out[2] * lanes;
         for (int64_t w = 0; w < wide; w++) {
@@ -434,8 +459,10 @@ static enum sdx_status run_interleave_blocks(struct sdx_exec *x, const struct sd
                 ((of * blocks + plane % blocks) * a[0].count + d / s[0]) * a[1].count + h / s[1];
             const float *from =
                 (const float *)step->in[phase->group]->data + line * a[2].count * lanes;
-            for (int64_t k = 0; k < a[2].count; k++)
-                memcpy(to + (w + k * s[2]) * lanes, from + k * lanes, (size_t)lanes * sizeof *to);
+            const int64_t k0 = sdx_part_begin(a[2].count, pieces, piece, 1);
+            const int64_t k1 = sdx_part_begin(a[2].count, pieces, piece + 1, 1);
+            spread_pixels(from + k0 * lanes, to + (w + k0 * s[2]) * lanes, k1 - k0, s[2] * lanes,
+                          lanes);
         }
     }
     return SDX_OK;
@@ -518,8 +545,8 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
         return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave, p,
                                    p->f.t.batch * p->f.t.oc, 0, p->f.count_convs + 1, in, 1,
                                    px->out);
-    const int64_t rows =
-        p->f.t.batch * (p->f.channels / sdx_block_lanes()) * p->f.t.out[0] * p->f.t.out[1];
+    const int64_t rows = p->f.t.batch * (p->f.channels / sdx_block_lanes()) * p->f.t.out[0] *
+                         p->f.t.out[1] * row_pieces(&p->f.t);
     return sdx_prepare_step_on(px, "conv_transpose_interleave", run_interleave_blocks, p,
                                sdx_prepare_parts((double)px->out[0]->count, GRAIN, rows), 0,
                                p->f.count_convs, in + 1, 1, px->out);
