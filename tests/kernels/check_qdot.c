@@ -255,6 +255,20 @@ static void check_affine(size_t n, unsigned how)
     guards_intact();
     guards_release();
 }
+static void check_byte_transpose(size_t rows, size_t columns, size_t pitch, size_t pitch_y)
+{
+    uint8_t *x = guarded((rows - 1) * pitch + columns, 1);
+    uint8_t *y = guarded((columns - 1) * pitch_y + rows, 2);
+    for (size_t i = 0; i < (rows - 1) * pitch + columns; i++)
+        x[i] = (uint8_t)random_bits();
+    sdx_qbytes()->transpose(x, pitch, y, pitch_y, rows, columns);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            expect(y[j * pitch_y + i] == x[i * pitch + j], "transpose %zux%zu", rows, columns);
+    guards_intact();
+    guards_release();
+}
+
 void check_qbytes(void)
 {
     const struct sdx_qbytes *now = sdx_qbytes();
@@ -275,6 +289,7 @@ void check_qbytes(void)
             uint8_t *sum = guarded(n, 3), *product = guarded(n, 1), *found = guarded(n, 2),
                     *greatest = guarded(n, 3);
             uint32_t *sums = guarded(n * 4, 4), total = 0;
+            int32_t *totals = guarded(n * 4, 4);
             float *floats = guarded(n * 4, 4);
             uint8_t *rounded = guarded(n, 1);
             for (size_t i = 0; i <= n; i++) {
@@ -283,6 +298,7 @@ void check_qbytes(void)
                 if (i == n) break;
                 greatest[i] = b[i];
                 sums[i] = (uint32_t)i;
+                totals[i] = -3 * (int32_t)i;
                 floats[i] = i % 11 == 3 ? NAN : i % 13 == 5 ? INFINITY : random_float(-300, 300);
                 if (i % 3 == 0) floats[i] = (float)random_int(-300, 300) * 0.5f;
             }
@@ -293,6 +309,7 @@ void check_qbytes(void)
             now->lookup(table, a, found, n);
             now->max(a, p.flip, greatest, n);
             now->add_up(a, p.flip, sums, n);
+            now->add_sums((const int32_t *)sums, totals, n);
             now->quantize(floats, p.scale_a, p.zero_y, p.flip, rounded, n);
             for (size_t i = 0; i < n; i++) {
                 const float x = (float)((a[i * step_a] ^ p.flip) - p.zero_a);
@@ -313,6 +330,7 @@ void check_qbytes(void)
                 if (!expect(sum[i] == ((uint8_t)s ^ p.flip) &&
                                 product[i] == ((uint8_t)m ^ p.flip) && found[i] == table[a[i]] &&
                                 greatest[i] == ((u > v ? u : v) ^ p.flip) && sums[i] == i + u &&
+                                totals[i] == (int32_t)(u - 2 * i) &&
                                 rounded[i] == ((uint8_t)q ^ p.flip),
                             "n %zu case %u at %zu", n, how, i))
                     break;
@@ -322,18 +340,11 @@ void check_qbytes(void)
             guards_release();
         }
     for (size_t rows = 1; rows < 50; rows += rows < 4 ? 1 : 3)
-        for (size_t columns = 1; columns < 50; columns += columns < 4 ? 1 : 5) {
-            const size_t pitch = columns + (rows % 2 ? 2 : 0);
-            uint8_t *x = guarded((rows - 1) * pitch + columns, 1), *y = guarded(rows * columns, 2);
-            for (size_t i = 0; i < (rows - 1) * pitch + columns; i++)
-                x[i] = (uint8_t)random_bits();
-            sdx_qbytes()->transpose(x, pitch, y, rows, rows, columns);
-            for (size_t i = 0; i < rows; i++)
-                for (size_t j = 0; j < columns; j++)
-                    expect(y[j * rows + i] == x[i * pitch + j], "transpose %zux%zu", rows, columns);
-            guards_intact();
-            guards_release();
-        }
+        for (size_t columns = 1; columns < 50; columns += columns < 4 ? 1 : 5)
+            check_byte_transpose(rows, columns, columns + (rows % 2 ? 2 : 0), rows);
+    for (size_t rows = 63; rows < 200; rows += 1 + rows / 2) /* far apart: by whole lines */
+        for (size_t columns = 1; columns < 50; columns += 8)
+            check_byte_transpose(rows, columns, columns, rows + 300);
 }
 
 struct timed_bytes {

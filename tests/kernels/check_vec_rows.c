@@ -621,23 +621,28 @@ void check_u8_mix(void)
     }
 }
 
+static void check_turned(size_t rows, size_t cols, size_t stride, size_t stride_to)
+{
+    const size_t size_to = cols ? (cols - 1) * stride_to + rows : 0;
+    uint32_t *from = guarded(rows * stride * 4, 4), *to = guarded(size_to * 4, 4);
+    for (size_t i = 0; i < rows * stride; i++)
+        from[i] = random_bits();
+    vec_now->b32_transpose(from, stride, to, stride_to, rows, cols);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            expect(to[j * stride_to + i] == from[i * stride + j], "%zux%zu: at %zu,%zu", rows, cols,
+                   i, j);
+    guards_intact();
+    guards_release();
+}
 void check_b32_transpose(void)
 {
     for (size_t rows = 0; rows <= 40; rows += rows < 18 ? 1 : 11)
-        for (size_t cols = 0; cols <= 70; cols += cols < 18 ? 1 : 13) {
-            const size_t stride = cols + rows % 3, stride_to = rows + cols % 2;
-            const size_t size_to = cols ? (cols - 1) * stride_to + rows : 0;
-            uint32_t *from = guarded(rows * stride * 4, 4), *to = guarded(size_to * 4, 4);
-            for (size_t i = 0; i < rows * stride; i++)
-                from[i] = random_bits();
-            vec_now->b32_transpose(from, stride, to, stride_to, rows, cols);
-            for (size_t i = 0; i < rows; i++)
-                for (size_t j = 0; j < cols; j++)
-                    expect(to[j * stride_to + i] == from[i * stride + j], "%zux%zu: at %zu,%zu",
-                           rows, cols, i, j);
-            guards_intact();
-            guards_release();
-        }
+        for (size_t cols = 0; cols <= 70; cols += cols < 18 ? 1 : 13)
+            check_turned(rows, cols, cols + rows % 3, rows + cols % 2);
+    for (size_t rows = 31; rows <= 70; rows += 13) /* far apart: by whole lines */
+        for (size_t cols = 1; cols <= 70; cols += cols % 2 ? 7 : 10)
+            check_turned(rows, cols, cols + rows % 3, 1030);
 }
 
 void check_b32_rows(void)

@@ -505,6 +505,30 @@ def test_transposed_convolution_in_groups(sardonyx, tmp_path, between, groups):
     assert between not in out and "LeakyRelu" not in out
 
 
+@pytest.mark.parametrize("channels", [16, 20, 3])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_long_transposed_line(sardonyx, tmp_path, channels, stride):
+    """Its phases are put in turn piece by piece; the last one of them is shorter."""
+    nodes = [N("Conv", ["x", "u"], ["c"]), N("ConvTranspose", ["c", "w", "b"], ["Y"], strides=[stride], pads=[1, 2])]
+    run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 16, 1205)},
+             {"u": f32(16, 16, 1), "w": f32(16, channels, 5), "b": f32(channels)})
+
+
+@pytest.mark.parametrize("image", [(8, 6), (7, 9), (3, 21)])
+def test_small_image_of_large_filters(sardonyx, tmp_path, image):
+    """As a head of RTMPose: more padding than image, and two parts of one panel."""
+    run_case(sardonyx, tmp_path, [N("Conv", ["x", "w", "b"], ["Y"], pads=[3, 3, 3, 3])], {"x": f32(1, 96, *image)},
+             {"w": f32(17, 96, 7, 7), "b": f32(17)})
+
+
+@pytest.mark.parametrize("channels", [16, 21])
+def test_depthwise_filters_as_large_as_the_image(sardonyx, tmp_path, channels):
+    nodes = [N("Conv", ["x", "u"], ["c"]), N("Conv", ["c", "w", "b"], ["Y"], group=channels)]
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 16, 9, 5)},
+                   {"u": f32(channels, 16, 1, 1), "w": f32(channels, 1, 9, 5), "b": f32(channels)})
+    assert "conv_block_depthwise" in out
+
+
 @pytest.mark.parametrize("channels", [16, 24, 37])
 @pytest.mark.parametrize("form", ["reshape", "resize", "line", "shared"])
 def test_tokens_to_image(sardonyx, tmp_path, form, channels):

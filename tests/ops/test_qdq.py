@@ -194,6 +194,12 @@ def pool(g):
     return g.q(g.op("GlobalAveragePool", g.value(2, 9, 5, 6)), 0.0413), {"QLinearGlobalAveragePool"}
 
 
+def pool_few(g):
+    """Few channels of many pixels, in chunks."""
+    x = g.dq(g.q(g.op("Conv", g.value(2, 3, 150, 131), g.weights(5, 3, 1, 1)), 0.31), 0.31)
+    return g.q(g.op("GlobalAveragePool", x), 0.0413), {"QLinearConv", "QLinearGlobalAveragePool"}
+
+
 def average(g):
     x = g.dq(g.q(g.op("AveragePool", g.value(2, 19, 8, 7), kernel_shape=[2, 2], strides=[2, 2]), 0.04), 0.04)
     return g.q(g.op("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
@@ -262,7 +268,7 @@ def scaled_channels(g):
 
 GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_few, conv_groups,
           transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
-          split, matmul, matmul_values, gemm, pool,
+          split, matmul, matmul_values, gemm, pool, pool_few,
           average, average_inside, average_even, chain, residual, sum_of_others]
 DEEP = [conv_few, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sub", "Div", "BatchNormalization", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
