@@ -423,17 +423,20 @@ static int64_t row_pieces(const struct sdx_conv_shape *t)
 }
 
 /* `count` pixels of `lanes` floats, neighbours, to places `apart` floats from each other. */
+SDX_INLINE void spread(const float *from, float *to, int64_t count, int64_t apart,
+                       const int64_t lanes)
+{
+    for (int64_t k = 0; k < count; k++)
+        memcpy(to + k * apart, from + k * lanes, (size_t)lanes * sizeof *to);
+}
 static void spread_pixels(const float *from, float *to, int64_t count, int64_t apart, int64_t lanes)
 {
-#define SPREAD(n)                                                                                  \
-    for (int64_t k = 0; k < count; k++)                                                            \
-    memcpy(to + k * apart, from + k * (n), (size_t)(n) * sizeof *to)
-    switch (lanes) { /* a size known here is no call */
-    case 16: SPREAD(16); break;
-    case 8: SPREAD(8); break;
-    default: SPREAD(lanes); break;
-    }
-#undef SPREAD
+    if (lanes == 16) /* a size known here is no call */
+        spread(from, to, count, apart, 16);
+    else if (lanes == 8)
+        spread(from, to, count, apart, 8);
+    else
+        spread(from, to, count, apart, lanes);
 }
 
 /* Pieces of rows of one block of channels, from the phases that they alternate between. */
