@@ -169,6 +169,8 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_update_captures(struct sdx_context *cx, st
 SDX_MUST_CHECK enum sdx_status sdx_ir_compact(struct sdx_context *cx, struct sdx_ir *ir);
 /* uses[v]: how often value v of the graph is read (inputs, captures; a graph output counts one). */
 void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses);
+/* That array, of the arena. NULL: no memory. */
+int32_t *sdx_ir_uses(const struct sdx_ir_graph *graph, struct sdx_arena *arena);
 
 /* The bodies of an attribute, none for other kinds. */
 const int32_t *sdx_ir_attr_graphs(const struct sdx_ir_attr *attr, int64_t *count);

@@ -171,6 +171,13 @@ void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses)
         uses[graph->outputs[i]]++;
 }
 
+int32_t *sdx_ir_uses(const struct sdx_ir_graph *graph, struct sdx_arena *arena)
+{
+    int32_t *uses = sdx_arena_array(arena, (size_t)graph->count_values + 1, sizeof *uses);
+    if (uses) sdx_ir_count_uses(graph, uses);
+    return uses;
+}
+
 const struct sdx_ir_attr *sdx_ir_attr(const struct sdx_ir_node *node, const char *name)
 {
     struct sdx_str key = sdx_str(name);

@@ -460,11 +460,18 @@ static void few_weights(const void *arg, const uint8_t *weights, uint8_t *to)
     }
 }
 
-/* The convolution of a strip of rows r0 .. r1 of the output; *first: the row of the input it begins
- * at. */
-static struct sdx_qconv few_strip(const struct few *f, int64_t r0, int64_t r1, int64_t *first)
+static int64_t few_strips(const struct few *f) /* of an image */
+{
+    return (f->s.out[1] + f->strip - 1) / f->strip;
+}
+/* The convolution of strip i, rows *row0 .. *row1 of the output; *first: the row of the input it
+ * begins at. */
+static struct sdx_qconv few_strip(const struct few *f, int64_t i, int64_t *row0, int64_t *row1,
+                                  int64_t *first)
 {
     const struct sdx_conv_shape *s = &f->s;
+    const int64_t r0 = *row0 = i * f->strip;
+    const int64_t r1 = *row1 = r0 + f->strip < s->out[1] ? r0 + f->strip : s->out[1];
     struct sdx_qconv q = f->p->q;
     const int64_t span = (s->kernel[1] - 1) * s->dilation[1], begin = r0 - s->pad_begin[1];
     const int64_t end = r1 - s->pad_begin[1] + span;
@@ -532,13 +539,11 @@ static enum sdx_status run_few(struct sdx_exec *x, const struct sdx_step *step, 
     const struct sdx_conv_shape *s = &f->s;
     const struct facts *facts = p->facts;
     const struct few_room r = few_room_of(f, x->scratch);
-    const int64_t strips = (s->out[1] + f->strip - 1) / f->strip, image = part / strips;
-    const int64_t r0 = part % strips * f->strip;
-    const int64_t r1 = r0 + f->strip < s->out[1] ? r0 + f->strip : s->out[1];
+    const int64_t strips = few_strips(f), image = part / strips;
     const int32_t *bias = step->in[1] ? step->in[1]->data : NULL;
-    int64_t first;
+    int64_t r0, r1, first;
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    const struct sdx_qconv q = few_strip(f, r0, r1, &first);
+    const struct sdx_qconv q = few_strip(f, part % strips, &r0, &r1, &first);
     const struct sdx_qdot_store store = {.to = SDX_QDOT_SUMS,
                                          .y = r.sums,
                                          .start = array_of(p, facts, 0),
@@ -605,12 +610,10 @@ static enum sdx_status add_few(struct sdx_prepare *px, const struct sdx_conv_q_s
     f->strip = FEW_BYTES / line > 0 ? FEW_BYTES / line : 1;
     const int64_t least = s->out[1] / 4 > 0 ? s->out[1] / 4 : 1; /* several parts */
     if (f->strip > least) f->strip = least;
-    const int64_t strips = (s->out[1] + f->strip - 1) / f->strip;
+    const int64_t strips = few_strips(f);
     size_t scratch = 0; /* what a strip needs depends on the padding it sees */
-    for (int64_t i = 0, first; i < strips; i++) {
-        const int64_t end = (i + 1) * f->strip;
-        const struct sdx_qconv q =
-            few_strip(f, i * f->strip, end < s->out[1] ? end : s->out[1], &first);
+    for (int64_t i = 0, r0, r1, first; i < strips; i++) {
+        const struct sdx_qconv q = few_strip(f, i, &r0, &r1, &first);
         const size_t own = sdx_qconv_scratch(&q), steps = sdx_qconv_steps_size(&q);
         scratch = own > scratch ? own : scratch;
         f->steps = steps > f->steps ? steps : f->steps;

@@ -584,7 +584,7 @@ static enum sdx_status lower_mvn_old(struct sdx_lower *lx)
     return lower_mvn_over(lx, across ? 4 : 3, across ? all : each, normalize);
 }
 
-static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
+void sdx_norm_cost(const struct sdx_infer *ix, struct sdx_cost *cost)
 {
     int64_t count = 0;
     if (ix->in[0]->has_shape && sdx_dims_count(ix->in[0]->dims, ix->in[0]->rank, &count))
@@ -593,24 +593,26 @@ static void cost_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
 
 static const struct sdx_op ops[] = {
     {"BatchNormalization", 1, 0, sdx_batch_norm_infer, KERNEL(sdx_batch_norm_prepare),
-     .layout = sdx_batch_norm_layout, .cost = cost_norm, .flags = SDX_OP_VIA_F32},
-    {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
-     .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"LayerNormalization", 1, 16, infer_typed_norm, KERNEL(prepare_layer_norm), .cost = cost_norm,
-     .flags = SDX_OP_VIA_F32},
+     .layout = sdx_batch_norm_layout, .cost = sdx_norm_cost, .flags = SDX_OP_VIA_F32},
+    {"LayerNormalization", 17, 0, infer_layer_norm, KERNEL(prepare_layer_norm),
+     .cost = sdx_norm_cost, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
+    {"LayerNormalization", 1, 16, infer_typed_norm, KERNEL(prepare_layer_norm),
+     .cost = sdx_norm_cost, .flags = SDX_OP_VIA_F32},
     {"SimplifiedLayerNormalization", 1, 0, infer_typed_norm, KERNEL(prepare_rms_norm),
-     .cost = cost_norm, .flags = SDX_OP_VIA_F32},
-    {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = cost_norm,
+     .cost = sdx_norm_cost, .flags = SDX_OP_VIA_F32},
+    {"RMSNormalization", 23, 0, infer_rms_norm, KERNEL(prepare_rms_norm), .cost = sdx_norm_cost,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
     {"InstanceNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_instance_norm),
-     .cost = cost_norm, .layout = sdx_norm_blocked_layout,
+     .cost = sdx_norm_cost, .layout = sdx_norm_blocked_layout,
      .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = cost_norm,
+    {"GroupNormalization", 18, 0, sdx_infer_same, KERNEL(prepare_group_norm), .cost = sdx_norm_cost,
      .layout = sdx_norm_blocked_layout, .flags = SDX_OP_VIA_F32 | SDX_OP_INPLACE(0)},
-    {"LpNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_lp_norm), .cost = cost_norm,
+    {"LpNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_lp_norm), .cost = sdx_norm_cost,
      .flags = SDX_OP_VIA_F32},
-    {"LRN", 1, 0, sdx_infer_same, KERNEL(prepare_lrn), .cost = cost_norm, .flags = SDX_OP_VIA_F32},
-    {"MeanVarianceNormalization", 1, 8, sdx_infer_same, LOWER(lower_mvn_old), .cost = cost_norm},
-    {"MeanVarianceNormalization", 9, 0, sdx_infer_same, LOWER(lower_mvn), .cost = cost_norm},
+    {"LRN", 1, 0, sdx_infer_same, KERNEL(prepare_lrn), .cost = sdx_norm_cost,
+     .flags = SDX_OP_VIA_F32},
+    {"MeanVarianceNormalization", 1, 8, sdx_infer_same, LOWER(lower_mvn_old),
+     .cost = sdx_norm_cost},
+    {"MeanVarianceNormalization", 9, 0, sdx_infer_same, LOWER(lower_mvn), .cost = sdx_norm_cost},
 };
 const struct sdx_op_family sdx_ops_norm = FAMILY("", ops);

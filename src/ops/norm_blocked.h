@@ -5,6 +5,8 @@
 
 #include "ops/op.h"
 
+/* Of any normalisation. */
+void sdx_norm_cost(const struct sdx_infer *ix, struct sdx_cost *cost);
 /* Where the input is blocked, inputs 1 and 2 are f32. */
 void sdx_norm_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want);
 /* groups divides the channels; per_group: scale and bias have one entry a group, not a channel. */

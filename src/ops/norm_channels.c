@@ -9,6 +9,7 @@
 #include "kernels/conv_block.h"
 #include "kernels/vec.h"
 #include "ops/move.h"
+#include "ops/norm_blocked.h"
 #include "ops/step_host.h"
 
 enum { TILE = 256 /* pixels in the caches at once */, GRAIN = 8192 /* elements of a part */ };
@@ -114,16 +115,9 @@ static enum sdx_status prepare_channel_norm(struct sdx_prepare *px)
     return sdx_prepare_step(px, "channel_norm", run_plain, p, parts, 3 * TILE * sizeof(float));
 }
 
-static void cost_channel_norm(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    int64_t count = 0;
-    if (ix->in[0]->has_shape && sdx_dims_count(ix->in[0]->dims, ix->in[0]->rank, &count))
-        cost->flops = 6 * (double)count;
-}
-
 static const struct sdx_op ops[] = {
     {"ChannelNormalization", 1, 0, sdx_infer_same, KERNEL(prepare_channel_norm),
-     .cost = cost_channel_norm, .layout = channel_norm_layout, .flags = SDX_OP_INPLACE(0)},
+     .cost = sdx_norm_cost, .layout = channel_norm_layout, .flags = SDX_OP_INPLACE(0)},
 };
 
 const struct sdx_op_family sdx_ops_norm_channels = FAMILY("sardonyx", ops);

@@ -82,6 +82,19 @@ bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channel
     return true;
 }
 
+bool sdx_match_moves_axis(const struct sdx_ir_node *node, int rank, int from, int to)
+{
+    int64_t count = 0;
+    const bool is_transpose = !node->domain.len && sdx_str_is(node->op_type, "Transpose");
+    const int64_t *perm = is_transpose ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
+    if (!perm || count != rank) return false;
+    for (int i = 0, other = 0; i < rank; i++) {
+        other += other == from;
+        if (perm[i] != (i == to ? from : other++)) return false;
+    }
+    return true;
+}
+
 bool sdx_match_near(double a, double b)
 {
     return fabs(a - b) <= 1e-4 * fabs(b) || a == (double)sdx_f16_to_f32(sdx_f32_to_f16((float)b)) ||
@@ -217,9 +230,18 @@ struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g
     return node;
 }
 
-enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
-                                 struct sdx_ir_node *node, const char *op, int64_t opset,
-                                 const int32_t *inputs, int count, int room_attrs)
+void sdx_match_rename(struct sdx_ir_node *node, const char *domain, const char *op, int64_t opset)
+{
+    node->domain = sdx_str(domain);
+    node->op_type = sdx_str(op);
+    node->opset = opset;
+    node->op = sdx_op_find(node->domain, node->op_type, opset);
+    SDX_ASSERT(node->op);
+}
+
+enum sdx_status sdx_match_become_in(struct sdx_context *cx, struct sdx_ir *ir,
+                                    struct sdx_ir_node *node, const char *domain, const char *op,
+                                    int64_t opset, const int32_t *inputs, int count, int room_attrs)
 {
     int32_t *own = sdx_arena_copy(ir->arena, inputs, (size_t)count * sizeof *inputs);
     struct sdx_ir_attr *attrs = sdx_arena_array(ir->arena, (size_t)room_attrs + 1, sizeof *attrs);
@@ -228,10 +250,12 @@ enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
     node->count_inputs = count;
     node->attrs = attrs;
     node->count_attrs = 0;
-    node->domain = SDX_STR("");
-    node->op_type = sdx_str(op);
-    node->opset = opset;
-    node->op = sdx_op_find(node->domain, node->op_type, opset);
-    SDX_ASSERT(node->op);
+    sdx_match_rename(node, domain, op, opset);
     return SDX_OK;
+}
+enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
+                                 struct sdx_ir_node *node, const char *op, int64_t opset,
+                                 const int32_t *inputs, int count, int room_attrs)
+{
+    return sdx_match_become_in(cx, ir, node, "", op, opset, inputs, count, room_attrs);
 }

@@ -28,6 +28,9 @@ const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_
                               int64_t *count);
 /* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
+/* Is the node a Transpose that takes axis `from` of `rank` axes to place `to`, the others in their
+ * order? */
+bool sdx_match_moves_axis(const struct sdx_ir_node *node, int rank, int from, int to);
 /* Within 1e-4 relative, as exporters write constants with few digits, or b as f16 or bf16. */
 bool sdx_match_near(double a, double b);
 /* Do two values have the same element type and shape for certain? */
@@ -60,10 +63,17 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
 struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *op,
                                        int64_t opset, struct sdx_str name, const int32_t *inputs,
                                        int count, int32_t output, int room_attrs);
+/* The node is of that operator from now on; its inputs and attributes stay. */
+void sdx_match_rename(struct sdx_ir_node *node, const char *domain, const char *op, int64_t opset);
 /* The node becomes `op` of those inputs in that version, without attributes, with room for some;
- * its other inputs are let go. */
+ * its other inputs are let go. The first: of the standard's domain. */
 SDX_MUST_CHECK enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                                 struct sdx_ir_node *node, const char *op,
                                                 int64_t opset, const int32_t *inputs, int count,
                                                 int room_attrs);
+SDX_MUST_CHECK enum sdx_status sdx_match_become_in(struct sdx_context *cx, struct sdx_ir *ir,
+                                                   struct sdx_ir_node *node, const char *domain,
+                                                   const char *op, int64_t opset,
+                                                   const int32_t *inputs, int count,
+                                                   int room_attrs);
 #endif

@@ -623,9 +623,8 @@ static enum sdx_status fuse_graph(struct search *s, bool *changed)
         const bool is_ours = sdx_str_is(node->domain, "sardonyx");
         if (node->is_dead || (node->domain.len && !is_ours)) continue;
         if (!sdx_str_is(node->op_type, is_ours ? "Attention" : "Softmax")) continue;
-        s->uses = sdx_arena_array(s->ir->arena, (size_t)s->g->count_values + 1, sizeof *s->uses);
+        s->uses = sdx_ir_uses(s->g, s->ir->arena);
         if (!s->uses) return SDX_FAIL_MEMORY(s->cx);
-        sdx_ir_count_uses(s->g, s->uses);
         if (is_ours) {
             SDX_TRY(peel_again(s, node, &did));
             continue;

@@ -32,13 +32,8 @@ static int axis_first(int i, int rank)
 /* Does a Transpose take channels from axis 1 of an image to the last? */
 static bool is_to_last(const struct work *w, const struct sdx_ir_node *node)
 {
-    int64_t count = 0;
-    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
     const struct sdx_type *x = type_of(w, node->inputs[0]);
-    if (!perm || count < 4 || !x->has_shape || x->rank != count) return false;
-    for (int i = 0; i < count; i++)
-        if (perm[i] != axis_first(i, (int)count)) return false;
-    return true;
+    return x->has_shape && x->rank >= 4 && sdx_match_moves_axis(node, x->rank, 1, x->rank - 1);
 }
 
 static int32_t first_of(const struct work *w, int32_t value)

@@ -6,9 +6,8 @@
 static enum sdx_status clean_graph(struct sdx_context *cx, struct sdx_ir *ir,
                                    struct sdx_ir_graph *g, bool *changed)
 {
-    int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+    int32_t *uses = sdx_ir_uses(g, ir->arena);
     if (!uses) return SDX_FAIL_MEMORY(cx);
-    sdx_ir_count_uses(g, uses);
     for (int32_t n = g->count_nodes - 1; n >= 0; n--) {
         struct sdx_ir_node *node = &g->nodes[n];
         if (node->is_dead) continue;

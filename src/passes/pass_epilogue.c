@@ -198,9 +198,8 @@ enum sdx_status sdx_pass_epilogue(struct sdx_context *cx, struct sdx_ir *ir, boo
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
-        int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+        int32_t *uses = sdx_ir_uses(g, ir->arena);
         if (!uses) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(g, uses);
         bool did = false;
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];

@@ -212,9 +212,8 @@ static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, s
     for (const struct result *result = sweep->results; result; result = result->next) {
         const struct sdx_ir_graph *g = &ir->graphs[result->graph];
         if (graph != result->graph) {
-            uses = sdx_arena_array(&sweep->work, (size_t)g->count_values + 1, sizeof *uses);
+            uses = sdx_ir_uses(g, &sweep->work);
             if (!uses) return SDX_FAIL_MEMORY(cx);
-            sdx_ir_count_uses(g, uses);
             graph = result->graph;
         }
         struct sdx_ir_value *v = &g->values[result->value];

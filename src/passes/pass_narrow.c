@@ -230,9 +230,8 @@ static void skip_rounding(struct work *w, const struct sdx_ir_node *cast)
 static enum sdx_status round_outputs(struct work *w)
 {
     struct sdx_ir_graph *g = graph_of(w);
-    int32_t *uses = sdx_arena_array(w->ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+    int32_t *uses = sdx_ir_uses(g, w->ir->arena);
     if (!uses) return SDX_FAIL_MEMORY(w->cx);
-    sdx_ir_count_uses(g, uses);
     for (int32_t v = 0; v < w->count; v++) {
         const struct sdx_ir_value *value = &graph_of(w)->values[v];
         if (w->wide[v] < 0 || uses[v] == 0 || value->producer >= 0 || value->constant ||

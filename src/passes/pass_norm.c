@@ -243,14 +243,9 @@ static enum sdx_status become_channels(struct sdx_context *cx, struct sdx_ir *ir
                                        struct sdx_ir_node *node, const int32_t inputs[3],
                                        double epsilon)
 {
-    SDX_TRY(become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon));
-    node->domain = SDX_STR("sardonyx");
-    node->op_type = SDX_STR("ChannelNormalization");
-    node->opset = 1;
-    node->attrs++; /* axis */
-    node->count_attrs--;
-    node->op = sdx_op_find(node->domain, node->op_type, 1);
-    SDX_ASSERT(node->op);
+    SDX_TRY(sdx_match_become_in(cx, ir, node, "sardonyx", "ChannelNormalization", 1, inputs, 3, 1));
+    node->attrs[node->count_attrs++] = (struct sdx_ir_attr){
+        .name = SDX_STR("epsilon"), .type = SDX_ATTR_FLOAT, .graph = -1, .f = (float)epsilon};
     return SDX_OK;
 }
 
@@ -276,19 +271,6 @@ static enum sdx_status rewrite_channels(struct sdx_context *cx, struct sdx_ir *i
     return SDX_OK;
 }
 
-/* Does the Transpose move axis `from` to place `to`, and all others up or down by one? */
-static bool moves(const struct sdx_ir_node *node, int from, int to, int rank)
-{
-    int64_t count = 0;
-    const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
-    if (!perm || count != rank) return false;
-    for (int i = 0, other = 0; i < rank; i++) {
-        other += other == from;
-        if (perm[i] != (i == to ? from : other++)) return false;
-    }
-    return true;
-}
-
 /* back = Transpose(LayerNormalization of the last axis(Transpose(x))) */
 static enum sdx_status rewrite_turned(struct sdx_context *cx, struct sdx_ir *ir,
                                       struct sdx_ir_graph *g, struct sdx_ir_node *back,
@@ -301,7 +283,8 @@ static enum sdx_status rewrite_turned(struct sdx_context *cx, struct sdx_ir *ir,
     if (rank < 3 || uses[norm->outputs[0]] != 1 || norm->count_inputs < 2) return SDX_OK;
     const int64_t axis = sdx_ir_attr_int(norm, "axis", -1);
     if ((axis != -1 && axis != rank - 1) || norm->count_outputs != 1 ||
-        !moves(to, 1, rank - 1, rank) || !moves(back, rank - 1, 1, rank))
+        !sdx_match_moves_axis(to, rank, 1, rank - 1) ||
+        !sdx_match_moves_axis(back, rank, rank - 1, 1))
         return SDX_OK;
     const int64_t channels = g->values[x].type.dims[1];
     int32_t inputs[] = {x, norm->inputs[1], norm->count_inputs > 2 ? norm->inputs[2] : -1};
@@ -348,9 +331,8 @@ enum sdx_status sdx_pass_group_norm(struct sdx_context *cx, struct sdx_ir *ir, b
 static enum sdx_status each_turned(struct sdx_context *cx, struct sdx_ir *ir,
                                    struct sdx_ir_graph *g, bool *changed)
 {
-    int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+    int32_t *uses = sdx_ir_uses(g, ir->arena);
     if (!uses) return SDX_FAIL_MEMORY(cx);
-    sdx_ir_count_uses(g, uses);
     for (int32_t n = 0; n < g->count_nodes; n++) {
         struct sdx_ir_node *node = &g->nodes[n];
         if (!node->is_dead && !node->domain.len && sdx_str_is(node->op_type, "Transpose"))

@@ -50,21 +50,11 @@ static const struct sdx_tensor *weights_of(const struct work *w, const struct sd
     return t && t->rank == rank && (rank > 1 || t->dtype == SDX_F32) ? t : NULL;
 }
 
-/* Is it a Transpose that takes axis `from` of `rank` axes to place `to`, the others in their order?
- */
+/* As sdx_match_moves_axis, between values of known shapes. */
 static bool moves(const struct work *w, const struct sdx_ir_node *node, int rank, int from, int to)
 {
-    int64_t count = 0;
-    const int64_t *perm = is_op(node, "Transpose") ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
-    if (!perm || count != rank || !type_of(w, node->inputs[0])->has_shape ||
-        !type_of(w, node->outputs[0])->has_shape)
-        return false;
-    for (int d = 0, next = 0; d < rank; d++) {
-        if (next == from) next++;
-        if (perm[d] != (d == to ? from : next)) return false;
-        if (d != to) next++;
-    }
-    return true;
+    return is_op(node, "Transpose") && sdx_match_moves_axis(node, rank, from, to) &&
+           type_of(w, node->inputs[0])->has_shape && type_of(w, node->outputs[0])->has_shape;
 }
 
 /* Does it swap the last two of three axes? */

@@ -195,9 +195,8 @@ enum sdx_status sdx_pass_product(struct sdx_context *cx, struct sdx_ir *ir, bool
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n_graph]};
-        w.uses = sdx_arena_array(ir->arena, (size_t)w.g->count_values + 1, sizeof *w.uses);
+        w.uses = sdx_ir_uses(w.g, ir->arena);
         if (!w.uses) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(w.g, w.uses);
         for (int32_t n = 0; n < w.g->count_nodes; n++) {
             struct sdx_ir_node *node = &w.g->nodes[n];
             if (node->is_dead || node->domain.len || node->count_inputs < 1) continue;

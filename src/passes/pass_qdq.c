@@ -115,13 +115,9 @@ enum sdx_status sdx_qdq_become(struct sdx_qdq *r, int32_t n, const char *domain,
     if (!own) return SDX_FAIL_MEMORY(r->cx);
     for (int i = 0; i < count_attrs; i++)
         own[i] = attrs[i];
-    node->domain = sdx_str(domain);
-    node->op_type = sdx_str(op);
-    node->opset = opset;
     node->attrs = own;
     node->count_attrs = count_attrs;
-    node->op = sdx_op_find(node->domain, node->op_type, opset);
-    SDX_ASSERT(node->op);
+    sdx_match_rename(node, domain, op, opset);
     return sdx_qdq_inputs(r, n, count, inputs);
 }
 

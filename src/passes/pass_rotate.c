@@ -210,10 +210,9 @@ static enum sdx_status build(const struct search *s, int32_t n, const struct fou
 
 static enum sdx_status fuse_graph(struct search *s, bool *changed)
 {
-    int32_t *uses = sdx_arena_array(s->ir->arena, (size_t)s->g->count_values + 1, sizeof *uses);
+    int32_t *uses = sdx_ir_uses(s->g, s->ir->arena);
     bool did = false;
     if (!uses) return SDX_FAIL_MEMORY(s->cx);
-    sdx_ir_count_uses(s->g, uses);
     s->uses = uses;
     for (int32_t n = 0, count = s->g->count_nodes; n < count; n++) {
         const struct sdx_ir_node *add = &s->g->nodes[n];

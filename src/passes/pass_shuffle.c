@@ -18,17 +18,6 @@ static int64_t groups_of(const struct sdx_type *x, const struct sdx_type *apart)
     return apart->dims[1] * apart->dims[2] == x->dims[1] ? apart->dims[1] : 0;
 }
 
-/* Does it swap the axes 1 and 2 and nothing else? */
-static bool swaps(const struct sdx_ir_node *transpose, int rank)
-{
-    int64_t count = 0;
-    const int64_t *perm = sdx_ir_attr_ints(transpose, "perm", &count);
-    if (!perm || count != rank) return false;
-    for (int d = 0; d < rank; d++)
-        if (perm[d] != (d == 1 ? 2 : d == 2 ? 1 : d)) return false;
-    return true;
-}
-
 /* The node becomes the Gather of those channels of x. */
 static enum sdx_status become_gather(struct sdx_context *cx, struct sdx_ir *ir,
                                      struct sdx_ir_graph *g, struct sdx_ir_node *node, int32_t x,
@@ -53,7 +42,9 @@ static enum sdx_status join_shuffle(struct sdx_context *cx, struct sdx_ir *ir,
     if (x < 0 || !sdx_match_same_type(g, x, node->outputs[0])) return SDX_OK;
     const struct sdx_type *type = &g->values[x].type;
     const int64_t groups = groups_of(type, &g->values[apart->outputs[0]].type);
-    if (groups < 2 || groups == type->dims[1] || !swaps(transpose, type->rank + 1)) return SDX_OK;
+    if (groups < 2 || groups == type->dims[1] ||
+        !sdx_match_moves_axis(transpose, type->rank + 1, 1, 2))
+        return SDX_OK;
     const int64_t count = type->dims[1], each = count / groups;
     int64_t *channels = sdx_arena_array(ir->arena, (size_t)count, sizeof *channels);
     if (!channels) return SDX_FAIL_MEMORY(cx);
@@ -135,9 +126,8 @@ enum sdx_status sdx_pass_shuffle(struct sdx_context *cx, struct sdx_ir *ir, bool
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
-        int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+        int32_t *uses = sdx_ir_uses(g, ir->arena);
         if (!uses) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(g, uses);
         const int32_t values = g->count_values;
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];

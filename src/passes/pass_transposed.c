@@ -10,11 +10,9 @@ static int32_t swapped(const struct sdx_ir_graph *g, int32_t value)
 {
     const struct sdx_ir_node *node = sdx_match_maker(g, value, "Transpose");
     int64_t count = 0;
-    const int64_t *perm = node ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
-    if (!perm || count < 2 || perm[count - 1] != count - 2 || perm[count - 2] != count - 1)
-        return -1;
-    for (int64_t i = 0; i < count - 2; i++)
-        if (perm[i] != i) return -1;
+    if (!node || !sdx_ir_attr_ints(node, "perm", &count) || count < 2) return -1;
+    const int rank = (int)count;
+    if (!sdx_match_moves_axis(node, rank, rank - 2, rank - 1)) return -1;
     return node->inputs[0];
 }
 
@@ -42,11 +40,7 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct
     }
     node->attrs = attrs;
     node->inputs = inputs;
-    node->domain = SDX_STR("com.microsoft");
-    node->op_type = SDX_STR("FusedMatMul");
-    node->opset = 1;
-    node->op = sdx_op_find(node->domain, node->op_type, 1);
-    SDX_ASSERT(node->op);
+    sdx_match_rename(node, "com.microsoft", "FusedMatMul", 1);
     *changed = true;
     return SDX_OK;
 }
@@ -55,9 +49,8 @@ enum sdx_status sdx_pass_transposed(struct sdx_context *cx, struct sdx_ir *ir, b
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
-        int32_t *uses = sdx_arena_array(ir->arena, (size_t)g->count_values + 1, sizeof *uses);
+        int32_t *uses = sdx_ir_uses(g, ir->arena);
         if (!uses) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(g, uses);
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             if (node->is_dead || node->domain.len || node->count_inputs < 2) continue;

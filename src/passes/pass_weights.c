@@ -72,20 +72,13 @@ static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct 
                               const struct source *s, int32_t bias)
 {
     const int32_t inputs[] = {node->inputs[0], s->weights, s->scale, s->zero, bias};
-    node->inputs = sdx_arena_copy(ir->arena, inputs, sizeof inputs);
-    node->attrs = sdx_arena_array(ir->arena, 2, sizeof *node->attrs);
-    if (!node->inputs || !node->attrs) return SDX_FAIL_MEMORY(cx);
-    node->count_inputs = SDX_COUNT_OF(inputs);
+    SDX_TRY(sdx_match_become_in(cx, ir, node, "sardonyx", "MatMulBlocks", 1, inputs,
+                                SDX_COUNT_OF(inputs), 2));
     node->count_attrs = 2;
     node->attrs[0] = (struct sdx_ir_attr){
         .name = SDX_STR("k_axis"), .type = SDX_ATTR_INT, .graph = -1, .i = s->k_axis};
     node->attrs[1] = (struct sdx_ir_attr){
         .name = SDX_STR("block_size"), .type = SDX_ATTR_INT, .graph = -1, .i = s->block};
-    node->domain = SDX_STR("sardonyx");
-    node->op_type = SDX_STR("MatMulBlocks");
-    node->opset = 1;
-    node->op = sdx_op_find(node->domain, node->op_type, 1);
-    SDX_ASSERT(node->op);
     return SDX_OK;
 }
 

@@ -210,9 +210,8 @@ static enum sdx_status join_graph(struct search *s, bool *changed)
         const struct sdx_ir_node *node = &s->g->nodes[n];
         struct found f;
         if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Softmax")) continue;
-        s->uses = sdx_arena_array(s->ir->arena, (size_t)s->g->count_values + 1, sizeof *s->uses);
+        s->uses = sdx_ir_uses(s->g, s->ir->arena);
         if (!s->uses) return SDX_FAIL_MEMORY(s->cx);
-        sdx_ir_count_uses(s->g, s->uses);
         if (!match(s, node, &f)) continue;
         SDX_TRY(build(s, &f));
         did = true;

@@ -219,9 +219,8 @@ static enum sdx_status drop_unread(struct sdx_context *cx, struct sdx_model *m,
 {
     for (int32_t i = 0; i < ir->count_graphs; i++) {
         const struct sdx_ir_graph *g = &ir->graphs[i];
-        int32_t *uses = sdx_arena_array(&m->arena, (size_t)g->count_values + 1, sizeof *uses);
+        int32_t *uses = sdx_ir_uses(g, &m->arena);
         if (!uses) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(g, uses);
         for (int32_t v = 0; v < g->count_values; v++)
             if (g->values[v].constant && uses[v] == 0)
                 sdx_store_drop(m->store, g->values[v].constant);
