@@ -66,6 +66,8 @@ struct sdx_qbytes {
     void (*add_up)(const uint8_t *x, uint8_t flip, uint32_t *sums, size_t n);
     /* y[i] += x[i] */
     void (*add_sums)(const int32_t *x, int32_t *y, size_t n);
+    /* y[i] -= times * x[i], of blocks of 16 */
+    void (*less_sums)(const int32_t *x, int32_t times, int32_t *y, size_t blocks);
     /* y[i] = x[i] ^ flip */
     void (*flip)(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n);
     /* A panel of 16 columns for products of four: y[(16 * s + j) * 4 + b] =

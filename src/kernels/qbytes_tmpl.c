@@ -460,6 +460,17 @@ static void add_sums(const int32_t *x, int32_t *y, size_t n)
     for (; i < n; i++)
         y[i] = (int32_t)((uint32_t)x[i] + (uint32_t)y[i]);
 }
+static void less_sums(const int32_t *x, int32_t times, int32_t *y, size_t blocks)
+{
+    for (; blocks; blocks--, x += 16, y += 16) {
+        uint32_t sums[16], less[16];
+        memcpy(sums, y, sizeof sums);
+        memcpy(less, x, sizeof less);
+        for (int i = 0; i < 16; i++)
+            sums[i] -= (uint32_t)times * less[i];
+        memcpy(y, sums, sizeof sums);
+    }
+}
 static void flip(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -551,6 +562,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
                                   .sum = sum,
                                   .add_up = add_up,
                                   .add_sums = add_sums,
+                                  .less_sums = less_sums,
                                   .flip = flip,
                                   .weave = weave};
 }

@@ -356,8 +356,8 @@ void sdx_qconv_start(const struct sdx_qconv *q, const void *packed, int32_t zero
         return;
     }
     for (int64_t g = 0; g < q->shape.groups; g++)
-        sdx_qdot_start(&p, (const char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)),
-                       zero, NULL, start + g * group_width(q));
+        sdx_qdot_start(&p, (const char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)), 0,
+                       sdx_qdot_panels(&p), zero, NULL, start + g * group_width(q));
 }
 
 /* The table of steps holds the taps' places (depthwise) or the steps of all groups, behind the

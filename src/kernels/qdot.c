@@ -474,14 +474,14 @@ void sdx_qdot_place(const struct sdx_qdot_shape *s, const void *packed, const in
     }
 }
 
-void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t zero_a,
-                    const int32_t *bias, int32_t *start)
+void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int64_t p0, int64_t p1,
+                    int32_t zero_a, const int32_t *bias, int32_t *start)
 {
     const int32_t *sums = (const int32_t *)((const char *)packed + header_of(s).sums);
-    for (int64_t j = 0; j < sdx_qdot_panels(s) * SDX_QDOT_COLS; j++) {
-        const uint32_t from = bias && j < s->n ? (uint32_t)bias[j] : 0;
-        start[j] = (int32_t)(from - (uint32_t)zero_a * (uint32_t)sums[j]);
-    }
+    const int64_t n0 = p0 * SDX_QDOT_COLS, n1 = p1 * SDX_QDOT_COLS, given = s->n < n1 ? s->n : n1;
+    memset(start + n0, 0, (size_t)(n1 - n0) * sizeof *start);
+    if (bias && given > n0) memcpy(start + n0, bias + n0, (size_t)(given - n0) * sizeof *start);
+    sdx_qbytes()->less_sums(sums + n0, zero_a, start + n0, (size_t)(p1 - p0));
 }
 
 int64_t sdx_qdot_width(void)
@@ -556,7 +556,9 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         const int64_t column = p * SDX_QDOT_COLS, left = end - column;
         count = p + 1 < p1 && panel[1].windows == QDOT_WINDOWS_BEFORE ? 2 : t->qdot.wide;
         const int64_t wide = count * SDX_QDOT_COLS;
-        t->qdot.panel(q, panel, steps + panel->first, column, left < wide ? left : wide);
+        /* steps that are not sorted are the same for all panels: the first's stay in the cache */
+        const int64_t first = t->qdot.sort ? panel->first : 0;
+        t->qdot.panel(q, panel, steps + first, column, left < wide ? left : wide);
     }
     if (q->store.to != SDX_QDOT_BYTES) return;
     const int64_t n0 = p0 * SDX_QDOT_COLS;

@@ -76,10 +76,10 @@ struct sdx_qdot_store {
     const uint8_t *addend;
     const uint8_t *table; /* 256 bytes, the last of it; NULL: none */
 };
-/* start[j] = bias[j] - zero_a * sum of column j, for the columns of all panels; bias [n], NULL: 0.
- */
-void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int32_t zero_a,
-                    const int32_t *bias, int32_t *start);
+/* start[j] = bias[j] - zero_a * sum of column j, for the columns of panels p0 .. p1 - 1; bias [n],
+ * NULL: 0. */
+void sdx_qdot_start(const struct sdx_qdot_shape *s, const void *packed, int64_t p0, int64_t p1,
+                    int32_t zero_a, const int32_t *bias, int32_t *start);
 
 struct sdx_qdot {
     struct sdx_qdot_shape shape;

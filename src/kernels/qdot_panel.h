@@ -89,6 +89,9 @@ static inline bool qdot_is_rounded(const struct sdx_qdot_store *st)
     return st->to == SDX_QDOT_BYTES && !st->zero_w && st->factors_are_small;
 }
 
+/* Bytes from the weights of a tile that reads them alone to those that it fetches. */
+enum { QDOT_AHEAD = 8192 };
+
 /* m rows cut into `count` tiles of up to `most`, the first `taller` of height + 1 rows. */
 struct qdot_cut {
     int64_t count, height, taller;

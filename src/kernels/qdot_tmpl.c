@@ -286,8 +286,11 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
         tile_fn *const fn = tiles[panel->windows][rows - 1];
 #endif
         for (int64_t j = 0; j * COLS < n; j++) {
-            /* the next panel's weights come while the first tile is in hand */
-            const int64_t ahead = t == 0 ? qdot_panel_bytes(&panel[j]) : 0;
+            /* the next panel's weights come while the first tile is in hand; one tile alone is a
+             * stream */
+            const int64_t ahead = cut.count == 1 ? QDOT_AHEAD
+                                  : t == 0       ? qdot_panel_bytes(&panel[j])
+                                                 : 0;
             fn(q, &panel[j], steps + (panel[j].first - panel->first), ahead, a, row,
                column + j * COLS, n - j * COLS < COLS ? n - j * COLS : COLS);
         }

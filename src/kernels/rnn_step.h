@@ -33,7 +33,7 @@ struct sdx_rnn_step {
     int64_t begin, end; /* units to do; end: `padded`, or a multiple of sdx_rnn_units() */
     const float *x; /* input's part of the gates, all biases included but bias_h: rows of columns */
     int64_t row_x;
-    const float *weights; /* packed */
+    const float *weights; /* packed; NULL: gates hold all that the weights would give */
     const float *bias_h;  /* GRU: added to the recurrent part of n; [padded] */
     const float *h;       /* rows of states, `padded` floats apart */
     float *h_next;        /* the same; not h */

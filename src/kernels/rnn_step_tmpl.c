@@ -251,7 +251,9 @@ static void step(const struct sdx_rnn_step *s)
     int gates = s->kind == SDX_RNN_LSTM ? 4 : s->kind == SDX_RNN_GRU ? 3 : 1;
     int64_t padded = padded_of(s), width = gates * padded;
     int64_t begin = gates * s->begin, end = gates * s->end;
-    if (s->kind == SDX_RNN_LSTM) {
+    if (!s->weights) {
+        /* the gates are there */
+    } else if (s->kind == SDX_RNN_LSTM) {
         product(4, s, begin, end, width, false);
     } else if (s->kind == SDX_RNN_GRU) {
         product(3, s, begin, end, width, true);

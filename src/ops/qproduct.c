@@ -115,8 +115,11 @@ static void fill_columns(const struct params *s, const struct sdx_step *step,
                               : NULL;
     const float scale_a = facts->scale_a[0] * (float)p->alpha;
     bool any = false;
-    sdx_qdot_start(&q->shape, q->packed, by_row ? 0 : facts->zero_a[0] + shift_a, bias, o->start);
-    if (by_row) sdx_qdot_start(&q->shape, q->packed, -1, NULL, o->column_sums);
+    const int64_t p0 = (n0 - base) / SDX_QDOT_COLS;
+    const int64_t p1 = (n1 - base + SDX_QDOT_COLS - 1) / SDX_QDOT_COLS;
+    sdx_qdot_start(&q->shape, q->packed, p0, p1, by_row ? 0 : facts->zero_a[0] + shift_a, bias,
+                   o->start);
+    if (by_row) sdx_qdot_start(&q->shape, q->packed, p0, p1, -1, NULL, o->column_sums);
     for (int64_t j = n0; j < (n1 + 15) / 16 * 16; j++) {
         const int64_t at = j - base;
         const bool inside = j < p->n;

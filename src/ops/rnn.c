@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * RNN, GRU and LSTM. The input part of all gates is one product over the whole sequence; then parts
  * walk the time steps, each with some batch entries of one direction and the recurrent weights
- * packed. The usual case (f32, constant weights, standard activations) walks in fused kernels
- * (kernels/rnn_step.h), everything else in rnn_tmpl.h. DynamicQuantizeLSTM of com.microsoft is LSTM
- * in floats of which X and the states before each product are rounded to what bytes can hold. */
+ * packed. The usual case (f32, constant weights, standard activations) is in ops/rnn_fused.h,
+ * everything else walks in rnn_tmpl.h: there DynamicQuantizeLSTM of com.microsoft is LSTM in floats
+ * of which X and the states before each product are rounded to what bytes can hold. */
 #include <math.h>
 
-#include "base/thread_pool.h"
 #include "kernels/qbytes.h"
-#include "kernels/rnn_step.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
+#include "ops/rnn_fused.h"
 #include "ops/step_host.h"
 #include "tensor/convert.h"
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
 enum kind { KIND_RNN, KIND_GRU, KIND_LSTM };
-enum { ROWS_MAX = 64, ROWS_LEAST = 3, ACTS_MAX = 6, TILE_GRAIN = 1 << 16 /* elements */ };
-enum { STEP_GRAIN = 1 << 15 }; /* multiply-adds of a time step that are worth a thread */
+enum { ACTS_MAX = 6 };
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_R, IN_B, IN_LENGTHS, IN_H, IN_C, IN_P, IN_PACKED, IN_COUNT };
 
@@ -61,29 +59,15 @@ struct act {
 
 struct params {
     enum kind kind;
-    int64_t seq, batch, input, hidden, gates;
-    int directions, acts_a_direction;
-    bool is_reverse, batch_first, has_clip, linear_before_reset, input_forget;
-    bool rounds; /* DynamicQuantizeLSTM */
+    struct sdx_rnn_walk walk;
+    int acts_a_direction;
+    bool has_clip, linear_before_reset, input_forget;
     float clip;
     struct act acts[ACTS_MAX];
-    int64_t rows_a_part, blocks;
-    int64_t unit_parts; /* of a time step, where one part walks alone */
     const char *packed; /* recurrent weights of all directions; NULL: IN_PACKED */
     size_t packed_a_direction, packed_second; /* second: GRU's third gate */
     size_t state_size;   /* of a part's state in scratch, before that of the products */
     size_t product_size; /* of that; then the rounded states */
-    struct fused {
-        enum sdx_rnn_kind kind;
-        int64_t padded, width; /* floats of a row of states; of gates */
-        const void *input;     /* packed weights of X, all directions side by side */
-        bool in_tiles;         /* as sdx_gemm_tiles_pack makes them */
-        const char *hidden;    /* packed recurrent weights; hidden_size bytes a direction */
-        size_t hidden_size;
-        float *bias;   /* [directions * width] */
-        float *bias_h; /* GRU: [directions, padded] */
-        struct sdx_split split;
-    } fused;
 };
 
 static bool has_layout(const struct sdx_ir_node *node)
@@ -170,33 +154,16 @@ static void cost_rnn(const struct sdx_infer *ix, struct sdx_cost *cost)
     cost->flops = 2 * cost->macs;
 }
 
-/* ---- places ---- */
-
-/* Row of X and its products; of Y; of a state. */
-static int64_t input_at(const struct params *p, int64_t time, int64_t entry)
-{
-    return p->batch_first ? entry * p->seq + time : time * p->batch + entry;
-}
-static int64_t output_at(const struct params *p, int64_t time, int direction, int64_t entry)
-{
-    return p->batch_first ? (entry * p->seq + time) * p->directions + direction
-                          : (time * p->directions + direction) * p->batch + entry;
-}
-static int64_t state_at(const struct params *p, int direction, int64_t entry)
-{
-    return p->batch_first ? entry * p->directions + direction : direction * p->batch + entry;
-}
-
 static enum sdx_status read_lengths(struct sdx_exec *x, const struct params *p,
                                     const struct sdx_tensor *lengths, int64_t begin, int64_t rows,
                                     int64_t *out)
 {
     for (int64_t r = 0; r < rows; r++) {
-        out[r] = lengths ? ((const int32_t *)lengths->data)[begin + r] : p->seq;
-        if (out[r] < 0 || out[r] > p->seq)
+        out[r] = lengths ? ((const int32_t *)lengths->data)[begin + r] : p->walk.seq;
+        if (out[r] < 0 || out[r] > p->walk.seq)
             return SDX_FAIL(x->cx, SDX_RUN_FAILED,
                             "sequence_lens[%lld] is %lld, expected 0 to %lld",
-                            (long long)(begin + r), (long long)out[r], (long long)p->seq);
+                            (long long)(begin + r), (long long)out[r], (long long)p->walk.seq);
     }
     return SDX_OK;
 }
@@ -248,13 +215,13 @@ static void product_f32(const struct params *p, const struct sdx_step *step, int
                         int64_t row_y, bool accumulate, void *scratch)
 {
     const char *packed = p->packed ? p->packed : step->in[IN_PACKED]->data;
-    if (p->rounds) {
+    if (p->walk.rounds) {
         float *rounded = (float *)(void *)((char *)scratch + p->product_size);
-        round_to_bytes(h, rounded, rows * p->hidden);
+        round_to_bytes(h, rounded, rows * p->walk.hidden);
         h = rounded;
     }
-    struct sdx_gemm_f32 g = {.m = rows, .k = p->hidden, .a = h, .row_a = row_h, .col_a = 1};
-    g.n = (p->kind != KIND_GRU ? p->gates : which ? 1 : 2) * p->hidden;
+    struct sdx_gemm_f32 g = {.m = rows, .k = p->walk.hidden, .a = h, .row_a = row_h, .col_a = 1};
+    g.n = (p->kind != KIND_GRU ? p->walk.gates : which ? 1 : 2) * p->walk.hidden;
     g.packed = (const float *)(packed + (size_t)direction * p->packed_a_direction +
                                (which ? p->packed_second : 0));
     g.c = y;
@@ -309,10 +276,11 @@ static void product_f64(const struct params *p, const struct sdx_step *step, int
                         int which, int64_t rows, const double *h, int64_t row_h, double *y,
                         int64_t row_y, double beta)
 {
-    int64_t n = (p->kind != KIND_GRU ? p->gates : which ? 1 : 2) * p->hidden;
-    const double *r = (const double *)step->in[IN_R]->data +
-                      (direction * p->gates + (which ? 2 : 0)) * p->hidden * p->hidden;
-    sdx_gemm_f64(rows, n, p->hidden, 1, h, row_h, 1, r, 1, p->hidden, beta, y, row_y);
+    int64_t n = (p->kind != KIND_GRU ? p->walk.gates : which ? 1 : 2) * p->walk.hidden;
+    const double *r =
+        (const double *)step->in[IN_R]->data +
+        (direction * p->walk.gates + (which ? 2 : 0)) * p->walk.hidden * p->walk.hidden;
+    sdx_gemm_f64(rows, n, p->walk.hidden, 1, h, row_h, 1, r, 1, p->walk.hidden, beta, y, row_y);
 }
 
 #define T                   double
@@ -353,7 +321,7 @@ static enum sdx_status read_acts(struct sdx_prepare *px, struct params *p)
     const float *alphas = sdx_ir_attr_floats(px->node, "activation_alpha", &count_alpha);
     const float *betas = sdx_ir_attr_floats(px->node, "activation_beta", &count_beta);
     p->acts_a_direction = (int)p->kind + 1;
-    int total = p->directions * p->acts_a_direction;
+    int total = p->walk.directions * p->acts_a_direction;
     if (!names) count = 0;
     if (count && count < total)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: activations has %lld names, expected %d",
@@ -383,10 +351,10 @@ struct pack_arg {
 
 static void pack_all(const struct params *p, const float *r, char *dst)
 {
-    int64_t n = p->hidden;
-    for (int d = 0; d < p->directions; d++, r += p->gates * n * n) {
+    int64_t n = p->walk.hidden;
+    for (int d = 0; d < p->walk.directions; d++, r += p->walk.gates * n * n) {
         char *to = dst + (size_t)d * p->packed_a_direction;
-        int64_t first = p->kind == KIND_GRU ? 2 : p->gates;
+        int64_t first = p->kind == KIND_GRU ? 2 : p->walk.gates;
         sdx_gemm_f32_pack(r, 1, n, n, first * n, (float *)to);
         if (p->kind == KIND_GRU)
             sdx_gemm_f32_pack(r + 2 * n * n, 1, n, n, n, (float *)(to + p->packed_second));
@@ -412,12 +380,12 @@ static enum sdx_status run_pack(struct sdx_exec *x, const struct sdx_step *step,
 static enum sdx_status pack_recurrent(struct sdx_prepare *px, struct params *p,
                                       struct sdx_tensor **packed)
 {
-    int64_t n = p->hidden, first = p->kind == KIND_GRU ? 2 : p->gates;
+    int64_t n = p->walk.hidden, first = p->kind == KIND_GRU ? 2 : p->walk.gates;
     p->packed_second = (sdx_gemm_f32_packed_size(n, first * n) + 63) / 64 * 64;
     p->packed_a_direction = p->packed_second;
     if (p->kind == KIND_GRU)
         p->packed_a_direction += (sdx_gemm_f32_packed_size(n, n) + 63) / 64 * 64;
-    int64_t size = (int64_t)p->packed_a_direction * p->directions;
+    int64_t size = (int64_t)p->packed_a_direction * p->walk.directions;
     if (px->in[2]->is_constant) {
         struct pack_arg arg = {p, px->in[2]->data};
         const struct sdx_pack wanted = {
@@ -434,361 +402,109 @@ static enum sdx_status pack_recurrent(struct sdx_prepare *px, struct params *p,
 static enum sdx_status input_product(struct sdx_prepare *px, const struct params *p,
                                      struct sdx_tensor **out)
 {
-    const int64_t dims[] = {p->directions, p->seq * p->batch, p->gates * p->hidden};
+    const int64_t dims[] = {p->walk.directions, p->walk.seq * p->walk.batch,
+                            p->walk.gates * p->walk.hidden};
     int64_t *at = sdx_prepare_alloc(px, 4 * sizeof *at);
     *out = sdx_prepare_temp(px, px->in[0]->dtype, 3, dims);
     if (!at || !*out) return SDX_FAIL_MEMORY(px->cx);
-    at[3] = dims[2] * p->input;
+    at[3] = dims[2] * p->walk.input;
     struct sdx_product q = {.a = px->in[0], .b = px->in[1], .c = *out, .input_b = 1};
     q.batch = dims[0];
     q.m = dims[1];
     q.n = dims[2];
-    q.k = p->input;
+    q.k = p->walk.input;
     if (q.batch > 1) {
         q.at_a = at;
         q.at_b = at + 2;
     }
-    q.row_a = p->input;
+    q.row_a = p->walk.input;
     q.col_a = q.row_b = 1;
-    q.col_b = p->input;
+    q.col_b = p->walk.input;
     q.alpha = 1;
     return sdx_product_prepare(px, &q);
 }
 
-static enum sdx_status read_params(struct sdx_prepare *px, struct params *p)
+static enum sdx_status read_params(struct sdx_prepare *px, struct params *p, int64_t hidden)
 {
     const struct sdx_tensor *x = px->in[0];
-    p->gates = gates_of(px->node->op_type);
-    p->kind = p->gates == 4 ? KIND_LSTM : p->gates == 3 ? KIND_GRU : KIND_RNN;
-    p->batch_first = has_layout(px->node);
-    p->seq = x->dims[p->batch_first];
-    p->batch = x->dims[!p->batch_first];
-    p->input = x->dims[2];
-    p->hidden = px->in[2]->dims[2];
+    p->walk.gates = gates_of(px->node->op_type);
+    p->kind = p->walk.gates == 4 ? KIND_LSTM : p->walk.gates == 3 ? KIND_GRU : KIND_RNN;
+    p->walk.batch_first = has_layout(px->node);
+    p->walk.seq = x->dims[p->walk.batch_first];
+    p->walk.batch = x->dims[!p->walk.batch_first];
+    p->walk.input = x->dims[2];
+    p->walk.hidden = hidden;
     p->has_clip = sdx_ir_attr(px->node, "clip") != NULL;
     p->clip = sdx_ir_attr_float(px->node, "clip", 0);
     p->linear_before_reset = sdx_ir_attr_int(px->node, "linear_before_reset", 0) != 0;
     p->input_forget = sdx_ir_attr_int(px->node, "input_forget", 0) != 0;
-    SDX_TRY(read_direction(px->cx, px->node, &p->directions, &p->is_reverse));
+    SDX_TRY(read_direction(px->cx, px->node, &p->walk.directions, &p->walk.is_reverse));
     return read_acts(px, p);
 }
 
 /* ---- the usual case ---- */
 
-static bool is_usual(const struct sdx_prepare *px, struct params *p)
+/* Is it rnn_fused.h's case? */
+static bool is_usual(const struct sdx_prepare *px, const struct params *p, enum sdx_rnn_kind *kind)
 {
     static const enum act_kind usual[3][3] = {
         {ACT_TANH}, {ACT_SIGMOID, ACT_TANH}, {ACT_SIGMOID, ACT_TANH, ACT_TANH}};
     bool relu = p->kind == KIND_RNN && p->acts[0].kind == ACT_RELU;
-    for (int d = 0; d < p->directions; d++)
+    for (int d = 0; d < p->walk.directions; d++)
         for (int a = 0; a < p->acts_a_direction; a++)
             if (p->acts[d * p->acts_a_direction + a].kind != (relu ? ACT_RELU : usual[p->kind][a]))
                 return false;
-    if (px->in[0]->dtype != SDX_F32 || p->has_clip || p->input_forget || p->hidden < 1)
+    if (px->in[0]->dtype != SDX_F32 || p->has_clip || p->input_forget || p->walk.hidden < 1)
         return false;
     if (p->kind == KIND_GRU && !p->linear_before_reset) return false;
     if (!px->in[1]->is_constant || !px->in[2]->is_constant) return false;
     if (sdx_prepare_has(px, 3) && !px->in[3]->is_constant) return false;
     if (sdx_prepare_has(px, 4) || sdx_prepare_has(px, 7)) return false;
-    p->fused.kind = p->kind == KIND_LSTM  ? SDX_RNN_LSTM
-                    : p->kind == KIND_GRU ? SDX_RNN_GRU
-                    : relu                ? SDX_RNN_RELU
-                                          : SDX_RNN_TANH;
-    p->fused.padded = sdx_rnn_padded(p->hidden);
-    p->fused.width = sdx_rnn_width(p->fused.kind, p->hidden);
+    *kind = p->kind == KIND_LSTM  ? SDX_RNN_LSTM
+            : p->kind == KIND_GRU ? SDX_RNN_GRU
+            : relu                ? SDX_RNN_RELU
+                                  : SDX_RNN_TANH;
     return true;
 }
 
-struct fused_arg {
-    const struct params *p;
-    const float *weights;
-};
-
-/* The rows of W in the order of the columns, as the right side of the product. */
-static enum sdx_status pack_input(struct sdx_context *cx, void *dst, void *arg_)
+/* Any other case. */
+static enum sdx_status prepare_walk(struct sdx_prepare *px, struct params *p)
 {
-    const struct fused_arg *arg = arg_;
-    const struct params *p = arg->p;
-    const float *from = arg->weights;
-    int64_t n = p->directions * p->fused.width, k = p->input;
-    float *rows = sdx_mem_calloc(cx->mem, SDX_MEM_OTHER, (size_t)(n * k) + 1, sizeof *rows);
-    if (!rows) return SDX_FAIL_MEMORY(cx);
-    for (int d = 0; d < p->directions; d++)
-        for (int g = 0; g < (int)p->gates; g++)
-            for (int64_t j = 0; j < p->hidden; j++, from += k) {
-                int64_t column = d * p->fused.width + sdx_rnn_column(p->fused.kind, g, j);
-                if (k) memcpy(rows + column * k, from, (size_t)k * sizeof *rows);
-            }
-    if (p->fused.in_tiles)
-        sdx_gemm_tiles_pack(rows, 1, k, NULL, k, n, dst);
-    else
-        sdx_gemm_f32_pack(rows, 1, k, k, n, dst);
-    sdx_mem_free(cx->mem, rows);
-    return SDX_OK;
-}
-
-static enum sdx_status pack_hidden(struct sdx_context *cx, void *dst, void *arg_)
-{
-    (void)cx;
-    const struct fused_arg *arg = arg_;
-    const struct params *p = arg->p;
-    for (int d = 0; d < p->directions; d++)
-        sdx_rnn_pack(p->fused.kind, p->hidden, arg->weights + d * p->gates * p->hidden * p->hidden,
-                     (float *)(void *)((char *)dst + (size_t)d * p->fused.hidden_size));
-    return SDX_OK;
-}
-
-/* Both biases of a gate are added to the product of the input, but for the one that GRU's reset
- * gate multiplies. */
-static enum sdx_status read_bias(struct sdx_prepare *px, struct params *p)
-{
-    struct fused *f = &p->fused;
-    int64_t n = p->hidden, all = p->gates * n;
-    f->bias = sdx_prepare_alloc(px, (size_t)(p->directions * f->width) * sizeof *f->bias);
-    f->bias_h = sdx_prepare_alloc(px, (size_t)(p->directions * f->padded) * sizeof *f->bias_h);
-    if (!f->bias || !f->bias_h) return px->cx->error.status;
-    for (int d = 0; d < p->directions && sdx_prepare_has(px, 3); d++) {
-        const float *b = (const float *)px->in[3]->data + d * 2 * all;
-        for (int g = 0; g < (int)p->gates; g++) {
-            bool apart = p->kind == KIND_GRU && g == 2;
-            for (int64_t j = 0; j < n; j++) {
-                float of_h = b[all + g * n + j];
-                f->bias[d * f->width + sdx_rnn_column(f->kind, g, j)] =
-                    b[g * n + j] + (apart ? 0 : of_h);
-                if (apart) f->bias_h[d * f->padded + j] = of_h;
-            }
-        }
-    }
-    return SDX_OK;
-}
-
-/* The product of all inputs with the weights of all directions, but for where the result goes. */
-static struct sdx_gemm_f32 fused_input(const struct params *p, const struct sdx_step *step)
-{
-    return (struct sdx_gemm_f32){.m = p->seq * p->batch,
-                                 .n = p->directions * p->fused.width,
-                                 .k = p->input,
-                                 .a = step->in[0]->data,
-                                 .row_a = p->input,
-                                 .col_a = 1,
-                                 .packed = p->fused.input,
-                                 .row_c = p->directions * p->fused.width,
-                                 .alpha = 1,
-                                 .epilogue.bias_col = p->fused.bias};
-}
-static enum sdx_status run_tile_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct sdx_gemm_f32 g = fused_input(step->params, step);
-    const int64_t rows = sdx_gemm_f32_tile_rows(g.m), tiles = (g.m + rows - 1) / rows;
-    (void)x;
-    sdx_gemm_f32_tile_a(&g, sdx_part_begin(tiles, step->parts, part, 1),
-                        sdx_part_begin(tiles, step->parts, part + 1, 1), step->out[0]->data);
-    return SDX_OK;
-}
-static enum sdx_status run_input(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct params *p = step->params;
-    struct sdx_gemm_f32 g = fused_input(p, step);
-    if (step->in[1]) g.a_tiles = step->in[1]->data;
-    g.c = step->out[0]->data;
-    while (part < x->part_end && !sdx_exec_cancelled(x)) {
-        const struct sdx_split_range r = sdx_split_next(&p->fused.split, &part, x->part_end);
-        sdx_gemm_f32_run(&g, r.m0, r.m1, r.n0, r.n1, x->scratch);
-    }
-    return SDX_OK;
-}
-
-static void load_state(const struct params *p, const struct sdx_tensor *from, int direction,
-                       int64_t begin, int64_t rows, float *to)
-{
-    memset(to, 0, (size_t)(rows * p->fused.padded) * sizeof *to);
-    for (int64_t r = 0; from && r < rows; r++)
-        memcpy(to + r * p->fused.padded,
-               (const float *)from->data + state_at(p, direction, begin + r) * p->hidden,
-               (size_t)p->hidden * sizeof *to);
-}
-
-static void store_state(const struct params *p, const struct sdx_tensor *to, int direction,
-                        int64_t begin, int64_t rows, const float *from)
-{
-    for (int64_t r = 0; to && r < rows; r++)
-        memcpy((float *)to->data + state_at(p, direction, begin + r) * p->hidden,
-               from + r * p->fused.padded, (size_t)p->hidden * sizeof *from);
-}
-
-/* One time step, its units on several threads where that is worth it. */
-struct time_step {
-    struct sdx_rnn_step s;
-    int64_t padded, parts;
-};
-static void run_units(void *arg, int64_t part, int worker)
-{
-    const struct time_step *all = arg;
-    struct sdx_rnn_step s = all->s;
-    (void)worker;
-    s.begin = sdx_part_begin(all->padded, all->parts, part, sdx_rnn_units());
-    s.end = sdx_part_begin(all->padded, all->parts, part + 1, sdx_rnn_units());
-    sdx_rnn_step_f32(&s);
-}
-
-/* One part: some batch entries of one direction through all time steps. */
-static enum sdx_status run_fused(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct params *p = step->params;
-    const struct fused *f = &p->fused;
-    int direction = (int)(part / p->blocks);
-    int64_t begin = part % p->blocks * p->rows_a_part, n = p->hidden;
-    int64_t rows = p->batch - begin < p->rows_a_part ? p->batch - begin : p->rows_a_part;
-    float *h = x->scratch, *next = h + rows * f->padded, *c = next + rows * f->padded;
-    const float *xw = (const float *)step->in[IN_XW]->data + direction * f->width;
-    float *y = step->out[0] ? step->out[0]->data : NULL;
-    bool is_reverse = p->is_reverse || direction == 1;
-    struct sdx_rnn_step s = {.kind = f->kind, .rows = rows, .hidden = n, .c = c};
-    s.weights = (const float *)(const void *)(f->hidden + (size_t)direction * f->hidden_size);
-    s.bias_h = f->bias_h + direction * f->padded;
-    s.gates = c + rows * f->padded;
-    float *rounded = s.gates + rows * f->width;
-    s.row_x = p->directions * f->width * (p->batch_first ? p->seq : 1);
-    load_state(p, step->in[IN_H], direction, begin, rows, h);
-    load_state(p, step->in[IN_C], direction, begin, rows, c);
-    const bool in_place = y && !p->batch_first && f->padded == n; /* y's rows are the states */
-    for (int64_t t = 0; t < p->seq && !sdx_exec_cancelled(x); t++) {
-        int64_t time = is_reverse ? p->seq - 1 - t : t;
-        s.x = xw + input_at(p, time, begin) * p->directions * f->width;
-        if (p->rounds) round_to_bytes(h, rounded, rows * f->padded);
-        s.h = p->rounds ? rounded : h;
-        s.h_next = in_place ? y + output_at(p, time, direction, begin) * n : next;
-        struct time_step now = {s, f->padded, p->unit_parts};
-        sdx_parallel_for(x->pool, x->threads, p->unit_parts, 1, run_units, &now);
-        if (!in_place) next = h;
-        h = s.h_next;
-        for (int64_t r = 0; y && !in_place && r < rows; r++)
-            memcpy(y + output_at(p, time, direction, begin + r) * n, h + r * f->padded,
-                   (size_t)n * sizeof *y);
-    }
-    store_state(p, step->out[1], direction, begin, rows, h);
-    store_state(p, step->out[2], direction, begin, rows, c);
-    return SDX_OK;
-}
-
-/* Parts of the walk: batch entries, for the work of a part to be worth a thread; not fewer than
- * share a pass over the recurrent weights. */
-static void split_batch(struct params *p)
-{
-    double work = (double)p->seq * (double)p->batch * (double)p->hidden * (double)p->hidden *
-                  (double)p->gates;
-    int64_t most = p->batch / ROWS_LEAST < 16 ? p->batch / ROWS_LEAST : 16;
-    int64_t blocks = p->rounds ? 1 : sdx_prepare_parts(work, 1 << 20, most);
-    p->rows_a_part = (p->batch + blocks - 1) / blocks;
-    if (p->rows_a_part > ROWS_MAX) p->rows_a_part = ROWS_MAX;
-    p->blocks = (p->batch + p->rows_a_part - 1) / p->rows_a_part;
-    p->unit_parts = 1;
-    if (p->blocks * p->directions > 1) return;
-    const double step_work =
-        (double)p->rows_a_part * (double)p->hidden * (double)p->hidden * (double)p->gates;
-    most = p->fused.padded / sdx_rnn_units();
-    p->unit_parts = sdx_prepare_parts(step_work, STEP_GRAIN, most > 0 ? most : 1);
-}
-
-/* The step that multiplies the inputs, in tiles where the machine has them. */
-static enum sdx_status prepare_input(struct sdx_prepare *px, struct params *p,
-                                     struct sdx_tensor **product)
-{
-    struct fused *f = &p->fused;
-    const int64_t m = p->seq * p->batch, n = p->directions * f->width;
-    const int64_t rows = f->in_tiles ? sdx_gemm_f32_tile_rows(m) : 0;
-    size_t scratch = f->in_tiles ? 0 : sdx_gemm_f32_scratch(m, n, p->input);
-    struct sdx_tensor *in[] = {px->in[0], NULL};
-    if (f->in_tiles) {
-        const int64_t size = (int64_t)sdx_gemm_f32_tiles_size(m, p->input);
-        in[1] = sdx_prepare_temp(px, SDX_U8, 1, &size);
-        if (!in[1]) return SDX_FAIL_MEMORY(px->cx);
-        const int64_t parts =
-            sdx_prepare_parts((double)m * (double)p->input, TILE_GRAIN, (m + rows - 1) / rows);
-        SDX_TRY(sdx_prepare_step_on(px, "rnn_tiles", run_tile_input, p, parts, 0, 1, &px->in[0], 1,
-                                    &in[1]));
-    }
-    f->split = sdx_split_make(1, m, n, p->input, 2 * rows, sdx_gemm_f32_panel());
-    SDX_TRY(sdx_prepare_step_on(px, "rnn_input", run_input, p, f->split.parts, scratch, 2, in, 1,
-                                product));
-    sdx_prepare_in_ranges(px);
-    return SDX_OK;
-}
-static enum sdx_status prepare_fused(struct sdx_prepare *px, struct params *p)
-{
-    struct fused *f = &p->fused;
     struct sdx_tensor *in[IN_COUNT] = {NULL}, *out[3] = {NULL, NULL, NULL};
-    int64_t dims[] = {p->seq, p->batch, p->directions * f->width};
-    int64_t variant = f->kind * 1000 + sdx_rnn_padded(1);
-    struct fused_arg arg = {p, px->in[1]->data};
-    SDX_TRY(read_bias(px, p));
-    f->hidden_size = (sdx_rnn_packed_size(f->kind, p->hidden) + 63) / 64 * 64;
-    f->in_tiles = sdx_gemm_f32_wants_tiles(p->input, dims[2]);
-    const struct sdx_pack wanted_input = {
-        .key = f->in_tiles ? "rnn_input_tiles" : "rnn_input",
-        .variant = variant,
-        .size = f->in_tiles ? sdx_gemm_tiles_packed_size(p->input, dims[2])
-                            : sdx_gemm_f32_packed_size(p->input, dims[2]),
-        .pack = pack_input,
-        .arg = &arg};
-    f->input = sdx_prepare_pack(px, 1, &wanted_input);
-    if (!f->input) return px->cx->error.status;
-    arg.weights = px->in[2]->data;
-    const struct sdx_pack wanted_hidden = {.key = "rnn_hidden",
-                                           .variant = variant,
-                                           .size = f->hidden_size * (size_t)p->directions,
-                                           .pack = pack_hidden,
-                                           .arg = &arg};
-    f->hidden = sdx_prepare_pack(px, 2, &wanted_hidden);
-    if (!f->hidden) return px->cx->error.status;
-    in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
-    if (!in[IN_XW]) return px->cx->error.status;
-    SDX_TRY(prepare_input(px, p, &in[IN_XW]));
-    for (int i = 5; i < 7; i++)
-        in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
-    for (int k = 0; k < 3 && k < px->count_out; k++)
-        out[k] = px->out[k];
-    split_batch(p);
-    size_t scratch = (size_t)(p->rows_a_part * (4 * f->padded + f->width)) * sizeof(float);
-    return sdx_prepare_step_on(px, "rnn_fused", run_fused, p, p->directions * p->blocks, scratch,
-                               IN_COUNT, in, 3, out);
-}
-
-static enum sdx_status prepare_of(struct sdx_prepare *px, bool rounds)
-{
-    struct params *p = SDX_PREPARE_NEW(px, struct params);
-    struct sdx_tensor *in[IN_COUNT] = {NULL}, *out[3] = {NULL, NULL, NULL};
-    if (!p) return SDX_FAIL_MEMORY(px->cx);
-    p->rounds = rounds;
-    SDX_TRY(read_params(px, p));
-    int dtype = px->in[0]->dtype;
-    if (dtype != SDX_F32 && dtype != SDX_F64)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
-                        sdx_dtype_short_name(dtype));
-    if (p->batch == 0) return SDX_OK;
-    if (is_usual(px, p)) return prepare_fused(px, p);
+    const bool is_float = px->in[0]->dtype == SDX_F32;
     SDX_TRY(input_product(px, p, &in[IN_XW]));
-    if (dtype == SDX_F32) SDX_TRY(pack_recurrent(px, p, &in[IN_PACKED]));
+    if (is_float) SDX_TRY(pack_recurrent(px, p, &in[IN_PACKED]));
     for (int i = 2; i < 8; i++)
         in[IN_R + i - 2] = sdx_prepare_has(px, i) ? px->in[i] : NULL;
     for (int k = 0; k < 3 && k < px->count_out; k++)
         out[k] = px->out[k];
-    split_batch(p);
-    int64_t rows = p->rows_a_part, width = p->gates * p->hidden;
-    size_t elements = (size_t)(rows * (4 * p->hidden + width) + width);
-    p->state_size = (elements * (dtype == SDX_F32 ? 4 : 8) + 63) / 64 * 64;
+    sdx_rnn_split_batch(&p->walk, SDX_RNN_ROWS);
+    int64_t rows = p->walk.rows_a_part, width = p->walk.gates * p->walk.hidden;
+    size_t elements = (size_t)(rows * (4 * p->walk.hidden + width) + width);
+    p->state_size = (elements * (is_float ? 4 : 8) + 63) / 64 * 64;
     size_t scratch = p->state_size;
-    if (dtype == SDX_F32) {
-        p->product_size = (sdx_gemm_f32_scratch(rows, width, p->hidden) + 63) / 64 * 64;
-        scratch += p->product_size + (rounds ? (size_t)(rows * p->hidden) * sizeof(float) : 0);
+    if (is_float) {
+        p->product_size = (sdx_gemm_f32_scratch(rows, width, p->walk.hidden) + 63) / 64 * 64;
+        scratch += p->product_size;
+        if (p->walk.rounds) scratch += (size_t)(rows * p->walk.hidden) * sizeof(float);
     }
-    return sdx_prepare_step_on(px, "rnn", dtype == SDX_F32 ? run_f32 : run_f64, p,
-                               p->directions * p->blocks, scratch, IN_COUNT, in, 3, out);
+    return sdx_prepare_step_on(px, "rnn", is_float ? run_f32 : run_f64, p,
+                               p->walk.directions * p->walk.blocks, scratch, IN_COUNT, in, 3, out);
 }
 
 static enum sdx_status prepare_rnn(struct sdx_prepare *px)
 {
-    return prepare_of(px, false);
+    struct params *p = SDX_PREPARE_NEW(px, struct params);
+    const int dtype = px->in[0]->dtype;
+    enum sdx_rnn_kind kind;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(read_params(px, p, px->in[2]->dims[2]));
+    if (dtype != SDX_F32 && dtype != SDX_F64)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
+                        sdx_dtype_short_name(dtype));
+    if (p->walk.batch == 0) return SDX_OK;
+    if (is_usual(px, p, &kind)) return sdx_rnn_fused_prepare(px, &p->walk, kind);
+    return prepare_walk(px, p);
 }
 
 /* ---- DynamicQuantizeLSTM ---- */
@@ -862,18 +578,25 @@ static enum sdx_status run_round(struct sdx_exec *x, const struct sdx_step *step
     return SDX_OK;
 }
 
+static enum sdx_status check_facts(struct sdx_prepare *px, int i)
+{
+    const int64_t d = px->in[i]->dims[0], all = d * px->in[i]->dims[2];
+    for (int k = 0; k < 2; k++) {
+        const int64_t count = px->in[DYNAMIC_FACTS + 2 * (i - 1) + k]->count;
+        if (count != d && count != all)
+            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                            "%.*s: %lld scales or zero points of input %d, expected %lld or %lld",
+                            NAME(px->node), (long long)count, i, (long long)d, (long long)all);
+    }
+    return SDX_OK;
+}
+
 /* Weights i as floats: now where they are constant, otherwise at each run. */
 static enum sdx_status wide_weights(struct sdx_prepare *px, int i, struct sdx_tensor **out)
 {
     struct sdx_tensor *const *facts = px->in + DYNAMIC_FACTS + 2 * (i - 1);
     struct sdx_tensor *in[] = {px->in[i], facts[0], facts[1]};
     const int64_t dims[] = {in[0]->dims[0], in[0]->dims[2], in[0]->dims[1]};
-    for (int k = 1; k < 3; k++)
-        if (in[k]->count != dims[0] && in[k]->count != dims[0] * dims[1])
-            return SDX_FAIL(px->cx, SDX_BAD_MODEL,
-                            "%.*s: %lld scales or zero points of input %d, expected %lld or %lld",
-                            NAME(px->node), (long long)in[k]->count, i, (long long)dims[0],
-                            (long long)(dims[0] * dims[1]));
     if (!in[0]->is_constant || !in[1]->is_constant || !in[2]->is_constant) {
         *out = sdx_prepare_temp(px, SDX_F32, 3, dims);
         if (!*out) return SDX_FAIL_MEMORY(px->cx);
@@ -888,14 +611,11 @@ static enum sdx_status wide_weights(struct sdx_prepare *px, int i, struct sdx_te
     return SDX_OK;
 }
 
-static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
+/* The unusual cases: LSTM in floats. */
+static enum sdx_status prepare_rounded(struct sdx_prepare *px, struct params *p)
 {
     struct sdx_prepare sub = *px;
     struct sdx_tensor *in[DYNAMIC_INPUTS] = {NULL};
-    if (px->count_in < DYNAMIC_FACTS + 4)
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %d inputs, expected 12", NAME(px->node),
-                        px->count_in);
-    if (px->in[0]->count == 0 && px->in[0]->dims[1] == 0) return SDX_OK;
     for (int i = 3; i < DYNAMIC_INPUTS; i++)
         in[i] = px->in[i];
     SDX_TRY(wide_weights(px, 1, &in[1]));
@@ -906,7 +626,27 @@ static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
     SDX_TRY(sdx_prepare_step_on(px, "rnn_round", run_round, NULL, 1, 0, 2, round_in, 1, in));
     sub.in = in;
     sub.count_in = DYNAMIC_INPUTS;
-    return prepare_of(&sub, true);
+    return prepare_walk(&sub, p);
+}
+
+static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
+{
+    struct params *p = SDX_PREPARE_NEW(px, struct params);
+    enum sdx_rnn_kind kind;
+    if (!p) return SDX_FAIL_MEMORY(px->cx);
+    if (px->count_in < DYNAMIC_FACTS + 4)
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %d inputs, expected 12", NAME(px->node),
+                        px->count_in);
+    p->walk.rounds = true;
+    SDX_TRY(read_params(px, p, px->in[2]->dims[1]));
+    SDX_TRY(check_facts(px, 1));
+    SDX_TRY(check_facts(px, 2));
+    if (p->walk.batch == 0) return SDX_OK;
+    bool is_fixed = px->in[0]->count > 0;
+    for (int i = DYNAMIC_FACTS; i < DYNAMIC_FACTS + 4; i++)
+        is_fixed = is_fixed && px->in[i]->is_constant;
+    if (is_fixed && is_usual(px, p, &kind)) return sdx_rnn_fused_prepare(px, &p->walk, kind);
+    return prepare_rounded(px, p);
 }
 
 static const struct sdx_op ops[] = {

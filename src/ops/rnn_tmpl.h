@@ -29,7 +29,7 @@ static void SUFFIX(gate)(const struct params *p, int direction, int act, T *x, i
 static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct SUFFIX(cell) * s,
                              int64_t row)
 {
-    int64_t n = p->hidden;
+    int64_t n = p->walk.hidden;
     T *i = s->gates + row * 4 * n, *o = i + n, *f = o + n, *g = f + n;
     T *c = s->c + row * n, *h = s->h + row * n;
     for (int64_t j = 0; s->peephole && j < n; j++) {
@@ -59,7 +59,7 @@ static void SUFFIX(lstm_row)(const struct params *p, int direction, const struct
 static void SUFFIX(update_rows)(const struct params *p, const struct sdx_step *step, int direction,
                                 const struct SUFFIX(cell) * s, int64_t rows, const bool *is_live)
 {
-    int64_t n = p->hidden, width = p->gates * n;
+    int64_t n = p->walk.hidden, width = p->walk.gates * n;
     if (p->kind == KIND_GRU) {
         for (int64_t r = 0; r < rows; r++) {
             T *z = s->gates + r * width, *reset = z + n, *h = s->h + r * n;
@@ -98,7 +98,7 @@ static void SUFFIX(update_rows)(const struct params *p, const struct sdx_step *s
 static void SUFFIX(set_bias)(const struct params *p, const struct sdx_step *step, int direction,
                              struct SUFFIX(cell) * s)
 {
-    int64_t n = p->hidden, width = p->gates * n;
+    int64_t n = p->walk.hidden, width = p->walk.gates * n;
     memset(s->bias, 0, (size_t)width * sizeof(T));
     if (step->in[IN_B]) {
         const T *b = (const T *)step->in[IN_B]->data + direction * 2 * width;
@@ -113,11 +113,13 @@ static void SUFFIX(set_bias)(const struct params *p, const struct sdx_step *step
 static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *p = step->params;
-    int direction = (int)(part / p->blocks);
-    int64_t begin = part % p->blocks * p->rows_a_part, n = p->hidden, width = p->gates * n;
-    int64_t rows = p->batch - begin < p->rows_a_part ? p->batch - begin : p->rows_a_part;
-    bool is_reverse = p->is_reverse || direction == 1, is_live[ROWS_MAX];
-    int64_t length[ROWS_MAX];
+    int direction = (int)(part / p->walk.blocks);
+    int64_t begin = part % p->walk.blocks * p->walk.rows_a_part, n = p->walk.hidden,
+            width = p->walk.gates * n;
+    int64_t rows =
+        p->walk.batch - begin < p->walk.rows_a_part ? p->walk.batch - begin : p->walk.rows_a_part;
+    bool is_reverse = p->walk.is_reverse || direction == 1, is_live[SDX_RNN_ROWS];
+    int64_t length[SDX_RNN_ROWS];
     struct SUFFIX(cell) s = {.h = x->scratch};
     SDX_TRY(read_lengths(x, p, step->in[IN_LENGTHS], begin, rows, length));
     s.c = s.h + rows * n;
@@ -128,7 +130,7 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
     s.scratch = (char *)x->scratch + p->state_size;
     SUFFIX(set_bias)(p, step, direction, &s);
     for (int64_t r = 0; r < rows; r++) {
-        int64_t at = state_at(p, direction, begin + r) * n;
+        int64_t at = sdx_rnn_state_at(&p->walk, direction, begin + r) * n;
         /* A row without steps ends in zeros, whatever it begins with: ONNX Runtime's rule where the
          * standard is silent. */
         const struct sdx_tensor *h0 = length[r] ? step->in[IN_H] : NULL;
@@ -138,13 +140,14 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
             s.c[r * n + j] = c0 ? ((const T *)c0->data)[at + j] : 0;
         }
     }
-    const T *xw = (const T *)step->in[IN_XW]->data + direction * p->seq * p->batch * width;
+    const T *xw =
+        (const T *)step->in[IN_XW]->data + direction * p->walk.seq * p->walk.batch * width;
     T *y = step->out[0] ? step->out[0]->data : NULL;
-    for (int64_t t = 0; t < p->seq && !sdx_exec_cancelled(x); t++) {
+    for (int64_t t = 0; t < p->walk.seq && !sdx_exec_cancelled(x); t++) {
         for (int64_t r = 0; r < rows; r++) {
             is_live[r] = t < length[r];
             int64_t time = is_reverse && is_live[r] ? length[r] - 1 - t : t;
-            const T *from = xw + input_at(p, time, begin + r) * width;
+            const T *from = xw + sdx_rnn_input_at(&p->walk, time, begin + r) * width;
             for (int64_t j = 0; j < width; j++)
                 s.gates[r * width + j] = from[j] + s.bias[j];
         }
@@ -152,7 +155,7 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
         SUFFIX(update_rows)(p, step, direction, &s, rows, is_live);
         for (int64_t r = 0; y && r < rows; r++) {
             int64_t time = is_reverse && is_live[r] ? length[r] - 1 - t : t;
-            T *to = y + output_at(p, time, direction, begin + r) * n;
+            T *to = y + sdx_rnn_output_at(&p->walk, time, direction, begin + r) * n;
             if (is_live[r])
                 memcpy(to, s.h + r * n, (size_t)n * sizeof(T));
             else
@@ -160,7 +163,7 @@ static enum sdx_status SUFFIX(run)(struct sdx_exec *x, const struct sdx_step *st
         }
     }
     for (int64_t r = 0; r < rows; r++) {
-        int64_t at = state_at(p, direction, begin + r) * n;
+        int64_t at = sdx_rnn_state_at(&p->walk, direction, begin + r) * n;
         if (step->out[1]) memcpy((T *)step->out[1]->data + at, s.h + r * n, (size_t)n * sizeof(T));
         if (step->out[2]) memcpy((T *)step->out[2]->data + at, s.c + r * n, (size_t)n * sizeof(T));
     }

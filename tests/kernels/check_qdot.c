@@ -149,7 +149,7 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
     struct sdx_qdot_step *steps = guarded((size_t)sdx_qdot_steps(s) * sizeof *steps, 0);
     sdx_qdot_pack(s, &p.w, packed);
     sdx_qdot_place(s, packed, p.starts, steps);
-    sdx_qdot_start(s, packed, p.zero_a, bias, start);
+    sdx_qdot_start(s, packed, 0, sdx_qdot_panels(s), p.zero_a, bias, start);
     fill_store(&p, m, width, how);
     p.q.packed = packed;
     p.q.steps = in_place && how & 1 ? NULL : steps;
@@ -210,7 +210,7 @@ double bench_qdot(void)
     void *packed = guarded(sdx_qdot_packed_size(&t.q.shape), 0);
     int32_t *start = guarded((size_t)n * 4, 0);
     sdx_qdot_pack(&t.q.shape, &from, packed);
-    sdx_qdot_start(&t.q.shape, packed, 0, NULL, start);
+    sdx_qdot_start(&t.q.shape, packed, 0, sdx_qdot_panels(&t.q.shape), 0, NULL, start);
     t.q.packed = packed;
     t.q.rows = rows;
     t.q.scratch = guarded(sdx_qdot_scratch(&t.q.shape, m), 0);

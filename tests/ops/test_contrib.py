@@ -952,11 +952,33 @@ def _(b):
                   bits=bits, constant=(0, 2, 3) if zeros else ())
 
 
+def rounded(x):
+    """x as bytes with the scale and zero point of DynamicQuantizeLinear hold it."""
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32((high - low) / 255 or 1)
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
+
+
+def quantized_lstm(x, w, r, bias):
+    """LSTM forward from zeros with weights [k, 4 * hidden]: Y of one direction."""
+    hidden, h, c, y = r.shape[0], 0, 0, []
+    h = c = np.zeros((x.shape[1], hidden))
+    for part in rounded(x) @ w + bias[:4 * hidden] + bias[4 * hidden:]:
+        i, o, f, g = np.split(part + rounded(h) @ r, 4, axis=1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        y.append(h)
+    return np.array(y, np.float32)[:, None]
+
+
 @operator("DynamicQuantizeLSTM", rtol="1e-2", atol="3e-3")
 def _(b):
-    for i in range(12):
+    for i in range(15):
         direction = ("forward", "reverse", "bidirectional")[i % 3]
         d, batch, seq, width, hidden = 1 + (i % 3 == 2), b.pick(1, 3), 5, b.pick(4, 11), b.pick(3, 8, 16)
+        if i >= 12:  # rows of fewer bytes than a product takes; more than a part; columns beyond one call
+            batch, width, hidden = ((2, 2, 70), (70, 5, 4), (1, 300, 40))[i - 12]
         dtype = (np.uint8, np.int8)[i // 3 % 2]
         # onnxruntime adds two products of bytes in 16 bits where there is no VNNI: int8 stays small.
         low, high, zero = (0, 256, 128) if dtype is np.uint8 else (-63, 64, 0)
@@ -964,7 +986,7 @@ def _(b):
         weights = [b.ints(low, high, d, k, 4 * hidden, dtype=dtype) for k in (width, hidden)]
         scales = [b.rng.uniform(0.001, 0.004, per).astype(np.float32) for _ in range(2)]
         zeros = np.full(per, zero, dtype)
-        more = i >= 6
+        more = 6 <= i < 12
         b.add([b.floats(seq, batch, width), *weights, b.floats(d, 8 * hidden) if i % 4 else None,
                b.ints(1, seq + 1, batch, dtype=np.int32) if i == 8 else None,
                b.floats(d, batch, hidden, scale=0.3) if more else None,
@@ -972,6 +994,15 @@ def _(b):
                b.floats(d, 3 * hidden, scale=0.3) if i == 10 else None,
                scales[0], zeros, scales[1], zeros], outputs=3, direction=direction, hidden_size=hidden,
               constant=(1, 2, 3, 8, 9, 10, 11))
+    # onnxruntime refuses other zero points
+    for dtype, zeros in ((np.uint8, (120, 133)), (np.int8, (-3, 7))):
+        low = 0 if dtype is np.uint8 else -127
+        x, bias = b.floats(4, 3, 20), b.floats(1, 8 * 24)
+        weights = [b.ints(low, low + 255, 1, k, 4 * 24, dtype=dtype) for k in (20, 24)]
+        wide = [(v.astype(np.float64)[0] - z) * 0.002 for v, z in zip(weights, zeros)]
+        facts = [f for z in zeros for f in (np.float32([0.002]), np.array([z], dtype))]
+        b.add([x, *weights, bias, None, None, None, None, *facts], [quantized_lstm(x, *wide, bias[0])],
+              direction="forward", hidden_size=24, constant=(1, 2, 3, 8, 9, 10, 11))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,6 +8,7 @@
 #include "kernels/x86/qdot_tile_avx512.h"
 
 enum { COLS = SDX_QDOT_COLS, ROWS = QDOT_TILE_ROWS, WIDE = QDOT_TILE_WIDE };
+enum { STREAMS = 4096 }; /* bytes of a panel from which on one row takes them one by one */
 
 /* What a step fetches, behind its own weights; and_at 0: nothing more. */
 struct ahead {
@@ -51,6 +52,31 @@ SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
     store_tile(count, wide, &q->store, acc, row, column, n);
 }
 
+/* One row by one panel: each weight is read once, in one stream of which QDOT_AHEAD bytes are under
+ * way. One sum would wait for itself. */
+static SDX_NOINLINE void stream(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                                const struct sdx_qdot_step *s, int64_t column, int64_t n)
+{
+    enum { CHAINS = 4 };
+    const int64_t steps = q->some ? q->some : panel->count[QDOT_ONES];
+    const int8_t *w = (const int8_t *)q->packed + panel->weights + q->first * QDOT_BYTES;
+    const uint8_t *a = q->rows[0];
+    __m512i acc[CHAINS] = {whole(q->store.start + column)}, sum[1][WIDE];
+    s += q->first;
+    for (int64_t k = 0; k < steps; k += CHAINS, w += CHAINS * QDOT_BYTES)
+        SDX_UNROLL(4) for (int c = 0; c < CHAINS; c++)
+        {
+            int32_t x;
+            if (k + c == steps) break;
+            _mm_prefetch((const char *)w + c * QDOT_BYTES + QDOT_AHEAD, _MM_HINT_T0);
+            memcpy(&x, a + s[k + c].at, sizeof x);
+            acc[c] = _mm512_dpbusd_epi32(acc[c], _mm512_set1_epi32(x), whole(w + c * QDOT_BYTES));
+        }
+    SDX_UNROLL(4) for (int c = 1; c < CHAINS; c++) acc[0] = _mm512_add_epi32(acc[0], acc[c]);
+    sum[0][0] = acc[0];
+    store_tile(1, 1, &q->store, sum, 0, column, n);
+}
+
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *s, struct ahead ahead, int64_t row, int64_t column,
                      int64_t n);
@@ -79,6 +105,11 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     const struct qdot_cut cut = qdot_cut(q->m, ROWS);
     /* the weights of the next panels come while the first two tiles are in hand, or the only one */
     const int64_t apart = qdot_panel_bytes(panel);
+    if (q->m == 1 && apart >= STREAMS) {
+        for (int64_t j = 0; j < n; j += COLS)
+            stream(q, panel + j / COLS, steps, column + j, n - j < COLS ? n - j : COLS);
+        return;
+    }
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
         const struct ahead ahead = {t < WIDE ? (WIDE + t) * apart : 0,
