@@ -43,6 +43,16 @@ struct sdx_qaffine {
     uint8_t flip;
 };
 
+/* n cells of bytes, each the weighted sum of `taps` cells of numbers: those from
+ * index[j * taps + t] * cell on, of which up to 15 behind the last cell may be read. */
+struct sdx_qblend {
+    const int32_t *index;
+    const float *weight;
+    int taps;
+    int64_t cell, n;
+    uint8_t flip; /* 0x80: the sums are signed, and so are the bytes */
+};
+
 struct sdx_qbytes {
     /* step_a, step_b: 0 (one byte for all) or 1 */
     void (*add)(const struct sdx_qpair *p, const uint8_t *a, size_t step_a, const uint8_t *b,
@@ -55,6 +65,8 @@ struct sdx_qbytes {
     void (*lookup)(const uint8_t *table, const uint8_t *x, uint8_t *y, size_t n);
     /* y[i] = (round_to_even(x[i] / scale) + zero within 0..255) ^ flip; NaN gives the least */
     void (*quantize)(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y, size_t n);
+    /* y[j * cell + i] = round_to_even(sum over t, in order) within the bounds of the bytes */
+    void (*blend)(const struct sdx_qblend *b, const float *x, uint8_t *y);
     /* y[j * pitch_y + i] = x[i * pitch_x + j] for i < rows, j < columns */
     void (*transpose)(const uint8_t *x, size_t pitch_x, uint8_t *y, size_t pitch_y, size_t rows,
                       size_t columns);

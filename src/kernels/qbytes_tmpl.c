@@ -282,6 +282,51 @@ static void quantize(const float *x, float scale, int32_t zero, uint8_t flip, ui
     memcpy(y + i, bytes, n - i);
 }
 
+/* WIDTH elements of a cell; at: where its taps have them. */
+#if SDX_SIMD_LANES >= 8
+SIMD void blend_step(const struct sdx_qblend *b, const float *x, const int32_t *index,
+                     const float *weight, uint8_t *y)
+{
+    const __m256 lo = _mm256_setzero_ps(), hi = _mm256_set1_ps(255.0f);
+    __m256 u = _mm256_set1_ps(b->flip), v = u;
+    for (int t = 0; t < b->taps; t++) {
+        const float *at = x + index[t] * b->cell;
+        const __m256 w = _mm256_set1_ps(weight[t]);
+        u = _mm256_add_ps(u, _mm256_mul_ps(_mm256_loadu_ps(at), w));
+        v = _mm256_add_ps(v, _mm256_mul_ps(_mm256_loadu_ps(at + 8), w));
+    }
+    store_bytes(y, rounded(u, lo, hi), rounded(v, lo, hi), _mm256_setzero_si256(),
+                _mm_set1_epi8((char)b->flip));
+}
+#else
+SIMD void blend_step(const struct sdx_qblend *b, const float *x, const int32_t *index,
+                     const float *weight, uint8_t *y)
+{
+    float sums[WIDTH];
+    for (int i = 0; i < WIDTH; i++) {
+        sums[i] = b->flip;
+        for (int t = 0; t < b->taps; t++)
+            sums[i] += x[index[t] * b->cell + i] * weight[t];
+    }
+    quantize_step(sums, 1, 0, b->flip, y);
+}
+#endif
+/* What a step has beyond its cell is written again by the next; the last cells go by `left`. */
+static void blend(const struct sdx_qblend *job, const float *x, uint8_t *y)
+{
+    const struct sdx_qblend b = *job; /* bytes that are stored may lie anywhere, but not here */
+    const uint8_t *end = y + b.n * b.cell;
+    const int32_t *index = b.index;
+    const float *weight = b.weight;
+    for (int64_t j = 0; j < b.n; j++, y += b.cell, index += b.taps, weight += b.taps)
+        for (int64_t c = 0; c < b.cell; c += WIDTH) {
+            uint8_t left[WIDTH];
+            const bool fits = end - y >= c + WIDTH;
+            blend_step(&b, x + c, index, weight, fits ? y + c : left);
+            if (!fits) memcpy(y + c, left, (size_t)(b.cell - c < WIDTH ? b.cell - c : WIDTH));
+        }
+}
+
 #if SDX_SIMD_LANES >= 8
 #if SDX_SIMD_LANES == 16
 SIMD bytes_in xor_3(bytes_in a, bytes_in b, bytes_in c)
@@ -557,6 +602,7 @@ void SDX_INIT(sdx_qbytes_init_)(struct sdx_qbytes *qbytes)
                                   .affine = affine,
                                   .lookup = lookup,
                                   .quantize = quantize,
+                                  .blend = blend,
                                   .transpose = transpose,
                                   .max = max,
                                   .sum = sum,

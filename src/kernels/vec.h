@@ -120,8 +120,11 @@ struct sdx_vec {
     void (*f32_to_f16)(const float *x, uint16_t *y, size_t n);
     void (*bf16_to_f32)(const uint16_t *x, float *y, size_t n);
     void (*f32_to_bf16)(const float *x, uint16_t *y, size_t n);
-    /* y[i] = the sum of rows[r][i] * w[r], in order, each step rounded; count >= 1 */
-    void (*u8_mix)(const uint8_t *const *rows, const double *w, int count, double *y, size_t n);
+    /* y[i] = the sum of shift and (rows[r][i] ^ flip) * w[r], in order, each step rounded; count >=
+     * 1
+     */
+    void (*u8_mix)(const uint8_t *const *rows, uint8_t flip, float shift, const float *w, int count,
+                   float *y, size_t n);
     /* (x - zero) * scale */
     void (*u8_to_f32)(const uint8_t *x, float scale, int32_t zero, float *y, size_t n);
     void (*s8_to_f32)(const int8_t *x, float scale, int32_t zero, float *y, size_t n);

@@ -83,17 +83,17 @@ static void f32_to_bf16(const float *x, uint16_t *y, size_t n)
 FROM_BYTES(u8_to_f32, uint8_t)
 FROM_BYTES(s8_to_f32, int8_t)
 
-static void u8_mix(const uint8_t *const *rows, const double *w, int count, double *y, size_t n)
+static void u8_mix(const uint8_t *const *rows, uint8_t flip, float shift, const float *w, int count,
+                   float *y, size_t n)
 {
     const uint8_t *a = rows[0], *b = rows[count > 1];
-    const double v = w[0], u = count > 1 ? w[1] : 0;
+    const float v = w[0], u = count > 1 ? w[1] : 0;
     for (size_t i = 0; i < n; i++)
-        y[i] = a[i] * v + b[i] * u;
+        y[i] = shift + (float)(a[i] ^ flip) * v + (float)(b[i] ^ flip) * u;
     for (int r = 2; r < count; r++)
         for (size_t i = 0; i < n; i++)
-            y[i] += rows[r][i] * w[r];
+            y[i] += (float)(rows[r][i] ^ flip) * w[r];
 }
-
 /* `cols` < SIDE columns of SIDE rows, behind which there is more of src to read. */
 SIMD void turn_few_columns(const void *src, size_t stride, void *dst, size_t stride_dst,
                            size_t cols)

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/conv_block.h"
+#include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/layout.h"
 #include "ops/move.h"
@@ -214,6 +215,8 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
 
 /* ---- the axes of one node ---- */
 
+enum { CELL_LEAST = 8 }; /* bytes that lie together, for a loop over them to pay */
+
 struct resize {
     int rank;
     int64_t cell; /* values that lie together at a place: the lanes of blocked channels, else 1 */
@@ -334,17 +337,21 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
     return SDX_OK;
 }
 
-/* Images and channels stay as they are. What leaves larger is reordered while it is small. */
+/* Images and channels stay as they are. What leaves larger is reordered while it is small, but for
+ * bytes that are filtered, which is quick in cells only. */
 static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     struct resize r = {.rank = in->rank};
     if (in->layout == SDX_LAYOUT_PLAIN || out->count == 0 ||
-        (want->leaves && out->count > in->count) || !sdx_dims_equal(in->dims, 2, out->dims, 2) ||
-        read_rule(px, &r.rule) != SDX_OK || read_geometry(px, &r) != SDX_OK ||
-        r.rule.coordinates == SDX_RESIZE_CROP || r.axis[0].scale != 1 || r.axis[1].scale != 1 ||
-        (r.rule.mode != SDX_RESIZE_NEAREST && in->layout != SDX_LAYOUT_BLOCKED))
+        !sdx_dims_equal(in->dims, 2, out->dims, 2) || read_rule(px, &r.rule) != SDX_OK ||
+        read_geometry(px, &r) != SDX_OK || r.rule.coordinates == SDX_RESIZE_CROP ||
+        r.axis[0].scale != 1 || r.axis[1].scale != 1)
         return;
+    const bool filters = r.rule.mode != SDX_RESIZE_NEAREST;
+    const bool bytes = filters && in->layout == SDX_LAYOUT_LAST;
+    if (bytes && (in->dims[1] < CELL_LEAST || in->rank > 4)) return;
+    if (want->leaves && out->count > in->count && !bytes) return;
     want->in[0] = want->out[0] = in->layout;
 }
 
@@ -584,48 +591,54 @@ static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r
 
 /* ---- filters on two neighbouring axes, bytes ---- */
 
-/* To nearest, ties to even, saturating. */
-static uint8_t byte_of(double v)
+enum { BEYOND = 16 }; /* a row that is read */
+
+struct bytes {
+    const struct sdx_resize_axis *v, *h; /* rows, columns */
+    int64_t cell, rows;                  /* bytes that lie together at a place; output rows */
+    uint8_t flip;                        /* makes bytes unsigned, each 128 too large */
+};
+
+/* One row of numbers resized to the output's width. wide: room for it, where cells are small; near:
+ * for `taps` addresses. */
+static void byte_row(const struct bytes *p, const float *src, const float **near, float *wide,
+                     uint8_t *dst)
 {
-    const double magic = 0x1.8p52; /* what is added to it is rounded to a whole number */
-    v = v > 0 ? v : 0;
-    v = (v < 255 ? v : 255) + magic;
-    uint64_t bits = 0;
-    memcpy(&bits, &v, sizeof(bits));
-    return (uint8_t)bits;
+    const struct sdx_resize_axis *h = p->h;
+    const struct sdx_qblend blend = {h->index, h->weight, h->taps, p->cell, h->n_out, p->flip};
+    if (p->cell >= CELL_LEAST) {
+        sdx_qbytes()->blend(&blend, src, dst);
+        return;
+    }
+    if (p->cell == 1)
+        resize_row(h, src, wide);
+    else
+        resize_row_cells(h, p->cell, src, near, wide);
+    sdx_qbytes()->quantize(wide, 1, p->flip, p->flip, dst, (size_t)(h->n_out * p->cell));
 }
 
-/* One row of numbers resized to the output's width. */
-static void byte_row(const struct sdx_resize_axis *h, int64_t cell, const double *src, uint8_t *dst)
-{
-    const int taps = h->taps;
-    const int32_t *index = h->index;
-    const double *w = h->weight64;
-    for (int64_t j = 0; j < h->n_out; j++, index += taps, w += taps)
-        for (int64_t c = 0; c < cell; c++) {
-            double sum = src[index[0] * cell + c] * w[0];
-            for (int t = 1; t < taps; t++)
-                sum += src[index[t] * cell + c] * w[t];
-            *dst++ = byte_of(sum);
-        }
-}
-
-/* As the passes below, but an output row at a time: its source rows mixed, then made as wide. */
+/* An output row at a time: its source rows mixed, then made as wide. Scratch: the mixed row, the
+ * wide one, addresses. */
 static enum sdx_status run_bytes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    const struct planes *p = step->params;
+    const struct bytes *p = step->params;
     const struct sdx_resize_axis *v = p->v, *h = p->h;
-    const int64_t pitch = h->n_in * p->cell, width = h->n_out * p->cell, rows = p->count * v->n_out;
-    const int64_t end = sdx_part_begin(rows, step->parts, part + 1, 1);
-    double *mixed = x->scratch;
-    const uint8_t **from = (const uint8_t **)(void *)(mixed + pitch);
-    for (int64_t u = sdx_part_begin(rows, step->parts, part, 1); u < end; u++) {
+    const int64_t pitch = h->n_in * p->cell, width = h->n_out * p->cell;
+    const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    const uint8_t **from = x->scratch;
+    const float **near = (const float **)(void *)(from + v->taps);
+    float *mixed = (float *)(void *)(near + h->taps), *wide = mixed + pitch + BEYOND;
+    for (int64_t u = sdx_part_begin(p->rows, step->parts, part, 1); u < end; u++) {
         const int64_t y = u % v->n_out;
+        const float *w = v->weight + y * v->taps;
         const uint8_t *src = (const uint8_t *)step->in[0]->data + u / v->n_out * v->n_in * pitch;
-        for (int t = 0; t < v->taps; t++)
+        float shift = 0;
+        for (int t = 0; t < v->taps; t++) {
             from[t] = src + v->index[y * v->taps + t] * pitch;
-        sdx_vec()->u8_mix(from, v->weight64 + y * v->taps, v->taps, mixed, (size_t)pitch);
-        byte_row(h, p->cell, mixed, (uint8_t *)step->out[0]->data + u * width);
+            shift -= (float)p->flip * w[t];
+        }
+        sdx_vec()->u8_mix(from, p->flip, shift, w, v->taps, mixed, (size_t)pitch);
+        byte_row(p, mixed, near, wide, (uint8_t *)step->out[0]->data + u * width);
     }
     return SDX_OK;
 }
@@ -640,23 +653,29 @@ static int byte_columns(const struct sdx_tensor *in, const struct resize *r)
         first = first < i ? first : i;
         last = i;
     }
-    if (in->dtype != SDX_U8 || last - first > 1) return -1;
+    if ((in->dtype != SDX_U8 && in->dtype != SDX_I8) || last - first > 1) return -1;
     return last > 0 ? last : r->rank > 1 ? 1 : -1;
 }
 
 static enum sdx_status add_bytes(struct sdx_prepare *px, const struct resize *r, int columns)
 {
-    struct planes *p = SDX_PREPARE_NEW(px, struct planes);
+    struct bytes *p = SDX_PREPARE_NEW(px, struct bytes);
     if (!p) return SDX_OUT_OF_MEMORY;
     p->v = &r->axis[columns - 1];
     p->h = &r->axis[columns];
-    p->count = sdx_move_product(px->in[0]->dims, 0, columns - 1);
-    p->cell = sdx_move_product(px->in[0]->dims, columns + 1, r->rank);
-    const int64_t rows = p->count * p->v->n_out;
+    p->flip = px->in[0]->dtype == SDX_I8 ? 0x80 : 0;
+    p->rows = p->v->n_out;
+    p->cell = r->cell;
+    for (int i = 0; i < r->rank; i++) {
+        if (i < columns - 1) p->rows *= r->axis[i].n_in;
+        if (i > columns) p->cell *= r->axis[i].n_in;
+    }
     const double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
-    return sdx_prepare_step(px, "resize_bytes", run_bytes, p, sdx_prepare_parts(work, 65536, rows),
-                            (size_t)(p->h->n_in * p->cell) * sizeof(double) +
-                                (size_t)p->v->taps * sizeof(uint8_t *));
+    const int64_t wide = p->cell < CELL_LEAST ? p->h->n_out * p->cell : 0;
+    return sdx_prepare_step(px, "resize_bytes", run_bytes, p,
+                            sdx_prepare_parts(work, 65536, p->rows),
+                            (size_t)(p->v->taps + p->h->taps) * sizeof(float *) +
+                                (size_t)(p->h->n_in * p->cell + BEYOND + wide) * sizeof(float));
 }
 
 /* ---- filters axis by axis ---- */

@@ -324,6 +324,35 @@ static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_qu
     return SDX_OK;
 }
 
+/* What the QuantizeLinear n reads is filtered from bytes of the same scale: then the bytes are.
+ * Sums of weights are 1, so that scale and zero point have no part in it, nor has saturation. */
+static enum sdx_status resize_bytes(struct sdx_qdq *r, int32_t n, const struct sdx_quant *q,
+                                    bool *done)
+{
+    enum { CHANNELS_LEAST = 8 }; /* of images that bytes are quick for */
+    const int32_t at = r->uses[q->x] == 1 ? r->g->values[q->x].producer : -1;
+    if (at < 0) return SDX_OK;
+    const struct sdx_ir_node *node = &r->g->nodes[at];
+    struct sdx_quant from;
+    if (node->domain.len || !sdx_str_is(node->op_type, "Resize") || node->opset < 11 ||
+        sdx_str_is(sdx_ir_attr_str(node, "coordinate_transformation_mode", ""),
+                   "tf_crop_and_resize") ||
+        !sdx_qdq_dequantized(r, node->inputs[0], &from) || !sdx_qdq_same(q, &from))
+        return SDX_OK;
+    const struct sdx_type *type = &r->g->values[from.x].type;
+    if (!type->has_shape || type->rank != 4 || type->dims[1] < CHANNELS_LEAST) return SDX_OK;
+    const int32_t output = r->g->nodes[n].outputs[0];
+    SDX_TRY(move_bytes(r, at, 1, &from.x, false, q));
+    r->g->nodes[n].is_dead = true;
+    r->uses[q->x] = 0;
+    release(r, q->scale);
+    release(r, q->zero);
+    r->g->values[q->x].producer = -1;
+    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
+    *done = true;
+    return SDX_OK;
+}
+
 /* ---- QuantizeLinear ---- */
 
 static enum sdx_status vanish(struct sdx_qdq *r, int32_t n, int32_t bytes)
@@ -351,6 +380,7 @@ static enum sdx_status rewrite_quantize(struct sdx_qdq *r, int32_t n)
     if (!sdx_qdq_quantizes(r, &r->g->nodes[n], &q)) return SDX_OK;
     if (sdx_qdq_dequantized(r, q.x, &from) && sdx_qdq_same(&q, &from)) return vanish(r, n, from.x);
     SDX_TRY(sdx_qdq_table(r, n, &done));
+    if (!done) SDX_TRY(resize_bytes(r, n, &q, &done));
     if (!done) SDX_TRY(push_up(r, n, &q, &done));
     if (!done) SDX_TRY(sdx_qdq_operator(r, n, &q));
     return SDX_OK;

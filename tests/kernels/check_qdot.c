@@ -269,8 +269,37 @@ static void check_byte_transpose(size_t rows, size_t columns, size_t pitch, size
     guards_release();
 }
 
+static void check_blend(int64_t cell, int taps, uint8_t flip)
+{
+    enum { CELLS = 7, FROM = 5 };
+    int32_t index[CELLS * 4];
+    float weight[CELLS * 4], *x = guarded((size_t)(FROM * cell + 15) * 4, 4);
+    uint8_t *y = guarded((size_t)(CELLS * cell), 1);
+    for (int64_t i = 0; i < FROM * cell + 15; i++)
+        x[i] = i < FROM * cell ? (float)random_int(-200, 300) * 0.5f : NAN;
+    for (int i = 0; i < CELLS * taps; i++) {
+        index[i] = (int32_t)random_int(0, FROM - 1);
+        weight[i] = (float)random_int(-2, 6) * 0.25f;
+    }
+    const struct sdx_qblend b = {index, weight, taps, cell, CELLS, flip};
+    sdx_qbytes()->blend(&b, x, y);
+    for (int64_t i = 0; i < CELLS * cell; i++) {
+        float sum = flip;
+        for (int t = 0; t < taps; t++)
+            sum += x[index[i / cell * taps + t] * cell + i % cell] * weight[i / cell * taps + t];
+        const float whole = nearbyintf(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+        expect(y[i] == ((uint8_t)whole ^ flip), "cell %d, %d taps, element %d: %d", (int)cell, taps,
+               (int)i, y[i]);
+    }
+    guards_intact();
+    guards_release();
+}
+
 void check_qbytes(void)
 {
+    for (int64_t cell = 1; cell < 70; cell += cell < 36 ? 1 : 11)
+        for (int taps = 1; taps <= 4; taps++)
+            check_blend(cell, taps, cell % 2 ? 0x80 : 0);
     const struct sdx_qbytes *now = sdx_qbytes();
     for (size_t n = 0; n < 500; n += n < 140 ? 1 : 17)
         for (unsigned how = 0; how < 4; how++)

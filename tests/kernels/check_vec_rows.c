@@ -595,9 +595,10 @@ void check_f32_to_bf16(void)
 FROM_BYTES(u8_to_f32, uint8_t)
 FROM_BYTES(s8_to_f32, int8_t)
 
+static const float mixing[] = {0.375f, -1.25f, 0.6f, 2.0f};
+
 void check_u8_mix(void)
 {
-    static const double w[] = {0.37, -1.25, 0.6, 2.0};
     for (size_t n = 0; n < 80; n++) {
         const uint8_t *rows[4];
         for (size_t r = 0; r < 4; r++) {
@@ -607,15 +608,16 @@ void check_u8_mix(void)
             rows[r] = row;
         }
         for (int count = 1; count <= 4; count++) {
-            double *y = guarded(n * 8, 8);
-            vec_now->u8_mix(rows, w, count, y, n);
+            const uint8_t flip = count % 2 ? 0x80 : 0;
+            float *y = guarded(n * 4, 4);
+            vec_now->u8_mix(rows, flip, 0.3f, mixing, count, y, n);
             for (size_t i = 0; i < n; i++) {
-                double right = rows[0][i] * w[0];
-                for (int r = 1; r < count; r++) {
-                    const double product = rows[r][i] * w[r];
+                float right = 0.3f;
+                for (int r = 0; r < count; r++) {
+                    const float product = (float)(rows[r][i] ^ flip) * mixing[r];
                     right += product;
                 }
-                expect(y[i] == right, "%d rows, n %zu, element %zu: %.17g", count, n, i, y[i]);
+                expect(y[i] == right, "%d rows, n %zu, element %zu: %.9g", count, n, i, y[i]);
             }
         }
     }
@@ -723,9 +725,8 @@ BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
 BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
 BENCH(f32_to_bf16, vec_now->f32_to_bf16(timed_x, timed_bytes, TIMED))
 BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
-BENCH(u8_mix,
-      vec_now->u8_mix((const uint8_t *const[]){timed_bytes, timed_bytes},
-                      (const double[]){0.25, 0.75}, 2, (double *)(void *)timed_y, TIMED / 2))
+BENCH(u8_mix, vec_now->u8_mix((const uint8_t *const[]){timed_bytes, timed_bytes}, 0, 0, mixing, 2,
+                              timed_y, TIMED))
 BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
 BENCH(b32_transpose,
       vec_now->b32_transpose((uint32_t *)timed_x, 64, (uint32_t *)timed_y, 64, 64, 64))

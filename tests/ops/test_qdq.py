@@ -6,6 +6,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 TYPES = {"u8": (np.uint8, TensorProto.UINT8, 0, 255), "i8": (np.int8, TensorProto.INT8, -128, 127)}
 
@@ -266,11 +267,24 @@ def scaled_channels(g):
     return g.q(g.op("Div", x, g.constant(g.random.uniform(0.5, 2, (1, 95)).astype(np.float32)))), {"ByteAffine"}
 
 
-GRAPHS = [conv, conv_clip, conv_winograd, conv_shorts, conv_few, conv_groups,
+def resize(g):
+    """Filters on bytes, whose channels lie last: 19 of them, then 9."""
+    x = g.dq(g.q(g.op("Conv", g.value(2, 6, 7, 9), g.weights(19, 6, 1, 1)), 0.3), 0.3)
+    for mode, transform, scales, ic, q, after in (("linear", "half_pixel", (1, 1, 2, 2), 19, 0.3, 3),
+                                                  ("cubic", "align_corners", (1, 1, 1.6, 0.7), 9, 3, 30)):
+        x = g.op("Resize", x, "", g.constant(np.array(scales, np.float32)), mode=mode,
+                 coordinate_transformation_mode=transform)
+        x = g.op("Conv", g.dq(g.q(x, q), q), g.weights(9, ic, 1, 1))
+        x = g.dq(g.q(x, after), after)
+    x = g.op("Resize", x, "", "", g.constant(np.array([2, 9, 31, 17], np.int64)), mode="linear")
+    return g.q(x, 30), {"QLinearConv", "Resize"}
+
+
+GRAPHS = [conv, conv_clip, resize, conv_winograd, conv_shorts, conv_few, conv_groups,
           transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool, pool_few,
           average, average_inside, average_even, chain, residual, sum_of_others]
-DEEP = [conv_few, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
+DEEP = [resize, conv_few, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sub", "Div", "BatchNormalization", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "PRelu", "GlobalAveragePool",
           "AveragePool", "ConvTranspose"}
@@ -310,6 +324,40 @@ def test_graph(make, kind, sardonyx, tmp_path):
     ops = {row["op"] for row in listed["operators"]}
     left = set() if make in (transposed_gaps, average_inside, average_even) else FLOATS - wanted
     assert wanted <= ops and not ops & left, ops
+
+
+SIZES = ((1, 21, 6, 5, 24, 20), (2, 3, 7, 9, 14, 18), (1, 1, 12, 10, 31, 13), (1, 256, 5, 4, 5, 16),
+         (3, 17, 9, 8, 20, 8), (1, 8, 3, 70, 6, 301))
+
+
+@pytest.mark.parametrize("last", (False, True))
+@pytest.mark.parametrize("dtype", (np.uint8, np.int8))
+@pytest.mark.parametrize("mode,transform", (("linear", "half_pixel"), ("linear", "align_corners"),
+                                            ("cubic", "half_pixel")))
+def test_resize_bytes(sardonyx, tmp_path, mode, transform, dtype, last):
+    """What the reference makes of floats, to the nearest byte; `last`: channels are the last axis."""
+    limits = np.iinfo(dtype)
+    for case, (n, c, *image) in enumerate(SIZES):
+        shape = (n, *image[:2], c) if last else (n, c, *image[:2])
+        sizes = np.array([n, *image[2:], c] if last else [n, c, *image[2:]], np.int64)
+        x = np.random.default_rng(case).integers(limits.min, limits.max + 1, shape).astype(dtype)
+        node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode,
+                                coordinate_transformation_mode=transform)
+
+        def model(kind):
+            graph = helper.make_graph([node], "resize", [helper.make_tensor_value_info("x", kind, shape)],
+                                      [helper.make_tensor_value_info("y", kind, None)],
+                                      [numpy_helper.from_array(sizes, "sizes")])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8)
+
+        wanted = ReferenceEvaluator(model(TensorProto.DOUBLE)).run(None, {"x": x.astype(np.float64)})[0]
+        onnx.save(model(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))), tmp_path / "model.onnx")
+        np.save(tmp_path / "x.npy", x)
+        sardonyx("run", tmp_path / "model.onnx", "--input", f"x={tmp_path / 'x.npy'}", "--out", tmp_path)
+        found = np.load(tmp_path / "y.npy")
+        assert found.shape == wanted.shape and found.dtype == dtype
+        apart = np.abs(found.astype(np.float64) - np.clip(wanted, limits.min, limits.max))
+        assert apart.max() <= 0.5 + 1e-3, apart.max()
 
 
 FEW = [  # oc, ic, kernel, begins and ends of the padding, dilations, image
