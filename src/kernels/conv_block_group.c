@@ -55,10 +55,13 @@ static bool is_cut_by_blocks(const struct sdx_conv_shape *s, int64_t lanes)
     if (s->ic != s->groups * icg || s->oc != s->groups * ocg || icg == 0) return false;
     return ocg == lanes ? icg % lanes == 0 : icg == ocg && ocg > 1 && lanes % ocg == 0;
 }
+/* Weights of 16 bits: panels keep whole blocks of them so; the few of groups within a block become
+ * f32. */
 bool sdx_group_block_fits(const struct sdx_conv_shape *s)
 {
     const struct sdx_conv_block_table *table = &sdx_kernel_tables()->block;
-    if (!table->f32_group_row || s->half != SDX_HALF_NONE || s->groups < 2) return false;
+    if (!table->f32_group_row || s->groups < 2) return false;
+    if (s->half != SDX_HALF_NONE && s->ic / s->groups >= table->lanes) return false;
     if (s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->pad_begin[0] != 0) return false;
     return s->kernel[2] == TAPS && s->stride[2] <= 2 && s->dilation[1] == 1 &&
            s->dilation[2] == 1 && s->out[2] >= SDX_CONV_GROUP_LEAST &&

@@ -6,6 +6,7 @@
 #include "passes/match.h"
 #include "passes/origin.h"
 #include "passes/passes.h"
+#include "tensor/convert.h"
 
 enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 9 /* the attribute of q's */ };
 
@@ -38,6 +39,12 @@ static int rank_of(const struct sdx_ir_graph *g, int32_t value)
 static bool is_f32(const struct sdx_ir_graph *g, int32_t value)
 {
     return value >= 0 && g->values[value].type.dtype == SDX_F32;
+}
+/* A large constant mask that the pass narrow left as it is. */
+static bool is_narrow_constant(const struct sdx_ir_graph *g, int32_t value)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, value);
+    return t && (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
 }
 
 /* value = rest * factor, where the factor is a constant of one element that does not add axes. */
@@ -83,7 +90,8 @@ static bool find_under_mask(const struct search *s, const struct sdx_ir_node *ad
     for (int i = 0; i < 2; i++) {
         struct found tried = *f;
         int32_t other = add->inputs[1 - i];
-        if (other < 0 || other == add->inputs[i] || !is_f32(s->g, other)) continue;
+        if (other < 0 || other == add->inputs[i]) continue;
+        if (!is_f32(s->g, other) && !is_narrow_constant(s->g, other)) continue;
         if (rank_of(s->g, other) < 0 || rank_of(s->g, other) > f->rank) continue;
         tried.mask = other;
         if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) {
@@ -212,7 +220,8 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
         const int32_t scores = under_window_mask(s, add->inputs[i], add->inputs[1 - i], &times);
         const struct sdx_ir_node *split = sdx_match_maker(s->g, scores, "Reshape");
         const struct sdx_tensor *mask = sdx_match_constant(s->g, add->inputs[1 - i]);
-        if (!split || !mask || mask->dtype != SDX_F32 || s->uses[scores] != 1 ||
+        const bool is_narrow = is_narrow_constant(s->g, add->inputs[1 - i]);
+        if (!split || !mask || (mask->dtype != SDX_F32 && !is_narrow) || s->uses[scores] != 1 ||
             !sdx_match_same_type(s->g, split->inputs[0], value) ||
             !adds_one(&s->g->values[value].type, &s->g->values[scores].type))
             continue;
@@ -220,7 +229,8 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
         struct sdx_tensor *t =
             sdx_match_new_constant(s->ir, SDX_F32, mask->rank - drop, mask->dims + drop);
         if (!t) return false;
-        memcpy(t->data, mask->data, mask->bytes);
+        for (int64_t k = 0; k < mask->count; k++)
+            ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k);
         for (int64_t k = 0; k < t->count; k++)
             ((float *)t->data)[k] *= times;
         f->more = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
@@ -544,6 +554,24 @@ static enum sdx_status join_mask(const struct search *s, struct found *f)
     return sum >= 0 && f->mask >= 0 ? SDX_OK : SDX_FAIL_MEMORY(s->cx);
 }
 
+/* A narrow mask is widened in each run, as it is beside an Add. */
+static enum sdx_status widen_mask(const struct search *s, int32_t *mask)
+{
+    if (*mask < 0 || is_f32(s->g, *mask)) return SDX_OK;
+    const struct sdx_ir_value narrow = s->g->values[*mask];
+    const int32_t wide = sdx_ir_value_create(s->ir, s->g, narrow.name);
+    if (wide < 0) return SDX_FAIL_MEMORY(s->cx);
+    s->g->values[wide].type = narrow.type;
+    s->g->values[wide].type.dtype = SDX_F32;
+    struct sdx_ir_node *cast =
+        sdx_match_add_node(s->ir, s->g, "Cast", 13, narrow.name, mask, 1, wide, 1);
+    if (!cast) return SDX_FAIL_MEMORY(s->cx);
+    cast->attrs[0] = (struct sdx_ir_attr){
+        .name = SDX_STR("to"), .type = SDX_ATTR_INT, .graph = -1, .i = SDX_F32};
+    *mask = wide;
+    return SDX_OK;
+}
+
 static enum sdx_status build(const struct search *s, struct found *f)
 {
     static const char *const names[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
@@ -552,6 +580,8 @@ static enum sdx_status build(const struct search *s, struct found *f)
     int64_t *axes = sdx_arena_copy(ir->arena, f->axes, sizeof f->axes);
     struct sdx_str name = s->g->nodes[f->weigh].name;
     SDX_TRY(join_mask(s, f));
+    SDX_TRY(widen_mask(s, &f->mask));
+    SDX_TRY(widen_mask(s, &f->more));
     if (!axes) return SDX_FAIL_MEMORY(s->cx);
     struct sdx_ir_node *node =
         sdx_ir_node_create(ir, s->g, SDX_STR("sardonyx"), SDX_STR("Attention"), 9, 1, PLACES + 3);

@@ -82,6 +82,10 @@ def convolutions(folder, kind):
         mean = g.op("GlobalAveragePool", z)
         g.save(folder, [z, g.op("Gemm", g.op("Flatten", mean), g.weight(7, 12), g.weight(7), transB=1)])
 
+    g = NarrowGraph("groups", kind)
+    x = g.conv(g.input(2, 3, 20, 21), 3, 24)
+    g.save(folder, [g.conv(g.conv(x, 24, 24, group=3, stride=2), 24, 24, group=6)])
+
     g = NarrowGraph("winograd", kind)
     x = g.conv(g.input(1, 32, 28, 28), 32, 64)
     g.save(folder, [g.conv(g.op("Relu", x), 64, 32, bias=False)])
@@ -113,6 +117,16 @@ def transformers(folder, kind):
         g.save(folder, [x, g.op("MatMul", y, g.weight(200, 333, scale=0.1))])
 
 
+def masked(folder, kind):
+    """A mask so large that it stays narrow."""
+    g = NarrowGraph("masked", kind)
+    q, k, v = [g.op("Transpose", g.op("Reshape", g.op("MatMul", g.input(1, 150, 32), g.weight(32, 64)),
+                                      g.constant(np.array([1, 150, 4, 16]))), perm=[0, 2, 1, 3]) for _ in range(3)]
+    scores = g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.float32(0.25)))
+    y = g.op("MatMul", g.op("Softmax", g.op("Add", scores, g.weight(4, 150, 150)), axis=-1), v)
+    g.save(folder, [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.constant(np.array([1, 150, 64])))])
+
+
 def borders(folder, kind):
     """Readers that want the rounded values: bodies, jumps, integers, an output in the middle."""
     g = NarrowGraph("borders", kind)
@@ -130,7 +144,7 @@ def borders(folder, kind):
 @pytest.fixture(scope="module", params=TYPES)
 def graphs(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("narrow")
-    for family in (convolutions, transformers, borders):
+    for family in (convolutions, transformers, masked, borders):
         family(folder, request.param)
     return request.param, folder
 
@@ -157,3 +171,10 @@ def test_threads(sardonyx, graphs):
     runs = [sardonyx("test", graphs[1], "--rtol", rtol, "--peak", peak, "--digest", "--threads", n,
                      code=None).out for n in (1, 2, 7)]
     assert runs[0] == runs[1] == runs[2]
+
+
+def test_fused(sardonyx, graphs):
+    kind, folder = graphs
+    for name, wanted, unwanted in (("masked", "attention_f32", "Softmax"), ("groups", "conv_block_group", "conv_f32")):
+        out = sardonyx("profile", folder / f"{name}_{kind}" / "model.onnx", "--cpu", "avx2", "--top", 0).out
+        assert wanted in out and unwanted not in out, out
