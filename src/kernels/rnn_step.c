@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Layout and packing for the recurrent step. Panels of the packed weights: [panel][k][column]; a
- * panel has the gates of one vector of units, or of up to four where there is one gate. */
+ * panel has the gates of one vector of units, or of four where there is one gate; what is left of
+ * four is a panel of two and one of one. */
 #include "kernels/rnn_step.h"
 
 #include "kernels/tables.h"
@@ -50,8 +51,11 @@ void sdx_rnn_pack(enum sdx_rnn_kind kind, int64_t hidden, const float *r, float 
         packed[j] = 0;
     for (int gate = 0; gate < gates; gate++) {
         for (int64_t unit = 0; unit < hidden; unit++) {
-            int64_t column = sdx_rnn_column(kind, gate, unit), first = column / panel * panel;
-            int64_t wide = width - first < panel ? width - first : panel;
+            int64_t column = sdx_rnn_column(kind, gate, unit);
+            int64_t wide = column < width / panel * panel                 ? panel
+                           : column < width / (2 * lanes()) * 2 * lanes() ? 2 * lanes()
+                                                                          : lanes();
+            int64_t first = column / wide * wide;
             const float *from = r + (gate * hidden + unit) * hidden;
             float *to = packed + first * hidden + column - first;
             for (int64_t k = 0; k < hidden; k++)

@@ -119,7 +119,7 @@ SIMD void run_pair(const int vectors, const struct tile *t, const bool gru)
 SIMD void product(const int vectors, const struct sdx_rnn_step *s, int64_t begin, int64_t end,
                   int64_t width, const bool gru)
 {
-    const int most = vectors == 4 ? ROWS : vectors == 3 ? ROWS * 4 / 3 : ROWS + 1;
+    const int most = vectors == 4 ? ROWS : ROWS * 4 / 3;
     const int64_t n = s->hidden, panel = vectors * LANES;
     struct tile t = {.s = s, .column = begin, .width = width, .padded = padded_of(s)};
     while (t.column < end) {
@@ -259,13 +259,10 @@ static void step(const struct sdx_rnn_step *s)
         product(3, s, begin, end, width, true);
     } else {
         int64_t whole = end / (GROUP * LANES) * GROUP * LANES;
+        int64_t pair = (end - whole) / (2 * LANES) * 2 * LANES;
         product(4, s, begin, whole, width, false);
-        switch ((end - whole) / LANES) {
-        case 1: product(1, s, whole, end, width, false); break;
-        case 2: product(2, s, whole, end, width, false); break;
-        case 3: product(3, s, whole, end, width, false); break;
-        default: break;
-        }
+        product(2, s, whole, whole + pair, width, false);
+        product(1, s, whole + pair, end, width, false);
     }
     states(s, width, padded);
 }
