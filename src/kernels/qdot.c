@@ -70,11 +70,19 @@ static struct work work_in(const struct sdx_qdot_shape *s, char *at)
     return w;
 }
 
+static bool is_sorted(const struct sdx_qdot_shape *s)
+{
+    return sdx_kernel_tables()->qdot.sort && !s->is_row;
+}
+/* The list of all steps where they are not sorted. */
+static enum qdot_list natural_of(const struct sdx_qdot_shape *s)
+{
+    return s->is_row ? QDOT_ONES : sdx_kernel_tables()->qdot.natural;
+}
 /* Bytes of all weights at most: where steps are not sorted they are all of one kind. */
 static int64_t weights_bytes(const struct sdx_qdot_shape *s)
 {
-    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
-    const bool may_widen = t->sort || t->natural == QDOT_WIDE;
+    const bool may_widen = is_sorted(s) || natural_of(s) == QDOT_WIDE;
     return most_steps(s) * sdx_qdot_panels(s) * (may_widen ? QDOT_WIDE_BYTES : QDOT_BYTES);
 }
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s)
@@ -264,14 +272,13 @@ static void pack_edge(const struct sdx_qdot_weights *w, const uint8_t *base, int
 }
 
 /* Steps in their natural order of weights whose rows or columns lie together. */
-static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_shape *s,
-                         const struct sdx_qdot_weights *w, int64_t column, int64_t n,
-                         struct qdot_panel *panel, int32_t *sums, struct sdx_qdot_step *steps,
-                         int8_t *weights, int64_t *used)
+static void pack_quickly(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
+                         int64_t column, int64_t n, struct qdot_panel *panel, int32_t *sums,
+                         struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
 {
     enum { BURST = 32 };
     const uint8_t *base = (const uint8_t *)w->w + column * w->step_n;
-    const bool wide = t->natural == QDOT_WIDE;
+    const bool wide = natural_of(s) == QDOT_WIDE;
     const int64_t size = wide ? QDOT_WIDE_BYTES : QDOT_BYTES, whole = s->run / QDOT_STEP;
     const int64_t count = divide_up(s->run, QDOT_STEP);
     int8_t bytes[BURST * QDOT_BYTES];
@@ -290,7 +297,7 @@ static void pack_quickly(const struct sdx_qdot_table *t, const struct sdx_qdot_s
         put_steps(bytes, next - u, wide, weights + u * size);
     }
     memset(panel->count, 0, sizeof panel->count);
-    panel->count[t->natural] = (int32_t)count;
+    panel->count[natural_of(s)] = (int32_t)count;
     panel->windows = 0;
     *used += count * size;
 }
@@ -336,9 +343,9 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
 {
     const int64_t column = p * SDX_QDOT_COLS;
     const int64_t n = s->n - column < SDX_QDOT_COLS ? s->n - column : SDX_QDOT_COLS;
-    if ((w->quickly || !t->sort) && s->runs == 1 && w->inner >= s->run &&
+    if ((w->quickly || !is_sorted(s)) && s->runs == 1 && w->inner >= s->run &&
         (w->step_n == 1 || w->step_inner == 1)) {
-        pack_quickly(t, s, w, column, n, panel, sums, steps, weights, used);
+        pack_quickly(s, w, column, n, panel, sums, steps, weights, used);
         return;
     }
     struct qdot_loose loose[2] = {{0, work->bytes[0], work->steps[0]},
@@ -350,7 +357,7 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
         natural_steps(s, r, columns, &loose[0].count, work->bytes[0], work->steps[0]);
     }
     int best = 0;
-    if (t->sort && !w->quickly) {
+    if (is_sorted(s) && !w->quickly) {
         t->sort(&loose[0], work->order[0], count[0]);
         if (count[0][QDOT_WIDE] && s->run >= QDOT_WINDOW) {
             for (int64_t r = 0; r < s->runs; r++)
@@ -363,11 +370,36 @@ static void pack_panel(const struct sdx_qdot_table *t, const struct sdx_qdot_sha
     } else {
         for (int64_t i = 0; i < loose[0].count; i++)
             work->order[0][i] = (int32_t)i;
-        count[0][t->natural] = (int32_t)loose[0].count;
+        count[0][natural_of(s)] = (int32_t)loose[0].count;
     }
     memcpy(panel->count, count[best], sizeof panel->count);
     panel->windows = best;
     write_panel(panel, &loose[best], work->order[best], steps, weights, used);
+}
+
+bool sdx_qdot_suits_row(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w)
+{
+    enum { LOOK = 64 }; /* windows, in panels that are spread over all */
+    const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
+    const int64_t each = s->run / QDOT_WINDOW, panels = s->n / SDX_QDOT_COLS;
+    int64_t unpaired = 0, looked = 0;
+    if (!t->row || s->runs != 1) return false;
+    for (int64_t i = 0; i < LOOK && each > 0 && panels > 0; i++) {
+        const uint8_t *base = (const uint8_t *)w->w;
+        const int64_t column = i * panels / LOOK * SDX_QDOT_COLS, k = i % each * QDOT_WINDOW;
+        int16_t window[QDOT_WINDOW * SDX_QDOT_COLS];
+        uint16_t masks[QDOT_WINDOW];
+        uint8_t order[QDOT_WINDOW];
+        for (int a = 0; a < QDOT_WINDOW; a++)
+            for (int j = 0; j < SDX_QDOT_COLS; j++) {
+                const uint8_t v = base[(k + a) * w->step_inner + (column + j) * w->step_n];
+                window[a * SDX_QDOT_COLS + j] = (int8_t)(v ^ (w->is_signed ? 0 : 0x80));
+            }
+        t->safe_pairs(window, masks);
+        unpaired += match(masks, order);
+        looked += QDOT_WINDOW;
+    }
+    return unpaired * 2 > looked;
 }
 
 /* Bytes of two panels that one tile reads: hardly more than the first cache. */
@@ -382,7 +414,7 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
     memcpy(base, &h, sizeof h);
     int32_t *sums = (int32_t *)(base + h.sums);
     int64_t used = h.weights;
-    const bool may_share = t->rearranges && !w->quickly && s->run >= QDOT_WINDOW &&
+    const bool may_share = t->rearranges && is_sorted(s) && !w->quickly && s->run >= QDOT_WINDOW &&
                            2 * each * QDOT_BYTES <= TWO_PANELS;
     bool shares = false;
     for (int64_t p = 0; p < panels; p++) {
@@ -439,10 +471,11 @@ bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed)
             if (panel->count[l] < 0 || panel->count[l] > each - count) return false;
             count += panel->count[l];
         }
-        if (!t->sort && (panel->count[t->natural] != naturals || count != naturals)) return false;
+        if (!is_sorted(s) && (panel->count[natural_of(s)] != naturals || count != naturals))
+            return false;
         if (panel->count[QDOT_FOURS] % 4 || panel->count[QDOT_TWOS] % 2) return false;
         if (panel->first != p * each || panel->weights != used ||
-            (panel->windows && (!t->sort || s->run < QDOT_WINDOW)))
+            (panel->windows && (!is_sorted(s) || s->run < QDOT_WINDOW)))
             return false;
         const bool follows = t->rearranges && p % 2 && panel[-1].windows == QDOT_WINDOWS;
         if (panel->windows < 0 || panel->windows > (follows ? QDOT_WINDOWS_BEFORE : QDOT_WINDOWS))
@@ -557,8 +590,9 @@ void sdx_qdot_run(const struct sdx_qdot *q, int64_t p0, int64_t p1)
         count = p + 1 < p1 && panel[1].windows == QDOT_WINDOWS_BEFORE ? 2 : t->qdot.wide;
         const int64_t wide = count * SDX_QDOT_COLS;
         /* steps that are not sorted are the same for all panels: the first's stay in the cache */
-        const int64_t first = t->qdot.sort ? panel->first : 0;
-        t->qdot.panel(q, panel, steps + first, column, left < wide ? left : wide);
+        const int64_t first = is_sorted(&q->shape) ? panel->first : 0;
+        (q->shape.is_row ? t->qdot.row : t->qdot.panel)(q, panel, steps + first, column,
+                                                        left < wide ? left : wide);
     }
     if (q->store.to != SDX_QDOT_BYTES) return;
     const int64_t n0 = p0 * SDX_QDOT_COLS;

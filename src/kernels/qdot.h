@@ -21,6 +21,7 @@ enum { SDX_QDOT_COLS = 16 };
 /* K is `runs` stretches of `run` bytes, each of which lies together in A. */
 struct sdx_qdot_shape {
     int64_t n, runs, run;
+    bool is_row; /* packed for one row of A at a time: sdx_qdot_suits_row() */
 };
 static inline int64_t sdx_qdot_panels(const struct sdx_qdot_shape *s)
 {
@@ -35,6 +36,10 @@ struct sdx_qdot_weights {
         quickly; /* packed for one use: nothing is sorted, room that is not needed stays as it is */
     int64_t inner, step_run, step_outer, step_inner, step_n;
 };
+/* Are products of one row, with one run, quicker by a packed form of their own? Where most weights
+ * are too large for pairs, steps are widened for many rows; one reads half as many bytes of steps
+ * as they are, and takes its bytes in two parts, 7 bits and the top one, whose products fit. */
+bool sdx_qdot_suits_row(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w);
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s);
 void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed);
 /* Can a packed form that comes from a file be used without reading outside of it or of A? */

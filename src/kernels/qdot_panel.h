@@ -80,6 +80,9 @@ struct sdx_qdot_table {
     size_t (*scratch)(const struct sdx_qdot_shape *s, int64_t m); /* NULL: none */
     void (*panel)(const struct sdx_qdot *q, const struct qdot_panel *panel,
                   const struct sdx_qdot_step *steps, int64_t column, int64_t n);
+    /* the same of weights packed for one row, m of them one by one; NULL: there is no such form */
+    void (*row)(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                const struct sdx_qdot_step *steps, int64_t column, int64_t n);
 };
 
 /* Do sums become bytes in the fast way? What does not fit into shorts saturates there; only above

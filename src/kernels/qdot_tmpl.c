@@ -298,6 +298,44 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
     }
 }
 
+/* Bytes of A in two parts: sums of two products of 7 bits fit into 16, and so do those of the top
+ * bits of BURST steps, which are added 128 times. */
+static void row_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                   const struct sdx_qdot_step *s, int64_t column, int64_t n)
+{
+    enum { BURST = 64 };
+    const qdot_vector low = QDOT_V(set1_epi8)(127), one = QDOT_V(set1_epi8)(1);
+    const int64_t steps = panel->count[QDOT_ONES];
+    for (int64_t row = 0; row < q->m; row++) {
+        const uint8_t *a = q->rows[row];
+        const int8_t *w = (const int8_t *)q->packed + panel->weights;
+        qdot_vector acc[1][2];
+        EACH_PART acc[0][j] = QDOT_LOAD(q->store.start + column + j * QDOT_PART_LANES);
+        for (int64_t k = 0; k < steps;) {
+            const int64_t end = steps - k < BURST ? steps : k + BURST;
+            qdot_vector tops[PARTS];
+            EACH_PART tops[j] = QDOT_V(set1_epi32)(0);
+            for (; k < end; k++, w += QDOT_BYTES) {
+                const qdot_vector x = four_bytes(a + s[k].at), y = V_AND(x, low);
+                const qdot_vector top = V_AND(QDOT_V(srli_epi16)(x, 7), one);
+                fetch(w + QDOT_AHEAD);
+                EACH_PART
+                {
+                    const qdot_vector v = QDOT_LOAD(w + j * PART_BYTES);
+                    acc[0][j] = add_pairs(acc[0][j], QDOT_V(maddubs_epi16)(y, v));
+                    tops[j] = QDOT_V(add_epi16)(tops[j], QDOT_V(maddubs_epi16)(top, v));
+                }
+            }
+            EACH_PART
+            {
+                const qdot_vector sums = QDOT_V(madd_epi16)(tops[j], QDOT_V(set1_epi16)(1));
+                acc[0][j] = QDOT_V(add_epi32)(acc[0][j], QDOT_V(slli_epi32)(sums, 7));
+            }
+        }
+        qdot_store_sums(1, 1, &q->store, acc, row, column, n);
+    }
+}
+
 #if SDX_SIMD_LANES == 8 || defined(SDX_ONE_SET)
 #define QDOT_SORTS 1
 enum { OPEN = 16 };
@@ -423,6 +461,7 @@ void SDX_INIT(sdx_qdot_init_)(struct sdx_qdot_table *qdot)
                                     .safe_pairs = safe_pairs};
 #endif
     qdot->panel = panel_of;
+    qdot->row = row_of;
 #if SDX_SIMD_LANES == 16 /* of what AVX2's sort() has packed; on Zen 5 */
     memcpy(qdot->prices, (const double[QDOT_LISTS]){0.65, 0.76, 1.0, 1.5}, sizeof qdot->prices);
     qdot->window_price = 0.15;

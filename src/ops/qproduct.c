@@ -22,6 +22,7 @@ struct params {
     size_t packed_size;
     const void *facts; /* NULL: input 2 of the step */
     bool copies;       /* rows of A are made unsigned, or gathered */
+    bool is_row;       /* packed for one row */
     int64_t rows;      /* of a block */
     int64_t width;     /* whole panels */
     int64_t pitch;     /* of copied rows */
@@ -48,16 +49,16 @@ struct own {
     uint8_t *copy;
     void *scratch; /* of the product */
 };
-static struct sdx_qdot_shape shape_of(int64_t n, int64_t k)
+static struct sdx_qdot_shape shape_of(const struct params *s, int64_t n)
 {
-    return (struct sdx_qdot_shape){.n = n, .runs = 1, .run = k};
+    return (struct sdx_qdot_shape){.n = n, .runs = 1, .run = s->p.k, .is_row = s->is_row};
 }
 /* at NULL: only the size. */
 static size_t own_in(const struct params *s, char *at, struct own *o)
 {
     const size_t column = round_64((size_t)s->width * sizeof(int32_t));
     const size_t rows = (size_t)s->rows;
-    const struct sdx_qdot_shape shape = shape_of(s->width, s->p.k);
+    const struct sdx_qdot_shape shape = shape_of(s, s->width);
     const size_t sizes[] = {s->packed ? 0 : round_64(s->packed_size),
                             column,
                             column,
@@ -224,7 +225,7 @@ static void run_one(const struct params *s, const struct sdx_step *step,
     const int32_t shift = p->c->dtype == SDX_I8 ? 128 : 0;
     struct own o;
     (void)own_in(s, scratch, &o);
-    struct sdx_qdot q = {.shape = shape_of(s->packed ? p->n : r->n1 - r->n0, p->k)};
+    struct sdx_qdot q = {.shape = shape_of(s, s->packed ? p->n : r->n1 - r->n0)};
     q.packed = s->packed ? s->packed + (p->at_b ? (size_t)i * s->packed_size : 0) : o.packed;
     if (!s->packed) {
         const struct sdx_qdot_weights w = weights_of(
@@ -269,7 +270,7 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     (void)cx;
     const struct pack_arg *arg = arg_;
     const struct sdx_qproduct *p = &arg->s->p;
-    const struct sdx_qdot_shape shape = shape_of(p->n, p->k);
+    const struct sdx_qdot_shape shape = shape_of(arg->s, p->n);
     for (int64_t i = 0; i < arg->count; i++) {
         const struct sdx_qdot_weights w =
             weights_of(p, (const char *)p->b->data + place(p->at_b, i), false);
@@ -281,7 +282,7 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
 static bool check(const void *packed, void *arg_)
 {
     const struct pack_arg *arg = arg_;
-    const struct sdx_qdot_shape shape = shape_of(arg->s->p.n, arg->s->p.k);
+    const struct sdx_qdot_shape shape = shape_of(arg->s, arg->s->p.n);
     for (int64_t i = 0; i < arg->count; i++)
         if (!sdx_qdot_check(&shape, (const char *)packed + (size_t)i * arg->s->packed_size))
             return false;
@@ -294,12 +295,13 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
     struct pack_arg arg = {s, p->at_b ? p->batch : 1};
     const int64_t form[] = {p->row_b,  p->col_b,
                             p->k,      p->n,
-                            arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0};
+                            arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0,
+                            s->is_row};
     size_t size;
     if (!sdx_mul_size(s->packed_size, (size_t)arg.count, &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
     const struct sdx_pack wanted = {.key = "gemm_q",
-                                    .variant = sdx_pack_variant(form, 6),
+                                    .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack,
                                     .check = check,
@@ -328,7 +330,12 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
         if (n1 - n0 > widest) widest = n1 - n0;
     }
     const bool is_constant = p->input_b >= 0 && p->b->is_constant;
-    const struct sdx_qdot_shape shape = shape_of(is_constant ? p->n : widest, p->k);
+    if (is_constant && p->m == 1 && p->batch == 1) {
+        const struct sdx_qdot_shape whole = shape_of(s, p->n);
+        const struct sdx_qdot_weights weights = weights_of(p, p->b->data, false);
+        s->is_row = sdx_qdot_suits_row(&whole, &weights);
+    }
+    const struct sdx_qdot_shape shape = shape_of(s, is_constant ? p->n : widest);
     s->copies = p->a->dtype == SDX_I8 || p->col_a != 1 || p->k < 4;
     s->pitch = (int64_t)round_64((size_t)p->k + 16);
     s->width = sdx_qdot_panels(&shape) * SDX_QDOT_COLS;

@@ -77,20 +77,26 @@ static enum sdx_status read_facts(struct sdx_prepare *px, const struct pack_arg 
 }
 
 enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, int facts,
-                                      enum sdx_rnn_kind kind, int64_t hidden,
+                                      enum sdx_rnn_kind kind, int64_t hidden, int64_t rows,
                                       struct sdx_rnn_bytes *w)
 {
     struct pack_arg arg = {w, px->in[i], kind, hidden};
-    const int64_t form[] = {kind, sdx_rnn_padded(1)};
+    const int64_t *dims = arg.weights->dims;
+    const struct sdx_qdot_shape plain = {.n = dims[2], .runs = 1, .run = dims[1]};
+    const struct sdx_qdot_weights weights = {.w = arg.weights->data,
+                                             .is_signed = arg.weights->dtype == SDX_I8,
+                                             .step_inner = dims[2],
+                                             .step_n = 1};
     size_t size;
-    w->shape = (struct sdx_qdot_shape){
-        .n = sdx_rnn_width(kind, hidden), .runs = 1, .run = arg.weights->dims[1]};
+    w->shape = (struct sdx_qdot_shape){.n = sdx_rnn_width(kind, hidden), .runs = 1, .run = dims[1]};
+    w->shape.is_row = rows == 1 && sdx_qdot_suits_row(&plain, &weights);
+    const int64_t form[] = {kind, sdx_rnn_padded(1), w->shape.is_row};
     w->size = (sdx_qdot_packed_size(&w->shape) + 63) / 64 * 64;
     SDX_TRY(read_facts(px, &arg, px->in[facts], px->in[facts + 1], w));
-    if (!sdx_mul_size(w->size, (size_t)arg.weights->dims[0], &size))
+    if (!sdx_mul_size(w->size, (size_t)dims[0], &size))
         return SDX_FAIL(px->cx, SDX_OUT_OF_MEMORY, "packed weights do not fit into memory");
     const struct sdx_pack wanted = {.key = "rnn_bytes",
-                                    .variant = sdx_pack_variant(form, 2),
+                                    .variant = sdx_pack_variant(form, 3),
                                     .size = size,
                                     .pack = pack,
                                     .check = check,

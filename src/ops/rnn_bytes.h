@@ -18,10 +18,10 @@ struct sdx_rnn_bytes {
     int32_t *zero; /* the same, less 128 for unsigned weights; NULL: all 0 */
 };
 /* Of input i of the node, whose scales and zero points are inputs `facts` and `facts` + 1; all are
- * constant. */
+ * constant. rows: of each product. */
 SDX_MUST_CHECK enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, int facts,
                                                      enum sdx_rnn_kind kind, int64_t hidden,
-                                                     struct sdx_rnn_bytes *w);
+                                                     int64_t rows, struct sdx_rnn_bytes *w);
 
 /* Rows of k bytes, `pitch` apart. May be read up to 15 bytes beyond the last where k is below 16.
  */

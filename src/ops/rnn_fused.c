@@ -386,8 +386,10 @@ enum sdx_status sdx_rnn_fused_prepare(struct sdx_prepare *px, const struct sdx_r
     in[IN_XW] = sdx_prepare_temp(px, SDX_F32, 3, dims);
     if (!in[IN_XW]) return px->cx->error.status;
     if (walk->rounds) {
-        SDX_TRY(sdx_rnn_bytes_prepare(px, 1, FACTS_OF_W, kind, walk->hidden, &f->w));
-        SDX_TRY(sdx_rnn_bytes_prepare(px, 2, FACTS_OF_R, kind, walk->hidden, &f->r));
+        const int64_t rows = walk->batch;
+        SDX_TRY(
+            sdx_rnn_bytes_prepare(px, 1, FACTS_OF_W, kind, walk->hidden, walk->seq * rows, &f->w));
+        SDX_TRY(sdx_rnn_bytes_prepare(px, 2, FACTS_OF_R, kind, walk->hidden, rows, &f->r));
         SDX_TRY(prepare_bytes_input(px, f, &in[IN_XW]));
     } else {
         SDX_TRY(pack_weights(px, f, variant));

@@ -104,6 +104,7 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
 {
     struct product p = {.q = {.shape = {n, runs, run}, .m = m}};
     const struct sdx_qdot_shape *s = &p.q.shape;
+    p.q.shape.is_row = runs == 1 && how & 16 && sdx_kernel_tables()->qdot.row;
     const int64_t width = sdx_qdot_panels(s) * SDX_QDOT_COLS, slack = run < 4 ? 16 : 0;
     const bool in_place = runs == 1;
     const enum kind kind = (enum kind)(how % KINDS);
@@ -177,6 +178,9 @@ void check_qdot(void)
         check_product(13, 16, 3, 192, how);
     }
     check_product(49, 64, 1, 2048, 1);
+    check_product(2, 64, 1, 2047, 16); /* weights and bytes that are as large as can be, and any */
+    for (unsigned how = 16; how < 32; how++)
+        check_product(1, 32, 1, 700 + how, how);
     check_product(49, 40, 3, 1536, 3);
     check_product(20, 17, 3, 600, 41);
 }
