@@ -248,7 +248,16 @@ static void affine(const struct sdx_qaffine *p, const uint8_t *x, uint8_t *y, si
     memcpy(y + i, left[1], n - i);
 }
 
-#if SDX_SIMD_LANES >= 8
+#if SDX_SIMD_LANES == 16
+SIMD void quantize_step(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y)
+{
+    const __m512 v = _mm512_div_ps(_mm512_loadu_ps(x), _mm512_set1_ps(scale));
+    const __m512 lo = _mm512_set1_ps((float)-zero), hi = _mm512_set1_ps((float)(255 - zero));
+    const __m512i whole = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, lo), hi));
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(whole, _mm512_set1_epi32(zero)));
+    _mm_storeu_si128((__m128i *)y, _mm_xor_si128(bytes, _mm_set1_epi8((char)flip)));
+}
+#elif SDX_SIMD_LANES == 8
 SIMD void quantize_step(const float *x, float scale, int32_t zero, uint8_t flip, uint8_t *y)
 {
     const __m256 s = _mm256_set1_ps(scale), lo = _mm256_set1_ps((float)-zero),

@@ -115,7 +115,7 @@ static void layout_transpose(struct sdx_prepare *px, struct sdx_layouts *want)
         read_perm(px->cx, px->node, rank, perm) != SDX_OK || perm[0] != 0)
         return;
     bool to_last = perm[rank - 1] == 1,
-         to_first = (bytes || rank == 4 || want->feeds) && perm[1] == rank - 1;
+         to_first = (bytes || (rank == 4 && !want->leaves) || want->feeds) && perm[1] == rank - 1;
     for (int i = 1; i + 1 < rank; i++) {
         to_last = to_last && perm[i] == i + 1;
         to_first = to_first && perm[i + 1] == i;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An Einsum of two operands that is a matrix product becomes a MatMul between Transposes and
- * Reshapes, of which what constants need is done once: their products are packed, and attention and
- * what a store can do are found as they are behind a MatMul. Labels of both operands are the batch,
- * or K when they are summed; of the others a run is the rows and one the columns, and what is left
- * are further axes of the batch, along which the operand without them is repeated. */
+ * An Einsum of one operand that sums or moves axes becomes ReduceSum and Transpose. One of two that
+ * is a matrix product becomes a MatMul between Transposes and Reshapes, of which what constants
+ * need is done once: their products are packed, and attention and what a store can do are found as
+ * they are behind a MatMul. Labels of both operands are the batch, or K when they are summed; of
+ * the others a run is the rows and one the columns, and what is left are further axes of the batch,
+ * along which the operand without them is repeated. */
 #include "ops/einsum.h"
 #include "ops/lower.h"
 #include "passes/match.h"
@@ -260,6 +261,50 @@ static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, 
     return true;
 }
 
+/* One operand, some of whose axes are summed or moved. */
+static bool match_sum(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                      struct equation *eq)
+{
+    struct sdx_einsum e;
+    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum") ||
+        node->count_inputs != 1 || !sdx_einsum_read(node, &e) || !e.is_explicit ||
+        !take_term(e.term[0], &eq->in[0]) || !take_term(e.term[1], &eq->out))
+        return false;
+    const struct sdx_type *t = node->inputs[0] < 0 ? NULL : &g->values[node->inputs[0]].type;
+    if (!t || t->kind != SDX_KIND_TENSOR || t->dtype != SDX_F32 || !t->has_shape ||
+        t->rank != eq->in[0].count)
+        return false;
+    for (int i = 0; i < eq->in[0].count; i++) /* no diagonals */
+        for (int j = 0; j < i; j++)
+            if (eq->in[0].labels[i] == eq->in[0].labels[j]) return false;
+    for (int i = 0; i < eq->out.count; i++)
+        if (!has(&eq->in[0], eq->out.labels[i])) return false;
+    return true;
+}
+static enum sdx_status replace_sum(struct sdx_lower *lx, const struct equation *eq)
+{
+    struct term left = {0};
+    int64_t axes[MOST];
+    int count = 0;
+    for (int i = 0; i < eq->in[0].count; i++)
+        if (has(&eq->out, eq->in[0].labels[i]))
+            append(&left, eq->in[0].labels[i]);
+        else
+            axes[count++] = i;
+    int32_t y = sdx_lower_input(lx, 0);
+    if (count && lx->opset >= 13) {
+        y = sdx_lower_binary(lx, "ReduceSum", y, sdx_lower_ints(lx, count, axes));
+    } else if (count) {
+        y = sdx_lower_unary(lx, "ReduceSum", y);
+        sdx_lower_attr_ints(lx, "axes", count, axes);
+    }
+    if (count) sdx_lower_attr_int(lx, "keepdims", 0);
+    y = turn(lx, y, &left, &eq->out);
+    sdx_lower_output(lx, 0, y == sdx_lower_input(lx, 0) ? sdx_lower_unary(lx, "Identity", y) : y);
+    lx->graph->nodes[lx->node].is_dead = true;
+    return lx->status;
+}
+
 enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t graph = 0; graph < ir->count_graphs; graph++) {
@@ -268,10 +313,11 @@ enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool 
         for (int32_t n = 0, count = g->count_nodes; n < count; n++) {
             struct equation eq;
             struct product p;
-            if (!match(g, &g->nodes[n], &eq, &p)) continue;
+            const bool sums = match_sum(g, &g->nodes[n], &eq);
+            if (!sums && !match(g, &g->nodes[n], &eq, &p)) continue;
             struct sdx_lower lx = {
                 .cx = cx, .ir = ir, .graph = g, .node = n, .opset = g->nodes[n].opset};
-            SDX_TRY(replace(&lx, &eq, &p));
+            SDX_TRY(sums ? replace_sum(&lx, &eq) : replace(&lx, &eq, &p));
             did = true;
         }
         if (did) SDX_TRY(sdx_ir_sort(cx, ir, g));

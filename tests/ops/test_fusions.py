@@ -359,6 +359,12 @@ def test_einsum_turns(sardonyx, tmp_path, equation, a, b):
              {"a": f32(*a), "b": f32(*b)}, {})
 
 
+@pytest.mark.parametrize("equation", ["ijk->ik", "ijk->ki", "ijk->kij", "ijk->", "i j k -> j", "ijk->ijk", "iji->j"])
+def test_einsum_sums(sardonyx, tmp_path, equation):
+    out = run_case(sardonyx, tmp_path, [N("Einsum", ["a"], ["Y"], equation=equation)], {"a": f32(7, 6, 7)}, {})
+    assert ("\nEinsum " in out) == (equation == "iji->j")
+
+
 PRODUCTS = {"td,ndf->ntf": ((9, 12), (4, 12, 10)), "ntf,nfd->ntd": ((4, 9, 10), (4, 10, 12)),
             "bshd,hde->bse": ((2, 9, 3, 8), (3, 8, 20)), "bsd,dhk->bshk": ((2, 9, 12), (12, 3, 8)),
             "btnh,bsnh->bnts": ((2, 9, 3, 8), (2, 7, 3, 8)), "bnts,bsnh->btnh": ((2, 3, 9, 7), (2, 7, 3, 8)),
