@@ -69,12 +69,17 @@ static bool is_few(const struct top_k_params *p)
 }
 
 enum {
-    TOP_ROOM = 4,    /* candidates, in k, between two times that they are cut to k */
-    TOP_CHUNK = 256, /* elements looked at between two bounds */
-    TOP_GROUPS = 64, /* groups whose extremes bound the best k */
-    TOP_SEEN = 4096, /* elements in all groups, at most */
-    TOP_COLUMNS = 16 /* brought into rows at a time */
+    TOP_ROOM = 4,     /* candidates, in k, between two times that they are cut to k */
+    TOP_CHUNK = 256,  /* elements looked at between two bounds */
+    TOP_GROUPS = 64,  /* groups whose extremes bound the best k */
+    TOP_SEEN = 4096,  /* elements in all groups, at most */
+    TOP_COLUMNS = 16, /* brought into rows at a time */
+    TOP_SHORT = 16    /* k at most that are kept in order as a short row is read */
 };
+static bool is_short(const struct top_k_params *p)
+{
+    return p->n < 2 * TOP_GROUPS && p->k <= TOP_SHORT;
+}
 
 /* What the k-th best of a row is not below, if it can be said. Signs of x are flipped by `sign`. */
 static bool first_bound(const float *x, int64_t n, int64_t k, uint32_t sign, float *bound)
@@ -98,6 +103,19 @@ static bool first_bound(const float *x, int64_t n, int64_t k, uint32_t sign, flo
     }
     *bound = nextafterf(*bound, -INFINITY);
     return !isinf(*bound);
+}
+
+static void select_short_f32(struct sdx_pair *found, const struct top_k_params *p, const float *x)
+{
+    int64_t count = 0;
+    for (int64_t j = 0; j < p->n; j++) {
+        const uint64_t key = sdx_order_key_f32(x[j]), own = p->largest ? ~key : key;
+        if (count == p->k && own >= found[count - 1].key) continue;
+        int64_t at = count < p->k ? count++ : count - 1;
+        for (; at > 0 && found[at - 1].key > own; at--)
+            found[at] = found[at - 1];
+        found[at] = (struct sdx_pair){own, j};
+    }
 }
 
 /* The best k of a row of floats, without an order of the others: once k are known, few elements are
@@ -221,7 +239,8 @@ static void top_any(const struct top_k_work *w, int64_t r)
     write_row(w, r);
 }
 
-/* Few of rows of floats from r on, `left` of which lie side by side. Returns how many it did. */
+/* Few, or of short rows: those of floats from r on, `left` of which lie side by side. Returns how
+ * many it did. */
 static int64_t top_few_f32(const struct top_k_work *w, int64_t r, int64_t left)
 {
     const struct top_k_params *p = w->p;
@@ -233,7 +252,7 @@ static int64_t top_few_f32(const struct top_k_work *w, int64_t r, int64_t left)
         row = w->rows;
     }
     for (int64_t i = 0; i < m; i++, row += p->n) {
-        select_few_f32(w->pairs, p, row);
+        (is_short(p) ? select_short_f32 : select_few_f32)(w->pairs, p, row);
         write_row(w, r + i);
     }
     return m;
@@ -247,7 +266,7 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     w.values = step->out[0] ? step->out[0]->data : NULL;
     w.indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
     if (p->k == 0) return SDX_OK;
-    const bool quick = w.in->dtype == SDX_F32 && is_few(p);
+    const bool quick = w.in->dtype == SDX_F32 && (is_few(p) || is_short(p));
     const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
         const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
@@ -279,7 +298,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
-    const size_t rows = is_few(p) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
+    const size_t rows = (is_few(p) || is_short(p)) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
     return sdx_prepare_step(px, "top_k", run_top_k, p,
                             sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
                             pairs_of(p) * sizeof(struct sdx_pair) + rows * sizeof(float));
