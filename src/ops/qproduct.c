@@ -384,6 +384,8 @@ enum sdx_status sdx_qproduct_matmul(struct sdx_prepare *px, struct sdx_qproduct 
 
 /* ---- dynamic quantisation ---- */
 
+enum { RANGE_TILE = 4096 }; /* elements that stay in the first cache between both ends of a range */
+
 static enum sdx_status run_range(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
@@ -391,9 +393,15 @@ static enum sdx_status run_range(struct sdx_exec *x, const struct sdx_step *step
     float *out = (float *)step->out[0]->data + 2 * part;
     int64_t begin = sdx_part_begin(in->count, step->parts, part, 16);
     int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 16);
-    const float *data = (const float *)in->data + begin;
-    out[0] = sdx_vec()->f32_reduce_min(data, (size_t)(end - begin));
-    out[1] = sdx_vec()->f32_reduce_max(data, (size_t)(end - begin));
+    const float *data = (const float *)in->data;
+    out[0] = out[1] = 0; /* is in the range anyway */
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at < RANGE_TILE ? end - at : RANGE_TILE;
+        const float low = sdx_vec()->f32_reduce_min(data + at, (size_t)n);
+        const float high = sdx_vec()->f32_reduce_max(data + at, (size_t)n);
+        if (low < out[0]) out[0] = low;
+        if (high > out[1]) out[1] = high;
+    }
     return SDX_OK;
 }
 
@@ -413,10 +421,12 @@ static enum sdx_status run_scale(struct sdx_exec *x, const struct sdx_step *step
     return SDX_OK;
 }
 
+/* The last parts first: those the range was read from last are still near. */
 static enum sdx_status run_quantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct sdx_tensor *in = step->in[0];
+    part = step->parts - 1 - part;
     int64_t begin = sdx_part_begin(in->count, step->parts, part, 16);
     int64_t end = sdx_part_begin(in->count, step->parts, part + 1, 16);
     sdx_qbytes()->quantize((const float *)in->data + begin, *(const float *)step->in[1]->data,
