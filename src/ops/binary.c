@@ -141,11 +141,42 @@ SDX_LOOP_BINARY(prelu_f64, double, double, double, x < 0 ? x * y : x)
 #define AND(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x &y)
 #define OR(op, s, T)  SDX_LOOP_BINARY(op##_##s, T, T, T, x | y)
 #define XOR(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x ^ y)
-SDX_LOOP_INTS(ADD, add)
-SDX_LOOP_INTS(SUB, sub)
-SDX_LOOP_INTS(MUL, mul)
-SDX_LOOP_INTS(MAX, max)
-SDX_LOOP_INTS(MIN, min)
+/* With a kernel for all but a few elements. */
+#define KERNEL_OR_FEW(loop, op, s, T, kernel)                                                      \
+    loop(op##_few, s, T) static bool op##_##s(const void *arg, const void *const *in,              \
+                                              const int64_t *step, void *out, int64_t n)           \
+    {                                                                                              \
+        if (n < SDX_ELEMENT_BLOCK / 4) return op##_few_##s(arg, in, step, out, n);                 \
+        const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \
+        sdx_element_run(sdx_elements()->kernel, NULL, 2, size, in, step, out, n);                  \
+        return true;                                                                               \
+    }
+#define WRAPS_32(loop, op)                                                                         \
+    KERNEL_OR_FEW(loop, op, u32, uint32_t, b32_##op) KERNEL_OR_FEW(loop, op, i32, int32_t, b32_##op)
+#define WRAPS_64(loop, op)                                                                         \
+    KERNEL_OR_FEW(loop, op, u64, uint64_t, b64_##op) KERNEL_OR_FEW(loop, op, i64, int64_t, b64_##op)
+#define LOOP_SHORT(X, op)                                                                          \
+    X(op, u8, uint8_t) X(op, u16, uint16_t) X(op, i8, int8_t) X(op, i16, int16_t)
+LOOP_SHORT(ADD, add)
+LOOP_SHORT(SUB, sub)
+LOOP_SHORT(MUL, mul)
+WRAPS_32(ADD, add)
+WRAPS_32(SUB, sub)
+WRAPS_32(MUL, mul)
+WRAPS_64(ADD, add)
+WRAPS_64(SUB, sub)
+MUL(mul, u64, uint64_t)
+MUL(mul, i64, int64_t)
+LOOP_SHORT(MAX, max)
+LOOP_SHORT(MIN, min)
+MAX(max, u32, uint32_t)
+MIN(min, u32, uint32_t)
+KERNEL_OR_FEW(MAX, max, i32, int32_t, i32_max)
+KERNEL_OR_FEW(MIN, min, i32, int32_t, i32_min)
+MAX(max, u64, uint64_t)
+MIN(min, u64, uint64_t)
+MAX(max, i64, int64_t)
+MIN(min, i64, int64_t)
 SDX_LOOP_INTS(AND, and)
 SDX_LOOP_INTS(OR, or)
 SDX_LOOP_INTS(XOR, xor)

@@ -225,6 +225,8 @@ static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t
     case PAIR(F32, I32): fn = elements->f32_i32; break;
     case PAIR(F32, I64): fn = elements->f32_i64; break;
     case PAIR(F32, BOOL): fn = elements->f32_bool; break;
+    case PAIR(F32, F64): fn = elements->f32_f64; break;
+    case PAIR(F64, F32): fn = elements->f64_f32; break;
     default: return false;
     }
 #undef PAIR
