@@ -14,6 +14,7 @@
 enum {
     TILE = 1024,    /* columns of a tile: accumulators of 8 bytes stay in L1 */
     SHORT_RUN = 64, /* runs up to this are folded many at a time, elements of 4 bytes */
+    SHORT_F32 = 63, /* of f32: longer ones fill the vectors of a fold */
     SHORT_TILE = 128,
     FEW_COLUMNS = 64 /* rows of so many are folded many at a time */
 };
@@ -577,7 +578,8 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     r->size_x = r->size_y = (int32_t)sdx_dtype_bits(in->dtype) / 8;
     int kind = kind_of(px->node->op_type);
     double work = (double)in->count;
-    const bool is_short = !r->is_row && r->turns == 1 && r->run <= SHORT_RUN && r->size_x == 4;
+    const bool is_short = !r->is_row && r->turns == 1 && r->size_x == 4 &&
+                          r->run <= (in->dtype == SDX_F32 ? SHORT_F32 : SHORT_RUN);
     if (kind == R_LSE) {
         const bool real = in->dtype == SDX_F32, rows = real && !r->is_row && r->turns == 1;
         const bool tiles = real && r->is_row, turned = real && is_short;
