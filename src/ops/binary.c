@@ -142,15 +142,17 @@ SDX_LOOP_BINARY(prelu_f64, double, double, double, x < 0 ? x * y : x)
 #define OR(op, s, T)  SDX_LOOP_BINARY(op##_##s, T, T, T, x | y)
 #define XOR(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x ^ y)
 /* With a kernel for all but a few elements. */
-#define KERNEL_OR_FEW(loop, op, s, T, kernel)                                                      \
-    loop(op##_few, s, T) static bool op##_##s(const void *arg, const void *const *in,              \
-                                              const int64_t *step, void *out, int64_t n)           \
+#define BY_KERNEL(name, few, T, kernel)                                                            \
+    static bool name(const void *arg, const void *const *in, const int64_t *step, void *out,       \
+                     int64_t n)                                                                    \
     {                                                                                              \
-        if (n < SDX_ELEMENT_BLOCK / 4) return op##_few_##s(arg, in, step, out, n);                 \
+        if (n < SDX_ELEMENT_BLOCK / 4) return few(arg, in, step, out, n);                          \
         const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \
         sdx_element_run(sdx_elements()->kernel, NULL, 2, size, in, step, out, n);                  \
         return true;                                                                               \
     }
+#define KERNEL_OR_FEW(loop, op, s, T, kernel)                                                      \
+    loop(op##_few, s, T) BY_KERNEL(op##_##s, op##_few_##s, T, kernel)
 #define WRAPS_32(loop, op)                                                                         \
     KERNEL_OR_FEW(loop, op, u32, uint32_t, b32_##op) KERNEL_OR_FEW(loop, op, i32, int32_t, b32_##op)
 #define WRAPS_64(loop, op)                                                                         \
@@ -203,14 +205,7 @@ PRELU(prelu, u64, uint64_t)
 /* With a kernel for all but a few elements. */
 #define MANY(op, s, T, expr)                                                                       \
     SDX_LOOP_BINARY(op##_few_##s, T, T, T, expr)                                                   \
-    static bool op##_nonzero_##s(const void *arg, const void *const *in, const int64_t *step,      \
-                                 void *out, int64_t n)                                             \
-    {                                                                                              \
-        if (n < SDX_ELEMENT_BLOCK / 4) return op##_few_##s(arg, in, step, out, n);                 \
-        const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \
-        sdx_element_run(sdx_elements()->s##_##op, NULL, 2, size, in, step, out, n);                \
-        return true;                                                                               \
-    }                                                                                              \
+    BY_KERNEL(op##_nonzero_##s, op##_few_##s, T, s##_##op)                                         \
     CHECKED(op, s, T)
 #define CHECKED(op, s, T)                                                                          \
     static bool op##_##s(const void *arg, const void *const *in, const int64_t *step, void *out,   \

@@ -215,8 +215,6 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
 
 /* ---- the axes of one node ---- */
 
-enum { CELL_LEAST = 8 }; /* bytes that lie together, for a loop over them to pay */
-
 struct resize {
     int rank;
     int64_t cell; /* values that lie together at a place: the lanes of blocked channels, else 1 */
@@ -350,7 +348,7 @@ static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
         return;
     const bool filters = r.rule.mode != SDX_RESIZE_NEAREST;
     const bool bytes = filters && in->layout == SDX_LAYOUT_LAST;
-    if (bytes && (in->dims[1] < CELL_LEAST || in->rank > 4)) return;
+    if (bytes && (in->dims[1] < SDX_RESIZE_CELL_LEAST || in->rank > 4)) return;
     if (want->leaves && out->count > in->count && !bytes) return;
     want->in[0] = want->out[0] = in->layout;
 }
@@ -606,7 +604,7 @@ static void byte_row(const struct bytes *p, const float *src, const float **near
 {
     const struct sdx_resize_axis *h = p->h;
     const struct sdx_qblend blend = {h->index, h->weight, h->taps, p->cell, h->n_out, p->flip};
-    if (p->cell >= CELL_LEAST) {
+    if (p->cell >= SDX_RESIZE_CELL_LEAST) {
         sdx_qbytes()->blend(&blend, src, dst);
         return;
     }
@@ -671,7 +669,7 @@ static enum sdx_status add_bytes(struct sdx_prepare *px, const struct resize *r,
         if (i > columns) p->cell *= r->axis[i].n_in;
     }
     const double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
-    const int64_t wide = p->cell < CELL_LEAST ? p->h->n_out * p->cell : 0;
+    const int64_t wide = p->cell < SDX_RESIZE_CELL_LEAST ? p->h->n_out * p->cell : 0;
     return sdx_prepare_step(px, "resize_bytes", run_bytes, p,
                             sdx_prepare_parts(work, 65536, p->rows),
                             (size_t)(p->v->taps + p->h->taps) * sizeof(float *) +

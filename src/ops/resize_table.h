@@ -6,6 +6,9 @@
 
 #include "ops/step.h"
 
+/* Bytes that lie together at a place, for filters that loop over them to pay. */
+enum { SDX_RESIZE_CELL_LEAST = 8 };
+
 enum sdx_resize_mode { SDX_RESIZE_NEAREST, SDX_RESIZE_LINEAR, SDX_RESIZE_CUBIC };
 enum sdx_resize_coordinates {
     SDX_RESIZE_HALF_PIXEL,

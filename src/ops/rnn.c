@@ -9,6 +9,7 @@
 #include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
+#include "ops/rnn_bytes.h"
 #include "ops/rnn_fused.h"
 #include "ops/step_host.h"
 #include "tensor/convert.h"
@@ -198,10 +199,9 @@ static void round_to_bytes(const float *x, float *y, int64_t n)
 {
     enum { AT_ONCE = 512 };
     uint8_t bytes[AT_ONCE];
-    const float lo = n > 0 ? fminf(sdx_vec()->f32_reduce_min(x, (size_t)n), 0) : 0;
-    const float hi = n > 0 ? fmaxf(sdx_vec()->f32_reduce_max(x, (size_t)n), 0) : 0;
-    const float scale = hi > lo ? (hi - lo) / 255.0f : 1.0f;
-    const int32_t zero = (int32_t)rintf(fminf(fmaxf(-lo / scale, 0), 255));
+    float scale;
+    int32_t zero;
+    sdx_rnn_byte_scale(x, n, &scale, &zero);
     for (int64_t at = 0; at < n; at += AT_ONCE) {
         const size_t some = (size_t)(n - at < AT_ONCE ? n - at : AT_ONCE);
         sdx_qbytes()->quantize(x + at, scale, zero, 0, bytes, some);
@@ -509,7 +509,7 @@ static enum sdx_status prepare_rnn(struct sdx_prepare *px)
 
 /* ---- DynamicQuantizeLSTM ---- */
 
-enum { DYNAMIC_INPUTS = 8, DYNAMIC_FACTS = 8 }; /* those of LSTM; scales and zero points of W, R */
+enum { DYNAMIC_INPUTS = 8, DYNAMIC_ALL = 12 }; /* those of LSTM; with the facts of W and R */
 
 /* W and R have their axes of inputs and gates the other way round. */
 static enum sdx_status infer_dynamic(struct sdx_infer *ix)
@@ -582,7 +582,7 @@ static enum sdx_status check_facts(struct sdx_prepare *px, int i)
 {
     const int64_t d = px->in[i]->dims[0], all = d * px->in[i]->dims[2];
     for (int k = 0; k < 2; k++) {
-        const int64_t count = px->in[DYNAMIC_FACTS + 2 * (i - 1) + k]->count;
+        const int64_t count = px->in[sdx_rnn_facts_of(i) + k]->count;
         if (count != d && count != all)
             return SDX_FAIL(px->cx, SDX_BAD_MODEL,
                             "%.*s: %lld scales or zero points of input %d, expected %lld or %lld",
@@ -594,7 +594,7 @@ static enum sdx_status check_facts(struct sdx_prepare *px, int i)
 /* Weights i as floats: now where they are constant, otherwise at each run. */
 static enum sdx_status wide_weights(struct sdx_prepare *px, int i, struct sdx_tensor **out)
 {
-    struct sdx_tensor *const *facts = px->in + DYNAMIC_FACTS + 2 * (i - 1);
+    struct sdx_tensor *const *facts = px->in + sdx_rnn_facts_of(i);
     struct sdx_tensor *in[] = {px->in[i], facts[0], facts[1]};
     const int64_t dims[] = {in[0]->dims[0], in[0]->dims[2], in[0]->dims[1]};
     if (!in[0]->is_constant || !in[1]->is_constant || !in[2]->is_constant) {
@@ -634,7 +634,7 @@ static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
     struct params *p = SDX_PREPARE_NEW(px, struct params);
     enum sdx_rnn_kind kind;
     if (!p) return SDX_FAIL_MEMORY(px->cx);
-    if (px->count_in < DYNAMIC_FACTS + 4)
+    if (px->count_in < DYNAMIC_ALL)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "%.*s: %d inputs, expected 12", NAME(px->node),
                         px->count_in);
     p->walk.rounds = true;
@@ -643,7 +643,7 @@ static enum sdx_status prepare_dynamic(struct sdx_prepare *px)
     SDX_TRY(check_facts(px, 2));
     if (p->walk.batch == 0) return SDX_OK;
     bool is_fixed = px->in[0]->count > 0;
-    for (int i = DYNAMIC_FACTS; i < DYNAMIC_FACTS + 4; i++)
+    for (int i = sdx_rnn_facts_of(1); i < DYNAMIC_ALL; i++)
         is_fixed = is_fixed && px->in[i]->is_constant;
     if (is_fixed && is_usual(px, p, &kind)) return sdx_rnn_fused_prepare(px, &p->walk, kind);
     return prepare_rounded(px, p);

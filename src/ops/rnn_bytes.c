@@ -2,6 +2,8 @@
  * Packing and products of rnn_bytes.h. */
 #include "ops/rnn_bytes.h"
 
+#include <math.h>
+
 #include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
@@ -9,6 +11,14 @@
 
 enum { ROWS = 96, COLS = SDX_QDOT_COLS }; /* of rows: at a time */
 enum { AT_ONCE = 8 }; /* panels whose starts and factors are made together, near to their use */
+
+void sdx_rnn_byte_scale(const float *x, int64_t n, float *scale, int32_t *zero)
+{
+    const float lo = n > 0 ? fminf(sdx_vec()->f32_reduce_min(x, (size_t)n), 0) : 0;
+    const float hi = n > 0 ? fmaxf(sdx_vec()->f32_reduce_max(x, (size_t)n), 0) : 0;
+    *scale = hi > lo ? (hi - lo) / 255.0f : 1.0f;
+    *zero = (int32_t)rintf(fminf(fmaxf(-lo / *scale, 0), 255));
+}
 
 struct pack_arg {
     const struct sdx_rnn_bytes *w;
@@ -76,9 +86,8 @@ static enum sdx_status read_facts(struct sdx_prepare *px, const struct pack_arg 
     return SDX_OK;
 }
 
-enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, int facts,
-                                      enum sdx_rnn_kind kind, int64_t hidden, int64_t rows,
-                                      struct sdx_rnn_bytes *w)
+enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, enum sdx_rnn_kind kind,
+                                      int64_t hidden, int64_t rows, struct sdx_rnn_bytes *w)
 {
     struct pack_arg arg = {w, px->in[i], kind, hidden};
     const int64_t *dims = arg.weights->dims;
@@ -87,6 +96,7 @@ enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, int facts,
                                              .is_signed = arg.weights->dtype == SDX_I8,
                                              .step_inner = dims[2],
                                              .step_n = 1};
+    const int facts = sdx_rnn_facts_of(i);
     size_t size;
     w->shape = (struct sdx_qdot_shape){.n = sdx_rnn_width(kind, hidden), .runs = 1, .run = dims[1]};
     w->shape.is_row = rows == 1 && sdx_qdot_suits_row(&plain, &weights);

@@ -8,6 +8,13 @@
 #include "kernels/rnn_step.h"
 #include "ops/op.h"
 
+static inline int sdx_rnn_facts_of(int i)
+{
+    return 8 + 2 * (i - 1);
+}
+/* Scale and zero point of DynamicQuantizeLinear for n floats. */
+void sdx_rnn_byte_scale(const float *x, int64_t n, float *scale, int32_t *zero);
+
 /* The node's weights [directions, k, gates * hidden], of each direction a matrix packed with
  * columns in the order of sdx_rnn_column(). */
 struct sdx_rnn_bytes {
@@ -17,9 +24,9 @@ struct sdx_rnn_bytes {
     float *scale;  /* of each column; columns of no unit: 0 */
     int32_t *zero; /* the same, less 128 for unsigned weights; NULL: all 0 */
 };
-/* Of input i of the node, whose scales and zero points are inputs `facts` and `facts` + 1; all are
- * constant. rows: of each product. */
-SDX_MUST_CHECK enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, int facts,
+/* Of input i of the node (1: W, 2: R), whose scales and zero points are input sdx_rnn_facts_of(i)
+ * and the one after it; all are constant. rows: of each product. */
+SDX_MUST_CHECK enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i,
                                                      enum sdx_rnn_kind kind, int64_t hidden,
                                                      int64_t rows, struct sdx_rnn_bytes *w);
 

@@ -5,8 +5,6 @@
  * DynamicQuantizeLinear has them. */
 #include "ops/rnn_fused.h"
 
-#include <math.h>
-
 #include "base/thread_pool.h"
 #include "kernels/qbytes.h"
 #include "kernels/vec.h"
@@ -19,8 +17,6 @@ enum { STEP_GRAIN = 1 << 15 }; /* multiply-adds of a time step that are worth a 
 enum { BYTES_GRAIN = 4 };      /* times as many of bytes */
 /* Inputs of the step that walks. */
 enum { IN_XW, IN_H, IN_C, IN_COUNT };
-/* Those of DynamicQuantizeLSTM: scales and zero points of W, then of R. */
-enum { FACTS_OF_W = 8, FACTS_OF_R = 10 };
 
 struct fused {
     struct sdx_rnn_walk walk;
@@ -219,13 +215,9 @@ static void run_units(void *arg, int64_t part, int worker)
 static void quantize_states(const struct fused *f, const float *h, uint8_t *to,
                             struct sdx_rnn_rows *rows)
 {
-    const size_t n = (size_t)(rows->count * f->padded);
-    const float lo = fminf(sdx_vec()->f32_reduce_min(h, n), 0);
-    const float hi = fmaxf(sdx_vec()->f32_reduce_max(h, n), 0);
+    sdx_rnn_byte_scale(h, rows->count * f->padded, &rows->scale, &rows->zero);
     rows->x = to;
     rows->pitch = f->pitch;
-    rows->scale = hi > lo ? (hi - lo) / 255.0f : 1.0f;
-    rows->zero = (int32_t)rintf(fminf(fmaxf(-lo / rows->scale, 0), 255));
     for (int64_t r = 0; r < rows->count; r++)
         sdx_qbytes()->quantize(h + r * f->padded, rows->scale, rows->zero, 0, to + r * f->pitch,
                                (size_t)f->padded);
@@ -387,9 +379,8 @@ enum sdx_status sdx_rnn_fused_prepare(struct sdx_prepare *px, const struct sdx_r
     if (!in[IN_XW]) return px->cx->error.status;
     if (walk->rounds) {
         const int64_t rows = walk->batch;
-        SDX_TRY(
-            sdx_rnn_bytes_prepare(px, 1, FACTS_OF_W, kind, walk->hidden, walk->seq * rows, &f->w));
-        SDX_TRY(sdx_rnn_bytes_prepare(px, 2, FACTS_OF_R, kind, walk->hidden, rows, &f->r));
+        SDX_TRY(sdx_rnn_bytes_prepare(px, 1, kind, walk->hidden, walk->seq * rows, &f->w));
+        SDX_TRY(sdx_rnn_bytes_prepare(px, 2, kind, walk->hidden, rows, &f->r));
         SDX_TRY(prepare_bytes_input(px, f, &in[IN_XW]));
     } else {
         SDX_TRY(pack_weights(px, f, variant));

@@ -80,6 +80,11 @@ static bool is_short(const struct top_k_params *p)
 {
     return p->n < 2 * TOP_GROUPS && p->k <= TOP_SHORT;
 }
+/* Have rows of floats a way of their own? */
+static bool is_quick(const struct top_k_params *p)
+{
+    return is_few(p) || is_short(p);
+}
 
 /* What the k-th best of a row is not below, if it can be said. Signs of x are flipped by `sign`. */
 static bool first_bound(const float *x, int64_t n, int64_t k, uint32_t sign, float *bound)
@@ -266,7 +271,7 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     w.values = step->out[0] ? step->out[0]->data : NULL;
     w.indices = step->count_out > 1 && step->out[1] ? step->out[1]->data : NULL;
     if (p->k == 0) return SDX_OK;
-    const bool quick = w.in->dtype == SDX_F32 && (is_few(p) || is_short(p));
+    const bool quick = w.in->dtype == SDX_F32 && is_quick(p);
     const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
         const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
@@ -298,7 +303,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
-    const size_t rows = (is_few(p) || is_short(p)) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
+    const size_t rows = is_quick(p) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
     return sdx_prepare_step(px, "top_k", run_top_k, p,
                             sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
                             pairs_of(p) * sizeof(struct sdx_pair) + rows * sizeof(float));

@@ -230,6 +230,28 @@ struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g
     return node;
 }
 
+int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like)
+{
+    struct sdx_type type = g->values[like].type;
+    const int32_t made = sdx_ir_value_create(ir, g, g->values[like].name);
+    type.dtype = SDX_F32;
+    if (made >= 0) g->values[made].type = type;
+    return made;
+}
+
+struct sdx_ir_node *sdx_match_add_cast(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t from,
+                                       int32_t to)
+{
+    struct sdx_ir_node *node =
+        sdx_match_add_node(ir, g, "Cast", 13, g->values[to].name, &from, 1, to, 1);
+    if (node)
+        node->attrs[0] = (struct sdx_ir_attr){.name = SDX_STR("to"),
+                                              .type = SDX_ATTR_INT,
+                                              .graph = -1,
+                                              .i = g->values[to].type.dtype};
+    return node;
+}
+
 void sdx_match_rename(struct sdx_ir_node *node, const char *domain, const char *op, int64_t opset)
 {
     node->domain = sdx_str(domain);

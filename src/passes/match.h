@@ -63,6 +63,11 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
 struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *op,
                                        int64_t opset, struct sdx_str name, const int32_t *inputs,
                                        int count, int32_t output, int room_attrs);
+/* A fresh f32 value of the name and shape of `like`; -1: no memory. */
+int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
+/* A Cast that makes `to`, of the type that value has, of `from`; NULL: no memory. */
+struct sdx_ir_node *sdx_match_add_cast(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t from,
+                                       int32_t to);
 /* The node is of that operator from now on; its inputs and attributes stay. */
 void sdx_match_rename(struct sdx_ir_node *node, const char *domain, const char *op, int64_t opset);
 /* The node becomes `op` of those inputs in that version, without attributes, with room for some;

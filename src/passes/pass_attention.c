@@ -40,11 +40,11 @@ static bool is_f32(const struct sdx_ir_graph *g, int32_t value)
 {
     return value >= 0 && g->values[value].type.dtype == SDX_F32;
 }
-/* A large constant mask that the pass narrow left as it is. */
-static bool is_narrow_constant(const struct sdx_ir_graph *g, int32_t value)
+/* f32, or a large constant that the pass narrow left as it is. */
+static bool may_mask(const struct sdx_ir_graph *g, int32_t value)
 {
     const struct sdx_tensor *t = sdx_match_constant(g, value);
-    return t && (t->dtype == SDX_F16 || t->dtype == SDX_BF16);
+    return is_f32(g, value) || (t && (t->dtype == SDX_F16 || t->dtype == SDX_BF16));
 }
 
 /* value = rest * factor, where the factor is a constant of one element that does not add axes. */
@@ -90,8 +90,7 @@ static bool find_under_mask(const struct search *s, const struct sdx_ir_node *ad
     for (int i = 0; i < 2; i++) {
         struct found tried = *f;
         int32_t other = add->inputs[1 - i];
-        if (other < 0 || other == add->inputs[i]) continue;
-        if (!is_f32(s->g, other) && !is_narrow_constant(s->g, other)) continue;
+        if (other < 0 || other == add->inputs[i] || !may_mask(s->g, other)) continue;
         if (rank_of(s->g, other) < 0 || rank_of(s->g, other) > f->rank) continue;
         tried.mask = other;
         if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) {
@@ -220,8 +219,7 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
         const int32_t scores = under_window_mask(s, add->inputs[i], add->inputs[1 - i], &times);
         const struct sdx_ir_node *split = sdx_match_maker(s->g, scores, "Reshape");
         const struct sdx_tensor *mask = sdx_match_constant(s->g, add->inputs[1 - i]);
-        const bool is_narrow = is_narrow_constant(s->g, add->inputs[1 - i]);
-        if (!split || !mask || (mask->dtype != SDX_F32 && !is_narrow) || s->uses[scores] != 1 ||
+        if (!split || !mask || !may_mask(s->g, add->inputs[1 - i]) || s->uses[scores] != 1 ||
             !sdx_match_same_type(s->g, split->inputs[0], value) ||
             !adds_one(&s->g->values[value].type, &s->g->values[scores].type))
             continue;
@@ -229,10 +227,8 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
         struct sdx_tensor *t =
             sdx_match_new_constant(s->ir, SDX_F32, mask->rank - drop, mask->dims + drop);
         if (!t) return false;
-        for (int64_t k = 0; k < mask->count; k++)
-            ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k);
         for (int64_t k = 0; k < t->count; k++)
-            ((float *)t->data)[k] *= times;
+            ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k) * times;
         f->more = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
         return f->more >= 0 && find_scores(s, split->inputs[0], AT_MASK, f);
     }
@@ -558,16 +554,8 @@ static enum sdx_status join_mask(const struct search *s, struct found *f)
 static enum sdx_status widen_mask(const struct search *s, int32_t *mask)
 {
     if (*mask < 0 || is_f32(s->g, *mask)) return SDX_OK;
-    const struct sdx_ir_value narrow = s->g->values[*mask];
-    const int32_t wide = sdx_ir_value_create(s->ir, s->g, narrow.name);
-    if (wide < 0) return SDX_FAIL_MEMORY(s->cx);
-    s->g->values[wide].type = narrow.type;
-    s->g->values[wide].type.dtype = SDX_F32;
-    struct sdx_ir_node *cast =
-        sdx_match_add_node(s->ir, s->g, "Cast", 13, narrow.name, mask, 1, wide, 1);
-    if (!cast) return SDX_FAIL_MEMORY(s->cx);
-    cast->attrs[0] = (struct sdx_ir_attr){
-        .name = SDX_STR("to"), .type = SDX_ATTR_INT, .graph = -1, .i = SDX_F32};
+    const int32_t wide = sdx_match_f32_like(s->ir, s->g, *mask);
+    if (wide < 0 || !sdx_match_add_cast(s->ir, s->g, *mask, wide)) return SDX_FAIL_MEMORY(s->cx);
     *mask = wide;
     return SDX_OK;
 }

@@ -114,26 +114,13 @@ static bool must_widen(const struct work *w, const struct sdx_ir_node *node)
     return false;
 }
 
-/* A fresh f32 value of the shape of `like`; -1: no memory. */
 static int32_t twin_of(struct work *w, int32_t like)
 {
-    const struct sdx_ir_value *v = &graph_of(w)->values[like];
-    struct sdx_type type = v->type;
-    const int32_t twin = sdx_ir_value_create(w->ir, graph_of(w), v->name);
-    type.dtype = SDX_F32;
-    if (twin >= 0) graph_of(w)->values[twin].type = type;
-    return twin;
+    return sdx_match_f32_like(w->ir, graph_of(w), like);
 }
-
 static enum sdx_status add_cast(struct work *w, int32_t from, int32_t to)
 {
-    struct sdx_ir_graph *g = graph_of(w);
-    struct sdx_ir_node *node =
-        sdx_match_add_node(w->ir, g, "Cast", 13, g->values[to].name, &from, 1, to, 1);
-    if (!node) return SDX_FAIL_MEMORY(w->cx);
-    node->attrs[0] = (struct sdx_ir_attr){
-        .name = SDX_STR("to"), .type = SDX_ATTR_INT, .graph = -1, .i = g->values[to].type.dtype};
-    return SDX_OK;
+    return sdx_match_add_cast(w->ir, graph_of(w), from, to) ? SDX_OK : SDX_FAIL_MEMORY(w->cx);
 }
 
 static enum sdx_status widen_constant(struct work *w, const struct sdx_tensor *from, int32_t to)

@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "ops/resize_table.h"
 #include "tensor/convert.h"
 
 /* ---- nodes and values ---- */
@@ -290,6 +291,18 @@ enum sdx_status sdx_qdq_add(struct sdx_qdq *r, const char *op, int count, const 
     return SDX_OK;
 }
 
+/* Node `at`, which made what only the QuantizeLinear n reads, makes the bytes of n itself. */
+static void take_place(struct sdx_qdq *r, int32_t n, int32_t at, const struct sdx_quant *q)
+{
+    const int32_t output = r->g->nodes[n].outputs[0];
+    r->g->nodes[n].is_dead = true;
+    r->uses[q->x] = 0;
+    release(r, q->scale);
+    release(r, q->zero);
+    r->g->values[q->x].producer = -1;
+    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
+}
+
 /* Value `v`, which only the QuantizeLinear n reads, is moved together: its parts are quantised
  * instead. */
 static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_quant *q, bool *done)
@@ -306,7 +319,6 @@ static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_qu
     }
     int32_t *values = sdx_arena_array(r->ir->arena, (size_t)count + 1, sizeof *values);
     if (!values) return SDX_FAIL_MEMORY(r->cx);
-    int32_t output = r->g->nodes[n].outputs[0];
     for (int i = 0; i < count; i++) {
         int32_t in[] = {r->g->nodes[at].inputs[i], q->scale, q->zero};
         values[i] = sdx_qdq_value(r, in[0], q->dtype);
@@ -314,12 +326,7 @@ static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_qu
         SDX_TRY(sdx_qdq_add(r, "QuantizeLinear", q->zero < 0 ? 2 : 3, in, values[i]));
     }
     SDX_TRY(move_bytes(r, at, count, values, pads, q));
-    r->g->nodes[n].is_dead = true;
-    r->uses[v] = 0;
-    r->uses[q->scale]--;
-    if (q->zero >= 0) r->uses[q->zero]--;
-    r->g->values[v].producer = -1;
-    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
+    take_place(r, n, at, q);
     *done = true;
     return SDX_OK;
 }
@@ -329,7 +336,6 @@ static enum sdx_status push_up(struct sdx_qdq *r, int32_t n, const struct sdx_qu
 static enum sdx_status resize_bytes(struct sdx_qdq *r, int32_t n, const struct sdx_quant *q,
                                     bool *done)
 {
-    enum { CHANNELS_LEAST = 8 }; /* of images that bytes are quick for */
     const int32_t at = r->uses[q->x] == 1 ? r->g->values[q->x].producer : -1;
     if (at < 0) return SDX_OK;
     const struct sdx_ir_node *node = &r->g->nodes[at];
@@ -340,15 +346,9 @@ static enum sdx_status resize_bytes(struct sdx_qdq *r, int32_t n, const struct s
         !sdx_qdq_dequantized(r, node->inputs[0], &from) || !sdx_qdq_same(q, &from))
         return SDX_OK;
     const struct sdx_type *type = &r->g->values[from.x].type;
-    if (!type->has_shape || type->rank != 4 || type->dims[1] < CHANNELS_LEAST) return SDX_OK;
-    const int32_t output = r->g->nodes[n].outputs[0];
+    if (!type->has_shape || type->rank != 4 || type->dims[1] < SDX_RESIZE_CELL_LEAST) return SDX_OK;
     SDX_TRY(move_bytes(r, at, 1, &from.x, false, q));
-    r->g->nodes[n].is_dead = true;
-    r->uses[q->x] = 0;
-    release(r, q->scale);
-    release(r, q->zero);
-    r->g->values[q->x].producer = -1;
-    sdx_ir_node_set_output(r->g, &r->g->nodes[at], at, 0, output);
+    take_place(r, n, at, q);
     *done = true;
     return SDX_OK;
 }
