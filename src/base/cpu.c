@@ -193,6 +193,19 @@ static size_t l2_of_system(void)
     return 0;
 }
 
+bool sdx_cpu_is_amd_25(void)
+{
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+    const unsigned auth = 0x68747541, amd = 0x444d4163; /* "Auth", "cAMD" */
+    if (!__get_cpuid(0, &eax, &ebx, &ecx, &edx) || ebx != auth || ecx != amd) return false;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return false;
+    return (eax >> 8 & 15) + (eax >> 20 & 255) == 25;
+#else
+    return false;
+#endif
+}
+
 size_t sdx_cpu_l2(void)
 {
     static atomic_size_t found; /* 0: not yet */

@@ -39,4 +39,6 @@ const char *sdx_cpu_set_name(enum sdx_cpu_set set);
 /* Bytes of the second cache as one core sees it; a sensible default where the system does not tell.
  */
 size_t sdx_cpu_l2(void);
+/* An AMD processor of family 25 (0x19), Zen 3 or Zen 4: what has AVX-512 of them is Zen 4. */
+bool sdx_cpu_is_amd_25(void);
 #endif

@@ -105,6 +105,17 @@ void *sdx_pages_alloc(struct sdx_pages *pages, size_t size)
     return block;
 }
 
+void sdx_pages_trim(struct sdx_pages *pages, void *block, size_t size, size_t used)
+{
+    if (!maps(pages)) return;
+    char *end = (char *)block + (used + LINE - 1) / LINE * LINE;
+    SDX_ASSERT(used <= size && end <= pages->at);
+    pages->left += (size_t)(pages->at - end);
+    pages->at = end;
+    pages->counted -= size - used;
+    sdx_mem_uncount(pages->mem, pages->tag, size - used);
+}
+
 void sdx_pages_deinit(struct sdx_pages *pages)
 {
     for (struct sdx_region *region = pages->regions, *next; region; region = next) {

@@ -21,5 +21,7 @@ struct sdx_pages {
 void sdx_pages_init(struct sdx_pages *pages, struct sdx_mem *mem, enum sdx_mem_tag tag);
 /* 64-byte aligned, not zeroed, counted as its size. NULL: no memory, or over the limit. */
 void *sdx_pages_alloc(struct sdx_pages *pages, size_t size);
+/* Of the newest block, of `size` bytes, only `used` are kept. */
+void sdx_pages_trim(struct sdx_pages *pages, void *block, size_t size, size_t used);
 void sdx_pages_deinit(struct sdx_pages *pages); /* all blocks are gone */
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/compiler.h"
 #include "kernels/tables.h"
+#include "kernels/tuning.h"
 
 enum { ROWS = 64, ROW_BYTES = 1 << 18 }; /* of A that meet a panel while both are in the caches */
 
@@ -161,6 +162,7 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
                                 .row_bytes = (int64_t)sdx_nbits_row_bytes(w),
                                 .row_c = row_c,
                                 .width = n1 - n0,
+                                .ahead = sdx_kernel_tuning()->stream_ahead / 4,
                                 .bias = epilogue->bias_col ? epilogue->bias_col + n0 : NULL};
     const int64_t fit = ROW_BYTES / job.row_bytes / 4 * 4, most = fit < 8 ? 8 : least(fit, ROWS);
     job.packed = (const uint32_t *)packed + n0 / table->cols * job.panel_step;

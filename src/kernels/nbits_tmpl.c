@@ -28,11 +28,12 @@ SIMD int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The lines of a word of each column, a page ahead, where the processor's own fetching ends. */
-SIMD void fetch_word(const uint32_t *word)
+/* The lines of a word of each column, ahead of it: as a rule a page, where the processor's own
+ * fetching ends. */
+SIMD void fetch_word(const uint32_t *word, int64_t ahead)
 {
     for (int i = 0; i < COLS; i += 16)
-        V_PREFETCH(word + 1024 + i);
+        V_PREFETCH(word + ahead + i);
 }
 
 /* ---- sums to C ---- */
@@ -198,7 +199,7 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
             a++;
             SDX_UNROLL(1)
             for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
-                if (bits >= FETCHED_BITS) STREAM fetch_word(from + q * apart);
+                if (bits >= FETCHED_BITS) STREAM fetch_word(from + q * apart, g->ahead);
                 SDX_UNROLL(1)
                 for (int at = 0; at < each; at += 8) {
                     if (bits == 2) P_KEEP(at); /* or both times are code */
@@ -356,11 +357,11 @@ SIMD int whole_runs(const int bits)
 }
 typedef vi whole_sums[ROWS][2];
 SIMD void whole_word(const int bits, const int mr, const uint8_t *a, int64_t row_bytes,
-                     const uint32_t *word, whole_sums part)
+                     const uint32_t *word, int64_t ahead, whole_sums part)
 {
     vi x[2], y[2];
     PAIR x[j] = vi_load(word + j * LANES);
-    fetch_word(word);
+    fetch_word(word, ahead);
     SDX_UNROLL(4) for (int i = 0; i < whole_runs(bits); i++)
     {
         PAIR y[j] = whole_run(bits, i, x[j]);
@@ -377,7 +378,7 @@ SIMD void whole_word(const int bits, const int mr, const uint8_t *a, int64_t row
     }
 }
 /* Adds `count` words to s. */
-SIMD void whole_words(const int bits, const int mr, const uint8_t *a, int64_t row_bytes,
+SIMD void whole_words(const int bits, const int mr, const struct sdx_nbits_job *g, const uint8_t *a,
                       const uint32_t *word, int64_t count, whole_sums s)
 {
     while (count > 0) {
@@ -387,7 +388,7 @@ SIMD void whole_words(const int bits, const int mr, const uint8_t *a, int64_t ro
         ROW PAIR part[r][j] = vi_set1(0);
         SDX_UNROLL(1)
         for (; n > 0; n--, a += 4 * whole_runs(bits), word += COLS)
-            whole_word(bits, mr, a, row_bytes, word, part);
+            whole_word(bits, mr, a, g->row_bytes, word, g->ahead, part);
         ROW PAIR s[r][j] = bits == 8 ? vi_add(s[r][j], part[r][j] >> 8)
                                      : vi_dot16(s[r][j], part[r][j], vi_set1(0x00010001));
     }
@@ -411,7 +412,7 @@ SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *
         whole_sums sum;
         from += COLS * (1 + w->has_zeros);
         ROW PAIR sum[r][j] = FACT(start);
-        whole_words(bits, mr, a + sizeof(struct sdx_nbits_fact), g->row_bytes, from, words, sum);
+        whole_words(bits, mr, g, a + sizeof(struct sdx_nbits_fact), from, words, sum);
         from += words * COLS;
         ROW PAIR
         {

@@ -295,7 +295,7 @@ static void pack_shorts(const struct sdx_qconv *q, const void *weights, void *pa
             sums[c] += w;
         }
 }
-void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed)
+size_t sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed)
 {
     const struct sdx_conv_shape *s = &q->shape;
     const struct sdx_qdot_shape p = product_of(q);
@@ -304,8 +304,9 @@ void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed
         (is_winograd(q) ? sdx_qwinograd_pack
          : is_shorts(q) ? pack_shorts
                         : pack_depthwise)(q, weights, packed);
-        return;
+        return sdx_qconv_packed_size(q);
     }
+    size_t used = 0;
     for (int64_t g = 0; g < s->groups; g++) {
         const struct sdx_qdot_weights w = {.w = (const uint8_t *)weights + g * p.n * icg * taps,
                                            .is_signed = q->w_signed,
@@ -315,8 +316,9 @@ void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed
                                            .step_outer = 1,
                                            .step_inner = taps,
                                            .step_n = icg * taps};
-        sdx_qdot_pack(&p, &w, (char *)packed + (size_t)g * round_64(sdx_qdot_packed_size(&p)));
+        used = sdx_qdot_pack_one(&p, &w, packed, round_64(sdx_qdot_packed_size(&p)), g, s->groups);
     }
+    return used;
 }
 
 bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed)

@@ -34,7 +34,8 @@ void sdx_qconv_choose(struct sdx_qconv *q, const void *weights);
 /* Weights [oc, ic / groups, kernel...] u8 or s8. The form depends on groups, ic, oc, kernel,
  * dilation of the last axis being 1, w_signed; with one channel a group on zero_w as well. */
 size_t sdx_qconv_packed_size(const struct sdx_qconv *q);
-void sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed);
+/* Returns how many bytes are filled; the others are not read. */
+size_t sdx_qconv_pack(const struct sdx_qconv *q, const void *weights, void *packed);
 bool sdx_qconv_check(const struct sdx_qconv *q, const void *packed); /* as sdx_qdot_check */
 /* Arrays of a value for each output channel have room for whole panels of each group: their length,
  * and the place of channel c. */

@@ -90,12 +90,37 @@ size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s)
     return (size_t)(header_of(s).weights + weights_bytes(s) + round_64(work_bytes(s)));
 }
 
+/* `run` rows of 16 bytes as shorts; adds to the sums of the columns. */
+static void read_rows(const uint8_t *from, int64_t step, int64_t run, int flip, int16_t *columns,
+                      int32_t *sums)
+{
+    typedef int8_t bytes __attribute__((vector_size(SDX_QDOT_COLS)));
+    typedef int16_t shorts __attribute__((vector_size(2 * SDX_QDOT_COLS)));
+    enum { BURST = 128 }; /* rows whose sums fit into 16 bits */
+    for (int64_t end; run > 0; run -= end) {
+        shorts sum = {0};
+        end = run < BURST ? run : BURST;
+        for (int64_t i = 0; i < end; i++, from += step, columns += SDX_QDOT_COLS) {
+            bytes row;
+            memcpy(&row, from, sizeof row);
+            const shorts wide = __builtin_convertvector(row ^ (int8_t)flip, shorts);
+            memcpy(columns, &wide, sizeof wide);
+            sum += wide;
+        }
+        for (int j = 0; j < SDX_QDOT_COLS; j++)
+            sums[j] += sum[j];
+    }
+}
 /* The bytes of run r of one panel as shorts [i][16]; adds to the sums of the columns. */
 static void read_run(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, int64_t r,
                      int64_t column, int64_t n, int16_t *columns, int32_t *sums)
 {
     const uint8_t *base = (const uint8_t *)w->w + r * w->step_run + column * w->step_n;
     const int flip = w->is_signed ? 0 : 0x80;
+    if (w->step_n == 1 && w->inner >= s->run && n == SDX_QDOT_COLS) {
+        read_rows(base, w->step_inner, s->run, flip, columns, sums);
+        return;
+    }
     memset(columns, 0, (size_t)(s->run * SDX_QDOT_COLS) * sizeof *columns);
     for (int64_t j = 0; j < n; j++) {
         const uint8_t *from = base + j * w->step_n;
@@ -404,7 +429,7 @@ bool sdx_qdot_suits_row(const struct sdx_qdot_shape *s, const struct sdx_qdot_we
 
 /* Bytes of two panels that one tile reads: hardly more than the first cache. */
 enum { TWO_PANELS = 64 << 10 };
-void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
+size_t sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed)
 {
     const struct sdx_qdot_table *t = &sdx_kernel_tables()->qdot;
     const struct qdot_header h = header_of(s);
@@ -429,7 +454,16 @@ void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights
         if (shares && p % 2 && panel->windows && panel[-1].windows)
             panel->windows = QDOT_WINDOWS_BEFORE;
     }
-    if (!w->quickly) memset(base + used, 0, sdx_qdot_packed_size(s) - (size_t)used);
+    return (size_t)used;
+}
+
+size_t sdx_qdot_pack_one(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
+                         void *packed, size_t each, int64_t i, int64_t count)
+{
+    char *at = (char *)packed + (size_t)i * each;
+    const size_t used = sdx_qdot_pack(s, w, at);
+    if (i + 1 < count) memset(at + used, 0, each - used);
+    return (size_t)i * each + used;
 }
 
 /* Do the bytes of a step lie in its run, or in a rearranged row? */

@@ -32,8 +32,7 @@ static inline int64_t sdx_qdot_panels(const struct sdx_qdot_shape *s)
 struct sdx_qdot_weights {
     const void *w; /* u8 or s8 */
     bool is_signed;
-    bool
-        quickly; /* packed for one use: nothing is sorted, room that is not needed stays as it is */
+    bool quickly; /* packed for one use: nothing is sorted */
     int64_t inner, step_run, step_outer, step_inner, step_n;
 };
 /* Are products of one row, with one run, quicker by a packed form of their own? Where most weights
@@ -41,7 +40,13 @@ struct sdx_qdot_weights {
  * as they are, and takes its bytes in two parts, 7 bits and the top one, whose products fit. */
 bool sdx_qdot_suits_row(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w);
 size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s);
-void sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w, void *packed);
+/* Returns how many bytes are filled; the others are not read and hold anything. */
+size_t sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
+                     void *packed);
+/* The same for form i of `count` that lie `each` bytes apart: the bytes from `packed` on that are
+ * filled, with what lies between forms. */
+size_t sdx_qdot_pack_one(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
+                         void *packed, size_t each, int64_t i, int64_t count);
 /* Can a packed form that comes from a file be used without reading outside of it or of A? */
 bool sdx_qdot_check(const struct sdx_qdot_shape *s, const void *packed);
 

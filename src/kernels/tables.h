@@ -106,6 +106,7 @@ struct sdx_nbits_job {
     float *c;
     int64_t row_c;
     const float *bias;
+    int64_t ahead; /* words ahead that the packed ones are fetched */
 };
 /* Of floats each block of one of `rows` is the sum of its numbers and then, for each SDX_NBITS_RUN
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of

@@ -22,6 +22,7 @@ struct sdx_kernel_tuning {
     int64_t block_bytes;      /* strip of a blocked image that stays in L2 */
     int64_t block_pixels;     /* and its most pixels */
     int64_t block_parts;      /* at least so many parts of a blocked convolution */
+    int64_t stream_ahead;     /* bytes ahead that a stream of weights is fetched */
 };
 
 const struct sdx_kernel_tuning *sdx_kernel_tuning(void);

@@ -178,6 +178,7 @@ struct pack_q {
     const struct conv_q *p;
     const struct sdx_conv_q_source *source;
     const uint8_t *weights;
+    size_t used; /* by pack_conv_q() */
 };
 
 /* Groups of few channels fill a part of a panel's columns, so that some are worked as one. */
@@ -202,10 +203,10 @@ static void join_weights(const struct conv_q *p, const uint8_t *weights, uint8_t
 
 static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_)
 {
-    const struct pack_q *arg = arg_;
+    struct pack_q *arg = arg_;
     const struct sdx_conv_shape *s = &arg->p->q.shape;
     if (arg->p->joined == 1 && !arg->source->make) {
-        sdx_qconv_pack(&arg->p->q, arg->weights, dst);
+        arg->used = sdx_qconv_pack(&arg->p->q, arg->weights, dst);
         return SDX_OK;
     }
     const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
@@ -216,7 +217,7 @@ static enum sdx_status pack_conv_q(struct sdx_context *cx, void *dst, void *arg_
         arg->source->make(arg->source->arg, arg->weights, weights);
     else
         join_weights(arg->p, arg->weights, weights);
-    sdx_qconv_pack(&arg->p->q, weights, dst);
+    arg->used = sdx_qconv_pack(&arg->p->q, weights, dst);
     sdx_mem_free(cx->mem, weights);
     return SDX_OK;
 }
@@ -237,7 +238,7 @@ static enum sdx_status run_pack_q(struct sdx_exec *x, const struct sdx_step *ste
     for (int64_t c = 0; c < q.shape.oc; c++)
         zeros[c] = zero_at(step->in[1], c);
     q.zero_w = zeros;
-    sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
+    (void)sdx_qconv_pack(&q, step->in[0]->data, step->out[0]->data);
     sdx_qconv_steps(&q, step->out[0]->data, step->out[1]->data);
     return SDX_OK;
 }
@@ -253,7 +254,7 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px,
     for (int64_t c = 0; c < s->oc; c++)
         zeros[c] = zero_at(zero, c % p->channels);
     p->q.zero_w = zeros;
-    struct pack_q arg = {p, source, px->in[source->w]->data};
+    struct pack_q arg = {p, source, px->in[source->w]->data, 0};
     if (p->joined == 1 && !source->make) sdx_qconv_choose(&p->q, arg.weights);
     void *steps = sdx_prepare_alloc(px, sdx_qconv_steps_size(&p->q) + 8);
     if (!steps) return SDX_FAIL_MEMORY(px->cx);
@@ -267,6 +268,7 @@ static enum sdx_status pack_constant_q(struct sdx_prepare *px,
                                     .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                     .size = sdx_qconv_packed_size(&p->q),
                                     .pack = pack_conv_q,
+                                    .used = &arg.used,
                                     .check = check_conv_q,
                                     .arg = &arg};
     p->packed = sdx_prepare_pack(px, source->w, &wanted);

@@ -214,6 +214,42 @@ int64_t sdx_move_parts(const struct sdx_move *m)
                        src + (i * step_src + j) * (int64_t)sizeof(type), sizeof(type));            \
     }
 
+/* A square of 8 x 8 elements of 2 bytes: rows i and i + 4 interleave, three times over. */
+enum { SQUARE = 8 };
+static void turn_square(const char *src, int64_t step_src, char *dst, int64_t step_dst)
+{
+    typedef uint16_t row __attribute__((vector_size(2 * SQUARE)));
+    row a[SQUARE], b[SQUARE];
+    SDX_UNROLL(8)
+    for (int i = 0; i < SQUARE; i++)
+        memcpy(&a[i], src + 2 * i * step_src, sizeof a[i]);
+    SDX_UNROLL(3)
+    for (int round = 0; round < 3; round++) {
+        SDX_UNROLL(4)
+        for (int i = 0; i < SQUARE / 2; i++) {
+            const row x = a[i], y = a[i + SQUARE / 2];
+            b[2 * i] = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+            b[2 * i + 1] = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        memcpy(a, b, sizeof a);
+    }
+    SDX_UNROLL(8)
+    for (int i = 0; i < SQUARE; i++)
+        memcpy(dst + 2 * i * step_dst, &a[i], sizeof a[i]);
+}
+static void transpose_shorts(const char *src, int64_t step_src, char *dst, int64_t step_dst,
+                             int64_t rows, int64_t cols)
+{
+    const int64_t square_rows = rows / SQUARE * SQUARE, square_cols = cols / SQUARE * SQUARE;
+    for (int64_t i = 0; i < square_rows; i += SQUARE)
+        for (int64_t j = 0; j < square_cols; j += SQUARE)
+            turn_square(src + 2 * (i * step_src + j), step_src, dst + 2 * (j * step_dst + i),
+                        step_dst);
+    for (int64_t j = 0; j < cols; j++)
+        for (int64_t i = j < square_cols ? square_rows : 0; i < rows; i++)
+            memcpy(dst + 2 * (j * step_dst + i), src + 2 * (i * step_src + j), 2);
+}
+
 static void copy_transposed(size_t size, const char *src, int64_t step_src, char *dst,
                             int64_t step_dst, int64_t rows, int64_t cols)
 {
@@ -222,7 +258,7 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
         sdx_qbytes()->transpose((const uint8_t *)src, (size_t)step_src, (uint8_t *)dst,
                                 (size_t)step_dst, (size_t)rows, (size_t)cols);
         break;
-    case 2: TRANSPOSE(uint16_t); break;
+    case 2: transpose_shorts(src, step_src, dst, step_dst, rows, cols); break;
     case 4:
         sdx_vec()->b32_transpose(src, (size_t)step_src, dst, (size_t)step_dst, (size_t)rows,
                                  (size_t)cols);

@@ -230,7 +230,7 @@ static void run_one(const struct params *s, const struct sdx_step *step,
     if (!s->packed) {
         const struct sdx_qdot_weights w = weights_of(
             p, (const char *)step->in[1]->data + place(p->at_b, i) + r->n0 * p->col_b, true);
-        sdx_qdot_pack(&q.shape, &w, o.packed);
+        (void)sdx_qdot_pack(&q.shape, &w, o.packed);
     }
     fill_columns(s, step, facts, &q, base, r->n0, r->n1, &o, &q.store);
     q.scratch = o.scratch;
@@ -263,18 +263,19 @@ static enum sdx_status run(struct sdx_exec *x, const struct sdx_step *step, int6
 struct pack_arg {
     const struct params *s;
     int64_t count;
+    size_t used; /* by pack() */
 };
 
 static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
 {
     (void)cx;
-    const struct pack_arg *arg = arg_;
+    struct pack_arg *arg = arg_;
     const struct sdx_qproduct *p = &arg->s->p;
     const struct sdx_qdot_shape shape = shape_of(arg->s, p->n);
     for (int64_t i = 0; i < arg->count; i++) {
         const struct sdx_qdot_weights w =
             weights_of(p, (const char *)p->b->data + place(p->at_b, i), false);
-        sdx_qdot_pack(&shape, &w, (char *)dst + (size_t)i * arg->s->packed_size);
+        arg->used = sdx_qdot_pack_one(&shape, &w, dst, arg->s->packed_size, i, arg->count);
     }
     return SDX_OK;
 }
@@ -292,7 +293,7 @@ static bool check(const void *packed, void *arg_)
 static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_qproduct *p = &s->p;
-    struct pack_arg arg = {s, p->at_b ? p->batch : 1};
+    struct pack_arg arg = {s, p->at_b ? p->batch : 1, 0};
     const int64_t form[] = {p->row_b,  p->col_b,
                             p->k,      p->n,
                             arg.count, p->at_b ? sdx_pack_variant(p->at_b, (int)p->batch) : 0,
@@ -304,6 +305,7 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
                                     .variant = sdx_pack_variant(form, 7),
                                     .size = size,
                                     .pack = pack,
+                                    .used = &arg.used,
                                     .check = check,
                                     .arg = &arg};
     s->packed = sdx_prepare_pack(px, p->input_b, &wanted);

@@ -25,12 +25,13 @@ struct pack_arg {
     const struct sdx_tensor *weights;
     enum sdx_rnn_kind kind;
     int64_t hidden;
+    size_t used; /* by pack() */
 };
 
 /* Of each direction the columns in their order, one after another; those of no unit are 0. */
 static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
 {
-    const struct pack_arg *arg = arg_;
+    struct pack_arg *arg = arg_;
     const struct sdx_qdot_shape *s = &arg->w->shape;
     const int64_t k = s->run, n = arg->weights->dims[2];
     const bool is_signed = arg->weights->dtype == SDX_I8;
@@ -48,7 +49,7 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
             for (int64_t i = 0; i < k; i++)
                 to[i] = w[i * n + j];
         }
-        sdx_qdot_pack(s, &from, (char *)dst + (size_t)d * arg->w->size);
+        arg->used = sdx_qdot_pack_one(s, &from, dst, arg->w->size, d, arg->weights->dims[0]);
     }
     sdx_mem_free(cx->mem, columns);
     return SDX_OK;
@@ -89,7 +90,7 @@ static enum sdx_status read_facts(struct sdx_prepare *px, const struct pack_arg 
 enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, enum sdx_rnn_kind kind,
                                       int64_t hidden, int64_t rows, struct sdx_rnn_bytes *w)
 {
-    struct pack_arg arg = {w, px->in[i], kind, hidden};
+    struct pack_arg arg = {w, px->in[i], kind, hidden, 0};
     const int64_t *dims = arg.weights->dims;
     const struct sdx_qdot_shape plain = {.n = dims[2], .runs = 1, .run = dims[1]};
     const struct sdx_qdot_weights weights = {.w = arg.weights->data,
@@ -109,6 +110,7 @@ enum sdx_status sdx_rnn_bytes_prepare(struct sdx_prepare *px, int i, enum sdx_rn
                                     .variant = sdx_pack_variant(form, 3),
                                     .size = size,
                                     .pack = pack,
+                                    .used = &arg.used,
                                     .check = check,
                                     .arg = &arg};
     w->packed = sdx_prepare_pack(px, i, &wanted);

@@ -147,6 +147,9 @@ struct sdx_pack {
     int64_t variant;
     size_t size;
     sdx_pack_fn *pack; /* fills `size` bytes, once */
+    /* `pack` sets it to the bytes that are filled, where what follows is not read: the store has
+     * it back. NULL: all. */
+    size_t *used;
     /* A form from a plan file that holds more than plain numbers is checked before it is used;
      * NULL: no content of its `size` bytes does harm. */
     sdx_pack_check_fn *check;

@@ -35,7 +35,7 @@ struct plan_writer {
     struct waiting *waiting;
     uint64_t constants_size;
     struct sdx_plan_pack *packs;
-    const void **packed; /* the bytes of packs[i] */
+    const struct sdx_packed **packed; /* of packs[i]; zeros follow up to its size */
     int32_t count_packs, capacity_packs;
     struct sdx_text keys, facts, graph;
     struct sdx_file_writer file;
@@ -134,7 +134,7 @@ static enum sdx_status note_pack(void *user, const struct sdx_packed *p)
     }
     w->packs[w->count_packs] = (struct sdx_plan_pack){
         .constant = w->placed[at].at, .variant = p->variant, .size = p->size, .key = w->keys.len};
-    w->packed[w->count_packs++] = p->packed;
+    w->packed[w->count_packs++] = p;
     sdx_text_add_bytes(&w->keys, p->key, strlen(p->key) + 1);
     return w->keys.ok ? SDX_OK : SDX_FAIL_MEMORY(w->cx);
 }
@@ -162,8 +162,10 @@ static enum sdx_status put(struct plan_writer *w, const void *bytes, size_t size
 static enum sdx_status put_zeros(struct plan_writer *w, uint64_t until)
 {
     static const char zeros[SDX_PLAN_PAGE];
-    SDX_ASSERT(until >= w->written && until - w->written <= sizeof zeros);
-    return put(w, zeros, (size_t)(until - w->written));
+    SDX_ASSERT(until >= w->written);
+    for (uint64_t left; (left = until - w->written) > 0;)
+        SDX_TRY(put(w, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros));
+    return SDX_OK;
 }
 
 /* Everything behind the header up to `lead_size`, as it will stand in the file. */
@@ -216,7 +218,7 @@ static enum sdx_status put_file(struct plan_writer *w, const struct sdx_plan_hea
     SDX_TRY(put_zeros(w, h->constants + h->constants_size));
     for (int32_t i = 0; i < w->count_packs; i++) {
         SDX_TRY(put_zeros(w, w->packs[i].at));
-        SDX_TRY(put(w, w->packed[i], (size_t)w->packs[i].size));
+        SDX_TRY(put(w, w->packed[i]->packed, w->packed[i]->used));
     }
     return put_zeros(w, h->file_size);
 }

@@ -84,6 +84,7 @@ enum sdx_status sdx_store_adopt(struct sdx_store *store, struct sdx_context *cx,
                                       .key = file->keys + p->key,
                                       .variant = p->variant,
                                       .size = (size_t)p->size,
+                                      .used = (size_t)p->size,
                                       .packed = file->bytes + p->at};
         e->is_adopted = true;
         add(store, e);
@@ -106,6 +107,7 @@ static struct entry *pack_new(struct sdx_store *store, struct sdx_context *cx, c
 {
     struct entry *e = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, sizeof *e);
     void *owned = NULL, *packed = NULL;
+    size_t used = pack->size;
     if (e && pack->size < LARGE)
         packed = owned = sdx_mem_alloc(store->mem, SDX_MEM_WEIGHTS, pack->size);
     else if (e)
@@ -113,7 +115,9 @@ static struct entry *pack_new(struct sdx_store *store, struct sdx_context *cx, c
     if (!packed) {
         (void)SDX_FAIL_MEMORY(cx);
     } else if (pack->pack(cx, packed, pack->arg) == SDX_OK) {
-        *e = (struct entry){.form = {constant, pack->key, pack->variant, pack->size, packed},
+        if (pack->used) used = *pack->used;
+        if (!owned) sdx_pages_trim(&store->pages, packed, pack->size, used);
+        *e = (struct entry){.form = {constant, pack->key, pack->variant, pack->size, used, packed},
                             .owned = owned,
                             .is_checked = true};
         add(store, e);

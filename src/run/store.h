@@ -35,12 +35,12 @@ struct sdx_packed {
     const void *constant; /* address of its elements */
     const char *key;
     int64_t variant;
-    size_t size;
+    size_t size, used; /* bytes that it has room for, that matter */
     const void *packed;
 };
 typedef enum sdx_status sdx_packed_fn(void *user, const struct sdx_packed *packed);
-/* Calls fn for each, in the order in which they were made, until it fails. Nothing may be packed
- * meanwhile. */
+/* Calls fn for each, which stays where it is, in the order in which they were made, until it fails.
+ * Nothing may be packed meanwhile. */
 SDX_MUST_CHECK enum sdx_status sdx_store_each(struct sdx_store *store, sdx_packed_fn *fn,
                                               void *user);
 #endif

@@ -179,10 +179,11 @@ static enum sdx_qconv_form check_shape_how(const struct sdx_conv_shape *shape, u
     memset(zeros, 0, (size_t)width * 4);
     for (int64_t c = 0; c < s->oc; c++)
         zeros[sdx_qconv_place_of(&q, c)] = zero_w[c] - (q.w_signed ? 0 : 128);
-    void *packed = guarded(sdx_qconv_packed_size(&q), 0);
+    char *packed = guarded(sdx_qconv_packed_size(&q), 0);
     void *steps = guarded(sdx_qconv_steps_size(&q), 0);
     void *scratch = guarded(sdx_qconv_scratch(&q), 0);
-    sdx_qconv_pack(&q, im.w, packed);
+    const size_t used = sdx_qconv_pack(&q, im.w, packed);
+    memset(packed + used, 0xa5, sdx_qconv_packed_size(&q) - used); /* not read */
     sdx_qconv_steps(&q, packed, steps);
     sdx_qconv_start(&q, packed, im.zero_x, start);
     const struct sdx_qdot_store store = {.to = SDX_QDOT_SUMS,
@@ -369,7 +370,7 @@ double bench_qconv(void)
     int32_t *start = guarded((size_t)sdx_qconv_width(&t.q) * 4, 0);
     for (int i = 0; i < 64 * 64 * 9; i++)
         w[i] = (uint8_t)(random_int(-40, 40) + random_int(-40, 40) + random_int(-40, 40));
-    sdx_qconv_pack(&t.q, w, packed);
+    (void)sdx_qconv_pack(&t.q, w, packed);
     sdx_qconv_steps(&t.q, packed, steps);
     sdx_qconv_start(&t.q, packed, 0, start);
     t.x = bytes(64 * 28 * 28, 0);

@@ -146,9 +146,10 @@ static void check_product(int64_t m, int64_t n, int64_t runs, int64_t run, unsig
     p.a = a;
     p.bias = bias;
     p.zero_a = (int32_t)random_int(0, 255);
-    void *packed = guarded(sdx_qdot_packed_size(s), 0);
+    char *packed = guarded(sdx_qdot_packed_size(s), 0);
     struct sdx_qdot_step *steps = guarded((size_t)sdx_qdot_steps(s) * sizeof *steps, 0);
-    sdx_qdot_pack(s, &p.w, packed);
+    const size_t used = sdx_qdot_pack(s, &p.w, packed);
+    memset(packed + used, 0xa5, sdx_qdot_packed_size(s) - used); /* not read */
     sdx_qdot_place(s, packed, p.starts, steps);
     sdx_qdot_start(s, packed, 0, sdx_qdot_panels(s), p.zero_a, bias, start);
     fill_store(&p, m, width, how);
@@ -213,7 +214,7 @@ double bench_qdot(void)
         .w = w, .is_signed = true, .inner = k, .step_inner = 1, .step_n = k};
     void *packed = guarded(sdx_qdot_packed_size(&t.q.shape), 0);
     int32_t *start = guarded((size_t)n * 4, 0);
-    sdx_qdot_pack(&t.q.shape, &from, packed);
+    (void)sdx_qdot_pack(&t.q.shape, &from, packed);
     sdx_qdot_start(&t.q.shape, packed, 0, sdx_qdot_panels(&t.q.shape), 0, NULL, start);
     t.q.packed = packed;
     t.q.rows = rows;

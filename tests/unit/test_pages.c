@@ -41,6 +41,32 @@ static void blocks_are_apart_and_counted(void **state)
     unit_deinit(&unit);
 }
 
+/* What a block gives back is the next one's. */
+static void what_is_not_used_comes_back(void **state)
+{
+    (void)state;
+    struct unit unit;
+    unit_init(&unit);
+    struct sdx_pages pages;
+    sdx_pages_init(&pages, &unit.mem, SDX_MEM_WEIGHTS);
+    const size_t size = (size_t)20 << 20;
+    unsigned char *a = sdx_pages_alloc(&pages, size);
+    assert_non_null(a);
+    sdx_pages_trim(&pages, a, size, 1000);
+#ifndef __SANITIZE_ADDRESS__
+    assert_int_equal(atomic_load(&unit.mem.tag_now[SDX_MEM_WEIGHTS]), 1000);
+    unsigned char *b = sdx_pages_alloc(&pages, size);
+    assert_ptr_equal(b, a + 1024);
+    sdx_pages_trim(&pages, b, size, size);
+    assert_int_equal(atomic_load(&unit.mem.tag_now[SDX_MEM_WEIGHTS]), 1000 + size);
+    sdx_pages_trim(&pages, b, size, 0);
+    assert_ptr_equal(sdx_pages_alloc(&pages, 8), b);
+#endif
+    sdx_pages_deinit(&pages);
+    assert_int_equal(atomic_load(&unit.mem.tag_now[SDX_MEM_WEIGHTS]), 0);
+    unit_deinit(&unit);
+}
+
 static void limits_hold(void **state)
 {
     (void)state;
@@ -92,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_apart_and_counted),
+        cmocka_unit_test(what_is_not_used_comes_back),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(an_allocator_of_the_program_serves),
     };
