@@ -125,9 +125,10 @@ void sdx_mem_populate(char *begin, const char *end)
 #endif
 }
 
-/* What is used again and again as a whole, the kinds `slab` and `scratch` from malloc, gets its
- * pages at once, not fault by fault; from one large page on they are large pages, where the system
- * gives them: fewer faults and table walks. Only hints. Constants have pages.h. */
+/* What is used as a whole, the kinds `slab`, `scratch` and `tensor` from malloc, gets its pages at
+ * once, not fault by fault; from one large page on they are large pages, where the system gives
+ * them: fewer faults and table walks. Results of each run may be new to the process. Only hints.
+ * Constants have pages.h. */
 enum { MANY = 64 << 10, LARGE_PAGE = 2 << 20 };
 
 /* The first large page of `size` bytes and two large pages more from base on; the last one of
@@ -169,7 +170,8 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 {
     SDX_ASSERT(tag < SDX_MEM_TAG_COUNT);
     const struct sdx_mem *server = server_of(mem);
-    const bool has_pages = !server->alloc && (tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH);
+    const bool is_whole = tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH || tag == SDX_MEM_TENSOR;
+    const bool has_pages = !server->alloc && is_whole;
     const bool is_large = has_pages && size >= LARGE_PAGE;
     size_t total;
     if (!sdx_add_size(size, is_large ? 2 * LARGE_PAGE : 2 * ALIGNMENT, &total))

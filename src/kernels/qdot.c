@@ -462,7 +462,7 @@ size_t sdx_qdot_pack_one(const struct sdx_qdot_shape *s, const struct sdx_qdot_w
 {
     char *at = (char *)packed + (size_t)i * each;
     const size_t used = sdx_qdot_pack(s, w, at);
-    if (i + 1 < count) memset(at + used, 0, each - used);
+    if (i + 1 < count && !w->quickly) memset(at + used, 0, each - used);
     return (size_t)i * each + used;
 }
 

@@ -32,7 +32,7 @@ static inline int64_t sdx_qdot_panels(const struct sdx_qdot_shape *s)
 struct sdx_qdot_weights {
     const void *w; /* u8 or s8 */
     bool is_signed;
-    bool quickly; /* packed for one use: nothing is sorted */
+    bool quickly; /* packed for one use: nothing is sorted, or cleared between forms */
     int64_t inner, step_run, step_outer, step_inner, step_n;
 };
 /* Are products of one row, with one run, quicker by a packed form of their own? Where most weights
@@ -43,8 +43,8 @@ size_t sdx_qdot_packed_size(const struct sdx_qdot_shape *s);
 /* Returns how many bytes are filled; the others are not read and hold anything. */
 size_t sdx_qdot_pack(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
                      void *packed);
-/* The same for form i of `count` that lie `each` bytes apart: the bytes from `packed` on that are
- * filled, with what lies between forms. */
+/* The same for form i of `count` that lie `each` bytes apart, with zeros between forms: the bytes
+ * from `packed` on. */
 size_t sdx_qdot_pack_one(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
                          void *packed, size_t each, int64_t i, int64_t count);
 /* Can a packed form that comes from a file be used without reading outside of it or of A? */

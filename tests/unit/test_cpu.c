@@ -102,12 +102,35 @@ static void cache_makes_sense(void **state)
         assert_int_equal(l2, told << 10);
 }
 
+/* As the kernel tells of the first processor. */
+static void the_family_is_the_kernels(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL) skip();
+    char line[256];
+    bool amd = false;
+    int family = -1;
+    while (family < 0 && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "vendor_id", 9) == 0) amd = strstr(line, "AuthenticAMD") != NULL;
+        const char *value = strncmp(line, "cpu family", 10) == 0 ? strchr(line, ':') : NULL;
+        if (value) family = (int)strtol(value + 1, NULL, 10);
+    }
+    fclose(file);
+    assert_int_equal(sdx_cpu_is_amd_25(), amd && family == 25);
+#else
+    assert_false(sdx_cpu_is_amd_25());
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_limit), /* first: the others read the mask in this process */
         cmocka_unit_test(sets_rise),
         cmocka_unit_test(cache_makes_sense),
+        cmocka_unit_test(the_family_is_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
