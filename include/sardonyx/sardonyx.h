@@ -199,7 +199,9 @@ SDX_API void sdx_context_destroy(sdx_context *cx);
 /* The text of the last failed call that was given `cx` (or an object made with it): one line, ""
  * when there was none. Valid until the next failing call. */
 SDX_API const char *sdx_error(const sdx_context *cx);
-/* Bytes held now, and the most that were held at once, through this context. */
+/* Bytes held now, and the most that were held at once, through this context. Without memory_limit
+ * and alloc, tensors of 64 KB and more that are released wait, uncounted, for those of later runs:
+ * as many bytes at most as tensors had at once. */
 SDX_API size_t sdx_memory_now(const sdx_context *cx);
 SDX_API size_t sdx_memory_peak(const sdx_context *cx);
 /* One row a use ("weights", "slab", ...): returns false when `i` is past the end. */

@@ -83,8 +83,9 @@ sdx_context *sdx_context_create(const sdx_context_options *given)
     mem->free = options.free;
     mem->user = options.alloc_user;
     sdx_context *cx = sdx_mem_calloc(mem, SDX_MEM_OTHER, 1, sizeof *cx);
-    struct sdx_pool *pool = cx ? pool_of(mem, &options) : NULL;
+    struct sdx_pool *pool = cx && sdx_mem_keep(mem) ? pool_of(mem, &options) : NULL;
     if (!pool) {
+        sdx_mem_keep_end(mem);
         sdx_mem_free(mem, cx);
         sdx_mem_free(&start, mem);
         return NULL;
@@ -109,6 +110,7 @@ void sdx_context_destroy(sdx_context *cx)
     if (cx->owns_pool) sdx_pool_destroy(cx->pool);
     sdx_mem_free(mem, cx);
     if (is_child) return;
+    sdx_mem_keep_end(mem);
     struct sdx_mem end;
     sdx_mem_init(&end, NULL, 0);
     end.alloc = mem->alloc;

@@ -13,7 +13,7 @@ enum { ALIGNMENT = 64 };
 
 struct head {
     void *base; /* what the allocator gave */
-    size_t size;
+    size_t size, room;
     uint32_t tag;
     uint32_t mark; /* tells a block of ours from a stray pointer */
 };
@@ -40,6 +40,7 @@ void sdx_mem_init(struct sdx_mem *mem, struct sdx_mem *parent, size_t limit)
     atomic_init(&mem->failed, 0);
     atomic_init(&mem->failed_limit, 0);
     atomic_init(&mem->failed_by_limit, false);
+    mem->kept = NULL;
 }
 
 static struct head *head_of(const void *block)
@@ -143,6 +144,90 @@ static char *at_large_page(char *base, size_t size)
     return begin;
 }
 
+/* ---- blocks that wait for the next ones ---- */
+
+/* No lock, as a fork may find it taken. What a slot's room says is a hint; the head knows. */
+enum { SLOTS = 128 };
+struct sdx_kept {
+    atomic_uint next; /* slot of the oldest block */
+    atomic_size_t bytes;
+    struct {
+        struct head *_Atomic head; /* NULL: free */
+        atomic_size_t room;
+    } slots[SLOTS];
+};
+
+bool sdx_mem_keep(struct sdx_mem *mem)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which shall see what is freed */
+    if (mem->limit == 0 && sdx_mem_is_malloc(mem)) {
+        mem->kept = sdx_mem_calloc(mem, SDX_MEM_OTHER, 1, sizeof *mem->kept);
+        return mem->kept != NULL;
+    }
+#endif
+    return true;
+}
+
+static void let_go(struct sdx_kept *kept, struct head *head)
+{
+    if (!head) return;
+    atomic_fetch_sub(&kept->bytes, head->room);
+    free(head->base);
+}
+
+static void let_all_go(struct sdx_kept *kept)
+{
+    for (int i = 0; i < SLOTS; i++)
+        let_go(kept, atomic_exchange(&kept->slots[i].head, NULL));
+}
+
+void sdx_mem_keep_end(struct sdx_mem *mem)
+{
+    if (!mem->kept) return;
+    let_all_go(mem->kept);
+    sdx_mem_free(mem, mem->kept);
+    mem->kept = NULL;
+}
+
+/* The next one may have a row more. */
+static size_t room_behind(size_t size)
+{
+    return size / 8;
+}
+/* A block with room for `size`, at most twice that. NULL: none. */
+static struct head *take_kept(struct sdx_kept *kept, size_t size)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        const size_t room = atomic_load_explicit(&kept->slots[i].room, memory_order_relaxed);
+        if (room < size || room / 2 > size) continue;
+        struct head *head = atomic_exchange(&kept->slots[i].head, NULL);
+        if (!head) continue;
+        if (head->room >= size) {
+            atomic_fetch_sub(&kept->bytes, head->room);
+            return head;
+        }
+        let_go(kept, head);
+    }
+    return NULL;
+}
+
+/* The oldest make room. */
+static void keep(struct sdx_mem *server, struct head *head)
+{
+    struct sdx_kept *kept = server->kept;
+    const size_t peak = atomic_load(&server->tag_peak[SDX_MEM_TENSOR]);
+    const size_t most = peak + room_behind(peak);
+    unsigned at = atomic_fetch_add(&kept->next, 1);
+    atomic_fetch_add(&kept->bytes, head->room);
+    struct head *old = atomic_exchange(&kept->slots[at % SLOTS].head, head);
+    atomic_store_explicit(&kept->slots[at % SLOTS].room, head->room, memory_order_relaxed);
+    let_go(kept, old);
+    for (int i = 0; i < SLOTS && atomic_load(&kept->bytes) > most; i++)
+        let_go(kept, atomic_exchange(&kept->slots[++at % SLOTS].head, NULL));
+}
+
+/* ---- blocks ---- */
+
 bool sdx_mem_count(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
 {
     bool by_limit = false;
@@ -173,11 +258,23 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
     const bool is_whole = tag == SDX_MEM_SLAB || tag == SDX_MEM_SCRATCH || tag == SDX_MEM_TENSOR;
     const bool has_pages = !server->alloc && is_whole;
     const bool is_large = has_pages && size >= LARGE_PAGE;
-    size_t total;
-    if (!sdx_add_size(size, is_large ? 2 * LARGE_PAGE : 2 * ALIGNMENT, &total))
+    const bool is_kept = server->kept && tag == SDX_MEM_TENSOR && size >= MANY;
+    size_t room, total;
+    if (!sdx_add_size(size, is_kept ? room_behind(size) : 0, &room) ||
+        !sdx_add_size(room, is_large ? 2 * LARGE_PAGE : 2 * ALIGNMENT, &total))
         return refuse(mem, size, NULL);
     if (!sdx_mem_count(mem, tag, size)) return NULL;
+    struct head *waiting = is_kept ? take_kept(server->kept, size) : NULL;
+    if (waiting) {
+        waiting->size = size;
+        waiting->mark = MARK_LIVE;
+        return (char *)waiting + ALIGNMENT;
+    }
     char *base = server->alloc != NULL ? server->alloc(total, server->user) : malloc(total);
+    if (base == NULL && server->kept) {
+        let_all_go(server->kept);
+        base = malloc(total);
+    }
     if (base == NULL) {
         count_out(mem, NULL, tag, size);
         return refuse(mem, size, NULL);
@@ -187,7 +284,7 @@ void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size)
     char *block = first + ALIGNMENT + (past ? ALIGNMENT - past : 0);
     if (has_pages && size >= MANY) sdx_mem_populate(first, block + size);
     struct head *head = (struct head *)(void *)(block - ALIGNMENT);
-    *head = (struct head){.base = base, .size = size, .tag = tag, .mark = MARK_LIVE};
+    *head = (struct head){.base = base, .size = size, .room = room, .tag = tag, .mark = MARK_LIVE};
     return block;
 }
 
@@ -217,8 +314,10 @@ void sdx_mem_free(struct sdx_mem *mem, void *block)
     void *base = head->base;
     count_out(mem, NULL, head->tag, head->size);
     head->mark = MARK_FREED;
-    const struct sdx_mem *server = server_of(mem);
-    if (server->alloc == NULL)
+    struct sdx_mem *server = server_of(mem);
+    if (server->kept && head->tag == SDX_MEM_TENSOR && head->size >= MANY)
+        keep(server, head);
+    else if (server->alloc == NULL)
         free(base);
     else if (server->free != NULL)
         server->free(base, server->user);

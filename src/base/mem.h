@@ -42,10 +42,17 @@ struct sdx_mem {
      * the reason. */
     atomic_size_t failed, failed_limit;
     atomic_bool failed_by_limit;
+    struct sdx_kept *kept; /* of sdx_mem_keep(); NULL: none */
 };
 
 /* `parent` may be NULL. */
 void sdx_mem_init(struct sdx_mem *mem, struct sdx_mem *parent, size_t limit);
+/* From now on large blocks of the kind `tensor` that are freed at this level or below wait for the
+ * next ones, as results of one run do for those of the run after; as many bytes at most as such
+ * blocks had at once. Nothing where a limit holds or an allocator of the program serves. The level
+ * is left by sdx_mem_keep_end(), when nothing allocates any more. */
+bool sdx_mem_keep(struct sdx_mem *mem); /* false: no memory */
+void sdx_mem_keep_end(struct sdx_mem *mem);
 /* Size 0 is allowed and gives a unique block. Not zeroed. NULL: no memory, or over the limit. */
 void *sdx_mem_alloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t size);
 void *sdx_mem_calloc(struct sdx_mem *mem, enum sdx_mem_tag tag, size_t count,

@@ -179,6 +179,59 @@ static void sizes_are_checked(void **state)
     }
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* where nothing is kept */
+static void tensors_wait_for_the_next(void **state)
+{
+    (void)state;
+    enum { SIZE = 100000, COUNT = 200 };
+    struct sdx_mem mem, child;
+    sdx_mem_init(&mem, NULL, 0);
+    assert_true(sdx_mem_keep(&mem));
+    sdx_mem_init(&child, &mem, 0);
+    const size_t own = atomic_load(&mem.now);
+    void *first = sdx_mem_alloc(&child, SDX_MEM_TENSOR, SIZE);
+    sdx_mem_free(&child, first);
+    assert_int_equal(atomic_load(&mem.now), own);
+    void *others[] = {sdx_mem_alloc(&mem, SDX_MEM_TENSOR, 3 * SIZE), /* too little for that */
+                      sdx_mem_alloc(&mem, SDX_MEM_TENSOR, SIZE / 3), /* too much */
+                      sdx_mem_alloc(&mem, SDX_MEM_PLAN, SIZE)};      /* another kind */
+    for (int i = 0; i < SDX_COUNT_OF(others); i++) {
+        assert_ptr_not_equal(others[i], first);
+        sdx_mem_free(&mem, others[i]);
+    }
+    void *again = sdx_mem_alloc(&mem, SDX_MEM_TENSOR, SIZE + SIZE / 10); /* a row more */
+    assert_ptr_equal(again, first);
+    assert_int_equal(sdx_mem_size(again), SIZE + SIZE / 10);
+    assert_int_equal(atomic_load(&mem.tag_now[SDX_MEM_TENSOR]), SIZE + SIZE / 10);
+    sdx_mem_free(&mem, again);
+    void *blocks[COUNT]; /* more than wait at once */
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            blocks[i] = sdx_mem_alloc(&mem, SDX_MEM_TENSOR, (size_t)(SIZE + 1000 * i));
+            assert_non_null(blocks[i]);
+            memset(blocks[i], i, (size_t)(SIZE + 1000 * i));
+        }
+        for (int i = 0; i < COUNT; i++) {
+            assert_int_equal(((unsigned char *)blocks[i])[SIZE + 1000 * i - 1], i);
+            sdx_mem_free(&mem, blocks[i]);
+        }
+    }
+    sdx_mem_keep_end(&mem);
+    assert_int_equal(atomic_load(&mem.now), 0);
+    sdx_mem_keep_end(&mem); /* again is harmless */
+}
+
+static void nothing_waits_under_a_limit(void **state)
+{
+    (void)state;
+    struct sdx_mem mem;
+    sdx_mem_init(&mem, NULL, 1 << 20);
+    assert_true(sdx_mem_keep(&mem));
+    assert_null(mem.kept);
+    sdx_mem_keep_end(&mem);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +241,10 @@ int main(void)
         cmocka_unit_test(failures_are_injected),
         cmocka_unit_test(users_allocator_serves_all_levels),
         cmocka_unit_test(sizes_are_checked),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(tensors_wait_for_the_next),
+        cmocka_unit_test(nothing_waits_under_a_limit),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
