@@ -3,6 +3,7 @@
  */
 #include "unit.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static void blocks_are_aligned_and_counted(void **state)
@@ -189,6 +190,7 @@ static void tensors_wait_for_the_next(void **state)
     assert_true(sdx_mem_keep(&mem));
     sdx_mem_init(&child, &mem, 0);
     const size_t own = atomic_load(&mem.now);
+    sdx_mem_free(&mem, sdx_mem_alloc(&mem, SDX_MEM_TENSOR, 10 * SIZE)); /* as much may wait */
     void *first = sdx_mem_alloc(&child, SDX_MEM_TENSOR, SIZE);
     sdx_mem_free(&child, first);
     assert_int_equal(atomic_load(&mem.now), own);
@@ -221,6 +223,57 @@ static void tensors_wait_for_the_next(void **state)
     sdx_mem_keep_end(&mem); /* again is harmless */
 }
 
+enum { STRIDE = 4096, ROUNDS = 3000, LIVE = 20 };
+struct holder {
+    struct sdx_mem *mem;
+    unsigned char mark; /* in its blocks */
+    int lost;           /* marks of others found there */
+};
+static void *come_and_go(void *arg)
+{
+    struct holder *h = arg;
+    unsigned char *blocks[LIVE] = {NULL};
+    unsigned random = h->mark;
+    for (int i = 0; i < ROUNDS + LIVE; i++) {
+        unsigned char **block = &blocks[i % LIVE];
+        if (*block) {
+            const size_t size = sdx_mem_size(*block);
+            for (size_t at = 0; at < size; at += STRIDE)
+                h->lost += (*block)[at] != h->mark;
+            sdx_mem_free(h->mem, *block);
+            *block = NULL;
+        }
+        if (i >= ROUNDS) continue;
+        random = random * 1664525 + 1013904223;
+        const size_t size = 66000 + (random >> 16) * 4;
+        *block = sdx_mem_alloc(h->mem, SDX_MEM_TENSOR, size);
+        for (size_t at = 0; at < size && *block; at += STRIDE)
+            (*block)[at] = h->mark;
+    }
+    return NULL;
+}
+static void threads_share_what_waits(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    struct sdx_mem mem;
+    struct holder holders[THREADS];
+    pthread_t threads[THREADS];
+    sdx_mem_init(&mem, NULL, 0);
+    assert_true(sdx_mem_keep(&mem));
+    for (int t = 0; t < THREADS; t++) {
+        holders[t] = (struct holder){&mem, (unsigned char)(t + 1), 0};
+        assert_int_equal(pthread_create(&threads[t], NULL, come_and_go, &holders[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        assert_int_equal(pthread_join(threads[t], NULL), 0);
+        assert_int_equal(holders[t].lost, 0);
+    }
+    assert_int_equal(atomic_load(&mem.tag_now[SDX_MEM_TENSOR]), 0);
+    sdx_mem_keep_end(&mem);
+    assert_int_equal(atomic_load(&mem.now), 0);
+}
+
 static void nothing_waits_under_a_limit(void **state)
 {
     (void)state;
@@ -243,6 +296,7 @@ int main(void)
         cmocka_unit_test(sizes_are_checked),
 #ifndef __SANITIZE_ADDRESS__
         cmocka_unit_test(tensors_wait_for_the_next),
+        cmocka_unit_test(threads_share_what_waits),
         cmocka_unit_test(nothing_waits_under_a_limit),
 #endif
     };
