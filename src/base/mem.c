@@ -218,10 +218,11 @@ static void keep(struct sdx_mem *server, struct head *head)
     struct sdx_kept *kept = server->kept;
     const size_t peak = atomic_load(&server->tag_peak[SDX_MEM_TENSOR]);
     const size_t most = peak + room_behind(peak);
+    const size_t room = head->room; /* once in a slot, the head is another's */
     unsigned at = atomic_fetch_add(&kept->next, 1);
-    atomic_fetch_add(&kept->bytes, head->room);
+    atomic_fetch_add(&kept->bytes, room);
     struct head *old = atomic_exchange(&kept->slots[at % SLOTS].head, head);
-    atomic_store_explicit(&kept->slots[at % SLOTS].room, head->room, memory_order_relaxed);
+    atomic_store_explicit(&kept->slots[at % SLOTS].room, room, memory_order_relaxed);
     let_go(kept, old);
     for (int i = 0; i < SLOTS && atomic_load(&kept->bytes) > most; i++)
         let_go(kept, atomic_exchange(&kept->slots[++at % SLOTS].head, NULL));
