@@ -162,7 +162,14 @@ static const struct figures *figures(void)
 /* Output channels that fill vectors. */
 static double outputs(const struct sdx_conv_shape *s)
 {
-    return ceil((double)s->oc / figures()->lanes) * figures()->lanes;
+    const double lanes = (double)sdx_kernel_tables()->block.lanes;
+    return ceil((double)s->oc / lanes) * lanes;
+}
+/* Transforms of vectors of the figures' length that are worth those of a tile, of all channels. */
+static double transforms(const struct sdx_conv_shape *s)
+{
+    const double lanes = (double)sdx_kernel_tables()->block.lanes, ic = (double)winograd_depth(s);
+    return (ceil(ic / lanes) * lanes + outputs(s)) / figures()->lanes;
 }
 static int64_t tiles_of(const struct sdx_conv_shape *s, int form)
 {
@@ -178,7 +185,7 @@ static double cost_of(const struct sdx_conv_shape *s, int form)
     const double plain = step == 6 ? f->step_6 : step >= 4 ? f->step_4 : f->step_2;
     const bool gathered = winograd_is_dilated(s) || s->stride[1] > 1 || s->stride[2] > 1;
     const double each = plain + (gathered ? 1.5 * planes : 0);
-    const double transform = each * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
+    const double transform = each * tiles * transforms(s);
     if (sdx_winograd_digits_serve(s))
         return planes * tiles * sdx_gemm_f32_tiles_cost(winograd_depth(s), s->oc) +
                SDX_TILES_DIGITS * pairs / f->bytes + transform;
@@ -246,7 +253,7 @@ static int line_fits(const struct sdx_conv_shape *s, int axis)
     const double bytes = f->bytes * f->lanes / sdx_kernel_tables()->block.lanes;
     const double planes = 5 + (double)winograd_depth_at_infinity(s) / ic;
     const double products = fmax(planes * fmax(tiles, 4) / f->products, 6 * sizeof(float) / bytes);
-    const double transform = f->line * tiles * (ceil(ic / f->lanes) + oc / f->lanes);
+    const double transform = f->line * tiles * transforms(s);
     return products * ic * oc + transform < 0.97 * others ? 4 : 0;
 }
 /* Is U of F(6 x 6) in pieces small, or what it holds more than that of F(4 x 4) no more than twice

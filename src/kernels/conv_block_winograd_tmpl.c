@@ -195,7 +195,16 @@ static void winograd_in(const struct sdx_winograd_block *w, const float *x, floa
 
 /* ---- filters ---- */
 
-/* Of `taps` x `taps`. */
+SIMD float *filter_row(const int side, const int taps, vf half[3][MOST], int i, float *row,
+                       int64_t plane)
+{
+    vf line[3], t[MOST];
+    SDX_UNROLL(3) for (int j = 0; j < taps; j++) line[j] = half[j][i];
+    spread(side, taps, line, t);
+    SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
+    return row;
+}
+/* Of `taps` x `taps`. Rows of tiles of 6 are not unrolled: they are many, and mostly of packing. */
 SIMD void filters(const int step, const int taps, int64_t width, const float *g, int64_t channels,
                   float *u, int64_t plane)
 {
@@ -212,13 +221,10 @@ SIMD void filters(const int step, const int taps, int64_t width, const float *g,
                 spread(side, taps, column, half[j]);
             }
             float *row = u + at;
-            SDX_UNROLL(8) for (int i = 0; i < side; i++)
-            {
-                vf line[3], t[MOST];
-                SDX_UNROLL(3) for (int j = 0; j < taps; j++) line[j] = half[j][i];
-                spread(side, taps, line, t);
-                SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
-            }
+            int i = 0;
+            for (; step == 6 && i < side; i++)
+                row = filter_row(side, taps, half, i, row, plane);
+            SDX_UNROLL(6) for (; i < side; i++) row = filter_row(side, taps, half, i, row, plane);
         }
     }
 }

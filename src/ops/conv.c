@@ -337,6 +337,16 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     return SDX_OK;
 }
 
+/* Of few outputs, does Winograd save more than the empty lanes of a block and the reorders around
+ * it cost? */
+static bool winograd_pays(const struct sdx_tensor *x, const struct sdx_conv_shape *s,
+                          enum sdx_conv_block_form form)
+{
+    return (form == SDX_CONV_BLOCK_WINOGRAD_4 || form == SDX_CONV_BLOCK_WINOGRAD_6) &&
+           4 * s->oc > sdx_block_lanes() &&
+           (x->layout == SDX_LAYOUT_BLOCKED || s->ic >= sdx_block_lanes());
+}
+
 void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0], *w = px->in[1], *y = px->out[0];
@@ -351,7 +361,8 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (shape.out[0] * shape.out[1] * shape.out[2] == 1 && !as_it_lies) return;
     /* Few outputs leave most lanes of a block empty: with more kernel positions than it costs to
      * bring blocked channels apart, pixels fill them. */
-    const bool is_few = 2 * shape.oc <= sdx_block_lanes() && sdx_conv_f32_is_few(&shape);
+    const bool is_few = 2 * shape.oc <= sdx_block_lanes() && sdx_conv_f32_is_few(&shape) &&
+                        !winograd_pays(x, &shape, form);
     if (is_few && (x->layout == SDX_LAYOUT_PLAIN || shape.kernel[1] * shape.kernel[2] >= FEW_TAPS))
         return;
     /* Few channels would mostly be lanes without meaning; but to bring the taps of many channels of
