@@ -119,14 +119,69 @@ static SDX_NOINLINE void turn_lines(const void *src, size_t stride, void *dst, s
     for (size_t j = 0; j < cols; j++)
         memcpy((char *)dst + 4 * j * stride_dst, lines + j * TILE, TILE * sizeof *lines);
 }
+#if SDX_SIMD_LANES >= 8
+#define EVEN(a, b)  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD(a, b)   __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define LAST(a, b)  __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define EVEN(a, b)  __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD(a, b)   __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define LAST(a, b)  __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+typedef uint32_t element SDX_ANYWHERE;
+/* n pairs that lie together, their first elements to one row and their second ones to another; or
+ * two rows to pairs. */
+static void pairs_apart(const element *src, element *first, element *second, size_t n)
+{
+    turn_row a, b, c;
+    size_t i = 0;
+    for (; i + SIDE <= n; i += SIDE) {
+        memcpy(&a, src + 2 * i, sizeof a);
+        memcpy(&b, src + 2 * i + SIDE, sizeof b);
+        c = EVEN(a, b);
+        memcpy(first + i, &c, sizeof c);
+        c = ODD(a, b);
+        memcpy(second + i, &c, sizeof c);
+    }
+    for (; i < n; i++) {
+        first[i] = src[2 * i];
+        second[i] = src[2 * i + 1];
+    }
+}
+static void pairs_joined(const element *first, const element *second, element *dst, size_t n)
+{
+    turn_row a, b, c;
+    size_t i = 0;
+    for (; i + SIDE <= n; i += SIDE) {
+        memcpy(&a, first + i, sizeof a);
+        memcpy(&b, second + i, sizeof b);
+        c = FIRST(a, b);
+        memcpy(dst + 2 * i, &c, sizeof c);
+        c = LAST(a, b);
+        memcpy(dst + 2 * i + SIDE, &c, sizeof c);
+    }
+    for (; i < n; i++) {
+        dst[2 * i] = first[i];
+        dst[2 * i + 1] = second[i];
+    }
+}
 /* In squares of 32, whose lines on both sides stay in the first cache. */
 static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
 {
-    typedef uint32_t element SDX_ANYWHERE;
     const element *src = src_;
     element *dst = dst_;
     const size_t last = rows > 0 ? (rows - 1) * stride + cols : 0;
+    if (cols == 2 && stride == 2) {
+        pairs_apart(src, dst, dst + stride_dst, rows);
+        return;
+    }
+    if (rows == 2 && stride_dst == 2) {
+        pairs_joined(src, src + stride, dst, cols);
+        return;
+    }
     for (size_t i0 = 0; i0 < rows; i0 += TILE) {
         size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
         for (size_t j0 = 0; j0 < cols; j0 += TILE) {

@@ -87,11 +87,13 @@ static enum sdx_status pad_create(struct sdx_prepare *px, enum pad_mode mode,
 static void pad_row(const struct pad_params *p, const char *row, const void *value, char *dst,
                     int64_t begin, int64_t end)
 {
-    const int64_t bytes = p->unit * (int64_t)p->size;
+    const int64_t bytes = p->unit * (int64_t)p->size, *table = p->table[p->rank - 1];
     for (int64_t j = begin, n = 0; j < end; j += n, dst += n * bytes) {
-        const int64_t from = p->table[p->rank - 1][j];
+        const int64_t from = table[j];
         n = p->together[j] < end - j ? p->together[j] : end - j;
-        if (n == 1 && p->unit == 1)
+        if (n == 1 && bytes == 4)
+            memcpy(dst, from < 0 ? value : row + from * 4, 4);
+        else if (n == 1 && p->unit == 1)
             sdx_move_one(dst, from < 0 ? value : row + from * bytes, p->size);
         else if (from < 0)
             sdx_move_fill(dst, p->size, value, n * p->unit);
