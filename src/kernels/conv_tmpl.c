@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Row loops of the convolutions: depthwise rows, strided copies, the finish of a row. Once an
  * instruction set. */
+#include "kernels/conv_block_curve.h"
+#include "kernels/conv_gather.h"
 #include "kernels/tables.h"
 #include "kernels/transpose.h"
-#include "kernels/vec_math.h"
 
 /* `rows` rows at once: as many streams of memory, and x is read once. Rows behind them are fetched
  * meanwhile, as the processor's own streams end with a page and rows are often short. A row's sum
@@ -75,45 +76,37 @@ static void rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, i
         dots(1, a + row * row_a, row_a, x, k, y + row);
 }
 
-SIMD void finish_loop(const float *from, float *to, int64_t n, const float bias,
-                      const float *residual, const enum sdx_act act, float a, float b)
+/* Of whole blocks. A curve goes over them in the first cache. */
+static SDX_NOINLINE void finish_blocks(const float *from, float *to, int64_t n, float bias,
+                                       const float *residual, const struct sdx_epilogue *e)
 {
-    const struct vx shift = x_set1(bias);
-    int64_t at = 0;
-    for (; at + BLOCK <= n; at += BLOCK) {
-        struct vx v = x_add(x_load(from + at), shift);
-        if (residual) v = x_add(v, x_load(residual + at));
-        x_store(to + at, x_act(v, act, a, b));
-    }
-    if (at < n) {
-        float t[BLOCK] = {0}, r[BLOCK] = {0};
-        const size_t bytes = (size_t)(n - at) * sizeof(float);
-        memcpy(t, from + at, bytes);
-        if (residual) memcpy(r, residual + at, bytes);
-        struct vx v = x_add(x_load(t), shift);
-        if (residual) v = x_add(v, x_load(r));
-        x_store(t, x_act(v, act, a, b));
-        memcpy(to + at, t, bytes);
+    enum { AT_ONCE = 16 * BLOCK };
+    const vf shift = v_set1(bias);
+    float least, most;
+    conv_limits(e->act, e->a, e->b, &least, &most);
+    const vf lo = v_set1(least), hi = v_set1(most);
+    for (int64_t at = 0; at < n; at += AT_ONCE) {
+        const int64_t end = conv_least(at + AT_ONCE, n);
+        for (int64_t i = at; i < end; i += LANES) {
+            vf v = v_load(from + i) + shift;
+            if (residual) v += v_load(residual + i);
+            v_store(to + i, v_min(hi, v_max(lo, v)));
+        }
+        if (block_is_curved(e->act)) act_blocks(to + at, (int)(end - at), e->act, e->a, e->b);
     }
 }
-#define FINISH(id)                                                                                 \
-    case id: finish_loop(from, to, n, bias, residual, id, e->a, e->b); break;
 static void finish(const float *from, float *to, int64_t n, float bias, const float *residual,
                    const struct sdx_epilogue *e)
 {
-    switch (e->act) {
-        FINISH(SDX_ACT_NONE)
-        FINISH(SDX_ACT_RELU)
-        FINISH(SDX_ACT_CLIP)
-        FINISH(SDX_ACT_LEAKY_RELU)
-        FINISH(SDX_ACT_SIGMOID)
-        FINISH(SDX_ACT_TANH)
-        FINISH(SDX_ACT_SILU)
-        FINISH(SDX_ACT_HARD_SWISH)
-        FINISH(SDX_ACT_HARD_SIGMOID)
-        FINISH(SDX_ACT_GELU_ERF)
-        FINISH(SDX_ACT_GELU_TANH)
-    }
+    const int64_t whole = n / BLOCK * BLOCK;
+    const size_t rest = (size_t)(n - whole) * sizeof(float);
+    finish_blocks(from, to, whole, bias, residual, e);
+    if (rest == 0) return;
+    float t[BLOCK] = {0}, r[BLOCK] = {0};
+    memcpy(t, from + whole, rest);
+    if (residual) memcpy(r, residual + whole, rest);
+    finish_blocks(t, t, BLOCK, bias, residual ? r : NULL, e);
+    memcpy(to + whole, t, rest);
 }
 
 #if defined(SDX_SET_AVX512) || defined(__aarch64__)

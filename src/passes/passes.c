@@ -42,6 +42,7 @@ static const struct {
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
     {"pointwise", sdx_pass_pointwise, SDX_LEVEL_EXTENDED, 0},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},
+    {"siblings", sdx_pass_siblings, SDX_LEVEL_EXTENDED, -1},
     {"transposed", sdx_pass_transposed, SDX_LEVEL_EXTENDED, -1},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0},
 };

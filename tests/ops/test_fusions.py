@@ -818,6 +818,39 @@ def test_branches(sardonyx, tmp_path, form):
     assert form in ("between", "beside", "used") or "BatchNormalization" not in out, out
 
 
+SIBLINGS = {  # outputs, kernel, what differs of the last one, and convolutions left
+    "heads": ((1, 4, 1, 10), 1, "", 1), "bias": ((1, 4, 2), 1, "bias", 1), "plain": ((2, 1), 3, "no bias", 1),
+    "active": ((1, 4, 3), 1, "all active", 1), "one_active": ((1, 2), 1, "active", 2),
+    "wide": ((64, 64), 1, "", 2), "pads": ((1, 1), 3, "pads", 2), "kernel": ((1, 1), 1, "kernel", 2),
+}
+
+
+@pytest.mark.parametrize("form", SIBLINGS)
+def test_siblings(sardonyx, tmp_path, form):
+    """Convolutions of one image to few outputs each are one, where they are alike."""
+    outputs, size, differs, left = SIBLINGS[form]
+    nodes, constants, sums = [], {"axis": np.array([1], np.int64)}, []
+    for k, channels in enumerate(outputs):
+        last = k == len(outputs) - 1
+        kernel = [3, 3] if last and differs == "kernel" else [size, size]
+        pads = [0, 0, 2, 2] if last and differs == "pads" else None
+        nodes.append(conv("x", f"w{k}", f"c{k}", kernel, pads=pads,
+                          bias=differs != "no bias" and not (last and differs == "bias")))
+        constants |= {f"w{k}": f32(channels, 64, *kernel), f"w{k}b": f32(channels)}
+        value = f"c{k}"
+        if differs == "all active" or (last and differs == "active"):
+            nodes.append(N("Relu", [value], [f"r{k}"]))
+            value = f"r{k}"
+        nodes.append(N("ReduceSum", [value, "axis"], [f"s{k}"]))
+        sums.append(f"s{k}")
+    nodes.append(N("Concat", sums, ["Y"], axis=1))
+    used = {i for n in nodes for i in n.input}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 64, 9, 11)},
+                   {n: a for n, a in constants.items() if n in used})
+    convs = {line.split()[0] for line in out.splitlines() if " Conv " in line and "reorder" not in line}
+    assert len(convs) == left, out
+
+
 @pytest.mark.parametrize("mode", ("linear", "cubic"))
 @pytest.mark.parametrize("rank", (1, 2, 3))
 def test_resize_between_convolutions(sardonyx, tmp_path, rank, mode):
