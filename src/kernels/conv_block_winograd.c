@@ -183,7 +183,8 @@ static double cost_of(const struct sdx_conv_shape *s, int form)
     const double tiles = (double)tiles_of(s, form), ic = (double)winograd_depth(s), oc = outputs(s);
     const double planes = winograd_side(step) * winograd_side(step), pairs = planes * ic * oc;
     const double plain = step == 6 ? f->step_6 : step >= 4 ? f->step_4 : f->step_2;
-    const bool gathered = winograd_is_dilated(s) || s->stride[1] > 1 || s->stride[2] > 1;
+    const bool gathered =
+        winograd_is_dilated(s) || s->stride[1] > 1 || s->stride[2] > 1 || winograd_in_halves(s);
     const double each = plain + (gathered ? 1.5 * planes : 0);
     const double transform = each * tiles * transforms(s);
     if (sdx_winograd_digits_serve(s))

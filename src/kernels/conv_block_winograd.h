@@ -177,11 +177,19 @@ static inline int64_t winograd_pieces(const struct sdx_conv_shape *s)
 {
     return winograd_is_whole(s) ? 1 : winograd_pieces_in(s, winograd_piece(s));
 }
-/* Input channels: those of whole blocks where more than one image adds up. */
+/* Do two pieces of a kernel's plane share a vector, as the channels fill but half of one? */
+static inline bool winograd_in_halves(const struct sdx_conv_shape *s)
+{
+    return winograd_is_plane(s) && winograd_pieces(s) > 1 &&
+           2 * s->ic <= sdx_kernel_tables()->block.lanes &&
+           !sdx_kernel_tables()->gemm.f32_tiles; /* they have their own layout */
+}
+/* Input channels: those of whole blocks, or of half of one, where more than one image adds up. */
 static inline int64_t winograd_channels(const struct sdx_conv_shape *s)
 {
     const int64_t lanes = sdx_kernel_tables()->block.lanes;
     const bool many = winograd_is_phased(s) || s->kernel[0] > 1 || winograd_pieces(s) > 1;
+    if (winograd_in_halves(s)) return lanes / 2;
     return many ? (s->ic + lanes - 1) / lanes * lanes : s->ic;
 }
 /* What an output adds up of each position of a piece: the channels of each piece, of each plane

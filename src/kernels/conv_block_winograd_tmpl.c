@@ -14,7 +14,7 @@ enum {
 /* ---- tiles ---- */
 
 /* Rows, then columns of what they give. */
-SIMD void tile_in_6(const float *from, int64_t pitch, float *to, int64_t plane)
+static SDX_NOINLINE void tile_in_6(const float *from, int64_t pitch, float *to, int64_t plane)
 {
     vf half[MOST][MOST];
     for (int i = 0; i < MOST; i++, from += pitch) {
@@ -178,10 +178,84 @@ SIMD void block_in(const int step, const struct sdx_winograd_block *w, const flo
         begin = at;
     }
 }
+/* Half a vector of each of reach x reach pixels, `down` and `across` apart; x NULL: zeros. */
+SIMD void half_in(const struct sdx_conv_shape *s, int64_t reach, int64_t down, int64_t across,
+                  const float *x, int64_t h, int64_t w, float *to)
+{
+    enum { HALF = LANES / 2 };
+    int64_t top = 0, bottom = reach, left = 0, right = reach;
+    if (h < 0 || h + (reach - 1) * down >= s->in[1] || w < 0 ||
+        w + (reach - 1) * across >= s->in[2]) {
+        conv_valid(h, down, s->in[1], reach, &top, &bottom);
+        conv_valid(w, across, s->in[2], reach, &left, &right);
+    }
+    if (!x) bottom = top;
+    if ((bottom - top) * (right - left) < reach * reach)
+        for (int64_t i = 0; i < reach * reach; i++)
+            memset(to + i * LANES, 0, HALF * sizeof *to);
+    for (int64_t i = top; i < bottom; i++) {
+        const float *row = x + ((h + i * down) * s->in[2] + w) * LANES;
+        for (int64_t j = left; j < right; j++)
+            memcpy(to + (i * reach + j) * LANES, row + j * across * LANES, HALF * sizeof *to);
+    }
+    for (int64_t i = 0; s->ic < HALF && i < reach * reach; i++)
+        memset(to + i * LANES + s->ic, 0, (size_t)(HALF - s->ic) * sizeof *to);
+}
+/* Two pieces a vector, of one block of channels. */
+static void halves_in(const struct sdx_winograd_block *w, const float *x, float *v)
+{
+    const struct sdx_conv_shape *s = w->shape;
+    const int64_t side = winograd_side(w->step);
+    const int64_t apart[2] = {winograd_apart(s, 1), winograd_apart(s, 2)};
+    const int64_t pieces = winograd_pieces(s), wide = winograd_pieces_across(s);
+    const int64_t piece = winograd_piece(s), size = s->in[1] * s->in[2] * LANES;
+    const int64_t first = w->from / LANES, count_in = conv_divide_up(w->channels, LANES);
+    const struct groups groups = groups_of(w->tiles, w->group);
+    const struct points p = points();
+    struct tile_at begin = tile_at(w, w->first);
+    for (int64_t g = 0; g < groups.count; g++, v += w->group_v) {
+        const int64_t count = groups.size + (g < groups.more);
+        struct tile_at at = begin;
+        for (int64_t b = 0; b < count_in; b++) {
+            at = begin;
+            for (int64_t i = 0; i < count; i++, tile_next(w, &at)) {
+                float pixels[MOST * MOST * LANES], *to = v + b * w->block_v + i * w->tile_v;
+                for (int64_t half = 0; half < 2; half++) {
+                    const int64_t whole = 2 * (first + b) + half, number = whole % pieces;
+                    int64_t from[2] = {number / wide, number % wide};
+                    for (int k = 0; k < 2; k++)
+                        from[k] =
+                            winograd_first_tap(from[k], piece, apart[k]) * s->dilation[k + 1] -
+                            s->pad_begin[k + 1];
+                    from[0] += winograd_tile_first(at.row, w->step, s->dilation[1]) * s->stride[1];
+                    from[1] +=
+                        winograd_tile_first(at.column, w->step, s->dilation[2]) * s->stride[2];
+                    const int64_t plane = whole < pieces * s->kernel[0]
+                                              ? plane_in(s, at.image, 1, whole / pieces)
+                                              : -1;
+                    half_in(s, side, apart[0] * s->dilation[1], apart[1] * s->dilation[2],
+                            plane < 0 ? NULL : x + plane * size, from[0], from[1],
+                            pixels + half * LANES / 2);
+                }
+                if (w->step == 6)
+                    tile_in_6(pixels, side * LANES, to, w->plane_v);
+                else if (w->step == 2)
+                    tile_in(2, &p, pixels, side * LANES, to, w->plane_v);
+                else
+                    tile_in(4, &p, pixels, side * LANES, to, w->plane_v);
+            }
+        }
+        begin = at;
+    }
+}
 static void winograd_in(const struct sdx_winograd_block *w, const float *x, float *v)
 {
     if (w->axis) {
         line_block_in(w, x, v);
+        return;
+    }
+    if (winograd_in_halves(w->shape)) {
+        halves_in(w, x, v);
         return;
     }
     switch (w->step) {

@@ -344,7 +344,8 @@ static bool winograd_pays(const struct sdx_tensor *x, const struct sdx_conv_shap
 {
     return (form == SDX_CONV_BLOCK_WINOGRAD_4 || form == SDX_CONV_BLOCK_WINOGRAD_6) &&
            4 * s->oc > sdx_block_lanes() &&
-           (x->layout == SDX_LAYOUT_BLOCKED || s->ic >= sdx_block_lanes());
+           (x->layout == SDX_LAYOUT_BLOCKED ||
+            s->ic * s->kernel[1] * s->kernel[2] >= FEW_TAPS * sdx_block_lanes());
 }
 
 void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)

@@ -69,10 +69,11 @@ static struct sdx_conv_shape planes_of(int64_t deep, int64_t kernel, int64_t str
     s.out[0] = (deep + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
     return s;
 }
-/* Of so many blocks, the last of which may lack some. */
+/* Of so many blocks, the last of which may lack three, half of its channels, or one more. */
 static int64_t channels(int64_t blocks, int64_t lacking)
 {
-    return blocks * sdx_kernel_tables()->block.lanes - (lacking == 1 ? 3 : 0);
+    const int64_t lanes = sdx_kernel_tables()->block.lanes;
+    return blocks * lanes - (lacking == 1 ? 3 : lacking > 2 ? lanes / 2 + lacking - 3 : 0);
 }
 static int64_t volume(const int64_t n[3])
 {
