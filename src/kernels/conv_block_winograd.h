@@ -12,7 +12,8 @@
  * transformed (docs/adr/0042). Other kernels, with any stride: pieces of 3 or, by F(5 x 5, 2 x 2),
  * of 2, of lines of 2, 3 or 4, the last filled up with zeros, that are joined as planes are: 5 x 5
  * in 33 multiplications of 100, 4 x 4 in 36 of 100, a line of 9 in 18 of 36, one of 3 with stride 2
- * in 11 of 15 (docs/adr/0064, 0065). Errors with random operands: below 5e-6, 2e-6 (both with four
+ * in 11 of 15 (docs/adr/0064, 0065); two share a vector where an image has half a block of channels
+ * or fewer (docs/adr/0070). Errors with random operands: below 5e-6, 2e-6 (both with four
  * points) and 3e-5 of the output's largest magnitude up to 512 channels, of lines 5e-6 (kernelcheck
  * holds it). A NaN or infinity spreads over the outputs of every tile that reads it. Filters of
  * 16-bit weights stay as they are and give the bits of f32 ones. Lanes beyond the channels hold any

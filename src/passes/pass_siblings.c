@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions that read one image alike and fill few lanes of their last blocks of channels become
- * one with a Split behind it: the heads of a detector (YuNet), the streams of OSNet. So do
- * depthwise convolutions that read all that a Split gives. Each output is computed as before. */
+ * Convolutions that read one image alike and leave many lanes of their last blocks of channels
+ * empty become one with a Split behind it, as the heads of a detector (YuNet: 1, 4, 1 and 10
+ * outputs). Each output is computed as before. */
 #include "kernels/conv_block.h"
 #include "passes/match.h"
 #include "passes/passes.h"
@@ -44,7 +44,8 @@ static bool has_bias(const struct sdx_ir_node *node)
 static bool is_candidate(const struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
-    if (!is_op(node, "Conv") || node->count_inputs > 3 || sdx_ir_attr_int(node, "group", 1) != 1)
+    if (!is_op(node, "Conv") || node->count_inputs > 3 || node->outputs[0] < 0 ||
+        sdx_ir_attr_int(node, "group", 1) != 1)
         return false;
     const struct sdx_tensor *t = weights_of(w, n);
     const struct sdx_type *y = &w->g->values[node->outputs[0]].type;
