@@ -141,43 +141,8 @@ static enum sdx_status prepare_loss(struct sdx_prepare *px)
     return sdx_prepare_step_on(px, "loss total", run_total, p, 1, 0, 2, lists, 1, px->out);
 }
 
-/* Do two lengths, so far as both are known, differ? */
-static bool differ(int64_t a, int64_t b)
-{
-    return a >= 0 && b >= 0 && a != b;
-}
-/* Labels [N, D...] and weights [C] for scores [N, C, D...]. */
-static enum sdx_status infer_operands(struct sdx_infer *ix)
-{
-    const int rank = sdx_infer_rank(ix, 0);
-    const int64_t *scores = sdx_infer_dims(ix, 0), *labels = sdx_infer_dims(ix, 1);
-    const int64_t *weights = sdx_infer_has(ix, 2) ? sdx_infer_dims(ix, 2) : NULL;
-    if (!scores || rank < 2) return SDX_OK;
-    if (labels && sdx_infer_rank(ix, 1) != rank - 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                        "loss: scores and labels differ in rank: labels of rank %d, expected %d",
-                        sdx_infer_rank(ix, 1), rank - 1);
-    for (int i = 0; labels && i < rank - 1; i++) {
-        const int64_t expected = scores[i ? i + 1 : 0];
-        if (differ(labels[i], expected))
-            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                            "loss: scores and labels differ in length: axis %d of the labels is "
-                            "%lld, expected %lld",
-                            i, (long long)labels[i], (long long)expected);
-    }
-    if (weights && sdx_infer_rank(ix, 2) != 1)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "loss: input 2 has rank %d, expected 1",
-                        sdx_infer_rank(ix, 2));
-    if (weights && differ(weights[0], scores[1]))
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                        "loss: weights and classes differ in length: %lld, expected %lld",
-                        (long long)weights[0], (long long)scores[1]);
-    return SDX_OK;
-}
-
 static enum sdx_status infer_loss(struct sdx_infer *ix)
 {
-    SDX_TRY(infer_operands(ix));
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
     if (ix->count_out > 1) sdx_infer_copy(ix, 1, 0);
     if (!sdx_str_is(sdx_ir_attr_str(ix->node, "reduction", "mean"), "none"))

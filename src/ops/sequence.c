@@ -197,11 +197,8 @@ static enum sdx_status infer_same_sequence(struct sdx_infer *ix)
 static enum sdx_status infer_insert(struct sdx_infer *ix)
 {
     const struct sdx_type *old = elem_of(ix, 0);
-    const int held = old ? old->dtype : 0, given = sdx_infer_dtype(ix, 1);
-    if (held && given && held != given)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "SequenceInsert: tensor of %s, the sequence has %s",
-                        sdx_dtype_name(given), sdx_dtype_name(held));
-    struct sdx_type *elem = tensor_type(ix, held ? held : given, old);
+    int dtype = old && old->dtype ? old->dtype : sdx_infer_dtype(ix, 1);
+    struct sdx_type *elem = tensor_type(ix, dtype, old);
     if (!elem) return SDX_OUT_OF_MEMORY;
     if (sdx_infer_has(ix, 1)) unite_shapes(elem, ix->in[1]);
     set_sequence(ix, 0, elem);
