@@ -39,13 +39,16 @@ static inline int64_t sdx_move_product(const int64_t *dims, int from, int to)
 void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n);
 /* memcpy of what is short as a rule. */
 void sdx_move_bytes(void *dst, const void *src, size_t bytes);
-/* One element. */
+/* One element, of 4 bytes mostly. */
 static inline void sdx_move_one(void *dst, const void *src, size_t size)
 {
+    if (SDX_LIKELY(size == 4)) {
+        memcpy(dst, src, 4);
+        return;
+    }
     switch (size) {
     case 1: memcpy(dst, src, 1); break;
     case 2: memcpy(dst, src, 2); break;
-    case 4: memcpy(dst, src, 4); break;
     case 8: memcpy(dst, src, 8); break;
     default: memcpy(dst, src, size); break;
     }

@@ -91,9 +91,7 @@ static void pad_row(const struct pad_params *p, const char *row, const void *val
     for (int64_t j = begin, n = 0; j < end; j += n, dst += n * bytes) {
         const int64_t from = table[j];
         n = p->together[j] < end - j ? p->together[j] : end - j;
-        if (n == 1 && bytes == 4)
-            memcpy(dst, from < 0 ? value : row + from * 4, 4);
-        else if (n == 1 && p->unit == 1)
+        if (n == 1 && p->unit == 1)
             sdx_move_one(dst, from < 0 ? value : row + from * bytes, p->size);
         else if (from < 0)
             sdx_move_fill(dst, p->size, value, n * p->unit);
