@@ -136,6 +136,14 @@ static void run_strips(const struct sdx_conv_shape *s, const struct depthwise_cu
     }
 }
 
+/* The biases of block b. */
+static void bias_of(const struct sdx_conv_shape *s, const struct sdx_epilogue *e, int64_t b,
+                    int64_t lanes, float *bias)
+{
+    for (int64_t i = 0, at = b * lanes; i < lanes; i++, at++)
+        bias[i] = e->bias_row && at < s->oc ? e->bias_row[at] : 0.0f;
+}
+
 void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,
                               float *y, const struct sdx_epilogue *epilogue, int64_t part,
                               void *scratch)
@@ -166,10 +174,9 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
         const float *w = (const float *)packed + b * taps_of(s) * c.lanes;
         const int64_t to = ((image * c.blocks + b) * s->out[0] + plane) * pixels;
         strip.y = y + to;
-        for (int64_t i = 0, at = b * c.lanes; i < c.lanes; i++, at++) {
-            bias[i] = epilogue->bias_row && at < s->oc ? epilogue->bias_row[at] : 0.0f;
-            if (strip.pick) pick[i] = (int32_t)(at / times % c.lanes);
-        }
+        bias_of(s, epilogue, b, c.lanes, bias);
+        for (int64_t i = 0; i < c.lanes && strip.pick; i++)
+            pick[i] = (int32_t)((b * c.lanes + i) / times % c.lanes);
         for (int64_t k = k0; k < k1; k++) {
             const float *residual = epilogue->residual ? epilogue->residual + to : NULL;
             strip.x = planes + (first + k) * pixels_in;
@@ -179,5 +186,30 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
             strip.act = k == k1 - 1 ? epilogue->act : SDX_ACT_NONE;
             run_strips(s, &c, &strip, rings);
         }
+    }
+}
+
+void sdx_depthwise_block_lines(const struct sdx_conv_shape *s, const struct sdx_depthwise_lines *l,
+                               const float *x, int64_t step, const void *packed, float *y,
+                               const struct sdx_epilogue *e, void *scratch)
+{
+    struct sdx_conv_shape seen = *s; /* an image of those rows and lines */
+    seen.in[1] = l->rows;
+    seen.out[1] = l->line1 - l->line0;
+    seen.pad_begin[1] += l->row0 - l->line0 * s->stride[1];
+    const struct depthwise_cut c = cut_of(&seen);
+    const int64_t line = s->out[2] * c.lanes;
+    float bias[16];
+    struct sdx_depthwise_strip strip = {
+        .h1 = seen.out[1], .bias = bias, .act = e->act, .a = e->a, .b = e->b};
+    if (c.floats) memset(scratch, 0, (size_t)c.floats * sizeof(float));
+    for (int64_t b = l->block0; b < l->block1; b++, x += step) {
+        const int64_t to = ((l->image * c.blocks + b) * s->out[1] + l->line0) * line;
+        bias_of(s, e, b, c.lanes, bias);
+        strip.x = x;
+        strip.y = y + to;
+        strip.w = (const float *)packed + b * taps_of(s) * c.lanes;
+        strip.residual = e->residual ? e->residual + to : NULL;
+        run_strips(&seen, &c, &strip, scratch);
     }
 }

@@ -42,6 +42,7 @@ struct plan {
     int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols */
     int64_t splits;
     int64_t bundle; /* groups of a part */
+    int64_t y_from; /* the pixel of the output that y begins at */
 };
 
 /* What a strip reads of one block, in bytes; rows that no kernel position reads do not count. */
@@ -415,7 +416,7 @@ static int64_t place_pixels(const struct plan *p, const struct stretch *planes,
     int64_t count = 0;
     for (int64_t r = rows->begin; r < rows->end; r++) {
         int64_t in = ((id * s->in[1] + r * s->stride[1] + below) * s->in[2] + right) * p->unit;
-        int64_t out = ((od * s->out[1] + r) * s->out[2] + cols->begin) * p->lanes;
+        int64_t out = ((od * s->out[1] + r) * s->out[2] + cols->begin - p->y_from) * p->lanes;
         in = empty ? 0 : in + cols->begin * step;
         for (int64_t c = cols->begin; c < cols->end; c++, count++, in += step, out += p->lanes) {
             from[count] = in;
@@ -495,6 +496,7 @@ struct work {
     struct stretch planes;
     int64_t row_count, col_count; /* stretches */
     int64_t b0, b1;               /* the pass */
+    int64_t first;                /* output block that y begins at */
     struct sdx_conv_block_job job;
 };
 
@@ -586,7 +588,7 @@ static bool brings_pixels(const struct plan *p)
 {
     return p->taps == 1 && p->s.stride[2] == 1 && p->pass_blocks >= STREAMS;
 }
-/* One pass. y and the residual: of the first channel of the group. */
+/* One pass. y and the residual: of the first channel of the group, y of block w->first. */
 static void run_pass(struct work *w, const void *packed, const struct sdx_epilogue *e, float *y,
                      const float *residual)
 {
@@ -605,7 +607,7 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
         w->job.bias = w->b0 == 0 ? bias : NULL;
         place_weights(w, packed, panel);
         w->job.brings_pixels = panel == t->panel0 && brings_pixels(p);
-        w->job.y = y + block * w->job.y_step;
+        w->job.y = y + (block - w->first) * w->job.y_step;
         w->job.residual = residual ? residual + block * w->job.y_step : NULL;
         run_panel(w, vectors);
     }
@@ -626,7 +628,6 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
         packed = (const uint16_t *)packed + group_at;
     else
         packed = (const float *)packed + group_at;
-    w->job.y_step = pixels_out;
     for (w->b0 = 0; w->b0 < p->in_blocks; w->b0 = w->b1) {
         w->b1 = conv_least(p->in_blocks, w->b0 + p->pass_blocks);
         const bool last = w->b1 == p->in_blocks;
@@ -657,6 +658,7 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
     struct work w = {.p = plan_of(shape)};
     w.t = strip_of(&w.p, part);
     w.room = room_of(&w.p, scratch);
+    w.job.y_step = shape->out[0] * shape->out[1] * shape->out[2] * w.p.lanes;
     place_work(&w);
     const int64_t group = w.p.in_blocks * shape->in[0] * shape->in[1] * shape->in[2] * w.p.unit;
     x += (w.t.image * shape->groups + w.t.group) * group;
@@ -666,4 +668,54 @@ void sdx_direct_block_part(const struct sdx_conv_shape *shape, const float *x, c
     }
     for (; w.t.group < w.t.group1; w.t.group++, x += group)
         run_group(&w, x, packed, y, e);
+}
+
+/* ---- rows for a reader ---- */
+
+int64_t sdx_direct_block_panels(const struct sdx_conv_shape *s)
+{
+    const struct plan p = plan_of(s);
+    return s->groups == 1 && s->in[0] == 1 && s->out[0] == 1 && !p.padded ? p.panels : 0;
+}
+int64_t sdx_direct_block_panel(const struct sdx_conv_shape *s, int64_t panel)
+{
+    const struct plan p = plan_of(s);
+    return panel_begin(&p, panel);
+}
+/* The plan of a strip of whole rows; a pointwise shape has them side by side. */
+static struct plan plan_of_rows(const struct sdx_conv_shape *s, int64_t rows)
+{
+    struct plan p = plan_of(s);
+    const bool is_flat = sdx_conv_is_pointwise(s);
+    p.rows = is_flat ? 1 : rows;
+    p.cols = is_flat ? rows * s->out[2] : s->out[2];
+    return p;
+}
+size_t sdx_direct_block_rows_scratch(const struct sdx_conv_shape *s, int64_t rows)
+{
+    const struct plan p = plan_of_rows(s, rows);
+    char none[1];
+    return room_of(&p, none).size;
+}
+void sdx_direct_block_rows(const struct sdx_conv_shape *s, const struct sdx_direct_rows *r,
+                           const float *x, const void *packed, const struct sdx_epilogue *e,
+                           float *y, int64_t step, void *scratch)
+{
+    struct work w = {.p = plan_of_rows(s, r->row1 - r->row0)};
+    const struct plan *p = &w.p;
+    const int64_t row = s->out[2];
+    const bool is_flat = sdx_conv_is_pointwise(s);
+    w.t = (struct strip){.group1 = 1,
+                         .row0 = is_flat ? 0 : r->row0,
+                         .row1 = is_flat ? 1 : r->row1,
+                         .col0 = is_flat ? r->row0 * row : 0,
+                         .col1 = is_flat ? r->row1 * row : row,
+                         .panel0 = r->panel0,
+                         .panel1 = r->panel1};
+    w.room = room_of(p, scratch);
+    w.first = panel_begin(p, r->panel0);
+    w.p.y_from = r->row0 * row;
+    w.job.y_step = step;
+    place_work(&w);
+    run_group(&w, x + r->image * p->in_blocks * s->in[1] * s->in[2] * p->unit, packed, y, e);
 }

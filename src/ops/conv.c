@@ -2,6 +2,7 @@
  * Conv and FusedConv of one to three spatial axes. f32 goes to the kernels of kernels/conv.h; f64
  * is a plain direct loop. The integers are in conv_quant.c. */
 #include "kernels/conv_block.h"
+#include "kernels/conv_block_pair.h"
 #include "ops/conv_common.h"
 #include "ops/conv_tune.h"
 #include "ops/conv_deform.h"
@@ -208,15 +209,64 @@ static struct sdx_tensor *pack_fed(struct sdx_prepare *px, const char *kernel, s
 
 /* ---- blocked channels ---- */
 
+/* in: image, fed weights, bias, residual. */
+static struct sdx_conv_side side_of(const struct conv_f32 *p, struct sdx_tensor *const *in)
+{
+    struct sdx_conv_side side = {p->packed ? p->packed : in[1]->data, p->epilogue};
+    if (in[2]) side.epilogue.bias_row = in[2]->data;
+    if (in[3]) side.epilogue.residual = in[3]->data;
+    return side;
+}
 static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct conv_f32 *p = step->params;
-    struct sdx_epilogue e = p->epilogue;
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    if (step->in[2]) e.bias_row = step->in[2]->data;
-    if (step->in[3]) e.residual = step->in[3]->data;
-    sdx_conv_block_run(&p->shape, step->in[0]->data, p->packed ? p->packed : step->in[1]->data,
-                       step->out[0]->data, &e, part, x->part_end, x->scratch);
+    const struct sdx_conv_side side = side_of(p, step->in);
+    sdx_conv_block_run(&p->shape, step->in[0]->data, side.packed, step->out[0]->data,
+                       &side.epilogue, part, x->part_end, x->scratch);
+    return SDX_OK;
+}
+
+/* Two convolutions of which the second alone reads the first. in: those of the maker, of the
+ * reader. */
+struct conv_pair {
+    struct sdx_conv_pair shapes;
+    const struct conv_f32 *maker, *reader;
+};
+enum { SIDE = 4 /* operands */ };
+
+static enum sdx_status run_conv_pair(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct conv_pair *p = step->params;
+    if (sdx_exec_cancelled(x)) return SDX_OK;
+    const struct sdx_conv_side maker = side_of(p->maker, step->in);
+    const struct sdx_conv_side reader = side_of(p->reader, step->in + SIDE);
+    sdx_conv_pair_run(&p->shapes, step->in[0]->data, &maker, &reader, step->out[0]->data, part,
+                      x->part_end, x->scratch);
+    return SDX_OK;
+}
+static enum sdx_status absorb_conv(struct sdx_context *cx, struct sdx_arena *arena,
+                                   const struct sdx_step *maker, struct sdx_step *reader,
+                                   bool *done)
+{
+    *done = false;
+    if (maker->run != run_conv_block || maker->in[SIDE - 1]) return SDX_OK;
+    const struct conv_f32 *m = maker->params, *r = reader->params;
+    const struct conv_pair pair = {{m->shape, r->shape}, m, r};
+    if (!sdx_conv_pair_fits(&pair.shapes)) return SDX_OK;
+    struct sdx_tensor **in = sdx_arena_array(arena, 2 * SIDE, sizeof *in);
+    struct conv_pair *params = sdx_arena_copy(arena, &pair, sizeof pair);
+    if (!in || !params) return SDX_FAIL_MEMORY(cx);
+    memcpy(in, maker->in, SIDE * sizeof *in);
+    memcpy(in + SIDE + 1, reader->in + 1, (SIDE - 1) * sizeof *in);
+    reader->run = run_conv_pair;
+    reader->params = params;
+    reader->in = in;
+    reader->count_in = 2 * SIDE;
+    reader->parts = reader->together = sdx_conv_pair_parts(&pair.shapes);
+    reader->scratch = sdx_conv_pair_scratch(&pair.shapes);
+    reader->kernel = "conv_block_pair";
+    *done = true;
     return SDX_OK;
 }
 
@@ -334,6 +384,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(&p->shape),
                                 sdx_conv_block_scratch(&p->shape), 4, in, 1, px->out));
     sdx_prepare_together(px, sdx_conv_block_together(&p->shape));
+    if (form == SDX_CONV_BLOCK_DEPTHWISE) sdx_prepare_absorbs(px, absorb_conv);
     return SDX_OK;
 }
 

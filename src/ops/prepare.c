@@ -74,6 +74,11 @@ void sdx_prepare_together(struct sdx_prepare *px, int64_t most)
     struct sdx_step_list *list = host_of(px)->list;
     list->steps[list->count - 1].together = most;
 }
+void sdx_prepare_absorbs(struct sdx_prepare *px, sdx_absorb_fn *absorb)
+{
+    struct sdx_step_list *list = host_of(px)->list;
+    list->steps[list->count - 1].absorb = absorb;
+}
 
 enum sdx_status sdx_prepare_step(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
                                  void *params, int64_t parts, size_t scratch)

@@ -33,6 +33,13 @@ struct sdx_tiles {
     unsigned full; /* bit i: operand i has `count` elements and is walked like the output */
 };
 
+/* Makes `reader` do what `maker` does as well, if that costs less: its operand 0 is what maker, the
+ * step before, makes and nobody else reads. Sets run, params, in, count_in, parts, together,
+ * scratch and kernel, with memory of the arena that lives as long as the plan; *done: whether. */
+typedef enum sdx_status sdx_absorb_fn(struct sdx_context *cx, struct sdx_arena *arena,
+                                      const struct sdx_step *maker, struct sdx_step *reader,
+                                      bool *done);
+
 struct sdx_step {
     sdx_step_fn *run;
     void *params; /* of the plan; constant while running */
@@ -40,14 +47,16 @@ struct sdx_step {
     struct sdx_tensor *const *in;  /* NULL entries: left out */
     struct sdx_tensor *const *out; /* NULL entries: not wanted */
     int32_t count_in, count_out;
-    int64_t parts;                 /* >= 1 */
-    bool in_ranges;                /* run does the parts from `part` to x->part_end */
-    int64_t together;              /* >= 1: so does it, for so many at most; each thread gets its
-                                      share at once */
-    size_t scratch;                /* bytes each worker has for itself while it runs a part */
-    int32_t node;                  /* index for messages and the profile */
-    const char *kernel;            /* name for the profile */
-    const struct sdx_tiles *tiles; /* NULL: does not work element by element */
+    int64_t parts;                   /* >= 1 */
+    bool in_ranges;                  /* run does the parts from `part` to x->part_end */
+    int64_t together;                /* >= 1: so does it, for so many at most; each thread gets its
+                                        share at once */
+    size_t scratch;                  /* bytes each worker has for itself while it runs a part */
+    int32_t node;                    /* index for messages and the profile */
+    const char *kernel;              /* name for the profile */
+    const struct sdx_tiles *tiles;   /* NULL: does not work element by element */
+    sdx_absorb_fn *absorb;           /* NULL: does no other step's work */
+    const struct sdx_step *absorbed; /* whose work this step does as well; NULL: none's */
 };
 
 /* One worker's view of a run. */
@@ -129,6 +138,8 @@ SDX_MUST_CHECK enum sdx_status sdx_prepare_step_on(struct sdx_prepare *px, const
 void sdx_prepare_in_ranges(struct sdx_prepare *px);
 /* The same where that is so of all parts of a thread, up to `most`. */
 void sdx_prepare_together(struct sdx_prepare *px, int64_t most);
+/* The last step added may do the work of the one before it. */
+void sdx_prepare_absorbs(struct sdx_prepare *px, sdx_absorb_fn *absorb);
 /* Adds a step of at most SDX_TILE_IN operands that works element by element; `tiles` is copied. */
 SDX_MUST_CHECK enum sdx_status sdx_prepare_tiles(struct sdx_prepare *px, const char *kernel,
                                                  const struct sdx_tiles *tiles, void *params,

@@ -102,6 +102,11 @@ void sdx_place_join(struct sdx_planning *p, const struct sdx_ir_node *node, int3
 /* Offsets for all blocks, once every node is planned. */
 SDX_MUST_CHECK enum sdx_status sdx_place_finish(struct sdx_planning *p);
 
+/* ---- absorb.c ---- */
+
+/* Steps that do the work of the one before them as well, where it is for them alone. */
+SDX_MUST_CHECK enum sdx_status sdx_absorb_steps(struct sdx_planning *p);
+
 /* ---- chain.c ---- */
 
 /* Steps that work element by element and feed one another become chains. */

@@ -106,7 +106,9 @@ static double work_of(const struct sdx_runner *r, struct sdx_segment *s, int32_t
     const struct sdx_step *step = &s->list.steps[i];
     const struct sdx_chain *chain = sdx_chain_of(step);
     if (chain) return sdx_chain_weight(chain) * (double)chain->members[0].step.tiles->count;
-    return is_main_step(&s->list, i) ? flops_of(r, s, &r->g->nodes[step->node]) : 0;
+    double work = is_main_step(&s->list, i) ? flops_of(r, s, &r->g->nodes[step->node]) : 0;
+    if (step->absorbed) work += flops_of(r, s, &r->g->nodes[step->absorbed->node]);
+    return work;
 }
 
 enum sdx_status sdx_profile_add_segment(struct sdx_profile *profile, struct sdx_context *cx,
