@@ -190,7 +190,7 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
 }
 
 void sdx_depthwise_block_lines(const struct sdx_conv_shape *s, const struct sdx_depthwise_lines *l,
-                               const float *x, int64_t step, const void *packed, float *y,
+                               const float *x, const void *packed, float *y,
                                const struct sdx_epilogue *e, void *scratch)
 {
     struct sdx_conv_shape seen = *s; /* an image of those rows and lines */
@@ -198,18 +198,22 @@ void sdx_depthwise_block_lines(const struct sdx_conv_shape *s, const struct sdx_
     seen.out[1] = l->line1 - l->line0;
     seen.pad_begin[1] += l->row0 - l->line0 * s->stride[1];
     const struct depthwise_cut c = cut_of(&seen);
-    const int64_t line = s->out[2] * c.lanes;
     float bias[16];
-    struct sdx_depthwise_strip strip = {
-        .h1 = seen.out[1], .bias = bias, .act = e->act, .a = e->a, .b = e->b};
+    struct sdx_depthwise_strip strip = {.x = x,
+                                        .y = y,
+                                        .residual = e->residual,
+                                        .h1 = seen.out[1],
+                                        .bias = bias,
+                                        .act = e->act,
+                                        .a = e->a,
+                                        .b = e->b};
     if (c.floats) memset(scratch, 0, (size_t)c.floats * sizeof(float));
-    for (int64_t b = l->block0; b < l->block1; b++, x += step) {
-        const int64_t to = ((l->image * c.blocks + b) * s->out[1] + l->line0) * line;
+    for (int64_t b = l->block0; b < l->block1; b++) {
         bias_of(s, e, b, c.lanes, bias);
-        strip.x = x;
-        strip.y = y + to;
         strip.w = (const float *)packed + b * taps_of(s) * c.lanes;
-        strip.residual = e->residual ? e->residual + to : NULL;
         run_strips(&seen, &c, &strip, scratch);
+        strip.x += l->x_step;
+        strip.y += l->y_step;
+        if (strip.residual) strip.residual += l->y_step;
     }
 }

@@ -38,15 +38,15 @@ void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, co
                               float *y, const struct sdx_epilogue *epilogue, int64_t part,
                               void *scratch);
 
-/* Lines line0 .. line1 - 1 of the outputs of blocks block0 .. block1 - 1 of one image, from rows
- * row0 .. row0 + rows - 1 of the input, which are all that these lines see of it. One plane, one
- * filter a channel. */
+/* Lines line0 .. line1 - 1 of the outputs of blocks block0 .. block1 - 1, from rows row0 .. row0 +
+ * rows - 1 of the input, which are all that these lines see of it. One plane, one filter a channel.
+ */
 struct sdx_depthwise_lines {
-    int64_t image, block0, block1, line0, line1, row0, rows;
+    int64_t block0, block1, line0, line1, row0, rows;
+    int64_t x_step, y_step; /* floats from a block to the next */
 };
-/* x: [block - block0][row - row0][column][lane], blocks `step` floats apart; y, the residual: of
- * all images. scratch: as for a part. */
+/* x: from row0 of block0 on; y, the residual: from line0 of block0 on. scratch: as for a part. */
 void sdx_depthwise_block_lines(const struct sdx_conv_shape *s, const struct sdx_depthwise_lines *l,
-                               const float *x, int64_t step, const void *packed, float *y,
+                               const float *x, const void *packed, float *y,
                                const struct sdx_epilogue *e, void *scratch);
 #endif

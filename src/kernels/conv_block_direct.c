@@ -496,7 +496,7 @@ struct work {
     struct stretch planes;
     int64_t row_count, col_count; /* stretches */
     int64_t b0, b1;               /* the pass */
-    int64_t first;                /* output block that y begins at */
+    int64_t first;                /* output block that y and the residual begin at */
     struct sdx_conv_block_job job;
 };
 
@@ -588,7 +588,7 @@ static bool brings_pixels(const struct plan *p)
 {
     return p->taps == 1 && p->s.stride[2] == 1 && p->pass_blocks >= STREAMS;
 }
-/* One pass. y and the residual: of the first channel of the group, y of block w->first. */
+/* One pass. y and the residual: of block w->first of the group. */
 static void run_pass(struct work *w, const void *packed, const struct sdx_epilogue *e, float *y,
                      const float *residual)
 {
@@ -608,7 +608,7 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
         place_weights(w, packed, panel);
         w->job.brings_pixels = panel == t->panel0 && brings_pixels(p);
         w->job.y = y + (block - w->first) * w->job.y_step;
-        w->job.residual = residual ? residual + block * w->job.y_step : NULL;
+        w->job.residual = residual ? residual + (block - w->first) * w->job.y_step : NULL;
         run_panel(w, vectors);
     }
 }
@@ -699,10 +699,9 @@ size_t sdx_direct_block_rows_scratch(const struct sdx_conv_shape *s, int64_t row
 }
 void sdx_direct_block_rows(const struct sdx_conv_shape *s, const struct sdx_direct_rows *r,
                            const float *x, const void *packed, const struct sdx_epilogue *e,
-                           float *y, int64_t step, void *scratch)
+                           float *y, void *scratch)
 {
     struct work w = {.p = plan_of_rows(s, r->row1 - r->row0)};
-    const struct plan *p = &w.p;
     const int64_t row = s->out[2];
     const bool is_flat = sdx_conv_is_pointwise(s);
     w.t = (struct strip){.group1 = 1,
@@ -712,10 +711,10 @@ void sdx_direct_block_rows(const struct sdx_conv_shape *s, const struct sdx_dire
                          .col1 = is_flat ? r->row1 * row : row,
                          .panel0 = r->panel0,
                          .panel1 = r->panel1};
-    w.room = room_of(p, scratch);
-    w.first = panel_begin(p, r->panel0);
+    w.room = room_of(&w.p, scratch);
+    w.first = panel_begin(&w.p, r->panel0);
     w.p.y_from = r->row0 * row;
-    w.job.y_step = step;
+    w.job.y_step = r->y_step;
     place_work(&w);
-    run_group(&w, x + r->image * p->in_blocks * s->in[1] * s->in[2] * p->unit, packed, y, e);
+    run_group(&w, x, packed, y, e);
 }

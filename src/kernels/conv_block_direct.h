@@ -18,10 +18,10 @@ void sdx_direct_block_part(const struct sdx_conv_shape *s, const float *x, const
                            void *scratch);
 
 /* Rows row0 .. row1 - 1 of the outputs of panels panel0 .. panel1 - 1, each a few neighbouring
- * blocks of channels, of one image: for a reader that takes them at once, from memory that stays in
- * the cache. */
+ * blocks of channels: for a reader that takes them at once, from memory that stays in the cache. */
 struct sdx_direct_rows {
-    int64_t image, panel0, panel1, row0, row1;
+    int64_t panel0, panel1, row0, row1;
+    int64_t y_step; /* floats from a block of y to the next */
 };
 /* The panels of an image; 0: this shape is not made in rows. */
 int64_t sdx_direct_block_panels(const struct sdx_conv_shape *s);
@@ -29,9 +29,8 @@ int64_t sdx_direct_block_panels(const struct sdx_conv_shape *s);
 int64_t sdx_direct_block_panel(const struct sdx_conv_shape *s, int64_t panel);
 /* Bytes, for up to so many rows. */
 size_t sdx_direct_block_rows_scratch(const struct sdx_conv_shape *s, int64_t rows);
-/* x: of all images; y: [block of panel0 and on][row - row0][column][lane], blocks `step` floats
- * apart. The epilogue has no residual. */
+/* x: of one image; y, the residual: from row0 of the first block of panel0 on. */
 void sdx_direct_block_rows(const struct sdx_conv_shape *s, const struct sdx_direct_rows *r,
                            const float *x, const void *packed, const struct sdx_epilogue *e,
-                           float *y, int64_t step, void *scratch);
+                           float *y, void *scratch);
 #endif

@@ -2,7 +2,7 @@
  * Conv and FusedConv of one to three spatial axes. f32 goes to the kernels of kernels/conv.h; f64
  * is a plain direct loop. The integers are in conv_quant.c. */
 #include "kernels/conv_block.h"
-#include "kernels/conv_block_pair.h"
+#include "kernels/conv_block_bands.h"
 #include "ops/conv_common.h"
 #include "ops/conv_tune.h"
 #include "ops/conv_deform.h"
@@ -227,46 +227,78 @@ static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step 
     return SDX_OK;
 }
 
-/* Two convolutions of which the second alone reads the first. in: those of the maker, of the
- * reader. */
-struct conv_pair {
-    struct sdx_conv_pair shapes;
-    const struct conv_f32 *maker, *reader;
+/* Convolutions that read one another. in: those of the direct, the depthwise and the pointwise one,
+ * as far as they are there. */
+struct conv_bands {
+    struct sdx_conv_bands shapes;
+    const struct conv_f32 *direct, *depthwise, *pointwise;
 };
 enum { SIDE = 4 /* operands */ };
 
-static enum sdx_status run_conv_pair(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static enum sdx_status run_conv_bands(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    const struct conv_pair *p = step->params;
+    const struct conv_bands *p = step->params;
+    struct sdx_tensor *const *in = step->in;
+    struct sdx_conv_bands_run run = {.x = in[0]->data, .y = step->out[0]->data};
     if (sdx_exec_cancelled(x)) return SDX_OK;
-    const struct sdx_conv_side maker = side_of(p->maker, step->in);
-    const struct sdx_conv_side reader = side_of(p->reader, step->in + SIDE);
-    sdx_conv_pair_run(&p->shapes, step->in[0]->data, &maker, &reader, step->out[0]->data, part,
-                      x->part_end, x->scratch);
+    if (p->direct) {
+        run.direct = side_of(p->direct, in);
+        in += SIDE;
+    }
+    run.depthwise = side_of(p->depthwise, in);
+    if (p->pointwise) run.pointwise = side_of(p->pointwise, in + SIDE);
+    sdx_conv_bands_run(&p->shapes, &run, part, x->part_end, x->scratch);
     return SDX_OK;
+}
+/* What `maker` and `reader` are together; false: nothing that could be done at once. */
+static bool joins(const struct sdx_step *maker, const struct sdx_step *reader,
+                  struct conv_bands *bands)
+{
+    const struct conv_f32 *r = reader->params;
+    *bands = (struct conv_bands){0};
+    if (maker->run == run_conv_bands)
+        *bands = *(const struct conv_bands *)maker->params;
+    else if (maker->run != run_conv_block)
+        return false;
+    else if (sdx_conv_block_form(&((const struct conv_f32 *)maker->params)->shape) ==
+             SDX_CONV_BLOCK_DEPTHWISE)
+        bands->depthwise = maker->params;
+    else
+        bands->direct = maker->params;
+    if (sdx_conv_block_form(&r->shape) == SDX_CONV_BLOCK_DEPTHWISE && !bands->depthwise)
+        bands->depthwise = r;
+    else if (bands->depthwise && !bands->pointwise)
+        bands->pointwise = r;
+    else
+        return false;
+    struct sdx_conv_bands *s = &bands->shapes;
+    s->has_direct = bands->direct;
+    s->has_pointwise = bands->pointwise;
+    s->depthwise = bands->depthwise->shape;
+    if (bands->direct) s->direct = bands->direct->shape;
+    if (bands->pointwise) s->pointwise = bands->pointwise->shape;
+    return sdx_conv_bands_fit(s);
 }
 static enum sdx_status absorb_conv(struct sdx_context *cx, struct sdx_arena *arena,
                                    const struct sdx_step *maker, struct sdx_step *reader,
                                    bool *done)
 {
-    *done = false;
-    if (maker->run != run_conv_block || maker->in[SIDE - 1]) return SDX_OK;
-    const struct conv_f32 *m = maker->params, *r = reader->params;
-    const struct conv_pair pair = {{m->shape, r->shape}, m, r};
-    if (!sdx_conv_pair_fits(&pair.shapes)) return SDX_OK;
-    struct sdx_tensor **in = sdx_arena_array(arena, 2 * SIDE, sizeof *in);
-    struct conv_pair *params = sdx_arena_copy(arena, &pair, sizeof pair);
+    struct conv_bands bands;
+    const int32_t count = maker->count_in + SIDE;
+    *done = joins(maker, reader, &bands) && !maker->in[maker->count_in - 1];
+    if (!*done) return SDX_OK;
+    struct sdx_tensor **in = sdx_arena_array(arena, (size_t)count, sizeof *in);
+    struct conv_bands *params = sdx_arena_copy(arena, &bands, sizeof bands);
     if (!in || !params) return SDX_FAIL_MEMORY(cx);
-    memcpy(in, maker->in, SIDE * sizeof *in);
-    memcpy(in + SIDE + 1, reader->in + 1, (SIDE - 1) * sizeof *in);
-    reader->run = run_conv_pair;
+    memcpy(in, maker->in, (size_t)maker->count_in * sizeof *in);
+    memcpy(in + maker->count_in + 1, reader->in + 1, (SIDE - 1) * sizeof *in);
+    reader->run = run_conv_bands;
     reader->params = params;
     reader->in = in;
-    reader->count_in = 2 * SIDE;
-    reader->parts = reader->together = sdx_conv_pair_parts(&pair.shapes);
-    reader->scratch = sdx_conv_pair_scratch(&pair.shapes);
-    reader->kernel = "conv_block_pair";
-    *done = true;
+    reader->count_in = count;
+    reader->parts = reader->together = sdx_conv_bands_parts(&bands.shapes);
+    reader->scratch = sdx_conv_bands_scratch(&bands.shapes);
+    reader->kernel = count > 2 * SIDE ? "conv_block_bands_3" : "conv_block_bands_2";
     return SDX_OK;
 }
 
@@ -384,7 +416,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(&p->shape),
                                 sdx_conv_block_scratch(&p->shape), 4, in, 1, px->out));
     sdx_prepare_together(px, sdx_conv_block_together(&p->shape));
-    if (form == SDX_CONV_BLOCK_DEPTHWISE) sdx_prepare_absorbs(px, absorb_conv);
+    sdx_prepare_absorbs(px, absorb_conv);
     return SDX_OK;
 }
 
@@ -397,6 +429,12 @@ static bool winograd_pays(const struct sdx_tensor *x, const struct sdx_conv_shap
            4 * s->oc > sdx_block_lanes() &&
            (x->layout == SDX_LAYOUT_BLOCKED ||
             s->ic * s->kernel[1] * s->kernel[2] >= FEW_TAPS * sdx_block_lanes());
+}
+
+/* A pointwise convolution to fewer channels, of an image that may lie in rows only? */
+static bool is_bottleneck(const struct sdx_conv_shape *s)
+{
+    return sdx_conv_is_pointwise(s) && 2 * s->oc <= s->ic && sdx_conv_bands_leave(s);
 }
 
 void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
@@ -439,8 +477,9 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     form = sdx_conv_block_form(&shape);
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
-    /* Groups add the residual to what they have stored. */
-    if (form != SDX_CONV_BLOCK_GROUP) want->over = SDX_OVER(3);
+    /* Groups add the residual to what they have stored; and rows of a bottleneck's input may be
+     * read while others of its output are written (absorb_conv). */
+    if (form != SDX_CONV_BLOCK_GROUP && !is_bottleneck(&shape)) want->over = SDX_OVER(3);
     want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 

@@ -107,7 +107,8 @@ static double work_of(const struct sdx_runner *r, struct sdx_segment *s, int32_t
     const struct sdx_chain *chain = sdx_chain_of(step);
     if (chain) return sdx_chain_weight(chain) * (double)chain->members[0].step.tiles->count;
     double work = is_main_step(&s->list, i) ? flops_of(r, s, &r->g->nodes[step->node]) : 0;
-    if (step->absorbed) work += flops_of(r, s, &r->g->nodes[step->absorbed->node]);
+    for (const struct sdx_step *a = step->absorbed; a; a = a->absorbed)
+        work += flops_of(r, s, &r->g->nodes[a->node]);
     return work;
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two or three f32 convolutions over blocked channels in one go: a direct one of one group, the
+ * depthwise one that reads it, the pointwise one that reads that, or two neighbours of these. What
+ * lies between them is never in memory as a whole: a few rows are, in scratch memory that stays in
+ * the second cache. The bits are those of one convolution after the other. */
+#ifndef SDX_KERNELS_CONV_BLOCK_BANDS_H
+#define SDX_KERNELS_CONV_BLOCK_BANDS_H
+
+#include "kernels/conv_block.h"
+
+struct sdx_conv_bands {
+    bool has_direct, has_pointwise;
+    /* each reads what the one before makes; of those that are left out nothing is looked at */
+    struct sdx_conv_shape direct, depthwise, pointwise;
+};
+/* Would the second cache lose the image that `s` reads before it is read? */
+bool sdx_conv_bands_leave(const struct sdx_conv_shape *s);
+/* Have the convolutions these forms, and would the second cache lose each image between two of
+ * them? */
+bool sdx_conv_bands_fit(const struct sdx_conv_bands *p);
+/* The rest is for those that fit. Number of parts, from the shapes only; neighbours cost less in
+ * one call, all of them. Bytes of scratch for one call. */
+int64_t sdx_conv_bands_parts(const struct sdx_conv_bands *p);
+size_t sdx_conv_bands_scratch(const struct sdx_conv_bands *p);
+
+/* Weights and epilogue of one of them, as in conv_block.h; only the last may have a residual. */
+struct sdx_conv_side {
+    const void *packed;
+    struct sdx_epilogue epilogue;
+};
+/* What a run reads and writes: x of the first, y of the last. */
+struct sdx_conv_bands_run {
+    const float *x;
+    struct sdx_conv_side direct, depthwise, pointwise;
+    float *y;
+};
+void sdx_conv_bands_run(const struct sdx_conv_bands *p, const struct sdx_conv_bands_run *run,
+                        int64_t part, int64_t end, void *scratch);
+#endif
