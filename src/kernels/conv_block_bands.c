@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions that read one another, a few lines at a time. Parts are (image, group of panels,
+ * Operators that read one another, a few lines at a time. Parts are (image, group of panels,
  * band of lines), the last fastest; bands that follow one another in a call are one, so that only
  * the rows that two threads see are made twice. Within it go rounds of lines: rows of the direct
  * convolution that the next round sees too move to the front, others are made behind them. A
@@ -12,6 +12,7 @@
 #include "kernels/conv_block_direct.h"
 #include "kernels/conv_gather.h"
 #include "kernels/flush.h"
+#include "kernels/pool_block.h"
 
 enum {
     LINES_LEAST = 4,   /* of a round */
@@ -114,8 +115,8 @@ bool sdx_conv_bands_fit(const struct sdx_conv_bands *p)
 {
     const struct sdx_conv_shape *s = &p->depthwise;
     if (!p->has_direct && !p->has_pointwise) return false;
-    if (sdx_conv_block_form(s) != SDX_CONV_BLOCK_DEPTHWISE || !is_flat(s) || s->oc != s->ic)
-        return false;
+    if (!is_flat(s) || s->oc != s->ic) return false;
+    if (!p->is_pool && sdx_conv_block_form(s) != SDX_CONV_BLOCK_DEPTHWISE) return false;
     if (p->has_direct && !(is_direct(&p->direct) && is_between(&p->direct, s))) return false;
     if (p->has_pointwise && !(sdx_conv_is_pointwise(&p->pointwise) && is_direct(&p->pointwise) &&
                               is_between(s, &p->pointwise)))
@@ -150,7 +151,7 @@ size_t sdx_conv_bands_scratch(const struct sdx_conv_bands *p)
 {
     const struct bands_cut c = cut_of(p);
     const struct sdx_conv_shape pointwise = pointwise_of(p, &c);
-    size_t most = sdx_depthwise_block_scratch(&p->depthwise);
+    size_t most = p->is_pool ? 0 : sdx_depthwise_block_scratch(&p->depthwise);
     if (p->has_direct) {
         const size_t size = sdx_direct_block_rows_scratch(&p->direct, c.rows);
         most = size > most ? size : most;
@@ -195,6 +196,23 @@ static int64_t place_of(const struct work *w, int64_t blocks, int64_t lines, int
 {
     return ((w->image * blocks + w->block0) * lines + w->line0) * line;
 }
+/* The lines of a maximum pool. */
+static void pool_lines(const struct sdx_conv_shape *s, const struct sdx_depthwise_lines *l,
+                       const float *x, float *y)
+{
+    const int64_t lines = l->line1 - l->line0;
+    struct sdx_pool_block seen = {.in = {1, l->rows, s->in[2]},
+                                  .out = {1, lines, s->out[2]},
+                                  .pad_begin = {0, s->pad_begin[1], s->pad_begin[2]}};
+    seen.pad_begin[1] += l->row0 - l->line0 * s->stride[1];
+    for (int i = 0; i < 3; i++) {
+        seen.kernel[i] = s->kernel[i];
+        seen.stride[i] = s->stride[i];
+        seen.dilation[i] = s->dilation[i];
+    }
+    for (int64_t b = l->block0; b < l->block1; b++, x += l->x_step, y += l->y_step)
+        sdx_pool_block_max(&seen, x, y, 0, lines);
+}
 static void make_lines(const struct work *w)
 {
     const struct sdx_conv_shape *s = &w->p->depthwise;
@@ -214,9 +232,12 @@ static void make_lines(const struct work *w)
         l.x_step = w->c.rows * w->c.row;
     }
     if (w->p->has_pointwise) l.y_step = w->c.lines * w->c.line;
+    float *y = w->p->has_pointwise ? w->lines : w->run->y + to;
     if (e.residual) e.residual += to;
-    sdx_depthwise_block_lines(s, &l, x, w->run->depthwise.packed,
-                              w->p->has_pointwise ? w->lines : w->run->y + to, &e, w->scratch);
+    if (w->p->is_pool)
+        pool_lines(s, &l, x, y);
+    else
+        sdx_depthwise_block_lines(s, &l, x, w->run->depthwise.packed, y, &e, w->scratch);
 }
 static void make_pixels(const struct work *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two or three f32 convolutions over blocked channels in one go: a direct one of one group, the
- * depthwise one that reads it, the pointwise one that reads that, or two neighbours of these. What
- * lies between them is never in memory as a whole: a few rows are, in scratch memory that stays in
- * the second cache. The bits are those of one convolution after the other. */
+ * Two or three f32 operators over blocked channels in one go: a direct convolution of one group,
+ * the depthwise one or the maximum pool that reads it, the pointwise convolution that reads that,
+ * or two neighbours of these. What lies between them is never in memory as a whole: a few rows are,
+ * in scratch memory that stays in the second cache. The bits are those of one after the other. */
 #ifndef SDX_KERNELS_CONV_BLOCK_BANDS_H
 #define SDX_KERNELS_CONV_BLOCK_BANDS_H
 
@@ -10,12 +10,13 @@
 
 struct sdx_conv_bands {
     bool has_direct, has_pointwise;
+    bool is_pool; /* `depthwise` is the shape of a maximum pool, as if it had a filter a channel */
     /* each reads what the one before makes; of those that are left out nothing is looked at */
     struct sdx_conv_shape direct, depthwise, pointwise;
 };
 /* Would the second cache lose the image that `s` reads before it is read? */
 bool sdx_conv_bands_leave(const struct sdx_conv_shape *s);
-/* Have the convolutions these forms, and would the second cache lose each image between two of
+/* Have they these forms, and would the second cache lose each image between two of
  * them? */
 bool sdx_conv_bands_fit(const struct sdx_conv_bands *p);
 /* The rest is for those that fit. Number of parts, from the shapes only; neighbours cost less in
@@ -23,7 +24,7 @@ bool sdx_conv_bands_fit(const struct sdx_conv_bands *p);
 int64_t sdx_conv_bands_parts(const struct sdx_conv_bands *p);
 size_t sdx_conv_bands_scratch(const struct sdx_conv_bands *p);
 
-/* Weights and epilogue of one of them, as in conv_block.h; only the last may have a residual. */
+/* Weights and epilogue of a convolution, as in conv_block.h; only the last may have a residual. */
 struct sdx_conv_side {
     const void *packed;
     struct sdx_epilogue epilogue;

@@ -7,6 +7,7 @@
 #include "ops/conv_tune.h"
 #include "ops/conv_deform.h"
 #include "ops/layout.h"
+#include "ops/pool_blocked.h"
 #include "ops/product.h"
 #include "ops/shared.h"
 #include "ops/window.h"
@@ -227,13 +228,13 @@ static enum sdx_status run_conv_block(struct sdx_exec *x, const struct sdx_step 
     return SDX_OK;
 }
 
-/* Convolutions that read one another. in: those of the direct, the depthwise and the pointwise one,
- * as far as they are there. */
+/* Operators that read one another. in: the image, then the weights, bias and residual of each
+ * convolution, in the order of the shapes. */
 struct conv_bands {
     struct sdx_conv_bands shapes;
-    const struct conv_f32 *direct, *depthwise, *pointwise;
+    const struct conv_f32 *direct, *depthwise, *pointwise; /* NULL: not there, or the pool */
 };
-enum { SIDE = 4 /* operands */ };
+enum { OPERANDS = 3 /* of a convolution beside its image */ };
 
 static enum sdx_status run_conv_bands(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -243,62 +244,86 @@ static enum sdx_status run_conv_bands(struct sdx_exec *x, const struct sdx_step 
     if (sdx_exec_cancelled(x)) return SDX_OK;
     if (p->direct) {
         run.direct = side_of(p->direct, in);
-        in += SIDE;
+        in += OPERANDS;
     }
-    run.depthwise = side_of(p->depthwise, in);
-    if (p->pointwise) run.pointwise = side_of(p->pointwise, in + SIDE);
+    if (p->depthwise) {
+        run.depthwise = side_of(p->depthwise, in);
+        in += OPERANDS;
+    }
+    if (p->pointwise) run.pointwise = side_of(p->pointwise, in);
     sdx_conv_bands_run(&p->shapes, &run, part, x->part_end, x->scratch);
     return SDX_OK;
 }
-/* What `maker` and `reader` are together; false: nothing that could be done at once. */
-static bool joins(const struct sdx_step *maker, const struct sdx_step *reader,
-                  struct conv_bands *bands)
+/* A maximum pool, as the shape of a convolution. */
+static struct sdx_conv_shape shape_of_pool(const struct sdx_step *step)
 {
-    const struct conv_f32 *r = reader->params;
-    *bands = (struct conv_bands){0};
-    if (maker->run == run_conv_bands)
-        *bands = *(const struct conv_bands *)maker->params;
-    else if (maker->run != run_conv_block)
-        return false;
-    else if (sdx_conv_block_form(&((const struct conv_f32 *)maker->params)->shape) ==
-             SDX_CONV_BLOCK_DEPTHWISE)
-        bands->depthwise = maker->params;
-    else
-        bands->direct = maker->params;
-    if (sdx_conv_block_form(&r->shape) == SDX_CONV_BLOCK_DEPTHWISE && !bands->depthwise)
-        bands->depthwise = r;
-    else if (bands->depthwise && !bands->pointwise)
-        bands->pointwise = r;
-    else
-        return false;
-    struct sdx_conv_bands *s = &bands->shapes;
-    s->has_direct = bands->direct;
-    s->has_pointwise = bands->pointwise;
-    s->depthwise = bands->depthwise->shape;
-    if (bands->direct) s->direct = bands->direct->shape;
-    if (bands->pointwise) s->pointwise = bands->pointwise->shape;
-    return sdx_conv_bands_fit(s);
+    const struct sdx_pool_block *pool = sdx_pool_blocked_max(step);
+    const int64_t *dims = step->out[0]->dims;
+    struct sdx_conv_shape s = {.batch = dims[0], .groups = dims[1], .ic = dims[1], .oc = dims[1]};
+    for (int i = 0; i < 3; i++) {
+        s.in[i] = pool->in[i];
+        s.out[i] = pool->out[i];
+        s.kernel[i] = pool->kernel[i];
+        s.stride[i] = pool->stride[i];
+        s.dilation[i] = pool->dilation[i];
+        s.pad_begin[i] = pool->pad_begin[i];
+    }
+    return s;
 }
-static enum sdx_status absorb_conv(struct sdx_context *cx, struct sdx_arena *arena,
-                                   const struct sdx_step *maker, struct sdx_step *reader,
-                                   bool *done)
+/* Adds what a step does behind what is there; false: it does not go there. */
+static bool add_band(struct conv_bands *bands, const struct sdx_step *step)
 {
-    struct conv_bands bands;
-    const int32_t count = maker->count_in + SIDE;
-    *done = joins(maker, reader, &bands) && !maker->in[maker->count_in - 1];
-    if (!*done) return SDX_OK;
+    struct sdx_conv_bands *s = &bands->shapes;
+    const struct conv_f32 *p = step->params;
+    const bool has_middle = bands->depthwise || s->is_pool;
+    if (sdx_pool_blocked_max(step)) {
+        if (has_middle) return false;
+        s->is_pool = true;
+        s->depthwise = shape_of_pool(step);
+    } else if (step->run != run_conv_block) {
+        return false;
+    } else if (has_middle) {
+        if (bands->pointwise) return false;
+        bands->pointwise = p;
+        s->pointwise = p->shape;
+        s->has_pointwise = true;
+    } else if (sdx_conv_block_form(&p->shape) == SDX_CONV_BLOCK_DEPTHWISE) {
+        bands->depthwise = p;
+        s->depthwise = p->shape;
+    } else {
+        if (bands->direct) return false;
+        bands->direct = p;
+        s->direct = p->shape;
+        s->has_direct = true;
+    }
+    return true;
+}
+enum sdx_status sdx_conv_absorb(struct sdx_context *cx, struct sdx_arena *arena,
+                                const struct sdx_step *maker, struct sdx_step *reader, bool *done)
+{
+    struct conv_bands bands = {0};
+    const int32_t more = reader->count_in - 1, count = maker->count_in + more;
+    *done = false;
+    if (maker->count_in > 1 && maker->in[maker->count_in - 1]) return SDX_OK; /* a residual */
+    if (maker->run == run_conv_bands)
+        bands = *(const struct conv_bands *)maker->params;
+    else if (!add_band(&bands, maker))
+        return SDX_OK;
+    if (!add_band(&bands, reader) || !sdx_conv_bands_fit(&bands.shapes)) return SDX_OK;
     struct sdx_tensor **in = sdx_arena_array(arena, (size_t)count, sizeof *in);
     struct conv_bands *params = sdx_arena_copy(arena, &bands, sizeof bands);
     if (!in || !params) return SDX_FAIL_MEMORY(cx);
     memcpy(in, maker->in, (size_t)maker->count_in * sizeof *in);
-    memcpy(in + maker->count_in + 1, reader->in + 1, (SIDE - 1) * sizeof *in);
+    memcpy(in + maker->count_in, reader->in + 1, (size_t)more * sizeof *in);
     reader->run = run_conv_bands;
     reader->params = params;
     reader->in = in;
     reader->count_in = count;
     reader->parts = reader->together = sdx_conv_bands_parts(&bands.shapes);
     reader->scratch = sdx_conv_bands_scratch(&bands.shapes);
-    reader->kernel = count > 2 * SIDE ? "conv_block_bands_3" : "conv_block_bands_2";
+    reader->kernel = bands.shapes.has_direct && bands.shapes.has_pointwise ? "conv_block_bands_3"
+                                                                           : "conv_block_bands_2";
+    *done = true;
     return SDX_OK;
 }
 
@@ -416,7 +441,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     SDX_TRY(sdx_prepare_step_on(px, names[form], run_conv_block, p, sdx_conv_block_parts(&p->shape),
                                 sdx_conv_block_scratch(&p->shape), 4, in, 1, px->out));
     sdx_prepare_together(px, sdx_conv_block_together(&p->shape));
-    sdx_prepare_absorbs(px, absorb_conv);
+    sdx_prepare_absorbs(px, sdx_conv_absorb);
     return SDX_OK;
 }
 
@@ -478,7 +503,7 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     want->in[0] = form == SDX_CONV_BLOCK_FIRST ? SDX_LAYOUT_PLAIN : SDX_LAYOUT_BLOCKED;
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
     /* Groups add the residual to what they have stored; and rows of a bottleneck's input may be
-     * read while others of its output are written (absorb_conv). */
+     * read while others of its output are written (sdx_conv_absorb). */
     if (form != SDX_CONV_BLOCK_GROUP && !is_bottleneck(&shape)) want->over = SDX_OVER(3);
     want->out[0] = SDX_LAYOUT_BLOCKED;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What float and integer convolutions share: inference, cost, shape. */
+ * What convolutions share with one another and with pools: inference, cost, shape, bands. */
 #ifndef SDX_OPS_CONV_COMMON_H
 #define SDX_OPS_CONV_COMMON_H
 
@@ -15,4 +15,7 @@ SDX_MUST_CHECK enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const s
                                                  const struct sdx_tensor *w,
                                                  const struct sdx_tensor *y,
                                                  struct sdx_conv_shape *s);
+/* For sdx_prepare_absorbs: f32 convolutions and maximum pools over blocked channels in bands
+ * (kernels/conv_block_bands.h). */
+sdx_absorb_fn sdx_conv_absorb;
 #endif

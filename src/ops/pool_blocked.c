@@ -3,7 +3,7 @@
 #include "ops/pool_blocked.h"
 
 #include "kernels/conv_block.h"
-#include "kernels/pool_block.h"
+#include "ops/conv_common.h"
 #include "ops/layout.h"
 #include "ops/window.h"
 
@@ -60,6 +60,12 @@ static enum sdx_status run_pool(struct sdx_exec *x, const struct sdx_step *step,
             sdx_pool_block_max(&p->shape, from, to, 0, rows);
     }
     return SDX_OK;
+}
+
+const struct sdx_pool_block *sdx_pool_blocked_max(const struct sdx_step *step)
+{
+    const struct pool *p = step->params;
+    return step->run == run_pool && !p->is_average && !p->is_split ? &p->shape : NULL;
 }
 
 /* Returns the bytes of the plane between. */
@@ -122,9 +128,11 @@ enum sdx_status sdx_pool_blocked_prepare(struct sdx_prepare *px, bool is_average
     }
     if (px->out[0]->count == 0) return SDX_OK;
     const size_t scratch = split(p);
-    return sdx_prepare_step(
+    SDX_TRY(sdx_prepare_step(
         px, is_average ? "average_pool_blocked" : "max_pool_blocked", run_pool, p,
-        sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), scratch);
+        sdx_prepare_parts((double)px->out[0]->count * taps, GRAIN, p->planes), scratch));
+    sdx_prepare_absorbs(px, sdx_conv_absorb);
+    return SDX_OK;
 }
 
 /* The greatest of each lane over a plane: down eight columns, then across those and what is left

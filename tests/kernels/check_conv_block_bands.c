@@ -4,6 +4,7 @@
  * beyond the channels that must not matter. */
 #include "kernelcheck.h"
 #include "kernels/conv_block_bands.h"
+#include "kernels/pool_block.h"
 
 static void axis(struct sdx_conv_shape *s, int i, int64_t in, int64_t kernel, int64_t stride,
                  int64_t dilation, int64_t pad)
@@ -44,6 +45,12 @@ static struct sdx_conv_bands three_of(struct sdx_conv_bands p, int64_t oc)
     p.pointwise = (struct sdx_conv_shape){
         .batch = p.depthwise.batch, .groups = 1, .ic = p.depthwise.oc, .oc = oc};
     plane(&p.pointwise, p.depthwise.out[1], p.depthwise.out[2], (struct window){1, 1, 1, 0});
+    return p;
+}
+/* With a maximum pool for the depthwise one. */
+static struct sdx_conv_bands pooled(struct sdx_conv_bands p)
+{
+    p.is_pool = true;
     return p;
 }
 /* Without the first. */
@@ -111,7 +118,7 @@ static struct operands make(const struct sdx_conv_bands *p, enum sdx_act act)
     const struct sdx_conv_shape *first = first_of(p), *end = end_of(p);
     const bool plain = sdx_conv_block_form(first) == SDX_CONV_BLOCK_FIRST;
     struct operands o = {.size_y = floats_of(end->batch, end->oc, end->out)};
-    o.depthwise = make_side(&p->depthwise, (enum sdx_act)(act / 2));
+    if (!p->is_pool) o.depthwise = make_side(&p->depthwise, (enum sdx_act)(act / 2));
     if (p->has_direct) o.direct = make_side(&p->direct, act);
     if (p->has_pointwise) o.pointwise = make_side(&p->pointwise, (enum sdx_act)(act / 3));
     o.x = blocked_tensor(first->batch, first->ic, pixels_of(first->in),
@@ -133,11 +140,34 @@ static void run_alone(const struct sdx_conv_shape *s, const float *x, const stru
         sdx_conv_block_run(s, x, side->packed, y, &side->epilogue, part, end, side->scratch);
     }
 }
+static void run_pool(const struct sdx_conv_shape *s, const float *x, float *y)
+{
+    struct sdx_pool_block pool;
+    memset(&pool, 0, sizeof pool);
+    for (int i = 0; i < 3; i++) {
+        pool.in[i] = s->in[i];
+        pool.out[i] = s->out[i];
+        pool.kernel[i] = s->kernel[i];
+        pool.stride[i] = s->stride[i];
+        pool.dilation[i] = s->dilation[i];
+        pool.pad_begin[i] = s->pad_begin[i];
+    }
+    const int64_t lanes = sdx_block_lanes();
+    for (int64_t i = floats_of(s->batch, s->oc, s->out) / lanes / pixels_of(s->out); i > 0; i--) {
+        sdx_pool_block_max(&pool, x, y, 0, s->out[1]);
+        x += pixels_of(s->in) * lanes;
+        y += pixels_of(s->out) * lanes;
+    }
+}
 static void run_in_turn(const struct sdx_conv_bands *p, const struct operands *o)
 {
+    const float *x = p->has_direct ? o->rows : o->x;
+    float *y = p->has_pointwise ? o->lines : o->y;
     if (p->has_direct) run_alone(&p->direct, o->x, &o->direct, o->rows);
-    run_alone(&p->depthwise, p->has_direct ? o->rows : o->x, &o->depthwise,
-              p->has_pointwise ? o->lines : o->y);
+    if (p->is_pool)
+        run_pool(&p->depthwise, x, y);
+    else
+        run_alone(&p->depthwise, x, &o->depthwise, y);
     if (p->has_pointwise) run_alone(&p->pointwise, o->lines, &o->pointwise, o->y);
 }
 static struct sdx_conv_side side_of(const struct side *side)
@@ -165,7 +195,7 @@ static void check_bands(struct sdx_conv_bands p)
         return;
     struct operands o = make(&p, act);
     struct side *last = p.has_pointwise ? &o.pointwise : &o.depthwise;
-    if (turn % 2) last->epilogue.residual = o.residual;
+    if (turn % 2 && last->packed) last->epilogue.residual = o.residual;
     run_in_turn(&p, &o);
     const int64_t parts = sdx_conv_bands_parts(&p), ways[] = {1, 3, parts};
     for (int i = 0; i < 3; i++) {
@@ -198,6 +228,9 @@ void check_conv_bands(void)
             pair_of(3, 19, 43, 60 * readers[i].stride, 45 * readers[i].stride, one, readers[i]);
         check_bands(three_of(more, 21));
         check_bands(last_of(three_of(more, 33)));
+        check_bands(pooled(big));
+        check_bands(pooled(three_of(more, 21)));
+        check_bands(last_of(pooled(three_of(more, 33))));
     }
     check_bands(pair_of(3, 16, 96, 80, 81, one, half));
     check_bands(pair_of(2, 2, 33, 131, 129, three, three));

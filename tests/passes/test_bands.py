@@ -47,12 +47,27 @@ def bands():
     yield g, [conv(g, z, 8)], [3]
 
 
+def pools():
+    g, x = start("bands_pool")
+    y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    yield g, [conv(g, y, 8, inner=40)], [2]
+    g, x = start("bands_pool_read_twice", batch=3)
+    y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    yield g, [conv(g, y, 8, inner=40), conv(g, y, 9, 3, inner=40)], [2]
+    g, x = start("bands_pool_and_pointwise", batch=3)
+    y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[2, 3], strides=[2, 1], dilations=[1, 2])
+    yield g, [conv(g, y, 8, inner=40)], [3]
+
+
 def apart():
     g, x = start("apart_over_its_image")  # the sum must not be written where rows are still to be read
     x = conv(g, x, 40)
     s = g.op("Add", conv(g, conv(g, x, 40), 40, 3, group=40, act=False), x)
     g.channels[s] = 40
     yield g, [conv(g, s, 8)], []
+    g, x = start("apart_average")
+    y = g.op("AveragePool", conv(g, x, 40), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    yield g, [conv(g, y, 8, inner=40)], []
     g, x = start("apart_two_readers")
     y = conv(g, x, 40)
     z = g.op("Add", conv(g, y, 40, 3, group=40), conv(g, y, 40))
@@ -68,7 +83,7 @@ def apart():
     yield g, [conv(g, z, 8), *(g.op("ReduceMean", v, g.constant([1, 2, 3], I64)) for v in (y, z))], []
 
 
-@pytest.mark.parametrize("g, outputs, joined", [pytest.param(*p, id=p[0].name) for p in [*bands(), *apart()]])
+@pytest.mark.parametrize("g, outputs, joined", [pytest.param(*p, id=p[0].name) for p in [*bands(), *pools(), *apart()]])
 def test_bands(sardonyx, tmp_path, g, outputs, joined):
     values = g.values()
     made = g.model(g.nodes, outputs, list(g.inputs), g.weights, values)
