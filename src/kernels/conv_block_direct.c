@@ -605,6 +605,7 @@ static void run_pass(struct work *w, const void *packed, const struct sdx_epilog
             memcpy(bias, e->bias_row + t->group * p->ocg + o0,
                    (size_t)conv_least(vectors * p->lanes, p->ocg - o0) * sizeof(float));
         w->job.bias = w->b0 == 0 ? bias : NULL;
+        w->job.is_halved = p->ocg - o0 - (vectors - 1) * p->lanes <= p->lanes / 2;
         place_weights(w, packed, panel);
         w->job.brings_pixels = panel == t->panel0 && brings_pixels(p);
         w->job.y = y + (block - w->first) * w->job.y_step;

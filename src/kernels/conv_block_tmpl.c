@@ -19,6 +19,7 @@ enum { MOST_VECTORS = 2, MOST_ROWS = 12 };
 #define HEIGHTS_3(X, v) HEIGHTS_4(X, v) X(v, 7) X(v, 8) X(v, 9)
 #define HEIGHTS_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4) X(v, 5) X(v, 6)
 #define VECTORS(X)      X(1, 12) X(2, 12) X(3, 9) X(4, 6)
+#define HALVED(X)       X(2, 12) X(3, 9)
 enum { MOST_VECTORS = 4, MOST_ROWS = 12 };
 #elif defined(SDX_SET_AVX2)
 #define HEIGHTS_1(X, v) HEIGHTS_2(X, v) X(v, 7) X(v, 8)
@@ -38,10 +39,23 @@ enum { LINE = 16, TILE = MOST_ROWS * MOST_VECTORS * LANES };
 #define ROWS(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 #define COLS(n) SDX_UNROLL(4) for (int j = 0; j < (n); j++)
 
+/* a * b + c in the lower half: half the work where a vector is worked in halves (Zen 4). */
+#ifdef SDX_SET_AVX512
+SIMD vf v_fma_lower(vf a, vf b, vf c)
+{
+    return (vf)_mm512_zextps256_ps512(_mm256_fmadd_ps(_mm512_castps512_ps256((__m512)a),
+                                                      _mm512_castps512_ps256((__m512)b),
+                                                      _mm512_castps512_ps256((__m512)c)));
+}
+#else
+#define v_fma_lower(a, b, c) v_fma(a, b, c)
+#endif
+
 typedef vf sums[MOST_ROWS][MOST_VECTORS];
 
-SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOST_ROWS], int64_t at,
-                    const int u, const float *w)
+/* halved: outputs are the lower half of the last vector, or fewer. */
+SIMD void tile_step(const int mr, const int nv, const bool halved, sums s,
+                    const float *const p[MOST_ROWS], int64_t at, const int u, const float *w)
 {
     vf v[MOST_VECTORS];
     COLS(nv)
@@ -52,7 +66,8 @@ SIMD void tile_step(const int mr, const int nv, sums s, const float *const p[MOS
     ROWS(mr)
     {
         const vf x = v_set1(p[i][at + u]);
-        COLS(nv) s[i][j] = v_fma(x, v[j], s[i][j]);
+        COLS(nv - halved) s[i][j] = v_fma(x, v[j], s[i][j]);
+        if (halved) s[i][nv - 1] = v_fma_lower(x, v[nv - 1], s[i][nv - 1]);
         V_USE(x);
     }
     COLS(nv) V_USE(v[j]);
@@ -82,7 +97,7 @@ SIMD void tile_lanes(const int mr, const int nv, sums s, const float *const p[MO
     ROWS(mr) V_USE(x[i]);
 }
 #endif
-SIMD void tile_chunk(const int mr, const int nv, const int length, sums s,
+SIMD void tile_chunk(const int mr, const int nv, const bool halved, const int length, sums s,
                      const float *const p[MOST_ROWS], int64_t at, const float *w)
 {
 #ifdef SDX_SIMD_NEON
@@ -97,11 +112,11 @@ SIMD void tile_chunk(const int mr, const int nv, const int length, sums s,
     SDX_UNROLL(8)
 #endif
     for (int u = 0; u < length; u++)
-        tile_step(mr, nv, s, p, at, u, w);
+        tile_step(mr, nv, halved, s, p, at, u, w);
 }
 /* Runs of chunks of a number of values known when compiling. With each chunk come `lines` of what
  * lies `ahead` floats behind its weights. */
-SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
+SIMD void tile_runs(const int mr, const int nv, const bool halved, const int length, sums s,
                     const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g,
                     const struct sdx_conv_block_run *run, int64_t runs, int64_t chunks,
                     const float *weights, int64_t ahead, int64_t lines)
@@ -120,14 +135,14 @@ SIMD void tile_runs(const int mr, const int nv, const int length, sums s,
                     ROWS(mr) if (i * LANES % LINE == 0) __builtin_prefetch(next + i * LANES, 0, 3);
                 }
             }
-            tile_chunk(mr, nv, length, s, p, at, w);
+            tile_chunk(mr, nv, halved, length, s, p, at, w);
             w += length * nv * LANES;
             at += g->step;
         }
     }
 }
-SIMD void tile_tail(const int mr, const int nv, sums s, const float *const p[MOST_ROWS],
-                    const struct sdx_conv_block_job *g)
+SIMD void tile_tail(const int mr, const int nv, const bool halved, sums s,
+                    const float *const p[MOST_ROWS], const struct sdx_conv_block_job *g)
 {
     const struct sdx_conv_block_run *run = g->run + g->runs;
     for (int64_t r = g->tail_runs; r > 0; r--, run++) {
@@ -137,7 +152,7 @@ SIMD void tile_tail(const int mr, const int nv, sums s, const float *const p[MOS
             for (int64_t at = first; at < first + g->tail; at++, w += nv * LANES) {
                 int64_t here = at;
                 P_KEEP(here);
-                tile_step(mr, nv, s, p, here, 0, w);
+                tile_step(mr, nv, halved, s, p, here, 0, w);
             }
     }
 }
@@ -185,8 +200,8 @@ SIMD int64_t line_at(const struct sdx_conv_block_job *g, const int nv, int64_t p
     return g->ahead ? (int64_t)((float)(g->phase + pixel) * g->share * (float)nv) : 0;
 }
 /* `count` tiles of pixels in turn. few: no run but those of chunks of 3 or 7 values. */
-SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_conv_block_job *g,
-                int64_t pixel, int64_t count)
+SIMD void strip(const int mr, const int nv, const bool halved, const bool few,
+                const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)
 {
     for (; count > 0; count--, pixel += mr) {
         sums s;
@@ -195,15 +210,15 @@ SIMD void strip(const int mr, const int nv, const bool few, const struct sdx_con
         tile_begin(mr, nv, s, g, g->to + pixel);
         if (!few) {
             const int64_t line = line_at(g, nv, pixel);
-            tile_runs(mr, nv, LANES, s, p, g, g->run, g->runs, g->chunks, g->weights,
+            tile_runs(mr, nv, halved, LANES, s, p, g, g->run, g->runs, g->chunks, g->weights,
                       g->ahead + line * LINE, line_at(g, nv, pixel + mr) - line);
-            tile_tail(mr, nv, s, p, g);
+            tile_tail(mr, nv, halved, s, p, g);
         } else if (g->tail == 3)
-            tile_runs(mr, nv, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0,
-                      0);
+            tile_runs(mr, nv, halved, 3, s, p, g, g->run, g->tail_runs, g->tail_chunks,
+                      g->weights_tail, 0, 0);
         else
-            tile_runs(mr, nv, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks, g->weights_tail, 0,
-                      0);
+            tile_runs(mr, nv, halved, 7, s, p, g, g->run, g->tail_runs, g->tail_chunks,
+                      g->weights_tail, 0, 0);
         tile_end(mr, nv, s, g, g->to + pixel);
     }
 }
@@ -213,13 +228,13 @@ typedef void (*strip_fn)(const struct sdx_conv_block_job *g, int64_t pixel, int6
 #define STRIP(v, mr)                                                                               \
     static void strip_##v##_##mr(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count) \
     {                                                                                              \
-        strip(mr, v, false, g, pixel, count);                                                      \
+        strip(mr, v, false, false, g, pixel, count);                                               \
     }
 #define STRIPS(v, most) HEIGHTS_##v(STRIP, v)
 #define FEW(v, most)                                                                               \
     static void few_##v(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)          \
     {                                                                                              \
-        strip(most, v, true, g, pixel, count);                                                     \
+        strip(most, v, false, true, g, pixel, count);                                              \
     }
 VECTORS(STRIPS)
 VECTORS(FEW)
@@ -229,6 +244,24 @@ VECTORS(FEW)
 static const strip_fn strips[MOST_VECTORS][MOST_ROWS] = {VECTORS(NAMES)};
 static const strip_fn fews[MOST_VECTORS] = {VECTORS(FEW_NAME)};
 
+/* Whole tiles of a panel whose last vector is halved: how many pixels they are. */
+static int64_t run_halved(int vectors, const struct sdx_conv_block_job *g)
+{
+#ifdef HALVED
+#define HALF_TILES(v, mr)                                                                          \
+    if (vectors == (v)) {                                                                          \
+        strip(mr, v, true, false, g, 0, g->pixels / (mr));                                         \
+        return g->pixels / (mr) * (mr);                                                            \
+    }
+    if (g->is_halved) {
+        HALVED(HALF_TILES)
+    }
+#else
+    (void)vectors, (void)g;
+#endif
+    return 0;
+}
+
 /* All pixels, in tiles whose heights differ by at most one, so that none is thin. */
 static void panel(int vectors, const struct sdx_conv_block_job *g)
 {
@@ -237,7 +270,8 @@ static void panel(int vectors, const struct sdx_conv_block_job *g)
     if (g->runs == 0 && (g->tail == 3 || g->tail == 7)) {
         fews[vectors - 1](g, 0, g->pixels / most);
         done = g->pixels / most * most;
-    }
+    } else
+        done = run_halved(vectors, g);
     const int64_t left = g->pixels - done, tiles = (left + most - 1) / most;
     if (tiles <= 0) return;
     const int64_t height = left / tiles, taller = left % tiles;

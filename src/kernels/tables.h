@@ -224,6 +224,7 @@ struct sdx_conv_block_job {
     int64_t ahead;      /* from these weights to the next ones, brought to L2 meanwhile; 0: none */
     int64_t phase;      /* pixels of the strip before these */
     float share;        /* lines of a chunk and vector of those weights that a pixel brings */
+    bool is_halved;     /* outputs are the lower half of the last vector, or fewer */
     bool brings_pixels; /* a tile brings those of the next one, its neighbours */
     float *y;
     int64_t y_step;
