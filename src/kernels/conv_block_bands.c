@@ -75,7 +75,7 @@ static struct bands_cut cut_of(const struct sdx_conv_bands *p)
     c.row = s->in[2] * c.lanes;
     c.line = s->out[2] * c.lanes;
     c.panels = p->has_direct ? sdx_direct_block_panels(&p->direct) : 1;
-    const int64_t most = p->has_pointwise ? conv_least(c.panels, 1) : c.panels;
+    const int64_t most = p->has_pointwise ? 1 : c.panels;
     do {
         c.groups++;
         c.blocks = 0;
@@ -125,10 +125,14 @@ bool sdx_conv_bands_fit(const struct sdx_conv_bands *p)
     return are_enough(p, &c);
 }
 
-int64_t sdx_conv_bands_parts(const struct sdx_conv_bands *p)
+int64_t sdx_conv_bands_together(const struct sdx_conv_bands *p)
 {
     const struct bands_cut c = cut_of(p);
-    return p->depthwise.batch * c.groups * c.bands;
+    return c.groups * c.bands;
+}
+int64_t sdx_conv_bands_parts(const struct sdx_conv_bands *p)
+{
+    return p->depthwise.batch * sdx_conv_bands_together(p);
 }
 
 /* The pointwise convolution of a round, of an image as high as that. */

@@ -16,12 +16,12 @@ struct sdx_conv_bands {
 };
 /* Would the second cache lose the image that `s` reads before it is read? */
 bool sdx_conv_bands_leave(const struct sdx_conv_shape *s);
-/* Have they these forms, and would the second cache lose each image between two of
- * them? */
+/* Have they these forms, and would the second cache lose each image between two of them? */
 bool sdx_conv_bands_fit(const struct sdx_conv_bands *p);
-/* The rest is for those that fit. Number of parts, from the shapes only; neighbours cost less in
- * one call, all of them. Bytes of scratch for one call. */
+/* The rest is for those that fit. Number of parts, from the shapes only, and how many neighbours,
+ * those of an image, cost less in one call. Bytes of scratch for one call. */
 int64_t sdx_conv_bands_parts(const struct sdx_conv_bands *p);
+int64_t sdx_conv_bands_together(const struct sdx_conv_bands *p);
 size_t sdx_conv_bands_scratch(const struct sdx_conv_bands *p);
 
 /* Weights and epilogue of a convolution, as in conv_block.h; only the last may have a residual. */

@@ -319,7 +319,8 @@ enum sdx_status sdx_conv_absorb(struct sdx_context *cx, struct sdx_arena *arena,
     reader->params = params;
     reader->in = in;
     reader->count_in = count;
-    reader->parts = reader->together = sdx_conv_bands_parts(&bands.shapes);
+    reader->parts = sdx_conv_bands_parts(&bands.shapes);
+    reader->together = sdx_conv_bands_together(&bands.shapes);
     reader->scratch = sdx_conv_bands_scratch(&bands.shapes);
     reader->kernel = bands.shapes.has_direct && bands.shapes.has_pointwise ? "conv_block_bands_3"
                                                                            : "conv_block_bands_2";
