@@ -505,7 +505,8 @@ void sdx_conv_layout(struct sdx_prepare *px, struct sdx_layouts *want)
     if (sdx_prepare_has(px, 3)) want->in[3] = SDX_LAYOUT_BLOCKED;
     /* Groups add the residual to what they have stored; and rows of a bottleneck's input may be
      * read while others of its output are written (sdx_conv_absorb). */
-    if (form != SDX_CONV_BLOCK_GROUP && !is_bottleneck(&shape)) want->over = SDX_OVER(3);
+    const bool reads_rows = form == SDX_CONV_BLOCK_DIRECT && is_bottleneck(&shape);
+    if (form != SDX_CONV_BLOCK_GROUP && !reads_rows) want->over = SDX_OVER(3);
     want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 
