@@ -18,7 +18,8 @@ enum {
     LINES_LEAST = 4,   /* of a round */
     HALOS = 2,         /* rows of a round, at least, to what a line sees of them */
     PIXELS_LEAST = 96, /* of a round, which read the weights once */
-    BAND_LEAST = 7     /* lines */
+    BAND_LEAST = 2,    /* lines: with few threads most bands are one */
+    EVEN = 16          /* parts, of which one more is little for a thread */
 };
 
 struct bands_cut {
@@ -47,7 +48,7 @@ static int64_t rows_for(const struct sdx_conv_shape *s, int64_t lines)
 {
     return conv_least(s->in[1], (lines - 1) * s->stride[1] + span_of(s));
 }
-/* The most lines of a round whose rows stay in the cache. */
+/* The most lines of a round whose rows stay in the cache; 0: not even one's do. */
 static void cut_lines(const struct sdx_conv_bands *p, struct bands_cut *c)
 {
     const struct sdx_conv_shape *s = &p->depthwise;
@@ -55,15 +56,14 @@ static void cut_lines(const struct sdx_conv_bands *p, struct bands_cut *c)
     const int64_t row = p->has_direct ? c->row * bytes : 0;
     const int64_t line = p->has_pointwise ? c->line * bytes : 0;
     const int64_t room = sdx_kernel_tuning()->block_bytes * 3 / 2;
-    c->lines =
-        conv_most(1, (room - (span_of(s) - s->stride[1]) * row) / (s->stride[1] * row + line));
-    c->lines = conv_least(c->lines, s->out[1]);
+    c->lines = (room - (span_of(s) - s->stride[1]) * row) / (s->stride[1] * row + line);
+    c->lines = conv_least(conv_most(c->lines, 0), s->out[1]);
     c->rows = rows_for(s, c->lines);
 }
 static bool are_enough(const struct sdx_conv_bands *p, const struct bands_cut *c)
 {
     const struct sdx_conv_shape *s = &p->depthwise;
-    return c->lines >= conv_least(s->out[1], LINES_LEAST) &&
+    return c->lines > 0 && c->lines >= conv_least(s->out[1], LINES_LEAST) &&
            c->rows >= conv_least(s->in[1], HALOS * span_of(s)) &&
            c->lines * s->out[2] >= PIXELS_LEAST;
 }
@@ -83,7 +83,7 @@ static struct bands_cut cut_of(const struct sdx_conv_bands *p)
             c.blocks = conv_most(c.blocks, group_begin(p, &c, g + 1) - group_begin(p, &c, g));
         cut_lines(p, &c);
     } while (c.groups < most && !are_enough(p, &c));
-    const int64_t wanted = conv_divide_up(sdx_kernel_tuning()->block_parts, s->batch * c.groups);
+    const int64_t wanted = conv_divide_up(EVEN, s->batch * c.groups);
     c.bands = conv_most(1, conv_least(wanted, s->out[1] / BAND_LEAST) & ~1);
     return c;
 }
@@ -122,7 +122,7 @@ bool sdx_conv_bands_fit(const struct sdx_conv_bands *p)
                               is_between(s, &p->pointwise)))
         return false;
     const struct bands_cut c = cut_of(p);
-    return are_enough(p, &c);
+    return are_enough(p, &c) && s->batch * c.groups * c.bands >= sdx_kernel_tuning()->block_parts;
 }
 
 int64_t sdx_conv_bands_together(const struct sdx_conv_bands *p)

@@ -8,7 +8,7 @@ import pytest
 
 from test_chains import I64, Chain, digests, save
 
-SIZE = 112  # of images that no second cache holds
+SIZE, BATCH = 56, 12  # images that together no second cache holds, in rows of which each holds some
 
 
 def conv(g, x, channels, kernel=1, stride=1, group=1, inner=None, act=True):
@@ -20,9 +20,9 @@ def conv(g, x, channels, kernel=1, stride=1, group=1, inner=None, act=True):
     return y
 
 
-def start(name, batch=1):
+def start(name):
     g = Chain(name)
-    x = g.input(batch, 3, SIZE, SIZE)
+    x = g.input(BATCH, 3, SIZE, SIZE)
     g.channels = {x: 3}
     return g, conv(g, x, 8)
 
@@ -30,15 +30,15 @@ def start(name, batch=1):
 def bands():
     """Graphs, their outputs, how many convolutions each of their steps in bands does."""
     for kernel, stride in ((3, 1), (3, 2), (5, 2)):
-        g, x = start(f"bands_{kernel}_{stride}", batch=3)
+        g, x = start(f"bands_{kernel}_{stride}")
         y = conv(g, conv(g, x, 40), 40, kernel, stride, group=40)
         yield g, [conv(g, y, 8)], [3]
     g = Chain("bands_first")
-    x = g.input(1, 3, 2 * SIZE, 2 * SIZE)
+    x = g.input(BATCH, 3, 2 * SIZE, 2 * SIZE)
     g.channels = {x: 3}
     yield g, [conv(g, conv(g, x, 34, 3, 2), 34, 3, group=34)], [2]
     g, x = start("bands_without_direct")
-    y = conv(g, g.op("Add", conv(g, x, 40), g.input(1, 40, SIZE, SIZE)), 40, 3, group=40, inner=40)
+    y = conv(g, g.op("Add", conv(g, x, 40), g.input(BATCH, 40, SIZE, SIZE)), 40, 3, group=40, inner=40)
     yield g, [conv(g, y, 8)], [2]
     g, x = start("bands_with_sum")  # of the bottleneck's input, in memory of its own
     y = conv(g, conv(g, conv(g, x, 40), 40, 3, group=40), 8, act=False)
@@ -50,11 +50,11 @@ def bands():
 def pools():
     g, x = start("bands_pool")
     y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    yield g, [conv(g, y, 8, inner=40)], [2]
-    g, x = start("bands_pool_read_twice", batch=3)
+    yield g, [conv(g, y, 8, 3, inner=40)], [2]
+    g, x = start("bands_pool_read_twice")
     y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
     yield g, [conv(g, y, 8, inner=40), conv(g, y, 9, 3, inner=40)], [2]
-    g, x = start("bands_pool_and_pointwise", batch=3)
+    g, x = start("bands_pool_and_pointwise")
     y = g.op("MaxPool", conv(g, x, 40), kernel_shape=[2, 3], strides=[2, 1], dilations=[1, 2])
     yield g, [conv(g, y, 8, inner=40)], [3]
 
