@@ -622,8 +622,7 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
     const struct sdx_conv_shape *s = &p->s;
     const int64_t group = w->t.image * s->groups + w->t.group;
     const int64_t pixels_in = s->in[0] * s->in[1] * s->in[2] * p->unit;
-    const int64_t pixels_out = s->out[0] * s->out[1] * s->out[2] * p->lanes;
-    const int64_t to = group * p->out_blocks * pixels_out;
+    const int64_t to = group * p->out_blocks * w->job.y_step; /* rows: of the only group, 0 */
     const int64_t group_at = w->t.group * p->out_blocks * p->lanes * p->icg * p->taps;
     if (is_half(p))
         packed = (const uint16_t *)packed + group_at;
