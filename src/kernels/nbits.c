@@ -30,6 +30,14 @@ static int64_t words_of(const struct sdx_nbits *w)
     const int64_t each = 32 / w->bits;
     return (w->k + each - 1) / each;
 }
+static bool has_digits(const struct sdx_nbits *w)
+{
+    return !w->whole && w->bits == 4 && sdx_kernel_tables()->gemm.nbits_digit_run;
+}
+bool sdx_nbits_packs_bytes(const struct sdx_nbits *w)
+{
+    return w->whole || has_digits(w);
+}
 /* In 4-byte lanes. */
 static int64_t panel_step(const struct sdx_nbits *w)
 {
@@ -50,9 +58,10 @@ struct place {
 static void find_places(const struct sdx_nbits *w, bool is_signed, struct place *places)
 {
     const int64_t run = w->bits == 8 ? 2 : 4, each = 32 / w->bits;
+    const bool is_bytes = sdx_nbits_packs_bytes(w);
     for (int64_t i = 0; i < each; i++) {
-        const bool becomes_signed = w->bits == 8 || (!w->whole && i == each - 1);
-        places[i].bit = w->whole ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
+        const bool becomes_signed = w->bits == 8 || (!is_bytes && i == each - 1);
+        places[i].bit = is_bytes ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
         places[i].turn = is_signed != becomes_signed ? 1u << (w->bits - 1) : 0;
     }
 }
@@ -135,20 +144,23 @@ size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
                (size_t)(numbers * (w->bits == 8 ? 2 : 1));
     const int64_t runs = w->k / w->block * ((w->block + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN) +
                          (rest + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN;
+    if (has_digits(w)) return (size_t)runs * sizeof(struct sdx_nbits_fact) + (size_t)(numbers * 3);
     return (size_t)(blocks_of(w) + runs + numbers) * sizeof(float);
 }
 void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, int64_t i0,
                     int64_t i1, void *rows)
 {
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const size_t step = sdx_nbits_row_bytes(w);
     for (int64_t i = i0; i < i1; i++)
-        sdx_kernel_tables()->gemm.nbits_row(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
+        (has_digits(w) ? table->nbits_digit_row
+                       : table->nbits_row)(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
 }
 int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const int64_t panels = m % 2 ? table->nbits_panels[0] : m % 4 ? table->nbits_panels[1] : 1;
-    return table->cols * (w->whole ? 1 : panels);
+    return table->cols * (sdx_nbits_packs_bytes(w) ? 1 : panels);
 }
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,
@@ -170,7 +182,7 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
         job.m = least(most, m - i);
         job.rows = (const uint8_t *)rows + i * job.row_bytes;
         job.c = c + i * row_c + n0;
-        table->nbits_run(&job);
+        (has_digits(w) ? table->nbits_digit_run : table->nbits_run)(&job);
     }
     struct sdx_epilogue act = {.act = epilogue->act, .a = epilogue->a, .b = epilogue->b};
     for (int64_t i = 0; i < m && act.act != SDX_ACT_NONE; i++)

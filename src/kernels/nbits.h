@@ -9,7 +9,9 @@
  * Floats: with the middle z of q, 2^(bits - 1), C is a chain over runs of up to SDX_NBITS_RUN
  * numbers of a block, scale * sum((q - z) a), and then over blocks of (z - zero) * scale * sum(a).
  * The sum of a run is a chain too; with 2 and 4 bits it begins at -z sum(a) less the part of the
- * topmost weight of each word, and adds q a. In FMAs where there are.
+ * topmost weight of each word, and adds q a. In FMAs where there are. With 4 bits and vpdpbusd
+ * numbers of A are whole ones of 24 bits instead, with a scale for each run, max |a| / 8355709
+ * (2^-23 of the greatest), and the sum of a run is exact before it becomes a float.
  *
  * Whole: A becomes whole numbers of 8 bits with a scale for each row and block, s = max |a| / 127:
  * q' = a / s rounded to nearest even; a block of zeros has s = 0 and q' = 0. C is a chain over the
@@ -40,6 +42,8 @@ struct sdx_nbits_source {
     const float *scales, *zeros;
 };
 
+/* Is the packed form of these weights that of whole products? */
+bool sdx_nbits_packs_bytes(const struct sdx_nbits *w);
 size_t sdx_nbits_packed_size(const struct sdx_nbits *w);
 void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *source, void *packed);
 

@@ -7,8 +7,7 @@
  *
  * In whole products masks part a word into runs of bytes or shorts, which meet as many numbers of A
  * as neighbours of 32 bits that are the same for all columns. */
-#include "kernels/simd.h"
-#include "kernels/tables.h"
+#include "kernels/nbits_panel.h"
 
 /* Panels that one row and two rows of floats are computed of at a time, by measurement: on Zen 3,
  * where about twelve sums hide what an FMA takes, and on Zen 5, whose memory gives more from fewer
@@ -18,50 +17,12 @@ enum { PANELS_1 = 2, PANELS_2 = 3, FETCHED_BITS = 2 };
 #else
 enum { PANELS_1 = 6, PANELS_2 = 3, FETCHED_BITS = 8 };
 #endif
-enum { COLS = 2 * LANES, ROWS = 4, STREAMS = PANELS_1 > PANELS_2 ? PANELS_1 : PANELS_2 };
-#define PAIR   SDX_UNROLL(2) for (int j = 0; j < 2; j++)
-#define ROW    SDX_UNROLL(4) for (int r = 0; r < mr; r++)
+enum { STREAMS = PANELS_1 > PANELS_2 ? PANELS_1 : PANELS_2 };
 #define STREAM SDX_UNROLL(6) for (int q = 0; q < streams; q++)
 
 SIMD int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* The lines of a word of each column, ahead of it: as a rule a page, where the processor's own
- * fetching ends. */
-SIMD void fetch_word(const uint32_t *word, int64_t ahead)
-{
-    for (int i = 0; i < COLS; i += 16)
-        V_PREFETCH(word + ahead + i);
-}
-
-/* ---- sums to C ---- */
-
-/* The n columns of the last panel, of rows i .. i + mr. */
-static SDX_NOINLINE void store_part(int mr, const struct sdx_nbits_job *g, int64_t i,
-                                    int64_t column, int64_t n, const float *s)
-{
-    for (int64_t r = 0; r < mr; r++)
-        for (int64_t j = 0; j < n; j++) {
-            const float bias = g->bias ? g->bias[column + j] : 0.0f;
-            g->c[(i + r) * g->row_c + column + j] = s[r * COLS + j] + bias;
-        }
-}
-SIMD void store_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, int64_t column,
-                      vf (*s)[2])
-{
-    float out[ROWS * COLS], *c = g->c + i * g->row_c + column;
-    if (g->width - column >= COLS) {
-        PAIR
-        {
-            const vf bias = g->bias ? v_load(g->bias + column + j * LANES) : v_set1(0.0f);
-            ROW v_store(c + r * g->row_c + j * LANES, s[r][j] + bias);
-        }
-        return;
-    }
-    ROW PAIR v_store(out + r * COLS + j * LANES, s[r][j]);
-    store_part(mr, g, i, column, g->width - column, out);
 }
 
 /* ---- floats: rows ---- */
@@ -129,7 +90,7 @@ static const uint32_t masks[2][16] = {
      0x3u << 30},
     {0xfu, 0xfu << 4, 0xfu << 8, 0xfu << 12, 0xfu << 16, 0xfu << 20, 0xfu << 24, 0xfu << 28}};
 
-typedef vf float_sums[STREAMS][ROWS][2];
+typedef vf float_sums[STREAMS][NBITS_ROWS][2];
 
 SIMD int places_of(const int bits)
 {
@@ -140,10 +101,10 @@ SIMD int places_of(const int bits)
 SIMD void float_places(const int bits, const int mr, const int streams, int from, const float *a,
                        int64_t row_a, const uint32_t *word, int64_t apart, float_sums s)
 {
-    const float *row[ROWS];
+    const float *row[NBITS_ROWS];
     const uint32_t *words[STREAMS], *mask_of = masks[bits == 4] + from;
     P_KEEP(mask_of);
-    ROW
+    NBITS_ROW
     {
         row[r] = r ? row[r - 1] + row_a : a + from;
         P_KEEP(row[r]);
@@ -151,24 +112,24 @@ SIMD void float_places(const int bits, const int mr, const int streams, int from
     STREAM words[q] = q ? words[q - 1] + apart : word;
     SDX_UNROLL(8) for (int i = 0; i < places_of(bits); i++)
     {
-        vf x[ROWS];
+        vf x[NBITS_ROWS];
         vi mask = vi_set1((int32_t)mask_of[i]);
         if (bits < 8) V_KEEP(mask);
         STREAM P_KEEP(words[q]); /* loaded anew for each place */
-        ROW
+        NBITS_ROW
         {
             x[r] = v_set1(row[r][i]);
             V_KEEP(x[r]);
         }
-        STREAM PAIR
+        STREAM NBITS_PAIR
         {
             vf w;
             if (bits == 8)
-                w = v_load_i8((const int8_t *)words[q] + i * COLS + j * LANES);
+                w = v_load_i8((const int8_t *)words[q] + i * NBITS_COLS + j * LANES);
             else
                 w = v_from_int(vi_load(words[q] + j * LANES) & mask);
             V_KEEP(w);
-            ROW
+            NBITS_ROW
             {
                 s[q][r][j] = v_fma(x[r], w, s[q][r][j]);
                 V_KEEP(s[q][r][j]);
@@ -186,20 +147,20 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     const uint32_t *from = g->packed + p * g->panel_step;
     const float *a = (const float *)(const void *)(g->rows + i * g->row_bytes);
     float_sums sums, s;
-    vf(*c)[ROWS][2] = sums;
-    STREAM ROW PAIR c[q][r][j] = v_set1(0.0f);
+    vf(*c)[NBITS_ROWS][2] = sums;
+    STREAM NBITS_ROW NBITS_PAIR c[q][r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block) {
         const float *sum = a++, *scale = (const float *)(const void *)from;
         int64_t words = (least(w->block, w->k - k) + each - 1) / each;
-        from += COLS * (1 + w->has_zeros);
+        from += NBITS_COLS * (1 + w->has_zeros);
         while (words > 0) {
             const int64_t n = least(RUN / each, words);
             words -= n;
-            STREAM ROW PAIR s[q][r][j] = v_set1(a[r * row_a]);
+            STREAM NBITS_ROW NBITS_PAIR s[q][r][j] = v_set1(a[r * row_a]);
             a++;
             SDX_UNROLL(1)
-            for (const float *const end = a + n * each; a < end; a += each, from += COLS) {
-                if (bits >= FETCHED_BITS) STREAM fetch_word(from + q * apart, g->ahead);
+            for (const float *const end = a + n * each; a < end; a += each, from += NBITS_COLS) {
+                if (bits >= FETCHED_BITS) STREAM nbits_fetch_word(from + q * apart, g->ahead);
                 SDX_UNROLL(1)
                 for (int at = 0; at < each; at += 8) {
                     if (bits == 2) P_KEEP(at); /* or both times are code */
@@ -207,21 +168,21 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
                 }
             }
             P_KEEP(c);
-            STREAM PAIR
+            STREAM NBITS_PAIR
             {
                 const vf of = v_load(scale + q * apart + j * LANES);
-                ROW c[q][r][j] = v_fma(of, s[q][r][j], c[q][r][j]);
+                NBITS_ROW c[q][r][j] = v_fma(of, s[q][r][j], c[q][r][j]);
             }
         }
-        if (w->has_zeros) STREAM PAIR
+        if (w->has_zeros) STREAM NBITS_PAIR
             {
-                const vf shift = v_load(scale + q * apart + COLS + j * LANES);
-                ROW c[q][r][j] = v_fma(v_set1(sum[r * row_a]), shift, c[q][r][j]);
+                const vf shift = v_load(scale + q * apart + NBITS_COLS + j * LANES);
+                NBITS_ROW c[q][r][j] = v_fma(v_set1(sum[r * row_a]), shift, c[q][r][j]);
             }
     }
     SDX_UNROLL(1)
     for (int q = 0; q < streams; q++)
-        store_panel(mr, g, i, (p + q * step) * COLS, c[q]);
+        nbits_store_panel(mr, g, i, (p + q * step) * NBITS_COLS, c[q]);
 }
 #define PANELS(name, bits, mr, streams)                                                            \
     static SDX_NOINLINE void name##_##bits##_##mr(const struct sdx_nbits_job *g, int64_t i,        \
@@ -252,7 +213,7 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     SPREADS(bits)                                                                                  \
     static void floats_##bits(const struct sdx_nbits_job *g)                                       \
     {                                                                                              \
-        const int64_t panels = (g->width + COLS - 1) / COLS, fours = g->m / 4 * 4;                 \
+        const int64_t panels = (g->width + NBITS_COLS - 1) / NBITS_COLS, fours = g->m / 4 * 4;     \
         int64_t i, p;                                                                              \
         for (p = 0; p < panels; p++)                                                               \
             for (i = 0; i < fours; i += 4)                                                         \
@@ -340,35 +301,24 @@ SIMD int whole_chunk(const int bits)
 {
     return bits == 8 ? 64 : bits == 4 ? 4 : 8;
 }
-SIMD vi whole_run(const int bits, const int i, vi word)
-{
-    if (bits == 8) return i ? word & vi_set1((int32_t)0xff00ff00) : vi_shift16_left(word, 8);
-    return (vi)((vu)word >> (i * bits)) & vi_set1(0x01010101 * ((1 << bits) - 1));
-}
-SIMD vi four_bytes(const uint8_t *p)
-{
-    int32_t x;
-    memcpy(&x, p, sizeof x);
-    return vi_set1(x);
-}
 SIMD int whole_runs(const int bits)
 {
     return bits == 2 ? 4 : 2;
 }
-typedef vi whole_sums[ROWS][2];
+typedef vi whole_sums[NBITS_ROWS][2];
 SIMD void whole_word(const int bits, const int mr, const uint8_t *a, int64_t row_bytes,
                      const uint32_t *word, int64_t ahead, whole_sums part)
 {
     vi x[2], y[2];
-    PAIR x[j] = vi_load(word + j * LANES);
-    fetch_word(word, ahead);
+    NBITS_PAIR x[j] = vi_load(word + j * LANES);
+    nbits_fetch_word(word, ahead);
     SDX_UNROLL(4) for (int i = 0; i < whole_runs(bits); i++)
     {
-        PAIR y[j] = whole_run(bits, i, x[j]);
-        ROW
+        NBITS_PAIR y[j] = nbits_whole_run(bits, i, x[j]);
+        NBITS_ROW
         {
-            const vi q = four_bytes(a + r * row_bytes + 4 * i);
-            PAIR
+            const vi q = nbits_four_bytes(a + r * row_bytes + 4 * i);
+            NBITS_PAIR
             {
                 part[r][j] =
                     bits == 8 ? vi_dot16(part[r][j], q, y[j]) : vi_dot8(part[r][j], y[j], q);
@@ -385,15 +335,15 @@ SIMD void whole_words(const int bits, const int mr, const struct sdx_nbits_job *
         int64_t n = least(whole_chunk(bits), count);
         whole_sums part;
         count -= n;
-        ROW PAIR part[r][j] = vi_set1(0);
+        NBITS_ROW NBITS_PAIR part[r][j] = vi_set1(0);
         SDX_UNROLL(1)
-        for (; n > 0; n--, a += 4 * whole_runs(bits), word += COLS)
+        for (; n > 0; n--, a += 4 * whole_runs(bits), word += NBITS_COLS)
             whole_word(bits, mr, a, g->row_bytes, word, g->ahead, part);
-        ROW PAIR s[r][j] = bits == 8 ? vi_add(s[r][j], part[r][j] >> 8)
-                                     : vi_dot16(s[r][j], part[r][j], vi_set1(0x00010001));
+        NBITS_ROW NBITS_PAIR s[r][j] = bits == 8
+                                           ? vi_add(s[r][j], part[r][j] >> 8)
+                                           : vi_dot16(s[r][j], part[r][j], vi_set1(0x00010001));
     }
 }
-#define FACT(of) four_bytes(facts + r * g->row_bytes + offsetof(struct sdx_nbits_fact, of))
 /* Rows i .. i + mr of panel p. */
 SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *g, int64_t i,
                       int64_t p)
@@ -402,33 +352,34 @@ SIMD void whole_panel(const int bits, const int mr, const struct sdx_nbits_job *
     const int each = 32 / bits;
     const uint32_t *from = g->packed + p * g->panel_step;
     const uint8_t *a = g->rows + i * g->row_bytes;
-    vf s[ROWS][2];
-    ROW PAIR s[r][j] = v_set1(0.0f);
+    vf s[NBITS_ROWS][2];
+    NBITS_ROW NBITS_PAIR s[r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block, a += whole_step(bits == 8 ? 2 : 1, w->block)) {
         const int64_t depth = least(w->block, w->k - k);
         const int64_t words = (depth + each - 1) / each;
         const float *scale = (const float *)(const void *)from;
         const uint8_t *facts = a;
         whole_sums sum;
-        from += COLS * (1 + w->has_zeros);
-        ROW PAIR sum[r][j] = FACT(start);
+        from += NBITS_COLS * (1 + w->has_zeros);
+        NBITS_ROW NBITS_PAIR sum[r][j] = NBITS_FACT(start);
         whole_words(bits, mr, g, a + sizeof(struct sdx_nbits_fact), from, words, sum);
-        from += words * COLS;
-        ROW PAIR
+        from += words * NBITS_COLS;
+        NBITS_ROW NBITS_PAIR
         {
-            s[r][j] = v_fma(v_from_int(sum[r][j]), v_bits(FACT(scale)) * v_load(scale + j * LANES),
-                            s[r][j]);
+            s[r][j] = v_fma(v_from_int(sum[r][j]),
+                            v_bits(NBITS_FACT(scale)) * v_load(scale + j * LANES), s[r][j]);
             if (w->has_zeros)
-                s[r][j] = v_fma(v_bits(FACT(sum)), v_load(scale + COLS + j * LANES), s[r][j]);
+                s[r][j] =
+                    v_fma(v_bits(NBITS_FACT(sum)), v_load(scale + NBITS_COLS + j * LANES), s[r][j]);
         }
     }
-    store_panel(mr, g, i, p * COLS, s);
+    nbits_store_panel(mr, g, i, p * NBITS_COLS, s);
 }
 /* Four rows at a time are 5 % faster, which is not worth their code. */
 #define WHOLE(bits)                                                                                \
     static void whole_##bits(const struct sdx_nbits_job *g)                                        \
     {                                                                                              \
-        for (int64_t p = 0; p * COLS < g->width; p++) {                                            \
+        for (int64_t p = 0; p * NBITS_COLS < g->width; p++) {                                      \
             int64_t i = 0;                                                                         \
             for (; i + 2 <= g->m; i += 2)                                                          \
                 whole_panel(bits, 2, g, i, p);                                                     \

@@ -18,6 +18,8 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     t->gemm.f32_tile_pixels = NULL;
     t->gemm.f32_tile_b = NULL;
     t->gemm.f32_tiles = NULL;
+    t->gemm.nbits_digit_row = NULL;
+    t->gemm.nbits_digit_run = NULL;
 #define HAS(flag) (flag == SDX_CPU_GENERIC || (flag <= most && has(flag)))
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \
@@ -57,6 +59,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     if (SDX_CPU_AVX512VNNI <= most && has(SDX_CPU_AVX512VNNI)) {
         sdx_qdot_init_avx512vnni(&t->qdot);
         sdx_qdw_init_avx512vnni(&t->qdw);
+        sdx_nbits_init_avx512vnni(&t->gemm);
     }
     if (t->qdot.natural == QDOT_ONES) { /* products of bytes are faster than those of shorts */
         t->qwinograd.run = NULL;

@@ -110,8 +110,9 @@ struct sdx_nbits_job {
 };
 /* Of floats each block of one of `rows` is the sum of its numbers and then, for each SDX_NBITS_RUN
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
- * their weights. */
-enum { SDX_NBITS_RUN = 32 };
+ * their weights. In digits each run is what follows, with the sum of the block as far as the run's
+ * end, and then 16 bytes for four numbers: their lowest digits, the middle and the highest. */
+enum { SDX_NBITS_RUN = 32, SDX_NBITS_DIGITS_MOST = 8355709 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */
 struct sdx_nbits_fact {
@@ -153,6 +154,10 @@ struct sdx_gemm_table {
     int nbits_panels[2]; /* that one row and two rows of floats are computed of at a time */
     void (*nbits_row)(const struct sdx_nbits *w, const float *a, void *row);
     void (*nbits_run)(const struct sdx_nbits_job *job);
+    /* of floats and weights of 4 bits; NULL: the ones above are faster, and have the others' form
+     */
+    void (*nbits_digit_row)(const struct sdx_nbits *w, const float *a, void *row);
+    void (*nbits_digit_run)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);
@@ -352,6 +357,7 @@ void sdx_qbytes_init_avx512vbmi(struct sdx_qbytes *qbytes);
 void sdx_qdot_init_amx(struct sdx_qdot_table *qdot);
 void sdx_gemm_init_amx(struct sdx_gemm_table *gemm);
 void sdx_qdw_init_avx512vnni(struct sdx_qdw_table *qdw);
+void sdx_nbits_init_avx512vnni(struct sdx_gemm_table *gemm);
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
 void sdx_qdot_init_dotprod(struct sdx_qdot_table *qdot);
 #endif

@@ -148,7 +148,7 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
                             source->row,
                             (int64_t)(scales.hash >> 1),
                             w->has_zeros ? (int64_t)(zeros.hash >> 1) : -1};
-    const struct sdx_pack wanted = {.key = w->whole ? "nbits_whole" : "nbits",
+    const struct sdx_pack wanted = {.key = sdx_nbits_packs_bytes(w) ? "nbits_whole" : "nbits",
                                     .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
                                     .size = sdx_nbits_packed_size(w),
                                     .pack = pack,

@@ -200,6 +200,38 @@ static void check_not_finite(int bits, bool whole)
     guards_intact();
     guards_release();
 }
+/* The longest sums, of numbers that are all alike: none, too small for a scale of their own, large.
+ */
+static void check_far_numbers(int bits)
+{
+    static const float sizes[] = {0.0f, 1e-44f, -3e-39f, 1e-33f, -1.0f, 1e30f};
+    const struct sdx_nbits w = {.n = 5, .k = 70, .block = 32, .bits = bits};
+    struct whole t = {.s = make(w, false, true), .row_c = w.n};
+    t.a = guarded((size_t)w.k * 4, 4);
+    t.bias = guarded((size_t)w.n * 4, 4);
+    t.c = guarded((size_t)w.n * 4, 4);
+    t.rows = guarded(sdx_nbits_row_bytes(&w), 0);
+    memset(t.bias, 0, (size_t)w.n * 4);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int64_t k = 0; k < w.k; k++)
+            t.a[k] = sizes[i];
+        sdx_nbits_rows(&w, t.a, w.k, 0, 1, t.rows);
+        whole_run(&t, 0, 1, t.c, 0, w.n);
+        for (int64_t j = 0; j < w.n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < w.k; k++) {
+                const double q = (double)value_at(&t.s, j, k, false) - (double)(1 << (bits - 1));
+                sum += (double)sizes[i] * q * 0.25;
+                size += fabs((double)sizes[i] * q * 0.25);
+            }
+            expect(fabs((double)t.c[j] - sum) <= 1e-6 * size + 1e-35,
+                   "%d bits, %g times: %.9g, not %.9g", bits, (double)sizes[i], (double)t.c[j],
+                   sum);
+        }
+    }
+    guards_intact();
+    guards_release();
+}
 void check_nbits(void)
 {
     const int64_t panel = sdx_gemm_f32_panel();
@@ -219,6 +251,8 @@ void check_nbits(void)
         check_whole(all_bits[b]);
     for (int b = 0; b < 6; b++)
         check_not_finite(all_bits[b / 2], b % 2);
+    for (int b = 0; b < 3; b++)
+        check_far_numbers(all_bits[b]);
     check_case((struct sdx_nbits){.n = 133, .k = 1100, .block = 1104, .bits = 4}, 100, true,
                SDX_ACT_NONE);
 }
