@@ -17,7 +17,7 @@ struct sdx_conv_shape {
     int64_t pad_begin[3]; /* may be negative: cropped */
     enum sdx_half half;   /* the weights are such numbers: conv_block.h packs them in 16 bits */
     int winograd; /* on blocks: tiles of 2, 3, 4 or 6, -1: none, 1: none but the machine's (AMX); 0:
-                     what the shape says is fastest */
+                     what the shape says is fastest; more: sdx_spans_block_ways */
 };
 
 /* Every output pixel reads the input pixel at its own place. */

@@ -5,6 +5,7 @@
 #include "kernels/conv_block_depthwise.h"
 #include "kernels/conv_block_direct.h"
 #include "kernels/conv_block_group.h"
+#include "kernels/conv_block_spans.h"
 #include "kernels/conv_block_tiles.h"
 #include "kernels/conv_block_winograd.h"
 #include "kernels/conv_block_winograd_digits.h"
@@ -25,6 +26,7 @@ static const struct form {
     enum sdx_conv_block_form form;
     bool (*fits)(const struct sdx_conv_shape *s);
     size_t (*packed_size)(const struct sdx_conv_shape *s);
+    /* NULL: with scratch memory */
     void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
@@ -51,6 +53,9 @@ static const struct form {
      sdx_winograd_block_run, sdx_winograd_block_together},
     {SDX_CONV_BLOCK_GROUP, sdx_group_block_fits, sdx_group_block_packed_size, sdx_group_block_pack,
      sdx_group_block_parts, sdx_group_block_scratch, sdx_group_block_part, NULL, NULL},
+    {SDX_CONV_BLOCK_SPANS, sdx_spans_block_fits, sdx_spans_block_packed_size, NULL,
+     sdx_spans_block_parts, sdx_spans_block_scratch, NULL, sdx_spans_block_run,
+     sdx_spans_block_together},
     {SDX_CONV_BLOCK_DIRECT, sdx_direct_block_fits, sdx_direct_block_packed_size,
      sdx_direct_block_pack, sdx_direct_block_parts, sdx_direct_block_scratch, sdx_direct_block_part,
      NULL, NULL},
@@ -79,16 +84,25 @@ enum sdx_conv_block_form sdx_conv_block_form(const struct sdx_conv_shape *s)
 int sdx_conv_block_winograd(const struct sdx_conv_shape *s)
 {
     const int tile = sdx_tiles_block_fits(s) ? 1 : sdx_winograd_block_fits(s);
+    if (sdx_conv_block_form(s) == SDX_CONV_BLOCK_SPANS) return sdx_spans_block_ways(s);
     return tile ? tile : -1;
 }
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s)
 {
     return form_of(s)->packed_size(s);
 }
-void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                         void *packed)
+size_t sdx_conv_block_pack_scratch(const struct sdx_conv_shape *s)
 {
-    form_of(s)->pack(s, weights, packed);
+    return form_of(s)->pack ? 0 : sdx_spans_block_pack_scratch(s);
+}
+void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
+                         void *packed, void *scratch)
+{
+    const struct form *form = form_of(s);
+    if (form->pack)
+        form->pack(s, weights, packed);
+    else
+        sdx_spans_block_pack(s, weights, packed, scratch);
 }
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s)
 {

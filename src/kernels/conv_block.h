@@ -28,6 +28,7 @@ enum sdx_conv_block_form {
     SDX_CONV_BLOCK_WINOGRAD_4,    /* F(4 x 4, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_6,    /* F(6 x 6, 3 x 3) */
     SDX_CONV_BLOCK_WINOGRAD_LINE, /* F(4, 3) of 1 x 3 or 3 x 1, with any dilation */
+    SDX_CONV_BLOCK_SPANS,         /* groups as convolutions of other forms, see its header */
     SDX_CONV_BLOCK_GROUP,         /* groups of one block of outputs, kernels three wide */
     SDX_CONV_BLOCK_DIRECT
 };
@@ -40,8 +41,9 @@ int sdx_conv_block_winograd(const struct sdx_conv_shape *s);
  * the packed ones take 16 bits, but in FIRST and DEPTHWISE. Sizes in bytes; packed and scratch are
  * aligned to 64 bytes. */
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
+size_t sdx_conv_block_pack_scratch(const struct sdx_conv_shape *s);
 void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                         void *packed);
+                         void *packed, void *scratch);
 /* Number of parts (from the shape only), how many neighbours at most cost less in one call, and
  * bytes of scratch for one call. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);

@@ -155,7 +155,8 @@ static int64_t variant_of(const struct sdx_conv_shape *s)
                             s->kernel[2],
                             s->half,
                             s->out[0] * s->out[1] * s->out[2] > 1,
-                            sdx_conv_f32_is_few(s)};
+                            sdx_conv_f32_is_few(s),
+                            s->winograd};
     return sdx_pack_variant(form, SDX_COUNT_OF(form));
 }
 
@@ -198,12 +199,12 @@ static enum sdx_status run_pack_f32(struct sdx_exec *x, const struct sdx_step *s
 
 /* Weights that are fed: a step packs them in each run. NULL: no memory. */
 static struct sdx_tensor *pack_fed(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
-                                   struct conv_f32 *p, size_t size)
+                                   struct conv_f32 *p, size_t size, size_t scratch)
 {
     const int64_t dims[] = {(int64_t)size};
     struct sdx_tensor *packed = sdx_prepare_temp(px, SDX_U8, 1, dims);
     if (!packed ||
-        sdx_prepare_step_on(px, kernel, run, p, 1, 0, 1, &px->in[1], 1, &packed) != SDX_OK)
+        sdx_prepare_step_on(px, kernel, run, p, 1, scratch, 1, &px->in[1], 1, &packed) != SDX_OK)
         return NULL;
     return packed;
 }
@@ -330,10 +331,9 @@ enum sdx_status sdx_conv_absorb(struct sdx_context *cx, struct sdx_arena *arena,
 
 static enum sdx_status run_pack_block(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    (void)x;
     (void)part;
     const struct conv_f32 *p = step->params;
-    sdx_conv_block_pack(&p->shape, step->in[0]->data, step->out[0]->data);
+    sdx_conv_block_pack(&p->shape, step->in[0]->data, step->out[0]->data, x->scratch);
     return SDX_OK;
 }
 
@@ -343,9 +343,12 @@ static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *
     float *temp;
     const sdx_weight_f32 *weights = sdx_weights_f32(cx, arg->weights, &temp);
     if (!weights) return cx->error.status;
-    sdx_conv_block_pack(arg->shape, weights, dst);
+    const size_t size = sdx_conv_block_pack_scratch(arg->shape);
+    void *scratch = size ? sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, size) : NULL;
+    if (scratch || !size) sdx_conv_block_pack(arg->shape, weights, dst, scratch);
     sdx_mem_free(cx->mem, temp);
-    return SDX_OK;
+    sdx_mem_free(cx->mem, scratch);
+    return scratch || !size ? SDX_OK : SDX_FAIL_MEMORY(cx);
 }
 
 /* Does a convolution read every stride-th pixel, and make enough of it that bringing those
@@ -409,6 +412,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
                                         [SDX_CONV_BLOCK_WINOGRAD_4] = "conv_block_winograd_4",
                                         [SDX_CONV_BLOCK_WINOGRAD_6] = "conv_block_winograd_6",
                                         [SDX_CONV_BLOCK_WINOGRAD_LINE] = "conv_block_winograd_line",
+                                        [SDX_CONV_BLOCK_SPANS] = "conv_block_spans",
                                         [SDX_CONV_BLOCK_GROUP] = "conv_block_group",
                                         [SDX_CONV_BLOCK_DIRECT] = "conv_block_direct"};
     struct sdx_tensor *x = px->in[0];
@@ -426,7 +430,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     if (px->in[1]->is_constant) {
         struct pack_conv arg = {&p->shape, px->in[1]};
         const struct sdx_pack wanted = {.key = names[form],
-                                        .variant = variant_of(shape),
+                                        .variant = variant_of(&p->shape),
                                         .size = size,
                                         .pack = pack_conv_block,
                                         .arg = &arg,
@@ -434,7 +438,8 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
         p->packed = sdx_prepare_pack(px, 1, &wanted);
         if (!p->packed) return px->cx->error.status;
     } else {
-        packed = pack_fed(px, "conv_block_pack", run_pack_block, p, size);
+        packed = pack_fed(px, "conv_block_pack", run_pack_block, p, size,
+                          sdx_conv_block_pack_scratch(&p->shape));
         if (!packed) return px->cx->error.status;
     }
     struct sdx_tensor *in[] = {x, packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL,
@@ -540,7 +545,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
         p->packed = sdx_prepare_pack(px, 1, &wanted);
         if (!p->packed) return px->cx->error.status;
     } else {
-        packed = pack_fed(px, "conv_f32_pack", run_pack_f32, p, size);
+        packed = pack_fed(px, "conv_f32_pack", run_pack_f32, p, size, 0);
         if (!packed) return px->cx->error.status;
     }
     struct sdx_tensor *in[] = {px->in[0], packed, sdx_prepare_has(px, 2) ? px->in[2] : NULL, NULL};

@@ -332,7 +332,7 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     if (weights) {
         gather_weights(arg->p, arg->c, weights, gathered);
         if (arg->p->is_blocked)
-            sdx_conv_block_pack(&arg->c->s, gathered, dst);
+            sdx_conv_block_pack(&arg->c->s, gathered, dst, NULL); /* of one group */
         else
             sdx_conv_f32_pack(&arg->c->s, gathered, dst);
     }

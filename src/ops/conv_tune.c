@@ -66,7 +66,9 @@ static int64_t values(int64_t channels, const int64_t *dims)
 static bool open_way(struct sdx_context *cx, struct way *w, const float *weights)
 {
     const struct sdx_conv_shape *s = &w->shape;
-    const size_t scratch = w->is_plain ? sdx_conv_f32_scratch(s) : sdx_conv_block_scratch(s);
+    const size_t of_pack = w->is_plain ? 0 : sdx_conv_block_pack_scratch(s);
+    size_t scratch = w->is_plain ? sdx_conv_f32_scratch(s) : sdx_conv_block_scratch(s);
+    if (scratch < of_pack) scratch = of_pack;
     w->size = w->is_plain ? sdx_conv_f32_packed_size(s) : sdx_conv_block_packed_size(s);
     w->packed = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, w->size + 64);
     w->scratch = sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, scratch + 64);
@@ -74,7 +76,7 @@ static bool open_way(struct sdx_context *cx, struct way *w, const float *weights
     if (w->is_plain)
         sdx_conv_f32_pack(s, weights, w->packed);
     else
-        sdx_conv_block_pack(s, weights, w->packed);
+        sdx_conv_block_pack(s, weights, w->packed, w->scratch);
     return true;
 }
 

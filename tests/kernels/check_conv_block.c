@@ -96,7 +96,8 @@ static struct operands make(const struct sdx_conv_shape *s)
     fill_padding(o.br, s->batch, s->oc, out, 2.0f);
     o.packed = guarded(sdx_conv_block_packed_size(s), 0);
     o.scratch = guarded(sdx_conv_block_scratch(s), 0);
-    sdx_conv_block_pack(s, o.w, o.packed);
+    void *scratch = guarded(sdx_conv_block_pack_scratch(s), 0);
+    sdx_conv_block_pack(s, o.w, o.packed, scratch);
     return o;
 }
 /* All parts, the last first; the result in plain layout too. */
@@ -249,7 +250,7 @@ static bool is_winograd(const struct sdx_conv_shape *s)
 /* Is it one of those that Winograd serves in pieces, which check_conv_block_winograd.c checks? */
 static bool is_in_pieces(const struct sdx_conv_shape *s)
 {
-    return is_winograd(s) &&
+    return (is_winograd(s) || sdx_conv_block_form(s) == SDX_CONV_BLOCK_SPANS) &&
            !((s->kernel[1] == 3 || s->kernel[1] == 1) && (s->kernel[2] == 3 || s->kernel[2] == 1));
 }
 static void check_shape(struct sdx_conv_shape s)
@@ -283,7 +284,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
     float *wanted = guarded((size_t)o.size_y * 4, 0);
     double worst = 0, peak = 0;
     random_half(half, o.w, NULL, o.size_w);
-    sdx_conv_block_pack(&s, o.w, o.packed);
+    sdx_conv_block_pack(&s, o.w, o.packed, NULL);
     convolve(&s, &o);
     memcpy(wanted, o.y, (size_t)o.size_y * 4);
     s.half = half;
@@ -291,7 +292,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
            (long long)s.oc);
     o.packed = guarded(sdx_conv_block_packed_size(&s), 0);
     o.scratch = guarded(sdx_conv_block_scratch(&s), 0);
-    sdx_conv_block_pack(&s, o.w, o.packed);
+    sdx_conv_block_pack(&s, o.w, o.packed, NULL);
     convolve(&s, &o);
     for (int64_t i = 0; i < o.size_y; i++) {
         worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));
@@ -405,6 +406,32 @@ static void check_groups(void)
     check_shape(square(2, 9, 9 * lanes, 9 * lanes, 64, 30, 3, 1, 1, 1)); /* parts */
     check_shape(square(1, 2, 2 * lanes, 2 * lanes, 90, 150, 3, 2, 1, 1));
 }
+/* Groups of one and a half blocks and more, which share blocks; and of two, by Winograd. */
+static void check_spans(void)
+{
+    const int64_t half = sdx_block_lanes() / 2;
+    for (int64_t halves = 3; halves <= 7; halves++)
+        for (int64_t groups = 2; groups <= 5; groups++)
+            for (int64_t stride = 1; stride <= 2; stride++) {
+                const int64_t channels = groups * halves * half, size = 3 + 5 * stride + groups;
+                struct sdx_conv_shape s = square(1 + halves % 2, groups, channels, channels, size,
+                                                 size + 1, 3, stride, 1, 1);
+                s.half = groups == 3 ? SDX_HALF_F16 : SDX_HALF_NONE;
+                if (halves % 2)
+                    expect(sdx_conv_block_form(&s) == SDX_CONV_BLOCK_SPANS,
+                           "groups of %lld channels are not served", (long long)(halves * half));
+                check_shape(s);
+                s.winograd = sdx_conv_block_winograd(&s); /* as the parts are called */
+                check_shape(s);
+            }
+    check_shape(square(1, 3, 9 * half, 12 * half, 11, 9, 3, 1, 1, 1)); /* more outputs */
+    check_shape(square(1, 2, 6 * half, 10 * half, 6, 9, 1, 1, 1, 0));
+    struct sdx_conv_shape whole = square(2, 3, 18 * half, 18 * half, 28, 28, 3, 1, 1, 1);
+    expect(sdx_kernel_tables()->gemm.f32_tiles || half < 4 ||
+               sdx_conv_block_form(&whole) == SDX_CONV_BLOCK_SPANS,
+           "groups of three blocks go by Winograd");
+    check_shape(whole);
+}
 /* What a machine with tiles multiplies by them: kernels of one position, and of several. */
 static void check_if_tiles(struct sdx_conv_shape s)
 {
@@ -434,6 +461,7 @@ void check_conv_block(void)
 {
     check_small_shapes();
     check_groups();
+    check_spans();
     check_multiplied();
     check_other_axes();
     check_tiles();

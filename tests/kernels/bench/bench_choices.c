@@ -124,7 +124,7 @@ static void form_open(struct form *f, const float *weights)
     if (f->plain)
         sdx_conv_f32_pack(s, weights, f->packed);
     else
-        sdx_conv_block_pack(s, weights, f->packed);
+        sdx_conv_block_pack(s, weights, f->packed, room(sdx_conv_block_pack_scratch(s)));
 }
 static void form_run(const struct form *f, const struct operands *o)
 {
