@@ -25,6 +25,7 @@ enum {
     FRESH_PIXELS = 800, /* so many read a weight too seldom to keep it in the cache */
     LINE = 16,          /* floats */
     SMALL_PIXELS = 64,  /* of an output whose input may be copied, and floats of the copy */
+    FIRST_PIXELS = 256, /* of a first layer's */
     SMALL_COPY = 64 << 10
 };
 
@@ -169,15 +170,15 @@ static int64_t tile_cycles(int64_t pixels)
     return conv_most(pixels, 4);
 }
 /* Is a small image, or a copy of it with its padding, in fewer tiles of more pixels? */
-static bool is_padded(const struct sdx_conv_shape *s)
+static bool is_padded(const struct sdx_conv_shape *s, bool first)
 {
     const int64_t pixels = s->out[1] * s->out[2], taps = s->kernel[1] * s->kernel[2];
     if (s->groups > 1 || s->in[0] > 1 || s->out[0] > 1 || s->kernel[0] > 1 || taps == 1)
         return false;
-    if (pixels > SMALL_PIXELS) return false;
+    if (pixels > (first ? FIRST_PIXELS : SMALL_PIXELS)) return false;
     if (s->ic * conv_window(s, 1, s->out[1]) * conv_window(s, 2, s->out[2]) > SMALL_COPY)
         return false;
-    struct stretch rows[SMALL_PIXELS], cols[SMALL_PIXELS];
+    struct stretch rows[FIRST_PIXELS], cols[FIRST_PIXELS];
     const int64_t down = find_stretches(s, 1, 0, s->out[1], rows);
     const int64_t across = find_stretches(s, 2, 0, s->out[2], cols);
     int64_t cycles = 0;
@@ -199,7 +200,7 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
         p.s.in[2] = p.s.out[2] = z.pixels;
         p.s.in[0] = p.s.in[1] = p.s.out[0] = p.s.out[1] = 1;
     }
-    p.padded = !p.first && is_padded(shape);
+    p.padded = is_padded(shape, p.first);
     for (int i = 1; i < 3 && p.padded; i++) {
         p.s.in[i] = conv_window(shape, i, shape->out[i]);
         p.s.pad_begin[i] = 0;
@@ -361,7 +362,7 @@ static struct room room_of(const struct plan *p, void *scratch)
                               sizeof *r.panel);
     r.copy = (void *)(at + r.size);
     if (p->padded)
-        r.size += whole_lines(p->in_blocks * p->lanes * p->s.in[1] * p->s.in[2], sizeof *r.copy);
+        r.size += whole_lines(p->in_blocks * p->unit * p->s.in[1] * p->s.in[2], sizeof *r.copy);
     return r;
 }
 size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
@@ -641,7 +642,7 @@ static void run_group(struct work *w, const float *x, const void *packed, float 
 static void copy_padded(const struct plan *p, const struct sdx_conv_shape *s, const float *x,
                         float *copy)
 {
-    const int64_t high = p->s.in[1], wide = p->s.in[2], lanes = p->lanes;
+    const int64_t high = p->s.in[1], wide = p->s.in[2], lanes = p->unit;
     int64_t top, bottom, left, right;
     conv_valid(-s->pad_begin[1], 1, s->in[1], high, &top, &bottom);
     conv_valid(-s->pad_begin[2], 1, s->in[2], wide, &left, &right);
