@@ -182,6 +182,13 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
         job.m = least(most, m - i);
         job.rows = (const uint8_t *)rows + i * job.row_bytes;
         job.c = c + i * row_c + n0;
+        if (w->whole && w->bits == 4 && table->nbits_whole_fours) {
+            const int64_t fours = job.m / 4 * 4;
+            table->nbits_whole_fours(&job);
+            job.m -= fours;
+            job.rows += fours * job.row_bytes;
+            job.c += fours * row_c;
+        }
         (has_digits(w) ? table->nbits_digit_run : table->nbits_run)(&job);
     }
     struct sdx_epilogue act = {.act = epilogue->act, .a = epilogue->a, .b = epilogue->b};

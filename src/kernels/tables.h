@@ -158,6 +158,8 @@ struct sdx_gemm_table {
      */
     void (*nbits_digit_row)(const struct sdx_nbits *w, const float *a, void *row);
     void (*nbits_digit_run)(const struct sdx_nbits_job *job);
+    /* of whole products with weights of 4 bits the rows that are fours; NULL: run does all */
+    void (*nbits_whole_fours)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);

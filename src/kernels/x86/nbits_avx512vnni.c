@@ -8,7 +8,7 @@
 #include <float.h>
 
 enum { EACH = 8, RUN = SDX_NBITS_RUN, DIGITS = 3, PAGE = 4096 };
-#define DIGIT SDX_UNROLL(3) for (int d = 0; d < DIGITS; d++)
+#define DIGIT SDX_UNROLL(3) for (int d = 0; d < digits; d++)
 
 SIMD int64_t least(int64_t a, int64_t b)
 {
@@ -68,8 +68,8 @@ static void digit_row(const struct sdx_nbits *w, const float *a, void *row_)
 /* ---- sums ---- */
 
 typedef vi digit_sums[DIGITS][NBITS_ROWS][2];
-SIMD void digit_word(const int mr, const uint8_t *a, int64_t row_bytes, const uint32_t *word,
-                     digit_sums s)
+SIMD void digit_word(const int digits, const int mr, const uint8_t *a, int64_t row_bytes,
+                     const uint32_t *word, digit_sums s)
 {
     SDX_UNROLL(2) for (int i = 0; i < 2; i++)
     {
@@ -78,7 +78,7 @@ SIMD void digit_word(const int mr, const uint8_t *a, int64_t row_bytes, const ui
         NBITS_PAIR w[j] = nbits_whole_run(4, i, vi_load(word + j * LANES));
         NBITS_ROW DIGIT
         {
-            vi q = nbits_four_bytes(a + r * row_bytes + 12 * i + 4 * d);
+            vi q = nbits_four_bytes(a + r * row_bytes + 4 * (digits * i + d));
             V_KEEP(q);
             NBITS_PAIR
             {
@@ -89,16 +89,20 @@ SIMD void digit_word(const int mr, const uint8_t *a, int64_t row_bytes, const ui
         }
     }
 }
-SIMD vi shifted(vi x, const int bits)
+SIMD vi whole_sum(const int digits, vi low, vi middle, vi high)
 {
-    return (vi)((vu)x << bits);
+    if (digits == 1) return low;
+    return vi_add(low, (vi)(((vu)middle << 8) + ((vu)high << 16)));
 }
-/* Rows i .. i + mr of panel p. c stays in memory, as s needs the registers. */
-SIMD void digit_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, int64_t p)
+/* Rows i .. i + mr of panel p. One digit: whole products, whose runs are whole blocks. c stays in
+ * memory, as s needs the registers. */
+SIMD void digit_panel(const int digits, const int mr, const struct sdx_nbits_job *g, int64_t i,
+                      int64_t p)
 {
     const struct sdx_nbits *w = g->w;
     const uint32_t *from = g->packed + p * g->panel_step;
     const uint8_t *a = g->rows + i * g->row_bytes, *facts = a;
+    const int64_t run = digits == 1 ? w->block : RUN;
     vf sums[NBITS_ROWS][2], (*c)[2] = sums;
     NBITS_ROW NBITS_PAIR c[r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block) {
@@ -106,19 +110,19 @@ SIMD void digit_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, in
         int64_t words = (least(w->block, w->k - k) + EACH - 1) / EACH;
         from += NBITS_COLS * (1 + w->has_zeros);
         while (words > 0) {
-            int64_t n = least(RUN / EACH, words);
+            int64_t n = least(run / EACH, words);
             digit_sums s;
             words -= n;
             facts = a;
             a += sizeof(struct sdx_nbits_fact);
             DIGIT NBITS_ROW NBITS_PAIR s[d][r][j] = d ? vi_set1(0) : NBITS_FACT(start);
             SDX_UNROLL(1)
-            for (; n > 0; n--, a += 3 * EACH, from += NBITS_COLS) {
+            for (; n > 0; n--, a += digits * EACH, from += NBITS_COLS) {
                 if (mr == 1)
                     nbits_fetch_word(from, g->ahead);
                 else
                     NBITS_PAIR _mm_prefetch((const char *)from + PAGE + 64 * j, _MM_HINT_T0);
-                digit_word(mr, a, g->row_bytes, from, s);
+                digit_word(digits, mr, a, g->row_bytes, from, s);
             }
             P_KEEP(c);
             NBITS_PAIR
@@ -126,8 +130,7 @@ SIMD void digit_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, in
                 const vf of = v_load(scale + j * LANES);
                 NBITS_ROW
                 {
-                    const vi high = shifted(s[2][r][j], 16), middle = shifted(s[1][r][j], 8);
-                    const vi sum = vi_add(s[0][r][j], vi_add(middle, high));
+                    const vi sum = whole_sum(digits, s[0][r][j], s[1][r][j], s[2][r][j]);
                     c[r][j] = v_fma(v_from_int(sum), v_bits(NBITS_FACT(scale)) * of, c[r][j]);
                 }
             }
@@ -140,14 +143,15 @@ SIMD void digit_panel(const int mr, const struct sdx_nbits_job *g, int64_t i, in
     }
     nbits_store_panel(mr, g, i, p * NBITS_COLS, c);
 }
-#define PANEL(mr)                                                                                  \
-    static SDX_NOINLINE void digit_panel_##mr(const struct sdx_nbits_job *g, int64_t i, int64_t p) \
+#define PANEL(name, digits, mr)                                                                    \
+    static SDX_NOINLINE void name##_##mr(const struct sdx_nbits_job *g, int64_t i, int64_t p)      \
     {                                                                                              \
-        digit_panel(mr, g, i, p);                                                                  \
+        digit_panel(digits, mr, g, i, p);                                                          \
     }
-PANEL(1)
-PANEL(2)
-PANEL(4)
+PANEL(digit_panel, 3, 1)
+PANEL(digit_panel, 3, 2)
+PANEL(digit_panel, 3, 4)
+PANEL(whole_panel, 1, 4)
 static void digit_run(const struct sdx_nbits_job *g)
 {
     for (int64_t p = 0; p * NBITS_COLS < g->width; p++) {
@@ -161,9 +165,16 @@ static void digit_run(const struct sdx_nbits_job *g)
         if (i < g->m) digit_panel_1(g, i, p);
     }
 }
+static void whole_fours(const struct sdx_nbits_job *g)
+{
+    for (int64_t p = 0; p * NBITS_COLS < g->width; p++)
+        for (int64_t i = 0; i + 4 <= g->m; i += 4)
+            whole_panel_4(g, i, p);
+}
 
 void sdx_nbits_init_avx512vnni(struct sdx_gemm_table *gemm)
 {
     gemm->nbits_digit_row = digit_row;
     gemm->nbits_digit_run = digit_run;
+    gemm->nbits_whole_fours = whole_fours;
 }
