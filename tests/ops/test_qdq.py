@@ -132,6 +132,16 @@ def conv_large_bias(g):
     return g.q(g.op("Conv", g.value(1, 6, 7, 7), w, g.bias(9)), 0.3), {"QLinearConv", "QuantizeLinear"}
 
 
+def conv_shared_bias(g):
+    """Exporters write Identity where a bias equals another's, which is in units of the other's scales."""
+    scale = g.random.uniform(1e-4, 1e-3, 6).astype(np.float32)
+    bias = g.op("DequantizeLinear", g.constant(g.random.integers(-5000, 5000, 6).astype(np.int32)),
+                g.constant(scale), g.constant(np.zeros(6, np.int32)), axis=0)
+    x = g.q(g.op("Relu", g.op("Conv", g.value(1, 5, 9, 8), g.weights(6, 5, 1, 1), bias)), 0.3)
+    y = g.op("Conv", g.dq(x, 0.3), g.weights(6, 6, 3, 3), g.op("Identity", bias))
+    return g.q(g.op("Relu", y), 0.5), {"QLinearConv"}
+
+
 def conv_float(g):
     return g.op("Conv", g.value(1, 6, 7, 7), g.weights(4, 6, 1, 1), g.bias(4)), {"QLinearConv"}
 
@@ -281,10 +291,10 @@ def resize(g):
 
 
 GRAPHS = [conv, conv_clip, resize, conv_winograd, conv_shorts, conv_few, conv_groups,
-          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
+          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, conv_shared_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool, pool_few,
           average, average_inside, average_even, chain, residual, sum_of_others]
-DEEP = [resize, conv_few, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
+DEEP = [resize, conv_few, conv_shared_bias, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sub", "Div", "BatchNormalization", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "PRelu", "GlobalAveragePool",
           "AveragePool", "ConvTranspose"}
