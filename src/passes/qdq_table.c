@@ -66,10 +66,13 @@ static bool is_elementwise(const struct sdx_qdq *r, const struct sdx_ir_node *no
     return true;
 }
 
-/* A constant of one element, and not of more axes than the tensor of `rank`. */
+/* A constant of one element, bytes that are dequantised too, and not of more axes than the tensor
+ * of `rank`. */
 static bool is_scalar(const struct sdx_qdq *r, int32_t value, int rank)
 {
-    const struct sdx_tensor *t = sdx_match_constant(r->g, value);
+    struct sdx_quant q;
+    const bool is_bytes = sdx_qdq_dequantized(r, value, &q);
+    const struct sdx_tensor *t = sdx_match_constant(r->g, is_bytes ? q.x : value);
     return t && t->kind == SDX_KIND_TENSOR && t->count == 1 && t->data && t->rank <= rank;
 }
 
@@ -132,7 +135,8 @@ static enum sdx_status evaluate(struct sdx_qdq *r, int32_t value, int32_t root,
         if (!in[i]) return SDX_OK;
     }
     SDX_TRY(sdx_op_eval(r->cx, r->ir->arena, r->ir, node, in, out, VALUES * 16, &done));
-    *result = done && out[0] && out[0]->count == VALUES ? out[0] : NULL;
+    const bool is_known = done && out[0] && (out[0]->count == VALUES || out[0]->count == 1);
+    *result = is_known ? out[0] : NULL;
     return SDX_OK;
 }
 

@@ -156,6 +156,18 @@ def table(g):
     return g.q(g.op("LeakyRelu", g.value(3, 40), alpha=0.1), 0.07), {"ByteTable"}
 
 
+def gelu(g):
+    """Each operator of a GELU is quantised, and each of its constants: all one function of a byte."""
+    def scalar(value):
+        return g.op("DequantizeLinear", g.constant(g.dtype(127)), *g.params(value / 127, 0))
+
+    x = g.value(2, 5, 7)
+    y = g.q(g.op("Erf", g.op("Div", x, g.constant(np.float32(2 ** 0.5)))), 0.0079)
+    y = g.q(g.op("Add", g.dq(y, 0.0079), scalar(1)), 0.0158)
+    y = g.q(g.op("Mul", x, g.dq(y, 0.0158)), 0.05)
+    return g.q(g.op("Mul", g.dq(y, 0.05), scalar(0.5)), 0.03), {"ByteTable"}
+
+
 def slope(g):
     """A slope with an axis more than the 256 values of a list."""
     return g.q(g.op("PRelu", g.value(3, 40), g.constant(np.float32([[0.1]]))), 0.07), {"ByteTable"}
@@ -291,7 +303,7 @@ def resize(g):
 
 
 GRAPHS = [conv, conv_clip, resize, conv_winograd, conv_shorts, conv_few, conv_groups,
-          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, conv_shared_bias, norm, scaled_channels, silu, table, slope, add, mul, concat, move,
+          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, conv_shared_bias, norm, scaled_channels, silu, table, gelu, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool, pool_few,
           average, average_inside, average_even, chain, residual, sum_of_others]
 DEEP = [resize, conv_few, conv_shared_bias, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
@@ -333,6 +345,8 @@ def test_graph(make, kind, sardonyx, tmp_path):
     listed = sardonyx("profile", path, *feeds, "--json").json
     ops = {row["op"] for row in listed["operators"]}
     left = set() if make in (transposed_gaps, average_inside, average_even) else FLOATS - wanted
+    if make is gelu:
+        left |= {"QLinearAdd", "QLinearMul"}
     assert wanted <= ops and not ops & left, ops
 
 
