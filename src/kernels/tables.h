@@ -111,7 +111,7 @@ struct sdx_nbits_job {
 /* Of floats each block of one of `rows` is the sum of its numbers and then, for each SDX_NBITS_RUN
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
  * their weights. In digits each run is what follows, with the sum of the block as far as the run's
- * end, and then 16 bytes for four numbers: their lowest digits, the middle and the highest. */
+ * end, and then 12 bytes for four numbers: their lowest digits, the middle and the highest. */
 enum { SDX_NBITS_RUN = 32, SDX_NBITS_DIGITS_MOST = 8355709 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */

@@ -10,10 +10,11 @@
 #include "base/thread_pool.h"
 #include "kernels/conv_block.h"
 
-enum { WAYS = 8, PLAIN = WAYS - 1, ROUNDS = 4, TURN_NS = 2000000, KEY_MOST = 300 };
+enum { WAYS = 9, PLAIN = WAYS - 1, ROUNDS = 4, TURN_NS = 2000000, KEY_MOST = 300 };
 
-static const char *const names[WAYS] = {"block",      "tiles",      "winograd_2",    "winograd_3",
-                                        "winograd_4", "winograd_6", "winograd_line", "plain"};
+static const char *const names[WAYS] = {"block",         "tiles",      "winograd_2",
+                                        "winograd_3",    "winograd_4", "winograd_6",
+                                        "winograd_line", "spans",      "plain"};
 static const struct {
     int winograd;
     enum sdx_conv_block_form form; /* NONE: any */
@@ -22,7 +23,8 @@ static const struct {
 } kinds[WAYS] = {{-1, SDX_CONV_BLOCK_NONE, 1},         {1, SDX_CONV_BLOCK_TILES, 1},
                  {2, SDX_CONV_BLOCK_WINOGRAD_2, 1},    {3, SDX_CONV_BLOCK_WINOGRAD_3, 1},
                  {4, SDX_CONV_BLOCK_WINOGRAD_4, 1},    {6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
-                 {4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1}, {0, SDX_CONV_BLOCK_NONE, 0.8}};
+                 {4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1}, {0, SDX_CONV_BLOCK_SPANS, 1},
+                 {0, SDX_CONV_BLOCK_NONE, 0.8}};
 
 /* Can way i serve the shape? *s becomes what that is called with. */
 static bool serves(int i, struct sdx_conv_shape *s)
@@ -30,6 +32,7 @@ static bool serves(int i, struct sdx_conv_shape *s)
     s->winograd = kinds[i].winograd;
     if (i == PLAIN) return s->half == SDX_HALF_NONE;
     const enum sdx_conv_block_form form = sdx_conv_block_form(s);
+    if (form == SDX_CONV_BLOCK_SPANS) s->winograd = sdx_conv_block_winograd(s);
     return form != SDX_CONV_BLOCK_NONE && (!kinds[i].form || form == kinds[i].form);
 }
 

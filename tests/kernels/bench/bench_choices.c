@@ -18,7 +18,7 @@
 #define EVICT(p) (void)(p)
 #endif
 
-enum { LARGE = 2 << 20, FORMS = 8, TURN_NS = 2000000, LINE = 64 };
+enum { LARGE = 2 << 20, FORMS = 9, TURN_NS = 2000000, LINE = 64 };
 enum { DIRECT, PLAIN = FORMS - 1 };
 static const struct {
     const char *name;
@@ -32,6 +32,7 @@ static const struct {
                   {"winograd_4", 4, SDX_CONV_BLOCK_WINOGRAD_4, 1},
                   {"winograd_6", 6, SDX_CONV_BLOCK_WINOGRAD_6, 0.9},
                   {"winograd_line", 4, SDX_CONV_BLOCK_WINOGRAD_LINE, 1},
+                  {"spans", 0, SDX_CONV_BLOCK_SPANS, 1},
                   {"plain", 0, SDX_CONV_BLOCK_NONE, 1}};
 
 struct form {
@@ -119,12 +120,14 @@ static void form_open(struct form *f, const float *weights)
     const size_t packed = f->plain ? sdx_conv_f32_packed_size(s) : sdx_conv_block_packed_size(s);
     f->packed_size = packed;
     f->packed = room(packed);
-    f->scratch = room(f->plain ? sdx_conv_f32_scratch(s) : sdx_conv_block_scratch(s));
+    const size_t of_pack = f->plain ? 0 : sdx_conv_block_pack_scratch(s);
+    const size_t scratch = f->plain ? sdx_conv_f32_scratch(s) : sdx_conv_block_scratch(s);
+    f->scratch = room(scratch > of_pack ? scratch : of_pack);
     f->parts = f->plain ? sdx_conv_f32_parts(s) : sdx_conv_block_parts(s);
     if (f->plain)
         sdx_conv_f32_pack(s, weights, f->packed);
     else
-        sdx_conv_block_pack(s, weights, f->packed, room(sdx_conv_block_pack_scratch(s)));
+        sdx_conv_block_pack(s, weights, f->packed, f->scratch);
 }
 static void form_run(const struct form *f, const struct operands *o)
 {
@@ -165,6 +168,7 @@ static int find_forms(const struct sdx_conv_shape *s, bool all, struct form *for
         f->served = i == PLAIN    ? all
                     : i == DIRECT ? form != SDX_CONV_BLOCK_NONE
                                   : form == kinds[i].form;
+        if (form == SDX_CONV_BLOCK_SPANS) f->shape.winograd = sdx_conv_block_winograd(&f->shape);
         if (kinds[i].form == picked) *pick = i;
         count += f->served;
     }
