@@ -3,7 +3,8 @@
  * neighbouring blocks of outputs that read the same channels. Groups of whole blocks are spans, and
  * taken where Winograd is the best way of one. Of other groups a block that lies in two reads the
  * channels of both, and a group's first block of channels is read from its first lane on; weights
- * in between are zeros. Taken where that is less work than plain layout makes. */
+ * in between are zeros, so that a NaN or infinity in one group reaches outputs of another that
+ * share a block. Taken where that is less work than plain layout makes. */
 #ifndef SDX_KERNELS_CONV_BLOCK_SPANS_H
 #define SDX_KERNELS_CONV_BLOCK_SPANS_H
 
