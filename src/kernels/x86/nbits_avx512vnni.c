@@ -21,7 +21,7 @@ static void run_of_row(const float *a, int64_t depth, uint8_t *row, float *sum)
 {
     struct sdx_nbits_fact *fact = (void *)row;
     const __m128i by_digit = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const vi lanes = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, middle = vi_set1(0x808080);
+    const vi first_three = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, middle = vi_set1(0x808080);
     vf x[RUN / LANES];
     vi most = vi_set1(0), all = most; /* of floats' bits, so NaN is the greatest */
     for (int i = 0; i < RUN / LANES; i++) {
@@ -44,12 +44,15 @@ static void run_of_row(const float *a, int64_t depth, uint8_t *row, float *sum)
         const vi fours = (vi)_mm512_shuffle_epi8((__m512i)digits, _mm512_broadcast_i32x4(by_digit));
         all = vi_add(all, q);
         _mm512_mask_storeu_epi32(row, (1u << n) - 1,
-                                 _mm512_permutexvar_epi32((__m512i)lanes, (__m512i)fours));
+                                 _mm512_permutexvar_epi32((__m512i)first_three, (__m512i)fours));
     }
-    const int32_t total = _mm512_reduce_add_epi32((__m512i)all);
-    *sum += fact->scale * (float)total;
+    uint32_t lanes[LANES], total = 0; /* of NaN and infinity it goes around */
+    vi_store(lanes, all);
+    for (int i = 0; i < LANES; i++)
+        total += lanes[i];
+    *sum += fact->scale * (float)(int32_t)total;
     fact->sum = *sum;
-    fact->start = (int32_t)(-8u * (uint32_t)total);
+    fact->start = (int32_t)(-8u * total);
 }
 static void digit_row(const struct sdx_nbits *w, const float *a, void *row_)
 {
