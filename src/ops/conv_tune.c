@@ -11,6 +11,7 @@
 #include "kernels/conv_block.h"
 
 enum { WAYS = 9, PLAIN = WAYS - 1, ROUNDS = 4, TURN_NS = 2000000, KEY_MOST = 300 };
+_Static_assert((int)WAYS <= (int)SDX_WAYS_MOST, "sdx_prepare_choose has room for fewer");
 
 static const char *const names[WAYS] = {"block",         "tiles",      "winograd_2",
                                         "winograd_3",    "winograd_4", "winograd_6",

@@ -174,7 +174,7 @@ const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pac
 /* The body in graph attribute `name`. NULL: absent or no memory (error is set). */
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name);
 /* Ways to compute one thing, of which a session that is tuned takes the fastest. */
-enum { SDX_WAYS_MOST = 8 };
+enum { SDX_WAYS_MOST = 12 };
 struct sdx_choice {
     const char *key; /* operator and shape, one line without tabs */
     int count;
