@@ -70,8 +70,6 @@ static enum sdx_status integer_bias(struct sdx_qdq *r, int32_t value, float scal
     *bias = -1;
     *ok = value < 0;
     if (value < 0) return SDX_OK;
-    for (const struct sdx_ir_node *same; (same = sdx_qdq_maker(r, value, "Identity"));)
-        value = same->inputs[0]; /* exporters share equal biases so */
     const struct sdx_ir_node *node = sdx_qdq_maker(r, value, "DequantizeLinear");
     const struct sdx_tensor *x = sdx_match_constant(r->g, node ? node->inputs[0] : value);
     const struct sdx_tensor *scales = node ? sdx_match_constant(r->g, node->inputs[1]) : NULL;

@@ -142,6 +142,13 @@ def conv_shared_bias(g):
     return g.q(g.op("Relu", y), 0.5), {"QLinearConv"}
 
 
+def conv_shared_weights(g):
+    """Exporters write Identity where weights equal another layer's."""
+    w = g.weights(6, 6, 3, 3)
+    x = g.q(g.op("Conv", g.value(1, 6, 9, 8), w), 0.9)
+    return g.q(g.op("Conv", g.dq(x, 0.9), g.op("Identity", w), g.bias(6)), 4), {"QLinearConv"}
+
+
 def conv_float(g):
     return g.op("Conv", g.value(1, 6, 7, 7), g.weights(4, 6, 1, 1), g.bias(4)), {"QLinearConv"}
 
@@ -303,10 +310,11 @@ def resize(g):
 
 
 GRAPHS = [conv, conv_clip, resize, conv_winograd, conv_shorts, conv_few, conv_groups,
-          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, conv_shared_bias, norm, scaled_channels, silu, table, gelu, slope, add, mul, concat, move,
+          transposed, transposed_line, transposed_gaps, conv_float, conv_large_bias, conv_shared_bias, conv_shared_weights,
+          norm, scaled_channels, silu, table, gelu, slope, add, mul, concat, move,
           split, matmul, matmul_values, gemm, pool, pool_few,
           average, average_inside, average_even, chain, residual, sum_of_others]
-DEEP = [resize, conv_few, conv_shared_bias, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
+DEEP = [resize, conv_few, conv_shared_bias, conv_shared_weights, norm, scaled_channels, chain, residual, sum_of_others, average, conv_groups, transposed]  # differences of a quantum go on
 FLOATS = {"QuantizeLinear", "Conv", "Add", "Mul", "Sub", "Div", "BatchNormalization", "Sigmoid", "MatMul", "Gemm", "Relu", "Clip",
           "LeakyRelu", "PRelu", "GlobalAveragePool",
           "AveragePool", "ConvTranspose"}
