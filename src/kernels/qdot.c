@@ -264,13 +264,9 @@ static void write_panel(struct qdot_panel *panel, const struct qdot_loose *from,
     }
 }
 
-/* Steps as the kernels take them: bytes, or shorts as above. */
-static void put_steps(const int8_t *bytes, int64_t count, bool wide, int8_t *to)
+/* Steps of bytes as shorts as above. */
+static void widen(const int8_t *bytes, int64_t count, int8_t *to)
 {
-    if (!wide) {
-        memcpy(to, bytes, (size_t)(count * QDOT_BYTES));
-        return;
-    }
     for (; count > 0; count--, bytes += QDOT_BYTES, to += QDOT_WIDE_BYTES) {
         int16_t pairs[QDOT_BYTES / 2], shorts[QDOT_BYTES];
         memcpy(pairs, bytes, sizeof pairs);
@@ -282,44 +278,49 @@ static void put_steps(const int8_t *bytes, int64_t count, bool wide, int8_t *to)
     }
 }
 
-/* Four k's from `k` on of up to 16 columns, of which the first `skip` are counted already, as a
- * step. */
-static void pack_edge(const struct sdx_qdot_weights *w, const uint8_t *base, int64_t k, int64_t end,
-                      int64_t skip, int64_t n, int8_t *bytes, int32_t *sums)
+enum { BURST = 32, BURST_K = BURST * QDOT_STEP }; /* steps that are packed at a time */
+/* Weights k0 .. k1 - 1 of n columns, as they lie, from `at` of what is 0 otherwise. */
+static void copy_few(const struct sdx_qdot_weights *w, const uint8_t *base, int64_t k0, int64_t k1,
+                     int64_t n, int64_t at, uint8_t *to)
 {
-    const uint8_t flip = w->is_signed ? 0 : 0x80;
-    uint8_t rows[QDOT_STEP * SDX_QDOT_COLS];
-    memset(rows, flip, sizeof rows);
-    for (int64_t b = skip; b < QDOT_STEP && k + b < end; b++)
+    memset(to, w->is_signed ? 0 : 0x80, BURST_K * SDX_QDOT_COLS);
+    if (w->step_n == 1)
+        for (int64_t k = k0; k < k1; k++)
+            memcpy(to + (at + k - k0) * SDX_QDOT_COLS, base + k * w->step_inner, (size_t)n);
+    else
         for (int64_t j = 0; j < n; j++)
-            rows[b * SDX_QDOT_COLS + j] = base[(k + b) * w->step_inner + j * w->step_n];
-    sdx_qbytes()->weave(rows, SDX_QDOT_COLS, 1, flip, 1, bytes, sums);
+            memcpy(to + j * BURST_K + at, base + j * w->step_n + k0, (size_t)(k1 - k0));
 }
-
 /* Steps in their natural order of weights whose rows or columns lie together. */
 static void pack_quickly(const struct sdx_qdot_shape *s, const struct sdx_qdot_weights *w,
                          int64_t column, int64_t n, struct qdot_panel *panel, int32_t *sums,
                          struct sdx_qdot_step *steps, int8_t *weights, int64_t *used)
 {
-    enum { BURST = 32 };
-    const uint8_t *base = (const uint8_t *)w->w + column * w->step_n;
-    const bool wide = natural_of(s) == QDOT_WIDE;
+    const uint8_t *base = (const uint8_t *)w->w + column * w->step_n,
+                  flip = w->is_signed ? 0 : 0x80;
+    const bool wide = natural_of(s) == QDOT_WIDE, by_row = w->step_n == 1;
     const int64_t size = wide ? QDOT_WIDE_BYTES : QDOT_BYTES, whole = s->run / QDOT_STEP;
     const int64_t count = divide_up(s->run, QDOT_STEP);
     int8_t bytes[BURST * QDOT_BYTES];
+    uint8_t few[BURST_K * SDX_QDOT_COLS];
+    int64_t skip = 0;
+    for (int64_t i = 0; i < count; i++)
+        steps[i] = (struct sdx_qdot_step){(uint32_t)qdot_place_of(s->run, i, QDOT_STEP, &skip),
+                                          0x03020100};
     for (int64_t u = 0, next; u < count; u = next) {
         next = u + BURST < whole ? u + BURST : u < whole ? whole : count;
-        if (u < whole && n == SDX_QDOT_COLS)
-            sdx_qbytes()->weave(base + u * QDOT_STEP * w->step_inner, (size_t)w->step_inner,
-                                (size_t)w->step_n, w->is_signed ? 0 : 0x80, (size_t)(next - u),
-                                bytes, sums);
-        for (int64_t i = u; i < next; i++) {
-            int64_t skip, at = qdot_place_of(s->run, i, QDOT_STEP, &skip);
-            steps[i] = (struct sdx_qdot_step){(uint32_t)at, 0x03020100};
-            if (i >= whole || n < SDX_QDOT_COLS)
-                pack_edge(w, base, at, s->run, skip, n, bytes + (i - u) * QDOT_BYTES, sums);
+        const int64_t k0 = u * QDOT_STEP, k1 = u < whole ? next * QDOT_STEP : s->run;
+        const uint8_t *from = base + k0 * w->step_inner;
+        size_t step_k = (size_t)w->step_inner, step_n = (size_t)w->step_n;
+        if (u >= whole || n < SDX_QDOT_COLS) {
+            copy_few(w, base, k0, k1, n, u < whole ? 0 : skip, few);
+            from = few;
+            step_k = by_row ? SDX_QDOT_COLS : 1;
+            step_n = by_row ? 1 : BURST_K;
         }
-        put_steps(bytes, next - u, wide, weights + u * size);
+        int8_t *to = wide ? bytes : weights + u * size;
+        sdx_qbytes()->weave(from, step_k, step_n, flip, (size_t)(next - u), to, sums);
+        if (wide) widen(bytes, next - u, weights + u * size);
     }
     memset(panel->count, 0, sizeof panel->count);
     panel->count[natural_of(s)] = (int32_t)count;

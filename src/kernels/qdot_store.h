@@ -91,9 +91,9 @@ SIMD wide qdot_less_zeros(const struct sdx_qdot_store *st, wide sums, int64_t ro
     const wide sum = _mm256_set1_epi32(st->row_sums[row]);
     return _mm256_sub_epi32(sums, _mm256_mullo_epi32(sum, wide_load(st->zero_w + column)));
 }
-/* 16 sums of each of `count` rows as bytes. */
+/* 16 sums of each of `count` rows as bytes: factors are small. */
 SIMD void qdot_store_bytes(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
-                           int64_t row, int64_t column, int64_t n, const bool small)
+                           int64_t row, int64_t column)
 {
     const struct qdot_rounding r = qdot_rounding(st, column);
     const int64_t pitch = st->pitch;
@@ -101,11 +101,12 @@ SIMD void qdot_store_bytes(const int count, const struct sdx_qdot_store *st, wid
     SDX_UNROLL(4) for (int i = 0; i < count; i += 2)
     {
         const int j = i + 1 < count ? i + 1 : i;
-        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], small);
-        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1], small);
+        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], true);
+        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1], true);
         const wide bytes = qdot_bytes(&r, a, b);
-        qdot_put(y + i * pitch, _mm256_castsi256_si128(bytes), n);
-        if (i != j) qdot_put(y + j * pitch, _mm256_extracti128_si256(bytes, 1), n);
+        _mm_storeu_si128((__m128i *)(y + i * pitch), _mm256_castsi256_si128(bytes));
+        if (i != j)
+            _mm_storeu_si128((__m128i *)(y + j * pitch), _mm256_extracti128_si256(bytes, 1));
     }
 }
 /* What is rare, or little beside its product: one function a file. */
@@ -116,11 +117,21 @@ static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_stor
         sums[i][0] = qdot_less_zeros(st, sums[i][0], row + i, column);
         sums[i][1] = qdot_less_zeros(st, sums[i][1], row + i, column + 8);
     }
-    for (int i = 0; i < count; i++)
-        if (st->to == SDX_QDOT_BYTES)
-            qdot_store_bytes(1, st, sums + i, row + i, column, n, false);
-        else
+    if (st->to != SDX_QDOT_BYTES) {
+        for (int i = 0; i < count; i++)
             qdot_store_words(st, sums[i][0], sums[i][1], row + i, column, n);
+        return;
+    }
+    const struct qdot_rounding r = qdot_rounding(st, column);
+    uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
+    for (int i = 0; i < count; i += 2) {
+        const int j = i + 1 < count ? i + 1 : i;
+        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], false);
+        const wide b = qdot_shorts(&r, sums[j][0], sums[j][1], false);
+        const wide bytes = qdot_bytes(&r, a, b);
+        qdot_put(y + i * st->pitch, _mm256_castsi256_si128(bytes), n);
+        qdot_put(y + j * st->pitch, _mm256_extracti128_si256(bytes, 1), n);
+    }
 }
 /* 16 sums of each of the rows row, row + 1, .. to where they belong. */
 SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide (*sums)[2],
@@ -136,7 +147,7 @@ SIMD void qdot_store_rows(const int count, const struct sdx_qdot_store *st, wide
         qdot_store_slowly(count, st, copy, row, column, n);
         return;
     }
-    qdot_store_bytes(count, st, sums, row, column, SDX_QDOT_COLS, true);
+    qdot_store_bytes(count, st, sums, row, column);
 }
 
 #else

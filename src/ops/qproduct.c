@@ -48,6 +48,10 @@ struct own {
     int32_t *row_sums;
     uint8_t *copy;
     void *scratch; /* of the product */
+    struct sdx_qdot_store store;
+    /* the product whose `start`, and `packed` unless it is constant, and columns whose arrays are
+     * there */
+    int64_t i, n0, n1;
 };
 static struct sdx_qdot_shape shape_of(const struct params *s, int64_t n)
 {
@@ -86,7 +90,8 @@ static size_t own_in(const struct params *s, char *at, struct own *o)
                       .rows = (const uint8_t **)places[7],
                       .row_sums = (int32_t *)places[8],
                       .copy = (uint8_t *)places[9],
-                      .scratch = places[10]};
+                      .scratch = places[10],
+                      .i = -1};
     return total;
 }
 
@@ -100,43 +105,51 @@ static struct sdx_qdot_weights weights_of(const struct sdx_qproduct *p, const vo
                                      .step_n = p->col_b};
 }
 
-/* Arrays of columns n0 .. n1, of which the first stands at n0 - base. */
+/* Facts of columns n0 .. n1, of which the first stands at n0 - base, and what is stored. */
 static void fill_columns(const struct params *s, const struct sdx_step *step,
-                         const struct sdx_qfacts *facts, const struct sdx_qdot *q, int64_t base,
-                         int64_t n0, int64_t n1, struct own *o, struct sdx_qdot_store *store)
+                         const struct sdx_qfacts *facts, int64_t base, int64_t n0, int64_t n1,
+                         struct own *o)
 {
     const struct sdx_qproduct *p = &s->p;
     const bool by_row = p->facts.rows > 1;
-    const int32_t shift_a = p->a->dtype == SDX_I8 ? 128 : 0;
+    const int32_t shift = p->c->dtype == SDX_I8 ? 128 : 0;
     const int32_t shift_b = p->b->dtype == SDX_I8 ? 0 : 128;
-    const bool adds = p->to == SDX_QPRODUCT_REQUANT && step->in[3] && !by_row;
-    const int32_t *bias = adds ? (const int32_t *)step->in[3]->data + base : NULL;
-    const float *floats = p->to == SDX_QPRODUCT_FLOAT && step->in[3] && !by_row
-                              ? (const float *)step->in[3]->data
-                              : NULL;
     const float scale_a = facts->scale_a[0] * (float)p->alpha;
-    bool any = false;
-    const int64_t p0 = (n0 - base) / SDX_QDOT_COLS;
-    const int64_t p1 = (n1 - base + SDX_QDOT_COLS - 1) / SDX_QDOT_COLS;
-    sdx_qdot_start(&q->shape, q->packed, p0, p1, by_row ? 0 : facts->zero_a[0] + shift_a, bias,
-                   o->start);
-    if (by_row) sdx_qdot_start(&q->shape, q->packed, p0, p1, -1, NULL, o->column_sums);
-    for (int64_t j = n0; j < (n1 + 15) / 16 * 16; j++) {
-        const int64_t at = j - base;
-        const bool inside = j < p->n;
-        o->zero_w[at] = inside ? facts->zero_b[j] - shift_b : 0;
-        any = any || o->zero_w[at];
-        o->factor[at] = !inside                       ? 0
-                        : p->to == SDX_QPRODUCT_FLOAT ? scale_a * facts->scale_b[j]
-                        : p->alpha == 1               ? facts->factor[j]
-                                        : scale_a * facts->scale_b[j] / facts->scale_y;
-        if (floats) o->bias[at] = inside ? floats[j] : 0;
+    const bool is_float = p->to == SDX_QPRODUCT_FLOAT, adds = is_float && step->in[3] && !by_row;
+    const int64_t at = n0 - base, count = n1 - n0;
+    const size_t beyond = (size_t)((SDX_QDOT_COLS - count % SDX_QDOT_COLS) % SDX_QDOT_COLS);
+    int32_t *zero_w = o->zero_w + at, any_zero = 0, any_large = 0;
+    float *factor = o->factor + at;
+    for (int64_t j = 0; j < count; j++) {
+        zero_w[j] = facts->zero_b[n0 + j] - shift_b;
+        any_zero |= zero_w[j];
     }
-    *store = (struct sdx_qdot_store){.start = o->start,
-                                     .zero_w = any ? o->zero_w : NULL,
-                                     .row_sums = o->row_sums,
-                                     .factor = o->factor,
-                                     .bias = floats ? o->bias : NULL};
+    if (is_float || p->alpha != 1)
+        for (int64_t j = 0; j < count; j++)
+            factor[j] = scale_a * facts->scale_b[n0 + j] / (is_float ? 1 : facts->scale_y);
+    else
+        memcpy(factor, facts->factor + n0, (size_t)count * sizeof *factor);
+    for (int64_t j = 0; j < count; j++)
+        any_large |= !(fabsf(factor[j]) <= SDX_QDOT_SMALL);
+    if (adds)
+        memcpy(o->bias + at, (const float *)step->in[3]->data + n0, (size_t)count * sizeof *factor);
+    memset(zero_w + count, 0, beyond * sizeof *zero_w);
+    memset(factor + count, 0, beyond * sizeof *factor);
+    memset(o->bias + at + count, 0, beyond * sizeof *o->bias);
+    o->store = (struct sdx_qdot_store){.to = p->to == SDX_QPRODUCT_SUMS || by_row ? SDX_QDOT_SUMS
+                                             : is_float                           ? SDX_QDOT_FLOATS
+                                                                                  : SDX_QDOT_BYTES,
+                                       .pitch = by_row ? s->width : p->n,
+                                       .start = o->start,
+                                       .zero_w = any_zero ? o->zero_w : NULL,
+                                       .row_sums = o->row_sums,
+                                       .factor = o->factor,
+                                       .factors_are_small = !any_large,
+                                       .bias = adds ? o->bias : NULL,
+                                       .zero = facts->zero_y + shift,
+                                       .lo = s->clamp.lo + shift,
+                                       .hi = s->clamp.hi + shift,
+                                       .flip = (uint8_t)shift};
 }
 
 /* Pointers to `count` rows of A as unsigned bytes. */
@@ -215,47 +228,55 @@ static void run_rows(const struct params *s, const struct sdx_step *step,
     }
 }
 
-static void run_one(const struct params *s, const struct sdx_step *step,
-                    const struct sdx_qfacts *facts, int64_t i, const struct sdx_split_range *r,
-                    char *scratch)
+/* What product i needs of the columns of its range, unless it is there from the range before: those
+ * of one product lie behind each other. */
+static void take_columns(const struct params *s, const struct sdx_step *step,
+                         const struct sdx_qfacts *facts, struct sdx_qdot *q, int64_t i,
+                         const struct sdx_split_range *r, struct own *o)
 {
     const struct sdx_qproduct *p = &s->p;
-    const bool by_row = p->facts.rows > 1;
+    const bool by_row = p->facts.rows > 1, is_same = o->n0 == r->n0 && o->n1 == r->n1;
     const int64_t base = s->packed ? 0 : r->n0;
-    const int32_t shift = p->c->dtype == SDX_I8 ? 128 : 0;
-    struct own o;
-    (void)own_in(s, scratch, &o);
-    struct sdx_qdot q = {.shape = shape_of(s, s->packed ? p->n : r->n1 - r->n0)};
-    q.packed = s->packed ? s->packed + (p->at_b ? (size_t)i * s->packed_size : 0) : o.packed;
+    const int64_t p0 = (r->n0 - base) / SDX_QDOT_COLS;
+    const int64_t p1 = (r->n1 - base + SDX_QDOT_COLS - 1) / SDX_QDOT_COLS;
+    const int32_t shift_a = p->a->dtype == SDX_I8 ? 128 : 0;
+    const bool adds = p->to == SDX_QPRODUCT_REQUANT && step->in[3] && !by_row;
+    if (!is_same) fill_columns(s, step, facts, base, r->n0, r->n1, o);
+    q->store = o->store;
+    q->scratch = o->scratch;
+    q->shape = shape_of(s, s->packed ? p->n : r->n1 - r->n0);
+    q->packed = s->packed ? s->packed + (p->at_b ? (size_t)i * s->packed_size : 0) : o->packed;
+    const int64_t own = p->at_b ? i : 0;
+    if (is_same && o->i == own) return;
+    o->i = own;
+    o->n0 = r->n0;
+    o->n1 = r->n1;
     if (!s->packed) {
         const struct sdx_qdot_weights w = weights_of(
             p, (const char *)step->in[1]->data + place(p->at_b, i) + r->n0 * p->col_b, true);
-        (void)sdx_qdot_pack(&q.shape, &w, o.packed);
+        (void)sdx_qdot_pack(&q->shape, &w, o->packed);
     }
-    fill_columns(s, step, facts, &q, base, r->n0, r->n1, &o, &q.store);
-    q.scratch = o.scratch;
-    q.store.pitch = by_row ? s->width : p->n;
-    q.store.to = p->to == SDX_QPRODUCT_SUMS || by_row ? SDX_QDOT_SUMS
-                 : p->to == SDX_QPRODUCT_FLOAT        ? SDX_QDOT_FLOATS
-                                                      : SDX_QDOT_BYTES;
-    q.store.zero = facts->zero_y + shift;
-    q.store.lo = s->clamp.lo + shift;
-    q.store.hi = s->clamp.hi + shift;
-    q.store.flip = (uint8_t)shift;
-    run_rows(s, step, facts, &o, &q, i, r, base);
+    sdx_qdot_start(&q->shape, q->packed, p0, p1, by_row ? 0 : facts->zero_a[0] + shift_a,
+                   adds ? (const int32_t *)step->in[3]->data + base : NULL, o->start);
+    if (by_row) sdx_qdot_start(&q->shape, q->packed, p0, p1, -1, NULL, o->column_sums);
 }
 
 static enum sdx_status run(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
     const struct sdx_qproduct *p = &s->p;
-    struct sdx_qfacts facts =
+    const struct sdx_qfacts facts =
         sdx_qfacts_view(s->facts ? s->facts : step->in[2]->data, p->facts.rows, p->facts.columns);
+    struct own o;
+    (void)own_in(s, x->scratch, &o);
     while (part < x->part_end) {
         const struct sdx_split_range r = sdx_split_next(&s->split, &part, x->part_end);
         if (r.m0 == r.m1 || r.n0 == r.n1) continue;
-        for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
-            run_one(s, step, &facts, i, &r, x->scratch);
+        for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {
+            struct sdx_qdot q = {.m = 0};
+            take_columns(s, step, &facts, &q, i, &r, &o);
+            run_rows(s, step, &facts, &o, &q, i, &r, s->packed ? 0 : r.n0);
+        }
     }
     return SDX_OK;
 }
@@ -352,7 +373,10 @@ enum sdx_status sdx_qproduct_prepare(struct sdx_prepare *px, const struct sdx_qp
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, facts, p->bias};
     SDX_TRY(sdx_prepare_step_on(px, "gemm_q", run, s, s->split.parts, own_in(s, NULL, &unused), 4,
                                 in, 1, &p->c));
-    if (s->packed) sdx_prepare_in_ranges(px); /* otherwise scratch is for the columns of a part */
+    if (s->packed)
+        sdx_prepare_in_ranges(px); /* otherwise scratch is for the columns of a part */
+    else if (s->split.split_n == 1)
+        sdx_prepare_together(px, s->split.split_m); /* they pack the same */
     return SDX_OK;
 }
 
