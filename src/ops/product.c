@@ -12,6 +12,7 @@
 enum {
     PART_MACS = 1 << 18, /* a part below this costs as much to start as to do */
     PARTS_MAX = 128,
+    COLUMN_PARTS = 8,         /* that threads can share */
     FEW_ROWS = 4,             /* fewer wait for B: so much less work is worth a part, */
     FEW_PARTS = 4,            /* up to so many parts, which two threads share */
     PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
@@ -135,7 +136,10 @@ struct sdx_split_range sdx_split_next(const struct sdx_split *s, int64_t *part, 
     const int64_t cells = s->split_m * s->split_n, cell = *part % cells, row = cell % s->split_n;
     int64_t most = end - *part;
     if (cells > 1 && cells - cell < most) most = cells - cell;
-    if (s->split_n > 1 && s->split_n - row < most) most = s->split_n - row;
+    if (row == 0 && most >= s->split_n)
+        most -= most % s->split_n; /* whole rows of cells */
+    else if (s->split_n - row < most)
+        most = s->split_n - row;
     *part += most;
     last = sdx_split_at(s, *part - 1);
     r.end = last.end;
@@ -538,13 +542,22 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
         if (s->block_n > p->n) s->block_n = blocks(p->n, panel) * panel;
         s->packed_size = sdx_gemm_f32_packed_size(p->k, s->block_n);
         s->packed_size = (s->packed_size + 63) / 64 * 64;
+        if (p->batch == 1 && blocks(p->n, panel) >= COLUMN_PARTS) { /* each column is packed once */
+            const int64_t most = blocks(p->n, panel);
+            s->split.parts = s->split.parts < most ? s->split.parts : most;
+            s->split.split_n = s->split.parts;
+            s->split.split_m = 1;
+        }
         scratch = s->packed_size + sdx_gemm_f32_scratch(p->m, s->block_n, p->k);
         name = "gemm_f32_pack";
     }
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row, p->residual,
                                tiles};
     SDX_TRY(sdx_prepare_step_on(px, name, run_f32, s, s->split.parts, scratch, 6, in, 1, &p->c));
-    if (p->m > PLAIN_ROWS) sdx_prepare_in_ranges(px); /* few rows wait for memory: no gain */
+    if (s->block_n && s->split.split_m > 1 && p->m < BIG_ROWS)
+        sdx_prepare_together(px, s->split.split_m * s->split.split_n); /* a range packs B */
+    else if (p->m > PLAIN_ROWS)
+        sdx_prepare_in_ranges(px); /* few rows wait for memory: no gain */
     return SDX_OK;
 }
 

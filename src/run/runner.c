@@ -317,7 +317,8 @@ static int64_t grain_of(struct sdx_pool *pool, int threads, const struct sdx_ste
     const int taken = sdx_pool_threads_of(pool, threads);
     const int64_t share = (step->parts + taken - 1) / taken;
     if (step->in_ranges) return 0;
-    return share < step->together ? share : step->together;
+    const int64_t calls = (share + step->together - 1) / step->together; /* of as many parts */
+    return (share + calls - 1) / calls;
 }
 static enum sdx_status run_step(struct sdx_runner *r, const struct sdx_step *step, bool use_pool)
 {
