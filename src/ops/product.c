@@ -502,6 +502,17 @@ static bool is_dots(const struct sdx_product *p)
            !p->bias_row && !p->residual && p->act == SDX_ACT_NONE;
 }
 
+/* One product whose B parts pack or decode: in parts of columns alone, if those are enough for
+ * threads to share. */
+static void prefer_columns(struct sdx_split *s)
+{
+    const int64_t most = blocks(s->n, s->step_n);
+    if (s->batch != 1 || most < COLUMN_PARTS) return;
+    s->split_n = s->parts < most ? s->parts : most;
+    s->split_m = 1;
+    s->parts = s->split_n;
+}
+
 static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_product *p = &s->p;
@@ -523,6 +534,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
                                       sdx_gemm_f32_panel());
             scratch = s->half ? sdx_gemm_half_tiles_scratch(p->k) : 0;
         } else {
+            if (s->half) prefer_columns(&s->split);
             SDX_TRY(block_a(px, s));
             scratch = s->half ? sdx_gemm_half_scratch(p->m, p->n, p->k)
                               : sdx_gemm_f32_scratch(p->m, p->n, p->k);
@@ -542,20 +554,16 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
         if (s->block_n > p->n) s->block_n = blocks(p->n, panel) * panel;
         s->packed_size = sdx_gemm_f32_packed_size(p->k, s->block_n);
         s->packed_size = (s->packed_size + 63) / 64 * 64;
-        if (p->batch == 1 && blocks(p->n, panel) >= COLUMN_PARTS) { /* each column is packed once */
-            const int64_t most = blocks(p->n, panel);
-            s->split.parts = s->split.parts < most ? s->split.parts : most;
-            s->split.split_n = s->split.parts;
-            s->split.split_m = 1;
-        }
+        prefer_columns(&s->split);
         scratch = s->packed_size + sdx_gemm_f32_scratch(p->m, s->block_n, p->k);
         name = "gemm_f32_pack";
     }
     struct sdx_tensor *in[] = {p->a, s->packed ? NULL : p->b, p->bias_col, p->bias_row, p->residual,
                                tiles};
     SDX_TRY(sdx_prepare_step_on(px, name, run_f32, s, s->split.parts, scratch, 6, in, 1, &p->c));
-    if (s->block_n && s->split.split_m > 1 && p->m < BIG_ROWS)
-        sdx_prepare_together(px, s->split.split_m * s->split.split_n); /* a range packs B */
+    const bool makes_b = s->block_n || (s->half && !tiles); /* a range does, of its columns */
+    if (makes_b && s->split.split_m > 1 && p->m < BIG_ROWS)
+        sdx_prepare_together(px, s->split.split_m * s->split.split_n);
     else if (p->m > PLAIN_ROWS)
         sdx_prepare_in_ranges(px); /* few rows wait for memory: no gain */
     return SDX_OK;
