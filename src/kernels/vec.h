@@ -19,14 +19,15 @@
  * sinh/cosh/acosh 4, asinh/atanh 3, others exact or as their parts.
  * NaN, infinities and signed zeros as C's libm has them. silu: x*sigmoid(x); gelu_erf:
  * x/2*(1+erf(x/sqrt2)); gelu_tanh; hard_swish: x*clip(x/6+1/2,0,1); round: to nearest, ties to
- * even; mish: x*tanh(softplus(x)). */
+ * even; mish: x*tanh(softplus(x)). fake_quantize(a: scale, b: lowest integer, -65535 .. 0):
+ * a * clip(round(x / a), b, b + 65535); NaN gives a * b. */
 /* clang-format off */
 #define SDX_VEC_MAPS(X) \
     X(abs) X(neg) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(floor) X(ceil) X(round) X(trunc) \
     X(relu) X(clip) X(leaky_relu) X(elu) X(hard_sigmoid) X(hard_swish) X(thresholded_relu) \
     X(exp) X(log) X(tanh) X(sigmoid) X(silu) X(erf) X(gelu_erf) X(gelu_tanh) X(softplus) \
     X(softsign) X(mish) X(sin) X(cos) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) \
-    X(atanh)
+    X(atanh) X(fake_quantize)
 /* clang-format on */
 
 /* X(name): void (const float *a, size_t step_a, const float *b, size_t step_b, float *y, size_t n);

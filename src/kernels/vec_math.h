@@ -245,6 +245,13 @@ SIMD struct vx x_clip(struct vx x, float lo, float hi)
 {
     return x_min(x_set1(hi), x_max(x_set1(lo), x));
 }
+/* 65536 quanta; adding and taking away 3 * 2^22 rounds to even. */
+SIMD struct vx x_fake_quantize(struct vx x, float scale, float low)
+{
+    const struct vx magic = x_set1(12582912.0f), lo = x_set1(low), hi = x_set1(low + 65535.0f);
+    const struct vx q = x_min(x_max(x_div(x, x_set1(scale)), lo), hi);
+    return x_scale(x_sub(x_add(q, magic), magic), scale);
+}
 SIMD struct vx x_leaky_relu(struct vx x, float a)
 {
     return x_select(x_less(x, x_set1(0.0f)), x_scale(x, a), x);

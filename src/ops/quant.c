@@ -169,13 +169,50 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
     }
     int32_t lo, hi;
     limits_of(y->dtype, &lo, &hi);
-    bool is_byte = y->dtype == SDX_U8 || y->dtype == SDX_I8;
+    const bool is_byte = y->dtype == SDX_U8 || y->dtype == SDX_I8;
     for (int64_t i = 0; i < n; i++) {
         int32_t v = sdx_round_saturate(q[i], (int32_t)z[i * step_z], lo, hi);
         if (is_byte)
             ((uint8_t *)y->data)[at + i] = (uint8_t)v;
         else
             sdx_store_i64(y->dtype, y->data, at + i, v);
+    }
+}
+
+/* 16 bits: in a loop of known length, which compilers write in vectors. */
+enum { SHORTS = 64 };
+static void quantize_shorts(const float *x, float scale, int32_t zero, bool is_signed, uint16_t *y,
+                            int64_t n)
+{
+    const float low = (float)((is_signed ? INT16_MIN : 0) - zero), high = low + 65535.0f;
+    const float magic = 12582912.0f; /* adding and taking it away rounds to even */
+    for (int64_t at = 0, some; at < n; at += some, x += some, y += some) {
+        float v[SHORTS] = {0};
+        uint16_t whole[SHORTS];
+        some = n - at < SHORTS ? n - at : SHORTS;
+        memcpy(v, x, (size_t)some * sizeof *x);
+        for (int i = 0; i < SHORTS; i++) {
+            v[i] /= scale;
+            v[i] = v[i] > low ? v[i] : low; /* NaN as well */
+            v[i] = v[i] < high ? v[i] : high;
+        }
+        for (int i = 0; i < SHORTS; i++)
+            whole[i] = (uint16_t)((int32_t)(v[i] + magic - magic) + zero);
+        memcpy(y, whole, (size_t)some * sizeof *y);
+    }
+}
+static void dequantize_shorts(const uint16_t *x, float scale, int32_t zero, bool is_signed,
+                              float *y, int64_t n)
+{
+    const int32_t flip = is_signed ? 0x8000 : 0; /* signed ones as unsigned */
+    for (int64_t at = 0, some; at < n; at += some, x += some, y += some) {
+        uint16_t whole[SHORTS] = {0};
+        float v[SHORTS];
+        some = n - at < SHORTS ? n - at : SHORTS;
+        memcpy(whole, x, (size_t)some * sizeof *x);
+        for (int i = 0; i < SHORTS; i++)
+            v[i] = (float)((whole[i] ^ flip) - flip - zero) * scale;
+        memcpy(y, v, (size_t)some * sizeof *y);
     }
 }
 
@@ -188,6 +225,10 @@ static bool quantize_fast(const struct rows *p, const struct sdx_step *step, con
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
     const float *from = (const float *)x->data + row->at;
     const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
+    if (y->dtype == SDX_U16 || y->dtype == SDX_I16) {
+        quantize_shorts(from, scale, z, y->dtype == SDX_I16, (uint16_t *)y->data + row->at, row->n);
+        return true;
+    }
     if (y->dtype != SDX_U8 && y->dtype != SDX_I8) return false;
     sdx_qbytes()->quantize(from, scale, z + shift, (uint8_t)shift, (uint8_t *)y->data + row->at,
                            (size_t)row->n);
@@ -334,6 +375,9 @@ static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
         sdx_vec()->u8_to_f32((const uint8_t *)x->data + row->at, scale, z, to, (size_t)row->n);
     else if (x->dtype == SDX_I8)
         sdx_vec()->s8_to_f32((const int8_t *)x->data + row->at, scale, z, to, (size_t)row->n);
+    else if (x->dtype == SDX_U16 || x->dtype == SDX_I16)
+        dequantize_shorts((const uint16_t *)x->data + row->at, scale, z, x->dtype == SDX_I16, to,
+                          row->n);
     else
         return false;
     return true;

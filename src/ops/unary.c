@@ -70,6 +70,7 @@ VEC_AND_F64(mish, x *tanh(SOFTPLUS(x)))
 VEC_AND_F64(sin, sin(x))
 VEC_AND_F64(cos, cos(x))
 VEC(silu)
+VEC(fake_quantize)
 MAP(tan_f64, double, double, tan(x))
 VEC_AND_F64(asin, asin(x))
 VEC_AND_F64(acos, acos(x))
@@ -238,6 +239,7 @@ static const struct unary_def defs[] = {
     {"HardSigmoid", 1, {FLOATS(hard_sigmoid)}, "alpha", "beta", 0.2f, 0.5f},
     {"HardSwish", 1, {FLOATS(hard_swish)}, NULL, NULL, 0, 0},
     {"ThresholdedRelu", 1, {FLOATS(thresholded_relu)}, "alpha", NULL, 1, 0},
+    {"FakeQuantize", 3, {[SDX_F32] = fake_quantize_f32}, "scale", "low", 1, 0},
     {"Shrink", 2, {FLOATS(shrink), ALL_INTS(shrink_int)}, "bias", "lambd", 0, 0.5f},
     {"Exp", 5, {FLOATS(exp)}, NULL, NULL, 0, 0},
     {"Log", 5, {FLOATS(log)}, NULL, NULL, 0, 0},
@@ -437,3 +439,6 @@ static const struct sdx_op ops[] = {
      .flags = SDX_OP_INPLACE(0) | SDX_OP_IMPURE},
 };
 const struct sdx_op_family sdx_ops_unary = FAMILY("", ops);
+/* Of ours, made by the pass qdq. */
+static const struct sdx_op own[] = {ROW("FakeQuantize", 1, FINITE)};
+const struct sdx_op_family sdx_ops_unary_own = FAMILY("ai.sardonyx", own);

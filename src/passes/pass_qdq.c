@@ -8,9 +8,11 @@
  *     (qdq_product.c), Relu and Clip before the QuantizeLinear bounds of its range;
  *   - what scales and shifts channels by constants becomes a ByteAffine (qdq_affine.c);
  *   - a QLinearConv does the sum and the table behind it at its store (qdq_join.c);
- *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c).
- * Results are those of the graph as written, but that one rounding of float operations less or more
- * may move a value that lies between two quanta to the other one. */
+ *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c);
+ *   - QuantizeLinear and DequantizeLinear to and from 16 bits, which no operator computes on,
+ * become a FakeQuantize of floats. Results are those of the graph as written, but that one rounding
+ * of float operations less or more may move a value that lies between two quanta to the other one.
+ */
 #include "passes/qdq.h"
 
 #include <math.h>
@@ -386,6 +388,48 @@ static enum sdx_status rewrite_quantize(struct sdx_qdq *r, int32_t n)
     return SDX_OK;
 }
 
+/* ---- 16 bits ---- */
+
+/* What node n, a DequantizeLinear, quantises and dequantises alike in 16 bits. */
+static bool is_pair(const struct sdx_qdq *r, const struct sdx_ir_node *node, struct sdx_quant *q)
+{
+    struct sdx_quant own;
+    if (node->is_dead || !sdx_str_is(node->op_type, "DequantizeLinear")) return false;
+    const struct sdx_ir_node *from = sdx_qdq_maker(r, node->inputs[0], "QuantizeLinear");
+    if (!from || !sdx_qdq_params(r, from, q) || !sdx_qdq_params(r, node, &own)) return false;
+    q->dtype = own.dtype = r->g->values[own.x].type.dtype;
+    return (q->dtype == SDX_U16 || q->dtype == SDX_I16) && sdx_qdq_same(q, &own) &&
+           r->g->values[q->x].type.dtype == SDX_F32 &&
+           r->g->values[node->outputs[0]].type.dtype == SDX_F32;
+}
+/* Was `value` rounded so already, before it was moved? */
+static bool is_rounded(const struct sdx_qdq *r, int32_t value, float scale, float low)
+{
+    bool pads = false;
+    while (value >= 0 && r->g->values[value].producer >= 0 && !r->g->values[value].constant) {
+        const struct sdx_ir_node *node = &r->g->nodes[r->g->values[value].producer];
+        if (sdx_str_is(node->op_type, "FakeQuantize"))
+            return sdx_ir_attr_float(node, "scale", 0) == scale &&
+                   sdx_ir_attr_float(node, "low", 1) == low;
+        const struct mover *m = mover_of(r, node, &pads);
+        if (!m || data_inputs(m, node) != 1 || pads) return false;
+        value = node->inputs[0];
+    }
+    return false;
+}
+static enum sdx_status round_floats(struct sdx_qdq *r, int32_t n)
+{
+    struct sdx_quant q;
+    if (!is_pair(r, &r->g->nodes[n], &q)) return SDX_OK;
+    const float low = (float)((q.dtype == SDX_U16 ? 0 : INT16_MIN) - q.z);
+    if (is_rounded(r, q.x, q.s, low))
+        return sdx_qdq_become(r, n, "", "Identity", SDX_QDQ_OPSET, 1, &q.x, NULL, 0);
+    const struct sdx_ir_attr attrs[] = {
+        {.name = SDX_STR("scale"), .type = SDX_ATTR_FLOAT, .f = q.s, .graph = -1},
+        {.name = SDX_STR("low"), .type = SDX_ATTR_FLOAT, .f = low, .graph = -1}};
+    return sdx_qdq_become(r, n, "ai.sardonyx", "FakeQuantize", 1, 1, &q.x, attrs, 2);
+}
+
 static enum sdx_status rewrite_graph(struct sdx_qdq *r)
 {
     SDX_TRY(room_for_uses(r));
@@ -397,6 +441,8 @@ static enum sdx_status rewrite_graph(struct sdx_qdq *r)
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         if (!r->g->nodes[n].is_dead) SDX_TRY(sdx_qdq_float_product(r, n));
     SDX_TRY(sdx_qdq_dynamic(r));
+    for (int32_t n = 0; n < r->g->count_nodes; n++)
+        SDX_TRY(round_floats(r, n));
     for (int32_t n = 0; n < r->g->count_nodes; n++)
         SDX_TRY(sdx_qdq_join_sum(r, n));
     for (int32_t n = 0; n < r->g->count_nodes; n++)

@@ -161,7 +161,7 @@ static enum sdx_status put(struct plan_writer *w, const void *bytes, size_t size
 
 static enum sdx_status put_zeros(struct plan_writer *w, uint64_t until)
 {
-    static const char zeros[SDX_PLAN_PAGE];
+    static const char zeros[64];
     SDX_ASSERT(until >= w->written);
     for (uint64_t left; (left = until - w->written) > 0;)
         SDX_TRY(put(w, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros));

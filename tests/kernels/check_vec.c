@@ -145,6 +145,8 @@ FUSED(elu, 0.7f, 0, 2.5, 0, x < 0 ? a * expm1(x) : x)
 MAP(hard_sigmoid, 0.2f, 0.5f, 1, 1e-7, at_most(at_least(a *x + b, 0), 1))
 MAP(hard_swish, 0, 0, 2, 3e-7, x *at_most(at_least(x / 6 + 0.5, 0), 1))
 MAP(thresholded_relu, 1.0f, 0, 0, 0, x > a ? x : 0)
+MAP(fake_quantize, 0.0037f, -12345, 0.5, 0,
+    a *at_most(x != x ? b : at_least(nearbyint((float)x / (float)a) + 0.0, b), b + 65535))
 FUSED(exp, 0, 0, 1.1, 0, exp(x))
 FUSED(log, 0, 0, 1, 0, log(x))
 FUSED(tanh, 0, 0, 2, 0, tanh(x))

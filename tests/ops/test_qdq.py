@@ -431,3 +431,42 @@ def test_few_channels(sardonyx, tmp_path, oc, ic, kernel, pads, dilations, image
         assert found.shape == wanted.shape and np.abs(found.astype(int) - wanted).max() <= 1
         assert np.mean(found != wanted) < 1e-3  # halves that were rounded the other way
     assert "conv_q_few" in sardonyx("profile", path, *feeds).out
+
+
+@pytest.mark.parametrize("dtype", (np.uint16, np.int16))
+def test_sixteen_bits(sardonyx, tmp_path, dtype):
+    """Pairs of QuantizeLinear and DequantizeLinear to and from 16 bits round floats where they are,
+    once where a Transpose lies between two that are alike."""
+    g, middle = Graph("u8"), int(np.iinfo(dtype).max) // 3
+
+    def pair(value, scale, zero=middle):
+        params = g.constant(np.float32(scale)), g.constant(dtype(zero))
+        return g.op("DequantizeLinear", g.op("QuantizeLinear", value, *params), *params)
+
+    w = g.constant(g.random.standard_normal((21, 17, 3, 3)).astype(np.float32))
+    x = pair(g.op("Conv", pair("x", 1e-4), w, pads=[1, 1, 1, 1]), 1e-3)
+    x = pair(g.op("Mul", x, pair(g.op("Sigmoid", x), 2e-5, 0)), 1e-3)
+    y = pair(g.op("Transpose", x, perm=[0, 2, 3, 1]), 1e-3)
+    g.nodes += [helper.make_node("Identity", [y], ["y"]), helper.make_node("Identity", [pair("v", 0.0625)], ["z"])]
+    values = np.float32([np.inf, -np.inf, 1e30, -1e30, 0.0, -0.0, 1e-30, -0.01, 99999, -99999])
+    feeds = {"x": g.random.standard_normal((2, 17, 9, 8)).astype(np.float32),
+             "v": np.concatenate([values, (np.arange(-300, 300, dtype=np.float32) + 0.5) * np.float32(0.0625)])}
+    info = helper.make_tensor_value_info
+    model = helper.make_model(helper.make_graph(
+        g.nodes, "g", [info(n, TensorProto.FLOAT, a.shape) for n, a in feeds.items()],
+        [info(n, TensorProto.FLOAT, None) for n in "yz"], g.constants),
+        opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with np.errstate(invalid="ignore"):  # the reference casts what is too large before it limits it
+        wanted = ReferenceEvaluator(model).run(None, {**feeds, "v": np.clip(feeds["v"], -1e4, 1e4)})
+    path, told = tmp_path / "model.onnx", []
+    onnx.save(model, path)
+    for name, value in feeds.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        told += ["--input", f"{name}={tmp_path / name}.npy"]
+    for threads in ("1", "3"):
+        sardonyx("run", path, *told, "--threads", threads, "--out", tmp_path)
+        found = [np.load(tmp_path / f"{n}.npy") for n in "yz"]
+        assert np.abs(found[0] - wanted[0]).max() <= 2.5e-3 and np.mean(found[0] != wanted[0]) < 0.05
+        assert (found[1] == wanted[1]).all()
+    ops = {row["op"]: row["nodes"] for row in sardonyx("profile", path, *told, "--json").json["operators"]}
+    assert "QuantizeLinear" not in ops and "DequantizeLinear" not in ops and "FakeQuantize" in ops, ops
