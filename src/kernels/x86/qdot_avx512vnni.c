@@ -10,33 +10,32 @@
 enum { COLS = SDX_QDOT_COLS, ROWS = QDOT_TILE_ROWS, WIDE = QDOT_TILE_WIDE };
 enum { STREAMS = 4096 }; /* bytes of a panel from which on one row takes them one by one */
 
-struct begin {
-    const int32_t *start; /* sums of row i begin at start[i * pitch] */
-    int64_t pitch;
-    int64_t ahead, and_ahead; /* what a step fetches behind its own weights; 0: nothing more */
+/* What a step fetches, behind its own weights; and_at 0: nothing more. */
+struct ahead {
+    int64_t at, and_at;
 };
 
 SIMD void tile(const int count, const int wide, const struct sdx_qdot *q,
-               const struct qdot_panel *panel, const struct sdx_qdot_step *s,
-               const struct begin *begin, int64_t row, int64_t column, int64_t n)
+               const struct qdot_panel *panel, const struct sdx_qdot_step *s, struct ahead ahead,
+               int64_t row, int64_t column, int64_t n)
 {
-    __m512i acc[ROWS][WIDE];
+    __m512i acc[ROWS][WIDE], start[WIDE];
     const uint8_t *a[ROWS];
     const int64_t all = panel->count[QDOT_ONES], steps = q->some ? q->some : all;
     const int8_t *w = (const int8_t *)q->packed + panel->weights + q->first * QDOT_BYTES;
     const int64_t apart = all * QDOT_BYTES; /* panels */
-    const int64_t ahead = begin->ahead, and_ahead = begin->and_ahead;
     s += q->first;
+    QDOT_PANELS(wide) start[j] = whole(q->store.start + column + j * COLS);
     QDOT_ROWS(count)
     {
         a[i] = q->rows[row + i];
-        QDOT_PANELS(wide) acc[i][j] = whole(begin->start + i * begin->pitch + j * COLS);
+        QDOT_PANELS(wide) acc[i][j] = start[j];
     }
     for (int64_t k = 0; k < steps; k++, w += QDOT_BYTES) {
         const size_t at = s[k].at;
         __m512i weights[WIDE];
-        _mm_prefetch((const char *)w + ahead, _MM_HINT_T0);
-        if (and_ahead) _mm_prefetch((const char *)w + and_ahead, _MM_HINT_T0);
+        _mm_prefetch((const char *)w + ahead.at, _MM_HINT_T0);
+        if (ahead.and_at) _mm_prefetch((const char *)w + ahead.and_at, _MM_HINT_T0);
         QDOT_PANELS(wide)
         {
             weights[j] = whole(w + j * apart);
@@ -79,14 +78,14 @@ static SDX_NOINLINE void stream(const struct sdx_qdot *q, const struct qdot_pane
 }
 
 typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                     const struct sdx_qdot_step *s, const struct begin *begin, int64_t row,
-                     int64_t column, int64_t n);
+                     const struct sdx_qdot_step *s, struct ahead ahead, int64_t row, int64_t column,
+                     int64_t n);
 #define TILE(count, wide)                                                                          \
     static void tile_##count##_##wide(const struct sdx_qdot *q, const struct qdot_panel *panel,    \
-                                      const struct sdx_qdot_step *s, const struct begin *begin,    \
+                                      const struct sdx_qdot_step *s, struct ahead ahead,           \
                                       int64_t row, int64_t column, int64_t n)                      \
     {                                                                                              \
-        tile(count, wide, q, panel, s, begin, row, column, n);                                     \
+        tile(count, wide, q, panel, s, ahead, row, column, n);                                     \
     }
 #define TILE_NAME(count, wide) tile_##count##_##wide,
 #define HEIGHTS(X, wide)                                                                           \
@@ -98,20 +97,6 @@ typedef void tile_fn(const struct sdx_qdot *q, const struct qdot_panel *panel,
 HEIGHTS(TILE, 1)
 HEIGHTS(TILE, 2)
 static tile_fn *const tiles[WIDE][ROWS] = {{HEIGHTS(TILE_NAME, 1)}, {HEIGHTS(TILE_NAME, 2)}};
-
-/* Starts of `count` rows of a tile that take the zero points of their columns into account. */
-static SDX_NOINLINE void less_zeros(const struct sdx_qdot_store *st, int64_t row, int64_t count,
-                                    int64_t column, int64_t n, int32_t *starts)
-{
-    for (int64_t j = 0; j < n; j += COLS) {
-        const __m512i start = whole(st->start + column + j), zero = whole(st->zero_w + column + j);
-        for (int64_t i = 0; i < count; i++) {
-            const __m512i sum = _mm512_set1_epi32(st->row_sums[row + i]);
-            _mm512_storeu_si512(starts + i * WIDE * COLS + j,
-                                _mm512_sub_epi32(start, _mm512_mullo_epi32(sum, zero)));
-        }
-    }
-}
 
 static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
@@ -125,20 +110,11 @@ static void panel_of(const struct sdx_qdot *q, const struct qdot_panel *panel,
             stream(q, panel + j / COLS, steps, column + j, n - j < COLS ? n - j : COLS);
         return;
     }
-    struct begin begin = {q->store.start + column, 0, 0, cut.count == 1 ? (WIDE + 1) * apart : 0};
-    struct sdx_qdot plain;
-    int32_t starts[ROWS * WIDE * COLS];
-    const bool has_zeros = q->store.zero_w != NULL;
-    if (has_zeros) { /* sums that begin without them become bytes in the fast way */
-        plain = *q;
-        plain.store.zero_w = NULL;
-        begin = (struct begin){starts, WIDE * COLS, 0, begin.and_ahead};
-    }
     for (int64_t t = 0, row = 0; t < cut.count; t++) {
         const int64_t rows = qdot_height(&cut, t);
-        if (has_zeros) less_zeros(&q->store, row, rows, column, n, starts);
-        begin.ahead = t < WIDE ? (WIDE + t) * apart : 0;
-        fns[rows - 1](has_zeros ? &plain : q, panel, steps, &begin, row, column, n);
+        const struct ahead ahead = {t < WIDE ? (WIDE + t) * apart : 0,
+                                    cut.count == 1 ? (WIDE + 1) * apart : 0};
+        fns[rows - 1](q, panel, steps, ahead, row, column, n);
         row += rows;
     }
 }

@@ -79,6 +79,45 @@ static SDX_NOINLINE void copy_rows(int count, const uint8_t *from, int64_t pitch
     for (int i = 0; i < count; i++)
         memcpy(to + i * pitch_to, from + i * pitch, n);
 }
+/* n columns of them as bytes, less what zero points of weights add. */
+static SDX_NOINLINE void store_less_zeros(int count, int panels, const struct sdx_qdot_store *st,
+                                          const int32_t *sums, int64_t row, int64_t column,
+                                          int64_t n)
+{
+    const struct rounding r = rounding(st);
+    const __m512i order = in_order();
+    const int64_t width = panels * SDX_QDOT_COLS, then = column + width - SDX_QDOT_COLS;
+    const __mmask32 which = n < width ? (1u << n) - 1 : (__mmask32)(UINT64_MAX >> (64 - width));
+    const __m512i zeros[] = {whole(st->zero_w + column), whole(st->zero_w + then)};
+    const __m512 by[] = {_mm512_loadu_ps(st->factor + column), _mm512_loadu_ps(st->factor + then)};
+    uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
+    for (int i = 0; i < count; i++, sums += width, y += st->pitch) {
+        const __m512i sum = _mm512_set1_epi32(st->row_sums[row + i]);
+        const __m512i a = _mm512_sub_epi32(whole(sums), _mm512_mullo_epi32(sum, zeros[0]));
+        const __m512i b = _mm512_sub_epi32(whole(sums + width - SDX_QDOT_COLS),
+                                           _mm512_mullo_epi32(sum, zeros[1]));
+        const __m512i both = shorts(&r, a, by[0], b, by[1]);
+        const __m512i all = _mm512_permutexvar_epi32(order, bytes(&r, false, both, both));
+        _mm256_mask_storeu_epi8(y, which, _mm512_castsi512_si256(all));
+    }
+}
+/* What is rare, or little beside its product. */
+static SDX_NOINLINE void store_slowly(int count, int panels, const struct sdx_qdot_store *st,
+                                      const int32_t *sums, int64_t row, int64_t column, int64_t n)
+{
+    if (st->to == SDX_QDOT_FLOATS && n >= panels * SDX_QDOT_COLS) {
+        store_floats(count, panels, st, sums, row, column);
+        return;
+    }
+    if (st->to == SDX_QDOT_BYTES && st->zero_w && st->factors_are_small) {
+        store_less_zeros(count, panels, st, sums, row, column, n);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        for (int64_t j = 0; j < n && j < panels * SDX_QDOT_COLS; j += SDX_QDOT_COLS)
+            store_row(st, sums + i * panels * SDX_QDOT_COLS + j, row + i, column + j,
+                      n - j < SDX_QDOT_COLS ? n - j : SDX_QDOT_COLS);
+}
 SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_store *st,
                      __m512i (*acc)[QDOT_TILE_WIDE], int64_t row, int64_t column, int64_t n)
 {
@@ -86,16 +125,7 @@ SIMD void store_tile(const int count, const int panels, const struct sdx_qdot_st
         int32_t sums[QDOT_TILE_ROWS * QDOT_TILE_WIDE * SDX_QDOT_COLS];
         QDOT_ROWS(count)
         QDOT_PANELS(panels) _mm512_storeu_si512(sums + (i * panels + j) * SDX_QDOT_COLS, acc[i][j]);
-        if (st->to == SDX_QDOT_FLOATS && n >= panels * SDX_QDOT_COLS) {
-            store_floats(count, panels, st, sums, row, column);
-            return;
-        }
-        for (int i = 0; i < count; i++)
-            for (int j = 0; j < panels; j++)
-                store_row(st, sums + (i * panels + j) * SDX_QDOT_COLS, row + i,
-                          column + j * SDX_QDOT_COLS,
-                          n - j * SDX_QDOT_COLS < SDX_QDOT_COLS ? n - j * SDX_QDOT_COLS
-                                                                : SDX_QDOT_COLS);
+        store_slowly(count, panels, st, sums, row, column, n);
         return;
     }
     const struct rounding r = rounding(st);
