@@ -9,10 +9,10 @@
  *   - what scales and shifts channels by constants becomes a ByteAffine (qdq_affine.c);
  *   - a QLinearConv does the sum and the table behind it at its store (qdq_join.c);
  *   - MatMulInteger and ConvInteger take in their Cast, scales and bias (qdq_dynamic.c);
- *   - QuantizeLinear and DequantizeLinear to and from 16 bits, which no operator computes on,
- * become a FakeQuantize of floats. Results are those of the graph as written, but that one rounding
- * of float operations less or more may move a value that lies between two quanta to the other one.
- */
+ *   - QuantizeLinear and DequantizeLinear to and from 16 bits become a FakeQuantize of floats.
+ *
+ * Results are those of the graph as written, but that one rounding of float operations less or more
+ * may move a value that lies between two quanta to the other one. */
 #include "passes/qdq.h"
 
 #include <math.h>
