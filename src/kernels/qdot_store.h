@@ -80,6 +80,12 @@ SIMD wide qdot_bytes(const struct qdot_rounding *r, wide a, wide b)
     const wide order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(qdot_pack(r, a, b), order);
 }
+/* Two rows of 16 sums as bytes. */
+SIMD wide qdot_two(const struct qdot_rounding *r, const wide a[2], const wide b[2],
+                   const bool small)
+{
+    return qdot_bytes(r, qdot_shorts(r, a[0], a[1], small), qdot_shorts(r, b[0], b[1], small));
+}
 SIMD void qdot_put(uint8_t *y, __m128i bytes, int64_t n)
 {
     uint8_t all[SDX_QDOT_COLS];
@@ -101,9 +107,7 @@ SIMD void qdot_store_bytes(const int count, const struct sdx_qdot_store *st, wid
     SDX_UNROLL(4) for (int i = 0; i < count; i += 2)
     {
         const int j = i + 1 < count ? i + 1 : i;
-        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], true);
-        const wide b = i == j ? a : qdot_shorts(&r, sums[j][0], sums[j][1], true);
-        const wide bytes = qdot_bytes(&r, a, b);
+        const wide bytes = qdot_two(&r, sums[i], sums[j], true);
         _mm_storeu_si128((__m128i *)(y + i * pitch), _mm256_castsi256_si128(bytes));
         if (i != j)
             _mm_storeu_si128((__m128i *)(y + j * pitch), _mm256_extracti128_si256(bytes, 1));
@@ -126,9 +130,7 @@ static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_stor
     uint8_t *y = (uint8_t *)st->y + row * st->pitch + column;
     for (int i = 0; i < count; i += 2) {
         const int j = i + 1 < count ? i + 1 : i;
-        const wide a = qdot_shorts(&r, sums[i][0], sums[i][1], false);
-        const wide b = qdot_shorts(&r, sums[j][0], sums[j][1], false);
-        const wide bytes = qdot_bytes(&r, a, b);
+        const wide bytes = qdot_two(&r, sums[i], sums[j], false);
         qdot_put(y + i * st->pitch, _mm256_castsi256_si128(bytes), n);
         qdot_put(y + j * st->pitch, _mm256_extracti128_si256(bytes, 1), n);
     }

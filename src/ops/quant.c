@@ -181,23 +181,18 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
 
 /* 16 bits: in a loop of known length, which compilers write in vectors. */
 enum { SHORTS = 64 };
-static void quantize_shorts(const float *x, float scale, int32_t zero, bool is_signed, uint16_t *y,
+static void quantize_shorts(const float *x, float scale, int32_t zero, int dtype, uint16_t *y,
                             int64_t n)
 {
-    const float low = (float)((is_signed ? INT16_MIN : 0) - zero), high = low + 65535.0f;
-    const float magic = 12582912.0f; /* adding and taking it away rounds to even */
+    int32_t lo, hi;
+    limits_of(dtype, &lo, &hi);
     for (int64_t at = 0, some; at < n; at += some, x += some, y += some) {
         float v[SHORTS] = {0};
         uint16_t whole[SHORTS];
         some = n - at < SHORTS ? n - at : SHORTS;
         memcpy(v, x, (size_t)some * sizeof *x);
-        for (int i = 0; i < SHORTS; i++) {
-            v[i] /= scale;
-            v[i] = v[i] > low ? v[i] : low; /* NaN as well */
-            v[i] = v[i] < high ? v[i] : high;
-        }
         for (int i = 0; i < SHORTS; i++)
-            whole[i] = (uint16_t)((int32_t)(v[i] + magic - magic) + zero);
+            whole[i] = (uint16_t)sdx_round_saturate(v[i] / scale, zero, lo, hi);
         memcpy(y, whole, (size_t)some * sizeof *y);
     }
 }
@@ -226,7 +221,7 @@ static bool quantize_fast(const struct rows *p, const struct sdx_step *step, con
     const float *from = (const float *)x->data + row->at;
     const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
     if (y->dtype == SDX_U16 || y->dtype == SDX_I16) {
-        quantize_shorts(from, scale, z, y->dtype == SDX_I16, (uint16_t *)y->data + row->at, row->n);
+        quantize_shorts(from, scale, z, y->dtype, (uint16_t *)y->data + row->at, row->n);
         return true;
     }
     if (y->dtype != SDX_U8 && y->dtype != SDX_I8) return false;
