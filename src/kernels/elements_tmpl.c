@@ -69,6 +69,7 @@ UNARY(i32_i64, int32_t, int64_t, x)
 UNARY(i64_f32, int64_t, float, x)
 UNARY(i64_i32, int64_t, int32_t, x)
 UNARY(i64_bool, int64_t, uint8_t, x != 0)
+UNARY(u8_i64, uint8_t, int64_t, x)
 UNARY(f32_u8, float, uint8_t, (int32_t)WITHIN(x, 0x1p31f))
 UNARY(f32_i32, float, int32_t, WITHIN(x, 0x1p31f))
 UNARY(f32_bool, float, uint8_t, x != 0)
@@ -79,6 +80,11 @@ UNARY(f32_is_nan, float, uint8_t, x != x)
 UNARY(f32_is_inf, float, uint8_t, (x == u) | (x == v))
 UNARY(f32_sign, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
 UNARY(f32_shrink, float, float, x<-v ? x + u : x> v ? x - u : 0)
+UNARY(i32_abs, int32_t, uint32_t, x < 0 ? 0 - (uint32_t)x : (uint32_t)x)
+UNARY(i64_abs, int64_t, uint64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
+UNARY(i32_sign, int32_t, int32_t, (x > 0) - (x < 0))
+UNARY(f64_sqrt, double, double, sqrt(x))
+UNARY(f64_round, double, double, rint(x))
 
 BINARY(bool_and, uint8_t, uint8_t, (x != 0) & (y != 0))
 BINARY(bool_or, uint8_t, uint8_t, (x | y) != 0)
@@ -98,8 +104,20 @@ BINARY(b32_sub, uint32_t, uint32_t, x - y)
 BINARY(b32_mul, uint32_t, uint32_t, x *y)
 BINARY(b64_add, uint64_t, uint64_t, x + y)
 BINARY(b64_sub, uint64_t, uint64_t, x - y)
+BINARY(b64_mul, uint64_t, uint64_t, x *y)
 BINARY(i32_max, int32_t, int32_t, x > y ? x : y)
 BINARY(i32_min, int32_t, int32_t, x < y ? x : y)
+BINARY(i64_max, int64_t, int64_t, x > y ? x : y)
+BINARY(i64_min, int64_t, int64_t, x < y ? x : y)
+BINARY(f64_add, double, double, x + y)
+BINARY(f64_sub, double, double, x - y)
+BINARY(f64_mul, double, double, x *y)
+BINARY(f64_div, double, double, x / y)
+BINARY(f64_max, double, double, (x > y) | (x != x) ? x : y)
+BINARY(f64_min, double, double, (x < y) | (x != x) ? x : y)
+BINARY(bits_and, uint8_t, uint8_t, x &y)
+BINARY(bits_or, uint8_t, uint8_t, x | y)
+BINARY(bits_xor, uint8_t, uint8_t, x ^ y)
 
 WHERE(where_1, uint8_t)
 WHERE(where_2, uint16_t)
@@ -126,13 +144,28 @@ static void run_f32_i64(const void *const *in, const size_t *step, void *out, si
     }
 }
 
+static const double to_whole = 0x1.8p52; /* added and taken away: the nearest whole number */
+#define LN2 0.69314718055994530942
+
+static inline double of_bits(int64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline int64_t to_bits(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* A quotient of less than 2^29, rounded to a whole number, times y is exact in f64, and so is what
  * is left: from -y / 2 on, or a little less. Blocks with other quotients, or an infinity or NaN,
  * are libm's. Each loop has elements of one size, or the compiler makes no vectors of it. */
 static void run_f32_fmod(const void *const *in, const size_t *step, void *out, size_t blocks,
                          const float *arg)
 {
-    const double whole = 0x1.8p52;
     const float *a = in[0], *b = in[1];
     float *r = out;
     (void)arg;
@@ -144,7 +177,7 @@ static void run_f32_fmod(const void *const *in, const size_t *step, void *out, s
         for (int i = 0; i < BLOCK; i++)
             y[i] = fabsf(b[i]);
         for (int i = 0; i < BLOCK; i++) {
-            const double q = x[i] / y[i], left = x[i] - (q + whole - whole) * y[i];
+            const double q = x[i] / y[i], left = x[i] - (q + to_whole - to_whole) * y[i];
             fits &= -(int64_t)(q < 0x1p29) & -(int64_t)(y[i] < INFINITY);
             x[i] = left < 0 ? left + y[i] : left;
         }
@@ -157,12 +190,87 @@ static void run_f32_fmod(const void *const *in, const size_t *step, void *out, s
     }
 }
 
+/* log2(x) of numbers above 0, to 2e-12: the exponent, and of what is left, m in [1 / sqrt(2),
+ * sqrt(2)), 2 / ln(2) artanh((m - 1) / (m + 1)). */
+static inline void logarithms(const double *x, double *r)
+{
+    const int64_t half = INT64_C(0x3fe6a09e667f3bcd); /* bits of 1 / sqrt(2) */
+    const int64_t mantissa = (INT64_C(1) << 52) - 1, zero = to_bits(0x1p52);
+    INDEPENDENT
+    for (int i = 0; i < BLOCK; i++) {
+        const int64_t from = to_bits(x[i]) - half, low = (from & mantissa) + half;
+        /* from >> 52 is above -2^10, and the lowest 12 bits of what is made of it are its own */
+        const uint64_t exponent = ((uint64_t)from >> 52) ^ 0x800;
+        const double e = of_bits((int64_t)(exponent | (uint64_t)zero)) - (0x1p52 + 0x800);
+        const double m = of_bits(low), z = (m - 1) / (m + 1), s = z * z;
+        double sum = s * (2 / (13 * LN2)) + 2 / (11 * LN2);
+        sum = sum * s + 2 / (9 * LN2);
+        sum = sum * s + 2 / (7 * LN2);
+        sum = sum * s + 2 / (5 * LN2);
+        sum = sum * s + 2 / (3 * LN2);
+        sum = sum * s + 2 / LN2;
+        r[i] = sum * z + e;
+    }
+}
+
+/* 2^x, x in [-1000, 1000], to 1e-11 of it. */
+static inline void powers_of_2(double *x)
+{
+    INDEPENDENT
+    for (int i = 0; i < BLOCK; i++) {
+        const double n = x[i] + to_whole, f = (x[i] - (n - to_whole)) * LN2;
+        double sum = f * (1.0 / 362880) + 1.0 / 40320;
+        sum = sum * f + 1.0 / 5040;
+        sum = sum * f + 1.0 / 720;
+        sum = sum * f + 1.0 / 120;
+        sum = sum * f + 1.0 / 24;
+        sum = sum * f + 1.0 / 6;
+        sum = sum * f + 0.5;
+        sum = sum * f + 1;
+        sum = sum * f + 1;
+        x[i] = of_bits((int64_t)((uint64_t)to_bits(sum) + ((uint64_t)to_bits(n) << 52)));
+    }
+}
+
+/* In f64, which holds every result of f32 and more. Zeros, negative bases, infinities and NaN are
+ * libm's, one by one. */
+static void run_f32_pow(const void *const *in, const size_t *step, void *out, size_t blocks,
+                        const float *arg)
+{
+    const float *a = in[0], *b = in[1];
+    float *r = out;
+    (void)arg;
+    for (; blocks; blocks--, a += step[0], b += step[1], r += BLOCK) {
+        double x[BLOCK], y[BLOCK];
+        float base[BLOCK], exponent[BLOCK];
+        int32_t is_plain = -1;
+        memcpy(base, a, sizeof base); /* the result may come over them */
+        memcpy(exponent, b, sizeof exponent);
+        for (int i = 0; i < BLOCK; i++)
+            is_plain &= -(base[i] > 0) & -(base[i] < INFINITY) & -(fabsf(exponent[i]) < INFINITY);
+        for (int i = 0; i < BLOCK; i++)
+            x[i] = base[i];
+        for (int i = 0; i < BLOCK; i++)
+            y[i] = exponent[i];
+        logarithms(x, x);
+        for (int i = 0; i < BLOCK; i++) {
+            const double power = x[i] * y[i];
+            x[i] = power > 1000 ? 1000 : power < -1000 ? -1000 : power;
+        }
+        powers_of_2(x);
+        for (int i = 0; i < BLOCK; i++)
+            r[i] = (float)x[i];
+        for (int i = 0; !is_plain && i < BLOCK; i++)
+            if (!(base[i] > 0 && base[i] < INFINITY && fabsf(exponent[i]) < INFINITY))
+                r[i] = powf(base[i], exponent[i]);
+    }
+}
+
 /* ---- quotients and remainders of integers ----
  * By way of f64, where x / y of less than 2^53 never rounds up to a whole number, and products of
  * the quotient are exact. */
 
-static const double to_whole = 0x1.8p52; /* added and taken away: the nearest whole number */
-enum { ROOM_BITS = 51 };                 /* of a number that has its bits in a sum with to_whole */
+enum { ROOM_BITS = 51 }; /* of a number that has its bits in a sum with to_whole */
 
 static void quotients(const double *x, const double *y, double *r)
 {
@@ -199,19 +307,6 @@ static inline void pairs_i32(const void *const *in, const size_t *step, int32_t 
         for (int i = 0; i < BLOCK; i++)
             r[i] = (int32_t)WITHIN(x[i], 0x1p31);
     }
-}
-
-static inline double of_bits(int64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-static inline int64_t to_bits(double x)
-{
-    int64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
 }
 
 /* False, and nothing written, where an element of a block needs more bits. */

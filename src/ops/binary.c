@@ -124,23 +124,20 @@ VEC_LOOP(min)
 VEC_LOOP(prelu)
 #undef VEC_LOOP
 
-SDX_LOOP_BINARY(add_f64, double, double, double, x + y)
-SDX_LOOP_BINARY(sub_f64, double, double, double, x - y)
-SDX_LOOP_BINARY(mul_f64, double, double, double, x *y)
-SDX_LOOP_BINARY(div_f64, double, double, double, x / y)
-SDX_LOOP_BINARY(max_f64, double, double, double, x > y || x != x ? x : y)
-SDX_LOOP_BINARY(min_f64, double, double, double, x < y || x != x ? x : y)
 SDX_LOOP_BINARY(prelu_f64, double, double, double, x < 0 ? x * y : x)
 
 /* Through uint64_t, where overflow wraps as it should. */
-#define ADD(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x + (uint64_t)y)
-#define SUB(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x - (uint64_t)y)
-#define MUL(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x *(uint64_t)y)
-#define MAX(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x > y ? x : y)
-#define MIN(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x < y ? x : y)
-#define AND(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x &y)
-#define OR(op, s, T)  SDX_LOOP_BINARY(op##_##s, T, T, T, x | y)
-#define XOR(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x ^ y)
+#define ADD(op, s, T)     SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x + (uint64_t)y)
+#define SUB(op, s, T)     SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x - (uint64_t)y)
+#define MUL(op, s, T)     SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)x *(uint64_t)y)
+#define MAX(op, s, T)     SDX_LOOP_BINARY(op##_##s, T, T, T, x > y ? x : y)
+#define MIN(op, s, T)     SDX_LOOP_BINARY(op##_##s, T, T, T, x < y ? x : y)
+#define ADD_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x + y)
+#define SUB_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x - y)
+#define MUL_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x *y)
+#define DIV_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x / y)
+#define MAX_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x > y || x != x ? x : y)
+#define MIN_F64(op, s, T) SDX_LOOP_BINARY(op##_##s, T, T, T, x < y || x != x ? x : y)
 /* With a kernel for all but a few elements. */
 #define BY_KERNEL(name, few, T, kernel)                                                            \
     static bool name(const void *arg, const void *const *in, const int64_t *step, void *out,       \
@@ -167,8 +164,7 @@ WRAPS_32(SUB, sub)
 WRAPS_32(MUL, mul)
 WRAPS_64(ADD, add)
 WRAPS_64(SUB, sub)
-MUL(mul, u64, uint64_t)
-MUL(mul, i64, int64_t)
+WRAPS_64(MUL, mul)
 LOOP_SHORT(MAX, max)
 LOOP_SHORT(MIN, min)
 MAX(max, u32, uint32_t)
@@ -177,11 +173,35 @@ KERNEL_OR_FEW(MAX, max, i32, int32_t, i32_max)
 KERNEL_OR_FEW(MIN, min, i32, int32_t, i32_min)
 MAX(max, u64, uint64_t)
 MIN(min, u64, uint64_t)
-MAX(max, i64, int64_t)
-MIN(min, i64, int64_t)
-SDX_LOOP_INTS(AND, and)
-SDX_LOOP_INTS(OR, or)
-SDX_LOOP_INTS(XOR, xor)
+KERNEL_OR_FEW(MAX, max, i64, int64_t, i64_max)
+KERNEL_OR_FEW(MIN, min, i64, int64_t, i64_min)
+KERNEL_OR_FEW(ADD_F64, add, f64, double, f64_add)
+KERNEL_OR_FEW(SUB_F64, sub, f64, double, f64_sub)
+KERNEL_OR_FEW(MUL_F64, mul, f64, double, f64_mul)
+KERNEL_OR_FEW(DIV_F64, div, f64, double, f64_div)
+KERNEL_OR_FEW(MAX_F64, max, f64, double, f64_max)
+KERNEL_OR_FEW(MIN_F64, min, f64, double, f64_min)
+
+/* Of elements of `size` bytes, byte by byte. */
+static bool run_bits(sdx_element_fn *fn, uint8_t size, const void *const *in, const int64_t *step,
+                     void *out, int64_t n)
+{
+    const uint8_t sizes[] = {step[0] ? 1 : size, step[1] ? 1 : size, 1};
+    sdx_element_run(fn, NULL, 2, sizes, in, step, out, n * size);
+    return true;
+}
+#define BITS(op, s, T)                                                                             \
+    static bool op##_##s(const void *arg, const void *const *in, const int64_t *step, void *out,   \
+                         int64_t n)                                                                \
+    {                                                                                              \
+        (void)arg;                                                                                 \
+        return run_bits(sdx_elements()->bits_##op, sizeof(T), in, step, out, n);                   \
+    }
+#define BITS_OF_ALL(op)                                                                            \
+    BITS(op, u8, uint8_t) BITS(op, u16, uint16_t) BITS(op, u32, uint32_t) BITS(op, u64, uint64_t)
+BITS_OF_ALL(and)
+BITS_OF_ALL(or)
+BITS_OF_ALL(xor)
 #define PRELU(op, s, T)                                                                            \
     SDX_LOOP_BINARY(op##_##s, T, T, T, x < (T)1 ? (uint64_t)x * (uint64_t)y : (uint64_t)x)
 PRELU(prelu, i32, int32_t)
@@ -246,13 +266,13 @@ SDX_LOOP_BINARY(modp_f32, float, float, float, floor_mod(x, y))
 SDX_LOOP_BINARY(modp_f64, double, double, double, floor_mod(x, y))
 
 /* Shifts by a negative number or by the width and more leave only the sign. */
-#define BITS(T) ((uint64_t)sizeof(T) * 8)
+#define WIDTH(T) ((uint64_t)sizeof(T) * 8)
 #define SHL(op, s, T)                                                                              \
-    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < BITS(T) ? (uint64_t)x << y : 0)
+    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < WIDTH(T) ? (uint64_t)x << y : 0)
 #define SHR(op, s, T)                                                                              \
-    SDX_LOOP_BINARY(op##_##s, T, T, T, x >> ((uint64_t)y < BITS(T) ? (uint64_t)y : BITS(T) - 1))
+    SDX_LOOP_BINARY(op##_##s, T, T, T, x >> ((uint64_t)y < WIDTH(T) ? (uint64_t)y : WIDTH(T) - 1))
 #define SHRU(op, s, T)                                                                             \
-    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < BITS(T) ? (uint64_t)x >> y : 0)
+    SDX_LOOP_BINARY(op##_##s, T, T, T, (uint64_t)y < WIDTH(T) ? (uint64_t)x >> y : 0)
 SDX_LOOP_INTS(SHL, shl)
 SDX_LOOP_SIGNED(SHR, shr)
 SDX_LOOP_UNSIGNED(SHRU, shr)
@@ -278,22 +298,43 @@ static int64_t power_i64(int64_t base, int64_t exponent)
     return 0;
 }
 
-SDX_LOOP_BINARY(powf_f32, float, float, float, powf(x, y))
 SDX_LOOP_BINARY(pow_f64, double, double, double, pow(x, y))
 SDX_LOOP_BINARY(pow_ints_i32, int32_t, int32_t, int32_t, power_i64(x, y))
 SDX_LOOP_BINARY(pow_ints_i64, int64_t, int64_t, int64_t, power_i64(x, y))
 
-/* r = a^exponent, for the exponents that need no libm. */
+enum { POW_TILE = 512 };
+
+/* sqrt(x), but of -0 and -infinity what pow makes of them. */
+static void square_roots(const float *a, float *r, size_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    const float zero = 0;
+    const bool is_plain = vec->f32_reduce_min(a, n) > -INFINITY; /* false of NaN */
+    float x[POW_TILE];
+    vec->f32_add(a, 1, &zero, 0, x, n);
+    vec->f32_sqrt(x, r, n, 0, 0);
+    for (size_t j = 0; !is_plain && j < n; j++)
+        if (x[j] == -INFINITY) r[j] = INFINITY;
+}
+
+/* r = a^exponent, for the exponents that need no logarithm. */
 static bool pow_simple(const float *a, int64_t step, double exponent, float *r, int64_t n)
 {
+    const struct sdx_vec *vec = sdx_vec();
     if (exponent == 2) {
-        sdx_vec()->f32_mul(a, (size_t)step, a, (size_t)step, r, (size_t)n);
+        vec->f32_mul(a, (size_t)step, a, (size_t)step, r, (size_t)n);
         return true;
     }
-    if (exponent != 3 && exponent != 0.5) return false;
-    for (int64_t j = 0; j < n; j++) {
-        float x = a[j * step];
-        r[j] = exponent == 3 ? x * x * x : x == -INFINITY ? INFINITY : sqrtf(x) + 0.0f;
+    if ((exponent != 3 && exponent != 0.5) || !step) return false;
+    for (int64_t at = 0; at < n; at += POW_TILE) {
+        const size_t run = (size_t)(n - at < POW_TILE ? n - at : POW_TILE);
+        float squares[POW_TILE];
+        if (exponent == 3) {
+            vec->f32_mul(a + at, 1, a + at, 1, squares, run);
+            vec->f32_mul(squares, 1, a + at, 1, r + at, run);
+        } else {
+            square_roots(a + at, r + at, run);
+        }
     }
     return true;
 }
@@ -301,16 +342,20 @@ static bool pow_simple(const float *a, int64_t step, double exponent, float *r, 
 static bool pow_f32(const void *arg, const void *const *in, const int64_t *step, void *out,
                     int64_t n)
 {
+    (void)arg;
     if (step[1] == 0 && pow_simple(in[0], step[0], ((const float *)in[1])[0], out, n)) return true;
-    return powf_f32(arg, in, step, out, n);
+    sdx_element_run(sdx_elements()->f32_pow, NULL, 2, (const uint8_t[]){4, 4, 4}, in, step, out, n);
+    return true;
 }
 
 static bool has_zero_to_negative(const void *a, int dtype_a, int64_t step_a, const void *b,
                                  int dtype_b, int64_t step_b, int64_t n)
 {
-    for (int64_t j = 0; j < n; j++)
+    for (int64_t j = 0, last = step_a || step_b ? n : n > 0; j < last; j++) {
+        if (!step_b && sdx_load_i64(dtype_b, b, 0) >= 0) break;
         if (sdx_load_i64(dtype_b, b, j * step_b) < 0 && sdx_load_i64(dtype_a, a, j * step_a) == 0)
             return true;
+    }
     return false;
 }
 
@@ -337,6 +382,13 @@ static bool pow_mixed(const void *arg, const void *const *in, const int64_t *ste
     if (sdx_dtype_is_signed(types->exponent) &&
         has_zero_to_negative(in[0], types->base, step[0], in[1], types->exponent, step[1], n))
         return false;
+    if (types->base == types->exponent && step[1] == 0 && n > 0 &&
+        sdx_load_i64(types->exponent, in[1], 0) == 2) {
+        const void *const pair[] = {in[0], in[0]};
+        const int64_t steps[] = {step[0], step[0]};
+        return types->base == SDX_I32 ? mul_i32(arg, pair, steps, out, n)
+                                      : mul_i64(arg, pair, steps, out, n);
+    }
     if (types->base == types->exponent)
         return types->base == SDX_I32 ? pow_ints_i32(arg, in, step, out, n)
                                       : pow_ints_i64(arg, in, step, out, n);
@@ -435,6 +487,10 @@ static enum sdx_status type_fault(struct sdx_prepare *px)
     static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {                                         \
         [SDX_F32] = op##_f32, [SDX_F64] = op##_f64, SDX_LOOP_INT_ROWS(op)};
 #define TABLE_INTS(op) static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {SDX_LOOP_INT_ROWS(op)};
+#define TABLE_BITS(op)                                                                             \
+    static sdx_nest_fn *const op##_fns[SDX_LOOP_TYPES] = {                                         \
+        [SDX_U8] = op##_u8, [SDX_U16] = op##_u16, [SDX_U32] = op##_u32, [SDX_U64] = op##_u64,      \
+        [SDX_I8] = op##_u8, [SDX_I16] = op##_u16, [SDX_I32] = op##_u32, [SDX_I64] = op##_u64};
 
 TABLE(add)
 TABLE(sub)
@@ -444,9 +500,9 @@ TABLE(max)
 TABLE(min)
 TABLE(modc)
 TABLE(modp)
-TABLE_INTS(and)
-TABLE_INTS(or)
-TABLE_INTS(xor)
+TABLE_BITS(and)
+TABLE_BITS(or)
+TABLE_BITS(xor)
 TABLE_INTS(shl)
 TABLE_INTS(shr)
 

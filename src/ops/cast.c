@@ -215,6 +215,7 @@ static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t
     case PAIR(BOOL, F32): fn = elements->bool_f32; break;
     case PAIR(BOOL, I32): fn = elements->bool_i32; break;
     case PAIR(BOOL, I64): fn = elements->bool_i64; break;
+    case PAIR(U8, I64): fn = elements->u8_i64; break;
     case PAIR(I32, F32): fn = elements->i32_f32; break;
     case PAIR(I32, I64): fn = elements->i32_i64; break;
     case PAIR(I64, F32): fn = elements->i64_f32; break;

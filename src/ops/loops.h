@@ -43,24 +43,10 @@ enum { SDX_LOOP_TYPES = SDX_DTYPE_LAST + 1 }; /* length of a table of functions 
         const type_a *a = in[0];                                                                   \
         const type_b *b = in[1];                                                                   \
         result *r = out;                                                                           \
-        if (step[0] && step[1]) {                                                                  \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                const type_a x = a[j];                                                             \
-                const type_b y = b[j];                                                             \
-                r[j] = (result)(expr);                                                             \
-            }                                                                                      \
-        } else if (step[0]) {                                                                      \
-            const type_b y = b[0];                                                                 \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                const type_a x = a[j];                                                             \
-                r[j] = (result)(expr);                                                             \
-            }                                                                                      \
-        } else {                                                                                   \
-            const type_a x = a[0];                                                                 \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                const type_b y = b[j * step[1]];                                                   \
-                r[j] = (result)(expr);                                                             \
-            }                                                                                      \
+        for (int64_t j = 0; j < n; j++, a += step[0], b += step[1]) {                              \
+            const type_a x = *a;                                                                   \
+            const type_b y = *b;                                                                   \
+            r[j] = (result)(expr);                                                                 \
         }                                                                                          \
         return true;                                                                               \
     }

@@ -46,12 +46,12 @@ typedef void unary_fn(const struct unary *u, const void *x, void *y, int64_t n);
 
 VEC_AND_F64(abs, fabs(x))
 VEC_AND_F64(neg, -x)
-VEC_AND_F64(sqrt, sqrt(x))
+VEC(sqrt)
 VEC_AND_F64(reciprocal, 1 / x)
 VEC_AND_F64(floor, floor(x))
 VEC_AND_F64(ceil, ceil(x))
-VEC_AND_F64(round, rint(x))
-VEC_AND_F64(relu, x < 0 ? 0 : x)
+VEC(round)
+VEC(relu)
 VEC_AND_F64(leaky_relu, x < 0 ? u->a * x : x)
 VEC_AND_F64(elu, x < 0 ? u->a * expm1(x) : x)
 VEC_AND_F64(hard_sigmoid, LIMIT01(u->a *x + u->b))
@@ -90,14 +90,14 @@ MAP(swish_f64, double, double, x / (1 + exp(-u->a * x)))
 #define SIGN_SIGNED(op, s, T)   MAP(op##_##s, T, T, (x > 0) - (x < 0))
 #define SAME(op, s, T)          MAP(op##_##s, T, T, x)
 #define SIGN_UNSIGNED(op, s, T) MAP(op##_##s, T, T, x > 0)
-#define BIT_NOT(op, s, T)       MAP(op##_##s, T, T, ~(uint64_t)x)
-SDX_LOOP_SIGNED(ABS_SIGNED, abs)
+#define SHORT_SIGNED(X, op)     X(op, i8, int8_t) X(op, i16, int16_t)
+SHORT_SIGNED(ABS_SIGNED, abs)
 SDX_LOOP_UNSIGNED(SAME, abs)
-SDX_LOOP_SIGNED(NEG_SIGNED, neg)
-SDX_LOOP_SIGNED(RELU_INT, relu)
-SDX_LOOP_SIGNED(SIGN_SIGNED, sign)
+SHORT_SIGNED(NEG_SIGNED, neg)
+SHORT_SIGNED(RELU_INT, relu)
+SHORT_SIGNED(SIGN_SIGNED, sign)
+SIGN_SIGNED(sign, i64, int64_t)
 SDX_LOOP_UNSIGNED(SIGN_UNSIGNED, sign)
-SDX_LOOP_INTS(BIT_NOT, bit_not)
 
 MAP(is_nan_f64, double, uint8_t, x != x)
 MAP(is_inf_f64, double, uint8_t, x == u->a || x == u->b)
@@ -121,6 +121,41 @@ ELEMENT(is_inf_f32, f32_is_inf, 4, 1)
 ELEMENT(not_bool, bool_not, 1, 1)
 ELEMENT(sign_f32, f32_sign, 4, 4)
 ELEMENT(shrink_f32, f32_shrink, 4, 4)
+ELEMENT(abs_i32, i32_abs, 4, 4)
+ELEMENT(abs_i64, i64_abs, 8, 8)
+ELEMENT(sign_i32, i32_sign, 4, 4)
+ELEMENT(sqrt_f64, f64_sqrt, 8, 8)
+ELEMENT(round_f64, f64_round, 8, 8)
+
+/* By a kernel of two operands, one of which is a constant. */
+#define WITH(name, kernel, size, left, right)                                                      \
+    static void name(const struct unary *u, const void *from, void *to, int64_t n)                 \
+    {                                                                                              \
+        (void)u;                                                                                   \
+        const void *const in[] = {left, right};                                                    \
+        const int64_t step[] = {in[0] == from, in[1] == from};                                     \
+        sdx_element_run(sdx_elements()->kernel, NULL, 2, (const uint8_t[]){size, size, size}, in,  \
+                        step, to, n);                                                              \
+    }
+static const uint64_t zeros = 0, ones = UINT64_MAX;
+WITH(neg_i32, b32_sub, 4, &zeros, from)
+WITH(neg_i64, b64_sub, 8, &zeros, from)
+WITH(relu_i32, i32_max, 4, from, &zeros)
+WITH(relu_i64, i64_max, 8, from, &zeros)
+WITH(relu_f64, f64_max, 8, from, &zeros)
+WITH(bit_not_1, bits_xor, 1, from, &ones)
+static void bit_not_2(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    bit_not_1(u, from, to, 2 * n);
+}
+static void bit_not_4(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    bit_not_1(u, from, to, 4 * n);
+}
+static void bit_not_8(const struct unary *u, const void *from, void *to, int64_t n)
+{
+    bit_not_1(u, from, to, 8 * n);
+}
 
 /* Integers through double; the result truncates. */
 static void shrink_int(const struct unary *u, const void *from, void *to, int64_t n)
@@ -263,7 +298,20 @@ static const struct unary_def defs[] = {
     {"Atanh", 16, {FLOATS(atanh)}, NULL, NULL, 0, 0},
     {"IsNaN", 1, {FLOATS(is_nan)}, NULL, NULL, 0, 0},
     {"Not", 1, {[SDX_BOOL] = not_bool}, NULL, NULL, 0, 0},
-    {"BitwiseNot", 1, {SDX_LOOP_INT_ROWS(bit_not)}, NULL, NULL, 0, 0},
+    {"BitwiseNot",
+     1,
+     {[SDX_U8] = bit_not_1,
+      [SDX_I8] = bit_not_1,
+      [SDX_U16] = bit_not_2,
+      [SDX_I16] = bit_not_2,
+      [SDX_U32] = bit_not_4,
+      [SDX_I32] = bit_not_4,
+      [SDX_U64] = bit_not_8,
+      [SDX_I64] = bit_not_8},
+     NULL,
+     NULL,
+     0,
+     0},
 };
 
 struct map_job {

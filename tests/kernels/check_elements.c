@@ -163,6 +163,7 @@ UNARY(i32_i64, WHOLE, int32_t, int64_t, x)
 UNARY(i64_f32, WHOLE, int64_t, float, x)
 UNARY(i64_i32, WHOLE, int64_t, int32_t, x)
 UNARY(i64_bool, WHOLE, int64_t, uint8_t, x != 0)
+UNARY(u8_i64, BITS, uint8_t, int64_t, x)
 UNARY(f32_u8, FLOAT, float, uint8_t, whole(x, 0x1p31))
 UNARY(f32_i32, FLOAT, float, int32_t, whole(x, 0x1p31))
 UNARY(f32_i64, FLOAT, float, int64_t, whole(x, 0x1p63))
@@ -188,8 +189,25 @@ BINARY(b32_sub, BITS, uint32_t, uint32_t, x - y)
 BINARY(b32_mul, BITS, uint32_t, uint32_t, x *y)
 BINARY(b64_add, BITS, uint64_t, uint64_t, x + y)
 BINARY(b64_sub, BITS, uint64_t, uint64_t, x - y)
+BINARY(b64_mul, BITS, uint64_t, uint64_t, x *y)
 BINARY(i32_max, BITS, int32_t, int32_t, x > y ? x : y)
 BINARY(i32_min, BITS, int32_t, int32_t, x < y ? x : y)
+BINARY(i64_max, WHOLE, int64_t, int64_t, x > y ? x : y)
+BINARY(i64_min, WHOLE, int64_t, int64_t, x < y ? x : y)
+BINARY(f64_add, BITS, double, double, x + y)
+BINARY(f64_sub, BITS, double, double, x - y)
+BINARY(f64_mul, BITS, double, double, x *y)
+BINARY(f64_div, BITS, double, double, x / y)
+BINARY(f64_max, BITS, double, double, x > y || isnan(x) ? x : y)
+BINARY(f64_min, BITS, double, double, x < y || isnan(x) ? x : y)
+BINARY(bits_and, BITS, uint8_t, uint8_t, x &y)
+BINARY(bits_or, BITS, uint8_t, uint8_t, x | y)
+BINARY(bits_xor, BITS, uint8_t, uint8_t, x ^ y)
+UNARY(i32_abs, WHOLE, int32_t, uint32_t, x < 0 ? -(int64_t)x : x)
+UNARY(i64_abs, WHOLE, int64_t, uint64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
+UNARY(i32_sign, WHOLE, int32_t, int32_t, x<0 ? -1 : x> 0)
+UNARY(f64_sqrt, BITS, double, double, sqrt(x))
+UNARY(f64_round, BITS, double, double, rint(x))
 BINARY(f32_fmod, FLOAT, float, float, fmodf(x, y))
 /* The quotient and the remainder of the smallest by -1 have no place in C. */
 #define QUOTIENT(x, y)  ((y) == -1 ? (int64_t)(0 - (uint64_t)(x)) : (x) / (y))
@@ -208,6 +226,52 @@ UNARY(f32_is_nan, FLOAT, float, uint8_t, isnan(x) != 0)
 UNARY(f32_is_inf, FLOAT, float, uint8_t, x == args[0] || x == args[1])
 UNARY(f32_sign, FLOAT, float, float, x > 0 ? 1 : x < 0 ? -1 : x)
 UNARY(f32_shrink, FLOAT, float, float, x<-args[1] ? x + args[0] : x> args[1] ? x - args[0] : 0)
+
+/* Within 0.51 ulp of the power, which f64 has to 1e-16. */
+static void expect_power(float x, float y, float got)
+{
+    const double right = pow(x, y);
+    const float nearest = (float)right;
+    if (isnan(right) || isinf(nearest) || nearest == 0) {
+        expect(isnan(right) ? isnan(got) != 0 : got == nearest, "pow(%a, %a) %a, expected %a",
+               (double)x, (double)y, (double)got, (double)nearest);
+        return;
+    }
+    const double room = fabs((double)nextafterf(nearest, INFINITY) - (double)nearest);
+    expect(fabs(got - right) <= 0.51 * room, "pow(%a, %a) %a, expected %a", (double)x, (double)y,
+           (double)got, right);
+}
+static float random_number(int how)
+{
+    if (how % 4 == 0) return floats[random_bits() % COUNT(floats)];
+    if (how % 4 == 1) return (float)(int32_t)random_bits() * 0x1p-26f;
+    const uint32_t bits = random_bits() >> (how % 4 - 2);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static void check_f32_pow(void)
+{
+    for (int turn = 0; turn < 400; turn++) {
+        const size_t n = random_bits() % MOST;
+        float *x = guarded(MOST * 4, 4), *y = guarded(MOST * 4, 4), *r = guarded(n * 4, 4);
+        for (int i = 0; i < MOST; i++) {
+            x[i] = turn % 3 ? fabsf(random_number(1 + turn % 3)) : random_number(i);
+            y[i] = random_number(turn % 4 ? 1 : i / 4);
+        }
+        const int64_t step[] = {turn % 5 != 4, turn % 7 != 6};
+        sdx_element_run(sdx_elements()->f32_pow, NULL, 2, (const uint8_t[]){4, 4, 4},
+                        (const void *const[]){x, y}, step, r, (int64_t)n);
+        for (size_t j = 0; j < n; j++)
+            expect_power(x[step[0] ? j : 0], y[step[1] ? j : 0], r[j]);
+        sdx_element_run(sdx_elements()->f32_pow, NULL, 2, (const uint8_t[]){4, 4, 4},
+                        (const void *const[]){x, y}, (const int64_t[]){1, 1}, x, (int64_t)n);
+        for (size_t j = 0; j < n && step[0] && step[1]; j++)
+            expect(memcmp(&x[j], &r[j], 4) == 0, "element %zu of %zu: other in place", j, n);
+        guards_intact();
+        guards_release();
+    }
+}
 
 void check_elements(void)
 {
