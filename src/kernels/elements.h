@@ -21,11 +21,14 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
  * has it, exact. pow: as C has it, within 0.51 ulp. max, min: NaN where the first is one, or both.
  * Of integers, no divisor of which is 0: div truncates, and -2^31 / -1 wraps as its like of 64
  * bits; modp is the remainder of the divisor's sign. b32, b64: integers of either sign, which wrap.
- * bits: of bytes, which serve elements of any size. */
+ * bits: of bytes, which serve elements of any size.
+ * scaled: (x - zero) * scale; quantized: round_to_even(x / scale) + zero within the integer's
+ * bounds, NaN the least; arg: zero, scale. */
 /* clang-format off */
 #define SDX_ELEMENTS(X) \
     X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
-    X(u8_i64) X(f32_u8) X(f32_i32) X(f32_i64) X(f32_bool) X(f32_f64) X(f64_f32) \
+    X(u8_i64) X(u16_scaled) X(i16_scaled) X(f32_quantized_u16) X(f32_quantized_i16) \
+    X(f32_u8) X(f32_i32) X(f32_i64) X(f32_bool) X(f32_f64) X(f64_f32) \
     X(bool_not) X(bool_and) X(bool_or) X(bool_xor) X(bool_equal) \
     X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(f32_equal) \
     X(f32_less) X(i32_less) X(i64_less) X(f32_less_equal) \

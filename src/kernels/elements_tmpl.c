@@ -61,6 +61,15 @@ enum { BLOCK = SDX_ELEMENT_BLOCK, TURN = 16 };
 /* x, or -2^31 or -2^63 where the integer has no room for it */
 #define WITHIN(x, limit) ((x) >= -(limit) && (x) < (limit) ? (x) : -(limit))
 
+/* The nearest whole number, the even one of two, from `low` to `high`, both below 2^22 in size; NaN
+ * gives the least. */
+static inline int32_t rounded(float x, float low, float high)
+{
+    x = x > low ? x : low;
+    x = x < high ? x : high;
+    return (int32_t)(x + 0x1.8p23f - 0x1.8p23f);
+}
+
 UNARY(bool_f32, uint8_t, float, x != 0)
 UNARY(bool_i32, uint8_t, int32_t, x != 0)
 UNARY(bool_i64, uint8_t, int64_t, x != 0)
@@ -70,6 +79,10 @@ UNARY(i64_f32, int64_t, float, x)
 UNARY(i64_i32, int64_t, int32_t, x)
 UNARY(i64_bool, int64_t, uint8_t, x != 0)
 UNARY(u8_i64, uint8_t, int64_t, x)
+UNARY(u16_scaled, uint16_t, float, ((float)x - u) * v)
+UNARY(i16_scaled, int16_t, float, ((float)x - u) * v)
+UNARY(f32_quantized_u16, float, uint16_t, rounded(x / v, 0 - u, 65535 - u) + (int32_t)u)
+UNARY(f32_quantized_i16, float, int16_t, rounded(x / v, -32768 - u, 32767 - u) + (int32_t)u)
 UNARY(f32_u8, float, uint8_t, (int32_t)WITHIN(x, 0x1p31f))
 UNARY(f32_i32, float, int32_t, WITHIN(x, 0x1p31f))
 UNARY(f32_bool, float, uint8_t, x != 0)

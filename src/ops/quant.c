@@ -4,6 +4,7 @@
  * moves with the element, in chunks that go through f32. */
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "kernels/qbytes.h"
 #include "kernels/vec.h"
 #include "ops/product.h"
@@ -115,11 +116,38 @@ static const struct sdx_tensor *zero_of(const struct sdx_step *step)
     return step->count_in > 2 ? step->in[2] : NULL;
 }
 
+/* n elements of 8, 16 or 32 bits from `at`, (x - zero) * scale in f32. False: of another type. */
+static bool scaled(const struct sdx_tensor *t, int64_t at, int64_t n, float scale, int32_t zero,
+                   float *y)
+{
+    const struct sdx_elements *elements = sdx_elements();
+    const void *x = t->data;
+    const float arg[] = {(float)zero, scale};
+    switch (t->dtype) {
+    case SDX_U8: sdx_vec()->u8_to_f32((const uint8_t *)x + at, scale, zero, y, (size_t)n); break;
+    case SDX_I8: sdx_vec()->s8_to_f32((const int8_t *)x + at, scale, zero, y, (size_t)n); break;
+    case SDX_U16:
+    case SDX_I16:
+        x = (const uint16_t *)x + at;
+        sdx_element_run(t->dtype == SDX_U16 ? elements->u16_scaled : elements->i16_scaled, arg, 1,
+                        (const uint8_t[]){2, 4}, &x, &(int64_t){1}, y, n);
+        break;
+    default: return false;
+    }
+    return true;
+}
+
 /* n elements from `at` as f32, in place when they are. */
 static const float *as_f32(const struct sdx_tensor *t, int64_t at, int64_t n, float *buffer)
 {
     if (t->dtype == SDX_F32) return (const float *)t->data + at;
-    sdx_convert(SDX_F32, buffer, 0, t->dtype, t->data, at, n, true);
+    if (t->dtype == SDX_I32) {
+        const void *x = (const int32_t *)t->data + at;
+        sdx_element_run(sdx_elements()->i32_f32, NULL, 1, (const uint8_t[]){4, 4}, &x,
+                        &(int64_t){1}, buffer, n);
+    } else if (n < 16 || !scaled(t, at, n, 1, 0, buffer)) {
+        sdx_convert(SDX_F32, buffer, 0, t->dtype, t->data, at, n, true);
+    }
     return buffer;
 }
 
@@ -147,19 +175,26 @@ static void round_to(int dtype, float *x, int64_t n)
 
 /* ---- QuantizeLinear ---- */
 
+static bool has_one_value(const float *x, int64_t n)
+{
+    int differ = 0;
+    for (int64_t i = 0; i < n; i++)
+        differ |= x[i] != x[0];
+    return !differ;
+}
+
 static void quantize_chunk(const struct rows *p, const struct sdx_step *step, int64_t at,
                            int64_t scale_at, int64_t n)
 {
-    float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], q[CHUNK];
+    enum { GROUP = 32 };
+    float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK] = {0}, q[CHUNK] = {0};
     const struct sdx_tensor *zero = zero_of(step), *y = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
-    zeros[0] = 0;
     const float *z = zero ? as_f32(zero, scale_at, count, zeros) : zeros;
     int64_t step_z = zero ? p->step : 0;
-    for (int64_t i = 0; i < n; i++)
-        q[i] = x[i] / s[i * p->step];
+    sdx_vec()->f32_div(x, 1, s, (size_t)p->step, q, (size_t)n);
     round_to(p->dtype_mid, q, n);
     if (sdx_dtype_is_float(y->dtype)) {
         for (int64_t i = 0; i < n; i++)
@@ -169,45 +204,26 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
     }
     int32_t lo, hi;
     limits_of(y->dtype, &lo, &hi);
+    for (int64_t i = 1; i < n && zero && !p->step; i++)
+        zeros[i] = zeros[0];
     const bool is_byte = y->dtype == SDX_U8 || y->dtype == SDX_I8;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t v = sdx_round_saturate(q[i], (int32_t)z[i * step_z], lo, hi);
-        if (is_byte)
-            ((uint8_t *)y->data)[at + i] = (uint8_t)v;
-        else
-            sdx_store_i64(y->dtype, y->data, at + i, v);
+    if (is_byte && (!step_z || has_one_value(z, n))) {
+        const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
+        sdx_qbytes()->quantize(q, 1, (int32_t)z[0] + shift, (uint8_t)shift, (uint8_t *)y->data + at,
+                               (size_t)n);
+        return;
     }
-}
-
-/* 16 bits: in a loop of known length, which compilers write in vectors. */
-enum { SHORTS = 64 };
-static void quantize_shorts(const float *x, float scale, int32_t zero, int dtype, uint16_t *y,
-                            int64_t n)
-{
-    int32_t lo, hi;
-    limits_of(dtype, &lo, &hi);
-    for (int64_t at = 0, some; at < n; at += some, x += some, y += some) {
-        float v[SHORTS] = {0};
-        uint16_t whole[SHORTS];
-        some = n - at < SHORTS ? n - at : SHORTS;
-        memcpy(v, x, (size_t)some * sizeof *x);
-        for (int i = 0; i < SHORTS; i++)
-            whole[i] = (uint16_t)sdx_round_saturate(v[i] / scale, zero, lo, hi);
-        memcpy(y, whole, (size_t)some * sizeof *y);
-    }
-}
-static void dequantize_shorts(const uint16_t *x, float scale, int32_t zero, bool is_signed,
-                              float *y, int64_t n)
-{
-    const int32_t flip = is_signed ? 0x8000 : 0; /* signed ones as unsigned */
-    for (int64_t at = 0, some; at < n; at += some, x += some, y += some) {
-        uint16_t whole[SHORTS] = {0};
-        float v[SHORTS];
-        some = n - at < SHORTS ? n - at : SHORTS;
-        memcpy(whole, x, (size_t)some * sizeof *x);
-        for (int i = 0; i < SHORTS; i++)
-            v[i] = (float)((whole[i] ^ flip) - flip - zero) * scale;
-        memcpy(y, v, (size_t)some * sizeof *y);
+    for (int64_t i = 0; i < n; i += GROUP) { /* of known length: compilers write it in vectors */
+        const int64_t some = n - i < GROUP ? n - i : GROUP;
+        int32_t v[GROUP];
+        uint8_t bytes[GROUP];
+        for (int k = 0; k < GROUP; k++)
+            v[k] = sdx_round_saturate(q[i + k], (int32_t)zeros[i + k], lo, hi);
+        for (int k = 0; k < GROUP; k++)
+            bytes[k] = (uint8_t)v[k];
+        if (is_byte) memcpy((uint8_t *)y->data + at + i, bytes, (size_t)some);
+        for (int64_t k = 0; k < some && !is_byte; k++)
+            sdx_store_i64(y->dtype, y->data, at + i + k, v[k]);
     }
 }
 
@@ -221,7 +237,12 @@ static bool quantize_fast(const struct rows *p, const struct sdx_step *step, con
     const float *from = (const float *)x->data + row->at;
     const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
     if (y->dtype == SDX_U16 || y->dtype == SDX_I16) {
-        quantize_shorts(from, scale, z, y->dtype, (uint16_t *)y->data + row->at, row->n);
+        const struct sdx_elements *elements = sdx_elements();
+        const float arg[] = {(float)z, scale};
+        sdx_element_run(y->dtype == SDX_U16 ? elements->f32_quantized_u16
+                                            : elements->f32_quantized_i16,
+                        arg, 1, (const uint8_t[]){4, 2}, &(const void *){from}, &(int64_t){1},
+                        (uint16_t *)y->data + row->at, row->n);
         return true;
     }
     if (y->dtype != SDX_U8 && y->dtype != SDX_I8) return false;
@@ -349,12 +370,13 @@ static void dequantize_chunk(const struct rows *p, const struct sdx_step *step, 
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
-    zeros[0] = 0;
-    const float *z = zero ? as_f32(zero, scale_at, count, zeros) : zeros;
-    int64_t step_z = zero ? p->step : 0;
     float *y = out->dtype == SDX_F32 ? (float *)out->data + at : y_buffer;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - z[i * step_z]) * s[i * p->step];
+    if (zero) {
+        const float *z = as_f32(zero, scale_at, count, zeros);
+        sdx_vec()->f32_sub(x, 1, z, (size_t)p->step, y, (size_t)n);
+        x = y;
+    }
+    sdx_vec()->f32_mul(x, 1, s, (size_t)p->step, y, (size_t)n);
     if (out->dtype != SDX_F32) sdx_convert(out->dtype, out->data, at, SDX_F32, y, 0, n, true);
 }
 
@@ -365,17 +387,7 @@ static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
     if (y->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32) return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
-    float *to = (float *)y->data + row->at;
-    if (x->dtype == SDX_U8)
-        sdx_vec()->u8_to_f32((const uint8_t *)x->data + row->at, scale, z, to, (size_t)row->n);
-    else if (x->dtype == SDX_I8)
-        sdx_vec()->s8_to_f32((const int8_t *)x->data + row->at, scale, z, to, (size_t)row->n);
-    else if (x->dtype == SDX_U16 || x->dtype == SDX_I16)
-        dequantize_shorts((const uint16_t *)x->data + row->at, scale, z, x->dtype == SDX_I16, to,
-                          row->n);
-    else
-        return false;
-    return true;
+    return scaled(x, row->at, row->n, scale, z, (float *)y->data + row->at);
 }
 
 static enum sdx_status run_dequantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)

@@ -208,6 +208,12 @@ UNARY(i64_abs, WHOLE, int64_t, uint64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
 UNARY(i32_sign, WHOLE, int32_t, int32_t, x<0 ? -1 : x> 0)
 UNARY(f64_sqrt, BITS, double, double, sqrt(x))
 UNARY(f64_round, BITS, double, double, rint(x))
+UNARY(u16_scaled, BITS, uint16_t, float, ((float)x - args[0]) * args[1])
+UNARY(i16_scaled, BITS, int16_t, float, ((float)x - args[0]) * args[1])
+UNARY(f32_quantized_u16, FLOAT, float, uint16_t,
+      isnan(x) ? 0 : fmaxf(fminf(rintf(x / args[1]), 65535), 0))
+UNARY(f32_quantized_i16, FLOAT, float, int16_t,
+      isnan(x) ? -32768 : fmaxf(fminf(rintf(x / args[1]), 32767), -32768))
 BINARY(f32_fmod, FLOAT, float, float, fmodf(x, y))
 /* The quotient and the remainder of the smallest by -1 have no place in C. */
 #define QUOTIENT(x, y)  ((y) == -1 ? (int64_t)(0 - (uint64_t)(x)) : (x) / (y))
@@ -248,7 +254,7 @@ static float random_number(int how)
     const uint32_t bits = random_bits() >> (how % 4 - 2);
     float x;
     memcpy(&x, &bits, sizeof x);
-    return x;
+    return isnan(x) ? NAN : x; /* 1 to the power of a signalling one is one */
 }
 static void check_f32_pow(void)
 {
