@@ -144,25 +144,26 @@ bool sdx_op_info_get(int i, sdx_op_info *info)
     static _Thread_local char types[400];
     const struct sdx_schema *s = sdx_schema_at(i);
     if (!s) return false;
+    const char *domain = sdx_schema_domain_name(s), *name = sdx_schema_str(s->name);
     /* One that was deprecated from its first version on was so later: models have it. */
     const bool is_gone =
-        s->deprecated && sdx_schema_find(sdx_str(s->domain), sdx_str(s->name), s->since - 1, NULL);
+        s->deprecated && sdx_schema_find(sdx_str(domain), sdx_str(name), s->since - 1, NULL);
     const struct sdx_op *op =
-        is_gone ? NULL : sdx_op_find(sdx_str(s->domain), sdx_str(s->name), s->since);
+        is_gone ? NULL : sdx_op_find(sdx_str(domain), sdx_str(name), s->since);
     const struct sdx_schema_types *t = first_types(s);
     size_t len = 0;
     types[0] = 0;
     for (int dtype = 1; t && dtype <= SDX_DTYPE_LAST; dtype++) {
         if (!(t->tensor >> dtype & 1)) continue;
-        const char *name = sdx_dtype_name((sdx_dtype)dtype);
-        size_t n = strlen(name);
+        const char *type = sdx_dtype_name((sdx_dtype)dtype);
+        size_t n = strlen(type);
         if (len + n + 3 > sizeof types) break;
         if (len) memcpy(types + len, ", ", 3), len += 2;
-        memcpy(types + len, name, n + 1);
+        memcpy(types + len, type, n + 1);
         len += n;
     }
-    *info = (sdx_op_info){.domain = s->domain[0] ? s->domain : "ai.onnx",
-                          .name = s->name,
+    *info = (sdx_op_info){.domain = domain[0] ? domain : "ai.onnx",
+                          .name = name,
                           .since = s->since,
                           .deprecated = s->deprecated,
                           .types = types};

@@ -65,9 +65,10 @@ static enum sdx_status fit_attrs(struct sdx_rewrite *rx, const struct sdx_schema
     }
     for (int i = 0; i < schema->count_attrs; i++) {
         const struct sdx_schema_attr *want = &sdx_schema_attrs[schema->attrs + i];
-        if (want->required && !sdx_rewrite_attr(node, want->name))
+        const char *name = sdx_schema_str(want->name);
+        if (want->required && !sdx_rewrite_attr(node, name))
             return sdx_rewrite_refuse(rx, "attribute %s is missing, which version %lld expects",
-                                      want->name, (long long)rx->to);
+                                      name, (long long)rx->to);
     }
     return SDX_OK;
 }
@@ -75,22 +76,24 @@ static enum sdx_status fit_attrs(struct sdx_rewrite *rx, const struct sdx_schema
 static enum sdx_status fit_counts(struct sdx_rewrite *rx, const struct sdx_schema *schema)
 {
     struct sdx_onnx_strings *in = &rx->node->inputs, *out = &rx->node->outputs;
-    while (in->count > schema->inputs_max && !in->at[in->count - 1].len)
+    const int32_t most_in = sdx_schema_inputs_max(schema);
+    const int32_t most_out = sdx_schema_outputs_max(schema);
+    while (in->count > most_in && !in->at[in->count - 1].len)
         in->count--;
-    while (out->count > schema->outputs_max && !out->at[out->count - 1].len)
+    while (out->count > most_out && !out->at[out->count - 1].len)
         out->count--;
-    if (in->count > schema->inputs_max || in->count < schema->inputs_min)
+    if (in->count > most_in || in->count < schema->inputs_min)
         return sdx_rewrite_refuse(rx, "has %d inputs, and version %lld takes %d to %d", in->count,
-                                  (long long)rx->to, schema->inputs_min, schema->inputs_max);
+                                  (long long)rx->to, schema->inputs_min, most_in);
     for (int i = 0; i < in->count; i++) {
         const struct sdx_schema_param *param = sdx_schema_input(schema, i);
         if (!in->at[i].len && param && param->option == SDX_PARAM_SINGLE)
             return sdx_rewrite_refuse(rx, "input %d is left out, and version %lld wants it", i,
                                       (long long)rx->to);
     }
-    if (out->count > schema->outputs_max)
+    if (out->count > most_out)
         return sdx_rewrite_refuse(rx, "has %d outputs, and version %lld makes at most %d",
-                                  out->count, (long long)rx->to, schema->outputs_max);
+                                  out->count, (long long)rx->to, most_out);
     return SDX_OK;
 }
 

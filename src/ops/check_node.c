@@ -137,10 +137,11 @@ static void check_schema_attrs(struct sdx_check *c, const struct sdx_check_place
     }
     for (int i = 0; i < schema->count_attrs; i++) {
         const struct sdx_schema_attr *fact = &sdx_schema_attrs[schema->attrs + i];
+        const char *name = sdx_schema_str(fact->name);
         bool given = !fact->required;
         for (int32_t k = 0; k < node->attrs.count && !given; k++)
-            given = sdx_str_is(node->attrs.at[k].name, fact->name);
-        if (!given) sdx_check_fault(c, place, "required attribute %s is missing", fact->name);
+            given = sdx_str_is(node->attrs.at[k].name, name);
+        if (!given) sdx_check_fault(c, place, "required attribute %s is missing", name);
     }
 }
 
@@ -161,20 +162,24 @@ static void check_count(struct sdx_check *c, const struct sdx_check_place *place
 static void check_arity(struct sdx_check *c, const struct sdx_check_place *place,
                         const struct sdx_schema *schema, const struct sdx_onnx_node *node)
 {
-    check_count(c, place, "inputs", node->inputs.count, schema->inputs_min, schema->inputs_max);
-    check_count(c, place, "outputs", node->outputs.count, schema->outputs_min, schema->outputs_max);
+    check_count(c, place, "inputs", node->inputs.count, schema->inputs_min,
+                sdx_schema_inputs_max(schema));
+    check_count(c, place, "outputs", node->outputs.count, schema->outputs_min,
+                sdx_schema_outputs_max(schema));
     for (int32_t i = 0; i < node->inputs.count; i++) {
         const struct sdx_schema_param *param = sdx_schema_input(schema, i);
         const bool is_needed =
             param && (param->option == SDX_PARAM_SINGLE ||
                       (c->faults->is_strict && param->option & SDX_PARAM_VARIADIC));
         if (is_needed && node->inputs.at[i].len == 0)
-            sdx_check_fault(c, place, "input %s is left out, but it is required", param->name);
+            sdx_check_fault(c, place, "input %s is left out, but it is required",
+                            sdx_schema_str(param->name));
     }
     for (int32_t i = 0; i < node->outputs.count; i++) {
         const struct sdx_schema_param *param = sdx_schema_output(schema, i);
         if (param && param->option == SDX_PARAM_SINGLE && node->outputs.at[i].len == 0)
-            sdx_check_fault(c, place, "output %s is left out, but it is required", param->name);
+            sdx_check_fault(c, place, "output %s is left out, but it is required",
+                            sdx_schema_str(param->name));
     }
 }
 
@@ -198,7 +203,8 @@ static bool find_opset(const struct sdx_check *c, struct sdx_str domain, int64_t
 static bool had_version_before(struct sdx_str domain, const struct sdx_schema *schema)
 {
     bool known = false;
-    return sdx_schema_find(domain, sdx_str(schema->name), schema->since - 1, &known) != NULL;
+    return sdx_schema_find(domain, sdx_str(sdx_schema_str(schema->name)), schema->since - 1,
+                           &known) != NULL;
 }
 
 static void check_operator(struct sdx_check *c, const struct sdx_check_place *place,

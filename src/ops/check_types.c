@@ -91,7 +91,7 @@ static bool check_allowed(struct check_types *c, const struct sdx_ir_graph *grap
     char found[TYPE_TEXT], expected[TYPE_TEXT], text[SDX_ERROR_TEXT];
     if (sdx_schema_allows(&sdx_schema_typesets[param->types], type)) return true;
     describe_types(&sdx_schema_typesets[param->types], expected, sizeof(expected));
-    snprintf(text, sizeof(text), "%s %s is %s, expected %s", what, param->name,
+    snprintf(text, sizeof(text), "%s %s is %s, expected %s", what, sdx_schema_str(param->name),
              sdx_ir_type_describe(c->ir, type, found, sizeof(found)), expected);
     node_fault(c, graph, node, text);
     return false;
@@ -103,16 +103,17 @@ static bool check_input(struct check_types *c, const struct sdx_ir_graph *graph,
 {
     char found[TYPE_TEXT], expected[TYPE_TEXT], text[SDX_ERROR_TEXT];
     if (!check_allowed(c, graph, node, param, type, "input")) return false;
+    const char *name = sdx_schema_str(param->name);
     int v = param->variable;
     if (v < 0 || v >= VARIABLES_MAX || (param->option & SDX_PARAM_HETEROGENEOUS)) return true;
     if (!vars->type[v] || vars->type[v]->kind == SDX_KIND_NONE) {
         vars->type[v] = type;
-        vars->name[v] = param->name;
+        vars->name[v] = name;
         return true;
     }
     if (types_agree(vars->type[v], type)) return true;
-    snprintf(text, sizeof(text), "input %s is %s, expected the type of input %s, which is %s",
-             param->name, sdx_ir_type_describe(c->ir, type, found, sizeof(found)), vars->name[v],
+    snprintf(text, sizeof(text), "input %s is %s, expected the type of input %s, which is %s", name,
+             sdx_ir_type_describe(c->ir, type, found, sizeof(found)), vars->name[v],
              sdx_ir_type_describe(c->ir, vars->type[v], expected, sizeof(expected)));
     node_fault(c, graph, node, text);
     return false;

@@ -2,20 +2,25 @@
  * Look-ups in the schema table: by binary search over (domain, name, since). */
 #include "ops/schema.h"
 
-static int compare_text(const char *text, struct sdx_str s)
+/* Index in sdx_schema_domains; that of the end: unknown. */
+static int find_domain(struct sdx_str domain)
 {
-    int order = s.len ? strncmp(text, s.ptr, s.len) : 0;
-    return order ? order : text[s.len] != '\0';
+    int i = 0;
+    domain = sdx_ir_domain(domain);
+    while (sdx_schema_domains[i].name && !sdx_str_is(domain, sdx_schema_domains[i].name))
+        i++;
+    return i;
 }
 
-static int compare_row(const struct sdx_schema *row, struct sdx_str domain, struct sdx_str name)
+/* Domains stand sorted, so their numbers compare as their names do. */
+static int compare_row(const struct sdx_schema *row, int domain, struct sdx_str name)
 {
-    int order = compare_text(row->domain, domain);
-    return order ? order : compare_text(row->name, name);
+    int order = row->domain - domain;
+    return order ? order : sdx_str_compare(sdx_str(sdx_schema_str(row->name)), name);
 }
 
 /* The first row that is not before (domain, name). */
-static int find_first(struct sdx_str domain, struct sdx_str name)
+static int find_first(int domain, struct sdx_str name)
 {
     int low = 0, high = sdx_schema_count;
     while (low < high) {
@@ -32,10 +37,10 @@ const struct sdx_schema *sdx_schema_find(struct sdx_str domain, struct sdx_str n
                                          bool *known)
 {
     const struct sdx_schema *found = NULL;
-    domain = sdx_ir_domain(domain);
-    int at = find_first(domain, name);
+    const int number = find_domain(domain);
+    int at = find_first(number, name);
     if (known) *known = false;
-    for (; at < sdx_schema_count && compare_row(&sdx_schemas[at], domain, name) == 0; at++) {
+    for (; at < sdx_schema_count && compare_row(&sdx_schemas[at], number, name) == 0; at++) {
         if (known) *known = true;
         if (sdx_schemas[at].since <= opset) found = &sdx_schemas[at];
     }
@@ -44,10 +49,7 @@ const struct sdx_schema *sdx_schema_find(struct sdx_str domain, struct sdx_str n
 
 int64_t sdx_schema_domain_version(struct sdx_str domain)
 {
-    domain = sdx_ir_domain(domain);
-    for (const struct sdx_schema_domain *at = sdx_schema_domains; at->name; at++)
-        if (sdx_str_is(domain, at->name)) return at->newest;
-    return 0;
+    return sdx_schema_domains[find_domain(domain)].newest; /* the end has 0 */
 }
 
 const struct sdx_schema *sdx_schema_at(int i)
@@ -77,7 +79,7 @@ const struct sdx_schema_attr *sdx_schema_find_attr(const struct sdx_schema *sche
                                                    struct sdx_str name)
 {
     for (int i = 0; i < schema->count_attrs; i++)
-        if (sdx_str_is(name, sdx_schema_attrs[schema->attrs + i].name))
+        if (sdx_str_is(name, sdx_schema_str(sdx_schema_attrs[schema->attrs + i].name)))
             return &sdx_schema_attrs[schema->attrs + i];
     return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Facts of the standard: one row an operator and since-version, generated from the onnx package by
  * scripts/gen_schema.py into schema/onnx_schema.c; other domains are kept by hand in
- * schema/contrib.txt, which the generator reads too, so that all rows share their arrays. */
+ * schema/contrib.txt, which the generator reads too, so that all rows share their arrays. Rows hold
+ * offsets and indices in place of pointers: no start of a program has to relocate them. */
 #ifndef SDX_OPS_SCHEMA_H
 #define SDX_OPS_SCHEMA_H
 
@@ -42,26 +43,30 @@ struct sdx_schema_types {
 };
 
 struct sdx_schema_param {
-    const char *name;
-    uint16_t types;  /* index into sdx_schema_typesets */
+    uint16_t name;   /* sdx_schema_str() */
+    uint8_t types;   /* index into sdx_schema_typesets */
     int8_t variable; /* parameters of a row with equal numbers >= 0 have the same type */
     uint8_t option;
 };
 
 struct sdx_schema_attr {
-    const char *name;
-    uint8_t type; /* enum sdx_attr_type */
+    uint16_t name; /* sdx_schema_str() */
+    uint8_t type;  /* enum sdx_attr_type */
     bool required;
 };
 
+/* inputs_max, outputs_max: variadic without end. */
+enum { SDX_SCHEMA_WITHOUT_END = 255 };
+
 struct sdx_schema {
-    const char *domain, *name;
+    uint16_t name; /* sdx_schema_str() */
     int16_t since;
-    bool deprecated, has_function, is_nondeterministic;
-    int16_t inputs_min, outputs_min;
-    int32_t inputs_max, outputs_max; /* INT32_MAX: variadic without end */
-    uint16_t count_params_in, count_params_out, count_attrs;
     uint16_t params_in, params_out, attrs; /* first entry in the shared arrays */
+    uint8_t domain;                        /* index into sdx_schema_domains */
+    uint8_t inputs_min, outputs_min;
+    uint8_t inputs_max, outputs_max; /* read by sdx_schema_inputs_max(), sdx_schema_outputs_max() */
+    uint8_t count_params_in, count_params_out, count_attrs;
+    bool deprecated : 1, has_function : 1, is_nondeterministic : 1;
 };
 
 extern const struct sdx_schema sdx_schemas[]; /* sorted by domain, name, since */
@@ -69,6 +74,7 @@ extern const int sdx_schema_count;
 extern const struct sdx_schema_types sdx_schema_typesets[];
 extern const struct sdx_schema_param sdx_schema_params[];
 extern const struct sdx_schema_attr sdx_schema_attrs[];
+extern const char sdx_schema_text[];           /* all names, each ended by NUL */
 extern const int sdx_schema_opset_newest;      /* of ai.onnx */
 extern const int sdx_schema_ir_version_newest; /* of the file format */
 
@@ -76,7 +82,27 @@ struct sdx_schema_domain {
     const char *name;
     int newest;
 };
-extern const struct sdx_schema_domain sdx_schema_domains[]; /* ends with name NULL */
+extern const struct sdx_schema_domain sdx_schema_domains[]; /* by name; ends with name NULL */
+
+/* The name at an offset that a row, a parameter or an attribute holds. */
+static inline const char *sdx_schema_str(uint16_t at)
+{
+    return &sdx_schema_text[at];
+}
+/* "" for ai.onnx. */
+static inline const char *sdx_schema_domain_name(const struct sdx_schema *schema)
+{
+    return sdx_schema_domains[schema->domain].name;
+}
+/* The largest number of inputs (outputs) of a node; INT32_MAX: variadic without end. */
+static inline int32_t sdx_schema_inputs_max(const struct sdx_schema *schema)
+{
+    return schema->inputs_max == SDX_SCHEMA_WITHOUT_END ? INT32_MAX : schema->inputs_max;
+}
+static inline int32_t sdx_schema_outputs_max(const struct sdx_schema *schema)
+{
+    return schema->outputs_max == SDX_SCHEMA_WITHOUT_END ? INT32_MAX : schema->outputs_max;
+}
 
 /* The row in force for a version of the operator's domain; NULL: no such operator (then *known
  * tells, when not NULL, whether the name exists in another version). Domains "" and "ai.onnx" are

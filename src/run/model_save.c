@@ -46,8 +46,9 @@ static bool say_activation(struct sdx_ir *ir, struct sdx_ir_node *node)
 
 static bool has_only_known(const struct sdx_ir_node *node, const struct sdx_schema *schema)
 {
-    if (node->count_inputs > schema->inputs_max || node->count_inputs < schema->inputs_min ||
-        node->count_outputs > schema->outputs_max)
+    if (node->count_inputs > sdx_schema_inputs_max(schema) ||
+        node->count_inputs < schema->inputs_min ||
+        node->count_outputs > sdx_schema_outputs_max(schema))
         return false;
     for (int32_t a = 0; a < node->count_attrs; a++) {
         const struct sdx_schema_attr *fact = sdx_schema_find_attr(schema, node->attrs[a].name);

@@ -13,25 +13,29 @@
 
 static const struct sdx_schema *older(const struct sdx_schema *s)
 {
-    return s->since > 1 ? sdx_schema_find(sdx_str(s->domain), sdx_str(s->name), s->since - 1, NULL)
-                        : NULL;
+    if (s->since <= 1) return NULL;
+    return sdx_schema_find(sdx_str(sdx_schema_domain_name(s)), sdx_str(sdx_schema_str(s->name)),
+                           s->since - 1, NULL);
 }
 
 /* What an operator had and its next version has not. */
 static bool loses(const struct sdx_schema *was, const struct sdx_schema *is)
 {
     for (int a = 0; a < was->count_attrs; a++) {
-        const char *name = sdx_schema_attrs[was->attrs + a].name;
+        const char *name = sdx_schema_str(sdx_schema_attrs[was->attrs + a].name);
         if (strcmp(name, "consumed_inputs") != 0 && !sdx_schema_find_attr(is, sdx_str(name)))
             return true;
     }
-    return is->inputs_min > was->inputs_min || is->inputs_max < was->inputs_max ||
-           is->outputs_max < was->outputs_max || (is->deprecated && !was->deprecated);
+    return is->inputs_min > was->inputs_min ||
+           sdx_schema_inputs_max(is) < sdx_schema_inputs_max(was) ||
+           sdx_schema_outputs_max(is) < sdx_schema_outputs_max(was) ||
+           (is->deprecated && !was->deprecated);
 }
 
 static bool is_standard(const struct sdx_schema *s)
 {
-    return s->domain[0] == 0 || strcmp(s->domain, "ai.onnx.ml") == 0;
+    const char *domain = sdx_schema_domain_name(s);
+    return domain[0] == 0 || strcmp(domain, "ai.onnx.ml") == 0;
 }
 
 static void changes_that_lose_have_rows(void **state)
@@ -42,14 +46,14 @@ static void changes_that_lose_have_rows(void **state)
     for (int i = 0; (s = sdx_schema_at(i)) != NULL; i++) {
         const struct sdx_schema *was = is_standard(s) ? older(s) : NULL;
         if (!was || !loses(was, s)) continue;
+        const char *name = sdx_schema_str(s->name);
         /* The experimental ones of the first versions are refused. */
-        if (strcmp(s->name, "DynamicSlice") == 0 ||
-            strcmp(s->name, "MeanVarianceNormalization") == 0)
+        if (strcmp(name, "DynamicSlice") == 0 || strcmp(name, "MeanVarianceNormalization") == 0)
             continue;
         const struct sdx_adapter *row =
-            sdx_adapt_find(sdx_str(s->domain), sdx_str(s->name), s->since);
+            sdx_adapt_find(sdx_str(sdx_schema_domain_name(s)), sdx_str(name), s->since);
         if (row && row->up) continue;
-        printf("%s %d: no row\n", s->name, s->since);
+        printf("%s %d: no row\n", name, s->since);
         faults++;
     }
     assert_int_equal(faults, 0);

@@ -16,8 +16,8 @@ static void test_sorted(void **state)
     int count = 0;
     for (int i = 0; (row = sdx_schema_at(i)) != NULL; i++, count++) {
         if (before) {
-            int order = strcmp(before->domain, row->domain);
-            if (order == 0) order = strcmp(before->name, row->name);
+            int order = strcmp(sdx_schema_domain_name(before), sdx_schema_domain_name(row));
+            if (order == 0) order = strcmp(sdx_schema_str(before->name), sdx_schema_str(row->name));
             assert_true(order < 0 || (order == 0 && before->since < row->since));
         }
         before = row;
@@ -33,17 +33,19 @@ static void test_every_row(void **state)
     (void)state;
     for (int i = 0; i < sdx_schema_count; i++) {
         const struct sdx_schema *row = &sdx_schemas[i];
-        assert_ptr_equal(find(row->domain, row->name, row->since), row);
-        assert_true(row->inputs_min <= row->inputs_max && row->outputs_min <= row->outputs_max);
-        if (row->inputs_max != INT32_MAX) {
-            assert_int_equal(row->inputs_max, row->count_params_in);
-            assert_null(sdx_schema_input(row, row->inputs_max));
+        assert_ptr_equal(find(sdx_schema_domain_name(row), sdx_schema_str(row->name), row->since),
+                         row);
+        const int32_t most = sdx_schema_inputs_max(row);
+        assert_true(row->inputs_min <= most && row->outputs_min <= sdx_schema_outputs_max(row));
+        if (most != INT32_MAX) {
+            assert_int_equal(most, row->count_params_in);
+            assert_null(sdx_schema_input(row, most));
         } else {
             assert_non_null(sdx_schema_input(row, 1000));
         }
         for (int k = 0; k < row->count_attrs; k++) {
             const struct sdx_schema_attr *attr = &sdx_schema_attrs[row->attrs + k];
-            assert_ptr_equal(sdx_schema_find_attr(row, sdx_str(attr->name)), attr);
+            assert_ptr_equal(sdx_schema_find_attr(row, sdx_str(sdx_schema_str(attr->name))), attr);
         }
     }
 }
@@ -74,7 +76,7 @@ static void test_parameters(void **state)
     (void)state;
     const struct sdx_schema *conv = find("", "Conv", 11);
     assert_int_equal(conv->inputs_min, 2);
-    assert_int_equal(conv->inputs_max, 3);
+    assert_int_equal(sdx_schema_inputs_max(conv), 3);
     assert_int_equal(sdx_schema_input(conv, 2)->option, SDX_PARAM_OPTIONAL);
     assert_int_equal(sdx_schema_input(conv, 0)->variable, sdx_schema_output(conv, 0)->variable);
     const struct sdx_schema *loop = find("", "Loop", 16);
@@ -82,12 +84,14 @@ static void test_parameters(void **state)
                      SDX_PARAM_VARIADIC | SDX_PARAM_HETEROGENEOUS);
     assert_int_equal(sdx_schema_find_attr(loop, SDX_STR("body"))->type, SDX_ATTR_GRAPH);
     assert_true(sdx_schema_find_attr(loop, SDX_STR("body"))->required);
+    assert_int_equal(sdx_schema_inputs_max(loop), INT32_MAX);
+    assert_int_equal(sdx_schema_outputs_max(loop), INT32_MAX);
     const struct sdx_schema *gather = find("", "Gather", 13);
     assert_int_not_equal(sdx_schema_input(gather, 0)->variable,
                          sdx_schema_input(gather, 1)->variable);
     const struct sdx_schema *gemm = find("com.microsoft", "QGemm", 1);
     assert_int_equal(gemm->inputs_min, 6);
-    assert_int_equal(gemm->inputs_max, 9);
+    assert_int_equal(sdx_schema_inputs_max(gemm), 9);
 }
 
 static bool allows(const char *domain, const char *name, int64_t opset, int input,
