@@ -4,6 +4,7 @@
  * tile. The order of operations depends on the shape only. ArgMax and CumSum are in scan.c. */
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "kernels/vec.h"
 #include "ops/pool_blocked.h"
 #include "ops/loops.h"
@@ -41,22 +42,14 @@ struct reduce {
 
 /* ---- element loops: T elements, A accumulators ---- */
 
-#define FOLDS(name, T, A, first, expr)                                                             \
+#define START(name, A, first)                                                                      \
     static void name##_start(void *acc, int64_t n)                                                 \
     {                                                                                              \
         A *a = acc;                                                                                \
         for (int64_t j = 0; j < n; j++)                                                            \
             a[j] = (A)(first);                                                                     \
-    }                                                                                              \
-    static void name##_row(const void *from, int64_t n, void *acc)                                 \
-    {                                                                                              \
-        const T *p = from;                                                                         \
-        A *a = acc;                                                                                \
-        for (int64_t j = 0; j < n; j++) {                                                          \
-            const A x = (A)p[j], s = a[j];                                                         \
-            a[j] = (A)(expr);                                                                      \
-        }                                                                                          \
-    }                                                                                              \
+    }
+#define RUN(name, T, A, expr)                                                                      \
     static void name(const void *from, int64_t n, void *acc)                                       \
     {                                                                                              \
         const T *p = from;                                                                         \
@@ -67,19 +60,71 @@ struct reduce {
         }                                                                                          \
         *(A *)acc = s;                                                                             \
     }
+#define FOLDS(name, T, A, first, expr)                                                             \
+    START(name, A, first)                                                                          \
+    RUN(name, T, A, expr)                                                                          \
+    static void name##_row(const void *from, int64_t n, void *acc)                                 \
+    {                                                                                              \
+        const T *p = from;                                                                         \
+        A *a = acc;                                                                                \
+        for (int64_t j = 0; j < n; j++) {                                                          \
+            const A x = (A)p[j], s = a[j];                                                         \
+            a[j] = (A)(expr);                                                                      \
+        }                                                                                          \
+    }
+/* By a kernel of two elements, with accumulators of their type. */
+#define FOLDS_BY(name, T, first, expr, kernel)                                                     \
+    START(name, T, first)                                                                          \
+    RUN(name##_few, T, T, expr)                                                                    \
+    static void name##_row(const void *from, int64_t n, void *acc)                                 \
+    {                                                                                              \
+        const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \
+        sdx_element_run(sdx_elements()->kernel, NULL, 2, size, (const void *const[]){acc, from},   \
+                        (const int64_t[]){1, 1}, acc, n);                                          \
+    }                                                                                              \
+    static void name(const void *from, int64_t n, void *acc)                                       \
+    {                                                                                              \
+        fold_blocks(sdx_elements()->kernel, sizeof(T), name##_few, from, n, acc);                  \
+    }
+
+/* Four blocks are folded into four, these by halves into a few elements, they and what is left over
+ * into acc. */
+static void fold_blocks(sdx_element_fn *fn, size_t size,
+                        void (*few)(const void *x, int64_t n, void *acc), const char *x, int64_t n,
+                        void *acc)
+{
+    enum { BLOCK = SDX_ELEMENT_BLOCK, FEW = 8 };
+    const size_t step[] = {BLOCK, BLOCK}, bytes = BLOCK * size;
+    const float none[2] = {0, 0};
+    _Alignas(64) char blocks[4 * BLOCK * SDX_ELEMENT_BYTES];
+    const void *in[] = {blocks, x};
+    if (n >= 8 * BLOCK) {
+        memcpy(blocks, x, 4 * bytes);
+        for (n -= 4 * BLOCK, x += 4 * bytes; n >= 4 * BLOCK; n -= 4 * BLOCK, x += 4 * bytes) {
+            in[1] = x;
+            fn(in, step, blocks, 4, none);
+        }
+        for (size_t left = 2 * bytes; left >= FEW * size;
+             left /= 2) { /* what is behind is not used */
+            in[1] = blocks + left;
+            fn(in, step, blocks, left > bytes ? 2 : 1, none);
+        }
+        few(blocks, FEW, acc);
+    }
+    few(x, n, acc);
+}
 
 #define IS_MAX(x, s) ((x) > (s) || (x) != (x) ? (x) : (s))
 #define IS_MIN(x, s) ((x) < (s) || (x) != (x) ? (x) : (s))
 
-FOLDS(sum_f64, double, double, 0, s + x)
+FOLDS_BY(sum_f64, double, 0, s + x, f64_add)
 FOLDS(sumabs_f64, double, double, 0, s + fabs(x))
 FOLDS(sumsq_f64, double, double, 0, s + x * x)
 FOLDS(prod_f64, double, double, 1, s *x)
-FOLDS(max_f64, double, double, -INFINITY, IS_MAX(x, s))
-FOLDS(min_f64, double, double, INFINITY, IS_MIN(x, s))
+FOLDS_BY(max_f64, double, -INFINITY, IS_MAX(x, s), f64_max)
+FOLDS_BY(min_f64, double, INFINITY, IS_MIN(x, s), f64_min)
 /* Sums of integers wrap in 64 bits, so their low bits are those of the narrow sum. */
 #define INT_SUMS(s_, T)                                                                            \
-    FOLDS(sum_##s_, T, uint64_t, 0, s + x)                                                         \
     FOLDS(sumsq_##s_, T, uint64_t, 0, s + x * x)                                                   \
     FOLDS(prod_##s_, T, uint64_t, 1, s *x)                                                         \
     FOLDS(dsum_##s_, T, double, 0, s + x)                                                          \
@@ -88,18 +133,24 @@ INT_SUMS(i32, int32_t)
 INT_SUMS(i64, int64_t)
 INT_SUMS(u32, uint32_t)
 INT_SUMS(u64, uint64_t)
+FOLDS(sum_i32, int32_t, uint64_t, 0, s + x)
+FOLDS(sum_u32, uint32_t, uint64_t, 0, s + x)
+FOLDS_BY(wrapped_32, uint32_t, 0, s + x, b32_add)
+FOLDS_BY(sum_64, uint64_t, 0, s + x, b64_add)
 FOLDS(sumabs_i32, int32_t, uint64_t, 0, s + ((int64_t)x < 0 ? 0 - x : x))
 FOLDS(sumabs_i64, int64_t, uint64_t, 0, s + ((int64_t)x < 0 ? 0 - x : x))
 #define EXTREMES(s_, T, lowest, highest)                                                           \
     FOLDS(max_##s_, T, T, lowest, x > s ? x : s)                                                   \
     FOLDS(min_##s_, T, T, highest, x < s ? x : s)
+#define EXTREMES_BY(s_, T, lowest, highest)                                                        \
+    FOLDS_BY(max_##s_, T, lowest, x > s ? x : s, s_##_max)                                         \
+    FOLDS_BY(min_##s_, T, highest, x < s ? x : s, s_##_min)
 EXTREMES(i8, int8_t, INT8_MIN, INT8_MAX)
-EXTREMES(u8, uint8_t, 0, UINT8_MAX)
-EXTREMES(i32, int32_t, INT32_MIN, INT32_MAX)
-EXTREMES(i64, int64_t, INT64_MIN, INT64_MAX)
+EXTREMES_BY(u8, uint8_t, 0, UINT8_MAX)
+EXTREMES_BY(i32, int32_t, INT32_MIN, INT32_MAX)
+EXTREMES_BY(i64, int64_t, INT64_MIN, INT64_MAX)
 EXTREMES(u32, uint32_t, 0, UINT32_MAX)
 EXTREMES(u64, uint64_t, 0, UINT64_MAX)
-EXTREMES(bool, uint8_t, 0, 1)
 
 /* f32 through the vector kernels. */
 #define VEC_FOLD(op, first, merge, row)                                                            \
@@ -162,6 +213,7 @@ FINISH(root_f64, double, double, sqrt(s))
 FINISH(log_f64, double, double, log(s))
 FINISH(keep_i8, int8_t, int8_t, s)
 FINISH(keep_u8, uint8_t, uint8_t, s)
+FINISH(keep_bool, uint8_t, uint8_t, s != 0)
 FINISH(keep_i32, int32_t, int32_t, s)
 FINISH(keep_i64, int64_t, int64_t, s)
 FINISH(keep_u32, uint32_t, uint32_t, s)
@@ -436,6 +488,8 @@ struct reduce_fns {
     void (*start)(void *acc, int64_t n);
     void (*finish)(const struct reduce *r, const void *acc, void *y, int64_t n);
 };
+#define WRAPPED_32 FN(wrapped_32, keep_u32)
+#define SUM_64     FN(sum_64, wrap_64)
 /* Row per kind, up to R_MIN. */
 #define FLOAT_FNS(s)                                                                               \
     {                                                                                              \
@@ -445,24 +499,23 @@ struct reduce_fns {
         [R_PROD] = {FN(prod_##s, keep_##s)}, [R_MAX] = {FN(max_##s, keep_##s)},                    \
         [R_MIN] = {FN(min_##s, keep_##s)},                                                         \
     }
-#define INT_FNS(s, abs, wrap)                                                                      \
+#define INT_FNS(s, whole, sum, abs, wrap)                                                          \
     {                                                                                              \
-        [R_SUM] = {FN(sum_##s, wrap)}, [R_MEAN] = {FN(sum_##s, mean_##s)},                         \
-        [R_L1] = {FN(abs, wrap)}, [R_L2] = {FN(dsumsq_##s, root_##s)},                             \
-        [R_SUMSQ] = {FN(sumsq_##s, wrap)}, [R_LOGSUM] = {FN(dsum_##s, log_##s)},                   \
-        [R_PROD] = {FN(prod_##s, wrap)}, [R_MAX] = {FN(max_##s, keep_##s)},                        \
-        [R_MIN] = {FN(min_##s, keep_##s)},                                                         \
+        [R_SUM] = {whole}, [R_MEAN] = {FN(sum, mean_##s)}, [R_L1] = {FN(abs, wrap)},               \
+        [R_L2] = {FN(dsumsq_##s, root_##s)}, [R_SUMSQ] = {FN(sumsq_##s, wrap)},                    \
+        [R_LOGSUM] = {FN(dsum_##s, log_##s)}, [R_PROD] = {FN(prod_##s, wrap)},                     \
+        [R_MAX] = {FN(max_##s, keep_##s)}, [R_MIN] = {FN(min_##s, keep_##s)},                      \
     }
 static const struct reduce_fns fns[SDX_LOOP_TYPES][R_LSE] = {
     [SDX_F32] = FLOAT_FNS(f32),
     [SDX_F64] = FLOAT_FNS(f64),
-    [SDX_I32] = INT_FNS(i32, sumabs_i32, wrap_32),
-    [SDX_I64] = INT_FNS(i64, sumabs_i64, wrap_64),
-    [SDX_U32] = INT_FNS(u32, sum_u32, wrap_32),
-    [SDX_U64] = INT_FNS(u64, sum_u64, wrap_64),
+    [SDX_I32] = INT_FNS(i32, WRAPPED_32, sum_i32, sumabs_i32, wrap_32),
+    [SDX_I64] = INT_FNS(i64, SUM_64, sum_64, sumabs_i64, wrap_64),
+    [SDX_U32] = INT_FNS(u32, WRAPPED_32, sum_u32, sum_u32, wrap_32),
+    [SDX_U64] = INT_FNS(u64, SUM_64, sum_64, sum_64, wrap_64),
     [SDX_I8] = {[R_MAX] = {FN(max_i8, keep_i8)}, [R_MIN] = {FN(min_i8, keep_i8)}},
     [SDX_U8] = {[R_MAX] = {FN(max_u8, keep_u8)}, [R_MIN] = {FN(min_u8, keep_u8)}},
-    [SDX_BOOL] = {[R_MAX] = {FN(max_bool, keep_u8)}, [R_MIN] = {FN(min_bool, keep_u8)}},
+    [SDX_BOOL] = {[R_MAX] = {FN(max_u8, keep_u8)}, [R_MIN] = {FN(min_u8, keep_bool)}},
 };
 
 static int kind_of(struct sdx_str op)
