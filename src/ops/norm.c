@@ -355,24 +355,39 @@ struct lp_norm {
     bool is_l1;
 };
 
-#define LP_NORM(name, T)                                                                           \
-    static void name(const struct lp_norm *p, const T *x, T *y, T *norm, int64_t n)                \
-    {                                                                                              \
-        for (int64_t j = 0; j < n; j++)                                                            \
-            norm[j] = 0;                                                                           \
-        for (int64_t k = 0; k < p->length; k++)                                                    \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                T v = x[k * p->inner + j];                                                         \
-                norm[j] += p->is_l1 ? (v < 0 ? -v : v) : v * v;                                    \
-            }                                                                                      \
-        for (int64_t j = 0; j < n && !p->is_l1; j++)                                               \
-            norm[j] = (T)sqrt(norm[j]);                                                            \
-        for (int64_t k = 0; k < p->length; k++)                                                    \
-            for (int64_t j = 0; j < n; j++)                                                        \
-                y[k * p->inner + j] = norm[j] == 0 ? 0 : x[k * p->inner + j] / norm[j];            \
+/* n columns; room: for 2 n numbers. */
+static void lp_norm_f64(const struct lp_norm *p, const double *x, double *y, double *norm,
+                        int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        norm[j] = 0;
+    for (int64_t k = 0; k < p->length; k++)
+        for (int64_t j = 0; j < n; j++) {
+            double v = x[k * p->inner + j];
+            norm[j] += p->is_l1 ? fabs(v) : v * v;
+        }
+    for (int64_t j = 0; j < n && !p->is_l1; j++)
+        norm[j] = sqrt(norm[j]);
+    for (int64_t k = 0; k < p->length; k++)
+        for (int64_t j = 0; j < n; j++)
+            y[k * p->inner + j] = norm[j] == 0 ? 0 : x[k * p->inner + j] / norm[j];
+}
+
+static void lp_norm_f32(const struct lp_norm *p, const float *x, float *y, float *norm, int64_t n)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    float *term = norm + n;
+    memset(norm, 0, (size_t)n * sizeof *norm);
+    for (int64_t k = 0; k < p->length; k++) {
+        (p->is_l1 ? vec->f32_abs : vec->f32_square)(x + k * p->inner, term, (size_t)n, 0, 0);
+        vec->f32_add(norm, 1, term, 1, norm, (size_t)n);
     }
-LP_NORM(lp_norm_f32, float)
-LP_NORM(lp_norm_f64, double)
+    if (!p->is_l1) vec->f32_sqrt(norm, norm, (size_t)n, 0, 0);
+    for (int64_t j = 0; j < n; j++)
+        if (norm[j] == 0) norm[j] = INFINITY; /* where all is 0 */
+    for (int64_t k = 0; k < p->length; k++)
+        vec->f32_div(x + k * p->inner, 1, norm, 1, y + k * p->inner, (size_t)n);
+}
 
 static void lp_row_f32(const struct lp_norm *p, const float *x, float *y)
 {

@@ -54,7 +54,7 @@ static enum sdx_status add_scan(struct sdx_prepare *px, const char *kernel, stru
 
 /* ---- ArgMax, ArgMin ---- */
 
-enum { TILE = 256, SHORT_ROW = 32, SHORT_TILE = 64 };
+enum { TILE = 256, SHORT_ROW = 64, SHORT_TILE = 64 };
 
 /* Neighbouring columns are walked together; what beats the best so far takes its place. */
 #define ARG(suffix, T)                                                                             \
@@ -124,12 +124,23 @@ static void arg_f32(const struct scan *s, const void *from, void *to, int64_t be
     }
 }
 
-/* The extreme first, then where it is. */
+/* The extreme of each chunk, and where it is in the first chunk that has it. */
 int64_t sdx_arg_row(const float *x, int64_t n, bool is_min, bool is_last)
 {
-    const float best =
-        (is_min ? sdx_vec()->f32_reduce_min : sdx_vec()->f32_reduce_max)(x, (size_t)n);
-    int64_t at = is_last ? n - 1 : 0;
+    enum { CHUNK = 128 };
+    float (*const extreme)(const float *, size_t) =
+        is_min ? sdx_vec()->f32_reduce_min : sdx_vec()->f32_reduce_max;
+    const int64_t chunks = (n + CHUNK - 1) / CHUNK;
+    int64_t first = 0;
+    float best = 0;
+    for (int64_t i = 0; i < chunks && best == best; i++) {
+        const int64_t at = (is_last ? chunks - 1 - i : i) * CHUNK;
+        const float v = extreme(x + at, (size_t)(n - at < CHUNK ? n - at : CHUNK));
+        if (i && (is_min ? v >= best : v <= best)) continue;
+        best = v;
+        first = at;
+    }
+    int64_t at = is_last ? (n - first < CHUNK ? n : first + CHUNK) - 1 : first;
     while (best == best ? x[at] != best : x[at] == x[at])
         at += is_last ? -1 : 1;
     return at;
@@ -208,29 +219,68 @@ enum sdx_status sdx_arg_infer(struct sdx_infer *ix)
 
 /* ---- CumSum, CumProd ---- */
 
-#define CUMULATE(suffix, T, A, first_sum)                                                          \
+/* Where the walk along one item begins, and over how many elements: one less of x, and the first of
+ * y set apart, where a sum is to exclude its element. */
+struct walk {
+    int64_t x, y, turn, n;
+};
+static struct walk walk_of(const struct scan *s, int64_t item)
+{
+    struct walk w = {.turn = s->reverse ? -s->inner : s->inner, .n = s->length};
+    w.x = item / s->inner * s->length * s->inner + item % s->inner;
+    if (s->reverse && w.n) w.x += (w.n - 1) * s->inner;
+    w.y = s->exclusive ? w.x + w.turn : w.x;
+    w.n -= s->exclusive && w.n;
+    return w;
+}
+
+/* Items go in fours, as each sum waits for the one before; less than four are the last one again.
+ */
+enum { TOGETHER = 4 };
+#define CUMULATE(suffix, T, A)                                                                     \
     static void cumulate_##suffix(const struct scan *s, const void *from, void *to, int64_t begin, \
                                   int64_t end)                                                     \
     {                                                                                              \
-        for (int64_t item = begin; item < end; item++) {                                           \
-            int64_t step = s->inner, base = (item / step) * s->length * step + item % step;        \
-            const T *x = (const T *)from + base;                                                   \
-            T *y = (T *)to + base;                                                                 \
-            A sum = s->is_product ? 1 : first_sum;                                                 \
-            for (int64_t k = 0; k < s->length; k++) {                                              \
-                int64_t at = (s->reverse ? s->length - 1 - k : k) * step;                          \
-                A before = sum;                                                                    \
-                sum = s->is_product ? sum * (A)x[at] : sum + (A)x[at];                             \
-                y[at] = (T)(s->exclusive ? before : sum);                                          \
+        for (int64_t item = begin; item < end && s->length; item += TOGETHER) {                    \
+            const T *x[TOGETHER];                                                                  \
+            T *y[TOGETHER];                                                                        \
+            A sum[TOGETHER];                                                                       \
+            struct walk w = {0};                                                                   \
+            for (int i = 0; i < TOGETHER; i++) {                                                   \
+                w = walk_of(s, item + i < end ? item + i : end - 1);                               \
+                x[i] = (const T *)from + w.x;                                                      \
+                y[i] = (T *)to + w.y;                                                              \
+                sum[i] = s->is_product;                                                            \
+                if (s->exclusive) y[i][-w.turn] = (T)sum[i];                                       \
+            }                                                                                      \
+            A a = sum[0], b = sum[1], c = sum[2], d = sum[3];                                      \
+            const bool is_product = s->is_product;                                                 \
+            if (end - item == 1) {                                                                 \
+                for (int64_t k = 0, at = 0; k < w.n; k++, at += w.turn) {                          \
+                    a = is_product ? a * (A)x[0][at] : a + (A)x[0][at];                            \
+                    y[0][at] = (T)a;                                                               \
+                }                                                                                  \
+                return;                                                                            \
+            }                                                                                      \
+            for (int64_t k = 0, at = 0; k < w.n; k++, at += w.turn) {                              \
+                const A e = (A)x[0][at], f = (A)x[1][at], g = (A)x[2][at], h = (A)x[3][at];        \
+                a = is_product ? a * e : a + e;                                                    \
+                b = is_product ? b * f : b + f;                                                    \
+                c = is_product ? c * g : c + g;                                                    \
+                d = is_product ? d * h : d + h;                                                    \
+                y[0][at] = (T)a;                                                                   \
+                y[1][at] = (T)b;                                                                   \
+                y[2][at] = (T)c;                                                                   \
+                y[3][at] = (T)d;                                                                   \
             }                                                                                      \
         }                                                                                          \
     }
-CUMULATE(f32, float, float, 0)
-CUMULATE(f64, double, double, 0)
-CUMULATE(i32, int32_t, uint64_t, 0)
-CUMULATE(i64, int64_t, uint64_t, 0)
-CUMULATE(u32, uint32_t, uint64_t, 0)
-CUMULATE(u64, uint64_t, uint64_t, 0)
+CUMULATE(f32, float, float)
+CUMULATE(f64, double, double)
+CUMULATE(i32, int32_t, uint64_t)
+CUMULATE(i64, int64_t, uint64_t)
+CUMULATE(u32, uint32_t, uint64_t)
+CUMULATE(u64, uint64_t, uint64_t)
 
 /* Columns of floats: each row is the one before with a row of x added. */
 static void cumulate_rows_f32(const struct scan *s, const void *from, void *to, int64_t begin,

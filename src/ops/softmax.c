@@ -172,43 +172,57 @@ static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step
 
 /* ---- Hardmax: 1 at the first largest element ---- */
 
-#define HARDMAX(name, T)                                                                           \
-    static void name(const struct softmax *p, const T *x, T *y)                                    \
-    {                                                                                              \
-        int64_t best = 0;                                                                          \
-        for (int64_t k = 1; k < p->length; k++) {                                                  \
-            T v = x[k * p->inner], b = x[best * p->inner];                                         \
-            if (b == b && (v > b || v != v)) best = k;                                             \
-        }                                                                                          \
-        for (int64_t k = 0; k < p->length; k++)                                                    \
-            y[k * p->inner] = k == best;                                                           \
-    }
-HARDMAX(hardmax_f32, float)
-HARDMAX(hardmax_f64, double)
+enum { HARD_COLUMNS = 256 };
 
-static void hardmax_row(const float *x, float *y, int64_t n)
+static void hardmax_f64(const struct softmax *p, const double *x, double *y)
 {
-    const int64_t at = sdx_arg_row(x, n, false, false);
-    memset(y, 0, (size_t)n * sizeof *y);
-    y[at] = 1;
+    int64_t best = 0;
+    for (int64_t k = 1; k < p->length; k++) {
+        double v = x[k * p->inner], b = x[best * p->inner];
+        if (b == b && (v > b || v != v)) best = k;
+    }
+    for (int64_t k = 0; k < p->length; k++)
+        y[k * p->inner] = k == best;
+}
+
+/* Of n columns. */
+static void hardmax_columns(const struct softmax *p, const float *x, float *y, int64_t n)
+{
+    int64_t at[HARD_COLUMNS];
+    sdx_vec()->f32_arg_columns(x, (size_t)p->length, (ptrdiff_t)p->inner, (size_t)n, false, at);
+    for (int64_t k = 0; k < p->length; k++)
+        memset(y + k * p->inner, 0, (size_t)n * sizeof *y);
+    for (int64_t j = 0; j < n; j++)
+        y[at[j] * p->inner + j] = 1;
+}
+
+static void hardmax_rows(const struct softmax *p, const float *x, float *y, int64_t n)
+{
+    int64_t at[HARD_COLUMNS];
+    sdx_arg_rows(x, n, p->length, false, false, at);
+    memset(y, 0, (size_t)(n * p->length) * sizeof *y);
+    for (int64_t i = 0; i < n; i++)
+        y[i * p->length + at[i]] = 1;
 }
 
 static enum sdx_status run_hardmax(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct softmax *p = step->params;
-    int64_t items = p->outer * p->inner;
+    const void *from = step->in[0]->data;
+    void *to = step->out[0]->data;
+    int64_t items = p->outer * p->inner, n;
     int64_t end = sdx_part_begin(items, step->parts, part + 1, 16);
-    for (int64_t i = sdx_part_begin(items, step->parts, part, 16); i < end; i++) {
-        int64_t at = (i / p->inner) * p->length * p->inner + i % p->inner;
+    for (int64_t i = sdx_part_begin(items, step->parts, part, 16); i < end; i += n) {
+        const int64_t column = i % p->inner, left = p->inner - column;
+        const int64_t at = i / p->inner * p->length * p->inner + column;
+        n = p->inner == 1 ? end - i : left < end - i ? left : end - i;
+        if (n > HARD_COLUMNS) n = HARD_COLUMNS;
         if (step->in[0]->dtype == SDX_F64)
-            hardmax_f64(p, (const double *)step->in[0]->data + at,
-                        (double *)step->out[0]->data + at);
-        else if (p->inner > 1)
-            hardmax_f32(p, (const float *)step->in[0]->data + at, (float *)step->out[0]->data + at);
+            hardmax_f64(p, (const double *)from + at, (double *)to + at), n = 1;
         else
-            hardmax_row((const float *)step->in[0]->data + at, (float *)step->out[0]->data + at,
-                        p->length);
+            (p->inner > 1 ? hardmax_columns : hardmax_rows)(p, (const float *)from + at,
+                                                            (float *)to + at, n);
     }
     return SDX_OK;
 }

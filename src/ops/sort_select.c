@@ -6,6 +6,7 @@
 #include "ops/move.h"
 #include "ops/op.h"
 #include "ops/order.h"
+#include "ops/scan.h"
 #include "ops/suppress.h"
 #include "tensor/convert.h"
 
@@ -14,6 +15,7 @@ static uint64_t sort_key(const struct sdx_tensor *t, int64_t i)
 {
     const uint64_t sign = UINT64_C(1) << 63;
     if (t->dtype == SDX_U64) return ((const uint64_t *)t->data)[i];
+    if (t->dtype == SDX_I64) return ((const uint64_t *)t->data)[i] ^ sign;
     if (!sdx_dtype_is_float(t->dtype)) return (uint64_t)sdx_load_i64(t->dtype, t->data, i) ^ sign;
     if (t->dtype == SDX_F32) return sdx_order_key_f32(((const float *)t->data)[i]);
     double x = sdx_load_f64(t->dtype, t->data, i);
@@ -176,6 +178,20 @@ static void select_few(struct sdx_pair *found, const struct top_k_params *p,
     sdx_order_first(found, count, p->k);
 }
 
+/* The best of each of m rows of floats. */
+static void select_one_a_row(const struct top_k_params *p, const float *x, int64_t m, float *values,
+                             int64_t *indices)
+{
+    int64_t place[TOP_COLUMNS];
+    for (int64_t i = 0, n; i < m; i += n, x += n * p->n) {
+        n = m - i < TOP_COLUMNS ? m - i : TOP_COLUMNS;
+        sdx_arg_rows(x, n, p->n, false, false, place);
+        for (int64_t j = 0; values && j < n; j++)
+            values[i + j] = x[j * p->n + place[j]];
+        if (indices) memcpy(indices + i, place, (size_t)n * sizeof *place);
+    }
+}
+
 /* The best of each of m columns of floats from `base` on. */
 static void select_one(const struct top_k_params *p, const float *x, int64_t m, float *values,
                        int64_t *indices)
@@ -276,7 +292,11 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
         const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
         m = 1;
-        if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS)
+        if (quick && p->k == 1 && p->largest && p->inner == 1)
+            select_one_a_row(p, (const float *)w.in->data + row_base(p, r), m = end - r,
+                             w.values ? (float *)(void *)w.values + r : NULL,
+                             w.indices ? w.indices + r : NULL);
+        else if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS)
             select_one(p, (const float *)w.in->data + row_base(p, r), m = left,
                        w.values ? (float *)(void *)w.values + r : NULL,
                        w.indices ? w.indices + r : NULL);
