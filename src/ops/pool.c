@@ -216,8 +216,8 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
 
 /* One output row: MERGE_ROW reduces the input rows into one, SLIDE_ROW (whole windows, all at once)
  * and TAKE (windows at the ends) the taps of the last axis; FINISH makes the output from that and
- * the number of taps. */
-#define POOL_PLANE(name, T, start_, MERGE_ROW, SLIDE_ROW, TAKE, FINISH)                            \
+ * the number of taps, FINISH_ROW what it is to be from a row of these. */
+#define POOL_PLANE(name, T, start_, MERGE_ROW, SLIDE_ROW, TAKE, FINISH, FINISH_ROW)                \
     static void name(const struct params *p, const T *x, T *y, T *reduced)                         \
     {                                                                                              \
         int last = p->w.rank - 1;                                                                  \
@@ -249,6 +249,7 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
                 double some = r.divisor * (double)divisor_at(p, last, o);                          \
                 y[o] = FINISH(p, some, sum);                                                       \
             }                                                                                      \
+            FINISH_ROW(p, y, out);                                                                 \
         }                                                                                          \
     }
 
@@ -269,8 +270,7 @@ static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step
 #define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
 #define MEAN_F32(p, taps, sum)    ((sum) / (float)(taps))
 #define MEAN_F64(p, taps, sum)    ((sum) / (taps))
-#define ROOT_F32(p, taps, sum)    ((void)(taps), lp_root_f32((p), (sum)))
-#define ROOT_F64(p, taps, sum)    ((void)(taps), lp_root((p), (sum)))
+#define NO_ROW(p, y, n)           ((void)0)
 
 static void merge_max(const void *x, uint8_t flip, void *y, int64_t n)
 {
@@ -287,9 +287,17 @@ static double lp_root(const struct params *p, double sum)
     return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
 }
 
-static float lp_root_f32(const struct params *p, float sum)
+static void lp_roots_f32(const struct params *p, float *y, int64_t n)
 {
-    return p->p == 2 ? sqrtf(sum) : (float)lp_root(p, sum);
+    if (p->p == 2)
+        sdx_vec()->f32_sqrt(y, y, (size_t)n, 0, 0);
+    else
+        ROW_LOOP(y, n, (float)lp_root(p, y[i_]));
+}
+
+static void lp_roots_f64(const struct params *p, double *y, int64_t n)
+{
+    ROW_LOOP(y, n, lp_root(p, y[i_]));
 }
 
 /* terms: room for n */
@@ -303,14 +311,14 @@ static void merge_lp_f32(const struct params *p, const float *x, float *y, float
     MERGE_ADD_F32(p, terms, y, n);
 }
 
-POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP)
-POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MERGE_MAX_F64, MAX_FLOAT, KEEP)
-POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_I8, MERGE_MAX_I8, MAX_INT, KEEP)
-POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_U8, MERGE_MAX_U8, MAX_INT, KEEP)
-POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, MERGE_ADD_F32, ADD, MEAN_F32)
-POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, MERGE_ADD_F64, ADD, MEAN_F64)
-POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, MERGE_ADD_F32, ADD, ROOT_F32)
-POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, MERGE_ADD_F64, ADD, ROOT_F64)
+POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP, NO_ROW)
+POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MERGE_MAX_F64, MAX_FLOAT, KEEP, NO_ROW)
+POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_I8, MERGE_MAX_I8, MAX_INT, KEEP, NO_ROW)
+POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_U8, MERGE_MAX_U8, MAX_INT, KEEP, NO_ROW)
+POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, MERGE_ADD_F32, ADD, MEAN_F32, NO_ROW)
+POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, MERGE_ADD_F64, ADD, MEAN_F64, NO_ROW)
+POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, MERGE_ADD_F32, ADD, KEEP, lp_roots_f32)
+POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, MERGE_ADD_F64, ADD, KEEP, lp_roots_f64)
 
 #define POOL_RUN(name, T, plane)                                                                   \
     static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
