@@ -231,7 +231,7 @@ enum sdx_status sdx_phases_find(struct sdx_prepare *px, int64_t lanes, struct sd
             phase->axes[i] = axis_of(&p->t, i, first[i]);
         phase->group = -1;
         if (!phase->axes[0].taps || !phase->axes[1].taps || !phase->axes[2].taps) continue;
-        int32_t g = 0;
+        int32_t g = p->is_apart ? p->count_convs : 0;
         while (g < p->count_convs && !same_shape(phase, &p->phases[p->convs[g].first]))
             g++;
         if (g == p->count_convs) {
@@ -288,6 +288,12 @@ static int64_t channel_at(const struct params *p, const struct sdx_phase_conv *c
     return p->is_blocked ? slot * p->f.channels + oc : oc * c->slots + slot;
 }
 
+/* A channel a group, and these whole blocks. */
+static bool is_depthwise(const struct sdx_conv_shape *t)
+{
+    return t->groups == t->ic && t->ic == t->oc && t->ic % sdx_block_lanes() == 0;
+}
+
 /* Weights of a convolution [oc * slots, ic / groups, taps...] from w [ic, oc / groups, kernel...],
  * taps reversed; zeros for channels that fill up a block. */
 static void gather_weights(const struct params *p, const struct sdx_phase_conv *c, const float *w,
@@ -332,7 +338,8 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     if (weights) {
         gather_weights(arg->p, arg->c, weights, gathered);
         if (arg->p->is_blocked)
-            sdx_conv_block_pack(&arg->c->s, gathered, dst, NULL); /* of one group */
+            sdx_conv_block_pack(&arg->c->s, gathered, dst,
+                                NULL); /* no groups of several channels */
         else
             sdx_conv_f32_pack(&arg->c->s, gathered, dst);
     }
@@ -527,6 +534,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *p,
                                    struct sdx_tensor *bias)
 {
     p->is_blocked = px->out[0]->layout == SDX_LAYOUT_BLOCKED;
+    p->f.is_apart = p->is_blocked && p->f.t.groups > 1;
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     SDX_TRY(sdx_phases_find(px, p->is_blocked ? sdx_block_lanes() : 1, &p->f));
     if (p->f.count_phases == 1 && p->f.count_convs == 1)
@@ -573,7 +581,8 @@ enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, int input_w,
     return SDX_OK;
 }
 
-/* Blocks of channels where all is whole: constant weights of one group, and taps for each phase. */
+/* Blocks of channels where all is whole: constant weights of one group or one a channel, and taps
+ * for each phase. */
 static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0], *y = px->out[0];
@@ -583,7 +592,7 @@ static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *wa
         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
         sdx_conv_transpose_shape(px, 1, &t) != SDX_OK)
         return;
-    if (t.groups != 1 || t.oc < least || t.ic < least) return;
+    if ((t.groups != 1 && !is_depthwise(&t)) || t.oc < least || t.ic < least) return;
     struct sdx_phase phase;
     for (int i = 0; i < 3; i++) {
         phase.axes[i] = axis_of(&t, i, 0);

@@ -32,6 +32,7 @@ struct sdx_phases {
     struct sdx_phase_conv *convs;
     int32_t count_convs;
     int64_t channels; /* of a phase in the output of its convolution: t.oc or more */
+    bool is_apart;    /* given: a convolution makes one phase only */
 };
 
 /* Of inputs x and w [ic, oc / groups, kernel...] (and bias, -1: none) of this dtype. */
@@ -41,8 +42,8 @@ void sdx_conv_transpose_cost_of(const struct sdx_infer *ix, int w, struct sdx_co
 /* The transposed convolution of input 0 and input w as given. */
 SDX_MUST_CHECK enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, int w,
                                                         struct sdx_conv_shape *t);
-/* Fills p from p->t; a phase's channels are rounded up to a multiple of `lanes` where there are
- * several phases. */
+/* Fills p from p->t and p->is_apart; a phase's channels are rounded up to a multiple of `lanes`
+ * where there are several phases. */
 SDX_MUST_CHECK enum sdx_status sdx_phases_find(struct sdx_prepare *px, int64_t lanes,
                                                struct sdx_phases *p);
 /* The taps of a phase, reversed, from those of one filter [kernel...] of elements of `size` bytes
