@@ -331,6 +331,9 @@ static enum sdx_status infer_gather_elements(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, rank_index, index);
 }
 
+/* Reductions with loops of their own. */
+enum op_f32 { OP_OTHER, OP_ADD, OP_MUL, OP_MAX, OP_MIN };
+
 struct elements_params {
     const char *op;
     int axis, rank;
@@ -340,7 +343,7 @@ struct elements_params {
     int64_t stride[SDX_RANK_MAX]; /* of the data */
     int64_t length;               /* of the data's axis */
     sdx_scatter_fn *reduce;       /* NULL: replace */
-    bool adds_f32;
+    enum op_f32 op_f32;
 };
 
 static struct elements_params *elements_create(struct sdx_prepare *px, const char *op)
@@ -400,18 +403,38 @@ static void move_elements(const struct elements_block *b, char *to, const char *
 #undef MOVE
 }
 
+/* a where `is_first`, without a jump: which it is cannot be foretold. */
+static float one_of(int is_first, float a, float b)
+{
+    uint32_t x, y, mask = 0 - (uint32_t)is_first;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = (x & mask) | (y & ~mask);
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
 static void reduce_elements(const struct elements_params *p, const struct elements_block *b,
                             char *to, const char *from)
 {
     const int64_t *places = b->places, size = (int64_t)p->size;
     from += b->first * size;
-    if (p->adds_f32) {
-        float *sums = (float *)(void *)to;
-        const float *add = (const float *)(const void *)from;
-        for (int64_t k = 0; k < b->count; k++)
-            sums[places[k]] += add[k];
-        return;
+    float *y = (float *)(void *)to;
+    const float *x = (const float *)(const void *)from;
+#define EACH(expression)                                                                           \
+    for (int64_t k = 0; k < b->count; k++) {                                                       \
+        const float old = y[places[k]], new = x[k];                                                \
+        y[places[k]] = (expression);                                                               \
+    }                                                                                              \
+    return;
+    switch (p->op_f32) {
+    case OP_ADD: EACH(old + new)
+    case OP_MUL: EACH(old * new)
+    case OP_MAX: EACH(one_of((old != old) | (old > new), old, new))
+    case OP_MIN: EACH(one_of((old != old) | (old < new), old, new))
+    default: break;
     }
+#undef EACH
     for (int64_t k = 0, n; k < b->count; k += n) {
         for (n = 1; k + n < b->count && places[k + n] == places[k] + n;)
             n++;
@@ -621,8 +644,12 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
                             SDX_MOVE_OP(px), i, (long long)index->dims[i],
                             (long long)data->dims[i]);
     SDX_TRY(find_reduction(px, &p->reduce));
-    p->adds_f32 = p->reduce && data->dtype == SDX_F32 &&
-                  sdx_str_is(sdx_ir_attr_str(px->node, "reduction", ""), "add");
+    const struct sdx_str name = sdx_ir_attr_str(px->node, "reduction", "");
+    if (p->reduce && data->dtype == SDX_F32)
+        p->op_f32 = sdx_str_is(name, "add")   ? OP_ADD
+                    : sdx_str_is(name, "mul") ? OP_MUL
+                    : sdx_str_is(name, "max") ? OP_MAX
+                                              : OP_MIN;
     return add_scatter(px, "scatter_elements", run_scatter_elements, p,
                        elements_parts(p, index->count));
 }

@@ -419,11 +419,14 @@ static double determinant(double *a, int64_t n)
 static enum sdx_status run_det(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct sdx_tensor *in = step->in[0], *out = step->out[0];
-    int64_t n = in->dims[in->rank - 1];
+    const int64_t n = in->dims[in->rank - 1];
+    const int64_t end = sdx_part_begin(out->count, step->parts, part + 1, 1);
     double *a = x->scratch;
-    for (int64_t i = 0; i < n * n; i++)
-        a[i] = sdx_load_f64(in->dtype, in->data, part * n * n + i);
-    sdx_store_f64(out->dtype, out->data, part, determinant(a, n));
+    for (int64_t m = sdx_part_begin(out->count, step->parts, part, 1); m < end; m++) {
+        for (int64_t i = 0; i < n * n; i++)
+            a[i] = sdx_load_f64(in->dtype, in->data, m * n * n + i);
+        sdx_store_f64(out->dtype, out->data, m, determinant(a, n));
+    }
     return SDX_OK;
 }
 
@@ -432,7 +435,10 @@ static enum sdx_status prepare_det(struct sdx_prepare *px)
     const struct sdx_tensor *in = px->in[0];
     int64_t n = in->dims[in->rank - 1];
     if (px->out[0]->count == 0) return SDX_OK;
-    return sdx_prepare_step(px, "det", run_det, NULL, px->out[0]->count, (size_t)(n * n) * 8);
+    return sdx_prepare_step(
+        px, "det", run_det, NULL,
+        sdx_prepare_parts((double)in->count * (double)(n + 8), 1 << 15, px->out[0]->count),
+        (size_t)(n * n) * 8);
 }
 
 static const struct sdx_op ops[] = {

@@ -4,6 +4,7 @@
  * ignore_index count nothing. */
 #include <math.h>
 
+#include "kernels/vec.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
 
@@ -29,6 +30,8 @@ static void put(struct sdx_tensor *t, int64_t i, double value)
         ((double *)t->data)[i] = value;
 }
 
+enum { TILE = 256 }; /* columns of scores that are worked on at a time */
+
 /* Softmax's logarithm of the class scores at column [n, j]: x - shift. */
 static double column_shift(const struct loss *p, const struct sdx_tensor *scores, int64_t first)
 {
@@ -42,6 +45,47 @@ static double column_shift(const struct loss *p, const struct sdx_tensor *scores
     return largest + log(sum);
 }
 
+/* The same for n columns of f32, which are neighbours or, without inner axes, rows. */
+static void shifts_f32(const struct loss *p, const float *x, int64_t n, float *shift)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    float sum[TILE] = {0}, e[TILE];
+    if (p->inner == 1) {
+        for (int64_t j = 0; j < n; j++, x += p->classes) {
+            shift[j] = vec->f32_reduce_max(x, (size_t)p->classes);
+            if (!isfinite(shift[j])) sum[j] = NAN;
+            for (int64_t c = 0; isfinite(shift[j]) && c < p->classes; c += TILE)
+                sum[j] += vec->f32_exp_sum(
+                    x + c, e, (size_t)(p->classes - c < TILE ? p->classes - c : TILE), shift[j]);
+        }
+    } else {
+        memcpy(shift, x, (size_t)n * sizeof *shift);
+        for (int64_t c = 1; c < p->classes; c++)
+            vec->f32_max(shift, 1, x + c * p->inner, 1, shift, (size_t)n);
+        for (int64_t c = 0; c < p->classes; c++) {
+            vec->f32_sub(x + c * p->inner, 1, shift, 1, e, (size_t)n);
+            vec->f32_exp(e, e, (size_t)n, 0, 0);
+            vec->f32_add(sum, 1, e, 1, sum, (size_t)n);
+        }
+    }
+    vec->f32_log(sum, sum, (size_t)n, 0, 0);
+    vec->f32_add(shift, 1, sum, 1, shift, (size_t)n);
+}
+
+/* log_prob of n columns. */
+static void log_probs_f32(const struct loss *p, const float *x, const float *shift, int64_t n,
+                          float *y)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    if (p->inner == 1)
+        for (int64_t j = 0; j < n; j++)
+            vec->f32_sub(x + j * p->classes, 1, &shift[j], 0, y + j * p->classes,
+                         (size_t)p->classes);
+    else
+        for (int64_t c = 0; c < p->classes; c++)
+            vec->f32_sub(x + c * p->inner, 1, shift, 1, y + c * p->inner, (size_t)n);
+}
+
 /* Loss and weight of each label into two lists; log_prob where wanted. Parts over labels. */
 static enum sdx_status run_each(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -51,10 +95,27 @@ static enum sdx_status run_each(struct sdx_exec *x, const struct sdx_step *step,
     struct sdx_tensor *log_prob = step->out[2];
     int64_t items = p->count * p->inner;
     int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
-    for (int64_t i = sdx_part_begin(items, step->parts, part, 1); i < end; i++) {
+    const bool by_tile = scores->dtype == SDX_F32 && p->classes > 0;
+    float shifts[TILE] = {0};
+    const int64_t begin = sdx_part_begin(items, step->parts, part, 1);
+    int64_t tile = begin, tile_end = begin; /* the items that `shifts` has */
+    for (int64_t i = begin; i < end; i++) {
         int64_t first = (i / p->inner) * p->classes * p->inner + i % p->inner;
-        double shift = p->with_softmax ? column_shift(p, scores, first) : 0;
-        for (int64_t c = 0; log_prob && c < p->classes; c++)
+        double shift = 0;
+        if (by_tile && i == tile_end) {
+            const int64_t left = p->inner == 1 ? end - i : p->inner - i % p->inner;
+            const int64_t n = left < TILE ? left : TILE, last = i + n < end ? i + n : end;
+            const float *from = (const float *)scores->data + first;
+            tile = i;
+            tile_end = last;
+            if (p->with_softmax) shifts_f32(p, from, last - i, shifts);
+            if (log_prob) log_probs_f32(p, from, shifts, last - i, (float *)log_prob->data + first);
+        }
+        if (by_tile)
+            shift = (double)shifts[i - tile];
+        else if (p->with_softmax)
+            shift = column_shift(p, scores, first);
+        for (int64_t c = 0; log_prob && !by_tile && c < p->classes; c++)
             put(log_prob, first + c * p->inner, at(scores, first + c * p->inner) - shift);
         int64_t label = sdx_load_i64(labels->dtype, labels->data, i);
         losses[i] = factors[i] = 0;

@@ -682,6 +682,12 @@ static enum sdx_status run_unpool(struct sdx_exec *x, const struct sdx_step *ste
     size_t size = out->dtype == SDX_F64 ? 8 : 4;
     const bool is_same = memcmp(p->dims, out->dims, (size_t)out->rank * sizeof(int64_t)) == 0;
     memset(out->data, 0, out->bytes);
+    bool is_inside = is_same && size == 4;
+    for (int64_t i = 0; is_inside && i < in->count; i++) {
+        is_inside = (uint64_t)index[i] < (uint64_t)p->count;
+        if (is_inside) ((float *)out->data)[index[i]] = ((const float *)in->data)[i];
+    }
+    if (is_inside) return SDX_OK;
     for (int64_t i = 0; i < in->count; i++) {
         if (index[i] < 0 || index[i] >= p->count)
             return SDX_FAIL(x->cx, SDX_RUN_FAILED, "MaxUnpool: index %lld is not in 0..%lld",
