@@ -421,20 +421,20 @@ static void reduce_elements(const struct elements_params *p, const struct elemen
     from += b->first * size;
     float *y = (float *)(void *)to;
     const float *x = (const float *)(const void *)from;
-#define EACH(expression)                                                                           \
+#define UPDATE(expression)                                                                         \
     for (int64_t k = 0; k < b->count; k++) {                                                       \
         const float old = y[places[k]], new = x[k];                                                \
         y[places[k]] = (expression);                                                               \
     }                                                                                              \
     return;
     switch (p->op_f32) {
-    case OP_ADD: EACH(old + new)
-    case OP_MUL: EACH(old * new)
-    case OP_MAX: EACH(one_of((old != old) | (old > new), old, new))
-    case OP_MIN: EACH(one_of((old != old) | (old < new), old, new))
+    case OP_ADD: UPDATE(old + new)
+    case OP_MUL: UPDATE(old * new)
+    case OP_MAX: UPDATE(one_of((old != old) | (old > new), old, new))
+    case OP_MIN: UPDATE(one_of((old != old) | (old < new), old, new))
     default: break;
     }
-#undef EACH
+#undef UPDATE
     for (int64_t k = 0, n; k < b->count; k += n) {
         for (n = 1; k + n < b->count && places[k + n] == places[k] + n;)
             n++;

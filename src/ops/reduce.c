@@ -42,14 +42,14 @@ struct reduce {
 
 /* ---- element loops: T elements, A accumulators ---- */
 
-#define START(name, A, first)                                                                      \
-    static void name##_start(void *acc, int64_t n)                                                 \
+#define FOLD_START(name, A, first)                                                                 \
+    static void name(void *acc, int64_t n)                                                         \
     {                                                                                              \
         A *a = acc;                                                                                \
         for (int64_t j = 0; j < n; j++)                                                            \
             a[j] = (A)(first);                                                                     \
     }
-#define RUN(name, T, A, expr)                                                                      \
+#define FOLD_RUN(name, T, A, expr)                                                                 \
     static void name(const void *from, int64_t n, void *acc)                                       \
     {                                                                                              \
         const T *p = from;                                                                         \
@@ -61,8 +61,8 @@ struct reduce {
         *(A *)acc = s;                                                                             \
     }
 #define FOLDS(name, T, A, first, expr)                                                             \
-    START(name, A, first)                                                                          \
-    RUN(name, T, A, expr)                                                                          \
+    FOLD_START(name##_start, A, first)                                                             \
+    FOLD_RUN(name, T, A, expr)                                                                     \
     static void name##_row(const void *from, int64_t n, void *acc)                                 \
     {                                                                                              \
         const T *p = from;                                                                         \
@@ -74,8 +74,8 @@ struct reduce {
     }
 /* By a kernel of two elements, with accumulators of their type. */
 #define FOLDS_BY(name, T, first, expr, kernel)                                                     \
-    START(name, T, first)                                                                          \
-    RUN(name##_few, T, T, expr)                                                                    \
+    FOLD_START(name##_start, T, first)                                                             \
+    FOLD_RUN(name##_few, T, T, expr)                                                               \
     static void name##_row(const void *from, int64_t n, void *acc)                                 \
     {                                                                                              \
         const uint8_t size[] = {sizeof(T), sizeof(T), sizeof(T)};                                  \

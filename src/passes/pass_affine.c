@@ -5,6 +5,7 @@
  * differ in the last bits. */
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "passes/affine.h"
 #include "passes/match.h"
 #include "passes/passes.h"
@@ -102,6 +103,24 @@ enum sdx_status sdx_affine_init(struct sdx_context *cx, struct sdx_ir *ir, int64
     return SDX_OK;
 }
 
+/* to[i] = x[i] * scale, rounded once. x may lie at an odd address of a file. */
+static void scale_row(const char *x, double scale, float *to, int64_t n)
+{
+    enum { CHUNK = 256 };
+    const struct sdx_elements *elements = sdx_elements();
+    double wide[CHUNK];
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < CHUNK ? n - i : CHUNK;
+        memcpy(to + i, x + (size_t)i * sizeof *to, (size_t)some * sizeof *to);
+        sdx_element_run(elements->f32_f64, NULL, 1, (const uint8_t[]){4, 8},
+                        &(const void *){to + i}, &(int64_t){1}, wide, some);
+        sdx_element_run(elements->f64_mul, NULL, 2, (const uint8_t[]){8, 8, 8},
+                        (const void *const[]){wide, &scale}, (const int64_t[]){1, 0}, wide, some);
+        sdx_element_run(elements->f64_f32, NULL, 1, (const uint8_t[]){8, 4}, &(const void *){wide},
+                        &(int64_t){1}, to + i, some);
+    }
+}
+
 static void scale_weights(const struct maker *m, const struct sdx_affine *f, float *to)
 {
     const int64_t rows = m->w->dims[0], columns = m->first ? 1 : m->w->dims[1];
@@ -109,8 +128,11 @@ static void scale_weights(const struct maker *m, const struct sdx_affine *f, flo
     for (int64_t i = 0; i < rows * columns; i++) {
         const int64_t row = i / columns, group = row / (rows / m->groups);
         const double scale = f->scale[m->first ? row : group * columns + i % columns];
-        for (int64_t k = i * each; k < (i + 1) * each; k++)
-            to[k] = (float)(sdx_match_f32_at(m->w, k) * scale);
+        const char *from = (const char *)m->w->data + (size_t)(i * each) * sizeof *to;
+        if (each == 1)
+            to[i] = (float)(sdx_match_f32_at(m->w, i) * scale);
+        else
+            scale_row(from, scale, to + i * each, each);
     }
 }
 

@@ -9,6 +9,7 @@
 enum {
     FREE_BYTES = 1024 * 1024,
     SHARED_BYTES = 64 * FREE_BYTES,
+    ALIAS_BYTES = 4096,
     FLOATS_OF_BYTE = 2 /* in a byte, of 4 bits each */
 };
 
@@ -99,6 +100,13 @@ static struct sdx_tensor *held(const struct sdx_ir_node *node)
     return node->attrs[0].tensor;
 }
 
+/* What reads it will read its input (pass `identity`), which is no small one to be there twice. */
+static bool is_alias(const struct sdx_ir_node *node, int32_t graph, size_t bytes)
+{
+    return graph == 0 && bytes > ALIAS_BYTES && !node->domain.len &&
+           sdx_str_is(node->op_type, "Identity");
+}
+
 static bool only_repeats(const struct sdx_ir_node *node)
 {
     return sdx_str_is(node->op_type, "Expand") || sdx_str_is(node->op_type, "Tile") ||
@@ -155,6 +163,7 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, stru
         if (!in[i]) return SDX_OK;
         bytes_in += in[i]->bytes;
     }
+    if (is_alias(node, graph, bytes_in)) return SDX_OK;
     if (sdx_str_is(node->op_type, "DequantizeLinear")) bytes_in *= FLOATS_OF_BYTE * sizeof(float);
     const size_t own = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
     const size_t limit = only_repeats(node) || sweep->left < own ? own : sweep->left;

@@ -43,18 +43,25 @@ class Graph:
         return self.op("Conv", *operands, kernel_shape=[kernel] * 2, strides=[stride] * 2,
                        pads=[pad] * 4, group=group)
 
-    def save(self, folder, outputs):
-        """As an ONNX test folder."""
+    def model(self, outputs):
         infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape)
                  for n, a in self.inputs.items()]
         graph = helper.make_graph(self.nodes, self.name, infos,
                                   [onnx.ValueInfoProto(name=name) for name in outputs], self.weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
         model.ir_version = 8
-        expected = ReferenceEvaluator(model).run(list(outputs), self.inputs)
-        for info, array in zip(graph.output, expected):
+        return model
+
+    def run(self, outputs):
+        """By the reference evaluator."""
+        return ReferenceEvaluator(self.model(outputs)).run(list(outputs), self.inputs)
+
+    def save(self, folder, outputs, expected=None):
+        """As an ONNX test folder. expected: where the evaluator does not know the operators."""
+        model = self.model(outputs)
+        expected = self.run(outputs) if expected is None else expected
+        for info, array in zip(model.graph.output, expected):
             info.CopyFrom(helper.make_tensor_value_info(info.name, TensorProto.FLOAT, array.shape))
-        model.graph.CopyFrom(graph)
         write_case(folder / self.name, model, self.inputs, expected)
 
 

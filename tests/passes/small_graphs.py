@@ -154,6 +154,83 @@ def messages(folder):
                         g.op("ScatterElements", x, part, some, axis=0, **kept)])
 
 
+def aliases(folder):
+    g = Graph("aliases")  # Identity of weights that are shared, read by other constants' makers, and an output
+    shared, matrix = g.weight(32, 32, 3, 3), g.weight(64, 40)
+    x = g.input(1, 32, 9, 9)
+    y = g.op("Conv", x, shared, pads=[1] * 4)
+    y = g.op("Conv", y, g.op("Identity", g.op("Identity", shared)), pads=[1] * 4, dilations=[1, 1])
+    z = g.op("MatMul", g.input(5, 40), g.op("Transpose", g.op("Identity", matrix), perm=[1, 0]))
+    g.save(folder, [y, z, g.op("MatMul", g.input(3, 64), matrix), g.op("Identity", matrix)])
+
+
+def typed(folder):
+    """Rows of whole numbers and doubles, longer than a kernel's block."""
+    for to, length in itertools.product((6, 7, 11), (1, 63, 700)):
+        g = Graph(f"typed_{to}_{length}")
+        x, y = (g.op("Cast", g.op("Mul", g.input(3, length), g.constant(np.float32(40))), to=to) for _ in range(2))
+        column = g.op("ReduceMax", y, axes=[1])
+        made = [g.op(kind, x) for kind in ("Abs", "Neg", "Sign")]
+        made += [g.op(kind, x, y) for kind in ("Add", "Sub", "Mul", "Max", "Min")]
+        made += [g.op("Max", column, x), g.op("Sub", x, column)]
+        made += [g.op(f"Reduce{kind}", x, axes=[axis]) for kind in ("Max", "Min") for axis in (0, 1)]
+        made += [g.op("ReduceSum", x, g.constant(np.array([axis]))) for axis in (0, 1)]
+        made += [g.op("CumSum", x, g.constant(np.array(axis)), exclusive=exclusive, reverse=reverse)
+                 for axis, exclusive, reverse in itertools.product((0, 1), (0, 1), (0, 1))]
+        made += [g.op("Relu", x), g.op("Sqrt", g.op("Abs", x)), g.op("Div", x, g.op("Exp", y))] if to == 11 else []
+        g.save(folder, [g.op("Cast", m, to=1) for m in made] +
+               [g.op("Cast", g.op("ArgMax", x, axis=axis), to=1) for axis in (0, 1)])
+
+
+def powers(folder):
+    for length in (1, 30, 130):
+        g = Graph(f"powers_{length}")
+        x = g.op("Abs", g.input(3, length))
+        made = [g.op("Pow", x, g.constant(np.float32(exponent))) for exponent in (2, 3, 0.5, -0.5, 1.7, 0)]
+        g.save(folder, made + [g.op("Pow", x, g.input(3, length)), g.op("Pow", x, g.input(3, 1)),
+                               g.op("Pow", g.input(3, length), g.constant(np.array(3)))])
+
+
+def extremes(folder):
+    for rows, length in itertools.product((1, 5, 70), (1, 20, 300)):
+        g = Graph(f"extremes_{rows}_{length}")
+        x = g.op("Round", g.op("Mul", g.input(rows, length), g.constant(np.float32(2))))  # with equal ones
+        found = [g.op(kind, x, axis=axis, keepdims=0, select_last_index=last)
+                 for kind, axis, last in itertools.product(("ArgMax", "ArgMin"), (0, 1), (0, 1))]
+        found.append(g.op("TopK", x, g.constant(np.array([1])), outputs=2)[1])
+        g.save(folder, [g.op("Hardmax", x, axis=axis) for axis in (0, 1)] +
+               [g.op("LpNormalization", x, axis=axis, p=2) for axis in (0, 1)] +
+               [g.op("Cast", f, to=1) for f in found])
+
+
+def losses(folder):
+    for shape in ((300, 11), (2, 7, 5), (2, 3, 300)):
+        g = Graph(f"losses_{len(shape)}_{shape[-1]}")
+        x = g.input(*shape)
+        labels = g.constant(g.random.integers(0, shape[1], (shape[0], *shape[2:])))
+        both = g.op("SoftmaxCrossEntropyLoss", x, labels, outputs=2)
+        g.save(folder, [*both, g.op("SoftmaxCrossEntropyLoss", x, labels, g.op("Abs", g.weight(shape[1])), reduction="none"),
+                        g.op("NegativeLogLikelihoodLoss", x, labels, reduction="sum")])
+
+
+def transposed_depthwise(folder):
+    """A channel a group, which the reference evaluator gets wrong: it gets one group, and zeros."""
+    for channels, kernel, stride, pad in itertools.product((16, 32, 12), (2, 3, 4), (1, 2), (0, 1)):
+        def make(groups):
+            g = Graph(f"transposed_depthwise_{channels}_{kernel}_{stride}_{pad}")
+            x = g.conv(g.input(2, 8, 6, 7), 8, channels)
+            filters = g.random.standard_normal((channels, 1, kernel, kernel)).astype(np.float32)
+            if groups == 1:
+                filters = filters * np.eye(channels, dtype=np.float32)[:, :, None, None]
+            y = g.op("ConvTranspose", x, g.constant(filters), g.weight(channels), group=groups,
+                     strides=[stride] * 2, pads=[pad] * 4)
+            return g, [g.conv(g.op("Relu", y), channels, 8)]
+        whole, outputs = make(1)
+        g, same = make(channels)
+        g.save(folder, same, whole.run(outputs))
+
+
 def small_graphs(folder):
-    for family in (slopes, windows, neighbours, messages, padded_blocks, short_rows, repeated, chosen):
+    for family in (slopes, windows, neighbours, messages, padded_blocks, short_rows, repeated, chosen,
+                   aliases, typed, powers, extremes, losses, transposed_depthwise):
         family(folder)
