@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random numbers from Philox 4x32-10 (Salmon et al., SC 2011): element i is a function of the key
  * and i, so results do not depend on the split. The key is the seed attribute's bits: a node with a
- * seed gives the same numbers in every run. Without a seed the key comes from the clock. */
+ * seed gives the same numbers in every run (normal ones but for the last bits of an instruction
+ * set's logarithm and sine). Without a seed the key comes from the clock. */
 #include <math.h>
 
 #include "base/thread_pool.h"
+#include "kernels/vec.h"
 #include "ops/move.h"
 #include "ops/op.h"
 #include "tensor/convert.h"
@@ -28,6 +30,28 @@ static void philox_block(const struct philox *g, uint64_t i, uint32_t out[4])
         k1 += 0xBB67AE85u;
     }
     memcpy(out, c, sizeof(c));
+}
+
+enum { BLOCKS = 64, ELEMENTS = 4 * BLOCKS }; /* of counters, and of numbers, at a time */
+
+/* Those of BLOCKS counters from `first` on: word w of counter i is words[w][i]. */
+static void philox_blocks(const struct philox *g, uint64_t first, uint32_t words[4][BLOCKS])
+{
+    uint32_t k0 = g->key[0], k1 = g->key[1];
+    for (int i = 0; i < BLOCKS; i++) {
+        words[0][i] = (uint32_t)(first + (uint64_t)i);
+        words[1][i] = (uint32_t)((first + (uint64_t)i) >> 32);
+        words[2][i] = words[3][i] = 0;
+    }
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+        for (int i = 0; i < BLOCKS; i++) {
+            const uint64_t a = (uint64_t)0xD2511F53u * words[0][i];
+            const uint64_t b = (uint64_t)0xCD9E8D57u * words[2][i];
+            words[0][i] = (uint32_t)(b >> 32) ^ words[1][i] ^ k0;
+            words[1][i] = (uint32_t)b;
+            words[2][i] = (uint32_t)(a >> 32) ^ words[3][i] ^ k1;
+            words[3][i] = (uint32_t)a;
+        }
 }
 
 /* In [0, 1), 53 bits. */
@@ -66,8 +90,8 @@ static struct philox generator(const struct random_params *p, const struct sdx_s
 
 static void part_range(const struct sdx_step *step, int64_t part, int64_t *begin, int64_t *end)
 {
-    *begin = sdx_part_begin(step->out[0]->count, step->parts, part, 64);
-    *end = sdx_part_begin(step->out[0]->count, step->parts, part + 1, 64);
+    *begin = sdx_part_begin(step->out[0]->count, step->parts, part, ELEMENTS);
+    *end = sdx_part_begin(step->out[0]->count, step->parts, part + 1, ELEMENTS);
 }
 
 static int64_t element_parts(const struct sdx_tensor *out)
@@ -107,6 +131,53 @@ static enum sdx_status infer_random_like(struct sdx_infer *ix)
     return set_dtype(ix, sdx_ir_attr_int(ix->node, "dtype", sdx_infer_dtype(ix, 0)));
 }
 
+/* Numbers in (0, 1): the middles of 2^23 intervals. */
+static void uniform_f32(const uint32_t *words, float *to)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        to[i] = ((float)(int32_t)(words[i] >> 9) + 0.5f) * 0x1p-23f;
+}
+
+/* ELEMENTS numbers, the four of counter `first` + i behind each other; of normal ones each pair is
+ * a vector of random length and direction (Box and Muller). */
+static void random_f32(const struct random_params *p, const struct philox *g, uint64_t first,
+                       float *y)
+{
+    const struct sdx_vec *vec = sdx_vec();
+    uint32_t words[4][BLOCKS];
+    float u[4][BLOCKS], t[BLOCKS];
+    philox_blocks(g, first, words);
+    for (int w = 0; w < 4; w++)
+        uniform_f32(words[w], u[w]);
+    for (int w = 0; p->normal && w < 4; w += 2) {
+        const float turn = 6.2831853f, minus_two = -2;
+        vec->f32_log(u[w], t, BLOCKS, 0, 0);
+        vec->f32_mul(t, 1, &minus_two, 0, t, BLOCKS);
+        vec->f32_sqrt(t, t, BLOCKS, 0, 0);
+        vec->f32_mul(u[w + 1], 1, &turn, 0, u[w + 1], BLOCKS);
+        vec->f32_cos(u[w + 1], u[w], BLOCKS, 0, 0);
+        vec->f32_sin(u[w + 1], u[w + 1], BLOCKS, 0, 0);
+        vec->f32_mul(t, 1, u[w], 1, u[w], BLOCKS);
+        vec->f32_mul(t, 1, u[w + 1], 1, u[w + 1], BLOCKS);
+    }
+    const float shift = (float)p->a, scale = (float)(p->normal ? p->b : p->b - p->a);
+    for (int i = 0; i < BLOCKS; i++)
+        for (int w = 0; w < 4; w++)
+            y[4 * i + w] = shift + scale * u[w][i];
+}
+
+/* Parts begin at whole blocks. */
+static void run_random_f32(const struct random_params *p, const struct philox *g, float *y,
+                           int64_t begin, int64_t end)
+{
+    float room[ELEMENTS];
+    for (int64_t i = begin; i < end; i += ELEMENTS) {
+        const bool is_whole = end - i >= ELEMENTS;
+        random_f32(p, g, (uint64_t)i / 4, is_whole ? y + i : room);
+        if (!is_whole) memcpy(y + i, room, (size_t)(end - i) * sizeof *y);
+    }
+}
+
 static enum sdx_status run_random(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
@@ -115,6 +186,10 @@ static enum sdx_status run_random(struct sdx_exec *x, const struct sdx_step *ste
     struct sdx_tensor *out = step->out[0];
     int64_t begin, end;
     part_range(step, part, &begin, &end);
+    if (out->dtype == SDX_F32) {
+        run_random_f32(p, &g, out->data, begin, end);
+        return SDX_OK;
+    }
     for (int64_t i = begin; i < end; i++) {
         uint32_t r[4];
         philox_block(&g, (uint64_t)i, r);
@@ -162,11 +237,15 @@ static enum sdx_status run_bernoulli(struct sdx_exec *x, const struct sdx_step *
     struct sdx_tensor *out = step->out[0];
     int64_t begin, end;
     part_range(step, part, &begin, &end);
+    uint32_t words[4][BLOCKS] = {{0}}; /* parts begin at whole blocks */
     for (int64_t i = begin; i < end; i++) {
-        uint32_t r[4];
-        philox_block(&g, (uint64_t)i, r);
-        bool hit = uniform53(r[0], r[1]) < sdx_load_f64(in->dtype, in->data, i);
-        sdx_store_i64(out->dtype, out->data, i, hit);
+        const int64_t of = i % ELEMENTS;
+        if (of == 0) philox_blocks(&g, (uint64_t)i / 4, words);
+        const double u = words[of % 4][of / 4] * 0x1p-32;
+        if (out->dtype == SDX_F32 && in->dtype == SDX_F32)
+            ((float *)out->data)[i] = u < (double)((const float *)in->data)[i];
+        else
+            sdx_store_i64(out->dtype, out->data, i, u < sdx_load_f64(in->dtype, in->data, i));
     }
     return SDX_OK;
 }
