@@ -454,6 +454,27 @@ static void elements_flush(const struct elements_params *p, struct elements_bloc
     b->count = 0;
 }
 
+/* Gathers n elements of 4 bytes by indices of 64 bits from number i on. False: one is outside. */
+static bool gather_row_4(const struct elements_params *p, const struct sdx_step *step, int64_t i,
+                         int64_t n, int64_t base)
+{
+    const int64_t *index = (const int64_t *)step->in[1]->data + i;
+    const uint32_t *src = (const uint32_t *)step->in[0]->data + base;
+    uint32_t *dst = (uint32_t *)step->out[0]->data + i;
+    const int last = p->rank - 1;
+    const int64_t step_base = last == p->axis ? 0 : p->stride[last];
+    const int64_t stride = p->stride[p->axis], length = p->length;
+    for (int64_t k = 0; k < n; k++, src += step_base) {
+        int64_t j = index[k];
+        if (SDX_UNLIKELY((uint64_t)j >= (uint64_t)length)) {
+            j += length;
+            if ((uint64_t)j >= (uint64_t)length) return false;
+        }
+        dst[k] = src[j * stride];
+    }
+    return true;
+}
+
 /* The places of the n indices from number i on: base + k * step_base less the axis. */
 static enum sdx_status elements_row(struct sdx_exec *x, const struct elements_params *p,
                                     const struct sdx_step *step, struct elements_block *b,
@@ -463,6 +484,8 @@ static enum sdx_status elements_row(struct sdx_exec *x, const struct elements_pa
     const int last = p->rank - 1;
     const int64_t step_base = last == p->axis ? 0 : p->stride[last];
     const int64_t stride = p->stride[p->axis], length = p->length;
+    if (gather && p->size == 4 && index->dtype == SDX_I64 && gather_row_4(p, step, i, n, base))
+        return SDX_OK;
     while (n > 0) {
         if (b->count && (b->first + b->count != i || b->count == ELEMENTS_BLOCK))
             elements_flush(p, b, step, gather);
