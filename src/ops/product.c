@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "tensor/convert.h"
 
 enum {
@@ -299,6 +300,16 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
+/* row[n] += v * b[n], of n integers of `size` bytes; false: there is no kernel for them. */
+static bool add_multiple(void *row, const void *v, const void *b, int64_t n, size_t size)
+{
+    enum { MANY = 32 };
+    if (size != sizeof(uint32_t) || n < MANY) return false;
+    sdx_element_run(sdx_elements()->b32_mul_add, NULL, 3, (const uint8_t[]){4, 4, 4, 4},
+                    (const void *const[]){row, v, b}, (const int64_t[]){1, 0, 1}, row, n);
+    return true;
+}
+
 /* Integers modulo 2^bits: signed and unsigned are the same bits, so unsigned serves both. */
 #define PRODUCT_INT(name, T)                                                                       \
     static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
@@ -314,8 +325,11 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
                 T *row = c + m * p->n;                                                             \
                 memset(row + r.n0, 0, (size_t)(r.n1 - r.n0) * sizeof(T));                          \
                 for (int64_t k = 0; k < p->k; k++) {                                               \
-                    uint64_t v = a[m * p->row_a + k * p->col_a];                                   \
-                    const T *from = b + k * p->row_b;                                              \
+                    const T *at = a + m * p->row_a + k * p->col_a, *from = b + k * p->row_b;       \
+                    const uint64_t v = *at;                                                        \
+                    if (p->col_b == 1 &&                                                           \
+                        add_multiple(row + r.n0, at, from + r.n0, r.n1 - r.n0, sizeof(T)))         \
+                        continue;                                                                  \
                     for (int64_t n = r.n0; n < r.n1; n++)                                          \
                         row[n] = (T)(row[n] + v * from[n * p->col_b]);                             \
                 }                                                                                  \
