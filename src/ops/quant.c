@@ -175,80 +175,70 @@ static void round_to(int dtype, float *x, int64_t n)
 
 /* ---- QuantizeLinear ---- */
 
-static bool has_one_value(const float *x, int64_t n)
+/* n elements from `at` on of y, of 8 or 16 bits: x / scale to the nearest whole number, + zero,
+ * within the bounds. False: of another type. */
+static bool quantized(const float *x, float scale, int32_t zero, const struct sdx_tensor *y,
+                      int64_t at, int64_t n)
 {
-    int differ = 0;
-    for (int64_t i = 0; i < n; i++)
-        differ |= x[i] != x[0];
-    return !differ;
+    const struct sdx_elements *elements = sdx_elements();
+    const float arg[] = {(float)zero, scale};
+    const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
+    switch (y->dtype) {
+    case SDX_U8:
+    case SDX_I8:
+        sdx_qbytes()->quantize(x, scale, zero + shift, (uint8_t)shift, (uint8_t *)y->data + at,
+                               (size_t)n);
+        return true;
+    case SDX_U16:
+    case SDX_I16:
+        sdx_element_run(y->dtype == SDX_U16 ? elements->f32_quantized_u16
+                                            : elements->f32_quantized_i16,
+                        arg, 1, (const uint8_t[]){4, 2}, &(const void *){x}, &(int64_t){1},
+                        (uint16_t *)y->data + at, n);
+        return true;
+    default: return false;
+    }
 }
 
 static void quantize_chunk(const struct rows *p, const struct sdx_step *step, int64_t at,
                            int64_t scale_at, int64_t n)
 {
-    enum { GROUP = 32 };
-    float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK] = {0}, q[CHUNK] = {0};
+    const struct sdx_vec *vec = sdx_vec();
+    float x_buffer[CHUNK], scales[CHUNK], zeros[CHUNK], q[CHUNK];
     const struct sdx_tensor *zero = zero_of(step), *y = step->out[0];
     const float *x = as_f32(step->in[0], at, n, x_buffer);
     int64_t count = p->step ? n : 1;
     const float *s = as_f32(step->in[1], scale_at, count, scales);
+    zeros[0] = 0;
     const float *z = zero ? as_f32(zero, scale_at, count, zeros) : zeros;
-    int64_t step_z = zero ? p->step : 0;
-    sdx_vec()->f32_div(x, 1, s, (size_t)p->step, q, (size_t)n);
+    const size_t step_z = zero ? (size_t)p->step : 0;
+    vec->f32_div(x, 1, s, (size_t)p->step, q, (size_t)n);
     round_to(p->dtype_mid, q, n);
     if (sdx_dtype_is_float(y->dtype)) {
-        for (int64_t i = 0; i < n; i++)
-            q[i] += z[i * step_z];
+        vec->f32_add(q, 1, z, step_z, q, (size_t)n);
         sdx_convert(y->dtype, y->data, at, SDX_F32, q, 0, n, p->saturate);
         return;
     }
+    if (step_z) { /* a zero point for each is added here, to a whole number */
+        vec->f32_round(q, q, (size_t)n, 0, 0);
+        vec->f32_add(q, 1, z, 1, q, (size_t)n);
+    }
+    const int32_t one = step_z ? 0 : (int32_t)z[0];
     int32_t lo, hi;
+    if (quantized(q, 1, one, y, at, n)) return;
     limits_of(y->dtype, &lo, &hi);
-    for (int64_t i = 1; i < n && zero && !p->step; i++)
-        zeros[i] = zeros[0];
-    const bool is_byte = y->dtype == SDX_U8 || y->dtype == SDX_I8;
-    if (is_byte && (!step_z || has_one_value(z, n))) {
-        const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
-        sdx_qbytes()->quantize(q, 1, (int32_t)z[0] + shift, (uint8_t)shift, (uint8_t *)y->data + at,
-                               (size_t)n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += GROUP) { /* of known length: compilers write it in vectors */
-        const int64_t some = n - i < GROUP ? n - i : GROUP;
-        int32_t v[GROUP];
-        uint8_t bytes[GROUP];
-        for (int k = 0; k < GROUP; k++)
-            v[k] = sdx_round_saturate(q[i + k], (int32_t)zeros[i + k], lo, hi);
-        for (int k = 0; k < GROUP; k++)
-            bytes[k] = (uint8_t)v[k];
-        if (is_byte) memcpy((uint8_t *)y->data + at + i, bytes, (size_t)some);
-        for (int64_t k = 0; k < some && !is_byte; k++)
-            sdx_store_i64(y->dtype, y->data, at + i + k, v[k]);
-    }
+    for (int64_t i = 0; i < n; i++)
+        sdx_store_i64(y->dtype, y->data, at + i, sdx_round_saturate(q[i], one, lo, hi));
 }
 
 static bool quantize_fast(const struct rows *p, const struct sdx_step *step, const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step);
     if (x->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32 || p->dtype_mid != SDX_F32)
         return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
-    const float *from = (const float *)x->data + row->at;
-    const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
-    if (y->dtype == SDX_U16 || y->dtype == SDX_I16) {
-        const struct sdx_elements *elements = sdx_elements();
-        const float arg[] = {(float)z, scale};
-        sdx_element_run(y->dtype == SDX_U16 ? elements->f32_quantized_u16
-                                            : elements->f32_quantized_i16,
-                        arg, 1, (const uint8_t[]){4, 2}, &(const void *){from}, &(int64_t){1},
-                        (uint16_t *)y->data + row->at, row->n);
-        return true;
-    }
-    if (y->dtype != SDX_U8 && y->dtype != SDX_I8) return false;
-    sdx_qbytes()->quantize(from, scale, z + shift, (uint8_t)shift, (uint8_t *)y->data + row->at,
-                           (size_t)row->n);
-    return true;
+    return quantized((const float *)x->data + row->at, scale, z, step->out[0], row->at, row->n);
 }
 
 /* A row at once where a kernel can; false: it cannot. Otherwise chunk by chunk. */
