@@ -325,7 +325,14 @@ static bool pow_simple(const float *a, int64_t step, double exponent, float *r, 
         vec->f32_mul(a, (size_t)step, a, (size_t)step, r, (size_t)n);
         return true;
     }
-    if ((exponent != 3 && exponent != 0.5) || !step) return false;
+    if (exponent != 3 && exponent != 0.5) return false;
+    if (!step) { /* one for all: the bits that it has in a row */
+        float one;
+        (void)pow_simple(a, 1, exponent, &one, 1);
+        for (int64_t j = 0; j < n; j++)
+            r[j] = one;
+        return true;
+    }
     for (int64_t at = 0; at < n; at += POW_TILE) {
         const size_t run = (size_t)(n - at < POW_TILE ? n - at : POW_TILE);
         float squares[POW_TILE];

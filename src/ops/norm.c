@@ -355,7 +355,7 @@ struct lp_norm {
     bool is_l1;
 };
 
-/* n columns; room: for 2 n numbers. */
+/* n columns; norm: room for n numbers. */
 static void lp_norm_f64(const struct lp_norm *p, const double *x, double *y, double *norm,
                         int64_t n)
 {
@@ -373,6 +373,7 @@ static void lp_norm_f64(const struct lp_norm *p, const double *x, double *y, dou
             y[k * p->inner + j] = norm[j] == 0 ? 0 : x[k * p->inner + j] / norm[j];
 }
 
+/* norm: room for 2 n. */
 static void lp_norm_f32(const struct lp_norm *p, const float *x, float *y, float *norm, int64_t n)
 {
     const struct sdx_vec *vec = sdx_vec();

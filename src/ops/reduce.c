@@ -96,7 +96,7 @@ static void fold_blocks(sdx_element_fn *fn, size_t size,
     enum { BLOCK = SDX_ELEMENT_BLOCK, FEW = 8 };
     const size_t step[] = {BLOCK, BLOCK}, bytes = BLOCK * size;
     const float none[2] = {0, 0};
-    _Alignas(64) char blocks[4 * BLOCK * SDX_ELEMENT_BYTES];
+    _Alignas(64) char blocks[4 * BLOCK * SDX_ELEMENT_BYTES], half[BLOCK * SDX_ELEMENT_BYTES];
     const void *in[] = {blocks, x};
     if (n >= 8 * BLOCK) {
         memcpy(blocks, x, 4 * bytes);
@@ -104,10 +104,10 @@ static void fold_blocks(sdx_element_fn *fn, size_t size,
             in[1] = x;
             fn(in, step, blocks, 4, none);
         }
-        for (size_t left = 2 * bytes; left >= FEW * size;
-             left /= 2) { /* what is behind is not used */
-            in[1] = blocks + left;
-            fn(in, step, blocks, left > bytes ? 2 : 1, none);
+        for (size_t left = 2 * bytes; left >= FEW * size; left /= 2) {
+            in[1] = left < bytes ? memcpy(half, blocks + left, bytes) : blocks + left;
+            fn(in, step, blocks, left > bytes ? 2 : 1,
+               none); /* what is behind `left` is not used */
         }
         few(blocks, FEW, acc);
     }
