@@ -212,14 +212,15 @@ static void run_f32_fmod(const void *const *in, const size_t *step, void *out, s
  * sqrt(2)), 2 / ln(2) artanh((m - 1) / (m + 1)). */
 static inline void logarithms(const double *x, double *r)
 {
-    const int64_t half = INT64_C(0x3fe6a09e667f3bcd); /* bits of 1 / sqrt(2) */
-    const int64_t mantissa = (INT64_C(1) << 52) - 1, zero = to_bits(0x1p52);
+    const uint64_t half = UINT64_C(0x3fe6a09e667f3bcd); /* bits of 1 / sqrt(2) */
+    const uint64_t mantissa = (UINT64_C(1) << 52) - 1, zero = (uint64_t)to_bits(0x1p52);
     INDEPENDENT
     for (int i = 0; i < BLOCK; i++) {
-        const int64_t from = to_bits(x[i]) - half, low = (from & mantissa) + half;
-        /* from >> 52 is above -2^10, and the lowest 12 bits of what is made of it are its own */
-        const uint64_t exponent = ((uint64_t)from >> 52) ^ 0x800;
-        const double e = of_bits((int64_t)(exponent | (uint64_t)zero)) - (0x1p52 + 0x800);
+        const uint64_t from = (uint64_t)to_bits(x[i]) - half;
+        const int64_t low = (int64_t)((from & mantissa) + half);
+        /* the exponent in 12 bits, of which the sign is turned */
+        const uint64_t exponent = (from >> 52) ^ 0x800;
+        const double e = of_bits((int64_t)(exponent | zero)) - (0x1p52 + 0x800);
         const double m = of_bits(low), z = (m - 1) / (m + 1), s = z * z;
         double sum = s * (2 / (13 * LN2)) + 2 / (11 * LN2);
         sum = sum * s + 2 / (9 * LN2);

@@ -467,8 +467,8 @@ static bool gather_row_4(const struct elements_params *p, const struct sdx_step 
     for (int64_t k = 0; k < n; k++, src += step_base) {
         int64_t j = index[k];
         if (SDX_UNLIKELY((uint64_t)j >= (uint64_t)length)) {
+            if (j >= length || j < -length) return false;
             j += length;
-            if ((uint64_t)j >= (uint64_t)length) return false;
         }
         dst[k] = src[j * stride];
     }
