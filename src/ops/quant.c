@@ -116,20 +116,19 @@ static const struct sdx_tensor *zero_of(const struct sdx_step *step)
     return step->count_in > 2 ? step->in[2] : NULL;
 }
 
-/* n elements of 8, 16 or 32 bits from `at`, (x - zero) * scale in f32. False: of another type. */
-static bool scaled(const struct sdx_tensor *t, int64_t at, int64_t n, float scale, int32_t zero,
+/* y = (x - zero) * scale, n integers of 8 or 16 bits from `at` on. False: of another type. */
+static bool scaled(int dtype, const void *x, int64_t at, int64_t n, float scale, int32_t zero,
                    float *y)
 {
     const struct sdx_elements *elements = sdx_elements();
-    const void *x = t->data;
     const float arg[] = {(float)zero, scale};
-    switch (t->dtype) {
+    switch (dtype) {
     case SDX_U8: sdx_vec()->u8_to_f32((const uint8_t *)x + at, scale, zero, y, (size_t)n); break;
     case SDX_I8: sdx_vec()->s8_to_f32((const int8_t *)x + at, scale, zero, y, (size_t)n); break;
     case SDX_U16:
     case SDX_I16:
         x = (const uint16_t *)x + at;
-        sdx_element_run(t->dtype == SDX_U16 ? elements->u16_scaled : elements->i16_scaled, arg, 1,
+        sdx_element_run(dtype == SDX_U16 ? elements->u16_scaled : elements->i16_scaled, arg, 1,
                         (const uint8_t[]){2, 4}, &x, &(int64_t){1}, y, n);
         break;
     default: return false;
@@ -145,7 +144,7 @@ static const float *as_f32(const struct sdx_tensor *t, int64_t at, int64_t n, fl
         const void *x = (const int32_t *)t->data + at;
         sdx_element_run(sdx_elements()->i32_f32, NULL, 1, (const uint8_t[]){4, 4}, &x,
                         &(int64_t){1}, buffer, n);
-    } else if (n < 16 || !scaled(t, at, n, 1, 0, buffer)) {
+    } else if (!scaled(t->dtype, t->data, at, n, 1, 0, buffer)) {
         sdx_convert(SDX_F32, buffer, 0, t->dtype, t->data, at, n, true);
     }
     return buffer;
@@ -175,26 +174,25 @@ static void round_to(int dtype, float *x, int64_t n)
 
 /* ---- QuantizeLinear ---- */
 
-/* n elements from `at` on of y, of 8 or 16 bits: x / scale to the nearest whole number, + zero,
+/* n integers of 8 or 16 bits of y from `at` on: x / scale to the nearest whole number, + zero,
  * within the bounds. False: of another type. */
-static bool quantized(const float *x, float scale, int32_t zero, const struct sdx_tensor *y,
-                      int64_t at, int64_t n)
+static bool quantized(const float *x, float scale, int32_t zero, int dtype, void *y, int64_t at,
+                      int64_t n)
 {
     const struct sdx_elements *elements = sdx_elements();
     const float arg[] = {(float)zero, scale};
-    const int32_t shift = y->dtype == SDX_I8 ? 128 : 0;
-    switch (y->dtype) {
+    const int32_t shift = dtype == SDX_I8 ? 128 : 0;
+    switch (dtype) {
     case SDX_U8:
     case SDX_I8:
-        sdx_qbytes()->quantize(x, scale, zero + shift, (uint8_t)shift, (uint8_t *)y->data + at,
+        sdx_qbytes()->quantize(x, scale, zero + shift, (uint8_t)shift, (uint8_t *)y + at,
                                (size_t)n);
         return true;
     case SDX_U16:
     case SDX_I16:
-        sdx_element_run(y->dtype == SDX_U16 ? elements->f32_quantized_u16
-                                            : elements->f32_quantized_i16,
-                        arg, 1, (const uint8_t[]){4, 2}, &(const void *){x}, &(int64_t){1},
-                        (uint16_t *)y->data + at, n);
+        sdx_element_run(
+            dtype == SDX_U16 ? elements->f32_quantized_u16 : elements->f32_quantized_i16, arg, 1,
+            (const uint8_t[]){4, 2}, &(const void *){x}, &(int64_t){1}, (uint16_t *)y + at, n);
         return true;
     default: return false;
     }
@@ -225,7 +223,7 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
     }
     const int32_t one = step_z ? 0 : (int32_t)z[0];
     int32_t lo, hi;
-    if (quantized(q, 1, one, y, at, n)) return;
+    if (quantized(q, 1, one, y->dtype, y->data, at, n)) return;
     limits_of(y->dtype, &lo, &hi);
     for (int64_t i = 0; i < n; i++)
         sdx_store_i64(y->dtype, y->data, at + i, sdx_round_saturate(q[i], one, lo, hi));
@@ -233,12 +231,13 @@ static void quantize_chunk(const struct rows *p, const struct sdx_step *step, in
 
 static bool quantize_fast(const struct rows *p, const struct sdx_step *step, const struct row *row)
 {
-    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step);
+    const struct sdx_tensor *x = step->in[0], *zero = zero_of(step), *y = step->out[0];
     if (x->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32 || p->dtype_mid != SDX_F32)
         return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
-    return quantized((const float *)x->data + row->at, scale, z, step->out[0], row->at, row->n);
+    return quantized((const float *)x->data + row->at, scale, z, y->dtype, y->data, row->at,
+                     row->n);
 }
 
 /* A row at once where a kernel can; false: it cannot. Otherwise chunk by chunk. */
@@ -285,11 +284,10 @@ static void tile_quantize(const struct sdx_step *step, const void *const *in, vo
                           int64_t begin, int64_t end, void *scratch)
 {
     (void)scratch;
-    const int32_t shift = step->out[0]->dtype == SDX_I8 ? 128 : 0;
     float scale;
     int32_t zero;
     scale_of(step, in, &scale, &zero);
-    sdx_qbytes()->quantize(in[0], scale, zero + shift, (uint8_t)shift, out, (size_t)(end - begin));
+    (void)quantized(in[0], scale, zero, step->out[0]->dtype, out, 0, end - begin);
 }
 
 enum sdx_status sdx_quantize_infer(struct sdx_infer *ix)
@@ -377,7 +375,7 @@ static bool dequantize_fast(const struct rows *p, const struct sdx_step *step,
     if (y->dtype != SDX_F32 || p->step || step->in[1]->dtype != SDX_F32) return false;
     float scale = ((const float *)step->in[1]->data)[row->scale];
     int32_t z = zero ? (int32_t)sdx_load_i64(zero->dtype, zero->data, row->scale) : 0;
-    return scaled(x, row->at, row->n, scale, z, (float *)y->data + row->at);
+    return scaled(x->dtype, x->data, row->at, row->n, scale, z, (float *)y->data + row->at);
 }
 
 static enum sdx_status run_dequantize(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -392,10 +390,7 @@ static void tile_dequantize(const struct sdx_step *step, const void *const *in, 
     float scale;
     int32_t zero;
     scale_of(step, in, &scale, &zero);
-    if (step->in[0]->dtype == SDX_U8)
-        sdx_vec()->u8_to_f32(in[0], scale, zero, out, (size_t)(end - begin));
-    else
-        sdx_vec()->s8_to_f32(in[0], scale, zero, out, (size_t)(end - begin));
+    (void)scaled(step->in[0]->dtype, in[0], 0, end - begin, scale, zero, out);
 }
 
 enum sdx_status sdx_dequantize_infer(struct sdx_infer *ix)

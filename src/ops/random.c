@@ -15,20 +15,30 @@ struct philox {
     uint32_t key[2];
 };
 
+enum { ROUNDS = 10 };
+
+static inline void philox_round(const struct philox *g, uint32_t *c0, uint32_t *c1, uint32_t *c2,
+                                uint32_t *c3)
+{
+    const uint64_t a = (uint64_t)0xD2511F53u * *c0, b = (uint64_t)0xCD9E8D57u * *c2;
+    *c0 = (uint32_t)(b >> 32) ^ *c1 ^ g->key[0];
+    *c1 = (uint32_t)b;
+    *c2 = (uint32_t)(a >> 32) ^ *c3 ^ g->key[1];
+    *c3 = (uint32_t)a;
+}
+static inline void philox_next_key(struct philox *g)
+{
+    g->key[0] += 0x9E3779B9u;
+    g->key[1] += 0xBB67AE85u;
+}
+
 /* Four 32-bit numbers for counter i. */
 static void philox_block(const struct philox *g, uint64_t i, uint32_t out[4])
 {
-    uint32_t c[4] = {(uint32_t)i, (uint32_t)(i >> 32), 0, 0}, k0 = g->key[0], k1 = g->key[1];
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
-        uint32_t c0 = (uint32_t)(b >> 32) ^ c[1] ^ k0, c2 = (uint32_t)(a >> 32) ^ c[3] ^ k1;
-        c[0] = c0;
-        c[1] = (uint32_t)b;
-        c[2] = c2;
-        c[3] = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
+    uint32_t c[4] = {(uint32_t)i, (uint32_t)(i >> 32), 0, 0};
+    struct philox at = *g;
+    for (int round = 0; round < ROUNDS; round++, philox_next_key(&at))
+        philox_round(&at, &c[0], &c[1], &c[2], &c[3]);
     memcpy(out, c, sizeof(c));
 }
 
@@ -37,21 +47,15 @@ enum { BLOCKS = 64, ELEMENTS = 4 * BLOCKS }; /* of counters, and of numbers, at 
 /* Those of BLOCKS counters from `first` on: word w of counter i is words[w][i]. */
 static void philox_blocks(const struct philox *g, uint64_t first, uint32_t words[4][BLOCKS])
 {
-    uint32_t k0 = g->key[0], k1 = g->key[1];
+    struct philox at = *g;
     for (int i = 0; i < BLOCKS; i++) {
         words[0][i] = (uint32_t)(first + (uint64_t)i);
         words[1][i] = (uint32_t)((first + (uint64_t)i) >> 32);
         words[2][i] = words[3][i] = 0;
     }
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-        for (int i = 0; i < BLOCKS; i++) {
-            const uint64_t a = (uint64_t)0xD2511F53u * words[0][i];
-            const uint64_t b = (uint64_t)0xCD9E8D57u * words[2][i];
-            words[0][i] = (uint32_t)(b >> 32) ^ words[1][i] ^ k0;
-            words[1][i] = (uint32_t)b;
-            words[2][i] = (uint32_t)(a >> 32) ^ words[3][i] ^ k1;
-            words[3][i] = (uint32_t)a;
-        }
+    for (int round = 0; round < ROUNDS; round++, philox_next_key(&at))
+        for (int i = 0; i < BLOCKS; i++)
+            philox_round(&at, &words[0][i], &words[1][i], &words[2][i], &words[3][i]);
 }
 
 /* In [0, 1), 53 bits. */

@@ -219,18 +219,17 @@ enum sdx_status sdx_arg_infer(struct sdx_infer *ix)
 
 /* ---- CumSum, CumProd ---- */
 
-/* Where the walk along one item begins, and over how many elements: one less of x, and the first of
- * y set apart, where a sum is to exclude its element. */
+/* Where the walk along one item begins, and over how many elements: one less of x where a sum is to
+ * exclude its element; y goes ahead of x by that one then. */
 struct walk {
-    int64_t x, y, turn, n;
+    int64_t begin, turn, ahead, n;
 };
 static struct walk walk_of(const struct scan *s, int64_t item)
 {
     struct walk w = {.turn = s->reverse ? -s->inner : s->inner, .n = s->length};
-    w.x = item / s->inner * s->length * s->inner + item % s->inner;
-    if (s->reverse && w.n) w.x += (w.n - 1) * s->inner;
-    w.y = s->exclusive ? w.x + w.turn : w.x;
-    w.n -= s->exclusive && w.n;
+    w.begin = item / s->inner * s->length * s->inner + item % s->inner;
+    if (s->reverse && w.n) w.begin += (w.n - 1) * s->inner;
+    if (s->exclusive && w.n) w.n--, w.ahead = w.turn;
     return w;
 }
 
@@ -244,17 +243,15 @@ enum { TOGETHER = 4 };
         for (int64_t item = begin; item < end && s->length; item += TOGETHER) {                    \
             const T *x[TOGETHER];                                                                  \
             T *y[TOGETHER];                                                                        \
-            A sum[TOGETHER];                                                                       \
+            const bool is_product = s->is_product;                                                 \
+            A a = is_product, b = a, c = a, d = a;                                                 \
             struct walk w = {0};                                                                   \
             for (int i = 0; i < TOGETHER; i++) {                                                   \
                 w = walk_of(s, item + i < end ? item + i : end - 1);                               \
-                x[i] = (const T *)from + w.x;                                                      \
-                y[i] = (T *)to + w.y;                                                              \
-                sum[i] = s->is_product;                                                            \
-                if (s->exclusive) y[i][-w.turn] = (T)sum[i];                                       \
+                x[i] = (const T *)from + w.begin;                                                  \
+                y[i] = (T *)to + w.begin + w.ahead;                                                \
+                if (s->exclusive) y[i][-w.ahead] = (T)a;                                           \
             }                                                                                      \
-            A a = sum[0], b = sum[1], c = sum[2], d = sum[3];                                      \
-            const bool is_product = s->is_product;                                                 \
             if (end - item == 1) {                                                                 \
                 for (int64_t k = 0, at = 0; k < w.n; k++, at += w.turn) {                          \
                     a = is_product ? a * (A)x[0][at] : a + (A)x[0][at];                            \
@@ -292,21 +289,19 @@ static void cumulate_rows_f32(const struct scan *s, const void *from, void *to, 
     const float first = s->is_product ? 1.0f : 0.0f;
     int64_t n;
     for (int64_t item = begin; item < end; item += n) {
-        const int64_t column = item % s->inner, left = s->inner - column;
-        const int64_t turn = s->reverse ? -s->inner : s->inner;
-        const int64_t row = item / s->inner * s->length + (s->reverse ? s->length - 1 : 0);
-        const float *x = (const float *)from + row * s->inner + column;
-        float *y = (float *)to + row * s->inner + column;
+        const struct walk w = walk_of(s, item);
+        const int64_t left = s->inner - item % s->inner;
+        const float *x = (const float *)from + w.begin;
+        float *y = (float *)to + w.begin + w.ahead;
         n = left < end - item ? left : end - item;
         if (n > COLUMNS) n = COLUMNS;
-        for (int64_t j = 0; s->exclusive && s->length && j < n; j++)
-            y[j] = first;
-        if (s->exclusive) y += turn;
-        for (int64_t k = s->exclusive; k < s->length; k++, x += turn, y += turn)
-            if (k == 0)
+        for (int64_t j = 0; w.ahead && j < n; j++)
+            y[j - w.ahead] = first;
+        for (int64_t k = 0; k < w.n; k++, x += w.turn, y += w.turn)
+            if (k == 0 && !w.ahead)
                 join(&first, 0, x, 1, y, (size_t)n);
             else
-                join(y - turn, 1, x, 1, y, (size_t)n);
+                join(y - w.turn, 1, x, 1, y, (size_t)n);
     }
 }
 

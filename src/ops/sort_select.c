@@ -178,31 +178,21 @@ static void select_few(struct sdx_pair *found, const struct top_k_params *p,
     sdx_order_first(found, count, p->k);
 }
 
-/* The best of each of m rows of floats. */
-static void select_one_a_row(const struct top_k_params *p, const float *x, int64_t m, float *values,
-                             int64_t *indices)
-{
-    int64_t place[TOP_COLUMNS];
-    for (int64_t i = 0, n; i < m; i += n, x += n * p->n) {
-        n = m - i < TOP_COLUMNS ? m - i : TOP_COLUMNS;
-        sdx_arg_rows(x, n, p->n, false, false, place);
-        for (int64_t j = 0; values && j < n; j++)
-            values[i + j] = x[j * p->n + place[j]];
-        if (indices) memcpy(indices + i, place, (size_t)n * sizeof *place);
-    }
-}
-
-/* The best of each of m columns of floats from `base` on. */
+/* The best of each of m rows or neighbouring columns of floats. */
 static void select_one(const struct top_k_params *p, const float *x, int64_t m, float *values,
                        int64_t *indices)
 {
+    const int64_t apart = p->inner == 1 ? p->n : 1;
     int64_t place[TOP_CHUNK];
-    for (int64_t i = 0, n; i < m; i += n) {
+    for (int64_t i = 0, n; i < m; i += n, x += n * apart) {
         n = m - i < TOP_CHUNK ? m - i : TOP_CHUNK;
-        sdx_vec()->f32_arg_columns(x + i, (size_t)p->n, (ptrdiff_t)p->inner, (size_t)n, false,
-                                   place);
+        if (p->inner == 1)
+            sdx_arg_rows(x, n, p->n, false, false, place);
+        else
+            sdx_vec()->f32_arg_columns(x, (size_t)p->n, (ptrdiff_t)p->inner, (size_t)n, false,
+                                       place);
         for (int64_t j = 0; values && j < n; j++)
-            values[i + j] = x[place[j] * p->inner + i + j];
+            values[i + j] = x[j * apart + place[j] * p->inner];
         if (indices) memcpy(indices + i, place, (size_t)n * sizeof *place);
     }
 }
@@ -292,14 +282,10 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
         const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
         m = 1;
-        if (quick && p->k == 1 && p->largest && p->inner == 1)
-            select_one_a_row(p, (const float *)w.in->data + row_base(p, r), m = end - r,
-                             w.values ? (float *)(void *)w.values + r : NULL,
-                             w.indices ? w.indices + r : NULL);
-        else if (quick && p->k == 1 && p->largest && left >= TOP_COLUMNS)
-            select_one(p, (const float *)w.in->data + row_base(p, r), m = left,
-                       w.values ? (float *)(void *)w.values + r : NULL,
-                       w.indices ? w.indices + r : NULL);
+        if (quick && p->k == 1 && p->largest && (p->inner == 1 || left >= TOP_COLUMNS))
+            select_one(
+                p, (const float *)w.in->data + row_base(p, r), m = p->inner == 1 ? end - r : left,
+                w.values ? (float *)(void *)w.values + r : NULL, w.indices ? w.indices + r : NULL);
         else if (quick)
             m = top_few_f32(&w, r, left);
         else
