@@ -225,7 +225,13 @@ static enum sdx_status export_tensor(struct exporter *x, const struct sdx_tensor
     }
     if (x->options->place) SDX_TRY(x->options->place(x->options->user, t, to));
     if (to->data_location) return SDX_OK;
-    to->raw = (struct sdx_str){t->data ? t->data : "", t->bytes};
+    void *elements = t->data;
+    if (t->recipe) {
+        elements = sdx_arena_alloc(x->arena, t->bytes);
+        if (!elements) return SDX_FAIL_MEMORY(x->cx);
+        sdx_tensor_copy_elements(t, elements);
+    }
+    to->raw = (struct sdx_str){elements ? elements : "", t->bytes};
     to->has_raw = true;
     return SDX_OK;
 }

@@ -30,7 +30,7 @@ enum sdx_status sdx_import_given(struct sdx_import *im, const struct sdx_tensor 
                              .in_model = true};
     const unsigned bits = (unsigned)sdx_dtype_bits((sdx_dtype)given->dtype);
     const size_t align = bits <= 8 ? 1 : bits >= 64 ? 8 : bits / 8;
-    t->is_unaligned = given->bytes && (uintptr_t)given->data % align != 0;
+    t->needs_copy = given->bytes && (uintptr_t)given->data % align != 0;
     *out = t;
     return SDX_OK;
 }

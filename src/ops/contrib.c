@@ -317,7 +317,7 @@ static enum sdx_status prepare_embed(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"FusedConv", 1, 0, sdx_conv_infer, KERNEL(sdx_conv_prepare), .cost = sdx_conv_cost,
-     .layout = sdx_conv_layout,
+     .layout = sdx_conv_layout, .packs = 1u << 1,
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS | SDX_OP_TAKES_BLOCKS,
      .note = "1 to 3 spatial axes"},
     {"FusedMatMul", 1, 0, sdx_matmul_infer, KERNEL(sdx_matmul_prepare), .cost = sdx_matmul_cost,

@@ -665,7 +665,7 @@ static enum sdx_status prepare_conv_transpose(struct sdx_prepare *px)
 
 static const struct sdx_op ops[] = {
     {"ConvTranspose", 1, 0, infer_conv_transpose, KERNEL(prepare_conv_transpose),
-     .cost = cost_conv_transpose, .layout = conv_transpose_layout,
+     .cost = cost_conv_transpose, .layout = conv_transpose_layout, .packs = 1u << 1,
      .flags = SDX_OP_VIA_F32 | SDX_OP_NARROW_WEIGHTS, .note = "1 to 3 spatial axes"},
 };
 

@@ -183,10 +183,10 @@ static enum sdx_status align_attrs(struct sdx_context *cx, struct sdx_ir *ir,
         struct sdx_tensor *one[] = {attr->tensor}, **all = attr->tensors ? attr->tensors : one;
         const int64_t count = attr->tensors ? attr->count : attr->tensor != NULL;
         for (int64_t i = 0; i < count; i++) {
-            if (!all[i]->is_unaligned) continue;
+            if (!all[i]->needs_copy) continue;
             all[i]->data = sdx_arena_copy(ir->arena, all[i]->data, all[i]->bytes);
             if (!all[i]->data) return SDX_FAIL_MEMORY(cx);
-            all[i]->is_unaligned = false;
+            all[i]->needs_copy = false;
         }
     }
     return SDX_OK;

@@ -177,14 +177,15 @@ enum sdx_status sdx_op_eval(struct sdx_context *cx, struct sdx_arena *arena,
         if (in[i]->dims == in[i]->dims_inline) operands[i]->dims = operands[i]->dims_inline;
         operands[i]->is_constant = true;
         operands[i]->owns_data = false;
-        if (in[i]->is_unaligned) {
-            operands[i]->data = sdx_arena_copy(&work, in[i]->data, in[i]->bytes);
-            operands[i]->is_unaligned = false;
-        }
-        if (in[i]->is_unaligned && !operands[i]->data) {
+        if (!in[i]->needs_copy) continue;
+        operands[i]->needs_copy = false;
+        operands[i]->recipe = NULL;
+        operands[i]->data = sdx_arena_alloc(&work, in[i]->bytes);
+        if (!operands[i]->data) {
             status = SDX_FAIL_MEMORY(cx);
             goto out;
         }
+        sdx_tensor_copy_elements(in[i], operands[i]->data);
     }
     e.in = (const struct sdx_tensor *const *)operands;
     struct sdx_infer ix = {.cx = cx,

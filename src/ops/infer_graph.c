@@ -49,7 +49,7 @@ static const struct sdx_tensor *host_value(struct sdx_infer *ix, int i)
     const struct host *h = ix->host;
     const struct sdx_tensor *t = sdx_ir_constant(h->ir, h->graph, ix->node->inputs[i]);
     if (!t) t = other_constant(h, ix->node->inputs[i]);
-    return t && t->is_unaligned ? NULL : t;
+    return t && t->needs_copy ? NULL : t;
 }
 
 static bool host_ints(struct sdx_infer *ix, int i, struct sdx_ints *out)

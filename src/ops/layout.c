@@ -68,7 +68,8 @@ struct sdx_tensor *sdx_layout_physical(struct sdx_context *cx, struct sdx_arena 
     to->data = t->data;
     to->is_constant = t->is_constant;
     to->in_model = t->in_model;
-    to->is_unaligned = t->is_unaligned;
+    to->needs_copy = t->needs_copy;
+    to->recipe = t->recipe;
     return to;
 }
 

@@ -408,7 +408,7 @@ static enum sdx_status scale_bias(struct sdx_prepare *px, struct sdx_product *p)
     bias->dims = bias->dims_inline;
     bias->rank = 1;
     bias->dims_inline[0] = p->n;
-    bias->in_model = bias->is_unaligned = false;
+    bias->in_model = bias->needs_copy = false;
     bias->data = scaled;
     p->bias_col = bias;
     return SDX_OK;

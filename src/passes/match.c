@@ -21,10 +21,24 @@ bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *name
     return false;
 }
 
-const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value)
+static struct sdx_tensor *any_constant(const struct sdx_ir_graph *g, int32_t value)
 {
     if (value < 0 || g->values[value].flags & SDX_IR_INPUT) return NULL;
     return g->values[value].constant;
+}
+
+const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value)
+{
+    struct sdx_tensor *t = any_constant(g, value);
+    if (t && t->recipe) {
+        void *data = sdx_arena_alloc(t->recipe->arena, t->bytes + 64);
+        if (!data) return NULL;
+        sdx_tensor_copy_elements(t, data);
+        t->data = data;
+        t->recipe = NULL;
+        t->needs_copy = false;
+    }
+    return t;
 }
 
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar)
@@ -62,7 +76,7 @@ const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_
 {
     const struct sdx_tensor *t =
         i < node->count_inputs ? sdx_match_constant(g, node->inputs[i]) : NULL;
-    if (!t || t->dtype != SDX_I64 || t->rank != 1 || t->is_unaligned) return NULL;
+    if (!t || t->dtype != SDX_I64 || t->rank != 1 || t->needs_copy) return NULL;
     *count = t->count;
     return t->data;
 }
@@ -165,8 +179,7 @@ bool sdx_match_is_pointwise(const struct sdx_ir_node *conv, const struct sdx_ten
     return true;
 }
 
-struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank,
-                                          const int64_t *dims)
+static struct sdx_tensor *new_constant(struct sdx_ir *ir, int dtype, int rank, const int64_t *dims)
 {
     struct sdx_tensor *t = sdx_arena_alloc(ir->arena, sizeof *t);
     int64_t *own = sdx_arena_copy(ir->arena, dims, (size_t)rank * sizeof *dims);
@@ -178,15 +191,33 @@ struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank
     t->rank = rank;
     t->dims = own;
     t->is_constant = t->in_model = true;
-    t->data = sdx_arena_alloc(ir->arena, t->bytes + 64);
-    return t->data ? t : NULL;
+    return t;
+}
+
+struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank,
+                                          const int64_t *dims)
+{
+    struct sdx_tensor *t = new_constant(ir, dtype, rank, dims);
+    if (t) t->data = sdx_arena_alloc(ir->arena, t->bytes + 64);
+    return t && t->data ? t : NULL;
+}
+
+struct sdx_tensor *sdx_match_new_recipe(struct sdx_ir *ir, struct sdx_recipe *recipe, int rank,
+                                        const int64_t *dims)
+{
+    struct sdx_tensor *t = new_constant(ir, recipe->of->dtype, rank, dims);
+    if (!t) return NULL;
+    recipe->arena = ir->arena;
+    t->recipe = recipe;
+    t->needs_copy = true;
+    return t;
 }
 
 const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
                                            const struct sdx_ir_node *product, int i)
 {
     const struct sdx_tensor *t =
-        i < product->count_inputs ? sdx_match_constant(g, product->inputs[i]) : NULL;
+        i < product->count_inputs ? any_constant(g, product->inputs[i]) : NULL;
     const bool fits = t && t->count > 0 && g->values[product->outputs[0]].type.dtype == SDX_F32 &&
                       (t->dtype == SDX_F32 || t->dtype == SDX_F16 || t->dtype == SDX_BF16);
     return fits ? t : NULL;

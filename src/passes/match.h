@@ -16,7 +16,7 @@ bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const ch
                            int32_t *rest, double *scalar);
 /* Is it a constant of one element? */
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar);
-/* A constant that no caller can override, or NULL. */
+/* A constant that no caller can override, or NULL. What is to be made of others is made. */
 const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_t value);
 /* Input i of the node where it is such a constant of f32, or NULL; and its element, which may lie
  * at an odd address of the file. */
@@ -50,8 +50,12 @@ int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct
 /* A constant of that type and shape, to be filled; of the arena. NULL: no memory. */
 struct sdx_tensor *sdx_match_new_constant(struct sdx_ir *ir, int dtype, int rank,
                                           const int64_t *dims);
+/* A constant of that shape and of the type of recipe->of, which is made of it as often as it is
+ * read. The recipe is one of the arena. NULL: no memory. */
+struct sdx_tensor *sdx_match_new_recipe(struct sdx_ir *ir, struct sdx_recipe *recipe, int rank,
+                                        const int64_t *dims);
 /* Constant weights, input i of a product of f32: f32, or as narrow as the file has them; else NULL.
- */
+ * Their type and shape, as elements may have yet to be made: sdx_match_constant. */
 const struct sdx_tensor *sdx_match_weights(const struct sdx_ir_graph *g,
                                            const struct sdx_ir_node *product, int i);
 /* A new value: the constant list of `count` integers. -1: no memory. */

@@ -25,9 +25,11 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
     for (m->node = NULL; kind < SDX_COUNT_OF(ops); kind++)
         if ((m->node = sdx_match_maker(g, value, ops[kind]))) break;
     if (!m->node || sdx_match_is_fused(m->node)) return false; /* with what stood between the two */
-    m->w = sdx_match_constant_f32(g, m->node, 1);
+    m->w = sdx_match_weights(g, m->node, 1);
     m->bias = sdx_match_constant_f32(g, m->node, 2);
-    if (!m->w || (m->node->count_inputs > 2 && m->node->inputs[2] >= 0 && !m->bias)) return false;
+    if (!m->w || m->w->dtype != SDX_F32 ||
+        (m->node->count_inputs > 2 && m->node->inputs[2] >= 0 && !m->bias))
+        return false;
     m->is_gemm = kind == 2;
     m->groups = kind == 1 ? sdx_ir_attr_int(m->node, "group", 1) : 1;
     m->first = kind == 0 || (m->is_gemm && sdx_ir_attr_int(m->node, "transB", 0));
@@ -35,7 +37,7 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
                    : m->w->rank < 3 || m->groups < 1)
         return false;
     m->channels = m->first ? m->w->dims[0] : m->w->dims[1] * m->groups;
-    return m->w->count > 0 && m->w->dims[0] % m->groups == 0 &&
+    return m->w->dims[0] % m->groups == 0 &&
            (!m->bias || (m->bias->rank == 1 && m->bias->count == m->channels));
 }
 
@@ -103,7 +105,7 @@ enum sdx_status sdx_affine_init(struct sdx_context *cx, struct sdx_ir *ir, int64
     return SDX_OK;
 }
 
-/* to[i] = x[i] * scale, rounded once. x may lie at an odd address of a file. */
+/* to[i] = x[i] * scale, rounded once. x may be `to`, or lie at an odd address of a file. */
 static void scale_row(const char *x, double scale, float *to, int64_t n)
 {
     enum { CHUNK = 256 };
@@ -111,7 +113,7 @@ static void scale_row(const char *x, double scale, float *to, int64_t n)
     double wide[CHUNK];
     for (int64_t i = 0, some; i < n; i += some) {
         some = n - i < CHUNK ? n - i : CHUNK;
-        memcpy(to + i, x + (size_t)i * sizeof *to, (size_t)some * sizeof *to);
+        memmove(to + i, x + (size_t)i * sizeof *to, (size_t)some * sizeof *to);
         sdx_element_run(elements->f32_f64, NULL, 1, (const uint8_t[]){4, 8},
                         &(const void *){to + i}, &(int64_t){1}, wide, some);
         sdx_element_run(elements->f64_mul, NULL, 2, (const uint8_t[]){8, 8, 8},
@@ -121,19 +123,46 @@ static void scale_row(const char *x, double scale, float *to, int64_t n)
     }
 }
 
-static void scale_weights(const struct maker *m, const struct sdx_affine *f, float *to)
+/* Weights times the scale of their output channel. */
+struct scaled {
+    struct sdx_recipe recipe;
+    const double *scale; /* of each channel */
+    int64_t groups;
+    bool first;
+};
+
+static void make_scaled(const struct sdx_recipe *recipe, void *elements)
 {
-    const int64_t rows = m->w->dims[0], columns = m->first ? 1 : m->w->dims[1];
-    const int64_t each = m->w->count / rows / columns;
-    for (int64_t i = 0; i < rows * columns; i++) {
-        const int64_t row = i / columns, group = row / (rows / m->groups);
-        const double scale = f->scale[m->first ? row : group * columns + i % columns];
-        const char *from = (const char *)m->w->data + (size_t)(i * each) * sizeof *to;
-        if (each == 1)
-            to[i] = (float)(sdx_match_f32_at(m->w, i) * scale);
-        else
-            scale_row(from, scale, to + i * each, each);
+    const struct scaled *s = (const struct scaled *)recipe;
+    const struct sdx_tensor *w = recipe->of;
+    const int64_t rows = w->dims[0], columns = s->first ? 1 : w->dims[1];
+    const int64_t each = w->count / rows / columns;
+    float *to = elements;
+    const char *from = w->data;
+    if (w->recipe) {
+        sdx_tensor_copy_elements(w, to);
+        from = elements;
     }
+    for (int64_t i = 0; i < rows * columns; i++, from += (size_t)each * sizeof *to) {
+        const int64_t row = i / columns, group = row / (rows / s->groups);
+        const double scale = s->scale[s->first ? row : group * columns + i % columns];
+        if (each == 1) {
+            float x;
+            memcpy(&x, from, sizeof x);
+            to[i] = (float)(x * scale);
+        } else {
+            scale_row(from, scale, to + i * each, each);
+        }
+    }
+}
+
+static struct sdx_tensor *new_scaled(struct sdx_ir *ir, const struct maker *m,
+                                     const struct sdx_affine *f)
+{
+    struct scaled *s = sdx_arena_alloc(ir->arena, sizeof *s);
+    if (!s) return NULL;
+    *s = (struct scaled){{make_scaled, m->w, NULL}, f->scale, m->groups, m->first};
+    return sdx_match_new_recipe(ir, &s->recipe, m->w->rank, m->w->dims);
 }
 
 /* New weights and bias. */
@@ -141,12 +170,10 @@ static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct s
                              const struct maker *m, const struct sdx_affine *f)
 {
     struct sdx_ir_node *node = m->node;
-    struct sdx_tensor *w =
-        f->scales ? sdx_match_new_constant(ir, SDX_F32, m->w->rank, m->w->dims) : NULL;
+    struct sdx_tensor *w = f->scales ? new_scaled(ir, m, f) : NULL;
     struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
     int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
     if ((f->scales && !w) || !bias || !inputs) return SDX_FAIL_MEMORY(cx);
-    if (w) scale_weights(m, f, w->data);
     for (int64_t c = 0; c < m->channels; c++)
         ((float *)bias->data)[c] =
             (float)((m->bias ? sdx_match_f32_at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);

@@ -22,11 +22,13 @@ static bool branch_of(struct sdx_context *cx, const struct sdx_ir_graph *g, int3
 {
     struct sdx_ir_node *node = sdx_match_maker(g, value, "Conv");
     if (!node || sdx_match_is_fused(node)) return false;
-    *b = (struct branch){.node = node, .w = sdx_match_constant_f32(g, node, 1)};
+    *b = (struct branch){.node = node, .w = sdx_match_weights(g, node, 1)};
     b->bias = sdx_match_constant_f32(g, node, 2);
     b->groups = sdx_ir_attr_int(node, "group", 1);
-    if (!b->w || (node->count_inputs > 2 && node->inputs[2] >= 0 && !b->bias)) return false;
-    if (b->w->rank < 3 || b->groups < 1 || b->w->count == 0 || b->w->dims[0] % b->groups != 0 ||
+    if (!b->w || b->w->dtype != SDX_F32 ||
+        (node->count_inputs > 2 && node->inputs[2] >= 0 && !b->bias))
+        return false;
+    if (b->w->rank < 3 || b->groups < 1 || b->w->dims[0] % b->groups != 0 ||
         (b->bias && b->bias->count != b->w->dims[0]))
         return false;
     if (sdx_window_read(cx, node, b->w->rank - 2, b->w->dims + 2, &b->window) != SDX_OK) {
@@ -76,6 +78,29 @@ static bool lies_on(const struct branch *small, const struct branch *large)
     return true;
 }
 
+/* Weights of a Conv and what is added to them: those of another one, or at one tap a scale for each
+ * channel. */
+struct summed {
+    struct sdx_recipe recipe;
+    const struct sdx_tensor *w; /* NULL: a scale */
+    const double *scale;
+    const int64_t *places; /* of the taps of w, or of the scale, in a filter */
+};
+
+static void make_summed(const struct sdx_recipe *recipe, void *elements)
+{
+    const struct summed *s = (const struct summed *)recipe;
+    const int64_t channels = recipe->of->dims[0], icg = recipe->of->dims[1];
+    const int64_t filters = channels * icg, each = recipe->of->count / filters;
+    float *to = elements;
+    sdx_tensor_copy_elements(recipe->of, to);
+    const int64_t taps = s->w ? s->w->count / filters : 1;
+    for (int64_t i = 0; s->w && i < s->w->count; i++)
+        to[i / taps * each + s->places[i % taps]] += sdx_match_f32_at(s->w, i);
+    for (int64_t c = 0; !s->w && c < channels; c++)
+        to[(c * icg + c % icg) * each + s->places[0]] += (float)s->scale[c];
+}
+
 /* Index among the taps of one filter of `large` of tap `t` among those of `small`. */
 static int64_t index_of(const struct branch *small, const struct branch *large, int64_t t)
 {
@@ -88,20 +113,20 @@ static int64_t index_of(const struct branch *small, const struct branch *large, 
     return index;
 }
 
-/* The Conv gets weights and a bias of its own, where it has none of this pass yet: values before
- * `count` are others'. */
-static enum sdx_status own_weights(struct sdx_context *cx, struct sdx_ir *ir,
-                                   struct sdx_ir_graph *g, const struct branch *b, int32_t count)
+/* The Conv gets the sum as its weights, and `shift` added to its bias. */
+static enum sdx_status take_weights(struct sdx_context *cx, struct sdx_ir *ir,
+                                    struct sdx_ir_graph *g, const struct branch *b,
+                                    const struct summed *sum, const double *shift)
 {
     struct sdx_ir_node *conv = b->node;
-    if (conv->inputs[1] >= count) return SDX_OK;
-    struct sdx_tensor *w = sdx_match_new_constant(ir, SDX_F32, b->w->rank, b->w->dims);
+    struct summed *own = sdx_arena_copy(ir->arena, sum, sizeof *sum);
+    struct sdx_tensor *w =
+        own ? sdx_match_new_recipe(ir, &own->recipe, b->w->rank, b->w->dims) : NULL;
     struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, b->w->dims);
     int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
     if (!w || !bias || !inputs) return SDX_FAIL_MEMORY(cx);
-    memcpy(w->data, b->w->data, w->bytes);
     for (int64_t c = 0; c < bias->count; c++)
-        ((float *)bias->data)[c] = b->bias ? sdx_match_f32_at(b->bias, c) : 0;
+        ((float *)bias->data)[c] = (b->bias ? sdx_match_f32_at(b->bias, c) : 0) + (float)shift[c];
     inputs[0] = conv->inputs[0];
     inputs[1] = sdx_match_add_constant(ir, g, conv->name, w);
     inputs[2] = sdx_match_add_constant(ir, g, conv->name, bias);
@@ -111,22 +136,22 @@ static enum sdx_status own_weights(struct sdx_context *cx, struct sdx_ir *ir,
     return SDX_OK;
 }
 
-/* Input i of a Conv that has its own. */
-static float *own(const struct sdx_ir_graph *g, const struct branch *b, int i)
+static enum sdx_status add_conv(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                const struct branch *small, const struct branch *large)
 {
-    return g->values[b->node->inputs[i]].constant->data;
-}
-
-static void add_conv(const struct sdx_ir_graph *g, const struct branch *small,
-                     const struct branch *large)
-{
-    float *w = own(g, large, 1), *bias = own(g, large, 2);
-    const int64_t filters = large->w->dims[0] * large->w->dims[1];
-    const int64_t each = large->w->count / filters, taps = small->w->count / filters;
-    for (int64_t i = 0; i < small->w->count; i++)
-        w[i / taps * each + index_of(small, large, i % taps)] += sdx_match_f32_at(small->w, i);
-    for (int64_t c = 0; small->bias && c < large->w->dims[0]; c++)
-        bias[c] += sdx_match_f32_at(small->bias, c);
+    const int64_t channels = small->w->dims[0];
+    const int64_t taps = small->w->count / (channels * small->w->dims[1]);
+    int64_t *places = sdx_arena_array(ir->arena, (size_t)taps, sizeof *places);
+    double *shift = sdx_arena_array(ir->arena, (size_t)channels, sizeof *shift);
+    const struct summed sum = {.recipe = {make_summed, large->w, NULL},
+                               .w = sdx_match_constant(g, small->node->inputs[1]),
+                               .places = places};
+    if (!places || !shift || !sum.w) return SDX_FAIL_MEMORY(cx);
+    for (int64_t t = 0; t < taps; t++)
+        places[t] = index_of(small, large, t);
+    for (int64_t c = 0; small->bias && c < channels; c++)
+        shift[c] = sdx_match_f32_at(small->bias, c);
+    return take_weights(cx, ir, g, large, &sum, shift);
 }
 
 /* Index of the tap of the pixel itself of a Conv that gives as many pixels and channels as it gets;
@@ -143,15 +168,15 @@ static int64_t centre_of(const struct branch *b)
     return centre;
 }
 
-static void add_norm(const struct sdx_ir_graph *g, const struct sdx_affine *f,
-                     const struct branch *conv, int64_t centre)
+static enum sdx_status add_norm(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                const struct sdx_affine *f, const struct branch *conv,
+                                int64_t centre)
 {
-    float *w = own(g, conv, 1), *bias = own(g, conv, 2);
-    const int64_t icg = conv->w->dims[1], each = conv->w->count / (f->channels * icg);
-    for (int64_t c = 0; c < f->channels; c++) {
-        w[(c * icg + c % icg) * each + centre] += (float)f->scale[c];
-        bias[c] += (float)f->shift[c];
-    }
+    const struct summed sum = {.recipe = {make_summed, conv->w, NULL},
+                               .scale = f->scale,
+                               .places = sdx_arena_copy(ir->arena, &centre, sizeof centre)};
+    if (!sum.places) return SDX_FAIL_MEMORY(cx);
+    return take_weights(cx, ir, g, conv, &sum, f->shift);
 }
 
 /* The Conv makes what the sum made. */
@@ -180,8 +205,7 @@ static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sd
         if (found[0].node->inputs[0] != found[1].node->inputs[0]) return SDX_OK;
         const int large = lies_on(&found[0], &found[1]) ? 1 : 0;
         if (!large && !lies_on(&found[1], &found[0])) return SDX_OK;
-        SDX_TRY(own_weights(cx, ir, g, &found[large], count));
-        add_conv(g, &found[1 - large], &found[large]);
+        SDX_TRY(add_conv(cx, ir, g, &found[1 - large], &found[large]));
         take_sum(g, &found[large], add, changed);
         return SDX_OK;
     }
@@ -194,8 +218,7 @@ static enum sdx_status join(struct sdx_context *cx, struct sdx_ir *ir, struct sd
         if (centre < 0 || norm->inputs[0] != found[i].node->inputs[0]) continue;
         SDX_TRY(sdx_affine_init(cx, ir, found[i].w->dims[0], &f));
         if (!sdx_affine_read(g, norm, found[i].w->rank, &f, &operand)) continue;
-        SDX_TRY(own_weights(cx, ir, g, &found[i], count));
-        add_norm(g, &f, &found[i], centre);
+        SDX_TRY(add_norm(cx, ir, g, &f, &found[i], centre));
         take_sum(g, &found[i], add, changed);
         return SDX_OK;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Nodes of one graph that compute the same from the same values become one (common subexpression
  * elimination). Small constants are compared by content. A node that makes a graph output stays. */
+#include "passes/match.h"
 #include "passes/passes.h"
 
 enum { CONTENT_MOST = 64 }; /* bytes of a constant that its content stands for */
@@ -25,6 +26,7 @@ static void add_input(struct sdx_text *key, const struct sdx_ir_graph *g, int32_
 {
     const struct sdx_tensor *t =
         value >= 0 && !(g->values[value].flags & SDX_IR_INPUT) ? g->values[value].constant : NULL;
+    if (t && t->bytes <= CONTENT_MOST) t = sdx_match_constant(g, value); /* with its elements */
     if (!t || t->kind != SDX_KIND_TENSOR || t->dtype == SDX_STRING || t->bytes > CONTENT_MOST) {
         add_number(key, value);
         return;

@@ -93,6 +93,17 @@ static enum sdx_status add_node(struct work *w, struct sdx_str name, int64_t ops
     return SDX_OK;
 }
 
+/* Of the weights of a MatMul, K x M, those of a Conv: M x K. */
+static void make_turned(const struct sdx_recipe *recipe, void *elements)
+{
+    const struct sdx_tensor *from = recipe->of;
+    const int64_t k = from->dims[0], m = from->dims[1];
+    const size_t element = from->bytes / (size_t)from->count;
+    for (int64_t i = 0; i < k * m; i++)
+        memcpy((char *)elements + (size_t)i * element,
+               (const char *)from->data + (size_t)(i % k * m + i / k) * element, element);
+}
+
 /* Conv of [N, K, L...] with the transposed weights of the MatMul (K x M): [N, M, L...]. */
 static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul, int32_t x,
                                 int32_t bias, int32_t out)
@@ -100,17 +111,15 @@ static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul
     const int rank = type_of(w, out)->rank;
     const struct sdx_str name = matmul->name;
     const int64_t opset = matmul->opset;
-    const struct sdx_tensor *from = weights_of(w, matmul, 1, 2);
-    const int64_t k = from->dims[0], m = from->dims[1];
-    int64_t dims[SDX_RANK_MAX] = {m, k};
+    const struct sdx_recipe recipe = {make_turned, sdx_match_constant(w->g, matmul->inputs[1]),
+                                      NULL};
+    struct sdx_recipe *own = sdx_arena_copy(w->ir->arena, &recipe, sizeof recipe);
+    if (!recipe.of || !own) return SDX_FAIL_MEMORY(w->cx);
+    int64_t dims[SDX_RANK_MAX] = {recipe.of->dims[1], recipe.of->dims[0]};
     for (int d = 2; d < rank; d++)
         dims[d] = 1;
-    struct sdx_tensor *t = sdx_match_new_constant(w->ir, from->dtype, rank, dims);
+    struct sdx_tensor *t = sdx_match_new_recipe(w->ir, own, rank, dims);
     if (!t) return SDX_FAIL_MEMORY(w->cx);
-    const size_t element = t->bytes / (size_t)t->count;
-    for (int64_t i = 0; i < k * m; i++)
-        memcpy((char *)t->data + (size_t)i * element,
-               (const char *)from->data + (size_t)(i % k * m + i / k) * element, element);
     const int32_t inputs[] = {x, sdx_match_add_constant(w->ir, w->g, name, t), bias};
     if (inputs[1] < 0) return SDX_FAIL_MEMORY(w->cx);
     return add_node(w, name, opset, "Conv", bias < 0 ? 2 : 3, inputs, out);

@@ -90,7 +90,7 @@ static bool is_pointwise(const struct work *w, const struct sdx_ir_node *conv)
 /* The operands of the image that the Conv reads; 0: it has none to move. */
 static int parts_of(const struct work *w, const struct sdx_ir_node *conv, struct part *parts)
 {
-    const struct sdx_tensor *weights = constant_input(w, conv, 1);
+    const struct sdx_tensor *weights = sdx_match_weights(w->g, conv, 1);
     const int32_t image = conv->inputs[0];
     const struct sdx_ir_node *concat =
         w->uses[image] == 1 ? sdx_match_maker(w->g, image, "Concat") : NULL;
@@ -294,7 +294,7 @@ static enum sdx_status average_first(struct work *w, int32_t n)
     struct sdx_ir_node *conv = sdx_match_maker(w->g, image, "Conv");
     if (!conv || w->uses[image] != 1 || !is_pointwise(w, conv) || !averages(pool)) return SDX_OK;
     const struct sdx_type *in = type_of(w, image), *out = type_of(w, result);
-    const struct sdx_tensor *weights = constant_input(w, conv, 1);
+    const struct sdx_tensor *weights = sdx_match_weights(w->g, conv, 1);
     double ratio = 1;
     for (int d = 2; d < in->rank; d++) {
         if (in->dims[d] < 1 || !out->has_shape || out->dims[d] < 1) return SDX_OK;

@@ -288,7 +288,7 @@ enum sdx_status sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena 
         is_unaligned = false;
     }
     SDX_TRY(make_constant(&c, from->data_type, &from->dims, data, out));
-    (*out)->is_unaligned = is_unaligned;
+    (*out)->needs_copy = is_unaligned;
     return SDX_OK;
 }
 

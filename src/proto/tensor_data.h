@@ -53,7 +53,7 @@ SDX_MUST_CHECK enum sdx_status sdx_onnx_tensor_data(struct sdx_context *cx, stru
                                                     const void **data);
 /* As a constant operand in `arena` (refs 0, is_constant). Data is used in place (in the file, or
  * decoded beside the message, which both must live as long) where its address is aligned to the
- * element size; otherwise small ones are copied into the arena and large ones marked is_unaligned.
+ * element size; otherwise small ones are copied into the arena and large ones marked needs_copy.
  */
 SDX_MUST_CHECK enum sdx_status
 sdx_onnx_tensor_import(struct sdx_context *cx, struct sdx_arena *arena, struct sdx_external *ex,

@@ -15,7 +15,7 @@ static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg
 {
     const struct sdx_tensor *from = arg;
     (void)cx;
-    memcpy(dst, from->data, from->bytes);
+    sdx_tensor_copy_elements(from, dst);
     return SDX_OK;
 }
 
@@ -23,7 +23,7 @@ static const struct sdx_tensor *constant_value(const struct sdx_node *node, int 
 {
     const struct sdx_custom_nodes *nodes = node->host;
     const struct sdx_tensor *t = sdx_ir_constant(node->ir, node->graph, node->node->inputs[i]);
-    if (!t || !t->is_unaligned) return t;
+    if (!t || !t->needs_copy) return t;
     struct sdx_tensor *copy = sdx_arena_copy(node->arena, t, sizeof *t);
     if (!copy) return NULL;
     if (t->dims == t->dims_inline) copy->dims = copy->dims_inline;
@@ -31,7 +31,8 @@ static const struct sdx_tensor *constant_value(const struct sdx_node *node, int 
     const struct sdx_pack pack = {
         .key = "aligned", .size = t->bytes, .pack = pack_aligned, .arg = &original};
     copy->data = (void *)(uintptr_t)sdx_store_get(nodes->store, node->cx, t, &pack);
-    copy->is_unaligned = false;
+    copy->needs_copy = false;
+    copy->recipe = NULL;
     return copy->data ? copy : NULL;
 }
 

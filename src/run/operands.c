@@ -29,9 +29,13 @@ static struct sdx_tensor *constant_in(struct sdx_planning *p, struct sdx_tensor 
         sdx_layout_tensor(p->cx, &p->work, from->dtype, rank, dims, SDX_LAYOUT_PLAIN);
     if (!to || !as) return NULL;
     as->data = from->data;
-    if (from->is_unaligned && !(as->data = sdx_arena_copy(&p->work, from->data, from->bytes))) {
-        (void)SDX_FAIL_MEMORY(p->cx);
-        return NULL;
+    if (from->needs_copy) {
+        as->data = sdx_arena_alloc(&p->work, from->bytes);
+        if (!as->data) {
+            (void)SDX_FAIL_MEMORY(p->cx);
+            return NULL;
+        }
+        sdx_tensor_copy_elements(from, as->data);
     }
     to->is_constant = true;
     to->in_model = from->in_model;
@@ -260,7 +264,7 @@ static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg
 {
     (void)cx;
     const struct sdx_tensor *from = arg;
-    memcpy(dst, from->data, from->bytes);
+    sdx_tensor_copy_elements(from, dst);
     return SDX_OK;
 }
 
@@ -279,7 +283,8 @@ static void *kept_copy(struct sdx_planning *p, struct sdx_tensor *original)
 
 static bool must_align(const struct sdx_op *op, struct sdx_tensor *const *in, int i)
 {
-    return in[i] && in[i]->is_unaligned && !(i < 32 && op->anywhere & 1u << i && in[i]->in_model);
+    const bool anywhere = in[i] && i < 32 && op->anywhere & 1u << i && in[i]->in_model;
+    return in[i] && in[i]->needs_copy && (in[i]->recipe || !anywhere);
 }
 
 /* Constants that lie at odd addresses are copied for the time of `prepare`. None is for later
@@ -301,7 +306,8 @@ static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op 
         struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
         if (!copy) return SDX_FAIL_MEMORY(p->cx);
         if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
-        copy->is_unaligned = false;
+        copy->needs_copy = false;
+        copy->recipe = NULL;
         const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
         void *kept = kept_copy(p, in[i]);
         if (!kept) total += (in[i]->bytes + 127) / 64 * 64;
@@ -320,7 +326,7 @@ static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op 
         if (!a->place) {
             a->place = at;
             at += (a->original->bytes + 127) / 64 * 64;
-            if (a->is_filled) memcpy(a->place, a->original->data, a->original->bytes);
+            if (a->is_filled) sdx_tensor_copy_elements(a->original, a->place);
         }
         a->copy->data = a->place;
     }
@@ -338,11 +344,13 @@ static const struct sdx_pack *fill(void *arg)
     const struct filling *f = arg;
     for (int c = 0; c < f->p->count_copies; c++) {
         struct sdx_aligned_copy *copy = &f->p->copies[c];
-        if (f->pack->reads_anywhere && !copy->is_filled) {
+        if (f->pack->reads_anywhere && !copy->is_filled && !copy->original->recipe) {
             copy->copy->data = copy->original->data;
             continue;
         }
-        if (!copy->is_filled) memcpy(copy->copy->data, copy->original->data, copy->copy->bytes);
+        if (copy->is_filled) continue;
+        sdx_tensor_copy_elements(copy->original, copy->copy->data);
+        sdx_store_drop(f->p->r->shared->store, copy->original);
         copy->is_filled = true;
     }
     return f->pack;

@@ -13,8 +13,7 @@ enum {
 };
 
 struct placed {
-    const void *data;
-    size_t bytes;
+    const struct sdx_tensor *constant;
     uint64_t at;
 };
 
@@ -28,7 +27,7 @@ struct waiting {
 struct plan_writer {
     struct sdx_context *cx;
     struct sdx_arena arena;
-    struct sdx_map index; /* of a constant's address to `placed` */
+    struct sdx_map index; /* of a constant's sdx_tensor_key to `placed` */
     struct placed *placed;
     int32_t *order; /* of the places in the file */
     int32_t count_placed, capacity_placed;
@@ -58,20 +57,21 @@ static bool grow(struct plan_writer *w, void **array, int32_t count, int32_t cap
     return true;
 }
 
-static int32_t find_placed(const struct plan_writer *w, const void *data)
+static int32_t find_placed(const struct plan_writer *w, const void *key)
 {
-    return sdx_map_get(&w->index, (struct sdx_str){(const char *)&data, sizeof data});
+    return sdx_map_get(&w->index, (struct sdx_str){(const char *)&key, sizeof key});
 }
 
 static enum sdx_status place_new(struct plan_writer *w, const struct sdx_tensor *t, int32_t *at)
 {
-    const void **key = sdx_arena_copy(&w->arena, &t->data, sizeof t->data);
+    const void **key = sdx_arena_alloc(&w->arena, sizeof *key);
     if (!key ||
         !grow(w, (void **)&w->placed, w->count_placed, w->capacity_placed, sizeof *w->placed))
         return SDX_FAIL_MEMORY(w->cx);
     if (w->count_placed == w->capacity_placed) w->capacity_placed = 2 * w->capacity_placed + 64;
+    *key = sdx_tensor_key(t);
     *at = w->count_placed++;
-    w->placed[*at] = (struct placed){t->data, t->bytes, 0};
+    w->placed[*at] = (struct placed){t, 0};
     return sdx_map_put(&w->index, (struct sdx_str){(const char *)key, sizeof *key}, *at)
                ? SDX_OK
                : SDX_FAIL_MEMORY(w->cx);
@@ -81,9 +81,9 @@ static enum sdx_status place(void *user, const struct sdx_tensor *t, struct sdx_
 {
     struct plan_writer *w = user;
     if (t->bytes <= INLINE_MAX) return SDX_OK;
-    int32_t at = find_placed(w, t->data);
+    int32_t at = find_placed(w, sdx_tensor_key(t));
     /* the same address with another size is another constant */
-    if (at < 0 || w->placed[at].bytes < t->bytes) SDX_TRY(place_new(w, t, &at));
+    if (at < 0 || w->placed[at].constant->bytes < t->bytes) SDX_TRY(place_new(w, t, &at));
     struct sdx_onnx_pair *pairs = sdx_arena_array(&w->arena, 2, sizeof *pairs);
     struct waiting *waiting = sdx_arena_alloc(&w->arena, sizeof *waiting);
     if (!pairs || !waiting) return SDX_FAIL_MEMORY(w->cx);
@@ -107,10 +107,11 @@ static enum sdx_status give_places(struct plan_writer *w)
     for (int large = 0; large < 2; large++)
         for (int32_t i = 0; i < w->count_placed; i++) {
             struct placed *p = &w->placed[i];
-            if ((p->bytes > SMALL_MAX) != large) continue;
+            const size_t bytes = p->constant->bytes;
+            if ((bytes > SMALL_MAX) != large) continue;
             w->order[n++] = i;
             p->at = w->constants_size;
-            w->constants_size = round_up(w->constants_size + p->bytes, SDX_PLAN_ALIGN);
+            w->constants_size = round_up(w->constants_size + bytes, SDX_PLAN_ALIGN);
         }
     for (const struct waiting *to = w->waiting; to; to = to->next) {
         const char *text = sdx_arena_printf(&w->arena, "%" PRIu64, w->placed[to->placed].at);
@@ -204,6 +205,17 @@ static enum sdx_status make_lead(struct plan_writer *w, struct sdx_plan_header *
     return SDX_OK;
 }
 
+static enum sdx_status put_constant(struct plan_writer *w, const struct sdx_tensor *t)
+{
+    if (!t->recipe) return put(w, t->data, t->bytes);
+    void *elements = sdx_mem_alloc(w->cx->mem, SDX_MEM_OTHER, t->bytes);
+    if (!elements) return SDX_FAIL_MEMORY(w->cx);
+    sdx_tensor_copy_elements(t, elements);
+    const enum sdx_status status = put(w, elements, t->bytes);
+    sdx_mem_free(w->cx->mem, elements);
+    return status;
+}
+
 static enum sdx_status put_file(struct plan_writer *w, const struct sdx_plan_header *h,
                                 const struct sdx_text *lead)
 {
@@ -213,7 +225,7 @@ static enum sdx_status put_file(struct plan_writer *w, const struct sdx_plan_hea
     for (int32_t i = 0; i < w->count_placed; i++) {
         const struct placed *p = &w->placed[w->order[i]];
         SDX_TRY(put_zeros(w, h->constants + p->at));
-        SDX_TRY(put(w, p->data, p->bytes));
+        SDX_TRY(put_constant(w, p->constant));
     }
     SDX_TRY(put_zeros(w, h->constants + h->constants_size));
     for (int32_t i = 0; i < w->count_packs; i++) {

@@ -57,7 +57,7 @@ const struct sdx_tensor *sdx_planning_value(struct sdx_planning *p, const struct
     if (i >= node->count_inputs || node->inputs[i] < 0) return NULL;
     const struct sdx_slot *slot = sdx_planning_slot(p, node->inputs[i]);
     struct sdx_tensor *t = slot->tensor;
-    if (t->is_constant) return t->is_unaligned ? NULL : t;
+    if (t->is_constant) return t->needs_copy ? NULL : t;
     if (slot->depth >= p->s->depth || t->kind != SDX_KIND_TENSOR || t->dtype == SDX_STRING ||
         t->bytes > WATCH_MAX) {
         p->waits = true;
@@ -256,7 +256,8 @@ static enum sdx_status plan_view(struct sdx_planning *p, const struct sdx_ir_nod
         view->data = root->data;
         view->is_constant = true;
         view->in_model = root->in_model;
-        view->is_unaligned = root->is_unaligned;
+        view->needs_copy = root->needs_copy;
+        view->recipe = root->recipe;
     } else {
         SDX_TRY(sdx_place_at(p, view, spot));
     }

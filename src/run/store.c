@@ -144,6 +144,8 @@ static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, str
 
 void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant)
 {
+    while (constant->recipe)
+        constant = constant->recipe->of;
     sdx_file_map_drop(store->map, constant->data, constant->bytes);
     sdx_external_drop(store->external, constant->data, constant->bytes);
 }
@@ -152,9 +154,9 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack)
 {
     sdx_lock_take(&store->lock);
-    struct entry *e = find(store, constant->data, pack);
+    struct entry *e = find(store, sdx_tensor_key(constant), pack);
     if (!e) {
-        e = pack_new(store, cx, constant->data, pack);
+        e = pack_new(store, cx, sdx_tensor_key(constant), pack);
         sdx_store_drop(store, constant);
     }
     const void *packed = e && is_usable(store, cx, e, pack) ? e->form.packed : NULL;
@@ -166,7 +168,7 @@ const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *con
                            const struct sdx_pack *pack)
 {
     sdx_lock_take(&store->lock);
-    const struct entry *e = find(store, constant->data, pack);
+    const struct entry *e = find(store, sdx_tensor_key(constant), pack);
     sdx_lock_give(&store->lock);
     return e ? e->form.packed : NULL;
 }

@@ -32,7 +32,7 @@ void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *cons
 
 /* One that is there. */
 struct sdx_packed {
-    const void *constant; /* address of its elements */
+    const void *constant; /* its sdx_tensor_key */
     const char *key;
     int64_t variant;
     size_t size, used; /* bytes that it has room for, that matter */

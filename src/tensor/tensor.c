@@ -230,6 +230,19 @@ static enum sdx_status clone_items(struct sdx_context *cx, const struct sdx_tens
     return SDX_OK;
 }
 
+void sdx_tensor_copy_elements(const struct sdx_tensor *constant, void *to)
+{
+    if (constant->recipe)
+        constant->recipe->make(constant->recipe, to);
+    else if (constant->bytes)
+        memcpy(to, constant->data, constant->bytes);
+}
+
+const void *sdx_tensor_key(const struct sdx_tensor *constant)
+{
+    return constant->recipe ? (const void *)constant->recipe : constant->data;
+}
+
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor)
 {
     SDX_ASSERT(atomic_load_explicit(&tensor->refs, memory_order_relaxed) > 0);

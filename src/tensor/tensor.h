@@ -27,26 +27,35 @@ enum sdx_layout {
     SDX_LAYOUT_GROWING  /* row-major, with room for `capacity` positions of axis `axis` */
 };
 
+/* How the elements of a constant are made of another's, anew for each reader: weights that a pass
+ * changes are packed once, and would else stay in memory beside what is packed. */
+struct sdx_recipe {
+    void (*make)(const struct sdx_recipe *recipe, void *to); /* to: aligned, room for all */
+    const struct sdx_tensor *of;
+    struct sdx_arena *arena; /* where the tensor lives, and may get elements that stay */
+};
+
 struct sdx_tensor {
     void
         *data; /* elements; strings: array of struct sdx_str; NULL while a plan has not placed it */
-    const int64_t *dims;       /* rank lengths >= 0 */
-    int64_t count;             /* elements; items for sequence, optional, map, sparse */
-    size_t bytes;              /* of the elements */
-    struct sdx_tensor **items; /* retained; NULL for tensors */
-    struct sdx_mem *mem;       /* what owns_data came from */
+    const int64_t *dims;             /* rank lengths >= 0 */
+    int64_t count;                   /* elements; items for sequence, optional, map, sparse */
+    size_t bytes;                    /* of the elements */
+    const struct sdx_recipe *recipe; /* of a constant that needs_copy and has no data; else NULL */
+    struct sdx_tensor **items;       /* retained; NULL for tensors */
+    struct sdx_mem *mem;             /* what owns_data came from */
     int32_t rank;
     atomic_int refs;
     uint8_t kind;     /* enum sdx_kind */
     uint8_t dtype;    /* enum sdx_dtype; of empty sequences and optionals: the element type */
     uint8_t layout;   /* enum sdx_layout; `bytes` is what that takes */
     bool is_constant; /* same value in every run of its plan: may be folded and packed */
-    bool in_model; /* a constant whose data lives as long as the model: packed forms are shared */
-    bool
-        is_unaligned; /* a large constant read in place at an odd address: whoever uses the elements
-                       * copies them first (the planner and the evaluator do, for every operator) */
-    bool owns_data;   /* `data` (and `items`) are freed with the tensor */
-    uint8_t axis;     /* SDX_LAYOUT_GROWING */
+    bool in_model;   /* a constant whose data lives as long as the model: packed forms are shared */
+    bool needs_copy; /* a large constant at an odd address of a file, or one with a recipe: whoever
+                      * uses the elements copies them first (the planner and the evaluator do, for
+                      * every operator) */
+    bool owns_data;  /* `data` (and `items`) are freed with the tensor */
+    uint8_t axis;    /* SDX_LAYOUT_GROWING */
     int64_t capacity; /* SDX_LAYOUT_GROWING: at least dims[axis] */
     int64_t dims_inline[SDX_RANK_INLINE];
 };
@@ -142,6 +151,11 @@ static inline int64_t sdx_tensor_index(const struct sdx_tensor *t, int64_t i)
 int64_t sdx_tensor_copy_parts(const struct sdx_tensor *from, const struct sdx_tensor *to);
 void sdx_tensor_copy(const struct sdx_tensor *from, const struct sdx_tensor *to, int64_t begin,
                      int64_t end);
+
+/* Fills `to` with the elements of a constant in plain layout, wherever they are. */
+void sdx_tensor_copy_elements(const struct sdx_tensor *constant, void *to);
+/* What tells constants apart: an address that no other has. */
+const void *sdx_tensor_key(const struct sdx_tensor *constant);
 
 struct sdx_tensor *sdx_tensor_retain(struct sdx_tensor *tensor);
 void sdx_tensor_release(struct sdx_tensor *tensor); /* NULL allowed */

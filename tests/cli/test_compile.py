@@ -48,6 +48,22 @@ def constant(name, shape, dtype=np.float32, seed=3):
     return numpy_helper.from_array(array.astype(dtype), name)
 
 
+def normalised_model(path):
+    """A Conv whose BatchNormalization and whose twin of one pixel become its weights; x: [1,4,8,8]."""
+    nodes = [helper.make_node("Conv", ["x", "cw"], ["c"], pads=[1, 1, 1, 1]),
+             helper.make_node("BatchNormalization", ["c", "g", "g", "g", "v"], ["n"]),
+             helper.make_node("Conv", ["x", "pw"], ["p"]), helper.make_node("Add", ["n", "p"], ["y"])]
+    weights = [constant("cw", (8, 4, 3, 3)), constant("pw", (8, 4, 1, 1)), constant("g", (8,)),
+               numpy_helper.from_array(np.full(8, 2, np.float32), "v")]
+    return models.save(path, nodes, [models.value("x", [1, 4, 8, 8])], [models.value("y", [1, 8, 8, 8])], weights)
+
+
+def test_made_weights(sardonyx, tmp_path):
+    """Weights that passes make of others are in the file, and so is what is packed of them."""
+    plan = round_trip(sardonyx, normalised_model(tmp_path / "model.onnx"), tmp_path)
+    assert sardonyx("profile", plan).out.count(" Conv ") == 1
+
+
 def mixed_model(path):
     """Convolution, product, integers and weights of 4 bits in one model; x: [N,4,8,8]."""
     nodes = [helper.make_node("Conv", ["x", "cw", "cb"], ["c"], pads=[1, 1, 1, 1]),

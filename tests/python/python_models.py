@@ -39,6 +39,16 @@ def overridable():
                 [value("y")], initializer=[helper.make_tensor("b", FLOAT, [1], [10.0])])
 
 
+def normalised():
+    """Conv and BatchNormalization, which become one Conv of weights 2, 4: x [1, 2, 2, 2] -> y [1, 2, 2, 2]"""
+    shape = (1, 2, 2, 2)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]),
+             helper.make_node("BatchNormalization", list("cgzzo"), ["y"], epsilon=0.0)]
+    values = {"w": ([2, 2, 1, 1], [1, 0, 0, 1]), "g": ([2], [2, 4]), "z": ([2], [0, 0]), "o": ([2], [1, 1])}
+    return make(nodes, [value("x", shape=shape)], [value("y", shape=shape)],
+                initializer=[helper.make_tensor(n, FLOAT, *v) for n, v in values.items()])
+
+
 def sequence_type(dtype=FLOAT):
     """seq(tensor(float))"""
     return helper.make_sequence_type_proto(helper.make_tensor_type_proto(dtype, None))

@@ -10,6 +10,7 @@ import time
 import weakref
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto
 
@@ -168,6 +169,20 @@ def test_optimized_model(sdx, tmp_path):
     options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
     sdx.InferenceSession(models.identity(), options)
     assert sdx.InferenceSession(tmp_path / "optimized.onnx").run(None, {"x": X})[0].tolist() == [0, 1, 2]
+
+
+def test_optimized_weights(sdx, tmp_path):
+    """What a pass makes of weights is in the file."""
+    options = sdx.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    sdx.InferenceSession(models.normalised(), options)
+    model = onnx.load(tmp_path / "optimized.onnx")
+    assert [node.op_type for node in model.graph.node] == ["Conv"]
+    weights = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    assert weights[model.graph.node[0].input[1]].ravel().tolist() == [2, 0, 0, 4]
+    x = np.arange(8, dtype="f4").reshape(1, 2, 2, 2)
+    y = sdx.InferenceSession(tmp_path / "optimized.onnx").run(None, {"x": x})[0]
+    assert y.ravel().tolist() == [0, 2, 4, 6, 16, 20, 24, 28]
 
 
 def test_profile(sdx, tmp_path):
