@@ -49,6 +49,11 @@ void sdx_half_encode(enum sdx_half half, const float *src, uint16_t *dst, int64_
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
 void sdx_gemm_f32_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
+/* The same by pieces of some megabytes: done(user, begin, count) tells of `count` numbers of B that
+ * are not read any more. NULL: nobody asks. */
+typedef void sdx_packed_piece_fn(void *user, const sdx_weight_f32 *begin, int64_t count);
+void sdx_gemm_f32_pack_in_pieces(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
+                                 int64_t n, float *packed, sdx_packed_piece_fn *done, void *user);
 /* Column j of a packed B becomes scale[j] times itself. */
 void sdx_gemm_f32_pack_scale(const sdx_weight_f32 *scale, int64_t k, int64_t n, float *packed);
 /* The same order, and half the size, for a B of 16-bit numbers, which are decoded where they are

@@ -134,6 +134,11 @@ const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pac
     return host_of(px)->pack(px, px->in[i], pack);
 }
 
+void sdx_prepare_drop(struct sdx_prepare *px, const void *bytes, size_t size)
+{
+    if (host_of(px)->drop) host_of(px)->drop(px, bytes, size);
+}
+
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name)
 {
     const struct sdx_ir_attr *attr = sdx_ir_attr(px->node, name);

@@ -360,10 +360,16 @@ static const struct form *form_of(const struct params *s)
 }
 
 struct pack_arg {
+    struct sdx_prepare *px;
     const struct params *s;
     const int64_t *places;
     int64_t count;
 };
+
+static void drop_piece(void *px, const sdx_weight_f32 *begin, int64_t count)
+{
+    sdx_prepare_drop(px, (const void *)begin, (size_t)count * sizeof *begin);
+}
 
 static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
 {
@@ -388,7 +394,8 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
             sdx_gemm_half_pack(bits, p->row_b, p->col_b, p->k, p->n, to);
             continue;
         }
-        sdx_gemm_f32_pack(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to);
+        sdx_gemm_f32_pack_in_pieces(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to,
+                                    drop_piece, arg->px);
         if (p->scale_col) sdx_gemm_f32_pack_scale(p->scale_col->data, p->k, p->n, to);
     }
     sdx_mem_free(cx->mem, temp);
@@ -419,7 +426,7 @@ static enum sdx_status pack_constant(struct sdx_prepare *px, struct params *s)
 {
     const struct sdx_product *p = &s->p;
     static const int64_t zero = 0;
-    struct pack_arg arg = {s, &zero, 1};
+    struct pack_arg arg = {px, s, &zero, 1};
     if (p->at_b) {
         int32_t *index = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *index);
         int64_t *places = sdx_prepare_alloc(px, (size_t)p->batch * sizeof *places);

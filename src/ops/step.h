@@ -171,6 +171,9 @@ struct sdx_pack {
  * NULL: no memory, or packing failed (error is set). Fails an assertion when the input is not
  * constant. */
 const void *sdx_prepare_pack(struct sdx_prepare *px, int i, const struct sdx_pack *pack);
+/* Of a constant that a pack function reads, these bytes are read: what lies in a file of the model
+ * may leave memory. */
+void sdx_prepare_drop(struct sdx_prepare *px, const void *bytes, size_t size);
 /* The body in graph attribute `name`. NULL: absent or no memory (error is set). */
 struct sdx_body *sdx_prepare_body(struct sdx_prepare *px, const char *name);
 /* Ways to compute one thing, of which a session that is tuned takes the fastest. */

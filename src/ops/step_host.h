@@ -31,6 +31,8 @@ struct sdx_prepare_host {
     /* The packed form of a constant; `in_model` ones are shared and kept by the model. */
     const void *(*pack)(struct sdx_prepare *px, const struct sdx_tensor *constant,
                         const struct sdx_pack *pack);
+    /* NULL: nothing is dropped. */
+    void (*drop)(struct sdx_prepare *px, const void *bytes, size_t size);
     struct sdx_body *(*body)(struct sdx_prepare *px, int32_t graph); /* NULL: error is set */
     struct sdx_node *(*custom)(struct sdx_prepare *px); /* the node, with what `create` made */
     int (*choose)(struct sdx_prepare *px, const struct sdx_choice *choice); /* NULL: untuned */

@@ -431,6 +431,12 @@ static const void *prepare_pack(struct sdx_prepare *px, const struct sdx_tensor 
     return packed && pack->pack(px->cx, packed, pack->arg) == SDX_OK ? packed : NULL;
 }
 
+static void prepare_drop(struct sdx_prepare *px, const void *bytes, size_t size)
+{
+    struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
+    sdx_store_drop_bytes(p->r->shared->store, bytes, size);
+}
+
 static struct sdx_body *prepare_body(struct sdx_prepare *px, int32_t graph)
 {
     struct sdx_planning *p = ((struct sdx_prepare_host *)px->host)->user;
@@ -479,6 +485,7 @@ static struct sdx_prepare prepare_of(struct sdx_planning *p, const struct sdx_ir
     *host = (struct sdx_prepare_host){.list = &p->s->list,
                                       .value = prepare_value,
                                       .pack = prepare_pack,
+                                      .drop = prepare_drop,
                                       .body = prepare_body,
                                       .custom = prepare_custom,
                                       .choose = p->r->shared->tune ? prepare_choose : NULL,

@@ -142,12 +142,17 @@ static bool is_usable(const struct sdx_store *store, struct sdx_context *cx, str
     return true;
 }
 
+void sdx_store_drop_bytes(const struct sdx_store *store, const void *bytes, size_t size)
+{
+    sdx_file_map_drop(store->map, bytes, size);
+    sdx_external_drop(store->external, bytes, size);
+}
+
 void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant)
 {
     while (constant->recipe)
         constant = constant->recipe->of;
-    sdx_file_map_drop(store->map, constant->data, constant->bytes);
-    sdx_external_drop(store->external, constant->data, constant->bytes);
+    sdx_store_drop_bytes(store, constant->data, constant->bytes);
 }
 
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,

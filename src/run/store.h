@@ -29,6 +29,7 @@ const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *con
 
 /* The constant's elements are not needed soon: what is in a file of the model leaves memory. */
 void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant);
+void sdx_store_drop_bytes(const struct sdx_store *store, const void *bytes, size_t size);
 
 /* One that is there. */
 struct sdx_packed {

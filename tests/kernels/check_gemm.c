@@ -381,9 +381,38 @@ void check_gemm_tiles(void)
             check_tiles_range(m, form);
 }
 
+static void note_piece(void *user, const sdx_weight_f32 *begin, int64_t count)
+{
+    const sdx_weight_f32 **next = user;
+    expect(begin == *next, "a piece begins %lld numbers behind the one before",
+           (long long)(begin - *next));
+    *next = begin + count;
+}
+/* Packed in pieces, which follow each other: the same bits. */
+static void check_pieces(int64_t n, int64_t k, unsigned how)
+{
+    struct product p = make(1, n, k, how);
+    const size_t size = sdx_gemm_f32_packed_size(k, n);
+    float *packed = guarded(size, 0);
+    const sdx_weight_f32 *next = p.b;
+    pack(&p);
+    sdx_gemm_f32_pack_in_pieces(p.b, p.row_b, p.col_b, k, n, packed, note_piece, &next);
+    expect(memcmp(packed, p.g.packed, size) == 0, "%lldx%lld: other bits in pieces", (long long)k,
+           (long long)n);
+    expect(next == p.b + k * n, "%lldx%lld: pieces end at %lld", (long long)k, (long long)n,
+           (long long)(next - p.b));
+    guards_intact();
+    guards_release();
+}
+
 void check_gemm_f32(void)
 {
     check_product(false);
+    for (unsigned how = 0; how <= 4; how += 4) {
+        check_pieces(1003, 2500, how);
+        check_pieces(5, 7, how);
+        check_pieces(1, 7, how);
+    }
 }
 /* A column by rows: within its bound, and a row's bits do not depend on those beside it. */
 static void check_rows_dot(int64_t m, int64_t k)
