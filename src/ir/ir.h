@@ -85,6 +85,9 @@ struct sdx_ir {
     struct sdx_str *symbols;
     int32_t count_symbols, capacity_symbols;
     struct sdx_map symbol_map;
+    /* A constant that is not read any more, or not soon; NULL: nobody wants to know. */
+    void (*drop)(void *user, const struct sdx_tensor *constant);
+    void *user;
 };
 
 /* Bounds of what inlining may make; a model beyond them is refused with a line that names the

@@ -10,18 +10,26 @@ enum {
     FREE_BYTES = 1024 * 1024,
     SHARED_BYTES = 64 * FREE_BYTES,
     ALIAS_BYTES = 4096,
-    FLOATS_OF_BYTE = 2 /* in a byte, of 4 bits each */
+    LARGE_BYTES = 64 * 1024, /* of a result that has memory of its own */
+    FLOATS_OF_BYTE = 2       /* in a byte, of 4 bits each */
 };
 
-/* One sweep over the nodes. Elements of results lie in `work` until it ends, as most of them are
- * folded on. */
+/* A value that became a constant: its elements lie in `own` or in the sweep's memory. */
+struct result {
+    struct result *next;
+    int32_t graph, value;
+    struct sdx_arena own;
+};
+
+/* One sweep over the nodes. Elements of results have memory until it ends, as most of them are
+ * folded on; large ones until the last of their readers is. */
 struct sweep {
     struct sdx_arena work;
-    struct result {
-        struct result *next;
-        int32_t graph, value;
-    } * results;
-    size_t left; /* of SHARED_BYTES */
+    struct result *results;
+    /* of the values of the graph at hand: */
+    struct result **of;
+    int32_t *uses; /* by nodes that are left, and outputs */
+    size_t left;   /* of SHARED_BYTES */
 };
 
 /* What is known of a value of the main graph, whatever the file declares for it: that its shape
@@ -113,13 +121,14 @@ static bool only_repeats(const struct sdx_ir_node *node)
            sdx_str_is(node->op_type, "ConstantOfShape");
 }
 
-/* The value is constant `t` from now on. `result`: its elements lie in the sweep's memory. */
+/* The value is constant `t` from now on. `own`: where its elements lie, which the result takes
+ * over; NULL: in the model's memory. */
 static enum sdx_status become_constant(struct sdx_context *cx, struct sdx_ir *ir,
                                        struct sweep *sweep, int32_t graph, int32_t value,
-                                       struct sdx_tensor *t, bool is_result)
+                                       struct sdx_tensor *t, struct sdx_arena *own)
 {
     struct sdx_ir_value *v = &ir->graphs[graph].values[value];
-    if (is_result) {
+    if (own) {
         struct sdx_tensor *header = sdx_arena_copy(ir->arena, t, sizeof *t);
         struct result *result = sdx_arena_alloc(&sweep->work, sizeof *result);
         if (!header || !result) return SDX_FAIL_MEMORY(cx);
@@ -127,8 +136,9 @@ static enum sdx_status become_constant(struct sdx_context *cx, struct sdx_ir *ir
         if (t->dims != t->dims_inline)
             header->dims = sdx_arena_copy(ir->arena, t->dims, (size_t)t->rank * sizeof *t->dims);
         if (!header->dims) return SDX_FAIL_MEMORY(cx);
-        *result = (struct result){sweep->results, graph, value};
-        sweep->results = result;
+        *result = (struct result){sweep->results, graph, value, *own};
+        sdx_arena_init(own, cx->mem, SDX_MEM_PLAN);
+        sweep->results = sweep->of[value] = result;
         t = header;
     }
     t->in_model = true;
@@ -140,6 +150,23 @@ static enum sdx_status become_constant(struct sdx_context *cx, struct sdx_ir *ir
                                 .rank = t->rank,
                                 .dims = t->dims};
     return SDX_OK;
+}
+
+/* The node is folded: of what nobody else reads large results are gone, and files leave memory. */
+static void let_go(struct sdx_ir *ir, struct sweep *sweep, int32_t graph,
+                   const struct sdx_ir_node *node)
+{
+    for (int i = 0; i < node->count_inputs; i++) {
+        const int32_t value = node->inputs[i];
+        if (value < 0 || --sweep->uses[value] > 0) continue;
+        struct sdx_tensor **t = &ir->graphs[graph].values[value].constant;
+        if (sweep->of[value]) {
+            sdx_arena_deinit(&sweep->of[value]->own);
+            *t = NULL;
+        } else if (*t && ir->drop) {
+            ir->drop(ir->user, *t);
+        }
+    }
 }
 
 /* knows_shape: that of input 0 follows from the graph's inputs. */
@@ -165,13 +192,23 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, stru
     }
     if (is_alias(node, graph, bytes_in)) return SDX_OK;
     if (sdx_str_is(node->op_type, "DequantizeLinear")) bytes_in *= FLOATS_OF_BYTE * sizeof(float);
-    const size_t own = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
-    const size_t limit = only_repeats(node) || sweep->left < own ? own : sweep->left;
+    const size_t least = bytes_in > FREE_BYTES ? bytes_in : FREE_BYTES;
+    const size_t limit = only_repeats(node) || sweep->left < least ? least : sweep->left;
     out[0] = held(node);
-    const bool is_result = !out[0];
+    const bool is_result = !out[0], is_large = node->count_outputs == 1 && bytes_in > LARGE_BYTES;
     *folded = !is_result;
     enum sdx_status status = SDX_OK;
-    if (is_result) status = sdx_op_eval(cx, &sweep->work, ir, node, in, out, limit, folded);
+    struct sdx_arena own;
+    sdx_arena_init(&own, cx->mem, SDX_MEM_PLAN);
+    if (is_result)
+        status = sdx_op_eval(cx, is_large ? &own : &sweep->work, ir, node, in, out, limit, folded);
+    for (int k = 0; status == SDX_OK && *folded && k < node->count_outputs; k++) {
+        if (node->outputs[k] < 0) continue;
+        status = become_constant(cx, ir, sweep, graph, node->outputs[k], out[k],
+                                 is_result ? &own : NULL);
+        bytes_out += out[k]->bytes;
+    }
+    sdx_arena_deinit(&own);
     if (status == SDX_RUN_FAILED) { /* the run says so, if it comes here: a branch may not */
         sdx_context_clear(cx);
         *folded = false;
@@ -180,12 +217,8 @@ static enum sdx_status fold_node(struct sdx_context *cx, struct sdx_ir *ir, stru
     if (status != SDX_OK)
         return sdx_fail_where(cx, "node \"%.*s\" (%.*s)", SDX_STR_ARG(node->name),
                               SDX_STR_ARG(node->op_type));
-    for (int k = 0; *folded && k < node->count_outputs; k++) {
-        if (node->outputs[k] < 0) continue;
-        SDX_TRY(become_constant(cx, ir, sweep, graph, node->outputs[k], out[k], is_result));
-        bytes_out += out[k]->bytes;
-    }
-    if (is_result && *folded && bytes_out > own) sweep->left -= bytes_out;
+    if (is_result && *folded && bytes_out > least) sweep->left -= bytes_out;
+    if (*folded) let_go(ir, sweep, graph, node);
     if (*folded) node->is_dead = true;
     return SDX_OK;
 }
@@ -199,6 +232,10 @@ static enum sdx_status fold_nodes(struct sdx_context *cx, struct sdx_ir *ir, str
     for (int32_t i = 0; i < ir->graphs[0].count_inputs; i++)
         known[ir->graphs[0].inputs[i]] = SHAPE_FOLLOWS;
     for (int32_t g = 0; g < ir->count_graphs; g++) {
+        sweep->uses = sdx_ir_uses(&ir->graphs[g], &sweep->work);
+        sweep->of = sdx_arena_array(&sweep->work, (size_t)ir->graphs[g].count_values + 1,
+                                    sizeof(struct result *));
+        if (!sweep->uses || !sweep->of) return SDX_FAIL_MEMORY(cx);
         for (int32_t n = 0; n < ir->graphs[g].count_nodes; n++) {
             struct sdx_ir_node *node = &ir->graphs[g].nodes[n];
             bool folded = false;
@@ -214,11 +251,11 @@ static enum sdx_status fold_nodes(struct sdx_context *cx, struct sdx_ir *ir, str
     return SDX_OK;
 }
 
-/* Results that are read stay, the others are values of nothing. */
+/* Results that are read get a place in the model's memory, the others are values of nothing. */
 static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, struct sweep *sweep)
 {
     int32_t graph = -1, *uses = NULL;
-    for (const struct result *result = sweep->results; result; result = result->next) {
+    for (struct result *result = sweep->results; result; result = result->next) {
         const struct sdx_ir_graph *g = &ir->graphs[result->graph];
         if (graph != result->graph) {
             uses = sdx_ir_uses(g, &sweep->work);
@@ -226,14 +263,13 @@ static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, s
             graph = result->graph;
         }
         struct sdx_ir_value *v = &g->values[result->value];
-        if (!uses[result->value]) {
-            v->constant = NULL;
-            continue;
-        }
+        if (!uses[result->value]) v->constant = NULL;
+        if (!v->constant) continue;
         void *data = sdx_arena_alloc(ir->arena, v->constant->bytes + 64);
         if (!data) return SDX_FAIL_MEMORY(cx);
         if (v->constant->bytes) memcpy(data, v->constant->data, v->constant->bytes);
         v->constant->data = data;
+        sdx_arena_deinit(&result->own);
     }
     return SDX_OK;
 }
@@ -244,6 +280,8 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, bool all,
     sdx_arena_init(&sweep.work, cx->mem, SDX_MEM_PLAN);
     enum sdx_status status = fold_nodes(cx, ir, &sweep, all, changed);
     if (status == SDX_OK) status = keep_results(cx, ir, &sweep);
+    for (struct result *result = sweep.results; result; result = result->next)
+        sdx_arena_deinit(&result->own);
     sdx_arena_deinit(&sweep.work);
     return status;
 }

@@ -228,10 +228,17 @@ static enum sdx_status drop_unread(struct sdx_context *cx, struct sdx_model *m,
     return SDX_OK;
 }
 
+static void drop(void *store, const struct sdx_tensor *constant)
+{
+    sdx_store_drop(store, constant);
+}
+
 static enum sdx_status make_graph(struct sdx_context *cx, struct sdx_model *m, sdx_level level,
                                   bool open, struct sdx_ir **out)
 {
     SDX_TRY(sdx_model_import(cx, m, &m->arena, open, out));
+    (*out)->drop = drop;
+    (*out)->user = m->store;
     SDX_TRY(sdx_passes_run(cx, *out, level));
     return drop_unread(cx, m, *out);
 }
