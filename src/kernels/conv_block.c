@@ -27,7 +27,8 @@ static const struct form {
     bool (*fits)(const struct sdx_conv_shape *s);
     size_t (*packed_size)(const struct sdx_conv_shape *s);
     /* NULL: with scratch memory */
-    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
+    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed,
+                 const struct sdx_pieces *pieces);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
     /* either parts that cost the same alone, or neighbours in one call */
@@ -96,11 +97,11 @@ size_t sdx_conv_block_pack_scratch(const struct sdx_conv_shape *s)
     return form_of(s)->pack ? 0 : sdx_spans_block_pack_scratch(s);
 }
 void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                         void *packed, void *scratch)
+                         void *packed, void *scratch, const struct sdx_pieces *pieces)
 {
     const struct form *form = form_of(s);
     if (form->pack)
-        form->pack(s, weights, packed);
+        form->pack(s, weights, packed, pieces);
     else
         sdx_spans_block_pack(s, weights, packed, scratch);
 }

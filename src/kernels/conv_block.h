@@ -43,7 +43,7 @@ int sdx_conv_block_winograd(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_packed_size(const struct sdx_conv_shape *s);
 size_t sdx_conv_block_pack_scratch(const struct sdx_conv_shape *s);
 void sdx_conv_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                         void *packed, void *scratch);
+                         void *packed, void *scratch, const struct sdx_pieces *pieces);
 /* Number of parts (from the shape only), how many neighbours at most cost less in one call, and
  * bytes of scratch for one call. */
 int64_t sdx_conv_block_parts(const struct sdx_conv_shape *s);

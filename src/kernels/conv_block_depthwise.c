@@ -104,8 +104,9 @@ size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s)
     return (size_t)(conv_divide_up(s->oc, lanes) * lanes * taps) * sizeof(float);
 }
 void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                              void *packed)
+                              void *packed, const struct sdx_pieces *pieces)
 {
+    (void)pieces;
     float *to = packed;
     const int64_t lanes = sdx_kernel_tables()->block.lanes, taps = taps_of(s);
     for (int64_t c0 = 0; c0 < s->oc; c0 += lanes)

@@ -31,7 +31,7 @@ static inline int64_t sdx_depthwise_block_columns(const struct sdx_conv_shape *s
  * out as y. The packed form depends on the channels and the kernel only. */
 size_t sdx_depthwise_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_depthwise_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                              void *packed);
+                              void *packed, const struct sdx_pieces *pieces);
 int64_t sdx_depthwise_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_depthwise_block_scratch(const struct sdx_conv_shape *s);
 void sdx_depthwise_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,

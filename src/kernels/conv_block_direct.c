@@ -299,7 +299,7 @@ static void pack_panel(const struct plan *p, const sdx_weight_f32 *weights, int6
 /* [group][panel][block][kernel position][channel of the block][channel of the panel]: a pass reads
  * a range of blocks of a panel, so passes may differ from one image size to the next. */
 void sdx_direct_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                           void *packed)
+                           void *packed, const struct sdx_pieces *pieces)
 {
     const struct plan p = plan_of(s);
     const size_t one = is_half(&p) ? sizeof(uint16_t) : sizeof(float);
@@ -309,6 +309,8 @@ void sdx_direct_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 
             const int64_t o0 = panel_begin(&p, panel) * p.lanes;
             const int64_t width = panel_begin(&p, panel + 1) * p.lanes - o0;
             pack_panel(&p, weights, o0, width, to);
+            const int64_t filter = p.icg * p.taps, rows = conv_least(width, p.ocg - o0);
+            if (pieces) pieces->done(pieces->user, weights + o0 * filter, rows * filter);
             to += (size_t)(width * p.icg * p.taps) * one;
         }
 }

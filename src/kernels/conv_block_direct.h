@@ -10,7 +10,7 @@ bool sdx_direct_block_fits(const struct sdx_conv_shape *s);
 bool sdx_direct_block_is_first(const struct sdx_conv_shape *s);
 size_t sdx_direct_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_direct_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                           void *packed);
+                           void *packed, const struct sdx_pieces *pieces);
 int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s);
 void sdx_direct_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,

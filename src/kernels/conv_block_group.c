@@ -80,8 +80,9 @@ size_t sdx_group_block_packed_size(const struct sdx_conv_shape *s)
     return (size_t)(outputs * weights_of_output(s)) * sizeof(float);
 }
 void sdx_group_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                          void *packed)
+                          void *packed, const struct sdx_pieces *pieces)
 {
+    (void)pieces;
     const int64_t lanes = sdx_kernel_tables()->block.lanes, icg = s->ic / s->groups;
     const int64_t taps = s->kernel[1] * TAPS, channels = conv_least(icg, lanes);
     float *to = packed;

@@ -17,7 +17,7 @@ bool sdx_group_block_fits(const struct sdx_conv_shape *s);
  * is laid out as y. The packed form depends on the channels, the groups and the kernel. */
 size_t sdx_group_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_group_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                          void *packed);
+                          void *packed, const struct sdx_pieces *pieces);
 int64_t sdx_group_block_parts(const struct sdx_conv_shape *s);
 size_t sdx_group_block_scratch(const struct sdx_conv_shape *s);
 void sdx_group_block_part(const struct sdx_conv_shape *s, const float *x, const void *packed,

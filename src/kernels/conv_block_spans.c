@@ -173,7 +173,7 @@ void sdx_spans_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *
     for (struct span p = {0}; next_span(s, &c, &p); to += size_of(&p)) {
         const int64_t first = p.begin * c.lanes, taps = volume(s->kernel);
         if (!is_mixed(&c, &p)) {
-            sdx_conv_block_pack(&p.s, weights + first * filter, to, NULL);
+            sdx_conv_block_pack(&p.s, weights + first * filter, to, NULL, NULL);
             continue;
         }
         float *dense = scratch;
@@ -183,7 +183,7 @@ void sdx_spans_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *
             memcpy(dense + (o * p.s.ic + channel) * taps, weights + (first + o) * filter,
                    (size_t)filter * sizeof *dense);
         }
-        sdx_conv_block_pack(&p.s, dense, to, NULL);
+        sdx_conv_block_pack(&p.s, dense, to, NULL, NULL);
     }
 }
 

@@ -128,8 +128,9 @@ static void gather_filters(const void *arg, int64_t k0, uint16_t *rows)
     sdx_half_encode(s->half, floats, rows, SDX_TILES_CHUNK * SDX_TILES_WIDTH);
 }
 void sdx_tiles_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                          void *packed)
+                          void *packed, const struct sdx_pieces *pieces)
 {
+    (void)pieces;
     const int64_t taps = conv_sizes(s).taps;
     char *to = packed;
     for (int64_t j = 0; j < s->oc; j += SDX_TILES_WIDTH, to += panel_bytes(s)) {

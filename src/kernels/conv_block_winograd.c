@@ -382,7 +382,17 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct winograd_cut
                    (size_t)(channels * width) * sizeof(float));
     }
 }
-static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed)
+/* The filters of vectors v0 .. v1 - 1 of output channels are read. */
+static void note_piece(const struct sdx_conv_shape *s, const struct winograd_cut *c,
+                       const sdx_weight_f32 *weights, int64_t v0, int64_t v1,
+                       const struct sdx_pieces *pieces)
+{
+    const int64_t filter = s->ic * s->kernel[0] * s->kernel[1] * s->kernel[2];
+    const int64_t o0 = v0 * c->lanes, o1 = conv_least(v1 * c->lanes, s->oc);
+    if (pieces) pieces->done(pieces->user, weights + o0 * filter, (o1 - o0) * filter);
+}
+static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed,
+                      const struct sdx_pieces *pieces)
 {
     const struct winograd_cut c = cut_of(s);
     float g[AT_ONCE * 9 * MOST_PANEL];
@@ -396,15 +406,16 @@ static void pack_late(const struct sdx_conv_shape *s, const sdx_weight_f32 *weig
             gather_filters(s, weights, v * c.lanes, width, i, 1, channels, g);
             sdx_half_encode(s->half, g, (uint16_t *)packed + panel + i * row, channels * row);
         }
+        note_piece(s, &c, weights, v, v + 2, pieces);
     }
 }
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                             void *packed_)
+                             void *packed_, const struct sdx_pieces *pieces)
 {
     const struct winograd_cut c = cut_of(s);
     float *packed = packed_;
     if (c.late) {
-        pack_late(s, weights, packed);
+        pack_late(s, weights, packed, pieces);
         return;
     }
     for (int64_t v0 = 0; v0 < c.vectors; v0 += c.chunk) {
@@ -416,6 +427,7 @@ void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f3
                        plane);
         }
         packed += c.planes * plane;
+        note_piece(s, &c, weights, v0, v0 + count, pieces);
     }
 }
 

@@ -33,7 +33,7 @@ int sdx_winograd_block_fits(const struct sdx_conv_shape *s);
  * the form (what ..._fits gives). */
 size_t sdx_winograd_block_packed_size(const struct sdx_conv_shape *s);
 void sdx_winograd_block_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                             void *packed);
+                             void *packed, const struct sdx_pieces *pieces);
 int64_t sdx_winograd_block_parts(const struct sdx_conv_shape *s);
 int64_t sdx_winograd_block_together(const struct sdx_conv_shape *s);
 size_t sdx_winograd_block_scratch(const struct sdx_conv_shape *s);

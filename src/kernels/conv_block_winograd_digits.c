@@ -119,8 +119,9 @@ static void pack_panel(const struct sdx_conv_shape *s, const struct cut *c,
     }
 }
 void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                              void *packed)
+                              void *packed, const struct sdx_pieces *pieces)
 {
+    (void)pieces;
     const struct cut c = cut_of(s);
     for (int64_t i = 0; i < c.panels; i++)
         pack_panel(s, &c, weights, i * SDX_TILES_WIDTH, (char *)packed + i * c.panel_b);

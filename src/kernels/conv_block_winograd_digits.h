@@ -14,7 +14,7 @@ bool sdx_winograd_digits_serve(const struct sdx_conv_shape *s);
 bool sdx_winograd_digits_fits(const struct sdx_conv_shape *s);
 size_t sdx_winograd_digits_packed_size(const struct sdx_conv_shape *s);
 void sdx_winograd_digits_pack(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights,
-                              void *packed);
+                              void *packed, const struct sdx_pieces *pieces);
 int64_t sdx_winograd_digits_parts(const struct sdx_conv_shape *s);
 int64_t sdx_winograd_digits_together(const struct sdx_conv_shape *s);
 size_t sdx_winograd_digits_scratch(const struct sdx_conv_shape *s);

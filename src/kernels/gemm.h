@@ -14,6 +14,12 @@
 
 /* Weights, as they lie in a model file: at any address. */
 typedef float sdx_weight_f32 SDX_ANYWHERE;
+/* Who hears, while large weights are packed, which of them are not read any more: `count` from
+ * `begin` on, a piece behind the other. */
+struct sdx_pieces {
+    void (*done)(void *user, const sdx_weight_f32 *begin, int64_t count);
+    void *user;
+};
 
 /* What happens at the store of GEMM and convolution. */
 enum sdx_act {
@@ -49,11 +55,9 @@ void sdx_half_encode(enum sdx_half half, const float *src, uint16_t *dst, int64_
 size_t sdx_gemm_f32_packed_size(int64_t k, int64_t n);
 void sdx_gemm_f32_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed);
-/* The same by pieces of some megabytes: done(user, begin, count) tells of `count` numbers of B that
- * are not read any more. NULL: nobody asks. */
-typedef void sdx_packed_piece_fn(void *user, const sdx_weight_f32 *begin, int64_t count);
+/* The same by pieces of some megabytes. */
 void sdx_gemm_f32_pack_in_pieces(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
-                                 int64_t n, float *packed, sdx_packed_piece_fn *done, void *user);
+                                 int64_t n, float *packed, const struct sdx_pieces *pieces);
 /* Column j of a packed B becomes scale[j] times itself. */
 void sdx_gemm_f32_pack_scale(const sdx_weight_f32 *scale, int64_t k, int64_t n, float *packed);
 /* The same order, and half the size, for a B of 16-bit numbers, which are decoded where they are

@@ -54,11 +54,11 @@ int64_t sdx_gemm_f32_panel(void)
 enum { PIECE_PACKED = 1 << 20 /* numbers */ };
 
 void sdx_gemm_f32_pack_in_pieces(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
-                                 int64_t n, float *packed, sdx_packed_piece_fn *done, void *user)
+                                 int64_t n, float *packed, const struct sdx_pieces *pieces)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const int64_t depth = block_depth(k), width = round_up(n, table->cols);
-    const bool by_columns = done && row_b == 1 && col_b != 1;
+    const bool by_columns = pieces && row_b == 1 && col_b != 1;
     const int64_t some = by_columns ? most(PIECE_PACKED / col_b, 1) : n;
     const int64_t columns = round_up(some, table->cols);
     for (int64_t n0 = 0; n0 < n; n0 += columns) {
@@ -67,15 +67,16 @@ void sdx_gemm_f32_pack_in_pieces(const sdx_weight_f32 *b, int64_t row_b, int64_t
             const int64_t kc = least(depth, k - k0);
             table->f32_pack(b + k0 * row_b + n0 * col_b, row_b, col_b, kc, nc,
                             packed + k0 * width + n0 * kc, kc * table->cols);
-            if (done && !by_columns && col_b == 1) done(user, b + k0 * row_b, kc * row_b);
+            if (pieces && !by_columns && col_b == 1)
+                pieces->done(pieces->user, b + k0 * row_b, kc * row_b);
         }
-        if (by_columns) done(user, b + n0 * col_b, nc * col_b);
+        if (by_columns) pieces->done(pieces->user, b + n0 * col_b, nc * col_b);
     }
 }
 void sdx_gemm_f32_pack(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                        float *packed)
 {
-    sdx_gemm_f32_pack_in_pieces(b, row_b, col_b, k, n, packed, NULL, NULL);
+    sdx_gemm_f32_pack_in_pieces(b, row_b, col_b, k, n, packed, NULL);
 }
 void sdx_gemm_f32_pack_scale(const sdx_weight_f32 *scale, int64_t k, int64_t n, float *packed)
 {

@@ -173,6 +173,7 @@ static enum sdx_status run_conv_f32(struct sdx_exec *x, const struct sdx_step *s
 }
 
 struct pack_conv {
+    struct sdx_prepare *px;
     const struct sdx_conv_shape *shape;
     const struct sdx_tensor *weights;
 };
@@ -333,7 +334,7 @@ static enum sdx_status run_pack_block(struct sdx_exec *x, const struct sdx_step 
 {
     (void)part;
     const struct conv_f32 *p = step->params;
-    sdx_conv_block_pack(&p->shape, step->in[0]->data, step->out[0]->data, x->scratch);
+    sdx_conv_block_pack(&p->shape, step->in[0]->data, step->out[0]->data, x->scratch, NULL);
     return SDX_OK;
 }
 
@@ -345,7 +346,10 @@ static enum sdx_status pack_conv_block(struct sdx_context *cx, void *dst, void *
     if (!weights) return cx->error.status;
     const size_t size = sdx_conv_block_pack_scratch(arg->shape);
     void *scratch = size ? sdx_mem_alloc(cx->mem, SDX_MEM_SCRATCH, size) : NULL;
-    if (scratch || !size) sdx_conv_block_pack(arg->shape, weights, dst, scratch);
+    struct sdx_pieces pieces;
+    if (scratch || !size)
+        sdx_conv_block_pack(arg->shape, weights, dst, scratch,
+                            sdx_drops_pieces(arg->px, arg->weights, &pieces));
     sdx_mem_free(cx->mem, temp);
     sdx_mem_free(cx->mem, scratch);
     return scratch || !size ? SDX_OK : SDX_FAIL_MEMORY(cx);
@@ -428,7 +432,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     const size_t size = sdx_conv_block_packed_size(&p->shape);
     struct sdx_tensor *packed = NULL;
     if (px->in[1]->is_constant) {
-        struct pack_conv arg = {&p->shape, px->in[1]};
+        struct pack_conv arg = {px, &p->shape, px->in[1]};
         const struct sdx_pack wanted = {.key = names[form],
                                         .variant = variant_of(&p->shape),
                                         .size = size,
@@ -536,7 +540,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
     SDX_TRY(sdx_fused_act(px->cx, px->node, &p->epilogue.act, &p->epilogue.a, &p->epilogue.b));
     size_t size = sdx_conv_f32_packed_size(shape);
     if (px->in[1]->is_constant) {
-        struct pack_conv arg = {&p->shape, px->in[1]};
+        struct pack_conv arg = {px, &p->shape, px->in[1]};
         const struct sdx_pack wanted = {.key = "conv_f32",
                                         .variant = variant_of(shape),
                                         .size = size,

@@ -338,8 +338,8 @@ static enum sdx_status pack(struct sdx_context *cx, void *dst, void *arg_)
     if (weights) {
         gather_weights(arg->p, arg->c, weights, gathered);
         if (arg->p->is_blocked)
-            sdx_conv_block_pack(&arg->c->s, gathered, dst,
-                                NULL); /* no groups of several channels */
+            sdx_conv_block_pack(&arg->c->s, gathered, dst, NULL, /* no groups of several channels */
+                                NULL);
         else
             sdx_conv_f32_pack(&arg->c->s, gathered, dst);
     }

@@ -80,7 +80,7 @@ static bool open_way(struct sdx_context *cx, struct way *w, const float *weights
     if (w->is_plain)
         sdx_conv_f32_pack(s, weights, w->packed);
     else
-        sdx_conv_block_pack(s, weights, w->packed, w->scratch);
+        sdx_conv_block_pack(s, weights, w->packed, w->scratch, NULL);
     return true;
 }
 

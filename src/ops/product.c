@@ -90,6 +90,20 @@ const sdx_weight_f32 *sdx_weights_f32(struct sdx_context *cx, const struct sdx_t
     return *temp;
 }
 
+static void drop_piece(void *px, const sdx_weight_f32 *begin, int64_t count)
+{
+    sdx_prepare_drop(px, (const void *)begin, (size_t)count * sizeof *begin);
+}
+
+const struct sdx_pieces *sdx_drops_pieces(struct sdx_prepare *px, const struct sdx_tensor *weights,
+                                          struct sdx_pieces *pieces)
+{
+    enum { LEAST = 1 << 20 };
+    if (weights->dtype != SDX_F32 || weights->bytes < LEAST) return NULL;
+    *pieces = (struct sdx_pieces){drop_piece, px};
+    return pieces;
+}
+
 enum sdx_status sdx_product_places(struct sdx_prepare *px, int rank_batch, const int64_t *dims_c,
                                    const struct sdx_tensor *operand, int64_t elements,
                                    int64_t count, const int64_t **at)
@@ -366,16 +380,12 @@ struct pack_arg {
     int64_t count;
 };
 
-static void drop_piece(void *px, const sdx_weight_f32 *begin, int64_t count)
-{
-    sdx_prepare_drop(px, (const void *)begin, (size_t)count * sizeof *begin);
-}
-
 static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
 {
     const struct pack_arg *arg = arg_;
     const struct sdx_product *p = &arg->s->p;
     float *temp = NULL;
+    struct sdx_pieces pieces;
     const sdx_weight_f32 *b = arg->s->half ? NULL : sdx_weights_f32(cx, p->b, &temp);
     if (!arg->s->half && !b) return cx->error.status;
     for (int64_t i = 0; i < arg->count; i++) {
@@ -395,7 +405,7 @@ static enum sdx_status pack_all(struct sdx_context *cx, void *dst, void *arg_)
             continue;
         }
         sdx_gemm_f32_pack_in_pieces(b + arg->places[i], p->row_b, p->col_b, p->k, p->n, to,
-                                    drop_piece, arg->px);
+                                    sdx_drops_pieces(arg->px, p->b, &pieces));
         if (p->scale_col) sdx_gemm_f32_pack_scale(p->scale_col->data, p->k, p->n, to);
     }
     sdx_mem_free(cx->mem, temp);

@@ -68,6 +68,10 @@ static inline enum sdx_half sdx_half_of(const struct sdx_tensor *weights)
  * frees. NULL: no memory (error is set). */
 const sdx_weight_f32 *sdx_weights_f32(struct sdx_context *cx, const struct sdx_tensor *weights,
                                       float **temp);
+/* For the packing of large f32 weights, whose pieces then leave memory one by one; NULL for others.
+ */
+const struct sdx_pieces *sdx_drops_pieces(struct sdx_prepare *px, const struct sdx_tensor *weights,
+                                          struct sdx_pieces *pieces);
 
 /* A number that names a packed form: a mixture of `count` values. */
 int64_t sdx_pack_variant(const int64_t *values, int count);

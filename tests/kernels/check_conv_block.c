@@ -97,7 +97,11 @@ static struct operands make(const struct sdx_conv_shape *s)
     o.packed = guarded(sdx_conv_block_packed_size(s), 0);
     o.scratch = guarded(sdx_conv_block_scratch(s), 0);
     void *scratch = guarded(sdx_conv_block_pack_scratch(s), 0);
-    sdx_conv_block_pack(s, o.w, o.packed, scratch);
+    const sdx_weight_f32 *next = o.w;
+    sdx_conv_block_pack(s, o.w, o.packed, scratch, &(struct sdx_pieces){expect_piece, &next});
+    const bool tells = sdx_conv_block_form(s) == SDX_CONV_BLOCK_DIRECT;
+    expect(next == o.w + (tells ? o.size_w : 0) || next == o.w + o.size_w,
+           "pieces of %lld weights end at %lld", (long long)o.size_w, (long long)(next - o.w));
     return o;
 }
 /* All parts, the last first; the result in plain layout too. */
@@ -284,7 +288,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
     float *wanted = guarded((size_t)o.size_y * 4, 0);
     double worst = 0, peak = 0;
     random_half(half, o.w, NULL, o.size_w);
-    sdx_conv_block_pack(&s, o.w, o.packed, NULL);
+    sdx_conv_block_pack(&s, o.w, o.packed, NULL, NULL);
     convolve(&s, &o);
     memcpy(wanted, o.y, (size_t)o.size_y * 4);
     s.half = half;
@@ -292,7 +296,7 @@ static void check_half(struct sdx_conv_shape s, enum sdx_half half)
            (long long)s.oc);
     o.packed = guarded(sdx_conv_block_packed_size(&s), 0);
     o.scratch = guarded(sdx_conv_block_scratch(&s), 0);
-    sdx_conv_block_pack(&s, o.w, o.packed, NULL);
+    sdx_conv_block_pack(&s, o.w, o.packed, NULL, NULL);
     convolve(&s, &o);
     for (int64_t i = 0; i < o.size_y; i++) {
         worst = fmax(worst, fabs((double)o.y[i] - wanted[i]));

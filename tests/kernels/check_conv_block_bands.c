@@ -93,7 +93,7 @@ static struct side make_side(const struct sdx_conv_shape *s, enum sdx_act act)
     for (int64_t i = 0; i < s->oc; i++)
         side.bias[i] = random_float(-1, 1);
     side.epilogue.bias_row = side.bias;
-    sdx_conv_block_pack(s, side.w, side.packed, NULL);
+    sdx_conv_block_pack(s, side.w, side.packed, NULL, NULL);
     return side;
 }
 static int64_t floats_of(int64_t batch, int64_t channels, const int64_t dims[3])

@@ -72,7 +72,7 @@ static struct operands make(const struct sdx_conv_shape *s)
         o.w[i] = random_float(-1, 1);
     for (int64_t i = 0; i < s->oc; i++)
         o.bias[i] = random_float(-1, 1);
-    sdx_depthwise_block_pack(s, o.w, o.packed);
+    sdx_depthwise_block_pack(s, o.w, o.packed, NULL);
     return o;
 }
 static void run(const struct sdx_conv_shape *s, const struct operands *o, const float *x, float *y,

@@ -93,7 +93,8 @@ struct operands {
 /* How the products are had. */
 static const struct way {
     size_t (*packed_size)(const struct sdx_conv_shape *s);
-    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed);
+    void (*pack)(const struct sdx_conv_shape *s, const sdx_weight_f32 *weights, void *packed,
+                 const struct sdx_pieces *pieces);
     int64_t (*parts)(const struct sdx_conv_shape *s);
     int64_t (*together)(const struct sdx_conv_shape *s);
     size_t (*scratch)(const struct sdx_conv_shape *s);
@@ -126,7 +127,10 @@ static struct operands make(const struct sdx_conv_shape *s)
         o.w[i] = random_float(-1, 1);
     for (int64_t i = 0; i < s->oc; i++)
         o.bias[i] = random_float(-1, 1);
-    way_of(s)->pack(s, o.w, o.packed);
+    const sdx_weight_f32 *next = o.w;
+    way_of(s)->pack(s, o.w, o.packed, &(struct sdx_pieces){expect_piece, &next});
+    expect(next == o.w + weights_of(s) || way_of(s) == &from_digits,
+           "pieces of %lld weights end at %lld", (long long)weights_of(s), (long long)(next - o.w));
     return o;
 }
 static void run(const struct sdx_conv_shape *s, const struct operands *o, const float *x, float *y,
@@ -522,12 +526,12 @@ static void check_half_shape(struct sdx_conv_shape s)
     struct operands o = make(&s);
     float *wanted = guarded((size_t)(s.batch * o.size_y) * 4, 0);
     random_half(SDX_HALF_F16, o.w, NULL, weights_of(&s));
-    way_of(&s)->pack(&s, o.w, o.packed);
+    way_of(&s)->pack(&s, o.w, o.packed, NULL);
     run(&s, &o, o.x, wanted, &o.epilogue);
     s.half = SDX_HALF_F16;
     o.packed = guarded(way_of(&s)->packed_size(&s), 0);
     o.scratch = guarded(way_of(&s)->scratch(&s), 0);
-    way_of(&s)->pack(&s, o.w, o.packed);
+    way_of(&s)->pack(&s, o.w, o.packed, NULL);
     run(&s, &o, o.x, o.y, &o.epilogue);
     int64_t differ = 0;
     for (int64_t i = 0; i < s.batch * o.size_y; i++)

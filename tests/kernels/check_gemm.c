@@ -381,13 +381,6 @@ void check_gemm_tiles(void)
             check_tiles_range(m, form);
 }
 
-static void note_piece(void *user, const sdx_weight_f32 *begin, int64_t count)
-{
-    const sdx_weight_f32 **next = user;
-    expect(begin == *next, "a piece begins %lld numbers behind the one before",
-           (long long)(begin - *next));
-    *next = begin + count;
-}
 /* Packed in pieces, which follow each other: the same bits. */
 static void check_pieces(int64_t n, int64_t k, unsigned how)
 {
@@ -396,7 +389,8 @@ static void check_pieces(int64_t n, int64_t k, unsigned how)
     float *packed = guarded(size, 0);
     const sdx_weight_f32 *next = p.b;
     pack(&p);
-    sdx_gemm_f32_pack_in_pieces(p.b, p.row_b, p.col_b, k, n, packed, note_piece, &next);
+    sdx_gemm_f32_pack_in_pieces(p.b, p.row_b, p.col_b, k, n, packed,
+                                &(struct sdx_pieces){expect_piece, &next});
     expect(memcmp(packed, p.g.packed, size) == 0, "%lldx%lld: other bits in pieces", (long long)k,
            (long long)n);
     expect(next == p.b + k * n, "%lldx%lld: pieces end at %lld", (long long)k, (long long)n,

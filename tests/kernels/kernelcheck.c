@@ -118,6 +118,14 @@ bool guards_intact(void)
     }
     return true;
 }
+void expect_piece(void *next_, const sdx_weight_f32 *begin, int64_t count)
+{
+    const sdx_weight_f32 **next = next_;
+    expect(begin == *next, "a piece begins %lld numbers behind the one before",
+           (long long)(begin - *next));
+    *next = begin + count;
+}
+
 void guards_release(void)
 {
     for (int b = 0; b < buffer_count; b++) {

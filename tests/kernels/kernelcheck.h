@@ -53,6 +53,9 @@ extern struct sdx_vec vec_generic;
 /* Counts a comparison; the first few failures of a kernel are printed. Returns ok. */
 bool expect(bool ok, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
+/* The `done` of a struct sdx_pieces: each piece begins at *next, where the one before ended. */
+void expect_piece(void *next, const sdx_weight_f32 *begin, int64_t count);
+
 /* Uniform numbers from a generator that every check begins anew. */
 uint32_t random_bits(void);
 float random_float(float lo, float hi);

@@ -127,7 +127,7 @@ static void form_open(struct form *f, const float *weights)
     if (f->plain)
         sdx_conv_f32_pack(s, weights, f->packed);
     else
-        sdx_conv_block_pack(s, weights, f->packed, f->scratch);
+        sdx_conv_block_pack(s, weights, f->packed, f->scratch, NULL);
 }
 static void form_run(const struct form *f, const struct operands *o)
 {
