@@ -328,24 +328,38 @@ static int64_t scale_at(const struct gather *p, int64_t at)
     return place;
 }
 
-/* Elements from `at` on that share its scale where the quantised axis is the last. */
-static int64_t left_in_block(const struct gather *p, int64_t at)
+/* Where scales and zero points of a block are, and how many of its elements are left. */
+struct block {
+    int64_t scale, zero, left, number; /* number: of those of its row */
+};
+static struct block block_at(const struct gather *p, int64_t at)
 {
-    const int64_t place = at % p->depth, left = p->block - place % p->block;
-    return left < p->depth - place ? left : p->depth - place;
+    struct block b = {.scale = scale_at(p, at), .left = 1};
+    b.zero = p->zero_row ? b.scale / p->blocks * p->zero_row + b.scale % p->blocks : b.scale;
+    if (p->inner != 1) return b; /* the quantised axis is not the last */
+    const int64_t place = at % p->depth;
+    b.number = place / p->block;
+    b.left = (b.number + 1) * p->block < p->depth ? (b.number + 1) * p->block : p->depth;
+    b.left -= place;
+    return b;
 }
-
-static float zero_at(const struct gather *p, const struct sdx_tensor *zeros, int64_t scale)
+/* The block that begins with element `at`, behind b. */
+static struct block next_block(const struct gather *p, struct block b, int64_t at)
 {
-    if (!zeros) return p->zero;
-    if (p->zero_row) scale = scale / p->blocks * p->zero_row + scale % p->blocks;
-    return (float)sdx_load_i64(p->dtype_zero, zeros->data, scale);
+    if (p->inner != 1 || p->broadcasts || b.number + 1 == p->blocks) return block_at(p, at);
+    b.number++;
+    b.scale++;
+    b.zero++;
+    b.left = p->depth - b.number * p->block;
+    if (b.left > p->block) b.left = p->block;
+    return b;
 }
 
 static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct gather *p = step->params;
     const struct sdx_tensor *indices = step->in[1], *scales = step->in[2], *y = step->out[0];
+    const struct sdx_tensor *zeros = step->in[3];
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     const size_t size = (size_t)sdx_dtype_bits(y->dtype) / 8;
     float q[GATHER_CHUNK];
@@ -358,16 +372,18 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
             continue;
         }
         int64_t from = (r / indices->count * p->length + index) * p->run;
+        struct block b = block_at(p, from);
         for (int64_t at = 0, n; at < p->run; at += n) {
             n = p->run - at < GATHER_CHUNK ? p->run - at : GATHER_CHUNK;
             sdx_convert(SDX_F32, q, 0, p->dtype, step->in[0]->data, from + at, n, false);
-            for (int64_t i = 0, to; i < n;) {
-                const int64_t k = scale_at(p, from + at + i);
-                const float scale = (float)sdx_load_f64(scales->dtype, scales->data, k);
-                const float zero = zero_at(p, step->in[3], k);
-                to = p->inner == 1 ? i + left_in_block(p, from + at + i) : i + 1;
-                for (to = to < n ? to : n; i < to; i++)
-                    q[i] = (q[i] - zero) * scale;
+            for (int64_t i = 0, some; i < n; b.left -= some, i += some) {
+                if (b.left == 0) b = next_block(p, b, from + at + i);
+                const float scale = (float)sdx_load_f64(scales->dtype, scales->data, b.scale);
+                const float zero =
+                    zeros ? (float)sdx_load_i64(p->dtype_zero, zeros->data, b.zero) : p->zero;
+                some = b.left < n - i ? b.left : n - i;
+                for (int64_t k = 0; k < some; k++)
+                    q[i + k] = (q[i + k] - zero) * scale;
             }
             sdx_convert(y->dtype, y->data, r * p->run + at, SDX_F32, q, 0, n, false);
         }

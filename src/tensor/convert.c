@@ -478,6 +478,30 @@ static bool convert_direct(int dtype_to, void *dst, int64_t to, int dtype_from, 
 #undef PAIR
 }
 
+/* Elements of four bits to floats, two a byte. false: of another type. */
+static bool convert_nibbles(int dtype_from, const void *src, int64_t from, int64_t n, float *to)
+{
+    static const float tables[][16] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+        {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1},
+        {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6},
+    };
+    const float *table = dtype_from == SDX_U4       ? tables[0]
+                         : dtype_from == SDX_I4     ? tables[1]
+                         : dtype_from == SDX_F4E2M1 ? tables[2]
+                                                    : NULL;
+    if (!table) return false;
+    const uint8_t *bytes = (const uint8_t *)src + from / 2;
+    int64_t k = 0;
+    if (from % 2 && n > 0) to[k++] = table[*bytes++ >> 4];
+    for (; k + 1 < n; k += 2, bytes++) {
+        to[k] = table[*bytes & 15];
+        to[k + 1] = table[*bytes >> 4];
+    }
+    if (k < n) to[k] = table[*bytes & 15];
+    return true;
+}
+
 void sdx_convert(int dtype_to, void *dst, int64_t to, int dtype_from, const void *src, int64_t from,
                  int64_t n, bool saturate)
 {
@@ -495,6 +519,7 @@ void sdx_convert(int dtype_to, void *dst, int64_t to, int dtype_from, const void
         return;
     }
     if (convert_direct(dtype_to, dst, to, dtype_from, src, from, n)) return;
+    if (dtype_to == SDX_F32 && convert_nibbles(dtype_from, src, from, n, (float *)dst + to)) return;
     for (int64_t k = 0; k < n; k += BLOCK) {
         int64_t some = n - k < BLOCK ? n - k : BLOCK;
         convert_block(dtype_to, dst, to + k, dtype_from, src, from + k, some, saturate);
