@@ -140,6 +140,10 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
 void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                            float *y);
 
+/* Rows m0 .. m1 of a product of a few columns, packed as [n][k]: sums as above, then bias_col and
+ * the activation. col_a is 1, row_c is n, alpha 1. */
+void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1);
+
 /* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,

@@ -499,6 +499,28 @@ void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_
     sdx_kernel_tables()->gemm.f32_rows_dot(a, row_a, x, m, k, y);
 }
 
+void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1)
+{
+    enum { BYTES = 16 << 10, ROWS = 64 }; /* that stay in the first cache for all columns */
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const struct sdx_epilogue *e = &g->epilogue;
+    const int64_t fit = BYTES / (g->k * (int64_t)sizeof(float)) / 4 * 4;
+    const int64_t some = least(most(fit, 4), ROWS);
+    float y[ROWS];
+    for (int64_t m = m0, rows; m < m1; m += rows) {
+        float *c = g->c + m * g->n;
+        rows = least(some, m1 - m);
+        for (int64_t j = 0; j < g->n; j++) {
+            const float bias = e->bias_col ? e->bias_col[j] : 0;
+            table->f32_rows_dot(g->a + m * g->row_a, g->row_a, (const float *)g->packed + j * g->k,
+                                rows, g->k, y);
+            for (int64_t i = 0; i < rows; i++)
+                c[i * g->n + j] = y[i] + bias;
+        }
+        if (e->act != SDX_ACT_NONE) table->f32_finish(c, c, rows * g->n, 0, NULL, e);
+    }
+}
+
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                   double *c, int64_t row_c)

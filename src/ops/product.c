@@ -17,6 +17,8 @@ enum {
     FEW_ROWS = 4,             /* fewer wait for B: so much less work is worth a part, */
     FEW_PARTS = 4,            /* up to so many parts, which two threads share */
     PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
+    COLUMNS_MOST = 6,         /* of constants that are dot products of rows */
+    COLUMNS_DEPTH = 32,       /* numbers in a column at least, for that to pay */
     BLOCK_BYTES = 512 * 1024, /* of B packed in scratch */
     BIG_ROWS = 512,
     BLOCK_A_GRAIN = 1 << 16 /* elements a part copies */
@@ -32,6 +34,7 @@ struct params {
     int64_t block_n; /* columns packed at a time */
     bool is_plain, a_in_blocks;
     bool is_dots;      /* one column: rows of A by it */
+    bool is_columns;   /* `packed` are columns: rows of A by each */
     size_t tiles_size; /* of one A in tiles; 0: it stays as it is */
 };
 
@@ -256,6 +259,11 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
     if (step->in[2]) g.epilogue.bias_col = step->in[2]->data;
     if (step->in[3]) g.epilogue.bias_row = step->in[3]->data;
     if (step->in[4]) g.epilogue.residual = (const float *)step->in[4]->data + i * p->m * p->n;
+    if (s->is_columns) {
+        g.packed = s->packed;
+        sdx_gemm_f32_columns(&g, r->m0, r->m1);
+        return;
+    }
     if (s->packed) {
         g.residual_first = p->alpha == 1;
         g.packed = s->packed + (s->index_b ? (size_t)s->index_b[i] : 0) * s->packed_size;
@@ -533,6 +541,41 @@ static bool is_dots(const struct sdx_product *p)
            !p->bias_row && !p->residual && p->act == SDX_ACT_NONE;
 }
 
+/* Few columns of constants, and no more at the store than a bias for each and an activation. */
+static bool is_columns(const struct sdx_product *p)
+{
+    return p->n <= COLUMNS_MOST && p->k >= COLUMNS_DEPTH && p->col_a == 1 && !p->at_b &&
+           p->batch == 1 && p->alpha == 1 && p->b->dtype == SDX_F32 && !p->scale_col &&
+           !p->bias_row && !p->residual;
+}
+
+/* B as its columns. */
+static enum sdx_status pack_columns(struct sdx_context *cx, void *dst, void *arg)
+{
+    const struct sdx_product *p = arg;
+    const sdx_weight_f32 *b = p->b->data;
+    float *to = dst;
+    (void)cx;
+    for (int64_t j = 0; j < p->n; j++)
+        for (int64_t k = 0; k < p->k; k++)
+            *to++ = b[k * p->row_b + j * p->col_b];
+    return SDX_OK;
+}
+static enum sdx_status prepare_columns(struct sdx_prepare *px, struct params *s)
+{
+    struct sdx_product *p = &s->p;
+    const int64_t form[] = {p->row_b, p->col_b, p->k, p->n};
+    const struct sdx_pack wanted = {.key = "gemm_columns",
+                                    .variant = sdx_pack_variant(form, SDX_COUNT_OF(form)),
+                                    .size = (size_t)(p->n * p->k) * sizeof(float),
+                                    .pack = pack_columns,
+                                    .arg = p,
+                                    .reads_anywhere = true};
+    s->is_columns = true;
+    s->packed = sdx_prepare_pack(px, p->input_b, &wanted);
+    return s->packed ? SDX_OK : px->cx->error.status;
+}
+
 /* One product whose B parts pack or decode: in parts of columns alone, if those are enough for
  * threads to share. */
 static void prefer_columns(struct sdx_split *s)
@@ -556,7 +599,11 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
         return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: a scale that is not constant",
                         SDX_STR_ARG(px->node->op_type));
     SDX_TRY(scale_bias(px, p));
-    if (is_packed) {
+    if (is_packed && is_columns(p)) {
+        SDX_TRY(prepare_columns(px, s));
+        scratch = 0;
+        name = "gemm_f32_columns";
+    } else if (is_packed) {
         SDX_TRY(pack_constant(px, s));
         name = form_of(s)->name;
         if (s->tiles_size) {

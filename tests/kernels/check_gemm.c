@@ -399,9 +399,34 @@ static void check_pieces(int64_t n, int64_t k, unsigned how)
     guards_release();
 }
 
+/* A few columns; the same bits row by row. */
+static void check_columns(int64_t m, int64_t n, int64_t k, enum sdx_act act)
+{
+    struct product p = make(m, n, k, 4);
+    const size_t size = (size_t)p.size_c * sizeof(float);
+    float *whole = guarded(size, 0);
+    give_epilogue(&p, 8, act);
+    p.g.packed = p.b;
+    sdx_gemm_f32_columns(&p.g, 0, m);
+    compare(&p);
+    memcpy(whole, p.c, size);
+    memcpy(p.c, p.before, size);
+    for (int64_t i = 0; i < m; i++)
+        sdx_gemm_f32_columns(&p.g, i, i + 1);
+    expect(memcmp(whole, p.c, size) == 0, "%lldx%lldx%lld: other bits row by row", (long long)m,
+           (long long)n, (long long)k);
+    guards_intact();
+    guards_release();
+}
+
 void check_gemm_f32(void)
 {
     check_product(false);
+    for (int64_t n = 1; n <= 7; n++) {
+        check_columns(1 + 23 * n, n, 1 + 19 * n, SDX_ACT_NONE);
+        check_columns(n, n, 3 + 700 * n, SDX_ACT_SIGMOID);
+        check_columns(70, n, 40, SDX_ACT_CLIP);
+    }
     for (unsigned how = 0; how <= 4; how += 4) {
         check_pieces(1003, 2500, how);
         check_pieces(5, 7, how);
