@@ -11,6 +11,8 @@
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
+enum { PIECE_PACKED = 1 << 20 /* numbers of B after which pieces.done is told */ };
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -51,7 +53,6 @@ int64_t sdx_gemm_f32_panel(void)
 {
     return sdx_kernel_tables()->gemm.cols;
 }
-enum { PIECE_PACKED = 1 << 20 /* numbers */ };
 
 void sdx_gemm_f32_pack_in_pieces(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k,
                                  int64_t n, float *packed, const struct sdx_pieces *pieces)

@@ -184,9 +184,8 @@ static enum sdx_status align_attrs(struct sdx_context *cx, struct sdx_ir *ir,
         const int64_t count = attr->tensors ? attr->count : attr->tensor != NULL;
         for (int64_t i = 0; i < count; i++) {
             if (!all[i]->needs_copy) continue;
-            all[i]->data = sdx_arena_copy(ir->arena, all[i]->data, all[i]->bytes);
+            sdx_tensor_settle(all[i], sdx_arena_copy(ir->arena, all[i]->data, all[i]->bytes));
             if (!all[i]->data) return SDX_FAIL_MEMORY(cx);
-            all[i]->needs_copy = false;
         }
     }
     return SDX_OK;

@@ -178,9 +178,7 @@ enum sdx_status sdx_op_eval(struct sdx_context *cx, struct sdx_arena *arena,
         operands[i]->is_constant = true;
         operands[i]->owns_data = false;
         if (!in[i]->needs_copy) continue;
-        operands[i]->needs_copy = false;
-        operands[i]->recipe = NULL;
-        operands[i]->data = sdx_arena_alloc(&work, in[i]->bytes);
+        sdx_tensor_settle(operands[i], sdx_arena_alloc(&work, in[i]->bytes));
         if (!operands[i]->data) {
             status = SDX_FAIL_MEMORY(cx);
             goto out;

@@ -34,9 +34,7 @@ const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_
         void *data = sdx_arena_alloc(t->recipe->arena, t->bytes + 64);
         if (!data) return NULL;
         sdx_tensor_copy_elements(t, data);
-        t->data = data;
-        t->recipe = NULL;
-        t->needs_copy = false;
+        sdx_tensor_settle(t, data);
     }
     return t;
 }

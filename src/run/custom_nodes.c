@@ -11,14 +11,6 @@ struct sdx_custom_nodes {
 
 /* ---- constants ---- */
 
-static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
-{
-    const struct sdx_tensor *from = arg;
-    (void)cx;
-    sdx_tensor_copy_elements(from, dst);
-    return SDX_OK;
-}
-
 static const struct sdx_tensor *constant_value(const struct sdx_node *node, int i)
 {
     const struct sdx_custom_nodes *nodes = node->host;
@@ -27,12 +19,7 @@ static const struct sdx_tensor *constant_value(const struct sdx_node *node, int 
     struct sdx_tensor *copy = sdx_arena_copy(node->arena, t, sizeof *t);
     if (!copy) return NULL;
     if (t->dims == t->dims_inline) copy->dims = copy->dims_inline;
-    struct sdx_tensor original = *t;
-    const struct sdx_pack pack = {
-        .key = "aligned", .size = t->bytes, .pack = pack_aligned, .arg = &original};
-    copy->data = (void *)(uintptr_t)sdx_store_get(nodes->store, node->cx, t, &pack);
-    copy->needs_copy = false;
-    copy->recipe = NULL;
+    sdx_tensor_settle(copy, sdx_store_get_aligned(nodes->store, node->cx, t));
     return copy->data ? copy : NULL;
 }
 

@@ -187,9 +187,8 @@ static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir, 
     for (int32_t i = 0; open && i < g->count_inputs; i++) {
         struct sdx_tensor *t = g->values[g->inputs[i]].constant;
         if (!t || !t->needs_copy) continue;
-        t->data = sdx_arena_copy(ir->arena, t->data, t->bytes);
+        sdx_tensor_settle(t, sdx_arena_copy(ir->arena, t->data, t->bytes));
         if (!t->data) return SDX_FAIL_MEMORY(cx);
-        t->needs_copy = false;
     }
     if (open) return SDX_OK;
     int32_t kept = 0;

@@ -260,27 +260,6 @@ static enum sdx_status make_output(struct sdx_planning *p, const struct sdx_ir_n
 
 /* ---- constants ---- */
 
-static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
-{
-    (void)cx;
-    const struct sdx_tensor *from = arg;
-    sdx_tensor_copy_elements(from, dst);
-    return SDX_OK;
-}
-
-static struct sdx_pack aligned_form(struct sdx_tensor *original)
-{
-    return (struct sdx_pack){
-        .key = "aligned", .size = original->bytes, .pack = pack_aligned, .arg = original};
-}
-
-static void *kept_copy(struct sdx_planning *p, struct sdx_tensor *original)
-{
-    const struct sdx_pack form = aligned_form(original);
-    if (!original->in_model) return NULL;
-    return (void *)(uintptr_t)sdx_store_find(p->r->shared->store, original, &form);
-}
-
 static bool must_align(const struct sdx_op *op, struct sdx_tensor *const *in, int i)
 {
     const bool anywhere = in[i] && i < 32 && op->anywhere & 1u << i && in[i]->in_model;
@@ -306,10 +285,8 @@ static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op 
         struct sdx_tensor *copy = sdx_arena_copy(&p->s->arena, in[i], sizeof *copy);
         if (!copy) return SDX_FAIL_MEMORY(p->cx);
         if (in[i]->dims == in[i]->dims_inline) copy->dims = copy->dims_inline;
-        copy->needs_copy = false;
-        copy->recipe = NULL;
         const bool later = i < 32 && op->packs & 1u << i && in[i]->in_model;
-        void *kept = kept_copy(p, in[i]);
+        void *kept = in[i]->in_model ? sdx_store_find_aligned(p->r->shared->store, in[i]) : NULL;
         if (!kept) total += (in[i]->bytes + 127) / 64 * 64;
         p->copies[p->count_copies++] = (struct sdx_aligned_copy){copy, in[i], kept, kept || !later};
         in[i] = copy;
@@ -328,7 +305,7 @@ static enum sdx_status align_inputs(struct sdx_planning *p, const struct sdx_op 
             at += (a->original->bytes + 127) / 64 * 64;
             if (a->is_filled) sdx_tensor_copy_elements(a->original, a->place);
         }
-        a->copy->data = a->place;
+        sdx_tensor_settle(a->copy, a->place);
     }
     return SDX_OK;
 }
@@ -391,15 +368,11 @@ static enum sdx_status keep_aligned(struct sdx_planning *p, int32_t first_step)
             for (int i = 0; i < p->s->list.steps[s].count_in && !read; i++)
                 read = p->s->list.steps[s].in[i] == copy;
         if (!read) continue;
-        const void *kept = NULL;
-        struct sdx_tensor original = *p->copies[c].original;
-        const struct sdx_pack pack = aligned_form(&original);
         if (copy->in_model)
-            kept = sdx_store_get(p->r->shared->store, p->cx, &original, &pack);
-        else if (!(kept = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
-            return SDX_FAIL_MEMORY(p->cx);
-        if (!kept) return p->cx->error.status;
-        copy->data = (void *)(uintptr_t)kept;
+            copy->data = sdx_store_get_aligned(p->r->shared->store, p->cx, p->copies[c].original);
+        else if (!(copy->data = sdx_arena_copy(&p->s->arena, copy->data, copy->bytes)))
+            (void)SDX_FAIL_MEMORY(p->cx);
+        if (!copy->data) return p->cx->error.status;
     }
     p->count_copies = 0;
     return SDX_OK;

@@ -169,13 +169,34 @@ const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
     return packed;
 }
 
-const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *constant,
-                           const struct sdx_pack *pack)
+static enum sdx_status pack_aligned(struct sdx_context *cx, void *dst, void *arg)
 {
+    const struct sdx_tensor *const *constant = arg;
+    (void)cx;
+    sdx_tensor_copy_elements(*constant, dst);
+    return SDX_OK;
+}
+
+static struct sdx_pack aligned_form(const struct sdx_tensor **constant)
+{
+    return (struct sdx_pack){
+        .key = "aligned", .size = (*constant)->bytes, .pack = pack_aligned, .arg = constant};
+}
+
+void *sdx_store_get_aligned(struct sdx_store *store, struct sdx_context *cx,
+                            const struct sdx_tensor *constant)
+{
+    const struct sdx_pack form = aligned_form(&constant);
+    return (void *)(uintptr_t)sdx_store_get(store, cx, constant, &form);
+}
+
+void *sdx_store_find_aligned(struct sdx_store *store, const struct sdx_tensor *constant)
+{
+    const struct sdx_pack form = aligned_form(&constant);
     sdx_lock_take(&store->lock);
-    const struct entry *e = find(store, sdx_tensor_key(constant), pack);
+    const struct entry *e = find(store, sdx_tensor_key(constant), &form);
     sdx_lock_give(&store->lock);
-    return e ? e->form.packed : NULL;
+    return e ? (void *)(uintptr_t)e->form.packed : NULL;
 }
 
 enum sdx_status sdx_store_each(struct sdx_store *store, sdx_packed_fn *fn, void *user)

@@ -23,9 +23,11 @@ SDX_MUST_CHECK enum sdx_status sdx_store_adopt(struct sdx_store *store, struct s
 /* `size` bytes, 64-byte aligned, filled once; they live as long as the store. NULL: error set. */
 const void *sdx_store_get(struct sdx_store *store, struct sdx_context *cx,
                           const struct sdx_tensor *constant, const struct sdx_pack *pack);
-/* The same when it is there, else NULL. Only for forms without a check. */
-const void *sdx_store_find(struct sdx_store *store, const struct sdx_tensor *constant,
-                           const struct sdx_pack *pack);
+/* The elements as they are, for a constant that needs a copy. Its bytes, not to be written. */
+void *sdx_store_get_aligned(struct sdx_store *store, struct sdx_context *cx,
+                            const struct sdx_tensor *constant);
+/* The same when it is there, else NULL. */
+void *sdx_store_find_aligned(struct sdx_store *store, const struct sdx_tensor *constant);
 
 /* The constant's elements are not needed soon: what is in a file of the model leaves memory. */
 void sdx_store_drop(const struct sdx_store *store, const struct sdx_tensor *constant);

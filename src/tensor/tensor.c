@@ -238,6 +238,13 @@ void sdx_tensor_copy_elements(const struct sdx_tensor *constant, void *to)
         memcpy(to, constant->data, constant->bytes);
 }
 
+void sdx_tensor_settle(struct sdx_tensor *constant, void *data)
+{
+    constant->data = data;
+    constant->recipe = NULL;
+    constant->needs_copy = false;
+}
+
 const void *sdx_tensor_key(const struct sdx_tensor *constant)
 {
     return constant->recipe ? (const void *)constant->recipe : constant->data;

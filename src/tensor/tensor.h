@@ -154,6 +154,8 @@ void sdx_tensor_copy(const struct sdx_tensor *from, const struct sdx_tensor *to,
 
 /* Fills `to` with the elements of a constant in plain layout, wherever they are. */
 void sdx_tensor_copy_elements(const struct sdx_tensor *constant, void *to);
+/* A constant whose elements are, or will be, at `data`, which is aligned: nobody copies it. */
+void sdx_tensor_settle(struct sdx_tensor *constant, void *data);
 /* What tells constants apart: an address that no other has. */
 const void *sdx_tensor_key(const struct sdx_tensor *constant);
 
