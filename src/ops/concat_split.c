@@ -369,17 +369,11 @@ static void layout_split(struct sdx_prepare *px, struct sdx_layouts *want)
     sdx_layout_channels(px, axis_of(px, 0, px->in[0]->rank), want);
 }
 
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
-}
-
 static const struct sdx_op ops[] = {
-    {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = cost_none,
+    {"Concat", 1, 0, infer_concat, KERNEL(prepare_concat), .cost = sdx_cost_none,
      .layout = layout_concat, .place = place_concat, .grow = grow_concat, .growing = UINT32_MAX,
      .flags = SDX_OP_PHYSICAL | SDX_OP_JOIN},
-    {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = cost_none, .layout = layout_split,
-     .place = place_split, .flags = SDX_OP_PHYSICAL | SDX_OP_PIECES},
+    {"Split", 1, 0, infer_split, KERNEL(prepare_split), .cost = sdx_cost_none,
+     .layout = layout_split, .place = place_split, .flags = SDX_OP_PHYSICAL | SDX_OP_PIECES},
 };
 const struct sdx_op_family sdx_ops_concat_split = FAMILY("", ops);

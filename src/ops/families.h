@@ -15,6 +15,6 @@
     X(contrib_text) X(contrib_tokens) X(contrib_matrix) X(rnn_dynamic) X(state_space_contrib) \
     X(contrib_gates) X(contrib_attention) X(contrib_projected) X(contrib_group) \
     X(contrib_rotary) X(contrib_embed) X(contrib_generate) X(contrib_moe) X(contrib_longformer) \
-    X(rotate) X(norm_channels) X(unary_own)
+    X(rotate) X(norm_channels) X(scatter_grid) X(unary_own)
 /* clang-format on */
 #endif

@@ -572,55 +572,6 @@ static enum sdx_status infer_scatter(struct sdx_infer *ix)
     return SDX_OK;
 }
 
-/* The whole data, copied by the first part of work; parts are bytes. */
-static enum sdx_status run_copy(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)x;
-    const char *src = step->in[0]->data;
-    char *dst = step->out[0]->data;
-    int64_t bytes = step->out[0]->count * *(const int64_t *)step->params;
-    int64_t begin = sdx_part_begin(bytes, step->parts, part, 64);
-    int64_t end = sdx_part_begin(bytes, step->parts, part + 1, 64);
-    if (src != dst && end > begin) memcpy(dst + begin, src + begin, (size_t)(end - begin));
-    return SDX_OK;
-}
-
-/* A step that finds the output already holding the data: the copy is its own step before it. Packed
- * types and strings go through one temporary, so both steps must see the same operands; they are
- * therefore run as one step when the type needs a temporary. */
-struct scatter {
-    sdx_step_fn *run;
-    void *params;
-    int64_t size;
-};
-
-static enum sdx_status run_scatter_whole(struct sdx_exec *x, const struct sdx_step *step,
-                                         int64_t part)
-{
-    const struct scatter *s = step->params;
-    struct sdx_step inner = *step;
-    inner.params = (void *)(uintptr_t)&s->size;
-    SDX_TRY(run_copy(x, &inner, part));
-    inner.params = s->params;
-    return s->run(x, &inner, part);
-}
-
-static enum sdx_status add_scatter(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
-                                   void *params, int64_t parts)
-{
-    struct scatter *s = SDX_PREPARE_NEW(px, struct scatter);
-    if (!s) return SDX_OUT_OF_MEMORY;
-    const struct sdx_tensor *out = px->out[0];
-    s->run = run;
-    s->params = params;
-    s->size = (int64_t)sdx_move_size(out->dtype);
-    bool direct = out->dtype != SDX_STRING && sdx_dtype_bits((sdx_dtype)out->dtype) >= 8;
-    if (!direct) return sdx_move_step(px, kernel, run_scatter_whole, s, 1, 0);
-    SDX_TRY(sdx_prepare_step(px, "copy", run_copy, &s->size,
-                             sdx_prepare_parts((double)out->bytes, 256 * 1024, 64), 0));
-    return sdx_prepare_step(px, kernel, run, params, parts, 0);
-}
-
 static enum sdx_status find_reduction(struct sdx_prepare *px, sdx_scatter_fn **out)
 {
     struct sdx_str name = sdx_ir_attr_str(px->node, "reduction", "none");
@@ -673,8 +624,8 @@ static enum sdx_status prepare_scatter_elements(struct sdx_prepare *px)
                     : sdx_str_is(name, "mul") ? OP_MUL
                     : sdx_str_is(name, "max") ? OP_MAX
                                               : OP_MIN;
-    return add_scatter(px, "scatter_elements", run_scatter_elements, p,
-                       elements_parts(p, index->count));
+    return sdx_scatter_add(px, "scatter_elements", run_scatter_elements, p,
+                           elements_parts(p, index->count));
 }
 
 /* ---- GatherND, ScatterND: an index tuple for each slice ---- */
@@ -879,8 +830,8 @@ static enum sdx_status prepare_scatter_nd(struct sdx_prepare *px)
     double bytes = (double)px->in[2]->count * (double)p->size;
     int64_t most = p->run / SLICE;
     if (most <= 1) SDX_TRY(find_runs(px, nd_slice_of, p, p->tuples, &p->runs));
-    return add_scatter(px, "scatter_nd", run_scatter_nd, p,
-                       sdx_prepare_parts(bytes, 128 * 1024, most > 0 ? most : 1));
+    return sdx_scatter_add(px, "scatter_nd", run_scatter_nd, p,
+                           sdx_prepare_parts(bytes, 128 * 1024, most > 0 ? most : 1));
 }
 
 /* ---- TensorScatter ---- */
@@ -952,28 +903,22 @@ static enum sdx_status prepare_tensor_scatter(struct sdx_prepare *px)
         (size_t)sdx_move_product(cache->dims, axis + 1, cache->rank) * sdx_move_size(cache->dtype);
     int64_t parts =
         sdx_prepare_parts((double)px->in[1]->bytes, 128 * 1024, p->prefixes > 0 ? p->prefixes : 1);
-    return add_scatter(px, "tensor_scatter", run_tensor_scatter, p, parts);
-}
-
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
+    return sdx_scatter_add(px, "tensor_scatter", run_tensor_scatter, p, parts);
 }
 
 static const struct sdx_op ops[] = {
-    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = cost_none,
+    {"Gather", 1, 0, infer_gather, KERNEL(prepare_gather), .cost = sdx_cost_none,
      .layout = layout_gather, .place = place_gather, .anywhere = 1u << 0, .flags = SDX_OP_PIECES},
     {"GatherElements", 11, 0, infer_gather_elements, KERNEL(prepare_gather_elements),
-     .cost = cost_none},
-    {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = cost_none},
-    {"Scatter", 9, 10, infer_scatter, KERNEL(prepare_scatter_elements), .cost = cost_none,
+     .cost = sdx_cost_none},
+    {"GatherND", 11, 0, infer_gather_nd, KERNEL(prepare_gather_nd), .cost = sdx_cost_none},
+    {"Scatter", 9, 10, infer_scatter, KERNEL(prepare_scatter_elements), .cost = sdx_cost_none,
      .flags = SDX_OP_INPLACE(0)},
-    {"ScatterElements", 11, 0, infer_scatter, KERNEL(prepare_scatter_elements), .cost = cost_none,
+    {"ScatterElements", 11, 0, infer_scatter, KERNEL(prepare_scatter_elements),
+     .cost = sdx_cost_none, .flags = SDX_OP_INPLACE(0), .note = "reductions: no strings"},
+    {"ScatterND", 11, 0, infer_scatter, KERNEL(prepare_scatter_nd), .cost = sdx_cost_none,
      .flags = SDX_OP_INPLACE(0), .note = "reductions: no strings"},
-    {"ScatterND", 11, 0, infer_scatter, KERNEL(prepare_scatter_nd), .cost = cost_none,
-     .flags = SDX_OP_INPLACE(0), .note = "reductions: no strings"},
-    {"TensorScatter", 24, 0, infer_scatter, KERNEL(prepare_tensor_scatter), .cost = cost_none,
+    {"TensorScatter", 24, 0, infer_scatter, KERNEL(prepare_tensor_scatter), .cost = sdx_cost_none,
      .flags = SDX_OP_INPLACE(0)},
 };
 const struct sdx_op_family sdx_ops_gather_scatter = FAMILY("", ops);

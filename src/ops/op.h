@@ -32,6 +32,7 @@ typedef enum sdx_status sdx_op_prepare_fn(struct sdx_prepare *px);
 typedef enum sdx_status sdx_op_lower_fn(struct sdx_lower *lx);
 /* Work of one run; all types in `ix` are concrete. */
 typedef void sdx_op_cost_fn(const struct sdx_infer *ix, struct sdx_cost *cost);
+sdx_op_cost_fn sdx_cost_none; /* of what only moves data */
 
 /* Which layout each operand shall have for these shapes (px->in[i]->layout: what it has now);
  * everything is plain to begin with. The planner reorders inputs that have another. */

@@ -675,12 +675,6 @@ static enum sdx_status prepare_compress(struct sdx_prepare *px)
     return sdx_prepare_step(px, "compress", run_compress, p, 1, 0);
 }
 
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
-}
-
 /* DynamicSlice, experimental before version 10, was Slice as that is since. */
 static enum sdx_status infer_dynamic_slice(struct sdx_infer *ix)
 {
@@ -701,13 +695,13 @@ static enum sdx_status lower_dynamic_slice(struct sdx_lower *lx)
 }
 
 static const struct sdx_op ops[] = {
-    {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = cost_none, .layout = layout_pad},
+    {"Pad", 1, 0, infer_pad, KERNEL(prepare_pad), .cost = sdx_cost_none, .layout = layout_pad},
     {"CenterCropPad", 18, 0, infer_center_crop_pad, KERNEL(prepare_center_crop_pad),
-     .cost = cost_none},
+     .cost = sdx_cost_none},
     {"DynamicSlice", 1, 9, infer_dynamic_slice, LOWER(lower_dynamic_slice)},
-    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = cost_none, .place = place_slice,
+    {"Slice", 1, 0, infer_slice, KERNEL(prepare_slice), .cost = sdx_cost_none, .place = place_slice,
      .layout = slice_layout, .flags = SDX_OP_PIECES | SDX_OP_PHYSICAL},
-    {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = cost_none,
+    {"Compress", 9, 0, infer_compress, KERNEL(prepare_compress), .cost = sdx_cost_none,
      .flags = SDX_OP_DYNAMIC},
 };
 const struct sdx_op_family sdx_ops_pad_slice = FAMILY("", ops);

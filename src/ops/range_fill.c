@@ -6,12 +6,6 @@
 #include "ops/op.h"
 #include "tensor/convert.h"
 
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
-}
-
 static int64_t row_parts(double bytes, int64_t rows)
 {
     return sdx_prepare_parts(bytes, 128 * 1024, rows > 0 ? rows : 1);
@@ -445,13 +439,13 @@ static enum sdx_status prepare_trilu(struct sdx_prepare *px)
 }
 
 static const struct sdx_op ops[] = {
-    {"Constant", 1, 0, infer_constant, KERNEL(prepare_constant), .cost = cost_none},
+    {"Constant", 1, 0, infer_constant, KERNEL(prepare_constant), .cost = sdx_cost_none},
     {"ConstantOfShape", 9, 0, infer_constant_of_shape, KERNEL(prepare_constant_of_shape),
-     .cost = cost_none},
+     .cost = sdx_cost_none},
     {"Range", 11, 0, infer_range, KERNEL(prepare_range)},
-    {"EyeLike", 9, 0, infer_eye_like, KERNEL(prepare_eye_like), .cost = cost_none},
-    {"OneHot", 9, 0, infer_one_hot, KERNEL(prepare_one_hot), .cost = cost_none},
-    {"Trilu", 14, 0, infer_trilu, KERNEL(prepare_trilu), .cost = cost_none,
+    {"EyeLike", 9, 0, infer_eye_like, KERNEL(prepare_eye_like), .cost = sdx_cost_none},
+    {"OneHot", 9, 0, infer_one_hot, KERNEL(prepare_one_hot), .cost = sdx_cost_none},
+    {"Trilu", 14, 0, infer_trilu, KERNEL(prepare_trilu), .cost = sdx_cost_none,
      .flags = SDX_OP_INPLACE(0)},
 };
 const struct sdx_op_family sdx_ops_range_fill = FAMILY("", ops);

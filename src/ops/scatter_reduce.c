@@ -1,13 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One loop for each element type and reduction, made by one macro. f16 and bf16 go through f32,
- * integers wrap. */
+ * The reductions are one loop for each element type and reduction, made by one macro. f16 and bf16
+ * go through f32, integers wrap. */
 #include "ops/scatter_reduce.h"
 
 #include <complex.h>
 
 #include "kernels/vec.h"
+#include "ops/move.h"
 #include "sardonyx/sardonyx.h"
 #include "tensor/convert.h"
+
+/* ---- the data ---- */
+
+/* The whole data, copied by the first part of work; parts are bytes. */
+static enum sdx_status copy_data(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)x;
+    const char *src = step->in[0]->data;
+    char *dst = step->out[0]->data;
+    int64_t bytes = step->out[0]->count * *(const int64_t *)step->params;
+    int64_t begin = sdx_part_begin(bytes, step->parts, part, 64);
+    int64_t end = sdx_part_begin(bytes, step->parts, part + 1, 64);
+    if (src != dst && end > begin) memcpy(dst + begin, src + begin, (size_t)(end - begin));
+    return SDX_OK;
+}
+
+/* A step that finds the output already holding the data: the copy is its own step before it. Packed
+ * types and strings go through one temporary, so both steps must see the same operands; they are
+ * therefore run as one step when the type needs a temporary. */
+struct scatter {
+    sdx_step_fn *run;
+    void *params;
+    int64_t size;
+};
+
+static enum sdx_status run_scatter_whole(struct sdx_exec *x, const struct sdx_step *step,
+                                         int64_t part)
+{
+    const struct scatter *s = step->params;
+    struct sdx_step inner = *step;
+    inner.params = (void *)(uintptr_t)&s->size;
+    SDX_TRY(copy_data(x, &inner, part));
+    inner.params = s->params;
+    return s->run(x, &inner, part);
+}
+
+enum sdx_status sdx_scatter_add(struct sdx_prepare *px, const char *kernel, sdx_step_fn *run,
+                                void *params, int64_t parts)
+{
+    struct scatter *s = SDX_PREPARE_NEW(px, struct scatter);
+    if (!s) return SDX_OUT_OF_MEMORY;
+    const struct sdx_tensor *out = px->out[0];
+    s->run = run;
+    s->params = params;
+    s->size = (int64_t)sdx_move_size(out->dtype);
+    bool direct = out->dtype != SDX_STRING && sdx_dtype_bits((sdx_dtype)out->dtype) >= 8;
+    if (!direct) return sdx_move_step(px, kernel, run_scatter_whole, s, 1, 0);
+    SDX_TRY(sdx_prepare_step(px, "copy", copy_data, &s->size,
+                             sdx_prepare_parts((double)out->bytes, 256 * 1024, 64), 0));
+    return sdx_prepare_step(px, kernel, run, params, parts, 0);
+}
+
+/* ---- reductions ---- */
 
 #define LOOP(name, type, expression)                                                               \
     static void name(void *dst, const void *src, int64_t n)                                        \

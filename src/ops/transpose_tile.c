@@ -461,20 +461,16 @@ static enum sdx_status prepare_reverse_sequence(struct sdx_prepare *px)
     return sdx_move_step(px, "reverse_sequence", run_reverse_sequence, p, parts, 0);
 }
 
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
-}
-
 static const struct sdx_op ops[] = {
-    {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = cost_none,
+    {"Transpose", 1, 0, infer_transpose, KERNEL(prepare_transpose), .cost = sdx_cost_none,
      .layout = layout_transpose, .flags = SDX_OP_MAKES_BLOCKS},
-    {"Tile", 1, 0, infer_tile, KERNEL(prepare_tile), .cost = cost_none},
-    {"Expand", 8, 0, infer_expand, KERNEL(prepare_expand), .cost = cost_none},
-    {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space), .cost = cost_none},
-    {"SpaceToDepth", 1, 0, infer_space_to_depth, KERNEL(prepare_space_to_depth), .cost = cost_none},
+    {"Tile", 1, 0, infer_tile, KERNEL(prepare_tile), .cost = sdx_cost_none},
+    {"Expand", 8, 0, infer_expand, KERNEL(prepare_expand), .cost = sdx_cost_none},
+    {"DepthToSpace", 1, 0, infer_depth_to_space, KERNEL(prepare_depth_to_space),
+     .cost = sdx_cost_none},
+    {"SpaceToDepth", 1, 0, infer_space_to_depth, KERNEL(prepare_space_to_depth),
+     .cost = sdx_cost_none},
     {"ReverseSequence", 10, 0, infer_reverse_sequence, KERNEL(prepare_reverse_sequence),
-     .cost = cost_none},
+     .cost = sdx_cost_none},
 };
 const struct sdx_op_family sdx_ops_transpose_tile = FAMILY("", ops);

@@ -308,18 +308,12 @@ static enum sdx_status prepare_size(struct sdx_prepare *px)
     return sdx_prepare_step(px, "size", run_shape, count, 1, 0);
 }
 
-static void cost_none(const struct sdx_infer *ix, struct sdx_cost *cost)
-{
-    (void)ix;
-    *cost = (struct sdx_cost){0, 0};
-}
-
 static const struct sdx_op ops[] = {
-    {"Reshape", 1, 0, infer_reshape, .cost = cost_none, .flags = SDX_OP_VIEW},
-    {"Flatten", 1, 0, infer_flatten, .cost = cost_none, .flags = SDX_OP_VIEW},
-    {"Squeeze", 1, 0, infer_squeeze, .cost = cost_none, .flags = SDX_OP_VIEW},
-    {"Unsqueeze", 1, 0, infer_unsqueeze, .cost = cost_none, .flags = SDX_OP_VIEW},
-    {"Shape", 1, 0, infer_shape, KERNEL(prepare_shape), .cost = cost_none},
-    {"Size", 1, 0, infer_size, KERNEL(prepare_size), .cost = cost_none},
+    {"Reshape", 1, 0, infer_reshape, .cost = sdx_cost_none, .flags = SDX_OP_VIEW},
+    {"Flatten", 1, 0, infer_flatten, .cost = sdx_cost_none, .flags = SDX_OP_VIEW},
+    {"Squeeze", 1, 0, infer_squeeze, .cost = sdx_cost_none, .flags = SDX_OP_VIEW},
+    {"Unsqueeze", 1, 0, infer_unsqueeze, .cost = sdx_cost_none, .flags = SDX_OP_VIEW},
+    {"Shape", 1, 0, infer_shape, KERNEL(prepare_shape), .cost = sdx_cost_none},
+    {"Size", 1, 0, infer_size, KERNEL(prepare_size), .cost = sdx_cost_none},
 };
 const struct sdx_op_family sdx_ops_view = FAMILY("", ops);

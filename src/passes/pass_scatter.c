@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * x[:, a:b] = y as PyTorch exports it: a ScatterND whose indices are all places of a box, made of
- * one Expand an axis. Where the box is the whole of x, the result is y. And scatter_add of rows, as
- * graph networks gather messages: a ScatterElements whose index is the same for all of a row, an
- * Expand of [E, 1], is a ScatterND of rows. */
+ * one Expand an axis. Where the box is the whole of x, the result is y; another is a ScatterGrid of
+ * the places along each axis. And scatter_add of rows, as graph networks gather messages: a
+ * ScatterElements whose index is the same for all of a row, an Expand of [E, 1], is a ScatterND of
+ * rows. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -116,6 +117,72 @@ enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool
             }
             if (!sdx_str_is(node->op_type, "ScatterND") || !writes_all(g, node)) continue;
             SDX_TRY(sdx_match_become(cx, ir, node, "Identity", 14, &node->inputs[2], 1, 0));
+            *changed = true;
+        }
+    }
+    return SDX_OK;
+}
+
+/* ---- boxes ---- */
+
+/* The places along `axis` that the value [d0, d1, ..., 1] is one number of, for each place of a
+ * grid of these lengths. -1: it is something else. */
+static int32_t places_along(const struct sdx_ir_graph *g, int32_t value, const int64_t *lengths,
+                            int axes, int axis)
+{
+    const struct sdx_ir_node *unsqueeze = sdx_match_maker(g, value, "Unsqueeze");
+    const struct sdx_type *type = &g->values[value].type;
+    if (!unsqueeze || !type->has_shape || type->rank != axes + 1 || type->dims[axes] != 1)
+        return -1;
+    int32_t inner = unsqueeze->inputs[0];
+    const struct sdx_type *grid = &g->values[inner].type;
+    if (!grid->has_shape || grid->rank != axes) return -1;
+    for (int d = 0; d < axes; d++)
+        if (lengths[d] == -1 || grid->dims[d] != lengths[d] || type->dims[d] != lengths[d])
+            return -1;
+    const struct sdx_ir_node *expand = sdx_match_maker(g, inner, "Expand");
+    if (expand) inner = expand->inputs[0];
+    const struct sdx_type *places = &g->values[inner].type;
+    if (!places->has_shape || places->rank > axes || places->dtype != SDX_I64) return -1;
+    const int ahead = axes - places->rank;
+    for (int d = 0; d < axes; d++)
+        if ((d < ahead ? 1 : places->dims[d - ahead]) != (d == axis ? lengths[d] : 1)) return -1;
+    return inner;
+}
+
+/* The node's inputs as a ScatterGrid; 0: it is none. */
+static int grid_inputs(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                       int32_t inputs[2 + SDX_RANK_MAX])
+{
+    if (!sdx_str_is(node->op_type, "ScatterND") || node->count_inputs != 3 || node->inputs[1] < 0 ||
+        !sdx_str_is(sdx_ir_attr_str(node, "reduction", "none"), "none"))
+        return 0;
+    const struct sdx_type *indices = &g->values[node->inputs[1]].type;
+    const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
+    const int axes = indices->has_shape ? indices->rank - 1 : 0;
+    if (!concat || axes < 1 || axes > SDX_RANK_MAX || indices->dims[axes] != axes ||
+        concat->count_inputs != axes)
+        return 0;
+    inputs[0] = node->inputs[0];
+    inputs[1] = node->inputs[2];
+    for (int d = 0; d < axes; d++) {
+        inputs[2 + d] = places_along(g, concat->inputs[d], indices->dims, axes, d);
+        if (inputs[2 + d] < 0) return 0;
+    }
+    return 2 + axes;
+}
+
+enum sdx_status sdx_pass_grids(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
+        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        for (int32_t n = 0; n < g->count_nodes; n++) {
+            struct sdx_ir_node *node = &g->nodes[n];
+            int32_t inputs[2 + SDX_RANK_MAX];
+            const int count = node->is_dead || node->domain.len ? 0 : grid_inputs(g, node, inputs);
+            if (count == 0) continue;
+            SDX_TRY(
+                sdx_match_become_in(cx, ir, node, "sardonyx", "ScatterGrid", 1, inputs, count, 0));
             *changed = true;
         }
     }

@@ -20,6 +20,7 @@ static const struct {
     {"fold_all", sdx_pass_fold_all, SDX_LEVEL_BASIC, -1},
     {"einsum", sdx_pass_einsum, SDX_LEVEL_EXTENDED, 0},
     {"scatter", sdx_pass_scatter, SDX_LEVEL_BASIC, 0},
+    {"grids", sdx_pass_grids, SDX_LEVEL_EXTENDED, -1},
     {"gather", sdx_pass_gather, SDX_LEVEL_EXTENDED, -1},
     {"merge", sdx_pass_merge, SDX_LEVEL_BASIC, 0},
     {"loop", sdx_pass_loop, SDX_LEVEL_BASIC, 0},

@@ -123,6 +123,29 @@ def windows(folder):
                         g.op("Abs", g.op("ScatterND", x, g.op("Concat", *axes, axis=-1), y))])
 
 
+def grids(folder):
+    """x[:, a:b, c:d] = y and the like: a ScatterND of all places of a grid, which are known late; the last two write
+    some twice, or in no order."""
+    cases = (("box", (5, 6, 7), ([1, 2, 3, 4], [2, 3, 4])), ("run", (2, 7, 9), ([0, 1], [3, 4, 5], [1, 2, 3, 4, 5])),
+             ("negative", (4, 6, 5), ([-2, -1], [-6, -5])), ("row", (9, 3), ([2, 3, 7],)), ("one", (4, 5), ([2], [4])),
+             ("ordered", (9, 9, 33), ([0, 2, 4, 8], [-8, 3])), ("back", (5, 6, 7), ([4, 2, 0], [1, 5, 3], [6, 2, 0])),
+             ("twice", (5, 4, 3), ([1, 3, 1], [0, 2, 2])))
+    for (name, shape, places), to in itertools.product(cases, (1, 3, 10, 11)):
+        g = Graph(f"grid_{name}_{to}")
+        rest = shape[len(places):]
+        lengths = [len(along) for along in places]
+        x, y = (g.op("Cast", g.op("Mul", g.input(*dims), g.constant(np.float32(30))), to=to)
+                for dims in (shape, (*lengths, *rest)))
+        nothing = g.op("Cast", g.op("Round", g.op("Mul", g.input(1), g.constant(np.float32(0.1)))), to=7)
+        axes = []
+        for d, along in enumerate(places):
+            at = np.array(along).reshape(-1, *[1] * (len(places) - d - 1))
+            axis = g.op("Expand", g.op("Add", g.constant(at), nothing), g.constant(np.array(lengths)))
+            axes.append(g.op("Unsqueeze", axis, g.constant([-1])))
+        made = g.op("ScatterND", g.op("Neg", x) if name == "box" else x, g.op("Concat", *axes, axis=-1), y)
+        g.save(folder, [g.op("Cast", made, to=1)] + ([g.op("Cast", x, to=1)] if name == "run" else []))
+
+
 def neighbours(folder):
     """Features of neighbours: GatherElements of an Expand, along an axis that it keeps or that it makes."""
     for name, shape, axis, places in (("last", (2, 5, 1, 7), 3, (2, 5, 6, 3)), ("inner", (1, 5, 1, 7), -3, (2, 3, 6, 7)),
@@ -231,6 +254,6 @@ def transposed_depthwise(folder):
 
 
 def small_graphs(folder):
-    for family in (slopes, windows, neighbours, messages, padded_blocks, short_rows, repeated, chosen,
+    for family in (slopes, windows, grids, neighbours, messages, padded_blocks, short_rows, repeated, chosen,
                    aliases, typed, powers, extremes, losses, transposed_depthwise):
         family(folder)

@@ -451,6 +451,15 @@ def test_merged(sardonyx, graphs):
     assert (nodes["Split"], nodes["ReduceMean"]) == (1, 2), rows
 
 
+def test_grids(sardonyx, graphs):
+    """Places that are one after another along each axis are never written down; an index may still be wrong."""
+    for model in sorted(graphs.glob("grid_*_1/model.onnx")):
+        is_grid = "[scatter_grid]" in sardonyx("profile", model, "--top", 0).out
+        assert is_grid == ("grid_row_" not in str(model)), model  # places along one axis are rows
+    err = sardonyx("run", graphs / "grid_one_1/model.onnx", "--input", "x2=70", code=None).err
+    assert "ScatterND: index 9 is outside axis 0 of length 4" in err
+
+
 def test_threads(sardonyx, graphs):
     """The same bits whatever the number of threads."""
     runs = [sardonyx("test", graphs, "--rtol", "1e-4", "--peak", "1e-5", "--digest", "--threads", n,
