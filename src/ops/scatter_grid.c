@@ -19,6 +19,12 @@ static int64_t place_of(const struct sdx_step *step, int axis, int64_t i)
     const int64_t at = ((const int64_t *)step->in[2 + axis]->data)[i];
     return at < 0 ? at + step->out[0]->dims[axis] : at;
 }
+static void write_places(char *to, const char *from, size_t bytes, const int64_t *places,
+                         int64_t length, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, from += bytes)
+        sdx_move_one(to + (size_t)(places[i] + (places[i] < 0 ? length : 0)) * bytes, from, bytes);
+}
 
 /* Are all places within x? *has_order: those of all axes but the last ascend, so that no two rows
  * are one; *is_run: those of the last follow each other. */
@@ -49,10 +55,12 @@ static enum sdx_status run_scatter_grid(struct sdx_exec *x, const struct sdx_ste
 {
     const struct grid *g = step->params;
     const int last = g->axes - 1;
+    const int64_t *places = step->in[2 + last]->data;
+    const int64_t length = step->out[0]->dims[last];
     bool has_order, is_run;
     SDX_TRY(check_places(x, step, g, &has_order, &is_run));
     if (!has_order && part > 0) return SDX_OK;
-    const int64_t parts = has_order ? step->parts : 1, length = is_run ? g->across : 1;
+    const int64_t parts = has_order ? step->parts : 1;
     const int64_t end = sdx_part_begin(g->rows, parts, part + 1, 1);
     for (int64_t row = sdx_part_begin(g->rows, parts, part, 1); row < end; row++) {
         const char *from = (const char *)step->in[1]->data + (size_t)(row * g->across) * g->bytes;
@@ -63,9 +71,11 @@ static enum sdx_status run_scatter_grid(struct sdx_exec *x, const struct sdx_ste
             to += (size_t)(place_of(step, axis, rest % count) * g->steps[axis]) * g->bytes;
             rest /= count;
         }
-        for (int64_t i = 0; i < g->across; i += length, from += (size_t)length * g->bytes)
-            sdx_move_bytes(to + (size_t)place_of(step, last, i) * g->bytes, from,
-                           (size_t)length * g->bytes);
+        if (is_run && g->across > 0)
+            sdx_move_bytes(to + (size_t)place_of(step, last, 0) * g->bytes, from,
+                           (size_t)g->across * g->bytes);
+        else
+            write_places(to, from, g->bytes, places, length, g->across);
     }
     return SDX_OK;
 }

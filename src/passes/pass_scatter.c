@@ -7,6 +7,13 @@
 #include "passes/match.h"
 #include "passes/passes.h"
 
+static int64_t number_at(const struct sdx_tensor *t, int64_t i) /* at any address */
+{
+    int64_t number;
+    memcpy(&number, (const char *)t->data + (size_t)i * sizeof number, sizeof number);
+    return number;
+}
+
 /* Are the elements of t, read with axes of `rank` as an Expand does, 0 .. length - 1 along `axis`
  * and the same along all others? */
 static bool counts_along(const struct sdx_tensor *t, int rank, int axis, int64_t length)
@@ -15,7 +22,7 @@ static bool counts_along(const struct sdx_tensor *t, int rank, int axis, int64_t
     for (int d = 0; d < t->rank; d++)
         if (t->dims[d] != (d + rank - t->rank == axis ? length : 1)) return length == 1;
     for (int64_t i = 0; i < length; i++)
-        if (((const int64_t *)t->data)[i] != i) return false;
+        if (number_at(t, i) != i) return false;
     return true;
 }
 
@@ -41,11 +48,10 @@ static bool is_place(const struct sdx_ir_graph *g, int32_t value, const int64_t 
 static bool are_places(const struct sdx_tensor *t, const int64_t *lengths, int rank)
 {
     if (t->dtype != SDX_I64 || t->rank != rank + 1 || t->dims[rank] != rank) return false;
-    const int64_t *at = t->data;
     for (int64_t i = 0; i < t->count / rank; i++) {
         int64_t rest = i;
         for (int d = rank - 1; d >= 0; d--) {
-            if (at[i * rank + d] != rest % lengths[d]) return false;
+            if (number_at(t, i * rank + d) != rest % lengths[d]) return false;
             rest /= lengths[d];
         }
     }
@@ -150,36 +156,81 @@ static int32_t places_along(const struct sdx_ir_graph *g, int32_t value, const i
     return inner;
 }
 
-/* The node's inputs as a ScatterGrid; 0: it is none. */
-static int grid_inputs(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                       int32_t inputs[2 + SDX_RANK_MAX])
+enum {
+    GRID_LEAST = 1024 /* places of a constant that is worth it: runs of few are known as such */
+};
+
+/* Is a constant all places of a grid? Then steps[d] is how far those along axis d lie apart. */
+static bool is_grid(const struct sdx_tensor *t, int axes, int64_t steps[SDX_RANK_MAX])
 {
-    if (!sdx_str_is(node->op_type, "ScatterND") || node->count_inputs != 3 || node->inputs[1] < 0 ||
+    if (t->dtype != SDX_I64 || t->count / axes < GRID_LEAST) return false;
+    int64_t step = axes, at[SDX_RANK_MAX] = {0};
+    for (int d = axes - 1; d >= 0; step *= t->dims[d--])
+        steps[d] = step;
+    for (int64_t i = 0; i < t->count; i += axes) {
+        for (int d = 0; d < axes; d++)
+            if (number_at(t, i + d) != number_at(t, at[d] * steps[d] + d)) return false;
+        for (int d = axes - 1; d >= 0 && ++at[d] == t->dims[d]; d--)
+            at[d] = 0;
+    }
+    return true;
+}
+
+static enum sdx_status grid_constants(struct sdx_context *cx, struct sdx_ir *ir,
+                                      struct sdx_ir_graph *g, const struct sdx_tensor *t, int axes,
+                                      const int64_t *steps, int32_t *inputs)
+{
+    for (int d = 0; d < axes; d++) {
+        struct sdx_tensor *along = sdx_match_new_constant(ir, SDX_I64, 1, &t->dims[d]);
+        if (!along) return SDX_FAIL_MEMORY(cx);
+        for (int64_t i = 0; i < along->count; i++)
+            ((int64_t *)along->data)[i] = number_at(t, i * steps[d] + d);
+        inputs[d] = sdx_match_add_constant(ir, g, SDX_STR("places"), along);
+        if (inputs[d] < 0) return SDX_FAIL_MEMORY(cx);
+    }
+    return SDX_OK;
+}
+
+/* The node's inputs as a ScatterGrid; *count 0: it is none. */
+static enum sdx_status grid_inputs(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                                   int32_t inputs[2 + SDX_RANK_MAX], int *count)
+{
+    *count = 0;
+    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "ScatterND") ||
+        node->count_inputs != 3 || node->inputs[1] < 0 ||
         !sdx_str_is(sdx_ir_attr_str(node, "reduction", "none"), "none"))
-        return 0;
+        return SDX_OK;
     const struct sdx_type *indices = &g->values[node->inputs[1]].type;
-    const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
     const int axes = indices->has_shape ? indices->rank - 1 : 0;
-    if (!concat || axes < 1 || axes > SDX_RANK_MAX || indices->dims[axes] != axes ||
-        concat->count_inputs != axes)
-        return 0;
+    if (axes < 1 || axes > SDX_RANK_MAX || indices->dims[axes] != axes) return SDX_OK;
     inputs[0] = node->inputs[0];
     inputs[1] = node->inputs[2];
+    const struct sdx_tensor *constant = sdx_match_constant(g, node->inputs[1]);
+    int64_t steps[SDX_RANK_MAX];
+    if (constant && is_grid(constant, axes, steps)) {
+        *count = 2 + axes;
+        return grid_constants(cx, ir, g, constant, axes, steps, inputs + 2);
+    }
+    const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
+    if (!concat || concat->count_inputs != axes) return SDX_OK;
     for (int d = 0; d < axes; d++) {
         inputs[2 + d] = places_along(g, concat->inputs[d], indices->dims, axes, d);
-        if (inputs[2 + d] < 0) return 0;
+        if (inputs[2 + d] < 0) return SDX_OK;
     }
-    return 2 + axes;
+    *count = 2 + axes;
+    return SDX_OK;
 }
 
 enum sdx_status sdx_pass_grids(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             int32_t inputs[2 + SDX_RANK_MAX];
-            const int count = node->is_dead || node->domain.len ? 0 : grid_inputs(g, node, inputs);
+            int count;
+            SDX_TRY(grid_inputs(cx, ir, g, node, inputs, &count));
             if (count == 0) continue;
             SDX_TRY(
                 sdx_match_become_in(cx, ir, node, "sardonyx", "ScatterGrid", 1, inputs, count, 0));

@@ -124,8 +124,8 @@ def windows(folder):
 
 
 def grids(folder):
-    """x[:, a:b, c:d] = y and the like: a ScatterND of all places of a grid, which are known late; the last two write
-    some twice, or in no order."""
+    """x[:, a:b, c:d] = y and the like: a ScatterND of all places of a grid, which are known late (the last two write
+    some twice, or in no order), or of which all are constants, or all but one would be a grid."""
     cases = (("box", (5, 6, 7), ([1, 2, 3, 4], [2, 3, 4])), ("run", (2, 7, 9), ([0, 1], [3, 4, 5], [1, 2, 3, 4, 5])),
              ("negative", (4, 6, 5), ([-2, -1], [-6, -5])), ("row", (9, 3), ([2, 3, 7],)), ("one", (4, 5), ([2], [4])),
              ("ordered", (9, 9, 33), ([0, 2, 4, 8], [-8, 3])), ("back", (5, 6, 7), ([4, 2, 0], [1, 5, 3], [6, 2, 0])),
@@ -144,6 +144,15 @@ def grids(folder):
             axes.append(g.op("Unsqueeze", axis, g.constant([-1])))
         made = g.op("ScatterND", g.op("Neg", x) if name == "box" else x, g.op("Concat", *axes, axis=-1), y)
         g.save(folder, [g.op("Cast", made, to=1)] + ([g.op("Cast", x, to=1)] if name == "run" else []))
+    for name, ahead, across in (("1d", (), slice(3, 1100)), ("2d", (slice(2, 30),), slice(1, None, 2)),
+                                ("3d", (slice(1, 3), slice(None, None, -1)), slice(4, 60)), ("not", (slice(30),), slice(40))):
+        g = Graph(f"grid_constant_{name}")
+        shape = (*((4, 33)[2 - len(ahead):] if len(ahead) == 2 else (33,) * len(ahead)), 1200 if not ahead else 90)
+        along = [np.arange(n)[s] for n, s in zip(shape, (*ahead, across))]
+        places = np.stack(np.meshgrid(*along, indexing="ij"), -1)
+        if name == "not":
+            places[17, 23] = (31, 70)
+        g.save(folder, [g.op("ScatterND", g.input(*shape, 2), g.constant(places), g.input(*places.shape[:-1], 2))])
 
 
 def neighbours(folder):
