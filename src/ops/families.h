@@ -6,10 +6,10 @@
 /* clang-format off */
 #define SDX_OP_FAMILIES(X) \
     X(unary) X(binary) X(ternary) X(logic_compare) X(cast) X(reduce) X(norm) X(softmax) X(gemm) \
-    X(einsum) X(conv) X(conv_quant) X(conv_transpose) X(conv_transpose_quant) X(pool) X(resize) \
-    X(view) X(concat_split) X(gather_scatter) X(pad_slice) X(transpose_tile) X(range_fill) \
-    X(random) X(sort_select) X(quant) X(rnn) X(attention) X(attention_fused) X(dft) X(image) \
-    X(text) X(sequence) X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) \
+    X(einsum) X(conv) X(conv_quant) X(conv_transpose) X(conv_transpose_quant) X(pool) X(unpool) \
+    X(resize) X(view) X(concat_split) X(gather_scatter) X(pad_slice) X(transpose_tile) \
+    X(range_fill) X(random) X(sort_select) X(quant) X(rnn) X(attention) X(attention_fused) X(dft) \
+    X(image) X(text) X(sequence) X(optional) X(control) X(loss) X(ml_tree) X(ml_linear) X(ml_svm) \
     X(ml_encode) X(ml_scale) X(contrib) X(qlinear) X(state_space) X(flex_attention) X(training) \
     X(nbits) X(image_decoder) X(gradient) X(contrib_lower) X(contrib_nhwc) X(contrib_image) \
     X(contrib_text) X(contrib_tokens) X(contrib_matrix) X(rnn_dynamic) X(state_space_contrib) \

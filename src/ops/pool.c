@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pools over any number of spatial axes. A row of outputs is made in two sweeps: first the input
- * rows that its windows cover are reduced into one row (contiguous), then the last axis. Windows
- * are cut at the input's ends; AveragePool with count_include_pad cuts them at the ends of the
- * padding. */
-#include <float.h>
+ * Pools over any number of spatial axes. Of f32 and bytes a strip of a plane is made at a time: all
+ * its elements are folded with those that a tap is away, one axis after the other. Of f64, and
+ * where indices are asked for, a row of outputs. Windows are cut at the input's ends; AveragePool
+ * with count_include_pad cuts them at the ends of the padding. */
 #include <math.h>
 
 #include "kernels/qbytes.h"
 #include "kernels/vec.h"
+#include "ops/move.h"
 #include "ops/pool_blocked.h"
 #include "ops/pool_last.h"
 #include "ops/shared.h"
@@ -82,6 +82,15 @@ struct params {
     int64_t in_plane, out_plane, rows; /* rows: of outputs in a plane */
     int64_t planes, planes_a_part;
     int64_t full_begin, full_end; /* outputs along the last axis whose windows lie inside */
+    /* of strips: */
+    int size;              /* bytes of an element */
+    uint8_t flip;          /* makes bytes unsigned ones */
+    bool is_plain;         /* but along the first axis windows see the input alone, all of it */
+    bool packs;            /* along the first axis outputs are folded one by one */
+    int64_t strip, strips; /* outputs along the first axis of one; strips of a plane */
+    int64_t seen[SDX_RANK_MAX];  /* lengths of the other axes as windows see them */
+    int64_t apart[SDX_RANK_MAX]; /* elements between neighbours along an axis, of what they see */
+    int64_t room;                /* elements that the windows of a strip see */
 };
 
 /* Taps k0..k1-1 of the window at output o of an axis that fall on the input. */
@@ -150,131 +159,17 @@ static int64_t rows_next(struct rows *r)
     return at * p->in[r->axes];
 }
 
-/* ---- small planes whose windows all lie inside ---- */
+/* ---- strips of f32 and of bytes ---- */
 
-enum { WHOLE_WIDTH = 64, WHOLE_PLANE = 4096 };
+enum { STRIP_BYTES = 16 << 10, PACKED_LEAST = 128 /* elements of a row */ };
 
-static bool is_whole(const struct params *p)
+static int64_t least(int64_t a, int64_t b)
 {
-    for (int i = 0; i < p->w.rank; i++)
-        if (p->w.pad_begin[i] ||
-            (p->out[i] - 1) * p->w.stride[i] + (p->w.kernel[i] - 1) * p->w.dilation[i] >= p->in[i])
-            return false;
-    return p->in[p->w.rank - 1] <= WHOLE_WIDTH && p->in_plane <= WHOLE_PLANE;
+    return a < b ? a : b;
 }
-
-/* The outputs that lie in axes from `axis` on: each stride-th of what was folded. Returns the next
- * one's place. */
-static float *pick(const struct params *p, int axis, const float *from, int64_t apart, float *to,
-                   float scale)
+static int64_t within(int64_t x, int64_t low, int64_t high)
 {
-    const int64_t step = p->w.stride[axis] * apart, n = p->out[axis];
-    if (axis + 1 < p->w.rank) {
-        for (int64_t o = 0; o < n; o++)
-            to = pick(p, axis + 1, from + o * step, apart / p->in[axis + 1], to, scale);
-        return to;
-    }
-    if (p->kind == KIND_MAX)
-        for (int64_t o = 0; o < n; o++)
-            to[o] = from[o * step];
-    else
-        for (int64_t o = 0; o < n; o++)
-            to[o] = from[o * step] / scale;
-    return to + n;
-}
-
-/* A plane is one row: what an axis' taps see is so many elements apart everywhere in it, and what
- * is folded across the end of a line is read by no output. */
-static enum sdx_status run_whole(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct params *p = step->params;
-    const int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;
-    for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++) {
-        const float *from = (const float *)step->in[0]->data + i * p->in_plane;
-        float *room[2] = {x->scratch, (float *)x->scratch + p->in_plane}, scale = 1;
-        int64_t n = p->in_plane, apart = 1;
-        int turn = 0;
-        for (int axis = p->w.rank - 1; axis >= 0; apart *= p->in[axis--]) {
-            const int64_t taps = p->w.kernel[axis], away = p->w.dilation[axis] * apart;
-            scale *= (float)taps;
-            float *to = room[turn];
-            if (taps == 1) continue;
-            n -= (taps - 1) * away;
-            for (int64_t k = 1; k < taps; k++)
-                (p->kind == KIND_MAX ? sdx_vec()->f32_max : sdx_vec()->f32_add)(
-                    k == 1 ? from : to, 1, from + k * away, 1, to, (size_t)n);
-            from = to;
-            turn = !turn;
-        }
-        pick(p, 0, from, p->in_plane / p->in[0], (float *)step->out[0]->data + i * p->out_plane,
-             scale);
-    }
-    return SDX_OK;
-}
-
-/* ---- the loops, a type each ---- */
-
-/* One output row: MERGE_ROW reduces the input rows into one, SLIDE_ROW (whole windows, all at once)
- * and TAKE (windows at the ends) the taps of the last axis; FINISH makes the output from that and
- * the number of taps, FINISH_ROW what it is to be from a row of these. */
-#define POOL_PLANE(name, T, start_, MERGE_ROW, SLIDE_ROW, TAKE, FINISH, FINISH_ROW)                \
-    static void name(const struct params *p, const T *x, T *y, T *reduced)                         \
-    {                                                                                              \
-        int last = p->w.rank - 1;                                                                  \
-        int64_t width = p->in[last], out = p->out[last], d = p->w.dilation[last];                  \
-        int64_t s = p->w.stride[last], pad = p->w.pad_begin[last], taps = p->w.kernel[last];       \
-        T *slid = reduced + width;                                                                 \
-        for (int64_t row = 0; row < p->rows; row++, y += out) {                                    \
-            struct rows r;                                                                         \
-            rows_begin(&r, p, row);                                                                \
-            for (int64_t i = 0; i < width; i++)                                                    \
-                reduced[i] = start_;                                                               \
-            for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))                          \
-                MERGE_ROW(p, x + at, reduced, width);                                              \
-            int64_t inside = p->full_end ? width - (taps - 1) * d : 0;                             \
-            memcpy(slid, reduced, (size_t)inside * sizeof(T));                                     \
-            for (int64_t k = 1; k < taps && inside; k++)                                           \
-                SLIDE_ROW(p, reduced + k * d, slid, inside);                                       \
-            double whole = r.divisor * (double)taps;                                               \
-            for (int64_t o = p->full_begin; o < p->full_end; o++)                                  \
-                y[o] = FINISH(p, whole, slid[o * s - pad]);                                        \
-            for (int64_t o = 0; o < out; o++) {                                                    \
-                if (o == p->full_begin) o = p->full_end;                                           \
-                if (o >= out) break;                                                               \
-                int64_t k0, k1;                                                                    \
-                taps_at(p, last, o, &k0, &k1);                                                     \
-                T sum = start_;                                                                    \
-                for (int64_t k = k0; k < k1; k++)                                                  \
-                    sum = TAKE(sum, reduced[o * s - pad + k * d]);                                 \
-                double some = r.divisor * (double)divisor_at(p, last, o);                          \
-                y[o] = FINISH(p, some, sum);                                                       \
-            }                                                                                      \
-            FINISH_ROW(p, y, out);                                                                 \
-        }                                                                                          \
-    }
-
-#define MAX_FLOAT(a, b)           ((b) > (a) || (b) != (b) ? (b) : (a))
-#define MAX_INT(a, b)             ((b) > (a) ? (b) : (a))
-#define ADD(a, b)                 ((a) + (b))
-#define KEEP(p, taps, sum)        ((void)(taps), (sum))
-#define MERGE_MAX_F32(p, x, y, n) sdx_vec()->f32_max(y, 1, x, 1, y, (size_t)(n))
-#define MERGE_ADD_F32(p, x, y, n) sdx_vec()->f32_add(y, 1, x, 1, y, (size_t)(n))
-#define ROW_LOOP(y, n, expression)                                                                 \
-    for (int64_t i_ = 0; i_ < (n); i_++)                                                           \
-    (y)[i_] = (expression)
-#define MERGE_MAX_F64(p, x, y, n) ROW_LOOP(y, n, MAX_FLOAT((y)[i_], (x)[i_]))
-#define MERGE_MAX_I8(p, x, y, n)  merge_max((x), 0x80, (y), (n))
-#define MERGE_MAX_U8(p, x, y, n)  merge_max((x), 0, (y), (n))
-#define MERGE_ADD_F64(p, x, y, n) ROW_LOOP(y, n, (y)[i_] + (x)[i_])
-#define MERGE_LP_F32(p, x, y, n)  merge_lp_f32(p, x, y, slid, n)
-#define MERGE_LP_F64(p, x, y, n)  ROW_LOOP(y, n, (y)[i_] + lp_term((p), (x)[i_]))
-#define MEAN_F32(p, taps, sum)    ((sum) / (float)(taps))
-#define MEAN_F64(p, taps, sum)    ((sum) / (taps))
-#define NO_ROW(p, y, n)           ((void)0)
-
-static void merge_max(const void *x, uint8_t flip, void *y, int64_t n)
-{
-    sdx_qbytes()->max(x, flip, y, (size_t)n);
+    return x < low ? low : least(x, high);
 }
 
 static double lp_term(const struct params *p, double x)
@@ -287,58 +182,252 @@ static double lp_root(const struct params *p, double sum)
     return p->p == 2 ? sqrt(sum) : p->p == 1 ? sum : pow(sum, 1 / p->p);
 }
 
-static void lp_roots_f32(const struct params *p, float *y, int64_t n)
+/* n elements beside the input. */
+static void see_none(const struct params *p, char *to, int64_t n)
 {
-    if (p->p == 2)
-        sdx_vec()->f32_sqrt(y, y, (size_t)n, 0, 0);
+    const float start = p->kind == KIND_MAX ? -INFINITY : 0;
+    if (p->size == 1)
+        memset(to, p->flip, (size_t)n);
     else
-        ROW_LOOP(y, n, (float)lp_root(p, y[i_]));
+        sdx_move_fill(to, sizeof start, &start, n);
 }
 
-static void lp_roots_f64(const struct params *p, double *y, int64_t n)
+static void see_row(const struct params *p, const char *from, char *to, int64_t n)
 {
-    ROW_LOOP(y, n, lp_root(p, y[i_]));
-}
-
-/* terms: room for n */
-static void merge_lp_f32(const struct params *p, const float *x, float *y, float *terms, int64_t n)
-{
-    if (p->p == 2)
-        sdx_vec()->f32_square(x, terms, (size_t)n, 0, 0);
+    const float *x = (const void *)from;
+    float *y = (void *)to;
+    if (p->kind != KIND_LP)
+        memcpy(to, from, (size_t)(n * p->size));
+    else if (p->p == 2)
+        sdx_vec()->f32_square(x, y, (size_t)n, 0, 0);
     else
         for (int64_t i = 0; i < n; i++)
-            terms[i] = (float)lp_term(p, x[i]);
-    MERGE_ADD_F32(p, terms, y, n);
+            y[i] = (float)lp_term(p, x[i]);
 }
 
-POOL_PLANE(max_f32, float, -INFINITY, MERGE_MAX_F32, MERGE_MAX_F32, MAX_FLOAT, KEEP, NO_ROW)
-POOL_PLANE(max_f64, double, -INFINITY, MERGE_MAX_F64, MERGE_MAX_F64, MAX_FLOAT, KEEP, NO_ROW)
-POOL_PLANE(max_i8, int8_t, INT8_MIN, MERGE_MAX_I8, MERGE_MAX_I8, MAX_INT, KEEP, NO_ROW)
-POOL_PLANE(max_u8, uint8_t, 0, MERGE_MAX_U8, MERGE_MAX_U8, MAX_INT, KEEP, NO_ROW)
-POOL_PLANE(average_f32, float, 0, MERGE_ADD_F32, MERGE_ADD_F32, ADD, MEAN_F32, NO_ROW)
-POOL_PLANE(average_f64, double, 0, MERGE_ADD_F64, MERGE_ADD_F64, ADD, MEAN_F64, NO_ROW)
-POOL_PLANE(lp_f32, float, 0, MERGE_LP_F32, MERGE_ADD_F32, ADD, KEEP, lp_roots_f32)
-POOL_PLANE(lp_f64, double, 0, MERGE_LP_F64, MERGE_ADD_F64, ADD, KEEP, lp_roots_f64)
+/* What windows see at `length` places of an axis, from `begin` on, and along the axes behind it. */
+static void see(const struct params *p, int axis, int64_t begin, int64_t length, const char *from,
+                char *to)
+{
+    const int64_t apart = p->apart[axis], next = apart * p->size;
+    const int64_t step = sdx_move_product(p->in, axis + 1, p->w.rank) * p->size;
+    const int64_t first = within(-begin, 0, length);
+    const int64_t last = within(p->in[axis] - begin, first, length);
+    see_none(p, to, first * apart);
+    see_none(p, to + last * next, (length - last) * apart);
+    const bool is_row = p->is_plain || axis + 1 == p->w.rank;
+    if (is_row && last > first)
+        see_row(p, from + (begin + first) * step, to + first * next, (last - first) * apart);
+    for (int64_t i = first; !is_row && i < last; i++)
+        see(p, axis + 1, -p->w.pad_begin[axis + 1], p->seen[axis + 1], from + (begin + i) * step,
+            to + i * next);
+}
 
-#define POOL_RUN(name, T, plane)                                                                   \
-    static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
-    {                                                                                              \
-        const struct params *p = step->params;                                                     \
-        int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;                   \
-        for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++)           \
-            plane(p, (const T *)step->in[0]->data + i * p->in_plane,                               \
-                  (T *)step->out[0]->data + i * p->out_plane, x->scratch);                         \
-        return SDX_OK;                                                                             \
+/* to = the fold of a and b, n elements of each */
+static void fold(const struct params *p, const char *a, const char *b, char *to, int64_t n)
+{
+    if (p->size == 1) {
+        if (to != a) memcpy(to, a, (size_t)n);
+        sdx_qbytes()->max((const uint8_t *)b, p->flip, (uint8_t *)to, (size_t)n);
+        return;
     }
-POOL_RUN(run_max_f32, float, max_f32)
-POOL_RUN(run_max_f64, double, max_f64)
-POOL_RUN(run_max_i8, int8_t, max_i8)
-POOL_RUN(run_max_u8, uint8_t, max_u8)
-POOL_RUN(run_average_f32, float, average_f32)
-POOL_RUN(run_average_f64, double, average_f64)
-POOL_RUN(run_lp_f32, float, lp_f32)
-POOL_RUN(run_lp_f64, double, lp_f64)
-#undef POOL_RUN
+    (p->kind == KIND_MAX ? sdx_vec()->f32_max : sdx_vec()->f32_add)(
+        (const void *)a, 1, (const void *)b, 1, (void *)to, (size_t)n);
+}
+
+/* Each of *n elements becomes the fold of `taps`, `away` elements apart from it on; those at the
+ * end, which lack some, are lost. The greatest of 2, 4, 8 ... come from those of half as many. */
+static const char *fold_taps(const struct params *p, int64_t taps, int64_t away, const char *from,
+                             char *const rooms[2], int64_t *n)
+{
+    const int64_t bytes = away * p->size;
+    char *to = from == rooms[0] ? rooms[1] : rooms[0];
+    if (p->kind != KIND_MAX) {
+        *n -= (taps - 1) * away;
+        for (int64_t k = 1; k < taps; k++)
+            fold(p, k == 1 ? from : to, from + k * bytes, to, *n);
+        return taps > 1 ? to : from;
+    }
+    for (int64_t done = 1, more; done < taps; done += more) {
+        more = least(done, taps - done);
+        *n -= more * away;
+        fold(p, from, from + more * bytes, to, *n);
+        from = to;
+        to = to == rooms[0] ? rooms[1] : rooms[0];
+    }
+    return from;
+}
+
+/* The same along the first axis for `count` outputs, each packed behind the one before it. */
+static const char *fold_rows(const struct params *p, int64_t count, const char *from, char *to,
+                             int64_t *n)
+{
+    const int64_t inner = p->apart[0], bytes = inner * p->size;
+    for (int64_t o = 0; o < count; o++, from += p->w.stride[0] * bytes)
+        for (int64_t k = 1; k < p->w.kernel[0]; k++)
+            fold(p, k == 1 ? from : to + o * bytes, from + k * p->w.dilation[0] * bytes,
+                 to + o * bytes, inner);
+    *n = count * inner;
+    return to;
+}
+
+/* Of what was folded the `count` outputs from `axis` on, `step` bytes apart. Returns their end. */
+static char *pick(const struct params *p, int axis, int64_t count, const char *from, int64_t step,
+                  char *to)
+{
+    if (axis + 1 < p->w.rank) {
+        for (int64_t o = 0; o < count; o++)
+            to = pick(p, axis + 1, p->out[axis + 1], from + o * step,
+                      p->w.stride[axis + 1] * p->apart[axis + 1] * p->size, to);
+        return to;
+    }
+    if (step == p->size)
+        memcpy(to, from, (size_t)(count * p->size));
+    else if (p->size == 1)
+        for (int64_t o = 0; o < count; o++)
+            to[o] = from[o * step];
+    else
+        for (int64_t o = 0; o < count; o++)
+            memcpy(to + o * 4, from + o * step, 4);
+    return to + count * p->size;
+}
+
+/* Sums of the outputs begin .. end of an axis and all behind it become means. */
+static float *divide(const struct params *p, int axis, int64_t begin, int64_t end, double divisor,
+                     float *y)
+{
+    const bool is_last = axis + 1 == p->w.rank;
+    for (int64_t o = begin; o < end;) {
+        const double taps = divisor * (double)divisor_at(p, axis, o);
+        const bool is_full = is_last && o >= p->full_begin && o < p->full_end;
+        const int64_t until = is_full ? least(end, p->full_end) : o + 1;
+        if (is_last) {
+            const float by = (float)taps;
+            sdx_vec()->f32_div(y, 1, &by, 0, y, (size_t)(until - o));
+            y += until - o;
+        } else {
+            y = divide(p, axis + 1, 0, p->out[axis + 1], taps, y);
+        }
+        o = until;
+    }
+    return y;
+}
+
+static void finish_strip(const struct params *p, int64_t o, int64_t count, char *to)
+{
+    float *y = (void *)to;
+    const int64_t n = count * sdx_move_product(p->out, 1, p->w.rank);
+    if (p->kind == KIND_AVERAGE)
+        divide(p, 0, o, o + count, 1, y);
+    else if (p->kind == KIND_LP && p->p == 2)
+        sdx_vec()->f32_sqrt(y, y, (size_t)n, 0, 0);
+    else if (p->kind == KIND_LP)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)lp_root(p, y[i]);
+}
+
+static enum sdx_status run_strips(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    const int64_t units = p->planes * p->strips,
+                  end = sdx_part_begin(units, step->parts, part + 1, 1);
+    const int64_t reach = (p->w.kernel[0] - 1) * p->w.dilation[0] + 1;
+    char *const seen = x->scratch, *const rooms[2] = {seen + p->room * p->size,
+                                                      seen + 2 * p->room * p->size};
+    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end && !sdx_exec_cancelled(x);
+         u++) {
+        const int64_t o = u % p->strips * p->strip, count = least(p->strip, p->out[0] - o);
+        const int64_t begin = o * p->w.stride[0] - p->w.pad_begin[0];
+        const int64_t length = (count - 1) * p->w.stride[0] + reach;
+        const char *from = (const char *)step->in[0]->data + u / p->strips * p->in_plane * p->size;
+        char *to = (char *)step->out[0]->data +
+                   (u / p->strips * p->out_plane + o * (p->out_plane / p->out[0])) * p->size;
+        int64_t n = length * p->apart[0];
+        if (p->is_plain && p->kind != KIND_LP && begin >= 0 && begin + length <= p->in[0]) {
+            from += begin * p->apart[0] * p->size;
+        } else {
+            see(p, 0, begin, length, from, seen);
+            from = seen;
+        }
+        from = p->packs
+                   ? fold_rows(p, count, from, rooms[0], &n)
+                   : fold_taps(p, p->w.kernel[0], p->w.dilation[0] * p->apart[0], from, rooms, &n);
+        for (int axis = 1; axis < p->w.rank; axis++)
+            from = fold_taps(p, p->w.kernel[axis], p->w.dilation[axis] * p->apart[axis], from,
+                             rooms, &n);
+        pick(p, 0, count, from, (p->packs ? 1 : p->w.stride[0]) * p->apart[0] * p->size, to);
+        finish_strip(p, o, count, to);
+    }
+    return SDX_OK;
+}
+
+static void plan_strips(struct params *p, int dtype)
+{
+    p->size = dtype == SDX_F32 ? 4 : 1;
+    p->flip = dtype == SDX_I8 ? 0x80 : 0;
+    p->is_plain = true;
+    for (int d = 1; d < p->w.rank; d++) {
+        const int64_t needed =
+            (p->out[d] - 1) * p->w.stride[d] + (p->w.kernel[d] - 1) * p->w.dilation[d] + 1;
+        const bool is_inside = p->w.pad_begin[d] == 0 && needed <= p->in[d];
+        p->seen[d] = is_inside ? p->in[d] : needed;
+        p->is_plain = p->is_plain && is_inside;
+    }
+    for (int d = 0; d < p->w.rank; d++)
+        p->apart[d] = sdx_move_product(p->seen, d + 1, p->w.rank);
+    const int64_t reach = (p->w.kernel[0] - 1) * p->w.dilation[0] + 1;
+    const int64_t rows = STRIP_BYTES / (p->size * p->apart[0]) - reach;
+    p->strip = least(p->out[0], rows < 0 ? 1 : rows / p->w.stride[0] + 1);
+    p->strips = (p->out[0] + p->strip - 1) / p->strip;
+    p->room = ((p->strip - 1) * p->w.stride[0] + reach) * p->apart[0];
+    p->packs = p->w.kernel[0] > 1 && p->w.stride[0] > 1 && p->apart[0] >= PACKED_LEAST;
+}
+
+/* ---- rows of f64 ---- */
+
+static double join(const struct params *p, double a, double b)
+{
+    return p->kind != KIND_MAX ? a + b : b > a || b != b ? b : a;
+}
+
+static double finish(const struct params *p, double taps, double sum)
+{
+    return p->kind == KIND_MAX ? sum : p->kind == KIND_AVERAGE ? sum / taps : lp_root(p, sum);
+}
+
+/* First the rows that its windows cover are joined, then the taps of the last axis. */
+static void row_f64(const struct params *p, int64_t row, const double *x, double *joined, double *y)
+{
+    const int last = p->w.rank - 1;
+    const double start = p->kind == KIND_MAX ? -INFINITY : 0;
+    struct rows r;
+    rows_begin(&r, p, row);
+    for (int64_t i = 0; i < p->in[last]; i++)
+        joined[i] = start;
+    for (int64_t at = rows_next(&r); at >= 0; at = rows_next(&r))
+        for (int64_t i = 0; i < p->in[last]; i++)
+            joined[i] = join(p, joined[i], p->kind == KIND_LP ? lp_term(p, x[at + i]) : x[at + i]);
+    for (int64_t o = 0; o < p->out[last]; o++) {
+        const int64_t at = o * p->w.stride[last] - p->w.pad_begin[last];
+        double sum = start;
+        int64_t k0, k1;
+        taps_at(p, last, o, &k0, &k1);
+        for (int64_t k = k0; k < k1; k++)
+            sum = join(p, sum, joined[at + k * p->w.dilation[last]]);
+        y[o] = finish(p, r.divisor * (double)divisor_at(p, last, o), sum);
+    }
+}
+
+static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct params *p = step->params;
+    const int64_t begin = part * p->planes_a_part, end = begin + p->planes_a_part;
+    for (int64_t i = begin; i < end && i < p->planes && !sdx_exec_cancelled(x); i++)
+        for (int64_t row = 0; row < p->rows; row++)
+            row_f64(p, row, (const double *)step->in[0]->data + i * p->in_plane, x->scratch,
+                    (double *)step->out[0]->data + i * p->out_plane + row * p->out[p->w.rank - 1]);
+    return SDX_OK;
+}
 
 /* MaxPool that also tells where: the first largest element of each window, as a flat index of the
  * whole input (or column-major within its plane). */
@@ -468,47 +557,43 @@ static enum sdx_status read_p(struct sdx_prepare *px, double *p)
 static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
 {
     static const struct {
-        enum kind kind;
         int dtype;
-        bool has_index;
         sdx_step_fn *run;
         const char *name;
-    } table[] = {
-        {KIND_MAX, SDX_F32, false, run_max_f32, "max_pool_f32"},
-        {KIND_MAX, SDX_F64, false, run_max_f64, "max_pool_f64"},
-        {KIND_MAX, SDX_I8, false, run_max_i8, "max_pool_i8"},
-        {KIND_MAX, SDX_U8, false, run_max_u8, "max_pool_u8"},
-        {KIND_MAX, SDX_F32, true, run_index_f32, "max_pool_index_f32"},
-        {KIND_MAX, SDX_F64, true, run_index_f64, "max_pool_index_f64"},
-        {KIND_MAX, SDX_I8, true, run_index_i8, "max_pool_index_i8"},
-        {KIND_MAX, SDX_U8, true, run_index_u8, "max_pool_index_u8"},
-        {KIND_AVERAGE, SDX_F32, false, run_average_f32, "average_pool_f32"},
-        {KIND_AVERAGE, SDX_F64, false, run_average_f64, "average_pool_f64"},
-        {KIND_LP, SDX_F32, false, run_lp_f32, "lp_pool_f32"},
-        {KIND_LP, SDX_F64, false, run_lp_f64, "lp_pool_f64"},
+    } indices[] = {
+        {SDX_F32, run_index_f32, "max_pool_index_f32"},
+        {SDX_F64, run_index_f64, "max_pool_index_f64"},
+        {SDX_I8, run_index_i8, "max_pool_index_i8"},
+        {SDX_U8, run_index_u8, "max_pool_index_u8"},
     };
+    static const char *const names[] = {"max_pool", "average_pool", "lp_pool"};
     struct params *p = SDX_PREPARE_NEW(px, struct params);
     if (!p) return SDX_FAIL_MEMORY(px->cx);
-    bool has_index = px->count_out > 1 && px->out[1];
+    const int dtype = px->in[0]->dtype;
+    const bool has_index = px->count_out > 1 && px->out[1],
+               is_byte = dtype == SDX_I8 || dtype == SDX_U8;
     SDX_TRY(read_params(px, kind, p));
     if (kind == KIND_LP) SDX_TRY(read_p(px, &p->p));
     if (p->planes == 0 || p->out_plane == 0) return SDX_OK;
     double taps = 1;
     for (int i = 0; i < p->w.rank; i++)
         taps *= (double)p->w.kernel[i];
-    int64_t parts =
-        sdx_prepare_parts((double)p->planes * (double)p->out_plane * (taps + 1), 1 << 15, 128);
+    const double work = (double)p->planes * (double)p->out_plane * (taps + 1);
+    if (!has_index && (dtype == SDX_F32 || (is_byte && kind == KIND_MAX))) {
+        plan_strips(p, dtype);
+        return sdx_prepare_step(px, names[kind], run_strips, p,
+                                sdx_prepare_parts(work, 1 << 15, p->planes * p->strips),
+                                (size_t)(3 * p->room * p->size));
+    }
+    int64_t parts = sdx_prepare_parts(work, 1 << 15, 128);
     p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
     parts = (p->planes + p->planes_a_part - 1) / p->planes_a_part;
-    if (px->in[0]->dtype == SDX_F32 && !has_index && kind != KIND_LP && is_whole(p))
-        return sdx_prepare_step(px, kind == KIND_MAX ? "max_pool_whole" : "average_pool_whole",
-                                run_whole, p, parts, (size_t)(2 * p->in_plane) * sizeof(float));
-    for (int i = 0; i < SDX_COUNT_OF(table); i++)
-        if (table[i].kind == kind && table[i].dtype == px->in[0]->dtype &&
-            table[i].has_index == has_index)
-            return sdx_prepare_step(
-                px, table[i].name, table[i].run, p, parts,
-                (size_t)(p->in[p->w.rank - 1] * 16 + p->out[p->w.rank - 1] * 8));
+    const size_t scratch = (size_t)(p->in[p->w.rank - 1] + p->out[p->w.rank - 1]) * sizeof(double);
+    if (!has_index && dtype == SDX_F64)
+        return sdx_prepare_step(px, names[kind], run_f64, p, parts, scratch);
+    for (int i = 0; has_index && i < SDX_COUNT_OF(indices); i++)
+        if (indices[i].dtype == dtype)
+            return sdx_prepare_step(px, indices[i].name, indices[i].run, p, parts, scratch);
     return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: element type %s", NAME(px->node),
                     sdx_dtype_short_name(px->in[0]->dtype));
 }
@@ -543,12 +628,8 @@ static double global_f64(const struct params *p, const double *x)
 {
     double sum = p->kind == KIND_MAX ? -INFINITY : 0;
     for (int64_t i = 0; i < p->in_plane; i++)
-        sum = p->kind == KIND_MAX       ? MAX_FLOAT(sum, x[i])
-              : p->kind == KIND_AVERAGE ? sum + x[i]
-                                        : sum + lp_term(p, x[i]);
-    return p->kind == KIND_MAX       ? sum
-           : p->kind == KIND_AVERAGE ? sum / (double)p->in_plane
-                                     : lp_root(p, sum);
+        sum = join(p, sum, p->kind == KIND_LP ? lp_term(p, x[i]) : x[i]);
+    return finish(p, (double)p->in_plane, sum);
 }
 
 static float global_f32(const struct params *p, const float *x)
@@ -623,106 +704,6 @@ static enum sdx_status prepare_global_lp(struct sdx_prepare *px)
     return prepare_global(px, KIND_LP);
 }
 
-/* ---- MaxUnpool ---- */
-
-/* Shape that the attributes alone give: what the indices are relative to. */
-static enum sdx_status unpool_shape(struct sdx_context *cx, const struct sdx_ir_node *node,
-                                    int rank, const int64_t *in, int64_t *out)
-{
-    struct sdx_window w;
-    SDX_TRY(sdx_window_read(cx, node, rank - 2, NULL, &w));
-    out[0] = in[0];
-    out[1] = in[1];
-    for (int i = 0; i < w.rank; i++) {
-        int64_t length = in[i + 2];
-        out[i + 2] = -1;
-        if (length < 0) continue;
-        if (!sdx_mul_i64(length - 1, w.stride[i], &length) ||
-            !sdx_add_i64(length, w.kernel[i] - w.pad_begin[i] - w.pad_end[i], &length) ||
-            length < 0)
-            return SDX_FAIL(cx, SDX_BAD_MODEL, "MaxUnpool: axis %d has no possible length", i + 2);
-        out[i + 2] = length;
-    }
-    return SDX_OK;
-}
-
-static enum sdx_status infer_unpool(struct sdx_infer *ix)
-{
-    int rank = sdx_infer_rank(ix, 0);
-    int64_t out[SDX_RANK_MAX], count;
-    const int64_t *given;
-    sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 0));
-    if (rank < 0) return SDX_OK;
-    SDX_TRY(unpool_shape(ix->cx, ix->node, rank, sdx_infer_dims(ix, 0), out));
-    if (!sdx_infer_has(ix, 2)) return sdx_infer_set_dims(ix, 0, rank, out);
-    if (!sdx_infer_known_ints(ix, 2, &given, &count)) return SDX_OK;
-    if (count != rank)
-        return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                        "MaxUnpool: output_shape has %lld values, expected %d", (long long)count,
-                        rank);
-    for (int i = 0; i < rank; i++)
-        if (given[i] < 0 || (out[i] >= 0 && given[i] < out[i]))
-            return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
-                            "MaxUnpool: output_shape[%d] is %lld, expected at least %lld", i,
-                            (long long)given[i], (long long)(out[i] < 0 ? 0 : out[i]));
-    return sdx_infer_set_dims(ix, 0, rank, given);
-}
-
-struct unpool {
-    int64_t dims[SDX_RANK_MAX]; /* what the indices are relative to */
-    int64_t count;
-};
-
-static enum sdx_status run_unpool(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    (void)part;
-    const struct unpool *p = step->params;
-    const struct sdx_tensor *in = step->in[0], *out = step->out[0];
-    const int64_t *index = step->in[1]->data;
-    size_t size = out->dtype == SDX_F64 ? 8 : 4;
-    const bool is_same = memcmp(p->dims, out->dims, (size_t)out->rank * sizeof(int64_t)) == 0;
-    memset(out->data, 0, out->bytes);
-    bool is_inside = is_same && size == 4;
-    for (int64_t i = 0; is_inside && i < in->count; i++) {
-        is_inside = (uint64_t)index[i] < (uint64_t)p->count;
-        if (is_inside) ((float *)out->data)[index[i]] = ((const float *)in->data)[i];
-    }
-    if (is_inside) return SDX_OK;
-    for (int64_t i = 0; i < in->count; i++) {
-        if (index[i] < 0 || index[i] >= p->count)
-            return SDX_FAIL(x->cx, SDX_RUN_FAILED, "MaxUnpool: index %lld is not in 0..%lld",
-                            (long long)index[i], (long long)(p->count - 1));
-        int64_t rest = index[i], at = is_same ? rest : 0, stride = 1;
-        for (int d = out->rank - 1; d >= 0 && !is_same; d--) {
-            at += rest % p->dims[d] * stride;
-            rest /= p->dims[d];
-            stride *= out->dims[d];
-        }
-        if (size == 4)
-            ((float *)out->data)[at] = ((const float *)in->data)[i];
-        else
-            ((double *)out->data)[at] = ((const double *)in->data)[i];
-    }
-    return SDX_OK;
-}
-
-static enum sdx_status prepare_unpool(struct sdx_prepare *px)
-{
-    struct unpool *p = SDX_PREPARE_NEW(px, struct unpool);
-    const struct sdx_tensor *x = px->in[0];
-    if (!p) return SDX_FAIL_MEMORY(px->cx);
-    if (x->dtype != SDX_F32 && x->dtype != SDX_F64)
-        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "MaxUnpool: element type %s",
-                        sdx_dtype_short_name(x->dtype));
-    if (px->in[1]->count != x->count)
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxUnpool: %lld indices for %lld values",
-                        (long long)px->in[1]->count, (long long)x->count);
-    SDX_TRY(unpool_shape(px->cx, px->node, x->rank, x->dims, p->dims));
-    if (!sdx_dims_count(p->dims, x->rank, &p->count))
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "MaxUnpool: output is too large");
-    return sdx_prepare_step(px, "max_unpool", run_unpool, p, 1, 0);
-}
-
 static const struct sdx_op ops[] = {
     {"MaxPool", 1, 0, sdx_pool_infer, KERNEL(prepare_max_pool), .cost = cost_pool,
      .layout = max_pool_layout, .flags = SDX_OP_VIA_F32},
@@ -736,7 +717,6 @@ static const struct sdx_op ops[] = {
      .cost = cost_global, .layout = global_layout, .flags = SDX_OP_VIA_F32},
     {"GlobalLpPool", 1, 0, sdx_global_pool_infer, KERNEL(prepare_global_lp), .cost = cost_global,
      .flags = SDX_OP_VIA_F32},
-    {"MaxUnpool", 9, 0, infer_unpool, KERNEL(prepare_unpool), .flags = SDX_OP_VIA_F32},
 };
 
 const struct sdx_op_family sdx_ops_pool = FAMILY("", ops);

@@ -26,11 +26,21 @@ static int64_t pixels_of(const int64_t *lengths)
     return lengths[0] * lengths[1] * lengths[2];
 }
 
-/* Rows that are not blocked are reordered, there and back, in less time than windows take on rows.
- */
+static bool is_dilated(const struct sdx_ir_node *node)
+{
+    int64_t count = 0;
+    const int64_t *dilations = sdx_ir_attr_ints(node, "dilations", &count);
+    for (int64_t i = 0; i < count; i++)
+        if (dilations[i] != 1) return true;
+    return false;
+}
+
+/* Images that are not blocked are reordered, there and back, in less time than windows take on
+ * their rows, if these are of neighbours. */
 void sdx_pool_blocked_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0];
+    if (x->layout == SDX_LAYOUT_PLAIN && (x->rank > 4 || is_dilated(px->node))) return;
     if (x->layout != SDX_LAYOUT_BLOCKED &&
         (x->layout != SDX_LAYOUT_PLAIN ||
          !sdx_layout_serves(SDX_LAYOUT_BLOCKED, x->dtype, x->rank) ||
