@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Folds what scales and shifts each output channel of a convolution or Gemm with constant weights
  * into those weights and the bias: a BatchNormalization (y * s + t with s = gamma / sqrt(variance +
- * epsilon), t = beta - mean * s), and Mul, Div, Add and Sub of a constant. Re-associates: results
- * differ in the last bits. */
+ * epsilon), t = beta - mean * s), and Mul, Div, Add and Sub of a constant. And a BatchNormalization
+ * of its input alone, which an activation keeps from what is before, where no padding is seen.
+ * Re-associates: results differ in the last bits. */
 #include <math.h>
 
 #include "kernels/elements.h"
@@ -22,7 +23,7 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm"};
     int kind = 0;
-    for (m->node = NULL; kind < SDX_COUNT_OF(ops); kind++)
+    for (m->node = NULL; value >= 0 && kind < SDX_COUNT_OF(ops); kind++)
         if ((m->node = sdx_match_maker(g, value, ops[kind]))) break;
     if (!m->node || sdx_match_is_fused(m->node)) return false; /* with what stood between the two */
     m->w = sdx_match_weights(g, m->node, 1);
@@ -123,13 +124,19 @@ static void scale_row(const char *x, double scale, float *to, int64_t n)
     }
 }
 
-/* Weights times the scale of their output channel. */
+/* Weights times the scale of a channel, which is their row (first), or their column, of those of
+ * each group of rows. */
 struct scaled {
     struct sdx_recipe recipe;
     const double *scale; /* of each channel */
     int64_t groups;
     bool first;
 };
+static int64_t channel_of(bool first, int64_t groups, const struct sdx_tensor *w, int64_t row,
+                          int64_t column)
+{
+    return first ? row : row / (w->dims[0] / groups) * w->dims[1] + column;
+}
 
 static void make_scaled(const struct sdx_recipe *recipe, void *elements)
 {
@@ -144,8 +151,7 @@ static void make_scaled(const struct sdx_recipe *recipe, void *elements)
         from = elements;
     }
     for (int64_t i = 0; i < rows * columns; i++, from += (size_t)each * sizeof *to) {
-        const int64_t row = i / columns, group = row / (rows / s->groups);
-        const double scale = s->scale[s->first ? row : group * columns + i % columns];
+        const double scale = s->scale[channel_of(s->first, s->groups, w, i / columns, i % columns)];
         if (each == 1) {
             float x;
             memcpy(&x, from, sizeof x);
@@ -156,27 +162,22 @@ static void make_scaled(const struct sdx_recipe *recipe, void *elements)
     }
 }
 
-static struct sdx_tensor *new_scaled(struct sdx_ir *ir, const struct maker *m,
-                                     const struct sdx_affine *f)
+static struct sdx_tensor *new_scaled(struct sdx_ir *ir, const struct sdx_tensor *w, bool first,
+                                     int64_t groups, const struct sdx_affine *f)
 {
     struct scaled *s = sdx_arena_alloc(ir->arena, sizeof *s);
     if (!s) return NULL;
-    *s = (struct scaled){{make_scaled, m->w, NULL}, f->scale, m->groups, m->first};
-    return sdx_match_new_recipe(ir, &s->recipe, m->w->rank, m->w->dims);
+    *s = (struct scaled){{make_scaled, w, NULL}, f->scale, groups, first};
+    return sdx_match_new_recipe(ir, &s->recipe, w->rank, w->dims);
 }
 
-/* New weights and bias. */
-static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                             const struct maker *m, const struct sdx_affine *f)
+/* w: NULL: as it was. */
+static enum sdx_status set_weights(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                                   struct sdx_tensor *w, struct sdx_tensor *bias)
 {
-    struct sdx_ir_node *node = m->node;
-    struct sdx_tensor *w = f->scales ? new_scaled(ir, m, f) : NULL;
-    struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
     int32_t *inputs = sdx_arena_array(ir->arena, 3, sizeof *inputs);
-    if ((f->scales && !w) || !bias || !inputs) return SDX_FAIL_MEMORY(cx);
-    for (int64_t c = 0; c < m->channels; c++)
-        ((float *)bias->data)[c] =
-            (float)((m->bias ? sdx_match_f32_at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
+    if (!inputs) return SDX_FAIL_MEMORY(cx);
     inputs[0] = node->inputs[0];
     inputs[1] = w ? sdx_match_add_constant(ir, g, node->name, w) : node->inputs[1];
     inputs[2] = sdx_match_add_constant(ir, g, node->name, bias);
@@ -184,6 +185,19 @@ static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct s
     node->inputs = inputs;
     node->count_inputs = 3;
     return SDX_OK;
+}
+
+/* New weights and bias. */
+static enum sdx_status apply(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                             const struct maker *m, const struct sdx_affine *f)
+{
+    struct sdx_tensor *w = f->scales ? new_scaled(ir, m->w, m->first, m->groups, f) : NULL;
+    struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
+    if ((f->scales && !w) || !bias) return SDX_FAIL_MEMORY(cx);
+    for (int64_t c = 0; c < m->channels; c++)
+        ((float *)bias->data)[c] =
+            (float)((m->bias ? sdx_match_f32_at(m->bias, c) : 0) * f->scale[c] + f->shift[c]);
+    return set_weights(cx, ir, g, m->node, w, bias);
 }
 
 static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t graph,
@@ -211,6 +225,83 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t g
     return SDX_OK;
 }
 
+/* ---- what is before ---- */
+
+static bool are_zeros(const struct sdx_ir_node *node, const char *attr)
+{
+    int64_t count = 0;
+    const int64_t *v = sdx_ir_attr_ints(node, attr, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (v[i]) return false;
+    return true;
+}
+
+/* Does a Pad bring in nothing but other elements of the same channels? */
+static bool keeps_channels(const struct sdx_ir_graph *g, const struct sdx_ir_node *pad)
+{
+    const struct sdx_type *type = &g->values[pad->outputs[0]].type;
+    int64_t count = 0;
+    const int64_t *pads = sdx_match_ints(g, pad, 1, &count);
+    return pads && type->has_shape && type->rank > 2 && count == 2 * type->rank &&
+           (pad->count_inputs < 4 || pad->inputs[3] < 0) && !pads[1] && !pads[type->rank + 1] &&
+           !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant");
+}
+
+/* bias[o] + the sum of all weights of output o times the shift of what they meet */
+static struct sdx_tensor *shifted_bias(struct sdx_ir *ir, const struct maker *m,
+                                       const struct sdx_tensor *w, bool first, int64_t groups,
+                                       const struct sdx_affine *f)
+{
+    const int64_t rows = w->dims[0], columns = w->dims[1], each = w->count / rows / columns;
+    const double alpha = m->is_gemm ? sdx_ir_attr_float(m->node, "alpha", 1) : 1;
+    struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
+    double *sums = sdx_arena_array(ir->arena, (size_t)m->channels, sizeof *sums);
+    if (!bias || !sums) return NULL;
+    for (int64_t i = 0; i < w->count; i++) {
+        const int64_t row = i / each / columns, column = i / each % columns;
+        sums[first ? column : row] +=
+            sdx_match_f32_at(w, i) * f->shift[channel_of(first, groups, w, row, column)];
+    }
+    for (int64_t c = 0; c < m->channels; c++)
+        ((float *)bias->data)[c] =
+            (float)((m->bias ? sdx_match_f32_at(m->bias, c) : 0) + alpha * sums[c]);
+    return bias;
+}
+
+static enum sdx_status fold_before(struct sdx_context *cx, struct sdx_ir *ir,
+                                   struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                                   const int32_t *uses, bool *changed)
+{
+    struct maker m;
+    if (!maker_of(g, node->outputs[0], &m) || sdx_str_is(node->op_type, "ConvTranspose"))
+        return SDX_OK;
+    int32_t x = m.node->inputs[0];
+    struct sdx_ir_node *pad = m.is_gemm ? NULL : sdx_match_maker(g, x, "Pad");
+    if (pad && (uses[x] != 1 || !keeps_channels(g, pad))) return SDX_OK;
+    if (pad) x = pad->inputs[0];
+    struct sdx_ir_node *norm = sdx_match_maker(g, x, "BatchNormalization");
+    const struct sdx_str padding = sdx_ir_attr_str(m.node, "auto_pad", "NOTSET");
+    if (!norm || uses[x] != 1 || sdx_ir_attr_int(m.node, "transA", 0) ||
+        !are_zeros(m.node, "pads") ||
+        !(sdx_str_is(padding, "NOTSET") || sdx_str_is(padding, "VALID")))
+        return SDX_OK;
+    const bool first = m.is_gemm && !m.first;
+    const int64_t groups = m.is_gemm ? 1 : sdx_ir_attr_int(m.node, "group", 1);
+    struct sdx_affine f;
+    const struct sdx_tensor *elements = sdx_match_constant(g, m.node->inputs[1]);
+    if (!elements || groups < 1 || m.w->dims[0] % groups) return SDX_OK;
+    SDX_TRY(sdx_affine_init(cx, ir, first ? m.w->dims[0] : m.w->dims[1] * groups, &f));
+    if (!normalisation(g, norm, &f)) return SDX_OK;
+    struct sdx_tensor *w = new_scaled(ir, m.w, first, groups, &f);
+    struct sdx_tensor *bias = shifted_bias(ir, &m, elements, first, groups, &f);
+    if (!w || !bias) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(set_weights(cx, ir, g, m.node, w, bias));
+    *(pad ? &pad->inputs[0] : &m.node->inputs[0]) = norm->inputs[0];
+    norm->is_dead = true;
+    *changed = true;
+    return SDX_OK;
+}
+
 enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     static const char *const ops[] = {"BatchNormalization", "Mul", "Div", "Add", "Sub"};
@@ -224,6 +315,9 @@ enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool 
                 if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(fold(cx, ir, n_graph, node, uses, changed));
         }
+        for (int32_t n = 0; n < g->count_nodes; n++)
+            if (!g->nodes[n].is_dead && g->nodes[n].count_outputs > 0 && !g->nodes[n].domain.len)
+                SDX_TRY(fold_before(cx, ir, g, &g->nodes[n], uses, changed));
     }
     return SDX_OK;
 }

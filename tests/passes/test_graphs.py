@@ -260,6 +260,34 @@ def affine(folder):
     g.save(folder, [g.op("Mul", y, g.constant(np.zeros((8, 1, 1), np.float32)))])
 
 
+def normalised_before(folder):
+    """A BatchNormalization behind an activation, of what a product reads. The first forms take it into their weights."""
+    forms = {"conv": {}, "groups": {"group": 4}, "depthwise": {"group": 12}, "twice": {}, "reflect": {"mode": "reflect"},
+             "edge": {"mode": "edge", "group": 3}, "gemm": {"transB": 1, "alpha": 0.5}, "gemm_plain": {"transB": 0},
+             "padded": {"pads": [1] * 4}, "same": {"auto_pad": "SAME_UPPER"}, "read_twice": {}, "zeros": {"mode": "constant"},
+             "transposed": {}, "gemm_turned": {"transA": 1}}
+    for form, attributes in forms.items():
+        g = Graph(f"before_{form}")
+        is_gemm, mode = form.startswith("gemm"), attributes.pop("mode", None)
+        x = g.op("Relu", g.input(*((10, 12) if is_gemm else (2, 12, 7, 6))))
+        norm = [g.constant(g.random.uniform(0.5, 2, 12).astype(np.float32)) for _ in range(4)]
+        x = y = g.op("BatchNormalization", x, *norm)
+        if mode:
+            y = g.op("Pad", y, g.constant(np.array([0, 0, 1, 2, 0, 0, 2, 1])), mode=mode)
+        if is_gemm:
+            w = g.weight(*{"gemm": (9, 12), "gemm_plain": (12, 9), "gemm_turned": (10, 9)}[form])
+            y = g.op("Gemm", y, w, g.weight(9), **attributes)
+        elif form == "transposed":
+            y = g.op("ConvTranspose", y, g.weight(12, 9, 3, 2), strides=[2, 2])
+        else:
+            y = g.op("Conv", y, g.weight(24, 12 // attributes.get("group", 1), 3, 2), *([g.weight(24)] if mode else []),
+                     **attributes)
+        if form == "twice":
+            y = g.op("BatchNormalization", y, *(g.constant(g.random.uniform(0.5, 2, 24).astype(np.float32))
+                                                for _ in range(4)))
+        g.save(folder, [y, x] if form == "read_twice" else [y])
+
+
 def transposed(folder):
     """Transposed convolutions in their layouts: phases that are alike and others, kernels that leave outputs
     without a tap, one to three axes, channels that fill no block, activations in the store."""
@@ -415,8 +443,8 @@ def one_token(folder):
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
-    for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, transposed, norms, resampled,
-                   pixels_of_tokens, one_token, random_graphs, small_graphs):
+    for family in (epilogues, memory, blocked, tokens, attentions, padded, affine, normalised_before, transposed, norms,
+                   resampled, pixels_of_tokens, one_token, random_graphs, small_graphs):
         family(folder)
     return folder
 
@@ -449,6 +477,13 @@ def test_merged(sardonyx, graphs):
     rows = sardonyx("profile", graphs / "repeated/model.onnx", "--inputs", graphs / "repeated/test_data_set_0").out
     nodes = {row.split()[0]: int(row.split()[1]) for row in rows.split("all")[0].splitlines()[3:] if row.strip()}
     assert (nodes["Split"], nodes["ReduceMean"]) == (1, 2), rows
+
+
+def test_normalised_before(sardonyx, graphs):
+    """No padding of zeros between the two, and nobody else who reads it."""
+    kept = {m.parent.name[7:] for m in graphs.glob("before_*/model.onnx")
+            if "BatchNormalization" in sardonyx("profile", m, "--top", 0).out}
+    assert kept == {"padded", "same", "read_twice", "zeros", "transposed", "gemm_turned"}
 
 
 def test_grids(sardonyx, graphs):
