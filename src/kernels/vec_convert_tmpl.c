@@ -117,7 +117,12 @@ static SDX_NOINLINE void turn_lines(const void *src, size_t stride, void *dst, s
     for (size_t i = 0; i < TILE; i += SIDE)
         turn((const char *)src + 4 * i * stride, stride, lines + i, TILE);
     for (size_t j = 0; j < cols; j++)
-        memcpy((char *)dst + 4 * j * stride_dst, lines + j * TILE, TILE * sizeof *lines);
+        SDX_UNROLL(8) for (size_t i = 0; i < TILE; i += SIDE)
+        {
+            turn_row part; /* as it was written: no wait for two stores */
+            memcpy(&part, lines + j * TILE + i, sizeof part);
+            memcpy((char *)dst + 4 * (j * stride_dst + i), &part, sizeof part);
+        }
 }
 #if SDX_SIMD_LANES >= 8
 #define EVEN(a, b)  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
