@@ -76,7 +76,7 @@ enum {
     TOP_GROUPS = 64,  /* groups whose extremes bound the best k */
     TOP_SEEN = 4096,  /* elements in all groups, at most */
     TOP_COLUMNS = 16, /* brought into rows at a time */
-    TOP_SHORT = 16    /* k at most that are kept in order as a short row is read */
+    TOP_SHORT = 16    /* k at most that are kept in order as a row is read */
 };
 static bool is_short(const struct top_k_params *p)
 {
@@ -112,18 +112,41 @@ static bool first_bound(const float *x, int64_t n, int64_t k, uint32_t sign, flo
     return !isinf(*bound);
 }
 
+/* One more of the best k so far, which stay in order: the last of k goes. */
+static void keep_in_order(struct sdx_pair *found, int64_t *count, int64_t k, uint64_t key,
+                          int64_t j)
+{
+    int64_t at = *count < k ? (*count)++ : k - 1;
+    for (; at > 0 && found[at - 1].key > key; at--)
+        found[at] = found[at - 1];
+    found[at] = (struct sdx_pair){key, j};
+}
+#define SELECT_SHORT(key_)                                                                         \
+    for (int64_t j = 0, count = 0; j < n; j++) {                                                   \
+        const uint64_t key = (key_) ^ flip;                                                        \
+        if (count < k || key < found[k - 1].key) keep_in_order(found, &count, k, key, j);          \
+    }
+
 static void select_short_f32(struct sdx_pair *found, const struct top_k_params *p, const float *x)
 {
-    int64_t count = 0;
-    for (int64_t j = 0; j < p->n; j++) {
-        const uint64_t key = sdx_order_key_f32(x[j]), own = p->largest ? ~key : key;
-        if (count == p->k && own >= found[count - 1].key) continue;
-        int64_t at = count < p->k ? count++ : count - 1;
-        for (; at > 0 && found[at - 1].key > own; at--)
-            found[at] = found[at - 1];
-        found[at] = (struct sdx_pair){own, j};
-    }
+    const int64_t n = p->n, k = p->k;
+    const uint64_t flip = p->largest ? UINT64_MAX : 0;
+    SELECT_SHORT(sdx_order_key_f32(x[j]))
 }
+
+/* As many of any row. */
+static void select_short(struct sdx_pair *found, const struct top_k_params *p,
+                         const struct sdx_tensor *in, int64_t base)
+{
+    const int64_t n = p->n, k = p->k, inner = p->inner;
+    const uint64_t sign = UINT64_C(1) << 63, flip = p->largest ? ~sign : sign;
+    const int64_t *x = (const int64_t *)in->data + base;
+    if (in->dtype == SDX_I64)
+        SELECT_SHORT((uint64_t)x[j * inner])
+    else
+        SELECT_SHORT(sort_key(in, base + j * inner) ^ sign)
+}
+#undef SELECT_SHORT
 
 /* The best k of a row of floats, without an order of the others: once k are known, few elements are
  * better than the worst of them. */
@@ -237,7 +260,9 @@ static void top_any(const struct top_k_work *w, int64_t r)
 {
     const struct top_k_params *p = w->p;
     const int64_t base = row_base(p, r);
-    if (is_few(p)) {
+    if (p->k <= TOP_SHORT) {
+        select_short(w->pairs, p, w->in, base);
+    } else if (is_few(p)) {
         select_few(w->pairs, p, w->in, base);
     } else {
         for (int64_t j = 0; j < p->n; j++)
