@@ -106,8 +106,9 @@ enum sdx_status sdx_affine_init(struct sdx_context *cx, struct sdx_ir *ir, int64
     return SDX_OK;
 }
 
-/* to[i] = x[i] * scale, rounded once. x may be `to`, or lie at an odd address of a file. */
-static void scale_row(const char *x, double scale, float *to, int64_t n)
+/* to[i] = x[i] * scale[i * step], rounded once; step: 0 or 1. x may be `to`, or lie at an odd
+ * address of a file. */
+static void scale_row(const char *x, const double *scale, int64_t step, float *to, int64_t n)
 {
     enum { CHUNK = 256 };
     const struct sdx_elements *elements = sdx_elements();
@@ -118,7 +119,8 @@ static void scale_row(const char *x, double scale, float *to, int64_t n)
         sdx_element_run(elements->f32_f64, NULL, 1, (const uint8_t[]){4, 8},
                         &(const void *){to + i}, &(int64_t){1}, wide, some);
         sdx_element_run(elements->f64_mul, NULL, 2, (const uint8_t[]){8, 8, 8},
-                        (const void *const[]){wide, &scale}, (const int64_t[]){1, 0}, wide, some);
+                        (const void *const[]){wide, scale + i * step}, (const int64_t[]){1, step},
+                        wide, some);
         sdx_element_run(elements->f64_f32, NULL, 1, (const uint8_t[]){8, 4}, &(const void *){wide},
                         &(int64_t){1}, to + i, some);
     }
@@ -128,46 +130,41 @@ static void scale_row(const char *x, double scale, float *to, int64_t n)
  * each group of rows. */
 struct scaled {
     struct sdx_recipe recipe;
-    const double *scale; /* of each channel */
+    const double *scale; /* of each row, or of each weight in a row of each group */
     int64_t groups;
     bool first;
 };
-static int64_t channel_of(bool first, int64_t groups, const struct sdx_tensor *w, int64_t row,
-                          int64_t column)
+static int64_t first_channel(const struct sdx_tensor *w, bool first, int64_t groups, int64_t row)
 {
-    return first ? row : row / (w->dims[0] / groups) * w->dims[1] + column;
+    return first ? row : row / (w->dims[0] / groups) * w->dims[1];
 }
 
 static void make_scaled(const struct sdx_recipe *recipe, void *elements)
 {
     const struct scaled *s = (const struct scaled *)recipe;
     const struct sdx_tensor *w = recipe->of;
-    const int64_t rows = w->dims[0], columns = s->first ? 1 : w->dims[1];
-    const int64_t each = w->count / rows / columns;
+    const int64_t rows = w->dims[0], row = w->count / rows, each = row / w->dims[1];
     float *to = elements;
     const char *from = w->data;
     if (w->recipe) {
         sdx_tensor_copy_elements(w, to);
         from = elements;
     }
-    for (int64_t i = 0; i < rows * columns; i++, from += (size_t)each * sizeof *to) {
-        const double scale = s->scale[channel_of(s->first, s->groups, w, i / columns, i % columns)];
-        if (each == 1) {
-            float x;
-            memcpy(&x, from, sizeof x);
-            to[i] = (float)(x * scale);
-        } else {
-            scale_row(from, scale, to + i * each, each);
-        }
-    }
+    for (int64_t i = 0; i < rows; i++, from += (size_t)row * sizeof *to)
+        scale_row(from, s->scale + first_channel(w, s->first, s->groups, i) * (s->first ? 1 : each),
+                  !s->first, to + i * row, row);
 }
 
 static struct sdx_tensor *new_scaled(struct sdx_ir *ir, const struct sdx_tensor *w, bool first,
                                      int64_t groups, const struct sdx_affine *f)
 {
+    const int64_t each = first ? 1 : w->count / w->dims[0] / w->dims[1];
     struct scaled *s = sdx_arena_alloc(ir->arena, sizeof *s);
-    if (!s) return NULL;
-    *s = (struct scaled){{make_scaled, w, NULL}, f->scale, groups, first};
+    double *scale = sdx_arena_array(ir->arena, (size_t)(f->channels * each), sizeof *scale);
+    if (!s || !scale) return NULL;
+    for (int64_t i = 0; i < f->channels * each; i++)
+        scale[i] = f->scale[i / each];
+    *s = (struct scaled){{make_scaled, w, NULL}, scale, groups, first};
     return sdx_match_new_recipe(ir, &s->recipe, w->rank, w->dims);
 }
 
@@ -247,20 +244,42 @@ static bool keeps_channels(const struct sdx_ir_graph *g, const struct sdx_ir_nod
            !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant");
 }
 
+static double weight_at(const char *weights, int64_t i) /* at any address */
+{
+    float x;
+    memcpy(&x, weights + (size_t)i * sizeof x, sizeof x);
+    return x;
+}
+
+/* The sum of n channels' shifts, each times the sum of its `each` weights. */
+static double shifted_sum(const char *weights, int64_t each, const double *shift, int64_t n)
+{
+    double sum[4] = {0}; /* which need not wait for one another */
+    for (int64_t c = 0, at = 0; c < n; c++) {
+        double of = 0;
+        for (int64_t e = 0; e < each; e++, at++)
+            of += weight_at(weights, at);
+        sum[c % 4] += of * shift[c];
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* bias[o] + the sum of all weights of output o times the shift of what they meet */
 static struct sdx_tensor *shifted_bias(struct sdx_ir *ir, const struct maker *m,
                                        const struct sdx_tensor *w, bool first, int64_t groups,
                                        const struct sdx_affine *f)
 {
-    const int64_t rows = w->dims[0], columns = w->dims[1], each = w->count / rows / columns;
+    const int64_t rows = w->dims[0], columns = w->dims[1], row = w->count / rows;
     const double alpha = m->is_gemm ? sdx_ir_attr_float(m->node, "alpha", 1) : 1;
     struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
     double *sums = sdx_arena_array(ir->arena, (size_t)m->channels, sizeof *sums);
+    const char *weights = w->data;
     if (!bias || !sums) return NULL;
-    for (int64_t i = 0; i < w->count; i++) {
-        const int64_t row = i / each / columns, column = i / each % columns;
-        sums[first ? column : row] +=
-            sdx_match_f32_at(w, i) * f->shift[channel_of(first, groups, w, row, column)];
+    for (int64_t i = 0; i < rows; i++, weights += (size_t)row * sizeof(float)) {
+        const double *shift = f->shift + first_channel(w, first, groups, i);
+        if (!first) sums[i] = shifted_sum(weights, row / columns, shift, columns);
+        for (int64_t c = 0; first && c < columns; c++)
+            sums[c] += weight_at(weights, c) * *shift;
     }
     for (int64_t c = 0; c < m->channels; c++)
         ((float *)bias->data)[c] =
