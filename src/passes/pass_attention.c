@@ -23,11 +23,20 @@ struct found {
     int32_t softmax, weigh, turn; /* nodes that die; turn -1: none */
 };
 
+/* The mask of windows that was made last, of which elements: all layers of a stage have one. */
+struct window_mask {
+    const void *data;
+    float times;
+    const struct sdx_tensor *made; /* NULL: none yet */
+    int32_t value;
+};
+
 struct search {
     struct sdx_context *cx;
     struct sdx_ir *ir;
     struct sdx_ir_graph *g;
     int32_t *uses;
+    struct window_mask *last_mask;
 };
 
 static int rank_of(const struct sdx_ir_graph *g, int32_t value)
@@ -207,6 +216,24 @@ static int32_t under_window_mask(const struct search *s, int32_t scores, int32_t
     return scores;
 }
 
+/* Without the first `drop` axes, f32, so many times its elements. -1: no memory. */
+static int32_t new_window_mask(const struct search *s, const struct sdx_tensor *mask, int drop,
+                               float times)
+{
+    const int rank = mask->rank - drop;
+    const struct window_mask *last = s->last_mask;
+    if (last->made && last->data == mask->data && last->times == times &&
+        sdx_dims_equal(last->made->dims, last->made->rank, mask->dims + drop, rank))
+        return last->value;
+    struct sdx_tensor *t = sdx_match_new_constant(s->ir, SDX_F32, rank, mask->dims + drop);
+    if (!t) return -1;
+    for (int64_t k = 0; k < t->count; k++)
+        ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k) * times;
+    const int32_t value = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
+    *s->last_mask = (struct window_mask){mask->data, times, t, value};
+    return value;
+}
+
 /* Swin adds the mask of shifted windows to scores reshaped to [1, windows, heads, rows, keys] and
  * back: a mask for each window. */
 static bool find_window_mask(const struct search *s, int32_t value, struct found *f)
@@ -223,13 +250,7 @@ static bool find_window_mask(const struct search *s, int32_t value, struct found
             !sdx_match_same_type(s->g, split->inputs[0], value) ||
             !adds_one(&s->g->values[value].type, &s->g->values[scores].type))
             continue;
-        const int drop = mask->rank > f->rank;
-        struct sdx_tensor *t =
-            sdx_match_new_constant(s->ir, SDX_F32, mask->rank - drop, mask->dims + drop);
-        if (!t) return false;
-        for (int64_t k = 0; k < t->count; k++)
-            ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k) * times;
-        f->more = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
+        f->more = new_window_mask(s, mask, mask->rank > f->rank, times);
         return f->more >= 0 && find_scores(s, split->inputs[0], AT_MASK, f);
     }
     return false;
@@ -668,7 +689,8 @@ static enum sdx_status fuse_graph(struct search *s, bool *changed)
 enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n = 0; n < ir->count_graphs; n++) {
-        struct search s = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
+        struct window_mask last_mask = {0};
+        struct search s = {.cx = cx, .ir = ir, .g = &ir->graphs[n], .last_mask = &last_mask};
         SDX_TRY(fuse_graph(&s, changed));
     }
     return SDX_OK;

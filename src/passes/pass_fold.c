@@ -11,6 +11,7 @@ enum {
     SHARED_BYTES = 64 * FREE_BYTES,
     ALIAS_BYTES = 4096,
     LARGE_BYTES = 64 * 1024, /* of a result that has memory of its own */
+    TWIN_BYTES = 4096,       /* of results that are there once, if their elements are the same */
     FLOATS_OF_BYTE = 2       /* in a byte, of 4 bits each */
 };
 
@@ -251,7 +252,22 @@ static enum sdx_status fold_nodes(struct sdx_context *cx, struct sdx_ir *ir, str
     return SDX_OK;
 }
 
-/* Results that are read get a place in the model's memory, the others are values of nothing. */
+/* What stays of the results before `end` and has the same elements as that; NULL: nothing. */
+static void *find_twin(const struct sdx_ir *ir, const struct result *kept, const struct result *end)
+{
+    const struct sdx_tensor *t = ir->graphs[end->graph].values[end->value].constant;
+    if (t->bytes < TWIN_BYTES || t->dtype == SDX_STRING) return NULL;
+    for (; kept != end; kept = kept->next) {
+        const struct sdx_tensor *u = ir->graphs[kept->graph].values[kept->value].constant;
+        if (u && u->dtype == t->dtype && u->bytes == t->bytes &&
+            memcmp(u->data, t->data, t->bytes) == 0)
+            return u->data;
+    }
+    return NULL;
+}
+
+/* Results that are read get a place in the model's memory, the others are values of nothing. As
+ * each layer of some networks makes its own mask or places, many are the same. */
 static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, struct sweep *sweep)
 {
     int32_t graph = -1, *uses = NULL;
@@ -265,9 +281,12 @@ static enum sdx_status keep_results(struct sdx_context *cx, struct sdx_ir *ir, s
         struct sdx_ir_value *v = &g->values[result->value];
         if (!uses[result->value]) v->constant = NULL;
         if (!v->constant) continue;
-        void *data = sdx_arena_alloc(ir->arena, v->constant->bytes + 64);
-        if (!data) return SDX_FAIL_MEMORY(cx);
-        if (v->constant->bytes) memcpy(data, v->constant->data, v->constant->bytes);
+        void *data = find_twin(ir, sweep->results, result);
+        if (!data) {
+            data = sdx_arena_alloc(ir->arena, v->constant->bytes + 64);
+            if (!data) return SDX_FAIL_MEMORY(cx);
+            if (v->constant->bytes) memcpy(data, v->constant->data, v->constant->bytes);
+        }
         v->constant->data = data;
         sdx_arena_deinit(&result->own);
     }
