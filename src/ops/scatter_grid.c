@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ScatterGrid, ours, as pass_scatter.c makes it: x with y at the places of a grid,
  * out[i0[a], i1[b], ...] = y[a, b, ...]. Inputs x, y, i0, i1 and so on: an i64 tensor for each of
- * the first axes of x, whose elements are places along it, negative ones from its end. Where places
- * are met twice the last wins. */
+ * the first axes of x, whose elements are places along it, negative ones from its end; a single one
+ * stands for all of y's. Where places are met twice the last wins. */
 #include "ops/move.h"
 #include "ops/op.h"
 #include "ops/scatter_reduce.h"
@@ -16,14 +16,16 @@ struct grid {
 
 static int64_t place_of(const struct sdx_step *step, int axis, int64_t i)
 {
-    const int64_t at = ((const int64_t *)step->in[2 + axis]->data)[i];
+    const struct sdx_tensor *places = step->in[2 + axis];
+    const int64_t at = ((const int64_t *)places->data)[places->count > 1 ? i : 0];
     return at < 0 ? at + step->out[0]->dims[axis] : at;
 }
-static void write_places(char *to, const char *from, size_t bytes, const int64_t *places,
+static void write_places(char *to, const char *from, size_t bytes, const struct sdx_tensor *places,
                          int64_t length, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++, from += bytes)
-        sdx_move_one(to + (size_t)(places[i] + (places[i] < 0 ? length : 0)) * bytes, from, bytes);
+    const int64_t *place = places->data, step = places->count > 1;
+    for (int64_t i = 0; i < count; i++, from += bytes, place += step)
+        sdx_move_one(to + (size_t)(*place + (*place < 0 ? length : 0)) * bytes, from, bytes);
 }
 
 /* Are all places within x? *has_order: those of all axes but the last ascend, so that no two rows
@@ -33,7 +35,7 @@ static enum sdx_status check_places(struct sdx_exec *x, const struct sdx_step *s
 {
     *has_order = *is_run = true;
     for (int axis = 0; axis < g->axes; axis++) {
-        const int64_t length = step->out[0]->dims[axis], count = step->in[2 + axis]->count;
+        const int64_t length = step->out[0]->dims[axis], count = step->in[1]->dims[axis];
         for (int64_t i = 0, before = -1; i < count; i++) {
             const int64_t at = place_of(step, axis, i);
             if (at < 0 || at >= length)
@@ -55,7 +57,6 @@ static enum sdx_status run_scatter_grid(struct sdx_exec *x, const struct sdx_ste
 {
     const struct grid *g = step->params;
     const int last = g->axes - 1;
-    const int64_t *places = step->in[2 + last]->data;
     const int64_t length = step->out[0]->dims[last];
     bool has_order, is_run;
     SDX_TRY(check_places(x, step, g, &has_order, &is_run));
@@ -67,7 +68,7 @@ static enum sdx_status run_scatter_grid(struct sdx_exec *x, const struct sdx_ste
         char *to = step->out[0]->data;
         int64_t rest = row;
         for (int axis = last - 1; axis >= 0; axis--) {
-            const int64_t count = step->in[2 + axis]->count;
+            const int64_t count = step->in[1]->dims[axis];
             to += (size_t)(place_of(step, axis, rest % count) * g->steps[axis]) * g->bytes;
             rest /= count;
         }
@@ -75,7 +76,7 @@ static enum sdx_status run_scatter_grid(struct sdx_exec *x, const struct sdx_ste
             sdx_move_bytes(to + (size_t)place_of(step, last, 0) * g->bytes, from,
                            (size_t)g->across * g->bytes);
         else
-            write_places(to, from, g->bytes, places, length, g->across);
+            write_places(to, from, g->bytes, step->in[2 + last], length, g->across);
     }
     return SDX_OK;
 }
@@ -87,21 +88,20 @@ static enum sdx_status prepare_scatter_grid(struct sdx_prepare *px)
     if (!g) return SDX_OUT_OF_MEMORY;
     g->axes = px->count_in - 2;
     g->rows = 1;
-    if (g->axes > x->rank)
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ScatterND: data of rank %d, tuples of %d indices",
-                        x->rank, g->axes);
-    int64_t dims[2 * SDX_RANK_MAX];
-    for (int d = 0; d < x->rank; d++) {
-        dims[d] = d < g->axes ? px->in[2 + d]->count : x->dims[d];
-        if (d < g->axes - 1) g->rows *= dims[d];
+    bool fits = g->axes <= x->rank && y->rank == x->rank;
+    for (int d = 0; fits && d < x->rank; d++) {
+        const int64_t count = d < g->axes ? px->in[2 + d]->count : x->dims[d];
+        fits = y->dims[d] == count || (d < g->axes && count == 1);
+        if (d < g->axes - 1) g->rows *= y->dims[d];
     }
-    if (!sdx_dims_equal(dims, x->rank, y->dims, y->rank)) {
+    if (!fits) {
         char a[128], b[128];
-        return SDX_FAIL(px->cx, SDX_BAD_MODEL, "ScatterND: updates have shape %s, expected %s",
-                        sdx_dims_describe(y->dims, y->rank, a, sizeof(a)),
-                        sdx_dims_describe(dims, x->rank, b, sizeof(b)));
+        return SDX_FAIL(px->cx, SDX_BAD_MODEL,
+                        "ScatterND: updates of shape %s, places along %d axes of data of shape %s",
+                        sdx_dims_describe(y->dims, y->rank, a, sizeof(a)), g->axes,
+                        sdx_dims_describe(x->dims, x->rank, b, sizeof(b)));
     }
-    g->across = dims[g->axes - 1];
+    g->across = y->dims[g->axes - 1];
     g->bytes = sdx_move_size(x->dtype) * (size_t)sdx_move_product(x->dims, g->axes, x->rank);
     sdx_move_strides(g->axes, x->dims, g->steps);
     return sdx_scatter_add(px, "scatter_grid", run_scatter_grid, g,

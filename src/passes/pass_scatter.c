@@ -132,27 +132,23 @@ enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool
 /* ---- boxes ---- */
 
 /* The places along `axis` that the value [d0, d1, ..., 1] is one number of, for each place of a
- * grid of these lengths. -1: it is something else. */
-static int32_t places_along(const struct sdx_ir_graph *g, int32_t value, const int64_t *lengths,
-                            int axes, int axis)
+ * grid of `axes`, whatever its lengths. -1: it is something else. */
+static int32_t places_along(const struct sdx_ir_graph *g, int32_t value, int axes, int axis)
 {
     const struct sdx_ir_node *unsqueeze = sdx_match_maker(g, value, "Unsqueeze");
     const struct sdx_type *type = &g->values[value].type;
-    if (!unsqueeze || !type->has_shape || type->rank != axes + 1 || type->dims[axes] != 1)
-        return -1;
+    int64_t count = 0;
+    if (!unsqueeze || !type->has_shape || type->rank != axes + 1) return -1;
+    const int64_t *last = sdx_match_ints(g, unsqueeze, 1, &count);
+    if (!last) last = sdx_ir_attr_ints(unsqueeze, "axes", &count);
+    if (!last || count != 1 || (*last != -1 && *last != axes)) return -1;
     int32_t inner = unsqueeze->inputs[0];
-    const struct sdx_type *grid = &g->values[inner].type;
-    if (!grid->has_shape || grid->rank != axes) return -1;
-    for (int d = 0; d < axes; d++)
-        if (lengths[d] == -1 || grid->dims[d] != lengths[d] || type->dims[d] != lengths[d])
-            return -1;
     const struct sdx_ir_node *expand = sdx_match_maker(g, inner, "Expand");
     if (expand) inner = expand->inputs[0];
     const struct sdx_type *places = &g->values[inner].type;
     if (!places->has_shape || places->rank > axes || places->dtype != SDX_I64) return -1;
-    const int ahead = axes - places->rank;
-    for (int d = 0; d < axes; d++)
-        if ((d < ahead ? 1 : places->dims[d - ahead]) != (d == axis ? lengths[d] : 1)) return -1;
+    for (int d = 0; d < places->rank; d++)
+        if (d + axes - places->rank != axis && places->dims[d] != 1) return -1;
     return inner;
 }
 
@@ -215,7 +211,7 @@ static enum sdx_status grid_inputs(struct sdx_context *cx, struct sdx_ir *ir,
     const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
     if (!concat || concat->count_inputs != axes) return SDX_OK;
     for (int d = 0; d < axes; d++) {
-        inputs[2 + d] = places_along(g, concat->inputs[d], indices->dims, axes, d);
+        inputs[2 + d] = places_along(g, concat->inputs[d], axes, d);
         if (inputs[2 + d] < 0) return SDX_OK;
     }
     *count = 2 + axes;

@@ -144,6 +144,19 @@ def grids(folder):
             axes.append(g.op("Unsqueeze", axis, g.constant([-1])))
         made = g.op("ScatterND", g.op("Neg", x) if name == "box" else x, g.op("Concat", *axes, axis=-1), y)
         g.save(folder, [g.op("Cast", made, to=1)] + ([g.op("Cast", x, to=1)] if name == "run" else []))
+    for name, shape, starts, lengths in (("lengths", (5, 9, 4), (1, 3), (3, 5)), ("single", (5, 6, 7), (2, 1, 3), (2, 4, 3))):
+        g = Graph(f"grid_{name}_1")  # the lengths are known late too; one place along the first axis, for all of y
+        x, y = g.input(*shape), g.input(*lengths, *shape[len(lengths):])
+        nothing = g.op("Cast", g.op("Round", g.op("Mul", g.input(), g.constant(np.float32(0.1)))), to=7)
+        axes = []
+        for d, (start, length) in enumerate(zip(starts, lengths)):
+            first = g.op("Add", g.constant(np.int64(start)), nothing)
+            end = g.op("Add", g.constant(np.int64(start + (1 if name == "single" and d == 0 else length))), nothing)
+            axes.append(g.op("Reshape", g.op("Range", first, end, g.constant(np.int64(1))),
+                             g.constant(np.array([-1] + [1] * (len(lengths) - d - 1)))))
+        grid = g.op("Add", g.constant(np.array(lengths)), g.op("Unsqueeze", nothing, g.constant([0])))
+        axes = [g.op("Unsqueeze", g.op("Expand", axis, grid), g.constant([-1])) for axis in axes]
+        g.save(folder, [g.op("ScatterND", x, g.op("Concat", *axes, axis=-1), y)])
     for name, ahead, across in (("1d", (), slice(3, 1100)), ("2d", (slice(2, 30),), slice(1, None, 2)),
                                 ("3d", (slice(1, 3), slice(None, None, -1)), slice(4, 60)), ("not", (slice(30),), slice(40))):
         g = Graph(f"grid_constant_{name}")
