@@ -90,7 +90,8 @@ struct params {
     int64_t strip, strips; /* outputs along the first axis of one; strips of a plane */
     int64_t seen[SDX_RANK_MAX];  /* lengths of the other axes as windows see them */
     int64_t apart[SDX_RANK_MAX]; /* elements between neighbours along an axis, of what they see */
-    int64_t room;                /* elements that the windows of a strip see */
+    int64_t room;                /* elements that the windows of a strip see; 0: in the input */
+    int64_t folded;              /* elements of a strip that are folded */
 };
 
 /* Taps k0..k1-1 of the window at output o of an axis that fall on the input. */
@@ -162,6 +163,7 @@ static int64_t rows_next(struct rows *r)
 /* ---- strips of f32 and of bytes ---- */
 
 enum { STRIP_BYTES = 16 << 10, PACKED_LEAST = 128 /* elements of a row */ };
+#define PLANE_MOST 0x1p40 /* elements */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -332,8 +334,8 @@ static enum sdx_status run_strips(struct sdx_exec *x, const struct sdx_step *ste
     const int64_t units = p->planes * p->strips,
                   end = sdx_part_begin(units, step->parts, part + 1, 1);
     const int64_t reach = (p->w.kernel[0] - 1) * p->w.dilation[0] + 1;
-    char *const seen = x->scratch, *const rooms[2] = {seen + p->room * p->size,
-                                                      seen + 2 * p->room * p->size};
+    char *const seen = x->scratch, *const folded = seen + p->room * p->size;
+    char *const rooms[2] = {folded, folded + p->folded * p->size};
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end && !sdx_exec_cancelled(x);
          u++) {
         const int64_t o = u % p->strips * p->strip, count = least(p->strip, p->out[0] - o);
@@ -361,26 +363,39 @@ static enum sdx_status run_strips(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-static void plan_strips(struct params *p, int dtype)
+static enum sdx_status plan_strips(struct sdx_prepare *px, struct params *p)
 {
+    const int dtype = px->in[0]->dtype;
     p->size = dtype == SDX_F32 ? 4 : 1;
     p->flip = dtype == SDX_I8 ? 0x80 : 0;
     p->is_plain = true;
-    for (int d = 1; d < p->w.rank; d++) {
+    double all = 1; /* elements that windows see of a plane */
+    for (int d = 0; d < p->w.rank; d++) {
         const int64_t needed =
             (p->out[d] - 1) * p->w.stride[d] + (p->w.kernel[d] - 1) * p->w.dilation[d] + 1;
         const bool is_inside = p->w.pad_begin[d] == 0 && needed <= p->in[d];
         p->seen[d] = is_inside ? p->in[d] : needed;
-        p->is_plain = p->is_plain && is_inside;
+        if (d > 0) p->is_plain = p->is_plain && is_inside;
+        if (d == 0 && !is_inside) p->room = 1; /* there is some */
+        all *= (double)p->seen[d];
     }
+    if (all > PLANE_MOST)
+        return SDX_FAIL(
+            px->cx, SDX_NOT_SUPPORTED,
+            "%.*s: a plane of %.3g elements with its padding, at most %.3g are possible",
+            NAME(px->node), all, (double)PLANE_MOST);
     for (int d = 0; d < p->w.rank; d++)
         p->apart[d] = sdx_move_product(p->seen, d + 1, p->w.rank);
     const int64_t reach = (p->w.kernel[0] - 1) * p->w.dilation[0] + 1;
     const int64_t rows = STRIP_BYTES / (p->size * p->apart[0]) - reach;
     p->strip = least(p->out[0], rows < 0 ? 1 : rows / p->w.stride[0] + 1);
     p->strips = (p->out[0] + p->strip - 1) / p->strip;
-    p->room = ((p->strip - 1) * p->w.stride[0] + reach) * p->apart[0];
-    p->packs = p->w.kernel[0] > 1 && p->w.stride[0] > 1 && p->apart[0] >= PACKED_LEAST;
+    p->packs = p->w.kernel[0] > 1 &&
+               (p->strip == 1 || (p->w.stride[0] > 1 && p->apart[0] >= PACKED_LEAST));
+    const int64_t whole = ((p->strip - 1) * p->w.stride[0] + reach) * p->apart[0];
+    p->room = p->room || !p->is_plain || p->kind == KIND_LP ? whole : 0;
+    p->folded = p->packs ? p->strip * p->apart[0] : whole;
+    return SDX_OK;
 }
 
 /* ---- rows of f64 ---- */
@@ -580,10 +595,10 @@ static enum sdx_status prepare_pool(struct sdx_prepare *px, enum kind kind)
         taps *= (double)p->w.kernel[i];
     const double work = (double)p->planes * (double)p->out_plane * (taps + 1);
     if (!has_index && (dtype == SDX_F32 || (is_byte && kind == KIND_MAX))) {
-        plan_strips(p, dtype);
+        SDX_TRY(plan_strips(px, p));
         return sdx_prepare_step(px, names[kind], run_strips, p,
                                 sdx_prepare_parts(work, 1 << 15, p->planes * p->strips),
-                                (size_t)(3 * p->room * p->size));
+                                (size_t)((p->room + 2 * p->folded) * p->size));
     }
     int64_t parts = sdx_prepare_parts(work, 1 << 15, 128);
     p->planes_a_part = has_index ? 1 : (p->planes + parts - 1) / parts;
