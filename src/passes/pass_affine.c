@@ -28,7 +28,7 @@ static bool maker_of(const struct sdx_ir_graph *g, int32_t value, struct maker *
     if (!m->node || sdx_match_is_fused(m->node)) return false; /* with what stood between the two */
     m->w = sdx_match_weights(g, m->node, 1);
     m->bias = sdx_match_constant_f32(g, m->node, 2);
-    if (!m->w || m->w->dtype != SDX_F32 ||
+    if (!m->w || m->w->dtype != SDX_F32 || m->w->count == 0 ||
         (m->node->count_inputs > 2 && m->node->inputs[2] >= 0 && !m->bias))
         return false;
     m->is_gemm = kind == 2;

@@ -209,7 +209,8 @@ static enum sdx_status grid_inputs(struct sdx_context *cx, struct sdx_ir *ir,
         return grid_constants(cx, ir, g, constant, axes, steps, inputs + 2);
     }
     const struct sdx_ir_node *concat = sdx_match_maker(g, node->inputs[1], "Concat");
-    if (!concat || concat->count_inputs != axes) return SDX_OK;
+    const int64_t joined = concat ? sdx_ir_attr_int(concat, "axis", 0) : 0;
+    if (!concat || concat->count_inputs != axes || (joined != -1 && joined != axes)) return SDX_OK;
     for (int d = 0; d < axes; d++) {
         inputs[2 + d] = places_along(g, concat->inputs[d], axes, d);
         if (inputs[2 + d] < 0) return SDX_OK;
