@@ -79,13 +79,6 @@ const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_
     return t->data;
 }
 
-float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i)
-{
-    float value;
-    memcpy(&value, (const char *)t->data + (size_t)i * sizeof value, sizeof value);
-    return value;
-}
-
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels)
 {
     if (t->rank > rank || (t->count != 1 && t->count != channels)) return false;

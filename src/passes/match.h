@@ -22,7 +22,12 @@ const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_
  * at an odd address of the file. */
 const struct sdx_tensor *sdx_match_constant_f32(const struct sdx_ir_graph *g,
                                                 const struct sdx_ir_node *node, int i);
-float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i);
+static inline float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i)
+{
+    float value;
+    memcpy(&value, (const char *)t->data + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
 /* Input i of the node where it is a constant list of integers of 64 bits, or NULL. */
 const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
                               int64_t *count);

@@ -244,21 +244,15 @@ static bool keeps_channels(const struct sdx_ir_graph *g, const struct sdx_ir_nod
            !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant");
 }
 
-static double weight_at(const char *weights, int64_t i) /* at any address */
-{
-    float x;
-    memcpy(&x, weights + (size_t)i * sizeof x, sizeof x);
-    return x;
-}
-
-/* The sum of n channels' shifts, each times the sum of its `each` weights. */
-static double shifted_sum(const char *weights, int64_t each, const double *shift, int64_t n)
+/* The sum of n channels' shifts, each times the sum of its `each` weights, from number `at` on. */
+static double shifted_sum(const struct sdx_tensor *w, int64_t at, int64_t each, const double *shift,
+                          int64_t n)
 {
     double sum[4] = {0}; /* which need not wait for one another */
-    for (int64_t c = 0, at = 0; c < n; c++) {
+    for (int64_t c = 0; c < n; c++) {
         double of = 0;
         for (int64_t e = 0; e < each; e++, at++)
-            of += weight_at(weights, at);
+            of += sdx_match_f32_at(w, at);
         sum[c % 4] += of * shift[c];
     }
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
@@ -273,13 +267,12 @@ static struct sdx_tensor *shifted_bias(struct sdx_ir *ir, const struct maker *m,
     const double alpha = m->is_gemm ? sdx_ir_attr_float(m->node, "alpha", 1) : 1;
     struct sdx_tensor *bias = sdx_match_new_constant(ir, SDX_F32, 1, &m->channels);
     double *sums = sdx_arena_array(ir->arena, (size_t)m->channels, sizeof *sums);
-    const char *weights = w->data;
     if (!bias || !sums) return NULL;
-    for (int64_t i = 0; i < rows; i++, weights += (size_t)row * sizeof(float)) {
+    for (int64_t i = 0; i < rows; i++) {
         const double *shift = f->shift + first_channel(w, first, groups, i);
-        if (!first) sums[i] = shifted_sum(weights, row / columns, shift, columns);
+        if (!first) sums[i] = shifted_sum(w, i * row, row / columns, shift, columns);
         for (int64_t c = 0; first && c < columns; c++)
-            sums[c] += weight_at(weights, c) * *shift;
+            sums[c] += sdx_match_f32_at(w, i * row + c) * *shift;
     }
     for (int64_t c = 0; c < m->channels; c++)
         ((float *)bias->data)[c] =
@@ -307,10 +300,11 @@ static enum sdx_status fold_before(struct sdx_context *cx, struct sdx_ir *ir,
     const bool first = m.is_gemm && !m.first;
     const int64_t groups = m.is_gemm ? 1 : sdx_ir_attr_int(m.node, "group", 1);
     struct sdx_affine f;
-    const struct sdx_tensor *elements = sdx_match_constant(g, m.node->inputs[1]);
-    if (!elements || groups < 1 || m.w->dims[0] % groups) return SDX_OK;
+    if (groups < 1 || m.w->dims[0] % groups) return SDX_OK;
     SDX_TRY(sdx_affine_init(cx, ir, first ? m.w->dims[0] : m.w->dims[1] * groups, &f));
     if (!normalisation(g, norm, &f)) return SDX_OK;
+    const struct sdx_tensor *elements = sdx_match_constant(g, m.node->inputs[1]);
+    if (!elements) return SDX_FAIL_MEMORY(cx);
     struct sdx_tensor *w = new_scaled(ir, m.w, first, groups, &f);
     struct sdx_tensor *bias = shifted_bias(ir, &m, elements, first, groups, &f);
     if (!w || !bias) return SDX_FAIL_MEMORY(cx);
