@@ -520,18 +520,13 @@ static enum sdx_status slice_strides(struct sdx_prepare *px, int64_t *src, int64
     SDX_TRY(slice_lists(px, list, &count));
     sdx_move_strides(in->rank, in->dims, src);
     *at = 0;
-    if (px->layout == SDX_LAYOUT_BLOCKED) { /* whole blocks of channels: slice_layout */
-        *at = list[STARTS][0] / sdx_block_lanes() * src[1];
-        return SDX_OK;
-    }
-    if (px->layout == SDX_LAYOUT_LAST) {
-        *at = list[STARTS][0];
-        return SDX_OK;
-    }
     for (int64_t i = 0; i < count; i++) {
-        int64_t axis = list[AXES] ? list[AXES][i] : i, start = list[STARTS][i];
-        int64_t step = list[STEPS] ? list[STEPS][i] : 1;
-        if (axis < 0) axis += in->rank;
+        const int axis = sdx_layout_axis(px->layout, list[AXES] ? list[AXES][i] : i, in->rank);
+        int64_t start = list[STARTS][i], step = list[STEPS] ? list[STEPS][i] : 1;
+        if (px->layout == SDX_LAYOUT_BLOCKED && axis == 1) { /* whole blocks: slice_layout */
+            *at += (start > 0 ? start : 0) / sdx_block_lanes() * src[1];
+            continue;
+        }
         if (slice_clamp(in->dims[axis], &start, list[ENDS][i], step) < 2) step = 1;
         *at += start * src[axis];
         src[axis] *= step;
@@ -539,20 +534,29 @@ static enum sdx_status slice_strides(struct sdx_prepare *px, int64_t *src, int64
     return SDX_OK;
 }
 
+/* Channels in blocks or last stay so when nothing else is cut, or they are all there. */
 static void slice_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     const int64_t *list[LISTS], lanes = sdx_block_lanes();
-    int64_t count = 0;
-    if (in->layout == SDX_LAYOUT_PLAIN || slice_lists(px, list, &count) != SDX_OK || count != 1)
+    int64_t count = 0, channels = -1; /* channels: where in the lists they are */
+    if (in->layout == SDX_LAYOUT_PLAIN || out->count == 0 ||
+        slice_lists(px, list, &count) != SDX_OK)
         return;
-    const int64_t axis = list[AXES] ? list[AXES][0] : 0, start = list[STARTS][0];
-    const bool is_even =
-        start % lanes == 0 && (out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1]);
-    if ((axis != 1 && axis + in->rank != 1) || (list[STEPS] && list[STEPS][0] != 1) || start < 0 ||
-        (in->layout == SDX_LAYOUT_BLOCKED && !is_even && out->dims[1] < lanes / 2) ||
-        out->count == 0)
-        return;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t axis = list[AXES] ? list[AXES][i] : i,
+                      step = list[STEPS] ? list[STEPS][i] : 1;
+        if ((axis == 1 || axis + in->rank == 1) && (step != 1 || out->dims[1] != in->dims[1]))
+            channels = i;
+    }
+    bool is_even = true;
+    if (channels >= 0) {
+        const int64_t start = list[STARTS][channels];
+        if (count != 1 || (list[STEPS] && list[STEPS][0] != 1) || start < 0) return;
+        is_even = start % lanes == 0 &&
+                  (out->dims[1] % lanes == 0 || start + out->dims[1] == in->dims[1]);
+        if (in->layout == SDX_LAYOUT_BLOCKED && !is_even && out->dims[1] < lanes / 2) return;
+    }
     want->in[0] = want->out[0] = in->layout;
     want->logical = in->layout == SDX_LAYOUT_BLOCKED && !is_even;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A Pad of zeros along the spatial axes moves into the pads of the convolutions and average pools
  * that read it, and one of -infinity into those of a MaxPool: exporters write padding that differs
- * from side to side ("SAME" of TensorFlow) so. */
+ * from side to side ("SAME" of TensorFlow) so. A Slice that cuts the ends off what a convolution
+ * makes moves into its pads too: causal ones are written as convolutions that pad both ends (TCN,
+ * Mamba), or transposed ones that leave out nothing (neural codecs). */
 #include <float.h>
 #include <math.h>
 
@@ -102,6 +104,8 @@ static enum sdx_status move_into(struct sdx_context *cx, struct sdx_ir *ir,
     return SDX_OK;
 }
 
+/* ---- before ---- */
+
 static enum sdx_status pad_before(struct sdx_context *cx, struct sdx_ir *ir,
                                   const struct sdx_ir_graph *g, struct sdx_ir_node *node,
                                   bool *changed)
@@ -117,16 +121,136 @@ static enum sdx_status pad_before(struct sdx_context *cx, struct sdx_ir *ir,
     return SDX_OK;
 }
 
+/* ---- behind ---- */
+
+/* starts, ends, axes, steps of a Slice; NULL: it has none. false: they are not known. */
+static bool slice_constants(const struct sdx_ir_graph *g, const struct sdx_ir_node *slice,
+                            const int64_t *list[4], int64_t *n)
+{
+    static const char *const names[] = {"starts", "ends", "axes"};
+    for (int i = 0; i < 4; i++) {
+        int64_t count = 0;
+        list[i] = NULL;
+        if (slice->opset < 10)
+            list[i] = i < 3 ? sdx_ir_attr_ints(slice, names[i], &count) : NULL;
+        else if (slice->count_inputs > i + 1 && slice->inputs[i + 1] >= 0)
+            list[i] = sdx_match_ints(g, slice, i + 1, &count);
+        const bool is_given = slice->opset >= 10 && slice->count_inputs > i + 1;
+        if (!list[i] && (i < 2 || (is_given && slice->inputs[i + 1] >= 0))) return false;
+        if (i == 0) *n = count;
+        if (list[i] && count != *n) return false;
+    }
+    return true;
+}
+
+/* What a Slice leaves out of an axis, at its begin and its end; a length below 0 is not known.
+ * false: that depends on the length, or all of it. */
+static bool cut_of(int64_t length, int64_t start, int64_t end, int64_t cut[2])
+{
+    const bool is_known = length >= 0;
+    if (!is_known &&
+        (start < 0 || start >= INT32_MAX || end < -INT32_MAX || (end >= 0 && end < INT32_MAX)))
+        return false;
+    if (is_known && start < 0) start = start < -length ? 0 : start + length;
+    if (is_known && end < 0) end = end < -length ? 0 : end + length;
+    cut[0] = start;
+    cut[1] = is_known ? (end < length ? length - end : 0) : end < 0 ? -end : 0;
+    return !is_known || (start < end && start < length);
+}
+
+/* What a Slice leaves out, along spatial axes only and with step 1. */
+static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slice,
+                    struct padding *cuts)
+{
+    const struct sdx_type *x = &g->values[slice->inputs[0]].type;
+    const int64_t *list[4];
+    int64_t n = 0;
+    if (!x->has_shape || x->rank < 3 || !slice_constants(g, slice, list, &n)) return false;
+    *cuts = (struct padding){.rank = x->rank - 2};
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t given = list[2] ? list[2][i] : i, axis = given + (given < 0 ? x->rank : 0);
+        int64_t cut[2];
+        if (axis < 0 || axis >= x->rank || (list[3] && list[3][i] != 1) ||
+            !cut_of(x->dims[axis], list[0][i], list[1][i], cut) || (axis < 2 && (cut[0] || cut[1])))
+            return false;
+        if (axis < 2) continue;
+        cuts->pads[axis - 2] = cut[0];
+        cuts->pads[cuts->rank + axis - 2] = cut[1];
+    }
+    return true;
+}
+
+/* What the pads of the convolution take over of the cuts, in their place: a Conv then pads less, a
+ * ConvTranspose leaves out more. false: they cannot. */
+static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv,
+                       struct padding *cuts)
+{
+    const struct sdx_type *w = &g->values[conv->inputs[1]].type,
+                          *y = &g->values[conv->outputs[0]].type;
+    const struct sdx_str automatic = sdx_ir_attr_str(conv, "auto_pad", "NOTSET");
+    const bool is_transposed = sdx_str_is(conv->op_type, "ConvTranspose");
+    int64_t count = 0, count_strides = 0, count_dilations = 0;
+    const int64_t *own = sdx_ir_attr_ints(conv, "pads", &count);
+    const int64_t *strides = sdx_ir_attr_ints(conv, "strides", &count_strides);
+    const int64_t *dilations = sdx_ir_attr_ints(conv, "dilations", &count_dilations);
+    const int rank = cuts->rank;
+    if (!sdx_str_is(automatic, "NOTSET") || sdx_ir_attr(conv, "output_shape") || !w->has_shape ||
+        w->rank != rank + 2 || (own && count != 2 * rank) || (strides && count_strides != rank) ||
+        (dilations && count_dilations != rank))
+        return false;
+    for (int i = 0; i < rank; i++) {
+        const int64_t stride = strides ? strides[i] : 1, dilation = dilations ? dilations[i] : 1;
+        if (w->dims[i + 2] < 1 || w->dims[i + 2] > INT16_MAX || stride < 1 || stride > INT16_MAX ||
+            dilation < 1 || dilation > INT16_MAX)
+            return false;
+        const int64_t reach = dilation * (w->dims[i + 2] - 1);
+        int64_t both = 0;
+        for (int side = i; side < 2 * rank; side += rank) {
+            const int64_t before = own ? own[side] : 0, cut = cuts->pads[side];
+            cuts->pads[side] = is_transposed ? cut : -cut * stride;
+            const int64_t pad = before + cuts->pads[side];
+            if (cut && (pad < 0 || (is_transposed && pad > reach))) return false;
+            both += pad;
+        }
+        /* of one element at least something is left */
+        if (y->dims[i + 2] < 0 && (is_transposed ? both > reach : both < reach)) return false;
+    }
+    return true;
+}
+
+static enum sdx_status cut_behind(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                  struct sdx_ir_node *slice, const int32_t *uses, bool *changed)
+{
+    const int32_t y = slice->inputs[0];
+    struct padding cuts;
+    struct sdx_ir_node *conv = sdx_match_maker(g, y, "Conv");
+    if (!conv) conv = sdx_match_maker(g, y, "ConvTranspose");
+    if (!conv || uses[y] != 1 || sdx_match_is_fused(conv) || !cuts_of(g, slice, &cuts) ||
+        !takes_cuts(g, conv, &cuts))
+        return SDX_OK;
+    SDX_TRY(move_into(cx, ir, conv, &cuts, false));
+    g->values[y].producer = -1;
+    sdx_ir_node_set_output(g, conv, (int32_t)(conv - g->nodes), 0, slice->outputs[0]);
+    slice->is_dead = true;
+    *changed = true;
+    return SDX_OK;
+}
+
 enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     static const char *const ops[] = {"Conv", "MaxPool", "AveragePool"};
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        const struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        struct sdx_ir_graph *g = &ir->graphs[n_graph];
+        const int32_t *uses = sdx_ir_uses(g, ir->arena);
+        if (!uses) return SDX_FAIL_MEMORY(cx);
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
-            for (int i = 0; i < SDX_COUNT_OF(ops) && !node->is_dead; i++)
-                if (!node->domain.len && sdx_str_is(node->op_type, ops[i]))
+            if (node->is_dead || node->domain.len) continue;
+            for (int i = 0; i < SDX_COUNT_OF(ops); i++)
+                if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(pad_before(cx, ir, g, node, changed));
+            if (sdx_str_is(node->op_type, "Slice"))
+                SDX_TRY(cut_behind(cx, ir, g, node, uses, changed));
         }
     }
     return SDX_OK;

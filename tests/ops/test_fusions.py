@@ -716,6 +716,23 @@ def test_nothing_moved(sardonyx, tmp_path, form, stays):
     assert (op in out) == stays
 
 
+@pytest.mark.parametrize("free", (False, True))
+@pytest.mark.parametrize("op,pads,bounds,stays", [
+    ("Conv", [4, 4], (0, -4), False), ("Conv", [4, 6], (2, -4), False), ("Conv", [4, 2], (0, -4), True),
+    ("Conv", [2, 2], (0, -4), True), ("ConvTranspose", [0, 0], (0, -3), False),
+    ("ConvTranspose", [0, 1], (2, -1), False), ("ConvTranspose", [0, 0], (0, -6), True)])
+def test_cut_behind(sardonyx, tmp_path, free, op, pads, bounds, stays):
+    """What is cut off a causal convolution is not computed, unless its own pads cannot say so; with
+    lengths that the file does not tell too."""
+    nodes = [N(op, ["x", "w", "b"], ["y"], pads=pads, dilations=[2] if op == "Conv" else [1],
+               strides=[1] if op == "Conv" else [3]),
+             N("Slice", ["y", "begin", "end", "axis"], ["z"]), N("Sigmoid", ["z"], ["Y"])]
+    constants = {"w": f32(8, 8, 3 if op == "Conv" else 6), "b": f32(8), "axis": np.array([-1]),
+                 "begin": np.array([bounds[0]]), "end": np.array([bounds[1]])}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 8, 30)}, constants, free=("x",) if free else ())
+    assert ("Slice" in out) == stays
+
+
 def last(x, y, rank=4):
     """Channels to the last axis, and back with `first`."""
     return N("Transpose", [x], [y], perm=[0, *range(2, rank), 1])

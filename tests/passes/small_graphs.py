@@ -49,6 +49,42 @@ def padded_blocks(folder):
             g.save(folder, [g.op("Add", y, g.op("Sigmoid", y)), g.op("Exp", z)])
 
 
+def cuts(folder):
+    """Slices along pixels: of blocked channels, and behind convolutions, whose pads take them over or cannot."""
+    def cut(g, x, starts, ends, axes, steps=None):
+        return g.op("Slice", x, *[g.constant(np.array(v)) for v in (starts, ends, axes, steps or [1] * len(axes))])
+    most = np.iinfo(np.int64).max
+    forms = (([1], [most], [2]), ([0], [-2], [-1]), ([1, 2], [7, -1], [2, 3]), ([-4], [-1], [3]), ([0], [9], [2], [2]),
+             ([6], [-99], [3], [-2]), ([0, 0, 1, 0], [most, most, 5, most], [0, 1, 2, 3]), ([0, 2], [8, 6], [1, 3]),
+             ([-99, 1], [40, 4], [1, 2]), ([2], [2], [3]))
+    for number, form in enumerate(forms):
+        for channels in (5, 24, 32):
+            g = Graph(f"cut_{number}_{channels}")
+            y = g.op("Relu", g.conv(g.input(2, 8, 9, 7), 8, channels))
+            z = cut(g, y, *form)
+            left = g.run([z])[0].shape
+            after = [] if 0 in left else [g.conv(z, left[1], 9, kernel=1)]
+            g.save(folder, [g.op("Add", z, g.op("Sigmoid", z)), *after])
+    ends = (([0], [-2]), ([1], [most]), ([2], [-2]), ([0], [5]), ([3], [most]), ([-5], [-1]), ([4], [4]))
+    for (starts, stops), stride, dilation, transposed in itertools.product(ends, (1, 2), (1, 2), (False, True)):
+        g = Graph(f"cut_behind_{starts[0]}_{stops[0]}_{stride}_{dilation}_{transposed}")
+        kind = dict(kernel_shape=[3], strides=[stride], dilations=[dilation])
+        if transposed:
+            y = g.op("ConvTranspose", g.input(1, 8, 12), g.weight(8, 16, 3), g.weight(16), pads=[1, 0], **kind)
+        else:
+            y = g.op("Conv", g.input(1, 8, 19), g.weight(16, 8, 3), g.weight(16), pads=[2 * dilation] * 2, **kind)
+        z = cut(g, y, starts, stops, [2])
+        twice = [y] if starts == [2] else []  # then both are results
+        g.save(folder, [g.op("Sigmoid", z), *twice])
+    g = Graph("cut_behind_depthwise")
+    y = g.op("Conv", g.input(2, 24, 15), g.weight(24, 1, 4), g.weight(24), pads=[3, 3], group=24)
+    y = cut(g, y, [0], [15], [-1])
+    g.save(folder, [g.op("Mul", y, g.op("Sigmoid", y))])
+    g = Graph("cut_behind_image")
+    y = cut(g, g.conv(g.input(1, 8, 10, 12), 8, 16, pad=2), [1, 0], [-1, -1], [2, 3])
+    g.save(folder, [g.conv(g.op("Relu", y), 16, 8), cut(g, g.conv(y, 16, 8, kernel=1), [0], [4], [1])])
+
+
 def short_rows(folder):
     for length, kind in itertools.product((1, 2, 5, 16, 31, 32, 33), ("Softmax", "LogSoftmax")):
         g = Graph(f"short_rows_{length}_{kind}")
@@ -276,6 +312,6 @@ def transposed_depthwise(folder):
 
 
 def small_graphs(folder):
-    for family in (slopes, windows, grids, neighbours, messages, padded_blocks, short_rows, repeated, chosen,
+    for family in (slopes, windows, grids, neighbours, messages, padded_blocks, cuts, short_rows, repeated, chosen,
                    aliases, typed, powers, extremes, losses, transposed_depthwise):
         family(folder)
