@@ -17,6 +17,14 @@ struct padding {
     double value;
 };
 
+enum { PAD_MOST = INT32_MAX }; /* sums and products of such fit */
+static bool are_small(const int64_t *pads, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (pads[i] < -PAD_MOST || pads[i] > PAD_MOST) return false;
+    return true;
+}
+
 /* false: the Pad is of another kind. */
 static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *pad,
                        struct padding *p)
@@ -39,7 +47,7 @@ static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *p
         if (!axes) return false;
     }
     const int64_t n = axes ? count_axes : x->rank;
-    if (count != 2 * n) return false;
+    if (count != 2 * n || !are_small(pads, count)) return false;
     *p = (struct padding){.rank = x->rank - 2, .value = p->value};
     for (int64_t i = 0; i < n; i++) {
         const int64_t axis = axes ? axes[i] + (axes[i] < 0 ? x->rank : 0) : i;
@@ -59,7 +67,7 @@ static bool takes(const struct sdx_ir_node *node, const struct padding *p, bool 
     int64_t count = 0;
     const int64_t *own = sdx_ir_attr_ints(node, "pads", &count);
     *counted = false;
-    if (node->domain.len || (own && count != 2 * p->rank)) return false;
+    if (node->domain.len || (own && (count != 2 * p->rank || !are_small(own, count)))) return false;
     if (!sdx_str_is(automatic, "NOTSET") && !sdx_str_is(automatic, "VALID")) return false;
     if (sdx_str_is(node->op_type, "Conv")) return p->value == 0;
     if (sdx_ir_attr_int(node, "ceil_mode", 0)) return false; /* windows beyond the padding */
@@ -149,7 +157,7 @@ static bool cut_of(int64_t length, int64_t start, int64_t end, int64_t cut[2])
 {
     const bool is_known = length >= 0;
     if (!is_known &&
-        (start < 0 || start >= INT32_MAX || end < -INT32_MAX || (end >= 0 && end < INT32_MAX)))
+        (start < 0 || start > PAD_MOST || end < -PAD_MOST || (end >= 0 && end < PAD_MOST)))
         return false;
     if (is_known && start < 0) start = start < -length ? 0 : start + length;
     if (is_known && end < 0) end = end < -length ? 0 : end + length;
@@ -165,7 +173,9 @@ static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slic
     const struct sdx_type *x = &g->values[slice->inputs[0]].type;
     const int64_t *list[4];
     int64_t n = 0;
-    if (!x->has_shape || x->rank < 3 || !slice_constants(g, slice, list, &n)) return false;
+    if (!x->has_shape || x->rank < 3 || x->rank > SDX_RANK_MAX ||
+        !slice_constants(g, slice, list, &n))
+        return false;
     *cuts = (struct padding){.rank = x->rank - 2};
     for (int64_t i = 0; i < n; i++) {
         const int64_t given = list[2] ? list[2][i] : i, axis = given + (given < 0 ? x->rank : 0);
@@ -177,7 +187,7 @@ static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slic
         cuts->pads[axis - 2] = cut[0];
         cuts->pads[cuts->rank + axis - 2] = cut[1];
     }
-    return true;
+    return are_small(cuts->pads, 2 * cuts->rank);
 }
 
 /* What the pads of the convolution take over of the cuts, in their place: a Conv then pads less, a
@@ -195,8 +205,8 @@ static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *c
     const int64_t *dilations = sdx_ir_attr_ints(conv, "dilations", &count_dilations);
     const int rank = cuts->rank;
     if (!sdx_str_is(automatic, "NOTSET") || sdx_ir_attr(conv, "output_shape") || !w->has_shape ||
-        w->rank != rank + 2 || (own && count != 2 * rank) || (strides && count_strides != rank) ||
-        (dilations && count_dilations != rank))
+        w->rank != rank + 2 || (own && (count != 2 * rank || !are_small(own, count))) ||
+        (strides && count_strides != rank) || (dilations && count_dilations != rank))
         return false;
     for (int i = 0; i < rank; i++) {
         const int64_t stride = strides ? strides[i] : 1, dilation = dilations ? dilations[i] : 1;
