@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/peers: every engine that is asked for is in the report, measured or with the reason why not; the
-goals are reckoned from the rows as bench/goals.tsv says. No time is judged."""
+goals are reckoned from the rows as bench/goals.tsv says; bench/operators lists what it is asked for. No time is
+judged."""
 import argparse
 import json
 import os
@@ -177,3 +178,23 @@ def test_goals_file(report):
     for goal in goals:
         assert None not in goal.values() and goal["set"] in ("short", "all") and float(goal["goal"]) > 0
         assert goal["measure"] in (*report.KEYS, *report.FACTS)
+
+
+def run_operators(root, build, tmp_path, *words):
+    if not (build / "bench/own_worker").is_file():
+        pytest.skip("bench/ is not built")
+    return subprocess.run([root / "bench/operators", *words], capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, "SDX_BUILD": str(build), "SDX_BENCH_CACHE": str(tmp_path / "cases"),
+                               "SDX_BENCH_PYTHON": sys.executable})
+
+
+def test_operators(root, build, tmp_path):
+    """Cases by name and by operator are measured and listed; names are there once; others are refused."""
+    done = run_operators(root, build, tmp_path, "--engines", "own,ort", "--rounds", "1", "--turn", "1", "add_one", "Det")
+    lines = done.stdout.strip().split("\n")
+    assert sorted(line.split()[1] for line in lines[:-1]) == ["add_one", "det"], done.stdout + done.stderr
+    assert "geometric mean of 2" in lines[-1] and "not compared: 0" in lines[-1]
+    names = run_operators(root, build, tmp_path, "--list").stdout.split()
+    assert len(names) == len(set(names)) > 200
+    refused = run_operators(root, build, tmp_path, "nothing")
+    assert refused.returncode == 1 and refused.stderr.startswith("no case is called nothing")

@@ -61,7 +61,8 @@ def normalised_model(path):
 def test_made_weights(sardonyx, tmp_path):
     """Weights that passes make of others are in the file, and so is what is packed of them."""
     plan = round_trip(sardonyx, normalised_model(tmp_path / "model.onnx"), tmp_path)
-    assert sardonyx("profile", plan).out.count(" Conv ") == 1
+    steps = [line for line in sardonyx("profile", plan).out.split("\n") if " Conv " in line]
+    assert sum("[reorder]" not in step for step in steps) == 1
 
 
 def mixed_model(path):

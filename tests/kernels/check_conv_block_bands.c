@@ -229,8 +229,10 @@ void check_conv_bands(void)
         const struct sdx_conv_bands big = pair_of(1, 19, 43, 95, 101, one, readers[i]);
         check_bands(big);
         check_bands(pair_of(1, 3, 36, 211, 213, half, readers[i]));
-        const struct sdx_conv_bands more =
-            pair_of(3, 19, 43, 60 * readers[i].stride, 45 * readers[i].stride, one, readers[i]);
+        const int64_t stride = readers[i].stride;
+        const struct sdx_conv_bands more = /* strided far: narrow, as many rows have to stay */
+            stride > 2 ? pair_of(7, 19, 23, 60 * stride, 34 * stride, one, readers[i])
+                       : pair_of(3, 19, 43, 60 * stride, 45 * stride, one, readers[i]);
         check_bands(three_of(more, 21));
         check_bands(last_of(three_of(more, 33)));
         check_bands(pooled(big));
