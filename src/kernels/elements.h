@@ -21,7 +21,7 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
  * has it, exact. pow: as C has it, within 0.51 ulp. max, min: NaN where the first is one, or both.
  * Of integers, no divisor of which is 0: div truncates, and -2^31 / -1 wraps as its like of 64
  * bits; modp is the remainder of the divisor's sign. b32, b64: integers of either sign, which wrap.
- * mul_add: the first and the product of the others. bits: of bytes, which serve elements of any
+ * bits: of bytes, which serve elements of any
  * size. scaled: (x - zero) * scale; quantized: round_to_even(x / scale) + zero within the integer's
  * bounds, NaN the least; arg: zero, scale. */
 /* clang-format off */
@@ -35,7 +35,7 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
     X(where_1) X(where_2) X(where_4) X(where_8) \
     X(f32_is_nan) X(f32_is_inf) X(f32_sign) X(f32_shrink) X(f32_fmod) X(f32_pow) \
     X(i32_div) X(i64_div) X(i32_modp) X(i64_modp) \
-    X(b32_add) X(b32_sub) X(b32_mul) X(b32_mul_add) X(b64_add) X(b64_sub) X(b64_mul) \
+    X(b32_add) X(b32_sub) X(b32_mul) X(b64_add) X(b64_sub) X(b64_mul) \
     X(i32_max) X(i32_min) X(i64_max) X(i64_min) X(u8_max) X(u8_min) X(f64_max) X(f64_min) \
     X(i32_abs) X(i64_abs) X(i32_sign) X(f64_sqrt) X(f64_round) \
     X(f64_add) X(f64_sub) X(f64_mul) X(f64_div) X(bits_and) X(bits_or) X(bits_xor)

@@ -139,9 +139,6 @@ WHERE(where_2, uint16_t)
 WHERE(where_4, uint32_t)
 WHERE(where_8, uint64_t)
 
-KERNEL(b32_mul_add, const uint32_t *c = in[0]; const uint32_t *a = in[1]; const uint32_t *b = in[2];
-       uint32_t *r = out, (c += step[0], a += step[1], b += step[2]), c[i] + a[i] * b[i])
-
 /* Of what an i32 holds, by way of it: few sets have the conversion to an i64. */
 static void run_f32_i64(const void *const *in, const size_t *step, void *out, size_t blocks,
                         const float *arg)

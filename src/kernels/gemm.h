@@ -148,4 +148,8 @@ void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1);
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                   double *c, int64_t row_c);
+
+/* C = A * B of integers of 32 bits, signed or not, modulo 2^32. Strides as above. */
+void sdx_gemm_b32(int64_t m, int64_t n, int64_t k, const uint32_t *a, int64_t row_a, int64_t col_a,
+                  const uint32_t *b, int64_t row_b, int64_t col_b, uint32_t *c, int64_t row_c);
 #endif

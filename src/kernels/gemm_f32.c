@@ -529,3 +529,9 @@ void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a
     sdx_kernel_tables()->gemm.f64_gemm(m, n, k, alpha, a, row_a, col_a, b, row_b, col_b, beta, c,
                                        row_c);
 }
+
+void sdx_gemm_b32(int64_t m, int64_t n, int64_t k, const uint32_t *a, int64_t row_a, int64_t col_a,
+                  const uint32_t *b, int64_t row_b, int64_t col_b, uint32_t *c, int64_t row_c)
+{
+    sdx_kernel_tables()->gemm.b32_gemm(m, n, k, 1, a, row_a, col_a, b, row_b, col_b, 0, c, row_c);
+}

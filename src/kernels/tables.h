@@ -178,6 +178,9 @@ struct sdx_gemm_table {
     void (*f64_gemm)(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                      int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                      double *c, int64_t row_c);
+    void (*b32_gemm)(int64_t m, int64_t n, int64_t k, uint32_t alpha, const uint32_t *a,
+                     int64_t row_a, int64_t col_a, const uint32_t *b, int64_t row_b, int64_t col_b,
+                     uint32_t beta, uint32_t *c, int64_t row_c);
 };
 
 /* A part of a depthwise convolution on blocked channels, conv_block_depthwise.c: outputs from ..
@@ -330,7 +333,7 @@ void sdx_kernel_tables_use(enum sdx_cpu_set most);
     void sdx_vec_convert_init_##set(struct sdx_vec *vec);                                          \
     void sdx_fft_init_##set(struct sdx_fft_kernels *fft);                                          \
     void sdx_gemm_init_##set(struct sdx_gemm_table *gemm);                                         \
-    void sdx_gemm_f64_init_##set(struct sdx_gemm_table *gemm);                                     \
+    void sdx_gemm_other_init_##set(struct sdx_gemm_table *gemm);                                   \
     void sdx_nbits_init_##set(struct sdx_gemm_table *gemm);                                        \
     void sdx_conv_init_##set(struct sdx_gemm_table *gemm);                                         \
     void sdx_conv_block_depthwise_init_##set(struct sdx_conv_block_table *block);                  \

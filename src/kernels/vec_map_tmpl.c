@@ -131,11 +131,14 @@ static inline vf prelu(vf a, vf b)
             }                                                                                      \
             EACH v_store(to + at + i * LANES, y[i]);                                               \
         }                                                                                          \
-        for (; at < n; at += LANES) {                                                              \
-            const size_t left = n - at < LANES ? n - at : LANES;                                   \
-            vf a = step_a ? v_load_masked(pa + at, left, 0.0f) : a0;                               \
-            vf b = step_b ? v_load_masked(pb + at, left, 0.0f) : b0;                               \
-            v_store_masked(to + at, expression, left);                                             \
+        for (; at + LANES <= n; at += LANES) {                                                     \
+            const vf a = step_a ? v_load(pa + at) : a0, b = step_b ? v_load(pb + at) : b0;         \
+            v_store(to + at, expression);                                                          \
+        }                                                                                          \
+        if (at < n) {                                                                              \
+            const vf a = step_a ? v_load_masked(pa + at, n - at, 0.0f) : a0;                       \
+            const vf b = step_b ? v_load_masked(pb + at, n - at, 0.0f) : b0;                       \
+            v_store_masked(to + at, expression, n - at);                                           \
         }                                                                                          \
     }                                                                                              \
     static void binary_##name(const float *a, size_t step_a, const float *b, size_t step_b,        \

@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-#include "kernels/elements.h"
 #include "tensor/convert.h"
 
 enum {
@@ -322,14 +321,19 @@ static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
-/* row[n] += v * b[n], of n integers of `size` bytes; false: there is no kernel for them. */
-static bool add_multiple(void *row, const void *v, const void *b, int64_t n, size_t size)
+static enum sdx_status run_i32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
-    enum { MANY = 32 };
-    if (size != sizeof(uint32_t) || n < MANY) return false;
-    sdx_element_run(sdx_elements()->b32_mul_add, NULL, 3, (const uint8_t[]){4, 4, 4, 4},
-                    (const void *const[]){row, v, b}, (const int64_t[]){1, 0, 1}, row, n);
-    return true;
+    const struct params *s = step->params;
+    const struct sdx_product *p = &s->p;
+    const struct sdx_split_range r = sdx_split_at(&s->split, part);
+    for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++) {
+        const uint32_t *a = (const uint32_t *)step->in[0]->data + place(p->at_a, i);
+        const uint32_t *b = (const uint32_t *)step->in[1]->data + place(p->at_b, i);
+        uint32_t *c = (uint32_t *)step->out[0]->data + i * p->m * p->n;
+        sdx_gemm_b32(r.m1 - r.m0, r.n1 - r.n0, p->k, a + r.m0 * p->row_a, p->row_a, p->col_a,
+                     b + r.n0 * p->col_b, p->row_b, p->col_b, c + r.m0 * p->n + r.n0, p->n);
+    }
+    return SDX_OK;
 }
 
 /* Integers modulo 2^bits: signed and unsigned are the same bits, so unsigned serves both. */
@@ -347,11 +351,8 @@ static bool add_multiple(void *row, const void *v, const void *b, int64_t n, siz
                 T *row = c + m * p->n;                                                             \
                 memset(row + r.n0, 0, (size_t)(r.n1 - r.n0) * sizeof(T));                          \
                 for (int64_t k = 0; k < p->k; k++) {                                               \
-                    const T *at = a + m * p->row_a + k * p->col_a, *from = b + k * p->row_b;       \
-                    const uint64_t v = *at;                                                        \
-                    if (p->col_b == 1 &&                                                           \
-                        add_multiple(row + r.n0, at, from + r.n0, r.n1 - r.n0, sizeof(T)))         \
-                        continue;                                                                  \
+                    const uint64_t v = a[m * p->row_a + k * p->col_a];                             \
+                    const T *from = b + k * p->row_b;                                              \
                     for (int64_t n = r.n0; n < r.n1; n++)                                          \
                         row[n] = (T)(row[n] + v * from[n * p->col_b]);                             \
                 }                                                                                  \
@@ -361,7 +362,6 @@ static bool add_multiple(void *row, const void *v, const void *b, int64_t n, siz
     }
 PRODUCT_INT(run_i8, uint8_t)
 PRODUCT_INT(run_i16, uint16_t)
-PRODUCT_INT(run_i32, uint32_t)
 PRODUCT_INT(run_i64, uint64_t)
 #undef PRODUCT_INT
 

@@ -379,6 +379,26 @@ struct cell64 {
     memcpy(dst + j * (int64_t)sizeof(type), src + (int64_t)index[j] * (int64_t)sizeof(type),       \
            sizeof(type))
 
+/* Each of n elements of 4 bytes twice. */
+static void double_row(const char *src, char *dst, int64_t n)
+{
+    enum { FEW = 4 };
+    typedef uint32_t few __attribute__((vector_size(4 * FEW)));
+    const int64_t whole = n / FEW * FEW;
+    for (int64_t i = 0; i < whole; i += FEW) {
+        few v, left, right;
+        memcpy(&v, src + 4 * i, sizeof v);
+        left = __builtin_shufflevector(v, v, 0, 0, 1, 1);
+        right = __builtin_shufflevector(v, v, 2, 2, 3, 3);
+        memcpy(dst + 8 * i, &left, sizeof left);
+        memcpy(dst + 8 * i + sizeof left, &right, sizeof right);
+    }
+    for (int64_t i = whole; i < n; i++) {
+        memcpy(dst + 8 * i, src + 4 * i, 4);
+        memcpy(dst + 8 * i + 4, src + 4 * i, 4);
+    }
+}
+
 static void nearest_row(const struct nearest *p, const char *src, char *dst)
 {
     const struct sdx_resize_axis *a = &p->r->axis[p->r->rank - 1];
@@ -389,12 +409,7 @@ static void nearest_row(const struct nearest *p, const char *src, char *dst)
         return;
     }
     if (p->doubled) {
-        for (int64_t i = 0; i < a->n_in; i++) {
-            uint32_t v[2];
-            memcpy(&v[0], src + 4 * i, 4);
-            v[1] = v[0];
-            memcpy(dst + 8 * i, v, 8);
-        }
+        double_row(src, dst, a->n_in);
         return;
     }
     switch (p->size) {
@@ -419,18 +434,24 @@ static enum sdx_status run_nearest(struct sdx_exec *x, const struct sdx_step *st
     (void)x;
     const struct nearest *p = step->params;
     const struct resize *r = p->r;
-    int last = r->rank - 1;
-    int64_t n = r->axis[last].n_out, previous = -1;
-    int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    for (int64_t row = sdx_part_begin(p->rows, step->parts, part, 1); row < end; row++) {
-        int64_t rest = row, from = 0;
-        bool outside = false;
+    const int last = r->rank - 1;
+    const int64_t n = r->axis[last].n_out, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    int64_t row = sdx_part_begin(p->rows, step->parts, part, 1), rest = row, previous = -1;
+    int64_t at[SDX_RANK_MAX]; /* of the row on the other axes */
+    for (int i = last - 1; i >= 0; i--) {
+        at[i] = rest % r->axis[i].n_out;
+        rest /= r->axis[i].n_out;
+    }
+    for (; row < end; row++) {
+        int64_t from = 0;
+        bool outside = false, is_next = true;
         for (int i = last - 1; i >= 0; i--) {
             const struct sdx_resize_axis *a = &r->axis[i];
-            int64_t o = rest % a->n_out;
-            rest /= a->n_out;
-            outside = outside || (a->outside && a->outside[o]);
-            from += a->index[o] * p->strides[i];
+            outside = outside || (a->outside && a->outside[at[i]]);
+            from += a->index[at[i]] * p->strides[i];
+            if (!is_next) continue;
+            is_next = ++at[i] == a->n_out;
+            if (is_next) at[i] = 0;
         }
         char *dst = (char *)step->out[0]->data + (size_t)(row * n) * p->size;
         if (outside)

@@ -226,13 +226,6 @@ PAIR(i32_div, DIVIDEND, DIVISOR, int32_t, int32_t, QUOTIENT(x, y))
 PAIR(i64_div, DIVIDEND, DIVISOR, int64_t, int64_t, QUOTIENT(x, y))
 PAIR(i32_modp, DIVIDEND, DIVISOR, int32_t, int32_t, FLOOR_MOD(x, y))
 PAIR(i64_modp, DIVIDEND, DIVISOR, int64_t, int64_t, FLOOR_MOD(x, y))
-ONE(b32_mul_add, uint32_t,
-    *(const uint32_t *)in[0] + *(const uint32_t *)in[1] * *(const uint32_t *)in[2], (void)in)
-static void check_b32_mul_add(void)
-{
-    check(sdx_elements()->b32_mul_add, NULL, 3, (const enum kind[]){BITS, BITS, BITS},
-          (const uint8_t[]){4, 4, 4, 4}, one_b32_mul_add);
-}
 WHERE(where_1, uint8_t)
 WHERE(where_2, uint16_t)
 WHERE(where_4, uint32_t)

@@ -514,6 +514,34 @@ void check_gemm_half(void)
     }
 }
 
+void check_gemm_b32(void)
+{
+    for (int64_t m = 0; m < 10; m++)
+        for (int64_t n = 0; n < 40; n += 3)
+            for (int64_t k = 0; k < 300; k = k * 4 + 1) {
+                const bool turned = random_bits() & 1;
+                uint32_t *a = guarded((size_t)(m * k) * 4, 4), *b = guarded((size_t)(k * n) * 4, 0);
+                uint32_t *c = guarded((size_t)(m * n) * 4, 4);
+                for (int64_t i = 0; i < m * k; i++)
+                    a[i] = random_bits();
+                for (int64_t i = 0; i < k * n; i++)
+                    b[i] = random_bits();
+                sdx_gemm_b32(m, n, k, a, turned ? 1 : k, turned ? m : 1, b, turned ? 1 : n,
+                             turned ? k : 1, c, n);
+                for (int64_t i = 0; i < m; i++)
+                    for (int64_t j = 0; j < n; j++) {
+                        uint32_t sum = 0;
+                        for (int64_t e = 0; e < k; e++)
+                            sum += (turned ? a[e * m + i] : a[i * k + e]) *
+                                   (turned ? b[j * k + e] : b[e * n + j]);
+                        expect(c[i * n + j] == sum, "%lldx%lldx%lld at %lld,%lld: %u, expected %u",
+                               (long long)m, (long long)n, (long long)k, (long long)i, (long long)j,
+                               (unsigned)c[i * n + j], (unsigned)sum);
+                    }
+                guards_release();
+            }
+}
+
 void check_gemm_f64(void)
 {
     for (int64_t m = 0; m < 10; m++)
@@ -621,6 +649,18 @@ double bench_gemm_half(void)
 double bench_gemm_f32_plain(void)
 {
     return bench_product(true, false, SDX_HALF_NONE);
+}
+static void timed_b32(void *arg)
+{
+    uint32_t *p = arg;
+    sdx_gemm_b32(64, 64, 64, p, 64, 1, p + 4096, 64, 1, p + 8192, 64);
+}
+double bench_gemm_b32(void)
+{
+    uint32_t *p = guarded(3 * 4096 * sizeof(uint32_t), 0);
+    for (int i = 0; i < 3 * 4096; i++)
+        p[i] = random_bits();
+    return best_ns(timed_b32, p) / (64.0 * 64 * 64);
 }
 static void timed_f64(void *arg)
 {

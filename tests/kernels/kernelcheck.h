@@ -25,7 +25,7 @@
     X(f32_rotate) \
     X(f32_rotate_pairs)
 #define CHECK_SUBJECTS(X) \
-    X(gemm_f32) X(gemm_f32_plain) X(gemm_tiles) X(gemm_half) X(gemm_f64) X(nbits) X(conv_f32) \
+    X(gemm_f32) X(gemm_f32_plain) X(gemm_tiles) X(gemm_half) X(gemm_f64) X(gemm_b32) X(nbits) X(conv_f32) \
     X(conv_f32_depthwise) X(qconv) \
     X(conv_block) X(conv_block_half) X(conv_block_reorder) X(depthwise_block) X(conv_bands) \
     X(winograd_block) \
