@@ -213,15 +213,32 @@ static void axpy(float a, const float *x, float *y, size_t n)
     for (; at < n; at++)
         y[at] += a * x[at];
 }
+SIMD void mix_of(const int vectors, const float *const *rows, const float *w, int count, size_t at,
+                 float *y)
+{
+    vf sums[4];
+    SDX_UNROLL(4)
+    for (int v = 0; v < vectors; v++)
+        sums[v] = v_load(rows[0] + at + v * LANES) * v_set1(w[0]);
+    for (int t = 1; t < count; t++) {
+        const vf by = v_set1(w[t]);
+        SDX_UNROLL(4)
+        for (int v = 0; v < vectors; v++)
+            sums[v] += v_load(rows[t] + at + v * LANES) * by;
+    }
+    SDX_UNROLL(4)
+    for (int v = 0; v < vectors; v++)
+        v_store(y + at + v * LANES, sums[v]);
+}
 static void mix(const float *const *rows, const float *w, int count, float *y, size_t n)
 {
     size_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        vf sum = v_load(rows[0] + at) * v_set1(w[0]);
-        for (int t = 1; t < count; t++)
-            sum += v_load(rows[t] + at) * v_set1(w[t]);
-        v_store(y + at, sum);
-    }
+    for (; at + 4 * LANES <= n; at += 4 * LANES)
+        mix_of(4, rows, w, count, at, y);
+    for (; at + 2 * LANES <= n; at += 2 * LANES)
+        mix_of(2, rows, w, count, at, y);
+    for (; at + LANES <= n; at += LANES)
+        mix_of(1, rows, w, count, at, y);
     for (; at < n; at++) {
         float sum = rows[0][at] * w[0];
         for (int t = 1; t < count; t++)

@@ -206,36 +206,62 @@ static enum sdx_status infer_max_roi_pool(struct sdx_infer *ix)
     return sdx_infer_set_dims(ix, 0, 4, dims);
 }
 
-/* Bounds of bin b of n over a region that starts at `start` and is `length` long, clipped. */
+/* Bounds of bin b of n over a region that starts at `start` and is `length` long, clipped: in f32,
+ * as the operator's first implementations have it. */
 static void bin_range(int64_t b, int64_t n, int64_t start, int64_t length, int64_t limit,
                       int64_t *from, int64_t *to)
 {
-    double bin = (double)length / (double)n;
-    int64_t a = start + (int64_t)floor((double)b * bin);
-    int64_t z = start + (int64_t)ceil((double)(b + 1) * bin);
+    const float bin = (float)length / (float)n;
+    const int64_t a = start + (int64_t)floorf((float)b * bin);
+    const int64_t z = start + (int64_t)ceilf((float)(b + 1) * bin);
     *from = a < 0 ? 0 : a > limit ? limit : a;
     *to = z < 0 ? 0 : z > limit ? limit : z;
 }
 
-static double max_in(const struct sdx_tensor *in, int64_t base, int64_t y0, int64_t y1, int64_t x0,
-                     int64_t x1)
+/* Of a plane of f64. */
+static double max_in(const double *plane, int64_t width, const int64_t *y, const int64_t *x)
 {
-    if (y0 >= y1 || x0 >= x1) return 0;
-    if (in->dtype == SDX_F32) {
-        float most = -INFINITY;
-        for (const float *row = (const float *)in->data + base + y0 * in->dims[3]; y0 < y1;
-             y0++, row += in->dims[3])
-            for (int64_t x = x0; x < x1; x++)
-                most = row[x] > most ? row[x] : most;
-        return (double)most;
+    double most = y[0] < y[1] && x[0] < x[1] ? -INFINITY : 0;
+    for (int64_t i = y[0]; i < y[1]; i++)
+        for (int64_t j = x[0]; j < x[1]; j++)
+            most = plane[i * width + j] > most ? plane[i * width + j] : most;
+    return most;
+}
+
+/* line[n] and a row: the greater of each two, and no NaN of the row. */
+static void take_greater(float *line, const float *row, int64_t n)
+{
+    enum { FEW = 4 };
+    typedef float few __attribute__((vector_size(4 * FEW)));
+    typedef int32_t bits __attribute__((vector_size(4 * FEW)));
+    int64_t i = 0;
+    for (; i + FEW <= n; i += FEW) {
+        few a, b;
+        memcpy(&a, line + i, sizeof a);
+        memcpy(&b, row + i, sizeof b);
+        const bits is_greater = b > a;
+        a = (few)(((bits)b & is_greater) | ((bits)a & ~is_greater));
+        memcpy(line + i, &a, sizeof a);
     }
-    double best = -INFINITY;
-    for (int64_t y = y0; y < y1; y++)
-        for (int64_t x = x0; x < x1; x++) {
-            double v = sdx_load_f64(in->dtype, in->data, base + y * in->dims[3] + x);
-            if (v > best) best = v;
-        }
-    return best;
+    for (; i < n; i++)
+        line[i] = row[i] > line[i] ? row[i] : line[i];
+}
+
+/* Of a plane of f32, a row of `bins` at a time: first each column, into line[width]. */
+static void max_in_row(const float *plane, int64_t width, const int64_t *y, const int64_t *columns,
+                       int64_t bins, float *line, float *to)
+{
+    const int64_t first = columns[0], end = columns[2 * bins - 1];
+    for (int64_t j = first; j < end; j++)
+        line[j] = -INFINITY;
+    for (int64_t i = y[0]; i < y[1]; i++)
+        take_greater(line + first, plane + i * width + first, end - first);
+    for (int64_t b = 0; b < bins; b++, columns += 2) {
+        float most = y[0] < y[1] && columns[0] < columns[1] ? -INFINITY : 0;
+        for (int64_t j = columns[0]; j < columns[1]; j++)
+            most = line[j] > most ? line[j] : most;
+        to[b] = most;
+    }
 }
 
 static int64_t round_coordinate(double x)
@@ -268,15 +294,18 @@ static enum sdx_status run_max_roi_pool(struct sdx_exec *x, const struct sdx_ste
         bin_range(i, high, v[2], h, in->dims[2], rows + 2 * i, rows + 2 * i + 1);
     for (int64_t i = 0; i < wide; i++)
         bin_range(i, wide, v[1], w, in->dims[3], columns + 2 * i, columns + 2 * i + 1);
+    float *line = (float *)(void *)(columns + 2 * wide);
     for (int64_t base = v[0] * channels * plane, c = 0; c < channels; c++, base += plane)
-        for (const int64_t *y = rows; y < columns; y += 2)
-            for (const int64_t *z = columns; z < columns + 2 * wide; z += 2, at++) {
-                const double most = max_in(in, base, y[0], y[1], z[0], z[1]);
-                if (out->dtype == SDX_F32)
-                    ((float *)out->data)[at] = (float)most;
-                else
-                    sdx_store_f64(out->dtype, out->data, at, most);
+        for (const int64_t *y = rows; y < columns; y += 2, at += wide) {
+            if (in->dtype == SDX_F32) {
+                max_in_row((const float *)in->data + base, in->dims[3], y, columns, wide, line,
+                           (float *)out->data + at);
+                continue;
             }
+            for (int64_t i = 0; i < wide; i++)
+                ((double *)out->data)[at + i] =
+                    max_in((const double *)in->data + base, in->dims[3], y, columns + 2 * i);
+        }
     return SDX_OK;
 }
 
@@ -290,7 +319,8 @@ static enum sdx_status prepare_max_roi_pool(struct sdx_prepare *px)
     if (px->out[0]->count == 0) return SDX_OK;
     return sdx_prepare_step(px, "max_roi_pool", run_max_roi_pool, scale, px->out[0]->dims[0],
                             (size_t)(px->out[0]->dims[2] + px->out[0]->dims[3]) * 2 *
-                                sizeof(int64_t));
+                                    sizeof(int64_t) +
+                                (size_t)px->in[0]->dims[3] * sizeof(float));
 }
 
 /* ---- AffineGrid ---- */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Resize and Upsample. Nearest moves elements of any type by index tables. Filters are separable:
- * on the last two axes of f32 a part works row by row, with the horizontally resized source rows
- * that the next output rows need kept; everything else goes axis by axis through temporaries, in
- * f32 or (other numbers) double. */
-#include "ops/resize_table.h"
+ * two neighbouring axes go row by row (resize_rows.c), everything else axis by axis through
+ * temporaries, in f32 or (other numbers) double. */
+#include "ops/resize.h"
 
 #include <math.h>
 
@@ -215,14 +214,6 @@ static enum sdx_status infer_resize(struct sdx_infer *ix)
 
 /* ---- the axes of one node ---- */
 
-struct resize {
-    int rank;
-    int64_t cell; /* values that lie together at a place: the lanes of blocked channels, else 1 */
-    struct sdx_resize_rule rule;
-    struct sdx_resize_axis axis[SDX_RANK_MAX];
-    float extrapolation;
-};
-
 static enum sdx_status read_choice(struct sdx_prepare *px, const char *attr, const char *fallback,
                                    const char *const *names, int count, int *out)
 {
@@ -263,7 +254,7 @@ static enum sdx_status read_rule(struct sdx_prepare *px, struct sdx_resize_rule 
 }
 
 /* Sets lengths, scales and the region of each axis. */
-static enum sdx_status read_geometry(struct sdx_prepare *px, struct resize *r)
+static enum sdx_status read_geometry(struct sdx_prepare *px, struct sdx_resize *r)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0], *t = NULL;
     struct resize_inputs at = inputs_of(px->node->op_type, px->opset);
@@ -308,9 +299,9 @@ static enum sdx_status read_geometry(struct sdx_prepare *px, struct resize *r)
     return SDX_OK;
 }
 
-static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out)
+static enum sdx_status resize_create(struct sdx_prepare *px, struct sdx_resize **out)
 {
-    struct resize *r = SDX_PREPARE_NEW(px, struct resize);
+    struct sdx_resize *r = SDX_PREPARE_NEW(px, struct sdx_resize);
     if (!r) return SDX_OUT_OF_MEMORY;
     r->rank = px->in[0]->rank;
     r->cell = 1;
@@ -340,7 +331,7 @@ static enum sdx_status resize_create(struct sdx_prepare *px, struct resize **out
 static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
-    struct resize r = {.rank = in->rank};
+    struct sdx_resize r = {.rank = in->rank};
     if (in->layout == SDX_LAYOUT_PLAIN || out->count == 0 ||
         !sdx_dims_equal(in->dims, 2, out->dims, 2) || read_rule(px, &r.rule) != SDX_OK ||
         read_geometry(px, &r) != SDX_OK || r.rule.coordinates == SDX_RESIZE_CROP ||
@@ -356,7 +347,7 @@ static void resize_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 /* ---- nearest: data movement ---- */
 
 struct nearest {
-    const struct resize *r;
+    const struct sdx_resize *r;
     size_t size;
     int64_t rows;
     int64_t strides[SDX_RANK_MAX]; /* of the input */
@@ -433,7 +424,7 @@ static enum sdx_status run_nearest(struct sdx_exec *x, const struct sdx_step *st
 {
     (void)x;
     const struct nearest *p = step->params;
-    const struct resize *r = p->r;
+    const struct sdx_resize *r = p->r;
     const int last = r->rank - 1;
     const int64_t n = r->axis[last].n_out, end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     int64_t row = sdx_part_begin(p->rows, step->parts, part, 1), rest = row, previous = -1;
@@ -473,7 +464,7 @@ static bool is_doubled(const struct sdx_resize_axis *a)
     return true;
 }
 
-static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *r)
+static enum sdx_status add_nearest(struct sdx_prepare *px, const struct sdx_resize *r)
 {
     const struct sdx_tensor *in = px->in[0], *out = px->out[0];
     struct nearest *p = SDX_PREPARE_NEW(px, struct nearest);
@@ -493,208 +484,6 @@ static enum sdx_status add_nearest(struct sdx_prepare *px, const struct resize *
     sdx_move_strides(r->rank, dims, p->strides);
     int64_t parts = sdx_prepare_parts((double)out->bytes, 64 * 1024, p->rows > 0 ? p->rows : 1);
     return sdx_move_step(px, "resize_nearest", run_nearest, p, parts, 0);
-}
-
-/* ---- filters on the last two axes, f32 ---- */
-
-struct planes {
-    const struct sdx_resize_axis *v, *h; /* rows, columns */
-    int64_t cell;
-    int64_t count, blocks, block; /* planes; blocks of rows in each */
-    float extrapolation;
-};
-
-/* The same for cells of several values; near: room for `taps` addresses. */
-static void resize_row_cells(const struct sdx_resize_axis *h, int64_t cell, const float *src,
-                             const float **near, float *dst)
-{
-    const struct sdx_vec *vec = sdx_vec();
-    for (int64_t j = 0; j < h->n_out; j++, dst += cell) {
-        for (int t = 0; t < h->taps; t++)
-            near[t] = src + h->index[j * h->taps + t] * cell;
-        vec->f32_mix(near, h->weight + j * h->taps, h->taps, dst, (size_t)cell);
-    }
-}
-
-/* One source row resized to the output's width. */
-static void resize_row(const struct sdx_resize_axis *h, const float *src, float *dst)
-{
-    const int32_t *index = h->index;
-    const float *w = h->weight;
-    int64_t n = h->n_out;
-    if (h->identity) {
-        memcpy(dst, src, (size_t)n * sizeof(*dst));
-    } else if (h->taps == 2) {
-        for (int64_t j = 0; j < n; j++)
-            dst[j] = src[index[2 * j]] * w[2 * j] + src[index[2 * j + 1]] * w[2 * j + 1];
-    } else {
-        for (int64_t j = 0; j < n; j++) {
-            float sum = 0;
-            for (int t = 0; t < h->taps; t++)
-                sum += src[index[j * h->taps + t]] * w[j * h->taps + t];
-            dst[j] = sum;
-        }
-    }
-}
-
-/* Scratch: the addresses of `taps` rows, those of what a cell is made from, the source row in each
- * slot, the rows. A source row lives in slot (row % taps); the rows of one output row are
- * neighbours, so they never share a slot. */
-static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct planes *p = step->params;
-    const struct sdx_resize_axis *v = p->v, *h = p->h;
-    int64_t n = h->n_out * p->cell, pitch = h->n_in * p->cell, units = p->count * p->blocks;
-    int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
-    float **rows = x->scratch;
-    const float **near = (const float **)(void *)(rows + v->taps);
-    int64_t *held = (int64_t *)(void *)(near + h->taps);
-    float *cache = (float *)(void *)(held + v->taps);
-    for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
-        const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * pitch;
-        float *dst = (float *)step->out[0]->data + u / p->blocks * v->n_out * n;
-        int64_t y = u % p->blocks * p->block,
-                stop = y + p->block < v->n_out ? y + p->block : v->n_out;
-        for (int t = 0; t < v->taps; t++)
-            held[t] = -1;
-        for (; y < stop; y++) {
-            const int32_t *index = v->index + y * v->taps;
-            for (int t = 0; t < v->taps; t++) {
-                int64_t slot = index[t] % v->taps;
-                rows[t] = cache + slot * n;
-                if (held[slot] == index[t]) continue;
-                if (p->cell == 1)
-                    resize_row(h, src + index[t] * pitch, rows[t]);
-                else
-                    resize_row_cells(h, p->cell, src + index[t] * pitch, near, rows[t]);
-                held[slot] = index[t];
-            }
-            float *to = dst + y * n;
-            if (v->outside && v->outside[y]) {
-                sdx_move_fill(to, sizeof(*to), &p->extrapolation, n);
-                continue;
-            }
-            sdx_vec()->f32_mix((const float *const *)rows, v->weight + y * v->taps, v->taps, to,
-                               (size_t)n);
-            for (int64_t j = 0; h->outside && j < n; j++) /* plain layout only */
-                if (h->outside[j]) to[j] = p->extrapolation;
-        }
-    }
-    return SDX_OK;
-}
-
-static enum sdx_status add_planes(struct sdx_prepare *px, const struct resize *r,
-                                  struct sdx_tensor *in)
-{
-    struct planes *p = SDX_PREPARE_NEW(px, struct planes);
-    if (!p) return SDX_OUT_OF_MEMORY;
-    p->v = &r->axis[r->rank - 2];
-    p->h = &r->axis[r->rank - 1];
-    p->cell = r->cell;
-    p->extrapolation = r->extrapolation;
-    p->count = 1;
-    for (int i = 0; i < r->rank - 2; i++)
-        p->count *= r->axis[i].n_out;
-    p->block = 32;
-    p->blocks = (p->v->n_out + p->block - 1) / p->block;
-    size_t taps = (size_t)p->v->taps;
-    size_t scratch = taps * (sizeof(float *) + sizeof(int64_t)) +
-                     (size_t)p->h->taps * sizeof(float *) +
-                     taps * (size_t)(p->h->n_out * p->cell) * sizeof(float);
-    double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
-    int64_t units = p->count * p->blocks;
-    return sdx_prepare_step_on(px, "resize_planes", run_planes, p,
-                               sdx_prepare_parts(work, 65536, units > 0 ? units : 1), scratch, 1,
-                               &in, 1, px->out);
-}
-
-/* ---- filters on two neighbouring axes, bytes ---- */
-
-enum { BEYOND = 16 }; /* a row that is read */
-
-struct bytes {
-    const struct sdx_resize_axis *v, *h; /* rows, columns */
-    int64_t cell, rows;                  /* bytes that lie together at a place; output rows */
-    uint8_t flip;                        /* makes bytes unsigned, each 128 too large */
-};
-
-/* One row of numbers resized to the output's width. wide: room for it, where cells are small; near:
- * for `taps` addresses. */
-static void byte_row(const struct bytes *p, const float *src, const float **near, float *wide,
-                     uint8_t *dst)
-{
-    const struct sdx_resize_axis *h = p->h;
-    const struct sdx_qblend blend = {h->index, h->weight, h->taps, p->cell, h->n_out, p->flip};
-    if (p->cell >= SDX_RESIZE_CELL_LEAST) {
-        sdx_qbytes()->blend(&blend, src, dst);
-        return;
-    }
-    if (p->cell == 1)
-        resize_row(h, src, wide);
-    else
-        resize_row_cells(h, p->cell, src, near, wide);
-    sdx_qbytes()->quantize(wide, 1, p->flip, p->flip, dst, (size_t)(h->n_out * p->cell));
-}
-
-/* An output row at a time: its source rows mixed, then made as wide. Scratch: the mixed row, the
- * wide one, addresses. */
-static enum sdx_status run_bytes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
-{
-    const struct bytes *p = step->params;
-    const struct sdx_resize_axis *v = p->v, *h = p->h;
-    const int64_t pitch = h->n_in * p->cell, width = h->n_out * p->cell;
-    const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    const uint8_t **from = x->scratch;
-    const float **near = (const float **)(void *)(from + v->taps);
-    float *mixed = (float *)(void *)(near + h->taps), *wide = mixed + pitch + BEYOND;
-    for (int64_t u = sdx_part_begin(p->rows, step->parts, part, 1); u < end; u++) {
-        const int64_t y = u % v->n_out;
-        const float *w = v->weight + y * v->taps;
-        const uint8_t *src = (const uint8_t *)step->in[0]->data + u / v->n_out * v->n_in * pitch;
-        float shift = 0;
-        for (int t = 0; t < v->taps; t++) {
-            from[t] = src + v->index[y * v->taps + t] * pitch;
-            shift -= (float)p->flip * w[t];
-        }
-        sdx_vec()->u8_mix(from, p->flip, shift, w, v->taps, mixed, (size_t)pitch);
-        byte_row(p, mixed, near, wide, (uint8_t *)step->out[0]->data + u * width);
-    }
-    return SDX_OK;
-}
-
-/* Can bytes go row by row? The axis of the columns; -1: no. */
-static int byte_columns(const struct sdx_tensor *in, const struct resize *r)
-{
-    int first = r->rank, last = -1;
-    for (int i = 0; i < r->rank; i++) {
-        if (r->axis[i].identity) continue;
-        if (r->axis[i].outside) return -1;
-        first = first < i ? first : i;
-        last = i;
-    }
-    if ((in->dtype != SDX_U8 && in->dtype != SDX_I8) || last - first > 1) return -1;
-    return last > 0 ? last : r->rank > 1 ? 1 : -1;
-}
-
-static enum sdx_status add_bytes(struct sdx_prepare *px, const struct resize *r, int columns)
-{
-    struct bytes *p = SDX_PREPARE_NEW(px, struct bytes);
-    if (!p) return SDX_OUT_OF_MEMORY;
-    p->v = &r->axis[columns - 1];
-    p->h = &r->axis[columns];
-    p->flip = px->in[0]->dtype == SDX_I8 ? 0x80 : 0;
-    p->rows = p->v->n_out;
-    p->cell = r->cell;
-    for (int i = 0; i < r->rank; i++) {
-        if (i < columns - 1) p->rows *= r->axis[i].n_in;
-        if (i > columns) p->cell *= r->axis[i].n_in;
-    }
-    const double work = (double)px->out[0]->count * (p->v->taps + p->h->taps);
-    const int64_t wide = p->cell < SDX_RESIZE_CELL_LEAST ? p->h->n_out * p->cell : 0;
-    return sdx_prepare_step(px, "resize_bytes", run_bytes, p,
-                            sdx_prepare_parts(work, 65536, p->rows),
-                            (size_t)(p->v->taps + p->h->taps) * sizeof(float *) +
-                                (size_t)(p->h->n_in * p->cell + BEYOND + wide) * sizeof(float));
 }
 
 /* ---- filters axis by axis ---- */
@@ -777,7 +566,7 @@ static enum sdx_status run_store(struct sdx_exec *x, const struct sdx_step *step
 }
 
 /* Along one axis of an input of those lengths. */
-static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, int axis,
+static enum sdx_status add_pass(struct sdx_prepare *px, const struct sdx_resize *r, int axis,
                                 const int64_t *dims, struct sdx_tensor *in, struct sdx_tensor *out)
 {
     struct pass *p = SDX_PREPARE_NEW(px, struct pass);
@@ -795,7 +584,7 @@ static enum sdx_status add_pass(struct sdx_prepare *px, const struct resize *r, 
 }
 
 /* Of f32, which leaves the last two axes to the rows of planes, or f64. */
-static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r,
+static enum sdx_status add_passes(struct sdx_prepare *px, const struct sdx_resize *r,
                                   struct sdx_tensor *in, struct sdx_tensor *out)
 {
     int64_t dims[SDX_RANK_MAX];
@@ -806,7 +595,7 @@ static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r
     }
     for (int i = 0; i < r->rank; i++) {
         if (in->dtype == SDX_F32 && r->rank > 1 && i == r->rank - 2 && left > 0)
-            return add_planes(px, r, in);
+            return sdx_resize_planes(px, r, in);
         if (r->axis[i].identity) continue;
         int64_t made[SDX_RANK_MAX];
         memcpy(made, dims, sizeof made);
@@ -822,7 +611,7 @@ static enum sdx_status add_passes(struct sdx_prepare *px, const struct resize *r
 }
 
 /* Of other types: in f64. */
-static enum sdx_status add_widened(struct sdx_prepare *px, const struct resize *r)
+static enum sdx_status add_widened(struct sdx_prepare *px, const struct sdx_resize *r)
 {
     struct sdx_tensor *in = px->in[0], *out = px->out[0];
     const int64_t parts = sdx_prepare_parts((double)out->count, 65536, 64);
@@ -837,7 +626,7 @@ static enum sdx_status add_widened(struct sdx_prepare *px, const struct resize *
 static enum sdx_status prepare_resize(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0];
-    struct resize *r = NULL;
+    struct sdx_resize *r = NULL;
     if (in->rank == 0 || px->out[0]->count == 0) {
         struct sdx_move m;
         sdx_move_init(&m, sdx_move_size(in->dtype), px->out[0]->rank, px->out[0]->dims,
@@ -854,8 +643,8 @@ static enum sdx_status prepare_resize(struct sdx_prepare *px)
                         SDX_MOVE_OP(px), sdx_dtype_short_name(in->dtype));
     if (in->dtype == SDX_F32 || in->dtype == SDX_F64)
         return add_passes(px, r, px->in[0], px->out[0]);
-    const int columns = byte_columns(in, r);
-    return columns > 0 ? add_bytes(px, r, columns) : add_widened(px, r);
+    const int columns = sdx_resize_byte_columns(in, r);
+    return columns > 0 ? sdx_resize_bytes(px, r, columns) : add_widened(px, r);
 }
 
 static void cost_resize(const struct sdx_infer *ix, struct sdx_cost *cost)

@@ -164,6 +164,9 @@ def hand_templates():
         ("", "Col2Im", {"strides": [2, 2]},  # no two meet at a pixel
          [np.arange(1, 17, dtype=np.float32).reshape(1, 4, 4), np.array([4, 4]), np.array([2, 2])], None),
         ("", "MaxRoiPool", {"pooled_shape": [1, 1]}, [x, rois], [x[:, :, 2:3, 2:3]]),
+        ("", "MaxRoiPool", {"pooled_shape": [7, 1]},  # 7 bins of 29 / 7 in f32 end with the region, in f64 behind it
+         [np.arange(40, dtype=np.float32).reshape(1, 1, 40, 1), np.array([[0, 0, 0, 0, 28]], np.float32)],
+         [np.array([4, 8, 12, 16, 20, 24, 28], np.float32).reshape(1, 1, 7, 1)]),
         ("", "SequenceAt", {}, [[m, m + 1], at], None), ("", "SequenceErase", {}, [[m, m + 1], at], None),
         ("", "SequenceLength", {}, [[m, m + 1]], None), ("", "SequenceConstruct", {}, [m, m + 1], None),
         ("", "ConcatFromSequence", {"axis": 0}, [[m, m + 1]], None),
