@@ -51,7 +51,7 @@ struct sdx_masked_rows {
     size_t mask_pitch[2];
 };
 
-enum { SDX_VEC_ABOVE_ROOM = 16 };
+enum { SDX_VEC_ABOVE_ROOM = 16, SDX_VEC_TOP_COLUMNS = 16, SDX_VEC_TOP_MOST = 8 };
 struct sdx_vec {
 #define SDX_VEC_FIELD(name)                                                                        \
     void (*f32_##name)(const float *x, float *y, size_t n, float a, float b);
@@ -69,6 +69,12 @@ struct sdx_vec {
      * first NaN is the extreme. length >= 1, below 2^31. */
     void (*f32_arg_columns)(const float *x, size_t length, ptrdiff_t step, size_t n, bool is_min,
                             int64_t *y);
+    /* at[t * SDX_VEC_TOP_COLUMNS + i] = j of the t-th, t < k, of x[j * step + i] in falling
+     * (is_min: rising) order for each of SDX_VEC_TOP_COLUMNS columns i; NaN is the largest, -0
+     * equals 0, of equal ones the first comes first. 0 < k <= SDX_VEC_TOP_MOST, k <= length < 2^31.
+     */
+    void (*f32_top_columns)(const float *x, size_t length, ptrdiff_t step, size_t k, bool is_min,
+                            int32_t *at);
     /* sum of a[i] * b[i] */
     float (*f32_dot)(const float *a, const float *b, size_t n);
     /* y[i] += a * x[i] */

@@ -193,6 +193,38 @@ static void arg_columns(const float *x, size_t length, ptrdiff_t step, size_t n,
         arg_tile(x + j, length, step, n - j < ARG_TILE ? n - j : ARG_TILE, sign, y + j);
 }
 
+/* The best k so far stay in order; what one takes the place of moves down, and all below it. */
+static void top_columns(const float *x, size_t length, ptrdiff_t step, size_t k, bool is_min,
+                        int32_t *at)
+{
+    const vi flip = vi_set1(is_min ? 0 : -1);
+    for (int c = 0; c < SDX_VEC_TOP_COLUMNS; c += LANES) {
+        vi best[SDX_VEC_TOP_MOST], place[SDX_VEC_TOP_MOST];
+        for (size_t j = 0; j < length; j++) {
+            const vf v = v_load(x + (ptrdiff_t)j * step + c) + v_set1(0.0f); /* -0 becomes 0 */
+            const vi bits = vi_bits(v), order = bits ^ ((bits >> 31) & vi_set1(INT32_MAX));
+            const vi is_nan = v != v;
+            vi key = ((is_nan & vi_set1(INT32_MAX)) | (~is_nan & order)) ^ flip;
+            vi from = vi_set1((int32_t)j), moves = vi_set1(0);
+            for (size_t t = 0; t < k; t++) {
+                if (j <= t) { /* an empty place */
+                    best[t] = key;
+                    place[t] = from;
+                    break;
+                }
+                const vi b = best[t], p = place[t];
+                moves |= key < b;
+                best[t] = (moves & key) | (~moves & b);
+                place[t] = (moves & from) | (~moves & p);
+                key ^= b ^ best[t]; /* the other of the two */
+                from ^= p ^ place[t];
+            }
+        }
+        for (size_t t = 0; t < k; t++)
+            vi_store(at + t * SDX_VEC_TOP_COLUMNS + c, place[t]);
+    }
+}
+
 static float dot(const float *a, const float *b, size_t n)
 {
     struct wide acc = wide_set1(0.0f);
@@ -530,6 +562,7 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     SDX_VEC_REDUCTIONS(FIELD)
 #undef FIELD
     vec->f32_arg_columns = arg_columns;
+    vec->f32_top_columns = top_columns;
     vec->f32_dot = dot;
     vec->f32_exp_sum = exp_sum;
     vec->f32_softmax = softmax;

@@ -71,12 +71,12 @@ static bool is_few(const struct top_k_params *p)
 }
 
 enum {
-    TOP_ROOM = 4,     /* candidates, in k, between two times that they are cut to k */
-    TOP_CHUNK = 256,  /* elements looked at between two bounds */
-    TOP_GROUPS = 64,  /* groups whose extremes bound the best k */
-    TOP_SEEN = 4096,  /* elements in all groups, at most */
-    TOP_COLUMNS = 16, /* brought into rows at a time */
-    TOP_SHORT = 16    /* k at most that are kept in order as a row is read */
+    TOP_ROOM = 4,    /* candidates, in k, between two times that they are cut to k */
+    TOP_CHUNK = 256, /* elements looked at between two bounds */
+    TOP_GROUPS = 64, /* groups whose extremes bound the best k */
+    TOP_SEEN = 4096, /* elements in all groups, at most */
+    TOP_SHORT = 16,  /* k at most that are kept in order as a row is read */
+    TOP_TOGETHER = 4 /* rows at least that share vectors */
 };
 static bool is_short(const struct top_k_params *p)
 {
@@ -275,13 +275,44 @@ static void top_any(const struct top_k_work *w, int64_t r)
     write_row(w, r);
 }
 
+/* The best few of each of m rows or neighbouring columns of floats from r on, with a row in each
+ * lane. */
+static void top_columns_f32(const struct top_k_work *w, int64_t r, int64_t m)
+{
+    enum { COLUMNS = SDX_VEC_TOP_COLUMNS };
+    const struct top_k_params *p = w->p;
+    const float *x = (const float *)w->in->data + row_base(p, r), *from = x;
+    const int64_t apart = p->inner == 1 ? p->n : 1, apart_out = p->inner == 1 ? p->k : 1;
+    int64_t step = p->inner, first = r / p->inner * p->k * p->inner + r % p->inner;
+    int32_t at[SDX_VEC_TOP_MOST * COLUMNS];
+    if (p->inner == 1 || m < COLUMNS) {
+        if (p->inner == 1)
+            sdx_vec()->b32_transpose(x, (size_t)p->n, w->rows, COLUMNS, (size_t)m, (size_t)p->n);
+        for (int64_t j = 0; p->inner > 1 && j < p->n; j++)
+            memcpy(w->rows + j * COLUMNS, x + j * p->inner, (size_t)m * sizeof *x);
+        from = w->rows;
+        step = COLUMNS;
+    }
+    sdx_vec()->f32_top_columns(from, (size_t)p->n, (ptrdiff_t)step, (size_t)p->k, !p->largest, at);
+    for (int64_t i = 0; i < m; i++, x += apart, first += apart_out)
+        for (int64_t t = 0, to = first; t < p->k; t++, to += p->inner) {
+            const int64_t j = at[t * COLUMNS + i];
+            if (w->values) ((float *)(void *)w->values)[to] = x[j * p->inner];
+            if (w->indices) w->indices[to] = j;
+        }
+}
+
 /* Few, or of short rows: those of floats from r on, `left` of which lie side by side. Returns how
  * many it did. */
 static int64_t top_few_f32(const struct top_k_work *w, int64_t r, int64_t left)
 {
     const struct top_k_params *p = w->p;
     const float *row = (const float *)w->in->data + row_base(p, r);
-    const int64_t m = left < TOP_COLUMNS ? left : TOP_COLUMNS;
+    const int64_t m = left < SDX_VEC_TOP_COLUMNS ? left : SDX_VEC_TOP_COLUMNS;
+    if (is_short(p) && p->k <= SDX_VEC_TOP_MOST && m >= TOP_TOGETHER) {
+        top_columns_f32(w, r, m);
+        return m;
+    }
     if (p->inner > 1) {
         sdx_vec()->b32_transpose(row, (size_t)p->inner, w->rows, (size_t)p->n, (size_t)p->n,
                                  (size_t)m);
@@ -305,12 +336,13 @@ static enum sdx_status run_top_k(struct sdx_exec *x, const struct sdx_step *step
     const bool quick = w.in->dtype == SDX_F32 && is_quick(p);
     const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     for (int64_t r = sdx_part_begin(p->rows, step->parts, part, 1), m; r < end; r += m) {
-        const int64_t i = r % p->inner, left = p->inner - i < end - r ? p->inner - i : end - r;
+        const int64_t i = r % p->inner, rows = p->inner == 1 ? end - r : p->inner - i;
+        const int64_t left = rows < end - r ? rows : end - r;
         m = 1;
-        if (quick && p->k == 1 && p->largest && (p->inner == 1 || left >= TOP_COLUMNS))
-            select_one(
-                p, (const float *)w.in->data + row_base(p, r), m = p->inner == 1 ? end - r : left,
-                w.values ? (float *)(void *)w.values + r : NULL, w.indices ? w.indices + r : NULL);
+        if (quick && p->k == 1 && p->largest && (p->inner == 1 || left >= SDX_VEC_TOP_COLUMNS))
+            select_one(p, (const float *)w.in->data + row_base(p, r), m = left,
+                       w.values ? (float *)(void *)w.values + r : NULL,
+                       w.indices ? w.indices + r : NULL);
         else if (quick)
             m = top_few_f32(&w, r, left);
         else
@@ -334,7 +366,7 @@ static enum sdx_status prepare_top_k(struct sdx_prepare *px)
     p->inner = sdx_move_product(in->dims, (int)axis + 1, in->rank);
     p->rows = p->n ? in->count / p->n : 0;
     p->size = sdx_move_size(in->dtype);
-    const size_t rows = is_quick(p) && p->inner > 1 ? (size_t)p->n * TOP_COLUMNS : 0;
+    const size_t rows = is_quick(p) ? (size_t)p->n * SDX_VEC_TOP_COLUMNS : 0;
     return sdx_prepare_step(px, "top_k", run_top_k, p,
                             sdx_prepare_parts((double)in->count, 4096, p->rows > 0 ? p->rows : 1),
                             pairs_of(p) * sizeof(struct sdx_pair) + rows * sizeof(float));

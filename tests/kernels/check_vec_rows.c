@@ -45,6 +45,41 @@ void check_f32_arg_columns(void)
             guards_release();
         }
 }
+/* Does a come before b? */
+static bool is_better(float a, float b, bool is_min)
+{
+    if (isnan(a) || isnan(b)) return isnan(a) != isnan(b) && isnan(a) != is_min;
+    return is_min ? a < b : a > b;
+}
+void check_f32_top_columns(void)
+{
+    enum { COLUMNS = SDX_VEC_TOP_COLUMNS };
+    for (size_t length = 1; length <= 40; length++)
+        for (size_t k = 1; k <= SDX_VEC_TOP_MOST && k <= length; k++) {
+            const size_t step = COLUMNS + random_bits() % 3;
+            const bool is_min = random_bits() & 1;
+            float *x = random_row((length - 1) * step + COLUMNS, -3, 3, 4);
+            int32_t *at = guarded(k * COLUMNS * 4, 4);
+            for (size_t i = 0; i < (length - 1) * step + COLUMNS; i++)
+                x[i] = i % 11 == 4   ? NAN
+                       : i % 5 == 0  ? -0.0f
+                       : i % 13 == 1 ? INFINITY
+                                     : truncf(x[i]);
+            vec_now->f32_top_columns(x, length, (ptrdiff_t)step, k, is_min, at);
+            for (size_t c = 0; c < COLUMNS; c++)
+                for (size_t j = 0; j < length; j++) {
+                    size_t rank = 0;
+                    for (size_t i = 0; i < length; i++)
+                        rank += is_better(x[i * step + c], x[j * step + c], is_min) ||
+                                (i < j && !is_better(x[j * step + c], x[i * step + c], is_min));
+                    expect(rank >= k || at[rank * COLUMNS + c] == (int32_t)j,
+                           "%zu of %zu, column %zu, place %zu: %d, expected %zu", k, length, c,
+                           rank, at[rank * COLUMNS + c], j);
+                }
+            guards_intact();
+            guards_release();
+        }
+}
 void check_f32_above(void)
 {
     for
@@ -690,6 +725,8 @@ static volatile float sink;
     }
 BENCH(f32_arg_columns,
       vec_now->f32_arg_columns(timed_x, 16, TIMED / 16, TIMED / 16, false, (int64_t *)timed_y))
+BENCH(f32_top_columns, vec_now->f32_top_columns(timed_x, TIMED / SDX_VEC_TOP_COLUMNS,
+                                                SDX_VEC_TOP_COLUMNS, 2, false, (int32_t *)timed_y))
 BENCH(f32_above, sink = (float)vec_now->f32_above(timed_x, TIMED - SDX_VEC_ABOVE_ROOM, 0, 2.9f,
                                                   (uint32_t *)timed_y))
 BENCH(f32_overlaps, sink = vec_now->f32_overlaps((const float[]){9, 9, 10, 10, 1}, timed_x,
