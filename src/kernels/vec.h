@@ -110,7 +110,11 @@ struct sdx_vec {
      * passes. mean and inv_std (may be NULL) get the statistics. */
     void (*f32_layer_norm)(const float *x, const float *scale, const float *bias, float epsilon,
                            float *y, size_t n, float *mean, float *inv_std);
-    void (*f32_rms_norm)(const float *x, const float *scale, float epsilon, float *y, size_t n);
+    /* The same of rows one behind the other, and the like without means. */
+    void (*f32_layer_norm_rows)(const float *x, const float *scale, const float *bias,
+                                float epsilon, float *y, size_t n, size_t rows);
+    void (*f32_rms_norm)(const float *x, const float *scale, float epsilon, float *y, size_t n,
+                         size_t rows);
     /* y = x * scale + shift with one scale and shift for the row (BatchNormalization of one
      * channel) */
     void (*f32_affine)(const float *x, float scale, float shift, float *y, size_t n);

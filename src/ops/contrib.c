@@ -159,7 +159,7 @@ static enum sdx_status run_skip(struct sdx_exec *x, const struct sdx_step *step,
         if (p->is_simple) {
             inverse = 1 / sqrtf(v->f32_reduce_sumsq(sum, n) / (float)n + p->epsilon);
             mean = 0;
-            v->f32_rms_norm(sum, gamma, p->epsilon, y, n);
+            v->f32_rms_norm(sum, gamma, p->epsilon, y, n, 1);
         } else {
             v->f32_layer_norm(sum, gamma, step->in[SKIP_BETA] ? step->in[SKIP_BETA]->data : NULL,
                               p->epsilon, y, n, &mean, &inverse);

@@ -155,7 +155,7 @@ static enum sdx_status run_norm(struct sdx_exec *x, const struct sdx_step *step,
     float *to = (float *)step->out[0]->data + part * p->rows * p->size;
     for (int64_t r = 0; r < p->rows; r++)
         sdx_vec()->f32_rms_norm(from + r * p->from.at[2], step->in[1]->data, p->epsilon,
-                                to + r * p->size, (size_t)p->size);
+                                to + r * p->size, (size_t)p->size, 1);
     return SDX_OK;
 }
 

@@ -76,6 +76,13 @@ static enum sdx_status run_layer_norm(struct sdx_exec *x, const struct sdx_step 
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     bool wide = step->in[0]->dtype == SDX_F64;
+    if (!wide && !mean_out && !inverse_out) {
+        const int64_t at = begin * p->length;
+        sdx_vec()->f32_layer_norm_rows((const float *)step->in[0]->data + at, scale, bias,
+                                       p->epsilon, (float *)step->out[0]->data + at,
+                                       (size_t)p->length, (size_t)(end - begin));
+        return SDX_OK;
+    }
     for (int64_t row = begin; row < end; row++) {
         double mean = 0, inverse = 0;
         float mean_f32 = 0, inverse_f32 = 0;
@@ -119,19 +126,22 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
     struct sdx_tensor *inverse_out = step->count_out > 1 ? step->out[1] : NULL;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
+    if (!p->mixed && step->in[0]->dtype == SDX_F32) {
+        const float *from = (const float *)step->in[0]->data + begin * p->length;
+        float *to = (float *)step->out[0]->data + begin * p->length;
+        for (int64_t row = begin; inverse_out && row < end; row++) { /* before y, which may be x */
+            const float squares =
+                sdx_vec()->f32_reduce_sumsq(from + (row - begin) * p->length, (size_t)p->length);
+            store_real(inverse_out, row, 1 / sqrtf(squares / (float)p->length + p->epsilon));
+        }
+        sdx_vec()->f32_rms_norm(from, p->with_scale ? step->in[1]->data : NULL, p->epsilon, to,
+                                (size_t)p->length, (size_t)(end - begin));
+        return SDX_OK;
+    }
     for (int64_t row = begin; row < end; row++) {
         int64_t at = row * p->length;
         if (p->mixed) {
             rms_row_any(p, step->in[0], step->out[0], inverse_out, row);
-            continue;
-        }
-        if (step->in[0]->dtype == SDX_F32) {
-            const float *x_f32 = (const float *)step->in[0]->data + at;
-            sdx_vec()->f32_rms_norm(x_f32, p->with_scale ? step->in[1]->data : NULL, p->epsilon,
-                                    (float *)step->out[0]->data + at, (size_t)p->length);
-            if (!inverse_out) continue;
-            float squares = sdx_vec()->f32_reduce_sumsq(x_f32, (size_t)p->length);
-            store_real(inverse_out, row, 1 / sqrtf(squares / (float)p->length + p->epsilon));
             continue;
         }
         const double *from = (const double *)step->in[0]->data + at;

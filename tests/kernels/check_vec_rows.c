@@ -484,6 +484,35 @@ void check_f32_layer_norm(void)
             }
         }
 }
+/* Rows together are as each alone. */
+void check_f32_layer_norm_rows(void)
+{
+    enum { ROWS = 9 };
+    for (size_t n = 1; n <= 300; n += n < 70 ? 1 : 29)
+        for (size_t rows = 0; rows <= ROWS; rows++) {
+            float *x = random_row(ROWS * n, -3, 5, 4), *scale = random_row(n, -1, 1, 0);
+            float *bias = random_row(n, -1, 1, 8), *y = guarded(ROWS * n * 4, 4);
+            float *z = guarded(n * 4, 0), *rms = guarded(rows * n * 4, 0);
+            const float *s = n % 2 ? scale : NULL, *b = n % 3 ? bias : NULL;
+            memcpy(y, x, ROWS * n * 4);
+            vec_now->f32_layer_norm_rows(y, s, b, 1e-5f, y, n, rows);
+            vec_now->f32_rms_norm(x, s, 1e-5f, rms, n, rows);
+            for (size_t i = 0; i < ROWS * n; i++) {
+                const size_t r = i / n;
+                if (i % n == 0 && r < rows)
+                    vec_now->f32_layer_norm(x + i, s, b, 1e-5f, z, n, NULL, NULL);
+                expect(same_bits(y[i], r < rows ? z[i % n] : x[i]), "n %zu, row %zu of %zu", n, r,
+                       rows);
+                if (r >= rows) continue;
+                if (i % n == 0) vec_now->f32_rms_norm(x + i, s, 1e-5f, z, n, 1);
+                expect(same_bits(rms[i], i % n ? rms[i] : z[0]), "n %zu, root of row %zu of %zu", n,
+                       r, rows);
+                if (i % n == 0) vec_now->f32_layer_norm(x + i, s, b, 1e-5f, z, n, NULL, NULL);
+            }
+            guards_intact();
+            guards_release();
+        }
+}
 void check_f32_rms_norm(void)
 {
     for
@@ -496,8 +525,8 @@ void check_f32_rms_norm(void)
             for (size_t i = 0; i < n; i++)
                 sum += (double)x[i] * x[i];
             const double inv = 1 / sqrt(sum / (double)n + 1e-6f);
-            vec_now->f32_rms_norm(x, s, 1e-6f, y, n);
-            vec_generic.f32_rms_norm(x, s, 1e-6f, z, n);
+            vec_now->f32_rms_norm(x, s, 1e-6f, y, n, 1);
+            vec_generic.f32_rms_norm(x, s, 1e-6f, z, n, 1);
             for (size_t i = 0; i < n; i++) {
                 const double right = x[i] * inv * (s ? s[i] : 1);
                 expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
@@ -756,7 +785,9 @@ BENCH(f32_softmax_columns,
 BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
 BENCH(f32_layer_norm,
       vec_now->f32_layer_norm(timed_x, timed_x, timed_x, 1e-5f, timed_y, TIMED, NULL, NULL))
-BENCH(f32_rms_norm, vec_now->f32_rms_norm(timed_x, timed_x, 1e-5f, timed_y, TIMED))
+BENCH(f32_layer_norm_rows,
+      vec_now->f32_layer_norm_rows(timed_x, timed_x, timed_x, 1e-5f, timed_y, 32, TIMED / 32))
+BENCH(f32_rms_norm, vec_now->f32_rms_norm(timed_x, timed_x, 1e-5f, timed_y, TIMED, 1))
 BENCH(f16_to_f32, vec_now->f16_to_f32(timed_bytes, timed_y, TIMED))
 BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
 BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
