@@ -81,6 +81,10 @@ struct sdx_vec {
     void (*f32_axpy)(float a, const float *x, float *y, size_t n);
     /* y[i] = rows[0][i] * w[0] + rows[1][i] * w[1] ..., count >= 1 */
     void (*f32_mix)(const float *const *rows, const float *w, int count, float *y, size_t n);
+    /* The same of cells: y[j * cell + i] = the sum over t < count of x[index[j * count + t] * cell
+     * + i] * w[j * count + t], j < n. */
+    void (*f32_mix_cells)(const float *x, const int32_t *index, const float *w, int count,
+                          size_t cell, float *y, size_t n);
     /* y[i] = sum over k < count of (x[k] - rows[k * step + i])^2 */
     void (*f32_distances)(const float *x, size_t count, const float *rows, size_t step, float *y,
                           size_t n);

@@ -246,6 +246,40 @@ static void mix(const float *const *rows, const float *w, int count, float *y, s
         y[at] = sum;
     }
 }
+SIMD void cell_of(const int vectors, const float *x, const int32_t *index, const float *w,
+                  int count, size_t cell, float *y)
+{
+    vf sums[2];
+    SDX_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+        sums[v] = v_load(x + (size_t)index[0] * cell + v * LANES) * v_set1(w[0]);
+    for (int t = 1; t < count; t++) {
+        const float *from = x + (size_t)index[t] * cell;
+        SDX_UNROLL(2)
+        for (int v = 0; v < vectors; v++)
+            sums[v] += v_load(from + v * LANES) * v_set1(w[t]);
+    }
+    SDX_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+        v_store(y + v * LANES, sums[v]);
+}
+static void mix_cells(const float *x, const int32_t *index, const float *w, int count, size_t cell,
+                      float *y, size_t n)
+{
+    for (size_t j = 0; j < n; j++, index += count, w += count, y += cell) {
+        size_t at = 0;
+        for (; at + 2 * LANES <= cell; at += 2 * LANES)
+            cell_of(2, x + at, index, w, count, cell, y + at);
+        for (; at + LANES <= cell; at += LANES)
+            cell_of(1, x + at, index, w, count, cell, y + at);
+        for (; at < cell; at++) {
+            float sum = x[(size_t)index[0] * cell + at] * w[0];
+            for (int t = 1; t < count; t++)
+                sum += x[(size_t)index[t] * cell + at] * w[t];
+            y[at] = sum;
+        }
+    }
+}
 /* Of two vectors at once: the sums of one wait for each other. */
 SIMD void distances_of(const int vectors, const float *x, size_t count, const float *rows,
                        size_t step, float *y)
@@ -337,6 +371,7 @@ void SDX_INIT(sdx_vec_map_init_)(struct sdx_vec *vec)
 #undef FIELD
     vec->f32_axpy = axpy;
     vec->f32_mix = mix;
+    vec->f32_mix_cells = mix_cells;
     vec->f32_distances = distances;
     vec->f32_add_outer = add_outer;
     vec->f32_rotate = rotate;

@@ -23,17 +23,12 @@ struct planes {
     float extrapolation;
 };
 
-/* One source row resized to the output's width: of cells of several values; near: room for `taps`
- * addresses. */
+/* One source row resized to the output's width: of cells of several values. */
 static void resize_row_cells(const struct sdx_resize_axis *h, int64_t cell, const float *src,
-                             const float **near, float *dst)
+                             float *dst)
 {
-    const struct sdx_vec *vec = sdx_vec();
-    for (int64_t j = 0; j < h->n_out; j++, dst += cell) {
-        for (int t = 0; t < h->taps; t++)
-            near[t] = src + h->index[j * h->taps + t] * cell;
-        vec->f32_mix(near, h->weight + j * h->taps, h->taps, dst, (size_t)cell);
-    }
+    sdx_vec()->f32_mix_cells(src, h->index, h->weight, h->taps, (size_t)cell, dst,
+                             (size_t)h->n_out);
 }
 
 /* The same of single values. */
@@ -57,13 +52,12 @@ static void resize_row(const struct sdx_resize_axis *h, const float *src, float 
     }
 }
 
-static void widen(const struct sdx_resize_axis *h, int64_t cell, const float *src,
-                  const float **near, float *dst)
+static void widen(const struct sdx_resize_axis *h, int64_t cell, const float *src, float *dst)
 {
     if (cell == 1)
         resize_row(h, src, dst);
     else
-        resize_row_cells(h, cell, src, near, dst);
+        resize_row_cells(h, cell, src, dst);
 }
 
 /* Sets what is outside of the input in output row y. */
@@ -77,9 +71,8 @@ static void extrapolate(const struct planes *p, int64_t y, float *to)
             if (outside[j]) to[j] = p->extrapolation;
 }
 
-/* Scratch: the addresses of `taps` rows, those of what a cell is made from, the source row in each
- * slot, the rows. A source row lives in slot (row % taps); the rows of one output row are
- * neighbours, so they never share a slot. */
+/* Scratch: the addresses of `taps` rows, the source row in each slot, the rows. A source row lives
+ * in slot (row % taps); the rows of one output row are neighbours, so they never share a slot. */
 static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct planes *p = step->params;
@@ -87,8 +80,7 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
     int64_t n = h->n_out * p->cell, pitch = h->n_in * p->cell, units = p->count * p->blocks;
     int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
     float **rows = x->scratch;
-    const float **near = (const float **)(void *)(rows + v->taps);
-    int64_t *held = (int64_t *)(void *)(near + h->taps);
+    int64_t *held = (int64_t *)(void *)(rows + v->taps);
     float *cache = (float *)(void *)(held + v->taps);
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
         const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * pitch;
@@ -103,7 +95,7 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
                 int64_t slot = index[t] % v->taps;
                 rows[t] = cache + slot * n;
                 if (held[slot] == index[t]) continue;
-                widen(h, p->cell, src + index[t] * pitch, near, rows[t]);
+                widen(h, p->cell, src + index[t] * pitch, rows[t]);
                 held[slot] = index[t];
             }
             sdx_vec()->f32_mix((const float *const *)rows, v->weight + y * v->taps, v->taps,
@@ -117,12 +109,12 @@ static enum sdx_status run_planes(struct sdx_exec *x, const struct sdx_step *ste
 /* Makes up to ROWS rows of the plain layout as wide as the output at once: turned, so that they are
  * the lanes of a cell. cells: [n_in][ROWS], and room for [n_out][ROWS] behind it. */
 static void widen_rows(const struct sdx_resize_axis *h, const float *src, int64_t rows,
-                       const float **near, float *cells, float *dst)
+                       float *cells, float *dst)
 {
     const struct sdx_vec *vec = sdx_vec();
     float *wide = cells + h->n_in * ROWS;
     vec->b32_transpose(src, (size_t)h->n_in, cells, ROWS, (size_t)rows, (size_t)h->n_in);
-    resize_row_cells(h, ROWS, cells, near, wide);
+    resize_row_cells(h, ROWS, cells, wide);
     vec->b32_transpose(wide, ROWS, dst, (size_t)h->n_out, (size_t)h->n_out, (size_t)rows);
 }
 
@@ -161,8 +153,8 @@ static enum sdx_status run_turned(struct sdx_exec *x, const struct sdx_step *ste
     const struct sdx_resize_axis *v = p->v, *h = p->h;
     const int64_t n = h->n_out, units = p->count * p->blocks;
     const int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
-    const float **from = x->scratch, **near = from + v->taps;
-    float *cells = (float *)(void *)(near + h->taps), *rows = cells + (h->n_in + n) * ROWS;
+    const float **from = x->scratch;
+    float *cells = (float *)(void *)(from + v->taps), *rows = cells + (h->n_in + n) * ROWS;
     memset(cells, 0, (size_t)(h->n_in * ROWS) * sizeof *cells); /* lanes without a row */
     for (int64_t u = sdx_part_begin(units, step->parts, part, 1); u < end; u++) {
         const float *src = (const float *)step->in[0]->data + u / p->blocks * v->n_in * h->n_in;
@@ -171,7 +163,7 @@ static enum sdx_status run_turned(struct sdx_exec *x, const struct sdx_step *ste
         const int64_t stop = y0 + p->block < v->n_out ? y0 + p->block : v->n_out;
         int64_t first, last;
         sources_of(v, y0, stop, &first, &last);
-        widen_rows(h, src + first * h->n_in, last - first + 1, near, cells, rows);
+        widen_rows(h, src + first * h->n_in, last - first + 1, cells, rows);
         for (int64_t y = y0; y < stop; y++) {
             for (int t = 0; t < v->taps; t++)
                 from[t] = rows + (v->index[y * v->taps + t] - first) * n;
@@ -190,8 +182,8 @@ static enum sdx_status run_shrunk(struct sdx_exec *x, const struct sdx_step *ste
     const struct sdx_resize_axis *v = p->v, *h = p->h;
     const int64_t n = h->n_out * p->cell, pitch = h->n_in * p->cell, units = p->count * p->blocks;
     const int64_t end = sdx_part_begin(units, step->parts, part + 1, 1);
-    const float **from = x->scratch, **near = from + v->taps;
-    float *cells = (float *)(void *)(near + h->taps), *mixed = cells;
+    const float **from = x->scratch;
+    float *cells = (float *)(void *)(from + v->taps), *mixed = cells;
     if (p->turned) {
         memset(cells, 0, (size_t)(pitch * ROWS) * sizeof *cells); /* lanes without a row */
         mixed += (pitch + n) * ROWS;
@@ -206,9 +198,9 @@ static enum sdx_status run_shrunk(struct sdx_exec *x, const struct sdx_step *ste
             for (int t = 0; t < v->taps; t++)
                 from[t] = src + v->index[(y + i) * v->taps + t] * pitch;
             sdx_vec()->f32_mix(from, v->weight + (y + i) * v->taps, v->taps, row, (size_t)pitch);
-            if (!h->identity && !p->turned) widen(h, p->cell, mixed, near, dst + i * n);
+            if (!h->identity && !p->turned) widen(h, p->cell, mixed, dst + i * n);
         }
-        if (p->turned) widen_rows(h, mixed, rows, near, cells, dst);
+        if (p->turned) widen_rows(h, mixed, rows, cells, dst);
         for (int64_t i = 0; i < rows; i++)
             extrapolate(p, y + i, dst + i * n);
     }
@@ -238,7 +230,7 @@ enum sdx_status sdx_resize_planes(struct sdx_prepare *px, const struct sdx_resiz
         if (!p->turned) p->block = BLOCK_MOST / 2;
     }
     p->blocks = (v->n_out + p->block - 1) / p->block;
-    const size_t addresses = (size_t)(v->taps + h->taps) * sizeof(float *);
+    const size_t addresses = (size_t)v->taps * sizeof(float *);
     const size_t row = (size_t)(shrinks ? pitch : n) * sizeof(float);
     const size_t scratch = p->turned ? ((size_t)(pitch + n) * sizeof(float) + row) * ROWS
                            : shrinks ? row
@@ -263,10 +255,8 @@ struct bytes {
     uint8_t flip;                        /* makes bytes unsigned, each 128 too large */
 };
 
-/* One row of numbers resized to the output's width. wide: room for it, where cells are small; near:
- * for `taps` addresses. */
-static void byte_row(const struct bytes *p, const float *src, const float **near, float *wide,
-                     uint8_t *dst)
+/* One row of numbers resized to the output's width. wide: room for it, where cells are small. */
+static void byte_row(const struct bytes *p, const float *src, float *wide, uint8_t *dst)
 {
     const struct sdx_resize_axis *h = p->h;
     const struct sdx_qblend blend = {h->index, h->weight, h->taps, p->cell, h->n_out, p->flip};
@@ -274,7 +264,7 @@ static void byte_row(const struct bytes *p, const float *src, const float **near
         sdx_qbytes()->blend(&blend, src, dst);
         return;
     }
-    widen(h, p->cell, src, near, wide);
+    widen(h, p->cell, src, wide);
     sdx_qbytes()->quantize(wide, 1, p->flip, p->flip, dst, (size_t)(h->n_out * p->cell));
 }
 
@@ -287,8 +277,7 @@ static enum sdx_status run_bytes(struct sdx_exec *x, const struct sdx_step *step
     const int64_t pitch = h->n_in * p->cell, width = h->n_out * p->cell;
     const int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     const uint8_t **from = x->scratch;
-    const float **near = (const float **)(void *)(from + v->taps);
-    float *mixed = (float *)(void *)(near + h->taps), *wide = mixed + pitch + BEYOND;
+    float *mixed = (float *)(void *)(from + v->taps), *wide = mixed + pitch + BEYOND;
     for (int64_t u = sdx_part_begin(p->rows, step->parts, part, 1); u < end; u++) {
         const int64_t y = u % v->n_out;
         const float *w = v->weight + y * v->taps;
@@ -299,7 +288,7 @@ static enum sdx_status run_bytes(struct sdx_exec *x, const struct sdx_step *step
             shift -= (float)p->flip * w[t];
         }
         sdx_vec()->u8_mix(from, p->flip, shift, w, v->taps, mixed, (size_t)pitch);
-        byte_row(p, mixed, near, wide, (uint8_t *)step->out[0]->data + u * width);
+        byte_row(p, mixed, wide, (uint8_t *)step->out[0]->data + u * width);
     }
     return SDX_OK;
 }
@@ -334,6 +323,6 @@ enum sdx_status sdx_resize_bytes(struct sdx_prepare *px, const struct sdx_resize
     const int64_t wide = p->cell < SDX_RESIZE_CELL_LEAST ? p->h->n_out * p->cell : 0;
     return sdx_prepare_step(px, "resize_bytes", run_bytes, p,
                             sdx_prepare_parts(work, 65536, p->rows),
-                            (size_t)(p->v->taps + p->h->taps) * sizeof(float *) +
+                            (size_t)p->v->taps * sizeof(float *) +
                                 (size_t)(p->h->n_in * p->cell + BEYOND + wide) * sizeof(float));
 }

@@ -172,6 +172,32 @@ void check_f32_axpy(void)
             }
         }
 }
+void check_f32_mix_cells(void)
+{
+    enum { PLACES = 9, OUT = 5, TAPS = 6 };
+    for (size_t cell = 1; cell <= 70; cell++)
+        for (int count = 1; count <= TAPS; count++) {
+            float *x = random_row(PLACES * cell, -3, 3, 4), *y = guarded(OUT * cell * 4, 4);
+            float *w = random_row((size_t)(OUT * count), -1, 1, 0);
+            int32_t *index = guarded((size_t)(OUT * count) * 4, 0);
+            for (int i = 0; i < OUT * count; i++)
+                index[i] = (int32_t)(random_bits() % PLACES);
+            vec_now->f32_mix_cells(x, index, w, count, cell, y, OUT);
+            for (size_t i = 0; i < OUT * cell; i++) {
+                const size_t j = i / cell;
+                float sum = 0;
+                for (int t = 0; t < count; t++) {
+                    const float v =
+                        x[(size_t)index[j * (size_t)count + (size_t)t] * cell + i % cell];
+                    sum = t ? sum + v * w[j * (size_t)count + (size_t)t] : v * w[j * (size_t)count];
+                }
+                expect(same_bits(y[i], sum), "cells of %zu, %d taps, %zu: %g, expected %g", cell,
+                       count, i, y[i], sum);
+            }
+            guards_intact();
+            guards_release();
+        }
+}
 void check_f32_mix(void)
 {
     static const float w[] = {0.37f, -1.25f, 0.6f, 2.0f};
@@ -763,6 +789,8 @@ BENCH(f32_overlaps, sink = vec_now->f32_overlaps((const float[]){9, 9, 10, 10, 1
 BENCH(f32_dot, sink = vec_now->f32_dot(timed_x, timed_y, TIMED))
 BENCH(f32_axpy, vec_now->f32_axpy(0.01f, timed_x, timed_y, TIMED))
 BENCH(f32_distances, vec_now->f32_distances(timed_x, 1, timed_y, TIMED, timed_y, TIMED))
+BENCH(f32_mix_cells,
+      vec_now->f32_mix_cells(timed_x, (const int32_t[]){0, 1, 1, 2}, timed_x, 2, 16, timed_y, 2))
 BENCH(f32_mix, vec_now->f32_mix((const float *const[]){timed_x, timed_x + 8},
                                 (const float[]){0.3f, 0.7f}, 2, timed_y, TIMED - 8))
 BENCH(f32_affine, vec_now->f32_affine(timed_x, 0.3f, 0.1f, timed_y, TIMED))

@@ -16,7 +16,7 @@
  * kernel added to a list of vec.h that has none does not link. */
 /* clang-format off */
 #define CHECK_VEC_OTHERS(X) \
-    X(f32_dot) X(f32_axpy) X(f32_mix) X(f32_distances) X(f32_exp_sum) X(f32_softmax) \
+    X(f32_dot) X(f32_axpy) X(f32_mix) X(f32_mix_cells) X(f32_distances) X(f32_exp_sum) X(f32_softmax) \
     X(f32_softmax_masked) \
     X(f32_log_softmax) X(f32_arg_columns) X(f32_top_columns) X(f32_overlaps) X(f32_above) \
     X(f32_layer_norm) X(f32_softmax_columns) X(f32_layer_norm_rows) X(f32_rms_norm) \
