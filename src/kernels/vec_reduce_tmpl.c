@@ -49,10 +49,25 @@ SIMD struct wide wide_load_part(const float *p, size_t n, float fill)
     EACH_PART w.r[i] = load_part(p, n, i, fill);
     return w;
 }
-/* Lane i + half of v in lane i. */
-SIMD vf upper(vf v, int half)
+/* Lane i + half of v in lane i < half, by neighbours that change places. */
+SIMD vf upper(vf v, const int half)
 {
-    return v_permute(v, (v_lane() + vi_set1(half)) & vi_set1(LANES - 1));
+#if SDX_SIMD_LANES == 16
+    if (half == 8)
+        return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    if (half == 4)
+        return __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    if (half == 2)
+        return __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+#elif SDX_SIMD_LANES == 8
+    if (half == 4) return __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    if (half == 2) return __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    if (half == 2) return __builtin_shufflevector(v, v, 2, 3, 0, 1);
+    return __builtin_shufflevector(v, v, 1, 0, 3, 2);
+#endif
 }
 /* `joined` of s and t over the lanes of s, in pairs. */
 #define ACROSS(s, joined)                                                                          \
