@@ -79,6 +79,17 @@ const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_
     return t->data;
 }
 
+bool sdx_match_list(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
+                    const char *name, const int64_t **list, int64_t *count)
+{
+    const bool is_input = node->count_inputs > i && node->inputs[i] >= 0;
+    *count = 0;
+    *list = is_input ? sdx_match_ints(g, node, i, count)
+            : name   ? sdx_ir_attr_ints(node, name, count)
+                     : NULL;
+    return *list || !is_input;
+}
+
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels)
 {
     if (t->rank > rank || (t->count != 1 && t->count != channels)) return false;

@@ -31,6 +31,11 @@ static inline float sdx_match_f32_at(const struct sdx_tensor *t, int64_t i)
 /* Input i of the node where it is a constant list of integers of 64 bits, or NULL. */
 const int64_t *sdx_match_ints(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
                               int64_t *count);
+/* *list: such an input i or, where the node has none, its attribute `name` (NULL: there is no such
+ * attribute), as older versions have it; NULL where there is neither. false: the input is not
+ * constant. */
+bool sdx_match_list(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int i,
+                    const char *name, const int64_t **list, int64_t *count);
 /* One number, or one for each of `channels` along axis 1, beside a value of this rank? */
 bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channels);
 /* Is the node a Transpose that takes axis `from` of `rank` axes to place `to`, the others in their

@@ -206,9 +206,10 @@ static enum sdx_status turn_reduce(struct work *w, int32_t n)
     if (x < 0) return SDX_OK;
     const int rank = type_of(w, x)->rank;
     const bool by_input = node->count_inputs > 1;
-    const int64_t *own =
-        by_input ? sdx_match_ints(w->g, node, 1, &count) : sdx_ir_attr_ints(node, "axes", &count);
-    if (!own || count != rank - 2 || !type_of(w, node->outputs[0])->has_shape) return SDX_OK;
+    const int64_t *own;
+    if (!sdx_match_list(w->g, node, 1, "axes", &own, &count) || !own || count != rank - 2 ||
+        !type_of(w, node->outputs[0])->has_shape)
+        return SDX_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t axis = own[i] < 0 ? own[i] + rank : own[i];
         if (axis < 1 || axis > rank - 2) return SDX_OK;

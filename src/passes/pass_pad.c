@@ -30,22 +30,16 @@ static bool padding_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *p
                        struct padding *p)
 {
     const struct sdx_type *x = &g->values[pad->inputs[0]].type;
-    const bool has_inputs = pad->opset >= 11;
-    int64_t count = 0, count_axes = 0;
-    const int64_t *axes = NULL;
-    const int64_t *pads =
-        has_inputs ? sdx_match_ints(g, pad, 1, &count) : sdx_ir_attr_ints(pad, "pads", &count);
-    if (!pads || !x->has_shape || x->rank < 3 || x->rank > SDX_RANK_MAX ||
-        !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant"))
+    int64_t count, count_axes;
+    const int64_t *pads, *axes;
+    if (!sdx_match_list(g, pad, 1, "pads", &pads, &count) || !pads ||
+        !sdx_match_list(g, pad, 3, NULL, &axes, &count_axes) || !x->has_shape || x->rank < 3 ||
+        x->rank > SDX_RANK_MAX || !sdx_str_is(sdx_ir_attr_str(pad, "mode", "constant"), "constant"))
         return false;
-    p->value = has_inputs ? 0 : sdx_ir_attr_float(pad, "value", 0);
+    p->value = sdx_ir_attr_float(pad, "value", 0);
     if (pad->count_inputs > 2 && pad->inputs[2] >= 0 &&
         !sdx_match_scalar(g, pad->inputs[2], &p->value))
         return false;
-    if (pad->count_inputs > 3 && pad->inputs[3] >= 0) {
-        axes = sdx_match_ints(g, pad, 3, &count_axes);
-        if (!axes) return false;
-    }
     const int64_t n = axes ? count_axes : x->rank;
     if (count != 2 * n || !are_small(pads, count)) return false;
     *p = (struct padding){.rank = x->rank - 2, .value = p->value};
@@ -135,18 +129,12 @@ static enum sdx_status pad_before(struct sdx_context *cx, struct sdx_ir *ir,
 static bool slice_constants(const struct sdx_ir_graph *g, const struct sdx_ir_node *slice,
                             const int64_t *list[4], int64_t *n)
 {
-    static const char *const names[] = {"starts", "ends", "axes"};
+    static const char *const names[4] = {"starts", "ends", "axes"};
     for (int i = 0; i < 4; i++) {
-        int64_t count = 0;
-        list[i] = NULL;
-        if (slice->opset < 10)
-            list[i] = i < 3 ? sdx_ir_attr_ints(slice, names[i], &count) : NULL;
-        else if (slice->count_inputs > i + 1 && slice->inputs[i + 1] >= 0)
-            list[i] = sdx_match_ints(g, slice, i + 1, &count);
-        const bool is_given = slice->opset >= 10 && slice->count_inputs > i + 1;
-        if (!list[i] && (i < 2 || (is_given && slice->inputs[i + 1] >= 0))) return false;
+        int64_t count;
+        if (!sdx_match_list(g, slice, i + 1, names[i], &list[i], &count)) return false;
         if (i == 0) *n = count;
-        if (list[i] && count != *n) return false;
+        if (list[i] ? count != *n : i < 2) return false;
     }
     return true;
 }
@@ -190,10 +178,10 @@ static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slic
     return are_small(cuts->pads, 2 * cuts->rank);
 }
 
-/* What the pads of the convolution take over of the cuts, in their place: a Conv then pads less, a
- * ConvTranspose leaves out more. false: they cannot. */
+/* What the pads of the convolution take over of the cuts: a Conv then pads less, a ConvTranspose
+ * leaves out more. false: they cannot. */
 static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv,
-                       struct padding *cuts)
+                       const struct padding *cuts, struct padding *more)
 {
     const struct sdx_type *w = &g->values[conv->inputs[1]].type,
                           *y = &g->values[conv->outputs[0]].type;
@@ -204,6 +192,7 @@ static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *c
     const int64_t *strides = sdx_ir_attr_ints(conv, "strides", &count_strides);
     const int64_t *dilations = sdx_ir_attr_ints(conv, "dilations", &count_dilations);
     const int rank = cuts->rank;
+    *more = (struct padding){.rank = rank};
     if (!sdx_str_is(automatic, "NOTSET") || sdx_ir_attr(conv, "output_shape") || !w->has_shape ||
         w->rank != rank + 2 || (own && (count != 2 * rank || !are_small(own, count))) ||
         (strides && count_strides != rank) || (dilations && count_dilations != rank))
@@ -217,8 +206,8 @@ static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *c
         int64_t both = 0;
         for (int side = i; side < 2 * rank; side += rank) {
             const int64_t before = own ? own[side] : 0, cut = cuts->pads[side];
-            cuts->pads[side] = is_transposed ? cut : -cut * stride;
-            const int64_t pad = before + cuts->pads[side];
+            more->pads[side] = is_transposed ? cut : -cut * stride;
+            const int64_t pad = before + more->pads[side];
             if (cut && (pad < 0 || (is_transposed && pad > reach))) return false;
             both += pad;
         }
@@ -229,16 +218,19 @@ static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *c
 }
 
 static enum sdx_status cut_behind(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                                  struct sdx_ir_node *slice, const int32_t *uses, bool *changed)
+                                  struct sdx_ir_node *slice, const int32_t **uses, bool *changed)
 {
     const int32_t y = slice->inputs[0];
-    struct padding cuts;
+    struct padding cuts, more;
     struct sdx_ir_node *conv = sdx_match_maker(g, y, "Conv");
     if (!conv) conv = sdx_match_maker(g, y, "ConvTranspose");
-    if (!conv || uses[y] != 1 || sdx_match_is_fused(conv) || !cuts_of(g, slice, &cuts) ||
-        !takes_cuts(g, conv, &cuts))
+    if (!conv || sdx_match_is_fused(conv) || !cuts_of(g, slice, &cuts) ||
+        !takes_cuts(g, conv, &cuts, &more))
         return SDX_OK;
-    SDX_TRY(move_into(cx, ir, conv, &cuts, false));
+    if (!*uses) *uses = sdx_ir_uses(g, ir->arena);
+    if (!*uses) return SDX_FAIL_MEMORY(cx);
+    if ((*uses)[y] != 1) return SDX_OK;
+    SDX_TRY(move_into(cx, ir, conv, &more, false));
     g->values[y].producer = -1;
     sdx_ir_node_set_output(g, conv, (int32_t)(conv - g->nodes), 0, slice->outputs[0]);
     slice->is_dead = true;
@@ -251,8 +243,7 @@ enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
     static const char *const ops[] = {"Conv", "MaxPool", "AveragePool"};
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
-        const int32_t *uses = sdx_ir_uses(g, ir->arena);
-        if (!uses) return SDX_FAIL_MEMORY(cx);
+        const int32_t *uses = NULL; /* counted where they are asked for */
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             if (node->is_dead || node->domain.len) continue;
@@ -260,7 +251,7 @@ enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
                 if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(pad_before(cx, ir, g, node, changed));
             if (sdx_str_is(node->op_type, "Slice"))
-                SDX_TRY(cut_behind(cx, ir, g, node, uses, changed));
+                SDX_TRY(cut_behind(cx, ir, g, node, &uses, changed));
         }
     }
     return SDX_OK;

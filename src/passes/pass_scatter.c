@@ -31,11 +31,12 @@ static int32_t places_along(const struct sdx_ir_graph *g, int32_t value, int axe
 {
     const struct sdx_ir_node *unsqueeze = sdx_match_maker(g, value, "Unsqueeze");
     const struct sdx_type *type = &g->values[value].type;
-    int64_t count = 0;
+    const int64_t *last;
+    int64_t count;
     if (!unsqueeze || !type->has_shape || type->rank != axes + 1) return -1;
-    const int64_t *last = sdx_match_ints(g, unsqueeze, 1, &count);
-    if (!last) last = sdx_ir_attr_ints(unsqueeze, "axes", &count);
-    if (!last || count != 1 || (*last != -1 && *last != axes)) return -1;
+    if (!sdx_match_list(g, unsqueeze, 1, "axes", &last, &count) || !last || count != 1 ||
+        (*last != -1 && *last != axes))
+        return -1;
     int32_t inner = unsqueeze->inputs[0];
     const struct sdx_ir_node *expand = sdx_match_maker(g, inner, "Expand");
     if (expand) inner = expand->inputs[0];
