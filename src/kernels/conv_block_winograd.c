@@ -32,7 +32,7 @@ enum {
     SMALL_U = 6 << 20,      /* bytes */
     PASSES_LEAST = 1024,    /* depth of pieces of which V would be too large */
     PHASED_TILES = 64,      /* of a block with stride 2 */
-    LEAST_TILES = 48,       /* of a line's block, where more of them can be had */
+    LEAST_GROUPS = 4,       /* of tiles in a line's block, where more of them can be had */
     EVEN = 16               /* blocks, of which one more is much for a thread */
 };
 
@@ -123,8 +123,8 @@ static struct winograd_cut cut_of(const struct sdx_conv_shape *s)
     c.blocks = conv_divide_up(c.tiles, want);
     /* each reads U from the second cache */
     if (c.axis && bytes_of_u(s, c.planes) <= sdx_kernel_tuning()->a_bytes)
-        c.blocks =
-            conv_most(c.blocks, conv_least(conv_wanted(conv_worth(s)), c.tiles / LEAST_TILES));
+        c.blocks = conv_most(c.blocks, conv_least(conv_wanted(conv_worth(s)),
+                                                  c.tiles / (LEAST_GROUPS * table->winograd_rows)));
     c.blocks = conv_even(c.blocks, EVEN);
     c.block = conv_divide_up(c.tiles, conv_most(c.blocks, 1));
     c.blocks = conv_divide_up(c.tiles, conv_most(c.block, 1));

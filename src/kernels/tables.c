@@ -29,7 +29,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
         sdx_vec_convert_init_##set(&t->vec);                                                       \
         sdx_fft_init_##set(&t->fft);                                                               \
         sdx_gemm_init_##set(&t->gemm);                                                             \
-        sdx_gemm_other_init_##set(&t->gemm);                                                         \
+        sdx_gemm_other_init_##set(&t->gemm);                                                       \
         sdx_nbits_init_##set(&t->gemm);                                                            \
         sdx_conv_init_##set(&t->gemm);                                                             \
         sdx_conv_block_depthwise_init_##set(&t->block);                                            \

@@ -502,6 +502,27 @@ static void merge_batch(struct sdx_product *p)
     p->at_a = p->at_b = NULL;
 }
 
+/* A vector behind a matrix whose columns lie together is worked on as the row before its transpose:
+ * C^T = B^T A^T, and C lies the same. */
+static void turn(struct sdx_product *p)
+{
+    if (p->n != 1 || p->m == 1 || p->row_a != 1 || p->b->is_constant) return;
+    const struct sdx_product q = *p;
+    p->a = q.b;
+    p->b = q.a;
+    p->input_b = -1;
+    p->m = 1;
+    p->n = q.m;
+    p->at_a = q.at_b;
+    p->at_b = q.at_a;
+    p->row_a = q.col_b;
+    p->col_a = q.row_b;
+    p->row_b = q.col_a;
+    p->col_b = 1;
+    p->bias_col = q.bias_row;
+    p->bias_row = q.bias_col;
+}
+
 /* One product by a packed B that is cut along its columns: A is brought into the form that the
  * parts read, once for all of them. */
 static enum sdx_status block_a(struct sdx_prepare *px, struct params *s)
@@ -655,6 +676,7 @@ enum sdx_status sdx_product_prepare(struct sdx_prepare *px, const struct sdx_pro
     struct sdx_product *p = &s->p;
     if (p->batch == 0 || p->m == 0 || p->n == 0) return SDX_OK;
     merge_batch(p);
+    turn(p);
     s->split = sdx_split_make(p->batch, p->m, p->n, p->k, 0,
                               p->c->dtype == SDX_F32 ? sdx_gemm_f32_panel() : 16);
     int64_t parts = s->split.parts;

@@ -15,7 +15,7 @@
 enum {
     TILE = 1024,    /* columns of a tile: accumulators of 8 bytes stay in L1 */
     SHORT_RUN = 64, /* runs up to this are folded many at a time, elements of 4 bytes */
-    SHORT_F32 = 63, /* of f32: longer ones fill the vectors of a fold */
+    SHORT_F32 = 51, /* of f32: longer ones fill the vectors of a fold */
     SHORT_TILE = 128,
     FEW_COLUMNS = 64 /* rows of so many are folded many at a time */
 };

@@ -16,8 +16,8 @@
  * kernel added to a list of vec.h that has none does not link. */
 /* clang-format off */
 #define CHECK_VEC_OTHERS(X) \
-    X(f32_dot) X(f32_axpy) X(f32_mix) X(f32_mix_cells) X(f32_distances) X(f32_exp_sum) X(f32_softmax) \
-    X(f32_softmax_masked) \
+    X(f32_dot) X(f32_axpy) X(f32_mix) X(f32_mix_cells) X(f32_distances) X(f32_exp_sum) \
+    X(f32_softmax) X(f32_softmax_masked) \
     X(f32_log_softmax) X(f32_arg_columns) X(f32_top_columns) X(f32_overlaps) X(f32_above) \
     X(f32_layer_norm) X(f32_softmax_columns) X(f32_layer_norm_rows) X(f32_rms_norm) \
     X(f32_affine) X(f16_to_f32) X(f32_to_f16) X(bf16_to_f32) X(f32_to_bf16) \
@@ -25,7 +25,8 @@
     X(f32_rotate) \
     X(f32_rotate_pairs)
 #define CHECK_SUBJECTS(X) \
-    X(gemm_f32) X(gemm_f32_plain) X(gemm_tiles) X(gemm_half) X(gemm_f64) X(gemm_b32) X(nbits) X(conv_f32) \
+    X(gemm_f32) X(gemm_f32_plain) X(gemm_tiles) X(gemm_half) X(gemm_f64) X(gemm_b32) X(nbits) \
+    X(conv_f32) \
     X(conv_f32_depthwise) X(qconv) \
     X(conv_block) X(conv_block_half) X(conv_block_reorder) X(depthwise_block) X(conv_bands) \
     X(winograd_block) \
