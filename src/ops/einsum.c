@@ -5,6 +5,7 @@
  * matrices, and single operands, go through plain loops over labels. */
 #include "ops/einsum.h"
 
+#include "kernels/vec.h"
 #include "ops/move.h"
 #include "ops/product.h"
 
@@ -282,44 +283,89 @@ static void seek(const struct loops *p, int64_t place, int64_t *index, int64_t *
     }
 }
 
-/* y[out] = sum of a (times b, when there is one). T: type; A: accumulator. */
-#define LOOPS(name, T, A)                                                                          \
-    static enum sdx_status name(struct sdx_exec *x, const struct sdx_step *step, int64_t part)     \
+/* y[j] = a[j * step_a] * b[j * step_b], j < n */
+static void multiply_row(const float *a, int64_t step_a, const float *b, int64_t step_b, float *y,
+                         int64_t n)
+{
+    if ((step_a == 0 || step_a == 1) && (step_b == 0 || step_b == 1)) {
+        sdx_vec()->f32_mul(a, (size_t)step_a, b, (size_t)step_b, y, (size_t)n);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++, a += step_a, b += step_b)
+        y[j] = *a * *b;
+}
+
+/* One sum of a (times b, when there is one). T: type; A: accumulator. */
+#define LOOPS(T, A)                                                                                \
+    static A sum_##T(struct loops *p, const T *a, const T *b)                                      \
+    {                                                                                              \
+        const int last = p->count_sum - 1;                                                         \
+        const int64_t n = last < 0 ? 1 : p->sum[last], rows = p->sums / n;                         \
+        const int64_t step_a = last < 0 ? 0 : p->sum_step[0][last];                                \
+        const int64_t step_b = last < 0 ? 0 : p->sum_step[1][last];                                \
+        int64_t index[SDX_RANK_MAX] = {0}, at[2] = {0, 0};                                         \
+        A sum = 0;                                                                                 \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            const T *x = a + at[0], *z = b ? b + at[1] : NULL;                                     \
+            if (z)                                                                                 \
+                for (int64_t k = 0; k < n; k++)                                                    \
+                    sum += (A)x[k * step_a] * (A)z[k * step_b];                                    \
+            else                                                                                   \
+                for (int64_t k = 0; k < n; k++)                                                    \
+                    sum += (A)x[k * step_a];                                                       \
+            advance(last, p->sum, p->sum_step, index, at);                                         \
+        }                                                                                          \
+        return sum;                                                                                \
+    }                                                                                              \
+    static enum sdx_status run_##T(struct sdx_exec *x, const struct sdx_step *step, int64_t part)  \
     {                                                                                              \
         struct loops *p = step->params;                                                            \
         const T *a = step->in[0]->data, *b = step->in[1] ? step->in[1]->data : NULL;               \
         T *y = step->out[0]->data;                                                                 \
-        int64_t begin = sdx_part_begin(p->outputs, step->parts, part, 16), at[2];                  \
-        int64_t end = sdx_part_begin(p->outputs, step->parts, part + 1, 16);                       \
-        int64_t index[SDX_RANK_MAX];                                                               \
-        seek(p, begin, index, at);                                                                 \
-        for (int64_t i = begin; i < end && !sdx_exec_cancelled(x); i++) {                          \
-            int64_t inner[SDX_RANK_MAX] = {0}, from[2] = {at[0], at[1]};                           \
-            A sum = 0;                                                                             \
-            for (int64_t k = 0; k < p->sums; k++) {                                                \
-                sum += b ? (A)a[from[0]] * (A)b[from[1]] : (A)a[from[0]];                          \
-                advance(p->count_sum, p->sum, p->sum_step, inner, from);                           \
-            }                                                                                      \
-            y[i] = (T)sum;                                                                         \
-            advance(p->count_out, p->out, p->out_step, index, at);                                 \
+        const int last = p->count_out - 1;                                                         \
+        const int64_t length = last < 0 ? 1 : p->out[last];                                        \
+        const int64_t step_a = last < 0 ? 0 : p->out_step[0][last];                                \
+        const int64_t step_b = last < 0 ? 0 : p->out_step[1][last];                                \
+        const int64_t end = sdx_part_begin(p->outputs, step->parts, part + 1, 16);                 \
+        int64_t index[SDX_RANK_MAX] = {0}, at[2], n;                                               \
+        int64_t i = sdx_part_begin(p->outputs, step->parts, part, 16);                             \
+        seek(p, i, index, at);                                                                     \
+        for (; i < end && !sdx_exec_cancelled(x); i += n) {                                        \
+            const int64_t first = last < 0 ? 0 : index[last];                                      \
+            n = length - first < end - i ? length - first : end - i;                               \
+            if (sizeof(A) == 4 && b && p->sums == 1)                                               \
+                multiply_row((const float *)(const void *)(a + at[0]), step_a,                     \
+                             (const float *)(const void *)(b + at[1]), step_b,                     \
+                             (float *)(void *)(y + i), n);                                         \
+            else                                                                                   \
+                for (int64_t j = 0; j < n; j++)                                                    \
+                    y[i + j] =                                                                     \
+                        (T)sum_##T(p, a + at[0] + j * step_a, b ? b + at[1] + j * step_b : NULL);  \
+            at[0] -= first * step_a;                                                               \
+            at[1] -= first * step_b;                                                               \
+            if (last >= 0) index[last] = 0;                                                        \
+            advance(last, p->out, p->out_step, index, at);                                         \
         }                                                                                          \
         return SDX_OK;                                                                             \
     }
-LOOPS(run_f32, float, float)
-LOOPS(run_f64, double, double)
-LOOPS(run_i8, uint8_t, uint64_t)
-LOOPS(run_i16, uint16_t, uint64_t)
-LOOPS(run_i32, uint32_t, uint64_t)
-LOOPS(run_i64, uint64_t, uint64_t)
+LOOPS(float, float)
+LOOPS(double, double)
+LOOPS(uint8_t, uint64_t)
+LOOPS(uint16_t, uint64_t)
+LOOPS(uint32_t, uint64_t)
+LOOPS(uint64_t, uint64_t)
 #undef LOOPS
 
 static sdx_step_fn *loops_for(int dtype)
 {
     size_t bytes = 0;
-    if (dtype == SDX_F32) return run_f32;
-    if (dtype == SDX_F64) return run_f64;
+    if (dtype == SDX_F32) return run_float;
+    if (dtype == SDX_F64) return run_double;
     if (!sdx_dtype_is_integer(dtype) || !sdx_dtype_bytes(dtype, 1, &bytes)) return NULL;
-    return bytes == 1 ? run_i8 : bytes == 2 ? run_i16 : bytes == 4 ? run_i32 : run_i64;
+    return bytes == 1   ? run_uint8_t
+           : bytes == 2 ? run_uint16_t
+           : bytes == 4 ? run_uint32_t
+                        : run_uint64_t;
 }
 
 static enum sdx_status run_turned(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
@@ -551,7 +597,8 @@ static enum sdx_status multiply(struct sdx_prepare *px, const struct equation *e
     p.m = volume(eq, &r.rows);
     p.n = volume(eq, &r.columns);
     p.k = volume(eq, &r.inner);
-    bool is_small = (double)p.m * (double)p.n * (double)p.k < SMALL && p.batch > 1;
+    const bool is_small =
+        p.k == 1 || ((double)p.m * (double)p.n * (double)p.k < SMALL && p.batch > 1);
     struct term order = *wanted;
     if (!is_small) {
         const struct term *lists[] = {&r.batch, &r.rows, &r.columns};
