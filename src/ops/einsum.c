@@ -2,7 +2,8 @@
  * Einsum. Operands are taken pairwise from the left. A pair becomes a batched matrix product:
  * labels of both and of the result are the batch, those summed are K, the others rows and columns;
  * an operand whose labels do not lie as the product needs is copied first. Pairs with tiny
- * matrices, and single operands, go through plain loops over labels. */
+ * matrices or nothing but a factor for each row, and single operands, go through plain loops over
+ * labels. */
 #include "ops/einsum.h"
 
 #include "kernels/vec.h"
@@ -597,8 +598,8 @@ static enum sdx_status multiply(struct sdx_prepare *px, const struct equation *e
     p.m = volume(eq, &r.rows);
     p.n = volume(eq, &r.columns);
     p.k = volume(eq, &r.inner);
-    const bool is_small =
-        p.k == 1 || ((double)p.m * (double)p.n * (double)p.k < SMALL && p.batch > 1);
+    const bool is_small = (p.k == 1 && (p.m == 1 || p.n == 1)) ||
+                          ((double)p.m * (double)p.n * (double)p.k < SMALL && p.batch > 1);
     struct term order = *wanted;
     if (!is_small) {
         const struct term *lists[] = {&r.batch, &r.rows, &r.columns};

@@ -3,8 +3,10 @@
  * is a matrix product becomes a MatMul between Transposes and Reshapes, of which what constants
  * need is done once: their products are packed, and attention and what a store can do are found as
  * they are behind a MatMul. Labels of both operands are the batch, or K when they are summed; of
- * the others a run is the rows and one the columns, and what is left are further axes of the batch,
- * along which the operand without them is repeated. */
+ * the others all or a run are the rows and the columns, and what is left are further axes of the
+ * batch, along which the operand without them is repeated. */
+#include <math.h>
+
 #include "ops/einsum.h"
 #include "ops/lower.h"
 #include "passes/match.h"
@@ -90,20 +92,17 @@ static bool read_lengths(const struct sdx_ir_graph *g, const struct sdx_ir_node 
     return true;
 }
 
-/* The last run of labels in the result that `own` has and `other` does not. */
-static struct term last_run(const struct equation *eq, const struct term *own,
-                            const struct term *other)
+/* The labels in the result that `own` has and `other` does not: all, or the last run of them. */
+static struct term own_labels(const struct equation *eq, const struct term *own,
+                              const struct term *other, bool all)
 {
     struct term run = {.count = 0};
-    int end = eq->out.count, begin;
-#define IS_OWN(i) (has(own, eq->out.labels[i]) && !has(other, eq->out.labels[i]))
-    while (end > 0 && !IS_OWN(end - 1))
-        end--;
-    for (begin = end; begin > 0 && IS_OWN(begin - 1);)
-        begin--;
-#undef IS_OWN
-    for (int i = begin; i < end; i++)
-        append(&run, eq->out.labels[i]);
+    for (int i = 0; i < eq->out.count; i++) {
+        const char label = eq->out.labels[i];
+        if (!has(own, label) || has(other, label)) continue;
+        if (!all && run.count && eq->out.labels[i - 1] != run.labels[run.count - 1]) run.count = 0;
+        append(&run, label);
+    }
     return run;
 }
 
@@ -158,13 +157,14 @@ static void lay_out(const struct equation *eq, struct product *p, int operand,
         append(t, second->labels[i]);
 }
 
-static bool plan(const struct equation *eq, int left, struct product *p)
+/* all: no label of one operand alone is an axis of the batch. */
+static bool plan(const struct equation *eq, int left, bool all, struct product *p)
 {
     const struct term *x = &eq->in[left], *y = &eq->in[1 - left];
     memset(p, 0, sizeof *p);
     p->left = left;
-    p->rows = last_run(eq, x, y);
-    p->columns = last_run(eq, y, x);
+    p->rows = own_labels(eq, x, y, all);
+    p->columns = own_labels(eq, y, x, all);
     for (int i = 0; i < x->count; i++)
         if (!has(&eq->out, x->labels[i])) {
             if (!has(y, x->labels[i])) return false; /* summed alone */
@@ -228,23 +228,32 @@ static enum sdx_status replace(struct sdx_lower *lx, const struct equation *eq,
     return lx->status;
 }
 
-/* Elements that Transposes move, of values that are not constant; a length that is not known counts
- * as UNKNOWN. */
-static double moved(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                    const struct equation *eq, const struct product *p)
+/* A length that is not known counts as UNKNOWN. */
+static double volume(const struct equation *eq, const struct term *labels)
 {
     enum { UNKNOWN = 64 };
-    double sum = 0;
+    double elements = 1;
+    for (int i = 0; i < labels->count; i++) {
+        const int64_t dim = eq->dims[(int)labels->labels[i]];
+        elements *= dim < 0 ? UNKNOWN : (double)dim;
+    }
+    return elements;
+}
+/* What is not multiplications, in elements: those that Transposes move, of values that are not
+ * constant, those that each product packs, and what it takes to begin one. */
+static double cost_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                      const struct equation *eq, const struct product *p)
+{
+    enum { BEGIN = 200 };
+    const double packed = sdx_match_constant(g, node->inputs[1 - p->left])
+                              ? 0
+                              : volume(eq, &p->inner) * volume(eq, &p->columns);
+    double sum = volume(eq, &p->batch) * (BEGIN + packed);
     for (int i = 0; i <= OPERANDS; i++) {
         const struct term *from = i < OPERANDS ? &eq->in[i] : &eq->out;
         if (equal(from, i < OPERANDS ? &p->turned[i] : &p->result)) continue;
         if (i < OPERANDS && sdx_match_constant(g, node->inputs[i])) continue;
-        double elements = 1;
-        for (int d = 0; d < from->count; d++) {
-            const int64_t dim = eq->dims[(int)from->labels[d]];
-            elements *= dim < 0 ? UNKNOWN : (double)dim;
-        }
-        sum += elements;
+        sum += volume(eq, from);
     }
     return sum;
 }
@@ -255,10 +264,15 @@ static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, 
     struct product other;
     if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
     if (!read_equation(node, eq) || !read_lengths(g, node, eq)) return false;
-    const bool fits = plan(eq, 0, p);
-    if (!plan(eq, 1, &other)) return fits;
-    if (!fits || moved(g, node, eq, &other) < moved(g, node, eq, p)) *p = other;
-    return true;
+    double least = INFINITY;
+    for (int way = 0; way < 4; way++) {
+        if (!plan(eq, way % 2, way / 2, &other)) continue;
+        const double cost = cost_of(g, node, eq, &other);
+        if (!(cost < least)) continue;
+        least = cost;
+        *p = other;
+    }
+    return least < INFINITY;
 }
 
 /* One operand, some of whose axes are summed or moved. */
