@@ -25,14 +25,9 @@ static int32_t mean_of(const struct sdx_ir_graph *g, int32_t value, enum over ov
     const struct sdx_ir_node *node = sdx_match_maker(g, value, "ReduceMean");
     if (!node || sdx_ir_attr_int(node, "keepdims", 1) != 1) return -1;
     const int rank = rank_of(g, node->inputs[0]);
-    int64_t count = 0;
-    const int64_t *axes = sdx_ir_attr_ints(node, "axes", &count);
-    if (!axes && node->count_inputs > 1) {
-        const struct sdx_tensor *t = sdx_match_constant(g, node->inputs[1]);
-        if (!t || t->dtype != SDX_I64) return -1;
-        axes = t->data;
-        count = t->count;
-    }
+    const int64_t *axes;
+    int64_t count;
+    if (!sdx_match_list(g, node, 1, "axes", &axes, &count)) return -1;
     if (!axes || count != 1 || rank < (over == OVER_CHANNELS ? 3 : 1)) return -1;
     const int64_t axis = axes[0] < 0 ? axes[0] + rank : axes[0];
     return axis == (over == OVER_CHANNELS ? 1 : rank - 1) ? node->inputs[0] : -1;
@@ -109,18 +104,37 @@ static int32_t normalised(const struct sdx_ir_graph *g, int32_t value, enum over
     return centred(g, div->inputs[0], over);
 }
 
-/* value = rest op row, where the row is a constant of the length of x's last axis. */
+/* x of normalised(x) * *scale, the latter operand 1 - i of a product; the deviations may also be
+ * scaled before they are divided. */
+static int32_t scaled_normal(const struct sdx_ir_graph *g, int32_t value, enum over over, int i,
+                             int32_t *scale, double *epsilon)
+{
+    const struct sdx_ir_node *div = sdx_match_maker(g, value, "Div");
+    const struct sdx_ir_node *mul = sdx_match_maker(g, div ? div->inputs[0] : value, "Mul");
+    if (!mul || mul->count_inputs != 2) return -1;
+    *scale = mul->inputs[1 - i];
+    if (!div) return normalised(g, mul->inputs[i], over, epsilon);
+    const int32_t below = root_of(g, div->inputs[1], over, epsilon);
+    if (below < 0 || !same_deviations(g, mul->inputs[i], below, over)) return -1;
+    return centred(g, mul->inputs[i], over);
+}
+
+/* A constant of the length of x's last axis? */
+static bool is_row(const struct sdx_ir_graph *g, int32_t value, int32_t x)
+{
+    const struct sdx_tensor *t = sdx_match_constant(g, value);
+    const int rank = rank_of(g, x);
+    return t && t->rank == 1 && t->dtype == SDX_F32 && rank > 0 &&
+           g->values[x].type.dims[rank - 1] == t->dims[0];
+}
+/* value = rest op row */
 static bool with_row(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, int32_t *rest,
                      int32_t *row)
 {
     for (int i = 0; i < 2; i++) {
-        const struct sdx_tensor *t = sdx_match_constant(g, node->inputs[i]);
         *rest = node->inputs[1 - i];
         *row = node->inputs[i];
-        const int rank = rank_of(g, *rest);
-        if (t && t->rank == 1 && t->dtype == SDX_F32 && rank > 0 &&
-            g->values[*rest].type.dims[rank - 1] == t->dims[0])
-            return true;
+        if (is_row(g, *row, *rest)) return true;
     }
     return false;
 }
@@ -219,22 +233,20 @@ static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct 
 static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
                                struct sdx_ir_node *node, bool *changed)
 {
-    int32_t rest = -1, scale = -1, bias = -1;
+    int32_t rest = -1, row = -1, scale = -1;
     double epsilon = 0;
-    if (!with_row(g, node, &rest, &scale)) return SDX_OK;
-    if (sdx_str_is(node->op_type, "Add")) {
-        const struct sdx_ir_node *mul = sdx_match_maker(g, rest, "Mul");
-        bias = scale;
-        if (!mul || mul->count_inputs != 2 || !with_row(g, mul, &rest, &scale)) return SDX_OK;
-        int32_t x = normalised(g, rest, OVER_LAST, &epsilon);
-        const int32_t inputs[] = {x, scale, bias};
-        *changed = x >= 0;
-        return x < 0 ? SDX_OK
-                     : become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
+    if (!with_row(g, node, &rest, &row)) return SDX_OK;
+    for (int i = 0; i < 2 && sdx_str_is(node->op_type, "Add"); i++) {
+        const int32_t x = scaled_normal(g, rest, OVER_LAST, i, &scale, &epsilon);
+        const int32_t inputs[] = {x, scale, row};
+        if (x < 0 || !is_row(g, scale, x)) continue;
+        *changed = true;
+        return become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
     }
+    if (!sdx_str_is(node->op_type, "Mul")) return SDX_OK;
     int32_t x = scaled_by_root(g, rest, OVER_LAST, &epsilon);
     if (x < 0 || centred(g, x, OVER_LAST) >= 0) return SDX_OK; /* the bias may follow */
-    const int32_t inputs[] = {x, scale};
+    const int32_t inputs[] = {x, row};
     *changed = true;
     return become(cx, ir, node, "RMSNormalization", OPSET_RMS, inputs, 2, epsilon);
 }
@@ -255,14 +267,14 @@ static enum sdx_status rewrite_channels(struct sdx_context *cx, struct sdx_ir *i
                                         bool *changed)
 {
     for (int i = 0; i < 4 && sdx_str_is(add->op_type, "Add"); i++) {
-        const struct sdx_ir_node *mul = sdx_match_maker(g, add->inputs[i / 2], "Mul");
-        if (!mul || mul->count_inputs != 2) continue;
         double epsilon = 0;
-        const int32_t x = normalised(g, mul->inputs[i % 2], OVER_CHANNELS, &epsilon);
+        int32_t scale = -1;
+        const int32_t x =
+            scaled_normal(g, add->inputs[i / 2], OVER_CHANNELS, i % 2, &scale, &epsilon);
         if (x < 0 || !sdx_match_same_type(g, x, add->outputs[0])) continue;
         const struct sdx_type *type = &g->values[x].type;
         const int32_t inputs[] = {
-            x, channel_list(ir, g, mul->inputs[1 - i % 2], type->rank, type->dims[1]),
+            x, channel_list(ir, g, scale, type->rank, type->dims[1]),
             channel_list(ir, g, add->inputs[1 - i / 2], type->rank, type->dims[1])};
         if (inputs[1] < 0 || inputs[2] < 0) return SDX_OK;
         *changed = true;

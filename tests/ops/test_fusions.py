@@ -216,6 +216,8 @@ def norm_nodes(kind, opset):
         nodes += [N("Div", ["one", "r"], ["i"]), N("Mul", [x, "i"], ["n"])]
     elif "recip" in kind:
         nodes += [N("Reciprocal", ["r"], ["i"]), N("Mul", ["i", x], ["n"])]
+    elif "first" in kind:  # scaled before it is divided
+        return nodes + [N("Mul", ["g", x], ["n"]), N("Div", ["n", "r"], ["y"]), N("Add", ["y", "b"], ["Y"])]
     else:
         nodes += [N("Div", [x, "r"], ["n"])]
     nodes += [N("Mul", ["g", "n"], ["y" if kind.startswith("layer") else "Y"])]
@@ -223,7 +225,7 @@ def norm_nodes(kind, opset):
 
 
 @pytest.mark.parametrize("opset", [13, 18])
-@pytest.mark.parametrize("kind", ["layer", "layer mul recip", "rms", "rms over", "rms mul recip"])
+@pytest.mark.parametrize("kind", ["layer", "layer first", "layer mul recip", "rms", "rms over", "rms mul recip"])
 def test_norm(sardonyx, tmp_path, kind, opset):
     constants = {"two": np.float32(2), "one": np.float32(1), "eps": np.float32(1e-5), "g": f32(45),
                  "b": f32(45), "last": np.array([-1], np.int64)}
@@ -234,7 +236,8 @@ def test_norm(sardonyx, tmp_path, kind, opset):
 @pytest.mark.parametrize("opset", [13, 18])
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("shape", [(2, 3, 300), (1, 20, 5, 3), (2, 37, 17, 19), (1, 16, 2, 3, 4)])
-@pytest.mark.parametrize("kind", ["spelled", "without batch axis", "axis from the end", "turned", "turned, no bias"])
+@pytest.mark.parametrize("kind", ["spelled", "scaled first", "without batch axis", "axis from the end", "turned",
+                                  "turned, no bias"])
 def test_channel_norm(sardonyx, tmp_path, kind, shape, between, opset):
     """Layer normalisation of the channels of each pixel, alone and between convolutions."""
     rank, c = len(shape), shape[1]
@@ -248,7 +251,7 @@ def test_channel_norm(sardonyx, tmp_path, kind, shape, between, opset):
         constants |= {"g": f32(c), "b": f32(c)}
         opset = max(opset, 17)
     else:
-        nodes = norm_nodes("layer", opset)
+        nodes = norm_nodes("layer first" if "first" in kind else "layer", opset)
         axis = 1 - rank if "end" in kind else 1
         for node in nodes:
             for attr in node.attribute:
