@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "kernels/elements.h"
 #include "kernels/gemm.h"
 #include "kernels/vec.h"
 
@@ -121,13 +122,18 @@ static struct unit unit_of(const struct params *p, const struct sdx_step *step, 
 
 /* ---- scores to weights ---- */
 
-static void choose(const struct sdx_attention *a, const uint8_t *choice, int64_t keys,
+/* scores[j] becomes `other` where choice[j * step] is not `keep`. */
+static void choose(const uint8_t *choice, int64_t step, bool keep, float other, int64_t keys,
                    float *scores)
 {
-    const int64_t step = a->choice_at[3];
-    const uint8_t keep = !a->choice_is_false;
+    if (step == 1) {
+        const void *in[] = {choice, keep ? scores : &other, keep ? &other : scores};
+        sdx_element_run(sdx_elements()->where_4, NULL, 3, (const uint8_t[]){1, 4, 4, 4}, in,
+                        (const int64_t[]){1, keep, !keep}, scores, keys);
+        return;
+    }
     for (int64_t j = 0; j < keys; j++)
-        scores[j] = (choice[j * step] != 0) == keep ? scores[j] : a->fill;
+        scores[j] = (choice[j * step] != 0) == keep ? scores[j] : other;
 }
 
 /* mask_at: steps of the mask. */
@@ -139,9 +145,7 @@ static void add_mask(int dtype, const int64_t mask_at[4], const void *mask, int6
         sdx_vec()->f32_add(scores, 1, (const float *)mask + at, (size_t)step, scores, (size_t)keys);
         return;
     }
-    const uint8_t *seen = (const uint8_t *)mask + at;
-    for (int64_t j = 0; j < keys; j++)
-        scores[j] = seen[j * step] ? scores[j] : -INFINITY;
+    choose((const uint8_t *)mask + at, step, true, -INFINITY, keys, scores);
 }
 
 /* Keys that rows before `end` may see. */
@@ -179,7 +183,8 @@ static float weights_of(const struct params *p, const struct unit *u, int64_t ro
     seen = seen < 0 ? 0 : seen > keys ? keys : seen;
     if (a->softcap > 0) cap_scores(a->softcap, scores, seen);
     if (u->choice)
-        choose(a, u->choice + row * a->choice_at[2] + key * a->choice_at[3], seen, scores);
+        choose(u->choice + row * a->choice_at[2] + key * a->choice_at[3], a->choice_at[3],
+               !a->choice_is_false, a->fill, seen, scores);
     if (u->mask) add_mask(a->mask->dtype, a->mask_at, u->mask, row, key, seen, scores);
     if (u->more) add_mask(SDX_F32, a->more_at, u->more, row, key, seen, scores);
     if (u->outer)
