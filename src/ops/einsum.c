@@ -301,7 +301,7 @@ static void multiply_row(const float *a, int64_t step_a, const float *b, int64_t
     static A sum_##T(struct loops *p, const T *a, const T *b)                                      \
     {                                                                                              \
         const int last = p->count_sum - 1;                                                         \
-        const int64_t n = last < 0 ? 1 : p->sum[last], rows = p->sums / n;                         \
+        const int64_t n = last < 0 ? 1 : p->sum[last], rows = n ? p->sums / n : 0;                 \
         const int64_t step_a = last < 0 ? 0 : p->sum_step[0][last];                                \
         const int64_t step_b = last < 0 ? 0 : p->sum_step[1][last];                                \
         int64_t index[SDX_RANK_MAX] = {0}, at[2] = {0, 0};                                         \

@@ -362,6 +362,16 @@ def test_einsum_turns(sardonyx, tmp_path, equation, a, b):
              {"a": f32(*a), "b": f32(*b)}, {})
 
 
+@pytest.mark.parametrize("equation, shapes", [
+    ("ij->i", [(3, 0)]), ("ijk->i", [(3, 0, 2)]), ("bi,bi->b", [(40, 0), (40, 0)]), ("hlv,lh->hlv", [(3, 5, 16), (5, 3)]),
+    ("hlv,lh->lvh", [(3, 50, 7), (50, 3)]), ("bid,bjd->bidj", [(2, 5, 6), (2, 4, 6)]), ("ib,bj->bij", [(9, 3), (3, 6)])])
+def test_einsum_loops(sardonyx, tmp_path, equation, shapes):
+    """Sums of nothing, and products without a sum."""
+    names = [f"x{i}" for i in range(len(shapes))]
+    run_case(sardonyx, tmp_path, [N("Einsum", names, ["Y"], equation=equation)],
+             {name: f32(*shape) for name, shape in zip(names, shapes)}, {})
+
+
 @pytest.mark.parametrize("equation", ["ijk->ik", "ijk->ki", "ijk->kij", "ijk->", "i j k -> j", "ijk->ijk", "iji->j"])
 def test_einsum_sums(sardonyx, tmp_path, equation):
     out = run_case(sardonyx, tmp_path, [N("Einsum", ["a"], ["Y"], equation=equation)], {"a": f32(7, 6, 7)}, {})
