@@ -145,8 +145,8 @@ static int64_t rows_together(const struct sdx_resize_axis *v)
     return 0;
 }
 
-/* The same for plain rows that do not become fewer, those of a block together. Scratch: addresses,
- * the cells, the rows. */
+/* As run_planes, of plain rows that do not become fewer, those of a block together. Scratch:
+ * addresses, the cells, the rows. */
 static enum sdx_status run_turned(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct planes *p = step->params;
