@@ -51,6 +51,16 @@ struct sdx_masked_rows {
     size_t mask_pitch[2];
 };
 
+/* Rows of n numbers, one behind the other: y = (x - mean) * inv_std * scale + bias, with each row's
+ * own statistics. y may be x; scale[n], bias[n], mean[rows] and inv_std[rows] may be NULL. */
+struct sdx_norm_rows {
+    const float *x, *scale, *bias;
+    float *y;
+    size_t n, rows;
+    float epsilon;
+    float *mean, *inv_std;
+};
+
 enum { SDX_VEC_ABOVE_ROOM = 16, SDX_VEC_TOP_COLUMNS = 16, SDX_VEC_TOP_MOST = 8 };
 struct sdx_vec {
 #define SDX_VEC_FIELD(name)                                                                        \
@@ -110,15 +120,10 @@ struct sdx_vec {
     /* Softmax of each of n columns of `length` numbers, `step` apart in x and y. */
     void (*f32_softmax_columns)(const float *x, float *y, size_t length, size_t step, size_t n);
     void (*f32_softmax_masked)(const struct sdx_masked_rows *rows);
-    /* (x - mean) / sqrt(variance + epsilon) * scale + bias of one row; scale, bias may be NULL. Two
-     * passes. mean and inv_std (may be NULL) get the statistics. */
-    void (*f32_layer_norm)(const float *x, const float *scale, const float *bias, float epsilon,
-                           float *y, size_t n, float *mean, float *inv_std);
-    /* The same of rows one behind the other, and the like without means. */
-    void (*f32_layer_norm_rows)(const float *x, const float *scale, const float *bias,
-                                float epsilon, float *y, size_t n, size_t rows);
-    void (*f32_rms_norm)(const float *x, const float *scale, float epsilon, float *y, size_t n,
-                         size_t rows);
+    /* inv_std = 1 / sqrt(variance + epsilon), in two passes over a row; rms: the mean is 0, and is
+     * not stored. */
+    void (*f32_layer_norm)(const struct sdx_norm_rows *rows);
+    void (*f32_rms_norm)(const struct sdx_norm_rows *rows);
     /* y = x * scale + shift with one scale and shift for the row (BatchNormalization of one
      * channel) */
     void (*f32_affine)(const float *x, float scale, float shift, float *y, size_t n);

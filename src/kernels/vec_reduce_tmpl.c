@@ -484,46 +484,39 @@ static void normalise(const float *x, const float *scale, const float *bias, flo
         v_store_masked(y + at, v, left);
     }
 }
-static SDX_NOINLINE float inverse_std(const float *x, size_t n, float mean, float epsilon)
-{
-    return 1.0f / sqrtf(sum_deviations(x, n, mean) / (float)n + epsilon);
-}
-static void layer_norm(const float *x, const float *scale, const float *bias, float epsilon,
-                       float *y, size_t n, float *mean_out, float *inv_std)
-{
-    if (!n) return;
-    const float mean = reduce_sum(x, n) / (float)n, inv = inverse_std(x, n, mean, epsilon);
-    normalise(x, scale, bias, y, n, mean, inv);
-    if (mean_out) *mean_out = mean;
-    if (inv_std) *inv_std = inv;
-}
 /* A sum, a root and a quotient wait for each other, so some rows go side by side. */
 enum { SIDE_BY_SIDE = 4 };
-static void layer_norm_rows(const float *x, const float *scale, const float *bias, float epsilon,
-                            float *y, size_t n, size_t rows)
+static SDX_NOINLINE void norm_rows(bool centred, const struct sdx_norm_rows *norm)
 {
-    for (size_t r = 0, m; n && r < rows; r += m, x += m * n, y += m * n) {
-        float mean[SIDE_BY_SIDE], inv[SIDE_BY_SIDE];
-        m = rows - r < SIDE_BY_SIDE ? rows - r : SIDE_BY_SIDE;
+    const struct sdx_norm_rows s = *norm;
+    const float *x = s.x;
+    float *y = s.y;
+    for (size_t r = 0, m; s.n && r < s.rows; r += m, x += m * s.n, y += m * s.n) {
+        float mean[SIDE_BY_SIDE] = {0}, inv[SIDE_BY_SIDE];
+        m = s.rows - r < SIDE_BY_SIDE ? s.rows - r : SIDE_BY_SIDE;
+        for (size_t i = 0; centred && i < m; i++)
+            mean[i] = reduce_sum(x + i * s.n, s.n) / (float)s.n;
+        for (size_t i = 0; i < m; i++) {
+            const float *row = x + i * s.n;
+            const float squares =
+                centred ? sum_deviations(row, s.n, mean[i]) : reduce_sumsq(row, s.n);
+            inv[i] = 1.0f / sqrtf(squares / (float)s.n + s.epsilon);
+        }
         for (size_t i = 0; i < m; i++)
-            mean[i] = reduce_sum(x + i * n, n) / (float)n;
-        for (size_t i = 0; i < m; i++)
-            inv[i] = inverse_std(x + i * n, n, mean[i], epsilon);
-        for (size_t i = 0; i < m; i++)
-            normalise(x + i * n, scale, bias, y + i * n, n, mean[i], inv[i]);
+            normalise(x + i * s.n, s.scale, s.bias, y + i * s.n, s.n, mean[i], inv[i]);
+        for (size_t i = 0; centred && s.mean && i < m; i++)
+            s.mean[r + i] = mean[i];
+        for (size_t i = 0; s.inv_std && i < m; i++)
+            s.inv_std[r + i] = inv[i];
     }
 }
-static void rms_norm(const float *x, const float *scale, float epsilon, float *y, size_t n,
-                     size_t rows)
+static void layer_norm(const struct sdx_norm_rows *rows)
 {
-    for (size_t r = 0, m; n && r < rows; r += m, x += m * n, y += m * n) {
-        float inv[SIDE_BY_SIDE];
-        m = rows - r < SIDE_BY_SIDE ? rows - r : SIDE_BY_SIDE;
-        for (size_t i = 0; i < m; i++)
-            inv[i] = 1.0f / sqrtf(reduce_sumsq(x + i * n, n) / (float)n + epsilon);
-        for (size_t i = 0; i < m; i++)
-            normalise(x + i * n, scale, NULL, y + i * n, n, 0.0f, inv[i]);
-    }
+    norm_rows(true, rows);
+}
+static void rms_norm(const struct sdx_norm_rows *rows)
+{
+    norm_rows(false, rows);
 }
 /* The intersection of LANES boxes from b on with `box`, 0 if none, and in *all their union. */
 SIMD vf intersection(const float box[5], const float *b, size_t step, vf *all)
@@ -610,7 +603,6 @@ void SDX_INIT(sdx_vec_reduce_init_)(struct sdx_vec *vec)
     vec->f32_log_softmax = log_softmax;
     vec->f32_softmax_columns = softmax_columns;
     vec->f32_layer_norm = layer_norm;
-    vec->f32_layer_norm_rows = layer_norm_rows;
     vec->f32_rms_norm = rms_norm;
     vec->f32_overlaps = overlaps;
     vec->f32_above = above;

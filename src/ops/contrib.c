@@ -147,7 +147,7 @@ static enum sdx_status run_skip(struct sdx_exec *x, const struct sdx_step *step,
     const struct sdx_vec *v = sdx_vec();
     int64_t begin = part * p->rows_a_part, end = begin + p->rows_a_part;
     size_t n = (size_t)p->width;
-    float mean, inverse;
+    float mean = 0, inverse = 0;
     for (int64_t r = begin; r < end && r < p->rows && !sdx_exec_cancelled(x); r++) {
         int64_t at = r * p->width, from = r % p->skip_rows * p->width;
         float *y = (float *)step->out[0]->data + at;
@@ -155,15 +155,21 @@ static enum sdx_status run_skip(struct sdx_exec *x, const struct sdx_step *step,
         v->f32_add((const float *)step->in[SKIP_X]->data + at, 1,
                    (const float *)step->in[SKIP_SKIP]->data + from, 1, sum, n);
         if (step->in[SKIP_BIAS]) v->f32_add(sum, 1, step->in[SKIP_BIAS]->data, 1, sum, n);
-        const float *gamma = step->in[SKIP_GAMMA]->data;
-        if (p->is_simple) {
-            inverse = 1 / sqrtf(v->f32_reduce_sumsq(sum, n) / (float)n + p->epsilon);
-            mean = 0;
-            v->f32_rms_norm(sum, gamma, p->epsilon, y, n, 1);
-        } else {
-            v->f32_layer_norm(sum, gamma, step->in[SKIP_BETA] ? step->in[SKIP_BETA]->data : NULL,
-                              p->epsilon, y, n, &mean, &inverse);
-        }
+        const struct sdx_norm_rows row = {
+            .x = sum,
+            .scale = step->in[SKIP_GAMMA]->data,
+            .bias = step->in[SKIP_BETA] ? step->in[SKIP_BETA]->data : NULL,
+            .y = y,
+            .n = n,
+            .rows = 1,
+            .epsilon = p->epsilon,
+            .mean = &mean,
+            .inv_std = &inverse,
+        };
+        if (p->is_simple)
+            v->f32_rms_norm(&row);
+        else
+            v->f32_layer_norm(&row);
         if (step->out[1]) ((float *)step->out[1]->data)[r] = mean;
         if (step->out[2]) ((float *)step->out[2]->data)[r] = inverse;
     }
@@ -277,8 +283,13 @@ static enum sdx_status run_embed(struct sdx_exec *x, const struct sdx_step *step
             if (!segment) return SDX_RUN_FAILED;
             v->f32_add(sum, 1, segment, 1, sum, n);
         }
-        v->f32_layer_norm(sum, step->in[EMBED_GAMMA]->data, step->in[EMBED_BETA]->data, epsilon, y,
-                          n, NULL, NULL);
+        v->f32_layer_norm(&(struct sdx_norm_rows){.x = sum,
+                                                  .scale = step->in[EMBED_GAMMA]->data,
+                                                  .bias = step->in[EMBED_BETA]->data,
+                                                  .y = y,
+                                                  .n = n,
+                                                  .rows = 1,
+                                                  .epsilon = epsilon});
         if (mask) live += id_at(mask, at) != 0;
     }
     if (step->out[1]) ((int32_t *)step->out[1]->data)[part] = live;

@@ -70,7 +70,13 @@ static enum sdx_status run_coded_embed(struct sdx_exec *x, const struct sdx_step
             row_of(step, WORDS + i, rows[i], width, i == 0 ? y : row);
             if (i > 0) sdx_vec()->f32_add(y, 1, row, 1, y, (size_t)width);
         }
-        sdx_vec()->f32_layer_norm(y, gamma, beta, epsilon, y, (size_t)width, NULL, NULL);
+        sdx_vec()->f32_layer_norm(&(struct sdx_norm_rows){.x = y,
+                                                          .scale = gamma,
+                                                          .bias = beta,
+                                                          .y = y,
+                                                          .n = (size_t)width,
+                                                          .rows = 1,
+                                                          .epsilon = epsilon});
         if (mask) live += mask[at] == 1;
     }
     if (step->out[1]) ((int32_t *)step->out[1]->data)[part] = live;

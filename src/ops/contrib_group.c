@@ -154,8 +154,12 @@ static enum sdx_status run_norm(struct sdx_exec *x, const struct sdx_step *step,
                         part / p->heads * p->from.at[0] + part % p->heads * p->from.at[1];
     float *to = (float *)step->out[0]->data + part * p->rows * p->size;
     for (int64_t r = 0; r < p->rows; r++)
-        sdx_vec()->f32_rms_norm(from + r * p->from.at[2], step->in[1]->data, p->epsilon,
-                                to + r * p->size, (size_t)p->size, 1);
+        sdx_vec()->f32_rms_norm(&(struct sdx_norm_rows){.x = from + r * p->from.at[2],
+                                                        .scale = step->in[1]->data,
+                                                        .y = to + r * p->size,
+                                                        .n = (size_t)p->size,
+                                                        .rows = 1,
+                                                        .epsilon = p->epsilon});
     return SDX_OK;
 }
 

@@ -65,38 +65,55 @@ static void store_real(struct sdx_tensor *t, int64_t i, double value)
         ((float *)t->data)[i] = (float)value;
 }
 
+/* The f32 rows [begin, end) by `norm`; their statistics, f32 or f64, where they are outputs. */
+static void norm_rows_f32(const struct sdx_step *step, void (*norm)(const struct sdx_norm_rows *),
+                          int64_t begin, int64_t end, struct sdx_tensor *mean,
+                          struct sdx_tensor *inverse)
+{
+    enum { KEPT = 32 };
+    const struct row_norm *p = step->params;
+    float means[KEPT], inverses[KEPT];
+    const int64_t most = mean || inverse ? KEPT : end - begin;
+    for (int64_t row = begin, count; row < end; row += count) {
+        const int64_t at = row * p->length;
+        count = end - row < most ? end - row : most;
+        norm(&(struct sdx_norm_rows){
+            .x = (const float *)step->in[0]->data + at,
+            .scale = p->with_scale ? step->in[1]->data : NULL,
+            .bias = p->with_bias ? step->in[2]->data : NULL,
+            .y = (float *)step->out[0]->data + at,
+            .n = (size_t)p->length,
+            .rows = (size_t)count,
+            .epsilon = p->epsilon,
+            .mean = mean ? means : NULL,
+            .inv_std = inverse ? inverses : NULL,
+        });
+        for (int64_t k = 0; mean && k < count; k++)
+            store_real(mean, row + k, means[k]);
+        for (int64_t k = 0; inverse && k < count; k++)
+            store_real(inverse, row + k, inverses[k]);
+    }
+}
+
 static enum sdx_status run_layer_norm(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     (void)x;
     const struct row_norm *p = step->params;
-    const void *scale = p->with_scale ? step->in[1]->data : NULL;
-    const void *bias = p->with_bias ? step->in[2]->data : NULL;
     struct sdx_tensor *mean_out = step->count_out > 1 ? step->out[1] : NULL;
     struct sdx_tensor *inverse_out = step->count_out > 2 ? step->out[2] : NULL;
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
-    bool wide = step->in[0]->dtype == SDX_F64;
-    if (!wide && !mean_out && !inverse_out) {
-        const int64_t at = begin * p->length;
-        sdx_vec()->f32_layer_norm_rows((const float *)step->in[0]->data + at, scale, bias,
-                                       p->epsilon, (float *)step->out[0]->data + at,
-                                       (size_t)p->length, (size_t)(end - begin));
+    if (step->in[0]->dtype == SDX_F32) {
+        norm_rows_f32(step, sdx_vec()->f32_layer_norm, begin, end, mean_out, inverse_out);
         return SDX_OK;
     }
     for (int64_t row = begin; row < end; row++) {
-        double mean = 0, inverse = 0;
-        float mean_f32 = 0, inverse_f32 = 0;
-        int64_t at = row * p->length;
-        if (wide) {
-            row_norm_f64((const double *)step->in[0]->data + at, scale, bias, p->epsilon,
-                         (double *)step->out[0]->data + at, p->length, &mean, &inverse);
-        } else {
-            sdx_vec()->f32_layer_norm((const float *)step->in[0]->data + at, scale, bias,
-                                      p->epsilon, (float *)step->out[0]->data + at,
-                                      (size_t)p->length, &mean_f32, &inverse_f32);
-            mean = mean_f32;
-            inverse = inverse_f32;
-        }
+        const int64_t at = row * p->length;
+        double mean, inverse;
+        row_norm_f64((const double *)step->in[0]->data + at,
+                     p->with_scale ? step->in[1]->data : NULL,
+                     p->with_bias ? step->in[2]->data : NULL, p->epsilon,
+                     (double *)step->out[0]->data + at, p->length, &mean, &inverse);
         if (mean_out) store_real(mean_out, row, mean);
         if (inverse_out) store_real(inverse_out, row, inverse);
     }
@@ -127,15 +144,7 @@ static enum sdx_status run_rms_norm(struct sdx_exec *x, const struct sdx_step *s
     int64_t begin = sdx_part_begin(p->rows, step->parts, part, 1);
     int64_t end = sdx_part_begin(p->rows, step->parts, part + 1, 1);
     if (!p->mixed && step->in[0]->dtype == SDX_F32) {
-        const float *from = (const float *)step->in[0]->data + begin * p->length;
-        float *to = (float *)step->out[0]->data + begin * p->length;
-        for (int64_t row = begin; inverse_out && row < end; row++) { /* before y, which may be x */
-            const float squares =
-                sdx_vec()->f32_reduce_sumsq(from + (row - begin) * p->length, (size_t)p->length);
-            store_real(inverse_out, row, 1 / sqrtf(squares / (float)p->length + p->epsilon));
-        }
-        sdx_vec()->f32_rms_norm(from, p->with_scale ? step->in[1]->data : NULL, p->epsilon, to,
-                                (size_t)p->length, (size_t)(end - begin));
+        norm_rows_f32(step, sdx_vec()->f32_rms_norm, begin, end, NULL, inverse_out);
         return SDX_OK;
     }
     for (int64_t row = begin; row < end; row++) {
@@ -296,8 +305,13 @@ static enum sdx_status run_group_norm(struct sdx_exec *x, const struct sdx_step 
         if (wide)
             row_norm_f64(from, NULL, NULL, p->epsilon, to, length, &mean, &inverse);
         else
-            vec->f32_layer_norm((const float *)step->in[0]->data + at, NULL, NULL, p->epsilon,
-                                to_f32, (size_t)length, NULL, NULL);
+            vec->f32_layer_norm(&(struct sdx_norm_rows){
+                .x = (const float *)step->in[0]->data + at,
+                .y = to_f32,
+                .n = (size_t)length,
+                .rows = 1,
+                .epsilon = p->epsilon,
+            });
         for (int64_t c = 0; c < p->channels; c++) {
             int64_t entry = p->per_group ? group : group * p->channels + c;
             if (!wide) {

@@ -233,18 +233,22 @@ static enum sdx_status become(struct sdx_context *cx, struct sdx_ir *ir, struct 
 static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
                                struct sdx_ir_node *node, bool *changed)
 {
+    const bool adds = sdx_str_is(node->op_type, "Add");
     int32_t rest = -1, row = -1, scale = -1;
     double epsilon = 0;
-    if (!with_row(g, node, &rest, &row)) return SDX_OK;
-    for (int i = 0; i < 2 && sdx_str_is(node->op_type, "Add"); i++) {
-        const int32_t x = scaled_normal(g, rest, OVER_LAST, i, &scale, &epsilon);
-        const int32_t inputs[] = {x, scale, row};
-        if (x < 0 || !is_row(g, scale, x)) continue;
-        *changed = true;
-        return become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
+    if (!(adds || sdx_str_is(node->op_type, "Mul")) || !with_row(g, node, &rest, &row))
+        return SDX_OK;
+    if (adds) {
+        for (int i = 0; i < 2; i++) {
+            const int32_t x = scaled_normal(g, rest, OVER_LAST, i, &scale, &epsilon);
+            const int32_t inputs[] = {x, scale, row};
+            if (x < 0 || !is_row(g, scale, x)) continue;
+            *changed = true;
+            return become(cx, ir, node, "LayerNormalization", OPSET_LAYER, inputs, 3, epsilon);
+        }
+        return SDX_OK;
     }
-    if (!sdx_str_is(node->op_type, "Mul")) return SDX_OK;
-    int32_t x = scaled_by_root(g, rest, OVER_LAST, &epsilon);
+    const int32_t x = scaled_by_root(g, rest, OVER_LAST, &epsilon);
     if (x < 0 || centred(g, x, OVER_LAST) >= 0) return SDX_OK; /* the bias may follow */
     const int32_t inputs[] = {x, row};
     *changed = true;

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of the rest of vec.h: dot, axpy, softmax, norms, conversions, transposition. */
-#include "kernelcheck.h"
+ * Checks of the functions of vec.h on rows: dot, axpy, softmax, norms. */
+#include "timed_row.h"
 
 #include <float.h>
 
-static float *random_row(size_t n, float lo, float hi, size_t offset)
-{
-    float *x = guarded(n * 4, offset);
-    for (size_t i = 0; i < n; i++)
-        x[i] = random_float(lo, hi);
-    return x;
-}
 /* The lengths rows are tried with. */
 #define LENGTHS(n) (size_t n = 0; n <= 1100; n += n < 70 ? 1 : n < 300 ? 29 : 200)
 
@@ -494,8 +487,14 @@ void check_f32_layer_norm(void)
             const double inv = 1 / sqrt(var / (double)n + 1e-5f);
             const float *s = n % 2 ? scale : NULL, *b = n % 3 ? bias : NULL;
             float got_mean = 0, got_inv = 0;
-            vec_now->f32_layer_norm(x, s, b, 1e-5f, y, n, &got_mean, &got_inv);
-            vec_generic.f32_layer_norm(x, s, b, 1e-5f, z, n, NULL, NULL);
+            struct sdx_norm_rows row = {.x = x, .scale = s, .bias = b, .y = y, .n = n, .rows = 1};
+            row.epsilon = 1e-5f;
+            row.mean = &got_mean;
+            row.inv_std = &got_inv;
+            vec_now->f32_layer_norm(&row);
+            row.y = z;
+            row.mean = row.inv_std = NULL;
+            vec_generic.f32_layer_norm(&row);
             for (size_t i = 0; i < n; i++) {
                 const double right = (x[i] - mean) * inv * (s ? s[i] : 1) + (b ? b[i] : 0);
                 expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
@@ -511,34 +510,51 @@ void check_f32_layer_norm(void)
             }
         }
 }
-/* Rows together are as each alone. */
-void check_f32_layer_norm_rows(void)
+/* Rows together, y over x, are as each alone, their statistics too; rows behind them stay. */
+static void check_norm_rows(void (*norm)(const struct sdx_norm_rows *), bool has_mean)
 {
     enum { ROWS = 9 };
     for (size_t n = 1; n <= 300; n += n < 70 ? 1 : 29)
         for (size_t rows = 0; rows <= ROWS; rows++) {
             float *x = random_row(ROWS * n, -3, 5, 4), *scale = random_row(n, -1, 1, 0);
             float *bias = random_row(n, -1, 1, 8), *y = guarded(ROWS * n * 4, 4);
-            float *z = guarded(n * 4, 0), *rms = guarded(rows * n * 4, 0);
-            const float *s = n % 2 ? scale : NULL, *b = n % 3 ? bias : NULL;
+            float *z = guarded(n * 4, 0), *mean = guarded(rows * 4, 4), *inv = guarded(rows * 4, 0);
+            float mean_alone = 0, inv_alone = 0;
             memcpy(y, x, ROWS * n * 4);
-            vec_now->f32_layer_norm_rows(y, s, b, 1e-5f, y, n, rows);
-            vec_now->f32_rms_norm(x, s, 1e-5f, rms, n, rows);
-            for (size_t i = 0; i < ROWS * n; i++) {
-                const size_t r = i / n;
-                if (i % n == 0 && r < rows)
-                    vec_now->f32_layer_norm(x + i, s, b, 1e-5f, z, n, NULL, NULL);
-                expect(same_bits(y[i], r < rows ? z[i % n] : x[i]), "n %zu, row %zu of %zu", n, r,
-                       rows);
+            struct sdx_norm_rows all = {.x = y, .y = y, .n = n, .rows = rows, .epsilon = 1e-5f};
+            all.scale = n % 2 ? scale : NULL;
+            all.bias = n % 3 ? bias : NULL;
+            all.mean = n % 5 ? mean : NULL;
+            all.inv_std = n % 7 ? inv : NULL;
+            norm(&all);
+            struct sdx_norm_rows one = all;
+            one.y = z;
+            one.rows = 1;
+            one.mean = &mean_alone;
+            one.inv_std = &inv_alone;
+            for (size_t r = 0; r < ROWS; r++) {
+                one.x = x + r * n;
+                if (r < rows) norm(&one);
+                for (size_t i = 0; i < n; i++)
+                    expect(same_bits(y[r * n + i], r < rows ? z[i] : x[r * n + i]),
+                           "n %zu, row %zu of %zu, element %zu", n, r, rows, i);
                 if (r >= rows) continue;
-                if (i % n == 0) vec_now->f32_rms_norm(x + i, s, 1e-5f, z, n, 1);
-                expect(same_bits(rms[i], i % n ? rms[i] : z[0]), "n %zu, root of row %zu of %zu", n,
-                       r, rows);
-                if (i % n == 0) vec_now->f32_layer_norm(x + i, s, b, 1e-5f, z, n, NULL, NULL);
+                if (has_mean && all.mean)
+                    expect(same_bits(mean[r], mean_alone), "n %zu, mean %zu of %zu", n, r, rows);
+                if (all.inv_std)
+                    expect(same_bits(inv[r], inv_alone), "n %zu, 1/std %zu of %zu", n, r, rows);
             }
             guards_intact();
             guards_release();
         }
+}
+void check_f32_layer_norm_rows(void)
+{
+    check_norm_rows(vec_now->f32_layer_norm, true);
+}
+void check_f32_rms_norm_rows(void)
+{
+    check_norm_rows(vec_now->f32_rms_norm, false);
 }
 void check_f32_rms_norm(void)
 {
@@ -552,8 +568,17 @@ void check_f32_rms_norm(void)
             for (size_t i = 0; i < n; i++)
                 sum += (double)x[i] * x[i];
             const double inv = 1 / sqrt(sum / (double)n + 1e-6f);
-            vec_now->f32_rms_norm(x, s, 1e-6f, y, n, 1);
-            vec_generic.f32_rms_norm(x, s, 1e-6f, z, n, 1);
+            float got_inv = 0;
+            struct sdx_norm_rows row = {.x = x, .scale = s, .y = y, .n = n, .rows = 1};
+            row.epsilon = 1e-6f;
+            row.inv_std = &got_inv;
+            vec_now->f32_rms_norm(&row);
+            row.y = z;
+            row.inv_std = NULL;
+            vec_generic.f32_rms_norm(&row);
+            if (n)
+                expect(fabs(got_inv - inv) < 1e-5 * inv, "n %zu: 1/root %.9g, expected %.9g", n,
+                       got_inv, inv);
             for (size_t i = 0; i < n; i++) {
                 const double right = x[i] * inv * (s ? s[i] : 1);
                 expect(same_bits(y[i], z[i]), "n %zu, element %zu: not as generic", n, i);
@@ -563,222 +588,8 @@ void check_f32_rms_norm(void)
         }
 }
 
-/* ---- conversions ---- */
-static double value_of_f16(uint16_t h)
-{
-    const int exponent = h >> 10 & 31, mantissa = h & 1023;
-    double v = exponent == 31 ? (mantissa ? NAN : INFINITY)
-               : exponent     ? ldexp(1024 + mantissa, exponent - 25)
-                              : ldexp(mantissa, -24);
-    return h & 0x8000 ? -v : v;
-}
-void check_f16_to_f32(void)
-{
-    uint16_t *x = guarded(65536 * 2, 2);
-    float *y = guarded(65536 * 4, 4), *z = guarded(65536 * 4, 0);
-    for (int i = 0; i < 65536; i++)
-        x[i] = (uint16_t)i;
-    vec_now->f16_to_f32(x, y, 65536);
-    vec_generic.f16_to_f32(x, z, 65536);
-    for (int i = 0; i < 65536; i++) {
-        expect(same_bits(y[i], (float)value_of_f16(x[i])), "%04x: %.9g", i, y[i]);
-        expect(memcmp(&y[i], &z[i], 4) == 0, "%04x: not as generic", i);
-    }
-    for (size_t n = 0; n < 40; n++) {
-        float *to = guarded(n * 4, 4);
-        vec_now->f16_to_f32(x + 0x3c00, to, n);
-        for (size_t i = 0; i < n; i++)
-            expect(to[i] == y[0x3c00 + i], "n %zu, element %zu", n, i);
-    }
-}
-/* Floats around everything a 16-bit float can round at. */
-static size_t rounding_inputs(float *x, size_t n, int low_bits)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = random_bits();
-        if (i % 3) bits = bits >> low_bits << low_bits; /* ties and exact values */
-        if (i % 3 == 2) bits ^= 1u << (low_bits - 1);
-        if (i % 5) bits = (bits & 0x8fffffff) | 0x30000000; /* sizes of f16 */
-        memcpy(&x[i], &bits, 4);
-    }
-    const float special[] = {0.0f,    -0.0f,         INFINITY,      -INFINITY,
-                             NAN,     65504.0f,      65519.9f,      65520.0f,
-                             FLT_MAX, 5.9604645e-8f, 2.9802322e-8f, 2.98023223e-8f,
-                             6.1e-5f, 1e-40f,        3.3895314e38f, 3.3961775e38f};
-    memcpy(x, special, sizeof special);
-    return n;
-}
-void check_f32_to_f16(void)
-{
-    enum { MANY = 100000 };
-    float *x = guarded(MANY * 4, 4);
-    uint16_t *y = guarded(MANY * 2, 2), *z = guarded(MANY * 2, 0);
-    rounding_inputs(x, MANY, 13);
-    vec_now->f32_to_f16(x, y, MANY);
-    vec_generic.f32_to_f16(x, z, MANY);
-    for (size_t i = 0; i < MANY; i++) {
-        const double error = fabs(value_of_f16(y[i]) - x[i]);
-        expect(y[i] == z[i], "%.9g: %04x, generic %04x", x[i], y[i], z[i]);
-        if (x[i] != x[i]) {
-            expect((y[i] & 0x7fff) > 0x7c00, "NaN: %04x", y[i]);
-        } else if (fabsf(x[i]) >= 65520.0f) {
-            expect((y[i] & 0x7fff) == 0x7c00, "%.9g: %04x", x[i], y[i]);
-        } else { /* no neighbour is nearer; a tie has an even last bit */
-            const double up = fabs(value_of_f16((uint16_t)(y[i] + 1)) - x[i]);
-            const double down =
-                y[i] & 0x7fff ? fabs(value_of_f16((uint16_t)(y[i] - 1)) - x[i]) : up;
-            const bool even = !(y[i] & 1);
-            expect((even ? error <= up : error < up) && (even ? error <= down : error < down),
-                   "%.9g: %04x is not the nearest", x[i], y[i]);
-        }
-    }
-    for (size_t n = 0; n < 40; n++) {
-        uint16_t *to = guarded(n * 2, 2);
-        vec_now->f32_to_f16(x, to, n);
-        expect(memcmp(to, y, n * 2) == 0, "n %zu", n);
-    }
-}
-void check_bf16_to_f32(void)
-{
-    uint16_t *x = guarded(65536 * 2, 2);
-    float *y = guarded(65536 * 4, 4);
-    for (int i = 0; i < 65536; i++)
-        x[i] = (uint16_t)i;
-    vec_now->bf16_to_f32(x, y, 65536);
-    for (uint32_t i = 0; i < 65536; i++) {
-        uint32_t bits;
-        memcpy(&bits, &y[i], 4);
-        expect(bits == i << 16, "%04x: %08x", i, bits);
-    }
-}
-void check_f32_to_bf16(void)
-{
-    enum { MANY = 100000 };
-    float *x = guarded(MANY * 4, 4);
-    uint16_t *y = guarded(MANY * 2, 2);
-    rounding_inputs(x, MANY, 16);
-    vec_now->f32_to_bf16(x, y, MANY);
-    for (size_t i = 0; i < MANY; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], 4);
-        const uint32_t low = bits & 0xffff, cut = bits >> 16;
-        const uint32_t right = cut + (low > 0x8000 || (low == 0x8000 && (cut & 1)));
-        if (x[i] != x[i])
-            expect((y[i] & 0x7fff) > 0x7f80, "NaN: %04x", y[i]);
-        else
-            expect(y[i] == right, "%.9g: %04x, expected %04x", x[i], y[i], right);
-    }
-}
-
-#define FROM_BYTES(name, type)                                                                     \
-    void check_##name(void)                                                                        \
-    {                                                                                              \
-        type *x = guarded(256, 1);                                                                 \
-        for (int i = 0; i < 256; i++)                                                              \
-            x[i] = (type)i;                                                                        \
-        for (size_t n = 0; n <= 256; n++) {                                                        \
-            float *y = guarded(n * 4, 4);                                                          \
-            vec_now->name(x, 0.037f, 11, y, n);                                                    \
-            for (size_t i = 0; i < n; i++)                                                         \
-                expect(same_bits(y[i], (float)(x[i] - 11) * 0.037f), "%d: %.9g", x[i], y[i]);      \
-        }                                                                                          \
-    }
-FROM_BYTES(u8_to_f32, uint8_t)
-FROM_BYTES(s8_to_f32, int8_t)
-
-static const float mixing[] = {0.375f, -1.25f, 0.6f, 2.0f};
-
-void check_u8_mix(void)
-{
-    for (size_t n = 0; n < 80; n++) {
-        const uint8_t *rows[4];
-        for (size_t r = 0; r < 4; r++) {
-            uint8_t *row = guarded(n, 1);
-            for (size_t i = 0; i < n; i++)
-                row[i] = (uint8_t)(i * (37 + 6 * r) + r * 91);
-            rows[r] = row;
-        }
-        for (int count = 1; count <= 4; count++) {
-            const uint8_t flip = count % 2 ? 0x80 : 0;
-            float *y = guarded(n * 4, 4);
-            vec_now->u8_mix(rows, flip, 0.3f, mixing, count, y, n);
-            for (size_t i = 0; i < n; i++) {
-                float right = 0.3f;
-                for (int r = 0; r < count; r++) {
-                    const float product = (float)(rows[r][i] ^ flip) * mixing[r];
-                    right += product;
-                }
-                expect(y[i] == right, "%d rows, n %zu, element %zu: %.9g", count, n, i, y[i]);
-            }
-        }
-    }
-}
-
-static void check_turned(size_t rows, size_t cols, size_t stride, size_t stride_to)
-{
-    const size_t size_to = cols ? (cols - 1) * stride_to + rows : 0;
-    uint32_t *from = guarded(rows * stride * 4, 4), *to = guarded(size_to * 4, 4);
-    for (size_t i = 0; i < rows * stride; i++)
-        from[i] = random_bits();
-    vec_now->b32_transpose(from, stride, to, stride_to, rows, cols);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            expect(to[j * stride_to + i] == from[i * stride + j], "%zux%zu: at %zu,%zu", rows, cols,
-                   i, j);
-    guards_intact();
-    guards_release();
-}
-void check_b32_transpose(void)
-{
-    for (size_t rows = 0; rows <= 40; rows += rows < 18 ? 1 : 11)
-        for (size_t cols = 0; cols <= 70; cols += cols < 18 ? 1 : 13)
-            check_turned(rows, cols, cols + rows % 3, rows + cols % 2);
-    for (size_t rows = 31; rows <= 70; rows += 13) /* far apart: by whole lines */
-        for (size_t cols = 1; cols <= 70; cols += cols % 2 ? 7 : 10)
-            check_turned(rows, cols, cols + rows % 3, 1030);
-}
-
-void check_b32_rows(void)
-{
-    for (size_t width = 1; width <= 70; width += width < 18 ? 1 : 13)
-        for (size_t rows = 0; rows <= 5; rows++)
-            for (size_t stride = 0; stride <= width + 1; stride += width / 2 + 1)
-                for (int splat = 0; splat < 2; splat++) {
-                    const size_t row = splat ? 1 : width, count = rows * width;
-                    const size_t used = rows ? (rows - 1) * stride + row : 0;
-                    uint32_t *from = guarded(used * 4, 4), *to = guarded(count * 4 + 63, 4);
-                    for (size_t i = 0; i < used; i++)
-                        from[i] = random_bits();
-                    vec_now->b32_rows((float *)from, stride, splat != 0, (float *)to, width, rows);
-                    for (size_t i = 0; i < count; i++) {
-                        const size_t at = i / width * stride + (splat ? 0 : i % width);
-                        expect(to[i] == from[at], "%zux%zu, stride %zu, splat %d: at %zu", rows,
-                               width, stride, splat, i);
-                    }
-                    guards_intact();
-                    guards_release();
-                }
-}
-
-/* ---- benchmarks: one row of 4096 ---- */
-enum { TIMED = 4096, TURNS = 16 };
-static float *timed_x, *timed_y;
-static void *timed_bytes;
+/* ---- benchmarks ---- */
 static volatile float sink;
-#define BENCH(name, call)                                                                          \
-    static void timed_##name(void *arg)                                                            \
-    {                                                                                              \
-        (void)arg;                                                                                 \
-        for (int turn = 0; turn < TURNS; turn++)                                                   \
-            call;                                                                                  \
-    }                                                                                              \
-    double bench_##name(void)                                                                      \
-    {                                                                                              \
-        timed_x = random_row(TIMED, -3, 3, 0);                                                     \
-        timed_y = random_row(TIMED, -3, 3, 0);                                                     \
-        timed_bytes = random_row(TIMED, -3, 3, 0);                                                 \
-        return best_ns(timed_##name, NULL) / ((double)TURNS * TIMED);                              \
-    }
 BENCH(f32_arg_columns,
       vec_now->f32_arg_columns(timed_x, 16, TIMED / 16, TIMED / 16, false, (int64_t *)timed_y))
 BENCH(f32_top_columns, vec_now->f32_top_columns(timed_x, TIMED / SDX_VEC_TOP_COLUMNS,
@@ -812,19 +623,15 @@ BENCH(f32_softmax_masked,
 BENCH(f32_softmax_columns,
       vec_now->f32_softmax_columns(timed_x, timed_y, 16, TIMED / 16, TIMED / 16))
 BENCH(f32_log_softmax, vec_now->f32_log_softmax(timed_x, timed_y, TIMED))
-BENCH(f32_layer_norm,
-      vec_now->f32_layer_norm(timed_x, timed_x, timed_x, 1e-5f, timed_y, TIMED, NULL, NULL))
-BENCH(f32_layer_norm_rows,
-      vec_now->f32_layer_norm_rows(timed_x, timed_x, timed_x, 1e-5f, timed_y, 32, TIMED / 32))
-BENCH(f32_rms_norm, vec_now->f32_rms_norm(timed_x, timed_x, 1e-5f, timed_y, TIMED, 1))
-BENCH(f16_to_f32, vec_now->f16_to_f32(timed_bytes, timed_y, TIMED))
-BENCH(f32_to_f16, vec_now->f32_to_f16(timed_x, timed_bytes, TIMED))
-BENCH(bf16_to_f32, vec_now->bf16_to_f32(timed_bytes, timed_y, TIMED))
-BENCH(f32_to_bf16, vec_now->f32_to_bf16(timed_x, timed_bytes, TIMED))
-BENCH(u8_to_f32, vec_now->u8_to_f32(timed_bytes, 0.03f, 128, timed_y, TIMED))
-BENCH(u8_mix, vec_now->u8_mix((const uint8_t *const[]){timed_bytes, timed_bytes}, 0, 0, mixing, 2,
-                              timed_y, TIMED))
-BENCH(s8_to_f32, vec_now->s8_to_f32(timed_bytes, 0.03f, 3, timed_y, TIMED))
-BENCH(b32_transpose,
-      vec_now->b32_transpose((uint32_t *)timed_x, 64, (uint32_t *)timed_y, 64, 64, 64))
-BENCH(b32_rows, vec_now->b32_rows(timed_x, 16, false, timed_y, 16, TIMED / 16 - 4))
+#define TIMED_NORM(length)                                                                         \
+    (&(struct sdx_norm_rows){.x = timed_x,                                                         \
+                             .scale = timed_x,                                                     \
+                             .bias = timed_x,                                                      \
+                             .y = timed_y,                                                         \
+                             .n = (length),                                                        \
+                             .rows = TIMED / (length),                                             \
+                             .epsilon = 1e-5f})
+BENCH(f32_layer_norm, vec_now->f32_layer_norm(TIMED_NORM(TIMED)))
+BENCH(f32_layer_norm_rows, vec_now->f32_layer_norm(TIMED_NORM(32)))
+BENCH(f32_rms_norm, vec_now->f32_rms_norm(TIMED_NORM(TIMED)))
+BENCH(f32_rms_norm_rows, vec_now->f32_rms_norm(TIMED_NORM(32)))

@@ -19,8 +19,8 @@
     X(f32_dot) X(f32_axpy) X(f32_mix) X(f32_mix_cells) X(f32_distances) X(f32_exp_sum) \
     X(f32_softmax) X(f32_softmax_masked) \
     X(f32_log_softmax) X(f32_arg_columns) X(f32_top_columns) X(f32_overlaps) X(f32_above) \
-    X(f32_layer_norm) X(f32_softmax_columns) X(f32_layer_norm_rows) X(f32_rms_norm) \
-    X(f32_affine) X(f16_to_f32) X(f32_to_f16) X(bf16_to_f32) X(f32_to_bf16) \
+    X(f32_softmax_columns) X(f32_layer_norm) X(f32_layer_norm_rows) X(f32_rms_norm) \
+    X(f32_rms_norm_rows) X(f32_affine) X(f16_to_f32) X(f32_to_f16) X(bf16_to_f32) X(f32_to_bf16) \
     X(u8_to_f32) X(s8_to_f32) X(u8_mix) X(b32_transpose) X(b32_rows) X(f32_add_outer) \
     X(f32_rotate) \
     X(f32_rotate_pairs)
