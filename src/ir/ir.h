@@ -60,6 +60,18 @@ struct sdx_ir_value {
         *constant; /* initializer or folded; NULL: none. An input with an initializer has both */
 };
 
+/* floor((dim * times * factor + term) / divisor), of symbols, and at most `most`. times 0: without
+ * it, only those of sdx_ir_symbol_ratio have it; most 0: any; dim 0: not reckoned from others. */
+struct sdx_ir_length {
+    int64_t dim, times, factor, term, divisor, most;
+};
+
+/* A length that is not known but is the same wherever the symbol stands. */
+struct sdx_ir_symbol {
+    struct sdx_str name; /* "": none */
+    struct sdx_ir_length length;
+};
+
 struct sdx_ir_graph {
     struct sdx_str name;
     int32_t parent, parent_node; /* graph and node that hold this body; -1 for the main graph */
@@ -80,11 +92,9 @@ struct sdx_ir {
     int32_t count_opsets;
     int64_t ir_version;
     const struct sdx_customs *customs; /* operators that the caller gives; NULL: none */
-    /* names of dimension symbols: symbol k is dimension -(k + 2); "" for a length that inference
-     * cannot tell but that is the same wherever the symbol stands */
-    struct sdx_str *symbols;
+    struct sdx_ir_symbol *symbols;     /* symbol k is dimension -(k + 2) */
     int32_t count_symbols, capacity_symbols;
-    struct sdx_map symbol_map;
+    struct sdx_map symbol_map, length_map; /* by name; by struct sdx_ir_length */
     /* A constant that is not read any more, or not soon; NULL: nobody wants to know. */
     void (*drop)(void *user, const struct sdx_tensor *constant);
     void *user;
@@ -139,13 +149,23 @@ int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_no
  * the arena. Of a graph that has none yet. */
 SDX_MUST_CHECK enum sdx_status sdx_ir_reserve(struct sdx_ir *ir, struct sdx_ir_graph *graph,
                                               int32_t nodes, int32_t values);
+/* An array in the arena with room for `count` + 1 entries; NULL: no memory. */
+void *sdx_ir_array_grow(struct sdx_ir *ir, void *array, int32_t count, int32_t *capacity,
+                        size_t size);
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name);
 int32_t sdx_ir_symbol(struct sdx_ir *ir,
                       struct sdx_str name); /* the dimension (< -1) of that symbol; 0: no memory */
 int64_t sdx_ir_symbol_new(struct sdx_ir *ir); /* one without a name; 0: no memory */
+/* The symbol of a length, without `times`, and factor and divisor at least 1; also when it comes by
+ * several steps. -1: length.dim is none, numbers are too large, or there is no memory. */
+int64_t sdx_ir_symbol_scaled(struct sdx_ir *ir, struct sdx_ir_length length);
+/* The product of some lengths (numbers, symbols) over that of others, which divides it: a number or
+ * a symbol. -1 also where the symbols below are not all above, or one is 0. */
+int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_over,
+                            const int64_t *under, int count_under);
 static inline bool sdx_ir_symbol_has_name(const struct sdx_ir *ir, int64_t dim)
 {
-    return dim < -1 && -(dim + 2) < ir->count_symbols && ir->symbols[-(dim + 2)].len > 0;
+    return dim < -1 && -(dim + 2) < ir->count_symbols && ir->symbols[-(dim + 2)].name.len > 0;
 }
 /* A node at the end of `graph` (the caller restores order with sdx_ir_sort) with fresh values as
  * its outputs; inputs are -1, attributes empty, opset 0: the caller fills them. */

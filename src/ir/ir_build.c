@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building blocks of the IR: values, nodes, symbols, attributes, uses. Arrays live in the model's
+ * Building blocks of the IR: values, nodes, attributes, uses. Arrays live in the model's
  * arena and grow by doubling, so a pointer to a graph or a node is good until the next one is
  * created. */
 #include "ir/ir.h"
@@ -7,8 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* An array in the arena with room for `count` + 1 entries; NULL: no memory. */
-static void *array_grow(struct sdx_ir *ir, void *array, int32_t count, int32_t *capacity,
+void *sdx_ir_array_grow(struct sdx_ir *ir, void *array, int32_t count, int32_t *capacity,
                         size_t size)
 {
     if (count < *capacity) return array;
@@ -29,7 +28,7 @@ struct sdx_str sdx_ir_domain(struct sdx_str domain)
 int32_t sdx_ir_graph_create(struct sdx_ir *ir, int32_t parent, int32_t parent_node)
 {
     struct sdx_ir_graph *graphs =
-        array_grow(ir, ir->graphs, ir->count_graphs, &ir->capacity_graphs, sizeof(*graphs));
+        sdx_ir_array_grow(ir, ir->graphs, ir->count_graphs, &ir->capacity_graphs, sizeof(*graphs));
     if (!graphs) return -1;
     ir->graphs = graphs;
     graphs[ir->count_graphs] = (struct sdx_ir_graph){.parent = parent, .parent_node = parent_node};
@@ -49,32 +48,12 @@ enum sdx_status sdx_ir_reserve(struct sdx_ir *ir, struct sdx_ir_graph *graph, in
 
 int32_t sdx_ir_value_create(struct sdx_ir *ir, struct sdx_ir_graph *graph, struct sdx_str name)
 {
-    struct sdx_ir_value *values = array_grow(ir, graph->values, graph->count_values,
-                                             &graph->capacity_values, sizeof(*values));
+    struct sdx_ir_value *values = sdx_ir_array_grow(ir, graph->values, graph->count_values,
+                                                    &graph->capacity_values, sizeof(*values));
     if (!values) return -1;
     graph->values = values;
     values[graph->count_values] = (struct sdx_ir_value){.name = name, .producer = -1, .outer = -1};
     return graph->count_values++;
-}
-
-int64_t sdx_ir_symbol_new(struct sdx_ir *ir)
-{
-    struct sdx_str *symbols =
-        array_grow(ir, ir->symbols, ir->count_symbols, &ir->capacity_symbols, sizeof(*symbols));
-    if (!symbols) return 0;
-    ir->symbols = symbols;
-    symbols[ir->count_symbols] = SDX_STR("");
-    return -(ir->count_symbols++ + 2);
-}
-
-int32_t sdx_ir_symbol(struct sdx_ir *ir, struct sdx_str name)
-{
-    int32_t at = sdx_map_get(&ir->symbol_map, name);
-    if (at >= 0) return -(at + 2);
-    if (!sdx_map_put(&ir->symbol_map, name, ir->count_symbols)) return 0;
-    int32_t dim = (int32_t)sdx_ir_symbol_new(ir);
-    if (dim) ir->symbols[-(dim + 2)] = name;
-    return dim;
 }
 
 struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *graph,
@@ -82,8 +61,8 @@ struct sdx_ir_node *sdx_ir_node_create(struct sdx_ir *ir, struct sdx_ir_graph *g
                                        int32_t count_inputs, int32_t count_outputs,
                                        int32_t count_attrs)
 {
-    struct sdx_ir_node *nodes =
-        array_grow(ir, graph->nodes, graph->count_nodes, &graph->capacity_nodes, sizeof(*nodes));
+    struct sdx_ir_node *nodes = sdx_ir_array_grow(ir, graph->nodes, graph->count_nodes,
+                                                  &graph->capacity_nodes, sizeof(*nodes));
     if (!nodes) return NULL;
     graph->nodes = nodes;
     struct sdx_ir_node node = {.op_type = op_type,
@@ -247,7 +226,9 @@ const char *sdx_ir_node_describe(const struct sdx_ir_graph *graph, const struct 
 
 void sdx_ir_deinit(struct sdx_ir *ir)
 {
-    if (ir) sdx_map_deinit(&ir->symbol_map);
+    if (!ir) return;
+    sdx_map_deinit(&ir->symbol_map);
+    sdx_map_deinit(&ir->length_map);
 }
 
 const struct sdx_tensor *sdx_ir_constant(const struct sdx_ir *ir, int32_t graph, int32_t value)

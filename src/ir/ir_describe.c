@@ -40,7 +40,7 @@ bool sdx_ir_value_describe(const struct sdx_ir *ir, struct sdx_arena *arena, str
     for (int d = 0; d < type->rank; d++) {
         dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
         if (sdx_ir_symbol_has_name(ir, type->dims[d]))
-            names[d] = text_of(arena, ir->symbols[-type->dims[d] - 2], &ok);
+            names[d] = text_of(arena, ir->symbols[-type->dims[d] - 2].name, &ok);
     }
     info->dims = dims;
     info->dim_names = names;

@@ -151,7 +151,7 @@ static enum sdx_status set_version(struct exporter *x, struct sdx_str domain, in
 /* The import puts the place behind the symbols of bodies: it comes off again. */
 static struct sdx_str symbol_name(const struct sdx_ir *ir, int64_t dim, bool in_body)
 {
-    struct sdx_str name = ir->symbols[-(dim + 2)];
+    struct sdx_str name = ir->symbols[-(dim + 2)].name;
     for (size_t i = name.len; in_body && i > 0; i--)
         if (name.ptr[i - 1] == '@') return (struct sdx_str){name.ptr, i - 1};
     return name;

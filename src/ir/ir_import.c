@@ -443,6 +443,7 @@ enum sdx_status sdx_ir_import(struct sdx_context *cx, struct sdx_arena *arena,
                           .count_opsets = model->opsets.count,
                           .ir_version = model->ir_version};
     sdx_map_init(&ir->symbol_map, cx->mem);
+    sdx_map_init(&ir->length_map, cx->mem);
     struct sdx_import im = {.cx = cx, .arena = arena, .ex = ex, .model = model, .ir = ir};
     sdx_map_init(&im.functions, cx->mem);
     sdx_map_init(&im.tensor_map, cx->mem);

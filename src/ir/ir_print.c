@@ -14,7 +14,7 @@ static void add_dim(const struct sdx_ir *ir, struct sdx_text *text, int64_t dim)
     else if (!sdx_ir_symbol_has_name(ir, dim))
         sdx_text_add(text, "?");
     else
-        sdx_text_add(text, "%.*s", SDX_STR_ARG(ir->symbols[-(dim + 2)]));
+        sdx_text_add(text, "%.*s", SDX_STR_ARG(ir->symbols[-(dim + 2)].name));
 }
 
 static void add_type(const struct sdx_ir *ir, struct sdx_text *text, const struct sdx_type *type)

@@ -29,14 +29,24 @@ static bool fold_numbers(enum fold fold, int64_t a, int64_t b, int64_t *out)
     return false;
 }
 
-/* Symbols survive adding 0 and multiplying or dividing by 1. */
-static int64_t fold_symbol(enum fold fold, int64_t sym_a, int64_t a, int64_t sym_b, int64_t b)
+/* A symbol and a number, where all that may come of them are lengths. */
+static int64_t fold_symbol(struct sdx_infer *ix, enum fold fold, int64_t sym_a, int64_t a,
+                           int64_t sym_b, int64_t b)
 {
-    bool zero = fold == FOLD_ADD || fold == FOLD_SUB, one = fold == FOLD_MUL || fold == FOLD_DIV;
-    if (sym_a && !sym_b && ((zero && b == 0) || (one && b == 1))) return sym_a;
-    if (sym_b && !sym_a && ((fold == FOLD_ADD && a == 0) || (fold == FOLD_MUL && a == 1)))
-        return sym_b;
-    return -1;
+    const int64_t both[] = {sym_a, sym_b};
+    if (sym_a && sym_b) return fold == FOLD_MUL ? sdx_infer_ratio(ix, both, 2, NULL, 0) : -1;
+    const int64_t number = sym_a ? b : a;
+    struct sdx_ir_length l = {.dim = sym_a ? sym_a : sym_b, .factor = 1, .divisor = 1};
+    if (number >= 0 && (fold == FOLD_ADD || (fold == FOLD_SUB && sym_a && number == 0)))
+        l.term = number;
+    else if (fold == FOLD_MUL && number > 0)
+        l.factor = number;
+    else if (fold == FOLD_DIV && sym_a && number > 0)
+        l.divisor = number;
+    else
+        return -1;
+    if (l.term == 0 && l.factor == 1 && l.divisor == 1) return l.dim;
+    return sdx_infer_scaled(ix, l);
 }
 
 static enum sdx_status fold_ints(struct sdx_infer *ix, enum fold fold)
@@ -54,7 +64,7 @@ static enum sdx_status fold_ints(struct sdx_infer *ix, enum fold fold)
         int64_t at = a.count == 1 ? 0 : i, bt = b.count == 1 ? 0 : i;
         int64_t sa = a.sym ? a.sym[at] : 0, sb = b.sym ? b.sym[bt] : 0;
         if (sa || sb)
-            sym[i] = fold_symbol(fold, sa, a.v[at], sb, b.v[bt]);
+            sym[i] = fold_symbol(ix, fold, sa, a.v[at], sb, b.v[bt]);
         else if (!fold_numbers(fold, a.v[at], b.v[bt], &v[i]) ||
                  (dtype == SDX_I32 && v[i] != (int32_t)v[i]))
             sym[i] = -1;

@@ -128,8 +128,8 @@ static enum sdx_status concat_axis(struct sdx_infer *ix, int rank, int *axis)
 
 static enum sdx_status infer_concat(struct sdx_infer *ix)
 {
-    int rank = -1, axis = 0;
-    int64_t sum = 0;
+    int rank = -1, axis = 0, symbols = 0;
+    int64_t sum = 0, symbol = -1;
     bool known = true;
     if (ix->count_in < 1) return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: it has no input");
     for (int i = 0; i < ix->count_in; i++) {
@@ -150,14 +150,18 @@ static enum sdx_status infer_concat(struct sdx_infer *ix)
     for (int i = 0; i < ix->count_in; i++) {
         const int64_t *in = sdx_infer_dims(ix, i);
         known = known && in && in[axis] >= 0;
+        symbols += !in || in[axis] < 0;
         if (!in) continue;
+        if (in[axis] < 0) symbol = in[axis];
         for (int j = 0; j < rank; j++)
             if (j != axis) SDX_TRY(sdx_infer_merge_dim(ix, dims[j], in[j], "axis", &dims[j]));
         if (in[axis] >= 0 && !sdx_add_i64(sum, in[axis], &sum))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Concat: the sum of lengths is too large");
     }
     dims[axis] = known ? sum : -1;
-    if (!known && ix->count_in == 1) dims[axis] = sdx_infer_dims(ix, 0)[axis];
+    if (!known && symbols == 1)
+        dims[axis] = sdx_infer_scaled(
+            ix, (struct sdx_ir_length){.dim = symbol, .factor = 1, .term = sum, .divisor = 1});
     SDX_TRY(sdx_infer_set_dims(ix, 0, rank, dims));
     return concat_ints(ix);
 }

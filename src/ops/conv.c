@@ -68,9 +68,7 @@ enum sdx_status sdx_conv_infer_of(struct sdx_infer *ix, int x, int w, int bias, 
     if (!out) return SDX_FAIL_MEMORY(ix->cx);
     out[0] = dims_x[0];
     out[1] = dims_w[0];
-    for (int i = 0; i < rank - 2; i++)
-        SDX_TRY(sdx_window_length(ix->cx, ix->node, &win, i, dims_x[i + 2], &out[i + 2]));
-    return SDX_OK;
+    return sdx_window_infer(ix, &win, dims_x, out);
 }
 
 enum sdx_status sdx_conv_infer(struct sdx_infer *ix)

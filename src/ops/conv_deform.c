@@ -31,9 +31,7 @@ enum sdx_status sdx_deform_conv_infer(struct sdx_infer *ix)
     if (!out) return SDX_FAIL_MEMORY(ix->cx);
     out[0] = dims_x[0];
     out[1] = dims_w[0];
-    for (int i = 0; i < rank - 2; i++)
-        SDX_TRY(sdx_window_length(ix->cx, ix->node, &w, i, dims_x[i + 2], &out[i + 2]));
-    return SDX_OK;
+    return sdx_window_infer(ix, &w, dims_x, out);
 }
 
 struct params {

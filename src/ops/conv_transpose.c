@@ -99,6 +99,28 @@ static enum sdx_status shape_out(struct sdx_context *cx, const struct sdx_ir_nod
     return SDX_OK;
 }
 
+/* Symbols for the lengths that are reckoned from one; with SAME and output_shape there are none. */
+static enum sdx_status out_symbols(struct sdx_infer *ix, int rank, const int64_t *x,
+                                   const struct sdx_window *w, int64_t *out)
+{
+    const int64_t *shape, *extra;
+    SDX_TRY(read_list(ix->cx, ix->node, "output_shape", rank - 2, &shape));
+    SDX_TRY(read_list(ix->cx, ix->node, "output_padding", rank - 2, &extra));
+    if (shape || w->auto_pad == SDX_PAD_SAME_UPPER || w->auto_pad == SDX_PAD_SAME_LOWER)
+        return SDX_OK;
+    for (int i = 0; i < rank - 2; i++) {
+        int64_t extent;
+        if (out[i + 2] != -1 || w->kernel[i] < 0 || !sdx_window_extent(w, i, &extent)) continue;
+        out[i + 2] = sdx_infer_scaled(
+            ix, (struct sdx_ir_length){.dim = x[i + 2],
+                                       .factor = w->stride[i],
+                                       .term = extent - w->stride[i] + (extra ? extra[i] : 0) -
+                                               w->pad_begin[i] - w->pad_end[i],
+                                       .divisor = 1});
+    }
+    return SDX_OK;
+}
+
 enum sdx_status sdx_conv_transpose_infer_of(struct sdx_infer *ix, int x, int input_w,
                                             int input_bias, int dtype)
 {
@@ -115,6 +137,7 @@ enum sdx_status sdx_conv_transpose_infer_of(struct sdx_infer *ix, int x, int inp
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "%.*s: weight has rank %d, expected %d",
                         NAME(ix->node), sdx_infer_rank(ix, input_w), rank);
     SDX_TRY(shape_out(ix->cx, ix->node, rank, sdx_infer_dims(ix, x), dims_w, &w, out));
+    SDX_TRY(out_symbols(ix, rank, sdx_infer_dims(ix, x), &w, out));
     const int64_t *bias = input_bias < 0 ? NULL : sdx_infer_dims(ix, input_bias);
     if (bias &&
         (sdx_infer_rank(ix, input_bias) != 1 || (bias[0] >= 0 && out[1] >= 0 && bias[0] != out[1])))

@@ -111,6 +111,18 @@ enum sdx_status sdx_infer_set_ints(struct sdx_infer *ix, int k, int rank, int64_
     return SDX_OK;
 }
 
+int64_t sdx_infer_scaled(struct sdx_infer *ix, struct sdx_ir_length length)
+{
+    return ix->symbols ? sdx_ir_symbol_scaled(ix->symbols, length) : -1;
+}
+
+int64_t sdx_infer_ratio(struct sdx_infer *ix, const int64_t *over, int count_over,
+                        const int64_t *under, int count_under)
+{
+    return ix->symbols ? sdx_ir_symbol_ratio(ix->symbols, over, count_over, under, count_under)
+                       : -1;
+}
+
 enum sdx_status sdx_infer_axis(struct sdx_infer *ix, int64_t axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)
@@ -130,6 +142,13 @@ enum sdx_status sdx_infer_merge_dim(struct sdx_infer *ix, int64_t a, int64_t b, 
     return SDX_OK;
 }
 
+/* Is it the same length, but for a bound above 1? Where that counts the two do not broadcast. */
+static bool is_cut_of(const struct sdx_infer *ix, int64_t cut, int64_t whole)
+{
+    const struct sdx_ir_length *l = cut < -1 ? &ix->ir->symbols[-(cut + 2)].length : NULL;
+    return l && l->most > 1 && l->dim == whole && l->factor == 1 && l->term == 0 && l->divisor == 1;
+}
+
 enum sdx_status sdx_infer_broadcast_dim(struct sdx_infer *ix, int64_t a, int64_t b, int64_t *out)
 {
     if (a == b)
@@ -145,8 +164,10 @@ enum sdx_status sdx_infer_broadcast_dim(struct sdx_infer *ix, int64_t a, int64_t
         *out = a; /* > 1 or 0: the other must be it or 1 */
     else if (b >= 0)
         *out = b;
+    else if (is_cut_of(ix, a, b))
+        *out = b;
     else
-        *out = -1;
+        *out = is_cut_of(ix, b, a) ? a : -1;
     return SDX_OK;
 }
 

@@ -39,6 +39,8 @@ struct sdx_infer {
      * and gives its output types (arrays of the body's count_outputs). */
     enum sdx_status (*body)(struct sdx_infer *ix, int32_t graph, int count_in,
                             const struct sdx_type *in, const struct sdx_type **out);
+    /* Host: where new symbols are made. NULL: there are none. */
+    struct sdx_ir *symbols;
     /* Host: only what shapes need is asked for. A function that would read contents just to hand
      * them on (set_ints) does not, because the plan would then hold for these contents only. */
     bool shapes_only;
@@ -91,6 +93,11 @@ void sdx_infer_copy(struct sdx_infer *ix, int k, int i);
 SDX_MUST_CHECK enum sdx_status sdx_infer_set_ints(struct sdx_infer *ix, int k, int rank,
                                                   int64_t count, const int64_t *v,
                                                   const int64_t *sym);
+
+/* A length reckoned from one that is not known, a symbol where that is one; -1: not known. */
+int64_t sdx_infer_scaled(struct sdx_infer *ix, struct sdx_ir_length length);
+int64_t sdx_infer_ratio(struct sdx_infer *ix, const int64_t *over, int count_over,
+                        const int64_t *under, int count_under);
 
 /* axis in -rank..rank-1 to 0..rank-1; fails with the operator's name otherwise. */
 SDX_MUST_CHECK enum sdx_status sdx_infer_axis(struct sdx_infer *ix, int64_t axis, int rank,

@@ -108,9 +108,25 @@ static enum sdx_status compare_shapes(struct host *h, struct sdx_str name,
     return SDX_OK;
 }
 
+/* A length that is reckoned from another one is told from the others by that, whatever it is
+ * called: it takes the name that was declared for it first. But outputs stay what the file calls
+ * them. */
+static int64_t complete_length(struct host *h, int64_t found, int64_t declared, bool is_output)
+{
+    if (found >= 0 || declared == -1) return found;
+    if (sdx_ir_symbol_has_name(h->ir, found))
+        return h->flags & SDX_INFER_STRICT && declared >= 0 ? declared : found;
+    if (found == -1 || declared >= 0 || is_output) return declared;
+    struct sdx_ir_symbol *symbol = &h->ir->symbols[-(found + 2)];
+    if (!symbol->length.dim) return declared;
+    if (sdx_ir_symbol_has_name(h->ir, declared))
+        symbol->name = h->ir->symbols[-(declared + 2)].name;
+    return found;
+}
+
 /* `type` completed by what was declared. */
 static enum sdx_status complete(struct host *h, struct sdx_type *type,
-                                const struct sdx_type *declared)
+                                const struct sdx_type *declared, bool is_output)
 {
     if (declared->kind != type->kind) return SDX_OK;
     if (!type->dtype) type->dtype = declared->dtype;
@@ -120,7 +136,7 @@ static enum sdx_status complete(struct host *h, struct sdx_type *type,
         struct sdx_type *elem = sdx_arena_copy(h->ir->arena, type->elem, sizeof *elem);
         if (!elem) return SDX_FAIL_MEMORY(h->cx);
         type->elem = elem;
-        return complete(h, elem, declared->elem);
+        return complete(h, elem, declared->elem, is_output);
     }
     if (!declared->has_shape) return SDX_OK;
     if (!type->has_shape) {
@@ -131,10 +147,7 @@ static enum sdx_status complete(struct host *h, struct sdx_type *type,
         int64_t *dims = sdx_arena_array(h->ir->arena, (size_t)type->rank + 1, sizeof *dims);
         if (!dims) return SDX_FAIL_MEMORY(h->cx);
         for (int d = 0; d < type->rank; d++) {
-            const bool is_known =
-                type->dims[d] >= 0 || (sdx_ir_symbol_has_name(h->ir, type->dims[d]) &&
-                                       !(h->flags & SDX_INFER_STRICT && declared->dims[d] >= 0));
-            dims[d] = is_known || declared->dims[d] == -1 ? type->dims[d] : declared->dims[d];
+            dims[d] = complete_length(h, type->dims[d], declared->dims[d], is_output);
         }
         type->dims = dims;
     }
@@ -155,7 +168,7 @@ static enum sdx_status merge(struct host *h, struct sdx_ir_value *v, const struc
                         SDX_STR_ARG(v->name), sdx_ir_type_describe(h->ir, declared, a, sizeof a),
                         sdx_ir_type_describe(h->ir, found, b, sizeof b));
     struct sdx_type merged = *found;
-    SDX_TRY(complete(h, &merged, declared));
+    SDX_TRY(complete(h, &merged, declared, v->flags & SDX_IR_OUTPUT));
     SDX_TRY(name_unknown(h, &merged));
     v->type = merged;
     return SDX_OK;
@@ -264,6 +277,7 @@ static enum sdx_status infer_node(struct host *h, int32_t graph, const struct sd
                            .value = host_value,
                            .ints = host_ints,
                            .body = host_body,
+                           .symbols = h->ir,
                            .host = h};
     if (node->op && node->op->infer) SDX_TRY(node->op->infer(&ix));
     SDX_TRY(infer_bodies(h, node));

@@ -122,12 +122,39 @@ static enum sdx_status infer(struct sdx_infer *ix)
     return sdx_nest_infer_shape(ix);
 }
 
+/* Of lists of lengths, as exporters ask them of Expand's: a length is no number below 0. */
+static enum sdx_status equal_ints(struct sdx_infer *ix)
+{
+    struct sdx_ints a, b;
+    if (!sdx_infer_ints_to_pass(ix, 0, &a) || !sdx_infer_ints_to_pass(ix, 1, &b)) return SDX_OK;
+    if (a.count != b.count && a.count != 1 && b.count != 1) return SDX_OK;
+    const int64_t count = a.count == 1 ? b.count : a.count;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
+    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
+    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = a.count == 1 ? 0 : i, bt = b.count == 1 ? 0 : i;
+        const int64_t sa = a.sym ? a.sym[at] : 0, sb = b.sym ? b.sym[bt] : 0;
+        if (sa == sb && sa != -1)
+            v[i] = sa || a.v[at] == b.v[bt];
+        else if ((sa && sb) || sa == -1 || sb == -1 || (sa ? b.v[bt] : a.v[at]) >= 0)
+            sym[i] = -1;
+    }
+    return sdx_infer_set_ints(ix, 0, a.rank > b.rank ? a.rank : b.rank, count, v, sym);
+}
+
+static enum sdx_status infer_equal(struct sdx_infer *ix)
+{
+    SDX_TRY(infer(ix));
+    return equal_ints(ix);
+}
+
 #define BOTH (SDX_OP_INPLACE(0) | SDX_OP_INPLACE(1))
 static const struct sdx_op ops[] = {
     {"And", 1, 0, infer, KERNEL(prepare), .flags = BOTH},
     {"Or", 1, 0, infer, KERNEL(prepare), .flags = BOTH},
     {"Xor", 1, 0, infer, KERNEL(prepare), .flags = BOTH},
-    {"Equal", 1, 0, infer, KERNEL(prepare), .flags = SDX_OP_VIA_F32},
+    {"Equal", 1, 0, infer_equal, KERNEL(prepare), .flags = SDX_OP_VIA_F32},
     {"Less", 1, 0, infer, KERNEL(prepare), .flags = SDX_OP_VIA_F32},
     {"Greater", 1, 0, infer, KERNEL(prepare), .flags = SDX_OP_VIA_F32},
     {"LessOrEqual", 12, 0, infer, KERNEL(prepare), .flags = SDX_OP_VIA_F32},

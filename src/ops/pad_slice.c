@@ -213,7 +213,9 @@ static enum sdx_status infer_pad(struct sdx_infer *ix)
         else if (in[i] >= 0)
             SDX_TRY(padded_length(ix->cx, in[i], begin[i], end[i], &dims[i]));
         else if (sdx_add_i64(begin[i], end[i], &dims[i]))
-            dims[i] = -1;
+            dims[i] = sdx_infer_scaled(
+                ix,
+                (struct sdx_ir_length){.dim = in[i], .factor = 1, .term = dims[i], .divisor = 1});
         else
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Pad: padding %lld and %lld is too large",
                             (long long)begin[i], (long long)end[i]);
@@ -404,12 +406,18 @@ static bool symbol_at(const struct sdx_ints *v, int64_t i)
 }
 
 /* Length of one axis; `i` is its place in the lists. */
-static int64_t slice_dim(const struct sdx_ints list[4], bool has_steps, int64_t i, int64_t n)
+static int64_t slice_dim(struct sdx_infer *ix, const struct sdx_ints list[4], bool has_steps,
+                         int64_t i, int64_t n)
 {
     if (symbol_at(&list[0], i) || (has_steps && symbol_at(&list[3], i))) return -1;
     int64_t start = list[0].v[i], step = has_steps ? list[3].v[i] : 1;
-    if (symbol_at(&list[1], i))
-        return start == 0 && step == 1 && list[1].sym[i] == n && n != -1 ? n : -1;
+    if (symbol_at(&list[1], i)) {
+        const int64_t end = list[1].sym[i];
+        if (start != 0 || step != 1) return -1;
+        if (n < 1) return end == n ? n : n == 0 ? 0 : -1;
+        return sdx_infer_scaled(
+            ix, (struct sdx_ir_length){.dim = end, .factor = 1, .divisor = 1, .most = n});
+    }
     if (n >= 0) return slice_clamp(n, &start, list[1].v[i], step);
     return start == 0 && step == 1 && list[1].v[i] >= INT32_MAX ? n : -1;
 }
@@ -488,7 +496,7 @@ static enum sdx_status infer_slice(struct sdx_infer *ix)
             if (symbol_at(&list[2], i)) return sdx_move_infer_rank(ix, 0, rank);
             SDX_TRY(sdx_infer_axis(ix, list[2].v[i], rank, &axis));
         }
-        dims[axis] = slice_dim(list, given[3], i, sdx_infer_dims(ix, 0)[axis]);
+        dims[axis] = slice_dim(ix, list, given[3], i, sdx_infer_dims(ix, 0)[axis]);
     }
     SDX_TRY(sdx_infer_set_dims(ix, 0, rank, dims));
     return slice_ints(ix, list, given[3]);

@@ -30,8 +30,7 @@ enum sdx_status sdx_pool_infer(struct sdx_infer *ix)
     if (rank < 0) return SDX_OK;
     SDX_TRY(sdx_window_read(ix->cx, ix->node, rank - 2, NULL, &w));
     int64_t out[SDX_RANK_MAX] = {dims[0], dims[1]};
-    for (int i = 0; i < rank - 2; i++)
-        SDX_TRY(sdx_window_length(ix->cx, ix->node, &w, i, dims[i + 2], &out[i + 2]));
+    SDX_TRY(sdx_window_infer(ix, &w, dims, out));
     for (int k = 0; k < ix->count_out; k++)
         SDX_TRY(sdx_infer_set_dims(ix, k, rank, out));
     return SDX_OK;

@@ -125,6 +125,21 @@ static bool scaled_length(int64_t n, double scale, int64_t *out)
     return d >= 0 && d < 9e18;
 }
 
+/* The symbol of a length times a whole number or over one. */
+static int64_t scaled_symbol(struct sdx_infer *ix, int64_t dim, double scale)
+{
+    enum { MOST = 64 };
+    const double times = floor(scale + 0.5), over = floor(1 / scale + 0.5);
+    struct sdx_ir_length l = {.dim = dim, .factor = 1, .divisor = 1};
+    if (times == scale && times <= MOST)
+        l.factor = (int64_t)times;
+    else if (over <= MOST && 1 / over == scale && ((int64_t)over & ((int64_t)over - 1)) == 0)
+        l.divisor = (int64_t)over; /* a power of two: exact in floats */
+    else
+        return -1;
+    return sdx_infer_scaled(ix, l);
+}
+
 static enum sdx_status infer_by_scales(struct sdx_infer *ix, const int *axes, int n,
                                        const double *scale, int64_t count)
 {
@@ -139,7 +154,7 @@ static enum sdx_status infer_by_scales(struct sdx_infer *ix, const int *axes, in
         if (scale[i] == 1) continue;
         if (*d >= 0 && !scaled_length(*d, scale[i], d))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Resize: axis %d is too long", axes[i]);
-        if (*d < 0) *d = -1;
+        if (*d < 0) *d = scaled_symbol(ix, *d, scale[i]);
     }
     return SDX_OK;
 }

@@ -74,31 +74,44 @@ static enum sdx_status prepare_where(struct sdx_prepare *px)
     return sdx_nest_add(px, "where", job, 1, 3, px->in, px->out[0]);
 }
 
+/* The condition as numbers, 0 or 1. */
+static bool condition_ints(struct sdx_infer *ix, struct sdx_ints *out)
+{
+    const struct sdx_tensor *c = sdx_infer_value(ix, 0);
+    if (!c) return sdx_infer_ints_to_pass(ix, 0, out);
+    if (c->dtype != SDX_BOOL || c->rank > 1 || c->count > SDX_RANK_MAX) return false;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)c->count + 1, sizeof *v);
+    for (int64_t i = 0; v && i < c->count; i++)
+        v[i] = ((const uint8_t *)c->data)[i] != 0;
+    *out = (struct sdx_ints){.v = v, .count = c->count, .rank = c->rank};
+    return v != NULL;
+}
+
 /* Where a condition that is known picks known numbers or symbols: the shape arithmetic of Expand as
  * exporters write it. */
 static enum sdx_status where_ints(struct sdx_infer *ix)
 {
-    const struct sdx_tensor *c = ix->shapes_only ? NULL : sdx_infer_value(ix, 0);
-    struct sdx_ints a, b;
-    if (!c || c->dtype != SDX_BOOL || !sdx_infer_ints_to_pass(ix, 1, &a) ||
-        !sdx_infer_ints_to_pass(ix, 2, &b))
+    struct sdx_ints in[3];
+    if (ix->shapes_only || !condition_ints(ix, &in[0]) || !sdx_infer_ints_to_pass(ix, 1, &in[1]) ||
+        !sdx_infer_ints_to_pass(ix, 2, &in[2]))
         return SDX_OK;
-    int64_t count = c->count > a.count ? c->count : a.count;
-    count = b.count > count ? b.count : count;
-    int32_t rank = c->rank > a.rank ? c->rank : a.rank;
-    rank = b.rank > rank ? b.rank : rank;
-    bool fits = (c->count == count || c->count == 1) && (a.count == count || a.count == 1) &&
-                (b.count == count || b.count == 1) && rank <= 1;
-    if (!fits) return SDX_OK;
+    int64_t count = 1;
+    int32_t rank = 0;
+    for (int i = 0; i < 3; i++) {
+        if (in[i].count != 1) count = in[i].count;
+        if (in[i].rank > rank) rank = in[i].rank;
+    }
+    for (int i = 0; i < 3; i++)
+        if (in[i].count != 1 && in[i].count != count) return SDX_OK;
     int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
     int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
     if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
     for (int64_t i = 0; i < count; i++) {
-        bool first = ((const uint8_t *)c->data)[c->count == 1 ? 0 : i] != 0;
-        const struct sdx_ints *from = first ? &a : &b;
-        int64_t at = from->count == 1 ? 0 : i;
+        const int64_t which = in[0].count == 1 ? 0 : i;
+        const struct sdx_ints *from = in[0].v[which] ? &in[1] : &in[2];
+        const int64_t at = from->count == 1 ? 0 : i;
         v[i] = from->v[at];
-        sym[i] = from->sym ? from->sym[at] : 0;
+        sym[i] = in[0].sym && in[0].sym[which] ? -1 : from->sym ? from->sym[at] : 0;
     }
     return sdx_infer_set_ints(ix, 0, rank, count, v, sym);
 }

@@ -21,45 +21,29 @@ static bool list_of(struct sdx_infer *ix, const char *attr, int64_t input_since,
 
 /* ---- Reshape ---- */
 
-/* The length for -1: what is left of the input's elements, cancelling equal symbols. -1: unknown.
- */
+/* The length for -1, out[hole]: the input's elements over those of the other axes; -1: unknown. */
 static enum sdx_status rest_dim(struct sdx_infer *ix, const int64_t *dims, int rank, int64_t *out,
                                 int rank_out, int hole)
 {
-    const int64_t *in = dims;
-    bool used[SDX_RANK_MAX] = {false};
-    int64_t have = 1, want = 1, symbol = 0;
-    bool unknown = false;
+    int64_t have = 1, want = 1, others[SDX_RANK_MAX];
+    int count = 0;
+    bool known = true;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            known = false;
+        else if (!sdx_mul_i64(have, dims[i], &have))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: the input is too large");
+    }
     for (int j = 0; j < rank_out; j++) {
         if (j == hole) continue;
-        int i = 0;
-        if (out[j] >= 0) {
-            if (!sdx_mul_i64(want, out[j], &want))
-                return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: the shape is too large");
-            continue;
-        }
-        while (i < rank && (used[i] || in[i] != out[j] || out[j] == -1))
-            i++;
-        if (i < rank)
-            used[i] = true;
-        else
-            unknown = true;
+        others[count++] = out[j];
+        if (out[j] < 0)
+            known = false;
+        else if (!sdx_mul_i64(want, out[j], &want))
+            return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: the shape is too large");
     }
-    for (int i = 0; i < rank; i++) {
-        if (used[i]) continue;
-        if (in[i] >= 0) {
-            if (!sdx_mul_i64(have, in[i], &have))
-                return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: the input is too large");
-        } else if (in[i] == -1 || symbol) {
-            unknown = true;
-        } else {
-            symbol = in[i];
-        }
-    }
-    out[hole] = -1;
-    if (unknown) return SDX_OK;
-    if (symbol) {
-        if (have == want && want != 0) out[hole] = symbol;
+    if (!known) {
+        out[hole] = sdx_infer_ratio(ix, dims, rank, others, count);
         return SDX_OK;
     }
     if (want == 0 ? have != 0 : have % want != 0)
@@ -161,6 +145,8 @@ static enum sdx_status infer_flatten(struct sdx_infer *ix)
     const int64_t *in = sdx_infer_dims(ix, 0);
     SDX_TRY(sdx_move_dims_product(ix->cx, in, (int)axis, &dims[0]));
     SDX_TRY(sdx_move_dims_product(ix->cx, in + axis, rank - (int)axis, &dims[1]));
+    if (dims[0] == -1) dims[0] = sdx_infer_ratio(ix, in, (int)axis, NULL, 0);
+    if (dims[1] == -1) dims[1] = sdx_infer_ratio(ix, in + axis, rank - (int)axis, NULL, 0);
     return sdx_infer_set_dims(ix, 0, 2, dims);
 }
 

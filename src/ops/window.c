@@ -141,6 +141,29 @@ enum sdx_status sdx_window_length(struct sdx_context *cx, const struct sdx_ir_no
     return SDX_OK;
 }
 
+/* The symbol of a length that sdx_window_length cannot tell. */
+static int64_t symbol_of(struct sdx_infer *ix, const struct sdx_window *w, int i, int64_t in)
+{
+    struct sdx_ir_length l = {.dim = in, .factor = 1, .divisor = w->stride[i]};
+    int64_t extent;
+    const bool is_same = w->auto_pad == SDX_PAD_SAME_UPPER || w->auto_pad == SDX_PAD_SAME_LOWER;
+    if (w->kernel[i] < 0 || !sdx_window_extent(w, i, &extent)) return -1;
+    if (w->ceil_mode && !is_same && w->stride[i] > 1) return -1;
+    l.term = w->stride[i] - (is_same ? 1 : extent);
+    if (!is_same) l.term += w->pad_begin[i] + w->pad_end[i];
+    return sdx_infer_scaled(ix, l);
+}
+
+enum sdx_status sdx_window_infer(struct sdx_infer *ix, struct sdx_window *w, const int64_t *dims,
+                                 int64_t *out)
+{
+    for (int i = 0; i < w->rank; i++) {
+        SDX_TRY(sdx_window_length(ix->cx, ix->node, w, i, dims[i + 2], &out[i + 2]));
+        if (out[i + 2] == -1) out[i + 2] = symbol_of(ix, w, i, dims[i + 2]);
+    }
+    return SDX_OK;
+}
+
 void sdx_window_shape(const struct sdx_window *w, const int64_t *in, const int64_t *out,
                       struct sdx_conv_shape *shape)
 {

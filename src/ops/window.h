@@ -31,6 +31,10 @@ SDX_MUST_CHECK enum sdx_status sdx_window_length(struct sdx_context *cx,
                                                  const struct sdx_ir_node *node,
                                                  struct sdx_window *w, int i, int64_t in,
                                                  int64_t *out);
+/* The same of dims[i + 2] for all axes of a node's output; a length that is reckoned from a symbol
+ * becomes one. */
+SDX_MUST_CHECK enum sdx_status sdx_window_infer(struct sdx_infer *ix, struct sdx_window *w,
+                                                const int64_t *dims, int64_t *out);
 /* Length that a window covers: (kernel - 1) * dilation + 1. false: too large. */
 bool sdx_window_extent(const struct sdx_window *w, int i, int64_t *extent);
 /* The window, with known lengths, as a convolution of at most three spatial axes (in, out: rank

@@ -67,7 +67,7 @@ static int64_t length_of(const struct sdx_model *m, const struct sdx_ir *ir, int
 {
     if (!sdx_ir_symbol_has_name(ir, dim)) return dim;
     for (int i = 0; i < m->count_dims; i++)
-        if (m->dims[i].name && sdx_str_is(ir->symbols[-(dim + 2)], m->dims[i].name))
+        if (m->dims[i].name && sdx_str_is(ir->symbols[-(dim + 2)].name, m->dims[i].name))
             return m->dims[i].length;
     return dim;
 }
