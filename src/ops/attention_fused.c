@@ -88,8 +88,8 @@ static enum sdx_status infer_fused(struct sdx_infer *ix)
         if (sdx_infer_rank(ix, i) != rank && !read_place(ix->node, i))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: an operand's rank is not %d", rank);
         SDX_TRY(read_dims(ix->cx, ix->node, i, rank, sdx_infer_dims(ix, i), dims[i], axes));
-        if (i > 0 && read_place(ix->node, i) && dims[0][1] % dims[i][1] == 0)
-            dims[i][1] = dims[0][1];
+        if (i > 0 && dims[0][1] > 0 && dims[i][1] > 0 && dims[0][1] % dims[i][1] == 0)
+            dims[i][1] = dims[0][1]; /* heads that several of q share */
     }
     for (int d = 0; d < 2; d++) {
         SDX_TRY(sdx_infer_broadcast_dim(ix, dims[0][d], dims[1][d], &y[d]));

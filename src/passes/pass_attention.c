@@ -369,32 +369,48 @@ static bool place_of(const struct search *s, int32_t value, const int64_t *axes,
     return true;
 }
 
-/* Heads of keys or values that an Expand gave to several heads of queries each, [B, heads, 1, rows,
- * columns] to [B, heads, n, rows, columns]: the operand is what it reads. Returns n; 0: it is none.
- */
-static int64_t find_shared(const struct search *s, struct sdx_origin *at)
+/* Heads that an Expand gave to several heads of queries each, before the axis `heads` of `value`,
+ * say [B, heads, rows, columns] to [B, heads, n, rows, columns] to [B, heads * n, rows, columns]:
+ * what it was given. Returns n; 0: it is none. */
+static int64_t find_shared(const struct search *s, int32_t value, int64_t heads, int32_t *before)
 {
-    const struct sdx_ir_node *view = sdx_match_maker(s->g, at->value, "Reshape");
-    for (; view && s->uses[at->value] == 1; view = sdx_match_maker(s->g, at->value, "Reshape"))
-        at->value = view->inputs[0];
-    const struct sdx_ir_node *expand = sdx_match_maker(s->g, at->value, "Expand");
-    const struct sdx_type *to = &s->g->values[at->value].type;
-    const struct sdx_type *from = expand ? &s->g->values[expand->inputs[0]].type : NULL;
-    if (!from || s->uses[at->value] != 1 || !from->has_shape || from->rank != 5 || to->rank != 5 ||
-        from->dims[2] != 1)
+    const struct sdx_ir_node *view = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *expand =
+        view ? sdx_match_maker(s->g, view->inputs[0], "Expand") : NULL;
+    if (!expand || rank_of(s->g, view->inputs[0]) != 5 || rank_of(s->g, expand->inputs[0]) != 5)
         return 0;
-    for (int d = 0; d < 5; d++)
-        if (to->dims[d] < 1 || (d != 2 && from->dims[d] != to->dims[d])) return 0;
-    const int64_t head = to->dims[3] * to->dims[4], n = to->dims[2];
-    const int64_t dims[] = {to->dims[0], to->dims[1] * n, to->dims[3], to->dims[4]};
-    const int64_t steps[] = {dims[1] * head, head, to->dims[4], 1};
-    for (int d = 0; d < 4; d++)
-        if (at->dims[d] != dims[d] || (dims[d] > 1 && at->steps[d] != steps[d])) return 0;
-    at->value = expand->inputs[0];
-    at->dims[1] = to->dims[1];
-    at->steps[0] /= n;
-    if (at->dims[1] == 1) at->steps[1] = 0;
-    return at->first == 0 ? n : 0;
+    const int64_t *all = s->g->values[value].type.dims;
+    const int64_t *to = s->g->values[view->inputs[0]].type.dims;
+    const int64_t *from = s->g->values[expand->inputs[0]].type.dims;
+    const int32_t producer = s->g->values[expand->inputs[0]].producer;
+    if (producer < 0 || rank_of(s->g, s->g->nodes[producer].inputs[0]) != 4) return 0;
+    const struct sdx_ir_node *insert = &s->g->nodes[producer];
+    *before = insert->inputs[0];
+    const int64_t *own = s->g->values[*before].type.dims;
+    if (!insert->op || !(insert->op->flags & SDX_OP_VIEW) || from[heads] < 1 || to[heads + 1] < 1 ||
+        from[heads + 1] != 1 || all[heads] != from[heads] * to[heads + 1])
+        return 0;
+    for (int64_t d = 0; d < 4; d++) {
+        const int64_t d5 = d > heads ? d + 1 : d;
+        if (own[d] == -1 || own[d] != from[d5] || own[d] != to[d5] ||
+            (d != heads && own[d] != all[d]))
+            return 0;
+    }
+    return to[heads + 1];
+}
+
+/* Attention reads the heads of keys and values for as many of queries as share them. */
+static void share_heads(const struct search *s, int32_t *k, int64_t *k_axes, int32_t *v,
+                        int64_t *v_axes, int rank)
+{
+    int32_t k_before = -1, v_before = -1;
+    if (rank != 4 || rank_of(s->g, *k) != 4 || rank_of(s->g, *v) != 4) return;
+    const int64_t n = find_shared(s, *k, k_axes[1], &k_before);
+    if (n < 1 || find_shared(s, *v, v_axes[1], &v_before) != n) return;
+    *k = k_before;
+    *v = v_before;
+    peel(s, k, k_axes, rank, NULL);
+    peel(s, v, v_axes, rank, NULL);
 }
 
 /* The operands where they lie in what they are only moved from. The node's attributes are its own.
@@ -412,13 +428,6 @@ static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *n
             return SDX_OK;
     }
     sdx_origin_climb(s->ir, s->uses, at, 3, went);
-    struct sdx_origin k = at[1], v = at[2];
-    const int64_t shared = find_shared(s, &k);
-    if (shared > 1 && find_shared(s, &v) == shared) {
-        at[1] = k;
-        at[2] = v;
-        went[1] = went[2] = true;
-    }
     for (int i = 0; i < 3; i++) {
         if (!went[i]) continue;
         int64_t *place = sdx_arena_array(s->ir->arena, PLACE, sizeof *place);
@@ -636,18 +645,22 @@ static enum sdx_status build(const struct search *s, struct found *f)
 static enum sdx_status peel_again(const struct search *s, struct sdx_ir_node *node, bool *did)
 {
     double scale = (double)node->attrs[4].f;
+    const int rank = (int)node->attrs[0].count;
+    int32_t before[3];
+    int64_t *axes[3];
     bool peeled = false;
     for (int i = 0; i < 3; i++) {
-        int32_t before = node->inputs[i];
-        int rank = (int)node->attrs[i].count;
-        int64_t *axes =
-            sdx_arena_copy(s->ir->arena, node->attrs[i].ints, (size_t)rank * sizeof *axes);
-        if (!axes) return SDX_FAIL_MEMORY(s->cx);
+        before[i] = node->inputs[i];
+        axes[i] = sdx_arena_copy(s->ir->arena, node->attrs[i].ints, (size_t)rank * sizeof **axes);
+        if (!axes[i]) return SDX_FAIL_MEMORY(s->cx);
         if (node->attrs[PLACES + i].count == 0)
-            peel(s, &node->inputs[i], axes, rank, i < 2 ? &scale : NULL);
-        node->attrs[i].ints = axes;
-        peeled = peeled || node->inputs[i] != before;
+            peel(s, &node->inputs[i], axes[i], rank, i < 2 ? &scale : NULL);
+        node->attrs[i].ints = axes[i];
     }
+    if (node->attrs[PLACES + 1].count == 0 && node->attrs[PLACES + 2].count == 0)
+        share_heads(s, &node->inputs[1], axes[1], &node->inputs[2], axes[2], rank);
+    for (int i = 0; i < 3; i++)
+        peeled = peeled || node->inputs[i] != before[i];
     node->attrs[4].f = (float)scale;
     *did = *did || peeled;
     return peeled ? SDX_OK : find_places(s, node, did);
@@ -677,6 +690,7 @@ static enum sdx_status fuse_graph(struct search *s, bool *changed)
         peel(s, &f.q, f.axes[0], f.rank, &f.scale);
         peel(s, &f.k, f.axes[1], f.rank, &f.scale);
         peel(s, &f.v, f.axes[2], f.rank, NULL);
+        share_heads(s, &f.k, f.axes[1], &f.v, f.axes[2], f.rank);
         find_turn(s, &f);
         SDX_TRY(build(s, &f));
         did = true;

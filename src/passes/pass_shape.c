@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shapes are asked of the values that lengths come from, mostly the graph's inputs, and not of what
- * lies on the way: an exporter that leaves lengths open asks for the shape of the queries that it
- * has just transposed, and with nothing else to read them, the passes behind can do without the
- * Transpose. What is read of a shape is a number where the length is known. Main graph only: the
- * shapes of a body's values may change from one of its runs to the next. */
+ * Lengths are asked of the graph's inputs, and not of what lies on the way: an exporter that leaves
+ * lengths open asks for the shape of the queries that it has just transposed, and with nothing else
+ * to read them, the passes behind can do without the Transpose. What is read of a shape becomes a
+ * constant where it is known, and where a length is reckoned from those of inputs, so is this one.
+ * Main graph only: the shapes of a body's values may change from one of its runs to the next. */
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
 
-enum { OPSET = 13, STEPS_MOST = 64, INPUTS_MOST = 64 };
+enum { OPSET = 14, INPUTS_MOST = 64, DEPTH_MOST = 16 };
 
 struct work {
     struct sdx_context *cx;
     struct sdx_ir *ir;
     struct sdx_ir_graph *g;
-    const uint64_t *from;   /* of each value: a bit for each input it is made of */
-    const int32_t *readers; /* of each value */
+    const uint64_t *from; /* of each value that was there: a bit for each input it is made of */
     bool did;
 };
 
@@ -31,214 +30,229 @@ static const struct sdx_type *type_of(const struct work *w, int32_t value)
     return t && t->kind == SDX_KIND_TENSOR && t->has_shape ? t : NULL;
 }
 
-static int axis_with(const struct sdx_type *t, int64_t dim)
+/* An axis of that length, of one of the inputs in `from`. */
+static bool find_axis(const struct work *w, uint64_t from, int64_t dim, int32_t *input, int *axis)
 {
-    for (int d = 0; d < t->rank; d++)
-        if (t->dims[d] == dim) return d;
-    return -1;
-}
-
-/* Has `value` all lengths of `of` that are not known? */
-static bool covers(const struct work *w, int32_t value, const struct sdx_type *of)
-{
-    const struct sdx_type *t = type_of(w, value);
-    for (int d = 0; t && d < of->rank; d++)
-        if (of->dims[d] < 0 && (of->dims[d] == -1 || axis_with(t, of->dims[d]) < 0)) return false;
-    return t != NULL;
-}
-
-/* Is it an input, or read by several nodes but for those that ask for its shape? Then one more that
- * does parts no two nodes that would be joined. */
-static bool is_read_apart(const struct work *w, int32_t value)
-{
-    return w->g->values[value].producer < 0 || w->readers[value] > 1;
-}
-
-/* An input that `value` is made of, or else the first of the values on the way, with all of its
- * lengths that are not known. */
-static int32_t source_of(const struct work *w, int32_t value)
-{
-    const struct sdx_type *of = type_of(w, value);
-    int32_t found = value;
-    for (int32_t i = 0; i < w->g->count_inputs && i < INPUTS_MOST; i++)
-        if (w->from[value] >> i & 1 && covers(w, w->g->inputs[i], of)) return w->g->inputs[i];
-    for (int step = 0; step < STEPS_MOST; step++) {
-        const int32_t producer = w->g->values[value].producer;
-        const struct sdx_ir_node *node = producer < 0 ? NULL : &w->g->nodes[producer];
-        int i = 0;
-        while (node && i < node->count_inputs &&
-               (sdx_match_constant(w->g, node->inputs[i]) || !covers(w, node->inputs[i], of)))
-            i++;
-        if (!node || i == node->count_inputs) break;
-        value = node->inputs[i];
-        if (is_read_apart(w, value)) found = value;
+    for (int32_t i = 0; i < w->g->count_inputs && i < INPUTS_MOST; i++) {
+        *input = w->g->inputs[i];
+        const struct sdx_type *t = from >> i & 1 ? type_of(w, *input) : NULL;
+        for (*axis = 0; t && *axis < t->rank; ++*axis)
+            if (t->dims[*axis] == dim) return true;
     }
-    return found;
+    return false;
 }
 
-/* Which inputs the values are made of and by how many nodes they are read, Shape not counted. */
-static enum sdx_status find_ways(struct work *w, struct sdx_arena *work)
+/* Can the length be reckoned from those of the inputs in `from`? */
+static bool is_reckoned(const struct work *w, uint64_t from, int64_t dim, int depth)
+{
+    int32_t input;
+    int axis;
+    if (dim >= 0 || (dim < -1 && find_axis(w, from, dim, &input, &axis))) return true;
+    if (dim == -1 || depth == DEPTH_MOST) return false;
+    const struct sdx_ir_length *l = &w->ir->symbols[-(dim + 2)].length;
+    return l->dim && !l->most && is_reckoned(w, from, l->dim, depth + 1) &&
+           (!l->times || is_reckoned(w, from, l->times, depth + 1));
+}
+
+/* A node that makes `count` integers of 64 bits; -1: no memory. */
+static int32_t add_node(struct work *w, const char *op, const int32_t *inputs, int count_inputs,
+                        int64_t count)
+{
+    const int32_t out = sdx_ir_value_create(w->ir, w->g, SDX_STR("length"));
+    int64_t *dims = sdx_arena_array(w->ir->arena, 1, sizeof *dims);
+    if (out < 0 || !dims) return -1;
+    *dims = count;
+    w->g->values[out].type = (struct sdx_type){
+        .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = dims};
+    return sdx_match_add_node(w->ir, w->g, op, OPSET, SDX_STR("length"), inputs, count_inputs, out,
+                              0)
+               ? out
+               : -1;
+}
+
+/* `op` of a list of one and a number; `neutral`: the number that changes nothing. */
+static int32_t add_step(struct work *w, const char *op, int32_t list, int64_t number,
+                        int64_t neutral)
+{
+    if (list < 0 || number == neutral) return list;
+    const int32_t inputs[] = {list, sdx_match_add_ints(w->ir, w->g, "number", &number, 1)};
+    return inputs[1] < 0 ? -1 : add_node(w, op, inputs, 2, 1);
+}
+
+/* The length as a list of one; -1: no memory. */
+static int32_t add_length(struct work *w, uint64_t from, int64_t dim)
+{
+    int32_t inputs[2];
+    int axis;
+    if (dim >= 0) return sdx_match_add_ints(w->ir, w->g, "length", &dim, 1);
+    if (find_axis(w, from, dim, &inputs[0], &axis)) {
+        const int64_t place = axis;
+        inputs[0] = add_node(w, "Shape", inputs, 1, type_of(w, inputs[0])->rank);
+        inputs[1] = sdx_match_add_ints(w->ir, w->g, "axis", &place, 1);
+        return inputs[0] < 0 || inputs[1] < 0 ? -1 : add_node(w, "Gather", inputs, 2, 1);
+    }
+    const struct sdx_ir_length l = w->ir->symbols[-(dim + 2)].length;
+    inputs[0] = add_length(w, from, l.dim);
+    if (l.times) {
+        inputs[1] = add_length(w, from, l.times);
+        if (inputs[0] < 0 || inputs[1] < 0) return -1;
+        inputs[0] = add_node(w, "Mul", inputs, 2, 1);
+    }
+    inputs[0] = add_step(w, "Mul", inputs[0], l.factor, 1);
+    inputs[0] = add_step(w, "Add", inputs[0], l.term, 0);
+    return add_step(w, "Div", inputs[0], l.divisor, 1);
+}
+
+/* The node makes these lengths of `value` of itself: a list or, rank 0, a number. */
+static enum sdx_status ask(struct work *w, int32_t n, int32_t value, int count, const int64_t *dims,
+                           int rank)
+{
+    const uint64_t from = w->from[value];
+    int32_t parts[SDX_RANK_MAX + 1];
+    bool is_known = true;
+    for (int i = 0; i < count; i++) {
+        if (!is_reckoned(w, from, dims[i], 0)) return SDX_OK;
+        is_known = is_known && dims[i] >= 0;
+    }
+    const struct sdx_ir_node *node = &w->g->nodes[n];
+    if (is_known) {
+        if (w->g->values[node->outputs[0]].flags & SDX_IR_OUTPUT) return SDX_OK;
+        const int64_t length[] = {count};
+        struct sdx_tensor *list = sdx_match_new_constant(w->ir, SDX_I64, rank, length);
+        if (!list) return SDX_FAIL_MEMORY(w->cx);
+        memcpy(list->data, dims, (size_t)count * sizeof *dims);
+        const int32_t constant = sdx_match_add_constant(w->ir, w->g, SDX_STR("lengths"), list);
+        if (constant < 0) return SDX_FAIL_MEMORY(w->cx);
+        sdx_ir_replace_uses(w->ir, 0, node->outputs[0], constant);
+        w->g->nodes[n].is_dead = w->did = true;
+        return SDX_OK;
+    }
+    for (int i = 0; i < count; i++) {
+        parts[i] = add_length(w, from, dims[i]);
+        if (parts[i] < 0) return SDX_FAIL_MEMORY(w->cx);
+    }
+    w->did = true;
+    if (rank == 0) {
+        parts[1] = sdx_match_add_constant(w->ir, w->g, SDX_STR("first"),
+                                          sdx_match_new_constant(w->ir, SDX_I64, 0, NULL));
+        if (parts[1] < 0) return SDX_FAIL_MEMORY(w->cx);
+        return sdx_match_become(w->cx, w->ir, &w->g->nodes[n], "Gather", OPSET, parts, 2, 0);
+    }
+    SDX_TRY(sdx_match_become(w->cx, w->ir, &w->g->nodes[n], "Concat", OPSET, parts, count, 1));
+    w->g->nodes[n].attrs[w->g->nodes[n].count_attrs++] =
+        (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .graph = -1};
+    return SDX_OK;
+}
+
+/* Does an input of the graph lie before the node that asks for its shape? */
+static bool is_asked(const struct work *w, const struct sdx_ir_node *shape)
+{
+    return w->g->values[shape->inputs[0]].producer < 0;
+}
+
+/* A Shape that is read as a whole. */
+static enum sdx_status ask_all(struct work *w, int32_t n)
+{
+    const struct sdx_ir_node *node = &w->g->nodes[n];
+    const struct sdx_type *t = type_of(w, node->inputs[0]);
+    if (!t || t->rank == 0 || node->count_attrs || is_asked(w, node)) return SDX_OK;
+    return ask(w, n, node->inputs[0], t->rank, t->dims, 1);
+}
+
+/* The places that a Gather or Slice takes from a list of `count`, at most SDX_RANK_MAX; *rank: of
+ * what it makes. -1: not known. */
+static int picks_of(const struct work *w, const struct sdx_ir_node *node, int64_t count,
+                    int64_t *places, int *rank)
+{
+    enum { STARTS, ENDS, STEPS, LISTS };
+    static const char *const names[LISTS] = {"starts", "ends", NULL};
+    static const int inputs[LISTS] = {1, 2, 4};
+    const int64_t *list[LISTS];
+    *rank = 1;
+    if (sdx_str_is(node->op_type, "Gather")) {
+        const struct sdx_tensor *index = sdx_match_constant(w->g, node->inputs[1]);
+        if (!index || index->rank > 1 || index->count > SDX_RANK_MAX) return -1;
+        for (int64_t i = 0; i < index->count; i++) {
+            places[i] = sdx_load_i64(index->dtype, index->data, i);
+            if (places[i] < 0) places[i] += count;
+            if (places[i] < 0 || places[i] >= count) return -1;
+        }
+        *rank = index->rank;
+        return (int)index->count;
+    }
+    for (int i = 0; i < LISTS; i++) {
+        int64_t length = 0;
+        if (!sdx_match_list(w->g, node, inputs[i], names[i], &list[i], &length)) return -1;
+        if (list[i] ? length != 1 : i != STEPS) return -1;
+    }
+    if (list[STEPS] && list[STEPS][0] != 1) return -1;
+    int64_t begin = list[STARTS][0], end = list[ENDS][0];
+    begin = begin < -count ? 0 : begin < 0 ? begin + count : begin;
+    end = end < -count ? 0 : end < 0 ? end + count : end > count ? count : end;
+    int picked = 0;
+    while (begin < end)
+        places[picked++] = begin++;
+    return picked;
+}
+
+/* What a Gather or Slice takes from a Shape. */
+static enum sdx_status ask_picked(struct work *w, int32_t n)
+{
+    const struct sdx_ir_node *node = &w->g->nodes[n];
+    const struct sdx_ir_node *shape = sdx_match_maker(w->g, node->inputs[0], "Shape");
+    const struct sdx_type *t = shape ? type_of(w, shape->inputs[0]) : NULL;
+    int64_t places[SDX_RANK_MAX], dims[SDX_RANK_MAX];
+    int rank;
+    bool is_known = true;
+    if (!t || shape->count_attrs) return SDX_OK;
+    const int count = picks_of(w, node, t->rank, places, &rank);
+    for (int i = 0; i < count; i++) {
+        dims[i] = t->dims[places[i]];
+        is_known = is_known && dims[i] >= 0;
+    }
+    if (count < 1 || (!is_known && is_asked(w, shape))) return SDX_OK;
+    return ask(w, n, shape->inputs[0], count, dims, rank);
+}
+
+/* Which inputs the values are made of. Lengths that only a run tells are nobody's. */
+static enum sdx_status find_inputs(struct work *w, struct sdx_arena *work)
 {
     const struct sdx_ir_graph *g = w->g;
     uint64_t *from = sdx_arena_array(work, (size_t)g->count_values + 1, sizeof *from);
-    int32_t *readers = sdx_arena_array(work, (size_t)g->count_values + 1, sizeof *readers);
-    if (!from || !readers) return SDX_FAIL_MEMORY(w->cx);
+    if (!from) return SDX_FAIL_MEMORY(w->cx);
     for (int32_t i = 0; i < g->count_inputs && i < INPUTS_MOST; i++)
         from[g->inputs[i]] |= UINT64_C(1) << i;
     for (int32_t n = 0; n < g->count_nodes; n++) {
         const struct sdx_ir_node *node = &g->nodes[n];
         uint64_t all = 0;
-        for (int i = 0; i < node->count_inputs && !node->is_dead; i++) {
-            if (node->inputs[i] < 0) continue;
-            all |= from[node->inputs[i]];
-            readers[node->inputs[i]] += !is_shape(node);
-        }
-        /* lengths that only a run tells are nobody's */
+        for (int i = 0; i < node->count_inputs && !node->is_dead; i++)
+            if (node->inputs[i] >= 0) all |= from[node->inputs[i]];
         if (!node->op || node->op->flags & (SDX_OP_DYNAMIC | SDX_OP_TOLD_LATE)) all = 0;
         for (int k = 0; k < node->count_outputs; k++)
             if (node->outputs[k] >= 0) from[node->outputs[k]] = all;
     }
-    for (int32_t i = 0; i < g->count_outputs; i++)
-        readers[g->outputs[i]] += 2;
     w->from = from;
-    w->readers = readers;
     return SDX_OK;
 }
 
-/* The list of the lengths of `value`, and behind them those of `known` that are no symbols. */
-static int32_t add_lengths(struct work *w, const struct sdx_ir_node *like, int32_t value,
-                           const struct sdx_type *known)
-{
-    const struct sdx_str name = like->name;
-    const int64_t opset = like->opset;
-    int64_t numbers[SDX_RANK_MAX], count = 0;
-    int32_t parts[2];
-    for (int d = 0; d < known->rank; d++)
-        if (known->dims[d] >= 0) numbers[count++] = known->dims[d];
-    const int64_t rank = type_of(w, value)->rank;
-    for (int i = 0; i < 1 + (count > 0); i++) {
-        const int32_t out = sdx_ir_value_create(w->ir, w->g, w->g->values[value].name);
-        int64_t *dims = sdx_arena_array(w->ir->arena, 1, sizeof *dims);
-        if (out < 0 || !dims) return -1;
-        *dims = i ? rank + count : rank;
-        w->g->values[out].type = (struct sdx_type){
-            .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = dims};
-        if (i) parts[1] = sdx_match_add_ints(w->ir, w->g, "lengths", numbers, count);
-        if (i && parts[1] < 0) return -1;
-        struct sdx_ir_node *node =
-            sdx_match_add_node(w->ir, w->g, i ? "Concat" : "Shape", i ? OPSET : opset, name,
-                               i ? parts : &value, i ? 2 : 1, out, i);
-        if (!node) return -1;
-        if (i)
-            node->attrs[0] =
-                (struct sdx_ir_attr){.name = SDX_STR("axis"), .type = SDX_ATTR_INT, .graph = -1};
-        parts[0] = out;
-    }
-    return parts[0];
-}
-
-/* The Shape becomes a Gather of the lengths of what they come from. */
-static enum sdx_status ask_source(struct work *w, int32_t n)
-{
-    struct sdx_ir_node *node = &w->g->nodes[n];
-    const struct sdx_type *t = type_of(w, node->inputs[0]);
-    int64_t places[SDX_RANK_MAX], numbers = 0;
-    int known = 0;
-    if (!t) return SDX_OK;
-    for (int d = 0; d < t->rank; d++)
-        known += t->dims[d] >= 0;
-    const int32_t source = known < t->rank ? source_of(w, node->inputs[0]) : node->inputs[0];
-    const struct sdx_type *from = type_of(w, source);
-    if (source == node->inputs[0] || !from) return SDX_OK;
-    w->did = true;
-    if (from->rank == t->rank &&
-        memcmp(from->dims, t->dims, (size_t)t->rank * sizeof *t->dims) == 0) {
-        node->inputs[0] = source;
-        return SDX_OK;
-    }
-    int64_t begin = sdx_ir_attr_int(node, "start", 0), end = sdx_ir_attr_int(node, "end", t->rank);
-    if (begin < 0) begin += t->rank;
-    if (end < 0) end += t->rank;
-    begin = begin < 0 ? 0 : begin > t->rank ? t->rank : begin;
-    end = end < begin ? begin : end > t->rank ? t->rank : end;
-    for (int d = 0; d < t->rank; d++)
-        places[d] = t->dims[d] >= 0 ? from->rank + numbers++ : axis_with(from, t->dims[d]);
-    const int32_t inputs[] = {add_lengths(w, node, source, t),
-                              sdx_match_add_ints(w->ir, w->g, "axes", places + begin, end - begin)};
-    if (inputs[0] < 0 || inputs[1] < 0) return SDX_FAIL_MEMORY(w->cx);
-    return sdx_match_become(w->cx, w->ir, &w->g->nodes[n], "Gather", OPSET, inputs, 2, 0);
-}
-
-/* The constant indices of a Gather of numbers, or NULL. */
-static const struct sdx_tensor *index_of(const struct work *w, const struct sdx_ir_node *gather)
-{
-    const struct sdx_type *t = gather ? type_of(w, gather->inputs[0]) : NULL;
-    const struct sdx_tensor *index = t && t->rank == 1 && t->dtype == SDX_I64
-                                         ? sdx_match_constant(w->g, gather->inputs[1])
-                                         : NULL;
-    return index && index->rank <= 1 && index->count <= SDX_RANK_MAX ? index : NULL;
-}
-
-/* A Gather of what a Gather picks of lengths picks them itself. */
-static enum sdx_status join_picks(struct work *w, struct sdx_ir_node *node)
-{
-    const struct sdx_ir_node *inner = sdx_match_maker(w->g, node->inputs[0], "Gather");
-    const struct sdx_tensor *outer_at = index_of(w, node), *inner_at = index_of(w, inner);
-    if (!outer_at || !inner_at || inner_at->rank != 1) return SDX_OK;
-    struct sdx_tensor *at = sdx_match_new_constant(w->ir, SDX_I64, outer_at->rank, outer_at->dims);
-    if (!at) return SDX_FAIL_MEMORY(w->cx);
-    for (int64_t i = 0; i < outer_at->count; i++) {
-        int64_t place = sdx_load_i64(outer_at->dtype, outer_at->data, i);
-        if (place < 0) place += inner_at->count;
-        if (place < 0 || place >= inner_at->count) return SDX_OK;
-        ((int64_t *)at->data)[i] = sdx_load_i64(inner_at->dtype, inner_at->data, place);
-    }
-    const int32_t list = inner->inputs[0];
-    const int32_t index = sdx_match_add_constant(w->ir, w->g, SDX_STR("axes"), at);
-    if (index < 0) return SDX_FAIL_MEMORY(w->cx);
-    node->inputs[0] = list;
-    node->inputs[1] = index;
-    w->did = true;
-    return SDX_OK;
-}
-
-/* What is picked of a Shape where all of it is known. */
-static enum sdx_status take_known(struct work *w, struct sdx_ir_node *node)
-{
-    const struct sdx_ir_node *shape = sdx_match_maker(w->g, node->inputs[0], "Shape");
-    const struct sdx_type *t = shape ? type_of(w, shape->inputs[0]) : NULL;
-    const struct sdx_tensor *index = index_of(w, node);
-    if (!t || !index || shape->count_attrs || w->g->values[node->outputs[0]].flags & SDX_IR_OUTPUT)
-        return SDX_OK;
-    int64_t numbers[SDX_RANK_MAX];
-    for (int64_t i = 0; i < index->count; i++) {
-        int64_t axis = sdx_load_i64(index->dtype, index->data, i);
-        if (axis < 0) axis += t->rank;
-        if (axis < 0 || axis >= t->rank || t->dims[axis] < 0) return SDX_OK;
-        numbers[i] = t->dims[axis];
-    }
-    struct sdx_tensor *list = sdx_match_new_constant(w->ir, SDX_I64, index->rank, index->dims);
-    const struct sdx_str name = node->name;
-    if (!list) return SDX_FAIL_MEMORY(w->cx);
-    memcpy(list->data, numbers, (size_t)index->count * sizeof *numbers);
-    const int32_t value = sdx_match_add_constant(w->ir, w->g, name, list);
-    if (value < 0) return SDX_FAIL_MEMORY(w->cx);
-    sdx_ir_replace_uses(w->ir, 0, node->outputs[0], value);
-    node->is_dead = true;
-    w->did = true;
-    return SDX_OK;
-}
-
-static enum sdx_status run(struct work *w)
+static enum sdx_status run(struct work *w, struct sdx_arena *work)
 {
     const int32_t count = w->g->count_nodes;
-    for (int32_t n = 0; n < count; n++)
-        if (is_shape(&w->g->nodes[n])) SDX_TRY(ask_source(w, n));
+    for (int32_t n = 0; n < count; n++) {
+        const struct sdx_ir_node *node = &w->g->nodes[n];
+        if (node->is_dead || node->domain.len) continue;
+        if (sdx_str_is(node->op_type, "Gather") || sdx_str_is(node->op_type, "Slice"))
+            SDX_TRY(ask_picked(w, n));
+    }
+    const int32_t *uses = sdx_ir_uses(w->g, work);
+    if (!uses) return SDX_FAIL_MEMORY(w->cx);
     for (int32_t n = 0; n < count; n++) {
         struct sdx_ir_node *node = &w->g->nodes[n];
-        if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Gather")) continue;
-        SDX_TRY(join_picks(w, node));
-        SDX_TRY(take_known(w, node));
+        if (!is_shape(node)) continue;
+        if (uses[node->outputs[0]])
+            SDX_TRY(ask_all(w, n));
+        else
+            node->is_dead = w->did = true;
     }
     return w->did ? sdx_ir_sort(w->cx, w->ir, w->g) : SDX_OK;
 }
@@ -248,8 +262,8 @@ enum sdx_status sdx_pass_shape(struct sdx_context *cx, struct sdx_ir *ir, bool *
     struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[0]};
     struct sdx_arena work;
     sdx_arena_init(&work, cx->mem, SDX_MEM_PLAN);
-    enum sdx_status status = find_ways(&w, &work);
-    if (status == SDX_OK) status = run(&w);
+    enum sdx_status status = find_inputs(&w, &work);
+    if (status == SDX_OK) status = run(&w, &work);
     sdx_arena_deinit(&work);
     *changed = *changed || w.did;
     return status;

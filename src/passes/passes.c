@@ -22,7 +22,7 @@ static const struct {
     {"scatter", sdx_pass_scatter, SDX_LEVEL_BASIC, 0},
     {"grids", sdx_pass_grids, SDX_LEVEL_EXTENDED, -1},
     {"gather", sdx_pass_gather, SDX_LEVEL_EXTENDED, -1},
-    {"shape", sdx_pass_shape, SDX_LEVEL_EXTENDED, 13},
+    {"shape", sdx_pass_shape, SDX_LEVEL_EXTENDED, 14},
     {"merge", sdx_pass_merge, SDX_LEVEL_BASIC, 0},
     {"loop", sdx_pass_loop, SDX_LEVEL_BASIC, 0},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
