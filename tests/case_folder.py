@@ -5,10 +5,10 @@ import onnx
 from onnx import numpy_helper
 
 
-def write_case(folder, model, inputs, outputs):
-    """FOLDER/model.onnx and FOLDER/test_data_set_0 with the arrays, in the order of the model's inputs
+def write_case(folder, model, inputs, outputs, number=0):
+    """FOLDER/model.onnx and FOLDER/test_data_set_NUMBER with the arrays, in the order of the model's inputs
     and outputs; a dict names them. Returns the folder of the data."""
-    data = folder / "test_data_set_0"
+    data = folder / f"test_data_set_{number}"
     data.mkdir(parents=True)
     onnx.save(model, folder / "model.onnx")
     for kind, arrays in (("input", inputs), ("output", outputs)):

@@ -314,6 +314,26 @@ static void move_shapes(const struct search *s, int32_t from, int32_t to)
     }
 }
 
+/* Are the last two axes of [a, b, c, d] swapped in three axes, [a * b, c, d] to [a * b, d, c], as
+ * PyTorch does it for its product of batches? *before: what is swapped. */
+static bool is_swapped_flat(const struct search *s, int32_t value, int32_t *before)
+{
+    const struct sdx_ir_node *apart = sdx_match_maker(s->g, value, "Reshape");
+    const struct sdx_ir_node *turn =
+        apart ? sdx_match_maker(s->g, apart->inputs[0], "Transpose") : NULL;
+    const struct sdx_ir_node *flat =
+        turn ? sdx_match_maker(s->g, turn->inputs[0], "Reshape") : NULL;
+    if (!flat || !sdx_match_moves_axis(turn, 3, 1, 2) || rank_of(s->g, turn->inputs[0]) != 3 ||
+        rank_of(s->g, flat->inputs[0]) != 4 || rank_of(s->g, value) != 4)
+        return false;
+    *before = flat->inputs[0];
+    const int64_t *x = s->g->values[*before].type.dims, *y = s->g->values[value].type.dims;
+    const int64_t *joined = s->g->values[turn->inputs[0]].type.dims;
+    for (int d = 0; d < 4; d++)
+        if (x[d] == -1 || x[d] != y[d < 2 ? d : 5 - d]) return false;
+    return joined[1] == x[2] && joined[2] == x[3];
+}
+
 /* Goes up through transpositions and, when scale is given, constant factors; axes[i] stays the axis
  * of *value that is axis i of the product's operand. */
 static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank, double *scale)
@@ -328,6 +348,10 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
             for (int d = 0; d < rank; d++)
                 axes[d] = perm[axes[d]];
             *value = turn->inputs[0];
+        } else if (rank == 4 && is_swapped_flat(s, *value, &rest)) {
+            for (int d = 0; d < rank; d++)
+                axes[d] = axes[d] < 2 ? axes[d] : 5 - axes[d];
+            *value = rest;
         } else if (scale && scaled(s->g, *value, &rest, &factor)) {
             *scale *= factor;
             *value = rest;
@@ -413,6 +437,34 @@ static void share_heads(const struct search *s, int32_t *k, int64_t *k_axes, int
     peel(s, v, v_axes, rank, NULL);
 }
 
+/* Heads of keys or values that an Expand gave to several heads of queries each, [B, heads, 1, rows,
+ * columns] to [B, heads, n, rows, columns], where find_shared sees no heads: the operand is what it
+ * reads. Returns n; 0: none. */
+static int64_t find_shared_at(const struct search *s, struct sdx_origin *at)
+{
+    const struct sdx_ir_node *view = sdx_match_maker(s->g, at->value, "Reshape");
+    for (; view && s->uses[at->value] == 1; view = sdx_match_maker(s->g, at->value, "Reshape"))
+        at->value = view->inputs[0];
+    const struct sdx_ir_node *expand = sdx_match_maker(s->g, at->value, "Expand");
+    const struct sdx_type *to = &s->g->values[at->value].type;
+    const struct sdx_type *from = expand ? &s->g->values[expand->inputs[0]].type : NULL;
+    if (!from || s->uses[at->value] != 1 || !from->has_shape || from->rank != 5 || to->rank != 5 ||
+        from->dims[2] != 1)
+        return 0;
+    for (int d = 0; d < 5; d++)
+        if (to->dims[d] < 1 || (d != 2 && from->dims[d] != to->dims[d])) return 0;
+    const int64_t head = to->dims[3] * to->dims[4], n = to->dims[2];
+    const int64_t dims[] = {to->dims[0], to->dims[1] * n, to->dims[3], to->dims[4]};
+    const int64_t steps[] = {dims[1] * head, head, to->dims[4], 1};
+    for (int d = 0; d < 4; d++)
+        if (at->dims[d] != dims[d] || (dims[d] > 1 && at->steps[d] != steps[d])) return 0;
+    at->value = expand->inputs[0];
+    at->dims[1] = to->dims[1];
+    at->steps[0] /= n;
+    if (at->dims[1] == 1) at->steps[1] = 0;
+    return at->first == 0 ? n : 0;
+}
+
 /* The operands where they lie in what they are only moved from. The node's attributes are its own.
  */
 static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *node, bool *did)
@@ -428,6 +480,13 @@ static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *n
             return SDX_OK;
     }
     sdx_origin_climb(s->ir, s->uses, at, 3, went);
+    struct sdx_origin k = at[1], v = at[2];
+    const int64_t shared = find_shared_at(s, &k);
+    if (shared > 1 && find_shared_at(s, &v) == shared) {
+        at[1] = k;
+        at[2] = v;
+        went[1] = went[2] = true;
+    }
     for (int i = 0; i < 3; i++) {
         if (!went[i]) continue;
         int64_t *place = sdx_arena_array(s->ir->arena, PLACE, sizeof *place);

@@ -15,6 +15,7 @@ struct work {
     struct sdx_ir *ir;
     struct sdx_ir_graph *g;
     const uint64_t *from; /* of each value that was there: a bit for each input it is made of */
+    int64_t version;      /* of Shape: the model's, as what is asked is */
     bool did;
 };
 
@@ -64,7 +65,8 @@ static int32_t add_node(struct work *w, const char *op, const int32_t *inputs, i
     *dims = count;
     w->g->values[out].type = (struct sdx_type){
         .kind = SDX_KIND_TENSOR, .dtype = SDX_I64, .has_shape = true, .rank = 1, .dims = dims};
-    return sdx_match_add_node(w->ir, w->g, op, OPSET, SDX_STR("length"), inputs, count_inputs, out,
+    const int64_t opset = sdx_str_is(sdx_str(op), "Shape") ? w->version : OPSET;
+    return sdx_match_add_node(w->ir, w->g, op, opset, SDX_STR("length"), inputs, count_inputs, out,
                               0)
                ? out
                : -1;
@@ -127,6 +129,7 @@ static enum sdx_status ask(struct work *w, int32_t n, int32_t value, int count, 
         w->g->nodes[n].is_dead = w->did = true;
         return SDX_OK;
     }
+    w->version = node->opset;
     for (int i = 0; i < count; i++) {
         parts[i] = add_length(w, from, dims[i]);
         if (parts[i] < 0) return SDX_FAIL_MEMORY(w->cx);

@@ -14,6 +14,8 @@ static const struct {
     {"lower", sdx_pass_lower, SDX_LEVEL_NONE, -1},
     {"weights", sdx_pass_weights, SDX_LEVEL_EXTENDED, -1},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC, 0},
+    {"shape", sdx_pass_shape, SDX_LEVEL_BASIC, 14},
+    {"fold", sdx_pass_fold, SDX_LEVEL_BASIC, 0}, /* what is reckoned from lengths */
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
     {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED, -1},
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
@@ -22,7 +24,7 @@ static const struct {
     {"scatter", sdx_pass_scatter, SDX_LEVEL_BASIC, 0},
     {"grids", sdx_pass_grids, SDX_LEVEL_EXTENDED, -1},
     {"gather", sdx_pass_gather, SDX_LEVEL_EXTENDED, -1},
-    {"shape", sdx_pass_shape, SDX_LEVEL_EXTENDED, 14},
+    {"shape", sdx_pass_shape, SDX_LEVEL_BASIC, 14},
     {"merge", sdx_pass_merge, SDX_LEVEL_BASIC, 0},
     {"loop", sdx_pass_loop, SDX_LEVEL_BASIC, 0},
     {"chains", sdx_pass_chains, SDX_LEVEL_BASIC, 0},
