@@ -153,13 +153,29 @@ static bool is_asked(const struct work *w, const struct sdx_ir_node *shape)
     return w->g->values[shape->inputs[0]].producer < 0;
 }
 
+/* The lengths that a Shape makes, *count of them; NULL: of a value whose rank is not known. */
+static const int64_t *lengths_of(const struct work *w, const struct sdx_ir_node *shape, int *count)
+{
+    const struct sdx_type *t = type_of(w, shape->inputs[0]);
+    if (!t) return NULL;
+    int64_t begin = sdx_ir_attr_int(shape, "start", 0);
+    int64_t end = sdx_ir_attr_int(shape, "end", t->rank);
+    if (begin < 0) begin += t->rank;
+    if (end < 0) end += t->rank;
+    begin = begin < 0 ? 0 : begin > t->rank ? t->rank : begin;
+    end = end < begin ? begin : end > t->rank ? t->rank : end;
+    *count = (int)(end - begin);
+    return t->dims + begin;
+}
+
 /* A Shape that is read as a whole. */
 static enum sdx_status ask_all(struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
-    const struct sdx_type *t = type_of(w, node->inputs[0]);
-    if (!t || t->rank == 0 || node->count_attrs || is_asked(w, node)) return SDX_OK;
-    return ask(w, n, node->inputs[0], t->rank, t->dims, 1);
+    int count = 0;
+    const int64_t *dims = lengths_of(w, node, &count);
+    if (!dims || count == 0 || is_asked(w, node)) return SDX_OK;
+    return ask(w, n, node->inputs[0], count, dims, 1);
 }
 
 /* The places that a Gather or Slice takes from a list of `count`, at most SDX_RANK_MAX; *rank: of
@@ -203,14 +219,14 @@ static enum sdx_status ask_picked(struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
     const struct sdx_ir_node *shape = sdx_match_maker(w->g, node->inputs[0], "Shape");
-    const struct sdx_type *t = shape ? type_of(w, shape->inputs[0]) : NULL;
     int64_t places[SDX_RANK_MAX], dims[SDX_RANK_MAX];
-    int rank;
+    int rank, all = 0;
     bool is_known = true;
-    if (!t || shape->count_attrs) return SDX_OK;
-    const int count = picks_of(w, node, t->rank, places, &rank);
+    const int64_t *lengths = shape ? lengths_of(w, shape, &all) : NULL;
+    if (!lengths) return SDX_OK;
+    const int count = picks_of(w, node, all, places, &rank);
     for (int i = 0; i < count; i++) {
-        dims[i] = t->dims[places[i]];
+        dims[i] = lengths[places[i]];
         is_known = is_known && dims[i] >= 0;
     }
     if (count < 1 || (!is_known && is_asked(w, shape))) return SDX_OK;

@@ -203,11 +203,33 @@ static enum sdx_status settle_inputs(struct sdx_context *cx, struct sdx_ir *ir, 
     return SDX_OK;
 }
 
+/* Each length of an input that is not known is one of its own, those of other values are unknown.
+ */
+static enum sdx_status forget_names(struct sdx_context *cx, struct sdx_ir *ir)
+{
+    for (int32_t n = 0; n < ir->count_graphs; n++)
+        for (int32_t v = 0; v < ir->graphs[n].count_values; v++) {
+            struct sdx_ir_value *value = &ir->graphs[n].values[v];
+            struct sdx_type *t = &value->type;
+            if (t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank == 0) continue;
+            int64_t *dims = sdx_arena_copy(ir->arena, t->dims, (size_t)t->rank * sizeof *dims);
+            for (int d = 0; dims && d < t->rank; d++) {
+                if (dims[d] >= -1) continue;
+                dims[d] = n == 0 && value->flags & SDX_IR_INPUT ? sdx_ir_symbol_new(ir) : -1;
+                if (!dims[d]) return SDX_FAIL_MEMORY(cx);
+            }
+            if (!dims) return SDX_FAIL_MEMORY(cx);
+            t->dims = dims;
+        }
+    return SDX_OK;
+}
+
 enum sdx_status sdx_model_import(struct sdx_context *cx, struct sdx_model *m,
                                  struct sdx_arena *arena, bool open, struct sdx_ir **out)
 {
     SDX_TRY(import_graph(cx, m, arena, out));
     SDX_TRY(settle_inputs(cx, *out, open));
+    if (open) SDX_TRY(forget_names(cx, *out));
     SDX_TRY(sdx_ops_bind(cx, *out, true));
     return sdx_infer_model(cx, *out, 0, NULL, NULL);
 }
@@ -250,8 +272,10 @@ static enum sdx_status fail_in_plan(struct sdx_context *cx, const struct sdx_mod
         return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
                         "plan file: made at optimisation level %d, expected level %d",
                         m->plan.level, (int)level);
-    return SDX_FAIL(cx, SDX_NOT_SUPPORTED,
-                    "plan file: made with the initializers of inputs, which cannot be fed to it");
+    return SDX_FAIL(
+        cx, SDX_NOT_SUPPORTED,
+        "plan file: made with the initializers of inputs, which cannot be fed to it, and "
+        "lengths of one name that are equal");
 }
 
 enum sdx_status sdx_model_graph_get(struct sdx_context *cx, struct sdx_model *m, sdx_level level,

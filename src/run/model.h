@@ -10,8 +10,9 @@
 #include "run/plan_file.h"
 #include "run/store.h"
 
-/* A graph rewritten for one level. It holds the initializers of inputs as constants, which lets
- * passes use them, or is open: they are inputs, and what is fed takes their place. */
+/* A graph rewritten for one level. It holds the initializers of inputs as constants and lengths of
+ * one name as equal, which lets passes use that, or is open: the initializers are inputs, what is
+ * fed takes their place, and names say nothing. */
 struct sdx_model_graph {
     struct sdx_model_graph *next;
     sdx_level level;

@@ -29,6 +29,49 @@ static enum sdx_status init_maps(struct sdx_session *s)
     return SDX_OK;
 }
 
+/* Finds the axes of inputs that have one name. */
+static enum sdx_status find_alike(struct sdx_session *s)
+{
+    const struct sdx_model *m = s->model;
+    struct sdx_map firsts;
+    int32_t room = 0;
+    bool ok = true;
+    for (int32_t i = 0; i < m->count_inputs; i++)
+        room += m->inputs[i].rank > 0 ? m->inputs[i].rank : 0;
+    s->alike = sdx_mem_calloc(&s->mem, SDX_MEM_PLAN, (size_t)room + 1, sizeof *s->alike);
+    if (!s->alike) return SDX_FAIL_MEMORY(&s->cx);
+    sdx_map_init(&firsts, &s->mem);
+    for (int32_t i = 0; i < m->count_inputs; i++) {
+        const struct sdx_value_info *info = &m->inputs[i];
+        for (int d = 0; info->dim_names && info->kind == SDX_KIND_TENSOR && d < info->rank; d++) {
+            if (!info->dim_names[d] || info->dims[d] >= 0) continue;
+            const struct sdx_str name = sdx_str(info->dim_names[d]);
+            const int32_t first = sdx_map_get(&firsts, name);
+            if (first < 0)
+                ok = ok && sdx_map_put(&firsts, name, i * SDX_RANK_MAX + d);
+            else
+                s->alike[s->count_alike++] =
+                    (struct sdx_alike){i, d, first / SDX_RANK_MAX, first % SDX_RANK_MAX};
+        }
+    }
+    sdx_map_deinit(&firsts);
+    return ok ? SDX_OK : SDX_FAIL_MEMORY(&s->cx);
+}
+
+/* Do two lengths that have one name differ in what is fed? */
+static bool differs(const struct sdx_session *s)
+{
+    for (int32_t k = 0; k < s->count_alike; k++) {
+        const struct sdx_alike *a = &s->alike[k];
+        const struct sdx_tensor *x = s->feeds[a->input], *y = s->feeds[a->first];
+        if (x && y && x->kind == SDX_KIND_TENSOR && y->kind == SDX_KIND_TENSOR &&
+            a->axis < x->rank && a->first_axis < y->rank &&
+            x->dims[a->axis] != y->dims[a->first_axis])
+            return true;
+    }
+    return false;
+}
+
 /* graph->shared has all but the graph and its operators. */
 static enum sdx_status init_graph(struct sdx_session *s, bool open, struct sdx_session_graph *graph)
 {
@@ -66,6 +109,7 @@ static enum sdx_status open_session(struct sdx_session *s,
                                               .profile = options->profile ? &s->profile : NULL};
     if (options->tune) SDX_TRY(sdx_tune_open(&s->cx, &s->graph.shared.tune));
     SDX_TRY(init_graph(s, false, &s->graph));
+    SDX_TRY(find_alike(s));
     return init_maps(s);
 }
 
@@ -128,6 +172,7 @@ void sdx_session_close(struct sdx_session *s)
     sdx_mem_free(&s->mem, s->wanted);
     sdx_mem_free(&s->mem, s->feed_order);
     sdx_mem_free(&s->mem, s->output_order);
+    sdx_mem_free(&s->mem, s->alike);
     sdx_mem_free(s->user->mem, s);
 }
 
@@ -247,6 +292,7 @@ static enum sdx_status take_feeds(struct sdx_session *s, int count_feeds,
         s->feeds[i] = feeds[f].value;
         open = open || inputs[i].optional;
     }
+    open = open || differs(s);
     if (open) SDX_TRY(get_open_graph(s));
     *graph = open ? s->open_graph : &s->graph;
     int32_t at = 0;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A session: a runner of the model's main graph with its own error text, memory counter and plans;
- * once an input that has an initializer is fed, another one of the open graph. Used by one thread
- * at a time; sdx_cancel by any. */
+ * once an input that has an initializer is fed, or two lengths of one name differ, another one of
+ * the open graph. Used by one thread at a time; sdx_cancel by any. */
 #ifndef SDX_RUN_SESSION_H
 #define SDX_RUN_SESSION_H
 
 #include "run/model.h"
 #include "run/profile.h"
 #include "run/runner.h"
+
+/* An axis of an input, and the first one that has its name. */
+struct sdx_alike {
+    int32_t input, axis, first, first_axis;
+};
 
 struct sdx_session {
     struct sdx_context cx;
@@ -21,7 +26,7 @@ struct sdx_session {
     struct sdx_session_graph {
         struct sdx_run_shared shared;
         struct sdx_runner runner;
-    } graph, *open_graph; /* NULL: no initializer's place was taken yet */
+    } graph, *open_graph; /* NULL: was not needed yet */
     struct sdx_profile profile;
     const struct sdx_tensor **feeds; /* room for one an input of the model */
     struct sdx_tensor **stand_ins; /* of feeds: scalars for arrays of one element, packed copies */
@@ -29,6 +34,8 @@ struct sdx_session {
     bool *wanted;
     int32_t *feed_order, *output_order; /* index of the feed and output named there last */
     struct sdx_map input_index, output_index;
+    struct sdx_alike *alike; /* axes of inputs with a name that an earlier axis has */
+    int32_t count_alike;
     bool cancel_holds;
     struct sdx_remote *remote;        /* runs it instead of `runner` (src/provider); NULL: none */
     struct OrtRunOptions *remote_run; /* of its runs there */
