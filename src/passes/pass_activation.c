@@ -91,6 +91,9 @@ static int32_t gelu(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul,
         int32_t x = bracket(g, a);
         if (x >= 0 && sdx_match_with_scalar(g, b, "Mul", &rest, &half) && half == 0.5 && rest == x)
             return x;
+        if (sdx_match_with_scalar(g, a, "Mul", &rest, &half) && half == 0.5 &&
+            bracket(g, rest) == b)
+            return b;
         if (!sdx_match_scalar(g, a, &half) || half != 0.5) continue;
         const struct sdx_ir_node *inner = sdx_match_maker(g, b, "Mul");
         for (int k = 0; inner && k < 2; k++) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What passes recognise gives what onnxruntime gives without any optimisation, and is recognised:
 attention in its exported forms, norms spelled out, and what joins the store of a product."""
+import itertools
+
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -715,6 +717,24 @@ def test_attention_of_shared_heads(sardonyx, tmp_path, batch, kv, flat):
     feeds = {"q": f32(batch, S, heads_q * D), "k": f32(batch, T, kv * D), "v": f32(batch, T, kv * D)}
     out = run_case(sardonyx, tmp_path, nodes, feeds, constants)
     assert "Attention" in out and "Expand" not in out and "Transpose" not in out
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("x", "half", "bracket"))))
+@pytest.mark.parametrize("kind", ("erf", "tanh"))
+def test_gelu(sardonyx, tmp_path, kind, order):
+    """x, 1/2 and 1 + erf or tanh multiplied in any order, as exporters do."""
+    nodes = [N("MatMul", ["a", "w"], ["x"])]
+    if kind == "erf":
+        nodes += [N("Div", ["x", "root"], ["s"]), N("Erf", ["s"], ["t"])]
+    else:
+        nodes += [N("Mul", ["x", "x"], ["x2"]), N("Mul", ["x", "x2"], ["x3"]), N("Mul", ["x3", "third"], ["c"]),
+                  N("Add", ["x", "c"], ["d"]), N("Mul", ["d", "pi"], ["s"]), N("Tanh", ["s"], ["t"])]
+    nodes += [N("Add", ["t", "one"], ["bracket"]), N("Mul", [order[0], order[1]], ["m"]), N("Mul", [order[2], "m"], ["g"]),
+              N("MatMul", ["g", "v"], ["Y"])]
+    constants = {"w": f32(16, 24), "v": f32(24, 8), "one": np.float32(1), "half": np.float32(0.5),
+                 "root": np.float32(2**0.5), "third": np.float32(0.044715), "pi": np.float32((2 / np.pi)**0.5)}
+    out = run_case(sardonyx, tmp_path, nodes, {"a": f32(5, 16)}, constants)
+    assert "MatMul" in out and "chain" not in out and all(op not in out for op in ("Erf", "Tanh", "\nMul", "\nGelu"))
 
 
 @pytest.mark.parametrize("form,stays", [("pad", False), ("pad_shift", True), ("slice", False), ("slice_back", True)])
