@@ -130,3 +130,20 @@ int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_ov
     return sdx_ir_symbol_scaled(
         ir, (struct sdx_ir_length){.dim = dim, .factor = a.number, .divisor = b.number});
 }
+
+int64_t sdx_ir_symbol_sample(const struct sdx_ir *ir, int64_t dim, int sample)
+{
+    enum { LEAST = 1031, PRIME = 8191, STRIDE = 1009 };
+    if (dim >= -1) return dim;
+    const struct sdx_ir_length *l = length_of(ir, dim);
+    const int64_t number = -(dim + 2);
+    if (!l->dim) /* odd numbers, different ones for different symbols */
+        return number >= PRIME ? -1 : LEAST + 2 * ((number + 1) * (STRIDE + sample) % PRIME);
+    int64_t value = sdx_ir_symbol_sample(ir, l->dim, sample);
+    const int64_t times = l->times ? sdx_ir_symbol_sample(ir, l->times, sample) : 1;
+    if (value < 0 || times < 0 || !sdx_mul_i64(value, times, &value) ||
+        !sdx_mul_i64(value, l->factor, &value) || !sdx_add_i64(value, l->term, &value))
+        return -1;
+    value = floor_div(value, l->divisor);
+    return l->most && value > l->most ? l->most : value < 0 ? -1 : value;
+}

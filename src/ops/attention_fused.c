@@ -8,9 +8,10 @@
  * of an input is axis i of [batch, head, row, column] (rank 3: [batch, row, column]), y_axes which
  * of these is axis i of the output, the column the last; scale, fill and choice_is_false for the
  * choice, and nan_is_zero: the output of a row whose softmax is NaN is 0. Leading axes broadcast.
- * An input may be any tensor that holds the operand: then q_place, k_place, v_place are not empty,
- * the lengths of [batch, head, row, column], their steps in elements, and the first. */
+ * An input may be any tensor that holds the operand: then q_place, k_place, v_place are not empty
+ * (ops/attention_place.h). */
 #include "ops/attention_core.h"
+#include "ops/attention_place.h"
 
 enum {
     MASKS = 3 /* the first of the two */,
@@ -18,8 +19,7 @@ enum {
     OUTER = 6,
     INNER = 7,
     MORE = 8,
-    Y = 3,    /* of axes_of */
-    PLACE = 9 /* numbers: lengths, steps, first */
+    Y = 3 /* of axes_of */
 };
 static const char *const axes_of[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
 static const char *const place_of[] = {"q_place", "k_place", "v_place"};
@@ -29,7 +29,7 @@ static const int64_t *read_place(const struct sdx_ir_node *node, int i)
 {
     int64_t count = 0;
     const int64_t *place = sdx_ir_attr_ints(node, place_of[i], &count);
-    return count == PLACE ? place : NULL;
+    return count == SDX_ATTENTION_PLACE ? place : NULL;
 }
 
 /* A permutation of `rank` axes. */
@@ -47,14 +47,41 @@ static enum sdx_status read_axes(struct sdx_context *cx, const struct sdx_ir_nod
     return SDX_OK;
 }
 
+/* Axis d of a place in a tensor some of whose lengths are open. */
+static int64_t open_length(struct sdx_infer *ix, const int64_t *place, int d, const int64_t *dims,
+                           int rank)
+{
+    int64_t factors[SDX_RANK_MAX + 1] = {place[d]};
+    int count = 1;
+    for (int i = 0; i < rank; i++)
+        if (place[SDX_ATTENTION_PLACE / 2 + d] >> i & 1) factors[count++] = dims[i];
+    return sdx_infer_ratio(ix, factors, count, NULL, 0);
+}
+
+/* Does the set of axes of the place's number d have no axis from `rank` on? */
+static bool fits_rank(const int64_t *place, int rank)
+{
+    for (int i = SDX_ATTENTION_PLACE / 2; i < SDX_ATTENTION_PLACE; i++)
+        if (place[i] < 0 || place[i] >> rank) return false;
+    return true;
+}
+
 /* Lengths of an input's axes in the order of the scores, with a head axis for rank 3; axes[d]: of
- * the input, -1 for that head axis, and where the input has a place. */
-static enum sdx_status read_dims(struct sdx_context *cx, const struct sdx_ir_node *node, int i,
-                                 int rank, const int64_t *dims, int64_t out[4], int axes[4])
+ * the input, -1 for that head axis, and where the input, of rank_in axes, has a place. ix: where
+ * lengths may be open, else NULL. */
+static enum sdx_status read_dims(struct sdx_context *cx, struct sdx_infer *ix,
+                                 const struct sdx_ir_node *node, int i, int rank, int rank_in,
+                                 const int64_t *dims, int64_t out[4], int axes[4])
 {
     const int64_t *order = NULL, *place = read_place(node, i);
-    for (int d = 0; place && d < 4; d++) {
-        out[d] = place[d];
+    bool is_open = false;
+    if (place && !fits_rank(place, rank_in))
+        return SDX_FAIL(cx, SDX_BAD_MODEL, "Attention: %s does not fit", place_of[i]);
+    for (int d = 0; d < rank_in; d++)
+        is_open = is_open || dims[d] < 0;
+    for (int d = 0; place && d < SDX_ATTENTION_AXES; d++) {
+        out[d] = is_open && ix ? open_length(ix, place, d, dims, rank_in)
+                               : sdx_attention_place(place, d, dims);
         axes[d] = -1;
     }
     if (place) return SDX_OK;
@@ -87,7 +114,8 @@ static enum sdx_status infer_fused(struct sdx_infer *ix)
         if (sdx_infer_rank(ix, i) < 0) return SDX_OK;
         if (sdx_infer_rank(ix, i) != rank && !read_place(ix->node, i))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Attention: an operand's rank is not %d", rank);
-        SDX_TRY(read_dims(ix->cx, ix->node, i, rank, sdx_infer_dims(ix, i), dims[i], axes));
+        SDX_TRY(read_dims(ix->cx, ix, ix->node, i, rank, sdx_infer_rank(ix, i),
+                          sdx_infer_dims(ix, i), dims[i], axes));
         if (i > 0 && dims[0][1] > 0 && dims[i][1] > 0 && dims[0][1] % dims[i][1] == 0)
             dims[i][1] = dims[0][1]; /* heads that several of q share */
     }
@@ -117,8 +145,10 @@ static void cost_fused(const struct sdx_infer *ix, struct sdx_cost *cost)
     const int rank = scores_rank(ix->node);
     int64_t q[4], k[4];
     int axes[4];
-    if (read_dims(ix->cx, ix->node, 0, rank, sdx_infer_dims(ix, 0), q, axes) != SDX_OK ||
-        read_dims(ix->cx, ix->node, 1, rank, sdx_infer_dims(ix, 1), k, axes) != SDX_OK)
+    if (read_dims(ix->cx, NULL, ix->node, 0, rank, sdx_infer_rank(ix, 0), sdx_infer_dims(ix, 0), q,
+                  axes) != SDX_OK ||
+        read_dims(ix->cx, NULL, ix->node, 1, rank, sdx_infer_rank(ix, 1), sdx_infer_dims(ix, 1), k,
+                  axes) != SDX_OK)
         return;
     cost->macs = (double)k[2];
     for (int d = 0; d < rank; d++)
@@ -146,14 +176,18 @@ static enum sdx_status find_steps(struct sdx_prepare *px, int i, const int axes[
         steps_of(px->in[i], axes, at);
         return SDX_OK;
     }
-    int64_t last = *first = place[8];
-    for (int d = 0; d < 4; d++) {
-        if (place[d] < 1 || place[4 + d] < 0 || last < 0 || last >= px->in[i]->count)
+    const int64_t *dims = px->in[i]->dims;
+    int64_t last = *first = sdx_attention_place(place, SDX_ATTENTION_FIRST, dims);
+    for (int d = 0; d < SDX_ATTENTION_AXES; d++) {
+        const int64_t length = sdx_attention_place(place, d, dims);
+        at[d] = sdx_attention_place(place, SDX_ATTENTION_AXES + d, dims);
+        if (length < 1 || at[d] < 0 || last < 0 || last >= px->in[i]->count ||
+            (at[d] && length - 1 > (px->in[i]->count - 1 - last) / at[d]))
             return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: %s does not fit", place_of[i]);
-        at[d] = place[4 + d];
-        last += (place[d] - 1) * place[4 + d];
+        last += (length - 1) * at[d];
+        if (length == 1 && d < 2) at[d] = 0; /* all batches, or heads, read the one */
     }
-    if (last >= px->in[i]->count || px->in[i]->layout != SDX_LAYOUT_PLAIN)
+    if (px->in[i]->layout != SDX_LAYOUT_PLAIN)
         return SDX_FAIL(px->cx, SDX_BAD_MODEL, "Attention: %s does not fit", place_of[i]);
     return SDX_OK;
 }
@@ -203,7 +237,8 @@ static enum sdx_status prepare_fused(struct sdx_prepare *px)
     int axes[3][4], y_axes[4] = {-1, -1, -1, -1};
     const int rank = scores_rank(px->node);
     for (int i = 0; i < 3; i++) {
-        SDX_TRY(read_dims(px->cx, px->node, i, rank, px->in[i]->dims, dims[i], axes[i]));
+        SDX_TRY(read_dims(px->cx, NULL, px->node, i, rank, px->in[i]->rank, px->in[i]->dims,
+                          dims[i], axes[i]));
         if (px->in[i]->dtype != SDX_F32)
             return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "Attention: element type %s",
                             sdx_dtype_short_name(px->in[i]->dtype));

@@ -13,17 +13,27 @@ struct moved {
     int64_t to[SDX_RANK_MAX], base;
 };
 
-/* The type of a value whose shape is known, without empty axes; NULL: it is not. */
-static const struct sdx_type *known(const struct sdx_ir_graph *g, int32_t value)
+/* A value's type, with lengths. */
+struct known {
+    int dtype, rank;
+    int64_t dims[SDX_RANK_MAX];
+};
+
+/* false: a length is none of a sample, or 0. */
+static bool find_known(const struct sdx_ir *ir, int32_t value, int sample, struct known *k)
 {
-    const struct sdx_type *t = value < 0 ? NULL : &g->values[value].type;
-    if (!t || t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank > SDX_RANK_MAX) return NULL;
-    for (int d = 0; d < t->rank; d++)
-        if (t->dims[d] < 1) return NULL;
-    return t;
+    const struct sdx_type *t = value < 0 ? NULL : &ir->graphs[0].values[value].type;
+    if (!t || t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank > SDX_RANK_MAX) return false;
+    k->dtype = t->dtype;
+    k->rank = t->rank;
+    for (int d = 0; d < t->rank; d++) {
+        k->dims[d] = sdx_ir_symbol_sample(ir, t->dims[d], sample);
+        if (k->dims[d] < 1) return false;
+    }
+    return true;
 }
 
-static int64_t pitch(const struct sdx_type *t, int axis)
+static int64_t pitch(const struct known *t, int axis)
 {
     int64_t elements = 1;
     for (int d = axis + 1; d < t->rank; d++)
@@ -62,7 +72,7 @@ static int axis_of(const struct sdx_ir_node *node, int64_t normally, int rank)
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-static bool through_transpose(const struct sdx_ir_node *node, const struct sdx_type *in,
+static bool through_transpose(const struct sdx_ir_node *node, const struct known *in,
                               struct moved *m)
 {
     int64_t count = 0;
@@ -74,7 +84,7 @@ static bool through_transpose(const struct sdx_ir_node *node, const struct sdx_t
 }
 
 static bool through_gather(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                           const struct sdx_type *in, struct moved *m)
+                           const struct known *in, struct moved *m)
 {
     const struct sdx_tensor *index = sdx_match_constant(g, node->inputs[1]);
     const int axis = axis_of(node, 0, in->rank);
@@ -87,24 +97,24 @@ static bool through_gather(const struct sdx_ir_graph *g, const struct sdx_ir_nod
     return m->base >= 0 && i < in->dims[axis];
 }
 
-static bool through_split(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                          const struct sdx_type *in, int32_t value, struct moved *m)
+static bool through_split(const struct sdx_ir *ir, const struct sdx_ir_node *node,
+                          const struct known *in, const struct sdx_origin *p, struct moved *m)
 {
     const int axis = axis_of(node, 0, in->rank);
     if (axis < 0 || axis >= in->rank || m->rank != in->rank) return false;
     for (int d = 0; d < m->rank; d++)
         m->to[d] = pitch(in, d);
-    for (int k = 0; k < node->count_outputs && node->outputs[k] != value; k++) {
-        const struct sdx_type *before = known(g, node->outputs[k]);
-        if (!before) return false;
-        m->base += before->dims[axis] * pitch(in, axis);
+    for (int k = 0; k < node->count_outputs && node->outputs[k] != p->value; k++) {
+        struct known before;
+        if (!find_known(ir, node->outputs[k], p->sample, &before)) return false;
+        m->base += before.dims[axis] * pitch(in, axis);
     }
     return true;
 }
 
 /* Along one axis, element by element. */
 static bool through_slice(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                          const struct sdx_type *in, struct moved *m)
+                          const struct known *in, struct moved *m)
 {
     const struct sdx_tensor *given[5] = {NULL};
     if (node->count_inputs < 4 || node->count_inputs > 5 || m->rank != in->rank) return false;
@@ -127,24 +137,27 @@ static bool through_slice(const struct sdx_ir_graph *g, const struct sdx_ir_node
 }
 
 /* One node up. *copies: it is one that would move memory. */
-static bool climb_once(const struct sdx_ir_graph *g, struct sdx_origin *p, bool *copies)
+static bool climb_once(const struct sdx_ir *ir, struct sdx_origin *p, bool *copies)
 {
+    const struct sdx_ir_graph *g = &ir->graphs[0];
     const int32_t producer = p->value < 0 ? -1 : g->values[p->value].producer;
     const struct sdx_ir_node *node = producer < 0 ? NULL : &g->nodes[producer];
+    struct known in, out;
     if (!node || node->is_dead || !node->op || node->domain.len || node->count_inputs < 1)
         return false;
     *copies = !(node->op->flags & SDX_OP_VIEW);
     if (!*copies && node->outputs[0] != p->value) return false;
-    const struct sdx_type *in = known(g, node->inputs[0]), *out = known(g, p->value);
-    if (!in || !out || in->dtype != out->dtype) return false;
-    struct moved m = {.rank = out->rank, .dims = out->dims};
+    if (!find_known(ir, node->inputs[0], p->sample, &in) ||
+        !find_known(ir, p->value, p->sample, &out) || in.dtype != out.dtype ||
+        (!*copies && pitch(&in, -1) != pitch(&out, -1)))
+        return false;
+    struct moved m = {.rank = out.rank, .dims = out.dims};
     const bool fits = !*copies                                 ? true
-                      : sdx_str_is(node->op_type, "Transpose") ? through_transpose(node, in, &m)
-                      : sdx_str_is(node->op_type, "Gather")    ? through_gather(g, node, in, &m)
-                      : sdx_str_is(node->op_type, "Split")
-                          ? through_split(g, node, in, p->value, &m)
-                      : sdx_str_is(node->op_type, "Slice") ? through_slice(g, node, in, &m)
-                                                           : false;
+                      : sdx_str_is(node->op_type, "Transpose") ? through_transpose(node, &in, &m)
+                      : sdx_str_is(node->op_type, "Gather")    ? through_gather(g, node, &in, &m)
+                      : sdx_str_is(node->op_type, "Split")     ? through_split(ir, node, &in, p, &m)
+                      : sdx_str_is(node->op_type, "Slice")     ? through_slice(g, node, &in, &m)
+                                                               : false;
     if (!fits || (*copies && !rewrite(p, &m))) return false;
     p->value = node->inputs[0];
     return true;
@@ -158,13 +171,13 @@ struct path {
     int length;
 };
 
-static void find_path(const struct sdx_ir_graph *g, struct sdx_origin at, struct path *path)
+static void find_path(const struct sdx_ir *ir, struct sdx_origin at, struct path *path)
 {
     bool copies = false;
     path->length = 0;
     do
         path->values[path->length++] = at.value;
-    while (path->length <= STEPS && climb_once(g, &at, &copies));
+    while (path->length <= STEPS && climb_once(ir, &at, &copies));
 }
 
 /* Readers of a value that are the operands' node or on one of the paths, nodes counted once. */
@@ -192,7 +205,7 @@ void sdx_origin_climb(const struct sdx_ir *ir, const int32_t *uses, struct sdx_o
     struct path paths[SDX_ORIGIN_MOST];
     bool changed = true;
     for (int i = 0; i < count; i++)
-        find_path(g, operands[i], &paths[i]);
+        find_path(ir, operands[i], &paths[i]);
     while (changed) {
         changed = false;
         for (int i = 0; i < count; i++)
@@ -205,11 +218,10 @@ void sdx_origin_climb(const struct sdx_ir *ir, const int32_t *uses, struct sdx_o
     }
     for (int i = 0; i < count; i++) {
         struct sdx_origin at = operands[i];
-        bool copied = false, copies = false;
+        bool copies = false;
         went[i] = false;
-        for (int step = 1; step < paths[i].length && climb_once(g, &at, &copies); step++) {
-            copied = copied || copies;
-            if (!copied || (at.dims[SDX_ORIGIN_AXES - 1] > 1 && at.steps[SDX_ORIGIN_AXES - 1] != 1))
+        for (int step = 1; step < paths[i].length && climb_once(ir, &at, &copies); step++) {
+            if (!copies || (at.dims[SDX_ORIGIN_AXES - 1] > 1 && at.steps[SDX_ORIGIN_AXES - 1] != 1))
                 continue;
             operands[i] = at;
             went[i] = true;

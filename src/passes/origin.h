@@ -8,14 +8,15 @@
 enum { SDX_ORIGIN_AXES = 4 };
 
 /* Element [i0, i1, i2, i3] of an operand is element first + sum of steps[d] * i_d of `value`, all
- * counted in memory order. */
+ * counted in memory order. Lengths that are open have those of a sample (sdx_ir_symbol_sample). */
 struct sdx_origin {
     int32_t value;
+    int sample;
     int64_t dims[SDX_ORIGIN_AXES], steps[SDX_ORIGIN_AXES], first;
 };
 
 /* Goes up from up to SDX_ORIGIN_MOST operands of one node through nodes of graph 0 that only move
- * elements of known shapes (views, Transpose, Gather of one index, Split, Slice): as far as nobody
+ * elements (views, Transpose, Gather of one index, Split, Slice): as far as nobody
  * else reads what they make, for then they are not needed, and the elements of the last axis lie
  * side by side. uses: how many inputs read each value. went[i]: operand i is past a node that would
  * copy. */

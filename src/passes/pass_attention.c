@@ -3,12 +3,13 @@
  * one operator (ops/attention_fused.c). Transposes around it become the axes of its operands, and
  * constant factors of q, k or the scores its scale: PyTorch writes them as a division of the
  * scores, a multiplication of q, or the root of the scale on both sides. Re-associates. */
+#include "ops/attention_place.h"
 #include "passes/match.h"
 #include "passes/origin.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
 
-enum { RANK_MAX = 4, PLACE = 9 /* numbers */, PLACES = 9 /* the attribute of q's */ };
+enum { RANK_MAX = 4, PLACES = 9 /* the attribute of q's */ };
 
 struct found {
     int32_t q, k, v, y, choice, mask, factor;
@@ -369,28 +370,84 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
     reshape->inputs[0] = rest;
 }
 
+/* The lengths of a value's axes in a sample; false: one is not known or 0. */
+static bool lengths_of(const struct search *s, int32_t value, int sample, int64_t *dims)
+{
+    const struct sdx_type *t = &s->g->values[value].type;
+    if (t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank > SDX_RANK_MAX) return false;
+    for (int d = 0; d < t->rank; d++) {
+        dims[d] = sdx_ir_symbol_sample(s->ir, t->dims[d], sample);
+        if (dims[d] < 1) return false;
+    }
+    return true;
+}
+
 /* Operand i where its axes, or an earlier place, say that it is; false: its shape is not known. */
 static bool place_of(const struct search *s, int32_t value, const int64_t *axes, int rank,
                      const int64_t *place, struct sdx_origin *at)
 {
-    const struct sdx_type *t = &s->g->values[value].type;
-    *at = (struct sdx_origin){.value = value};
+    int64_t dims[SDX_RANK_MAX];
+    at->value = value;
+    if (!lengths_of(s, value, at->sample, dims)) return false;
     if (place) {
-        memcpy(at->dims, place, sizeof at->dims);
-        memcpy(at->steps, place + 4, sizeof at->steps);
-        at->first = place[8];
+        for (int d = 0; d < SDX_ATTENTION_AXES; d++) {
+            at->dims[d] = sdx_attention_place(place, d, dims);
+            at->steps[d] = sdx_attention_place(place, SDX_ATTENTION_AXES + d, dims);
+        }
+        at->first = sdx_attention_place(place, SDX_ATTENTION_FIRST, dims);
         return true;
     }
     if (rank_of(s->g, value) != rank) return false;
+    at->first = 0;
     for (int d = 0, to = 0; d < rank; d++, to++) {
-        if (t->dims[axes[d]] < 1) return false;
-        at->dims[to] = t->dims[axes[d]];
+        at->dims[to] = dims[axes[d]];
         at->steps[to] = at->dims[to] > 1;
         for (int64_t i = axes[d] + 1; i < rank; i++)
-            at->steps[to] *= t->dims[i];
-        if (rank == 3 && d == 0) at->dims[++to] = 1;
+            at->steps[to] *= dims[i];
+        if (rank == 3 && d == 0) {
+            at->dims[++to] = 1;
+            at->steps[to] = 0;
+        }
     }
     return true;
+}
+
+/* A number of a place that is a[0] in one sample and a[1] in the other: a factor and open lengths
+ * of the value, dims[0] and dims[1] there; false: it is something else. */
+static bool write_number(const struct search *s, int32_t value, const int64_t a[2],
+                         int64_t dims[2][SDX_RANK_MAX], int64_t *place, int at)
+{
+    const struct sdx_type *t = &s->g->values[value].type;
+    int64_t rest[2] = {a[0], a[1]}, axes = 0;
+    for (int d = 0; d < t->rank; d++) {
+        if (t->dims[d] >= 0 || a[0] == 0 || rest[0] % dims[0][d] || rest[1] % dims[1][d]) continue;
+        rest[0] /= dims[0][d];
+        rest[1] /= dims[1][d];
+        axes |= INT64_C(1) << d;
+    }
+    place[at] = rest[0];
+    place[SDX_ATTENTION_PLACE / 2 + at] = axes;
+    return rest[0] == rest[1];
+}
+
+/* The place that both samples come to, or NULL. */
+static const int64_t *write_place(const struct search *s, const struct sdx_origin *a,
+                                  const struct sdx_origin *b)
+{
+    int64_t *place = sdx_arena_array(s->ir->arena, SDX_ATTENTION_PLACE, sizeof *place);
+    int64_t dims[2][SDX_RANK_MAX];
+    if (!place || a->value != b->value || !lengths_of(s, a->value, 0, dims[0]) ||
+        !lengths_of(s, a->value, 1, dims[1]))
+        return NULL;
+    for (int d = 0; d < SDX_ATTENTION_AXES; d++)
+        if (!write_number(s, a->value, (const int64_t[]){a->dims[d], b->dims[d]}, dims, place, d) ||
+            !write_number(s, a->value, (const int64_t[]){a->steps[d], b->steps[d]}, dims, place,
+                          SDX_ATTENTION_AXES + d))
+            return NULL;
+    return write_number(s, a->value, (const int64_t[]){a->first, b->first}, dims, place,
+                        SDX_ATTENTION_FIRST)
+               ? place
+               : NULL;
 }
 
 /* Heads that an Expand gave to several heads of queries each, before the axis `heads` of `value`,
@@ -465,38 +522,38 @@ static int64_t find_shared_at(const struct search *s, struct sdx_origin *at)
     return at->first == 0 ? n : 0;
 }
 
-/* The operands where they lie in what they are only moved from. The node's attributes are its own.
- */
+/* The operands where they lie in what they are only moved from, in both samples, as what holds for
+ * these holds for any lengths. The node's attributes are its own. */
 static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *node, bool *did)
 {
-    struct sdx_origin at[3];
-    bool went[3];
+    struct sdx_origin at[2][3];
+    bool went[2][3];
     const int rank = (int)node->attrs[0].count;
     if (s->g != &s->ir->graphs[0]) return SDX_OK;
-    for (int i = 0; i < 3; i++) {
-        const struct sdx_ir_attr *place = &node->attrs[PLACES + i];
-        if (!place_of(s, node->inputs[i], node->attrs[i].ints, rank,
-                      place->count ? place->ints : NULL, &at[i]))
-            return SDX_OK;
+    for (int sample = 0; sample < 2; sample++) {
+        for (int i = 0; i < 3; i++) {
+            const struct sdx_ir_attr *place = &node->attrs[PLACES + i];
+            at[sample][i].sample = sample;
+            if (!place_of(s, node->inputs[i], node->attrs[i].ints, rank,
+                          place->count ? place->ints : NULL, &at[sample][i]))
+                return SDX_OK;
+        }
+        sdx_origin_climb(s->ir, s->uses, at[sample], 3, went[sample]);
+        struct sdx_origin k = at[sample][1], v = at[sample][2];
+        const int64_t shared = find_shared_at(s, &k);
+        if (shared > 1 && find_shared_at(s, &v) == shared) {
+            at[sample][1] = k;
+            at[sample][2] = v;
+            went[sample][1] = went[sample][2] = true;
+        }
     }
-    sdx_origin_climb(s->ir, s->uses, at, 3, went);
-    struct sdx_origin k = at[1], v = at[2];
-    const int64_t shared = find_shared_at(s, &k);
-    if (shared > 1 && find_shared_at(s, &v) == shared) {
-        at[1] = k;
-        at[2] = v;
-        went[1] = went[2] = true;
-    }
     for (int i = 0; i < 3; i++) {
-        if (!went[i]) continue;
-        int64_t *place = sdx_arena_array(s->ir->arena, PLACE, sizeof *place);
-        if (!place) return SDX_FAIL_MEMORY(s->cx);
-        memcpy(place, at[i].dims, sizeof at[i].dims);
-        memcpy(place + 4, at[i].steps, sizeof at[i].steps);
-        place[8] = at[i].first;
-        node->inputs[i] = at[i].value;
+        if (!went[0][i] || !went[1][i]) continue;
+        const int64_t *place = write_place(s, &at[0][i], &at[1][i]);
+        if (!place) continue;
+        node->inputs[i] = at[0][i].value;
         node->attrs[PLACES + i].ints = place;
-        node->attrs[PLACES + i].count = PLACE;
+        node->attrs[PLACES + i].count = SDX_ATTENTION_PLACE;
         *did = true;
     }
     return SDX_OK;

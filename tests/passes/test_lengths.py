@@ -107,6 +107,32 @@ def shared_heads(g):
     return tokens(g, shared=2)
 
 
+def attend(g, q, k, v, batch, length, width):
+    """Of [batch, heads, rows, 8], the result as tokens again."""
+    scores = g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), g.constant(np.float32(8 ** -0.5)))
+    y = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    return g.linear(g.reshape(y, batch, length, width), width, width)
+
+
+def joined(g):
+    """timm's attention: queries, keys and values of one product, taken apart behind a Transpose."""
+    x = g.input("batch", "seq", 16)
+    batch, length = g.length(x, 0), g.length(x, 1)
+    y = g.op("Transpose", g.reshape(g.linear(x, 16, 48), batch, length, 3, 2, 8), perm=[2, 0, 3, 1, 4])
+    parts = [g.op("Gather", y, g.constant(np.array(i)), axis=0) for i in range(3)]
+    return [g.op("Add", attend(g, *parts, batch, length, 16), x)]
+
+
+def joined_rows(g):
+    """GPT-2's: all tokens are the rows of one Gemm, whose columns are split."""
+    x = g.input("batch", "seq", 16)
+    batch, length = g.length(x, 0), g.length(x, 1)
+    y = g.op("Gemm", g.reshape(x, -1, 16), g.weight(16, 48), g.weight(48))
+    parts = g.op("Split", g.reshape(y, batch, length, 48), g.ints(16, 16, 16), outputs=3, axis=2)
+    parts = [g.op("Transpose", g.reshape(p, batch, length, 2, 8), perm=[0, 2, 1, 3]) for p in parts]
+    return [g.op("Add", attend(g, *parts, batch, length, 16), x)]
+
+
 def shortcuts(g):
     """A residual block with stride 2: both ways come to the same lengths, odd or even."""
     x = g.input("n", 8, "h", "w")
@@ -173,8 +199,8 @@ def one_name(g):
 
 TOKENS = [{"batch": b, "seq": s} for b, s in ((1, 7), (2, 40), (3, 1))]
 IMAGES = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 16, 12), (2, 17, 11), (1, 9, 30))]
-FAMILIES = [(tokens, TOKENS), (shared_heads, TOKENS), (shortcuts, IMAGES), (images_of_tokens, IMAGES),
-            (pooled, IMAGES), (windows, [{"n": 1}, {"n": 3}]), (padded, IMAGES),
+FAMILIES = [(tokens, TOKENS), (shared_heads, TOKENS), (joined, TOKENS), (joined_rows, TOKENS), (shortcuts, IMAGES),
+            (images_of_tokens, IMAGES), (pooled, IMAGES), (windows, [{"n": 1}, {"n": 3}]), (padded, IMAGES),
             (one_name, [{"n": n, "other": m} for n, m in ((3, 3), (5, 1), (2, 2))])]
 
 
