@@ -160,7 +160,7 @@ int64_t sdx_ir_symbol_new(struct sdx_ir *ir); /* one without a name; 0: no memor
  * several steps. -1: length.dim is none, numbers are too large, or there is no memory. */
 int64_t sdx_ir_symbol_scaled(struct sdx_ir *ir, struct sdx_ir_length length);
 /* The product of some lengths (numbers, symbols) over that of others, which divides it: a number or
- * a symbol. -1 also where the symbols below are not all above, or one is 0. */
+ * a symbol; 0: it does not. -1 also where the symbols below are not all above, or one is 0. */
 int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_over,
                             const int64_t *under, int count_under);
 /* The length if each symbol that is reckoned from no other had one of two values that are its own

@@ -122,7 +122,7 @@ int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_ov
         for (int k = at; k + 1 < a.count; k++)
             a.symbols[k] = a.symbols[k + 1];
     }
-    if (a.count == 0) return a.number % b.number ? -1 : a.number / b.number;
+    if (a.count == 0) return a.number % b.number ? 0 : a.number / b.number;
     int64_t dim = a.symbols[0];
     for (int i = 1; i < a.count && dim != -1; i++)
         dim = intern(ir, (struct sdx_ir_length){
@@ -131,19 +131,25 @@ int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_ov
         ir, (struct sdx_ir_length){.dim = dim, .factor = a.number, .divisor = b.number});
 }
 
-int64_t sdx_ir_symbol_sample(const struct sdx_ir *ir, int64_t dim, int sample)
+static int64_t sample_of(const struct sdx_ir *ir, int64_t dim, int sample, int depth)
 {
-    enum { LEAST = 1031, PRIME = 8191, STRIDE = 1009 };
+    enum { LEAST = 1031, PRIME = 8191, STRIDE = 1009, DEPTH_MOST = 16 };
     if (dim >= -1) return dim;
     const struct sdx_ir_length *l = length_of(ir, dim);
     const int64_t number = -(dim + 2);
+    if (depth == DEPTH_MOST || number >= PRIME) return -1;
     if (!l->dim) /* odd numbers, different ones for different symbols */
-        return number >= PRIME ? -1 : LEAST + 2 * ((number + 1) * (STRIDE + sample) % PRIME);
-    int64_t value = sdx_ir_symbol_sample(ir, l->dim, sample);
-    const int64_t times = l->times ? sdx_ir_symbol_sample(ir, l->times, sample) : 1;
+        return LEAST + 2 * ((number + 1) * (STRIDE + sample) % PRIME);
+    int64_t value = sample_of(ir, l->dim, sample, depth + 1);
+    const int64_t times = l->times ? sample_of(ir, l->times, sample, depth + 1) : 1;
     if (value < 0 || times < 0 || !sdx_mul_i64(value, times, &value) ||
         !sdx_mul_i64(value, l->factor, &value) || !sdx_add_i64(value, l->term, &value))
         return -1;
     value = floor_div(value, l->divisor);
     return l->most && value > l->most ? l->most : value < 0 ? -1 : value;
+}
+
+int64_t sdx_ir_symbol_sample(const struct sdx_ir *ir, int64_t dim, int sample)
+{
+    return sample_of(ir, dim, sample, 0);
 }

@@ -119,7 +119,7 @@ static int64_t complete_length(struct host *h, int64_t found, int64_t declared, 
     if (found == -1 || declared >= 0 || is_output) return declared;
     struct sdx_ir_symbol *symbol = &h->ir->symbols[-(found + 2)];
     if (!symbol->length.dim) return declared;
-    if (sdx_ir_symbol_has_name(h->ir, declared))
+    if (h->graph == 0 && sdx_ir_symbol_has_name(h->ir, declared))
         symbol->name = h->ir->symbols[-(declared + 2)].name;
     return found;
 }

@@ -42,11 +42,9 @@ static enum sdx_status rest_dim(struct sdx_infer *ix, const int64_t *dims, int r
         else if (!sdx_mul_i64(want, out[j], &want))
             return SDX_FAIL(ix->cx, SDX_BAD_MODEL, "Reshape: the shape is too large");
     }
-    if (!known) {
-        out[hole] = sdx_infer_ratio(ix, dims, rank, others, count);
-        return SDX_OK;
-    }
-    if (want == 0 ? have != 0 : have % want != 0)
+    if (!known) out[hole] = sdx_infer_ratio(ix, dims, rank, others, count);
+    if (!known && out[hole] != 0) return SDX_OK;
+    if (!known || (want == 0 ? have != 0 : have % want != 0))
         return SDX_FAIL(ix->cx, SDX_BAD_MODEL,
                         "Reshape: %lld elements cannot be divided by the %lld of the other axes",
                         (long long)have, (long long)want);

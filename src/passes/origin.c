@@ -19,17 +19,24 @@ struct known {
     int64_t dims[SDX_RANK_MAX];
 };
 
-/* false: a length is none of a sample, or 0. */
-static bool find_known(const struct sdx_ir *ir, int32_t value, int sample, struct known *k)
+bool sdx_origin_lengths(const struct sdx_ir *ir, int32_t value, int sample,
+                        int64_t dims[SDX_RANK_MAX])
 {
     const struct sdx_type *t = value < 0 ? NULL : &ir->graphs[0].values[value].type;
+    int64_t elements = 1;
     if (!t || t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank > SDX_RANK_MAX) return false;
-    k->dtype = t->dtype;
-    k->rank = t->rank;
     for (int d = 0; d < t->rank; d++) {
-        k->dims[d] = sdx_ir_symbol_sample(ir, t->dims[d], sample);
-        if (k->dims[d] < 1) return false;
+        dims[d] = sdx_ir_symbol_sample(ir, t->dims[d], sample);
+        if (dims[d] < 1 || !sdx_mul_i64(elements, dims[d], &elements)) return false;
     }
+    return true;
+}
+
+static bool find_known(const struct sdx_ir *ir, int32_t value, int sample, struct known *k)
+{
+    if (!sdx_origin_lengths(ir, value, sample, k->dims)) return false;
+    k->dtype = ir->graphs[0].values[value].type.dtype;
+    k->rank = ir->graphs[0].values[value].type.rank;
     return true;
 }
 

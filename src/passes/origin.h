@@ -15,6 +15,11 @@ struct sdx_origin {
     int64_t dims[SDX_ORIGIN_AXES], steps[SDX_ORIGIN_AXES], first;
 };
 
+/* The lengths of a value's axes, of graph 0, in a sample; false: one is not known or 0, or they are
+ * too many elements to count. */
+bool sdx_origin_lengths(const struct sdx_ir *ir, int32_t value, int sample,
+                        int64_t dims[SDX_RANK_MAX]);
+
 /* Goes up from up to SDX_ORIGIN_MOST operands of one node through nodes of graph 0 that only move
  * elements (views, Transpose, Gather of one index, Split, Slice): as far as nobody
  * else reads what they make, for then they are not needed, and the elements of the last axis lie

@@ -370,25 +370,13 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
     reshape->inputs[0] = rest;
 }
 
-/* The lengths of a value's axes in a sample; false: one is not known or 0. */
-static bool lengths_of(const struct search *s, int32_t value, int sample, int64_t *dims)
-{
-    const struct sdx_type *t = &s->g->values[value].type;
-    if (t->kind != SDX_KIND_TENSOR || !t->has_shape || t->rank > SDX_RANK_MAX) return false;
-    for (int d = 0; d < t->rank; d++) {
-        dims[d] = sdx_ir_symbol_sample(s->ir, t->dims[d], sample);
-        if (dims[d] < 1) return false;
-    }
-    return true;
-}
-
 /* Operand i where its axes, or an earlier place, say that it is; false: its shape is not known. */
 static bool place_of(const struct search *s, int32_t value, const int64_t *axes, int rank,
                      const int64_t *place, struct sdx_origin *at)
 {
     int64_t dims[SDX_RANK_MAX];
     at->value = value;
-    if (!lengths_of(s, value, at->sample, dims)) return false;
+    if (!sdx_origin_lengths(s->ir, value, at->sample, dims)) return false;
     if (place) {
         for (int d = 0; d < SDX_ATTENTION_AXES; d++) {
             at->dims[d] = sdx_attention_place(place, d, dims);
@@ -436,8 +424,8 @@ static const int64_t *write_place(const struct search *s, const struct sdx_origi
 {
     int64_t *place = sdx_arena_array(s->ir->arena, SDX_ATTENTION_PLACE, sizeof *place);
     int64_t dims[2][SDX_RANK_MAX];
-    if (!place || a->value != b->value || !lengths_of(s, a->value, 0, dims[0]) ||
-        !lengths_of(s, a->value, 1, dims[1]))
+    if (!place || a->value != b->value || !sdx_origin_lengths(s->ir, a->value, 0, dims[0]) ||
+        !sdx_origin_lengths(s->ir, a->value, 1, dims[1]))
         return NULL;
     for (int d = 0; d < SDX_ATTENTION_AXES; d++)
         if (!write_number(s, a->value, (const int64_t[]){a->dims[d], b->dims[d]}, dims, place, d) ||
