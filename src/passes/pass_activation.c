@@ -2,16 +2,19 @@
  * Composite activations, as exporters write them, become the operator that the standard has by now:
  * x * sigmoid(x) is Swish, x * hard_sigmoid(x) is HardSwish, and so is x * clip(x + 3, 0, 6) / 6
  * with its sixth wherever Paddle and PyTorch put it, x/2 * (1 + erf(x / sqrt 2)) is Gelu, and so is
- * its tanh form; relu(x) + c * relu(-x), which Keras exports, is PRelu with the slope -c, and PRelu
- * with one slope is LeakyRelu. Results differ in the last bits. */
+ * its tanh form; x * tanh(softplus(x)) is Mish, and PyTorch's guard around softplus goes; relu(x) +
+ * c * relu(-x), which Keras exports, is PRelu with the slope -c, and PRelu with one slope is
+ * LeakyRelu. Results differ in the last bits. */
 #include "passes/match.h"
 #include "passes/passes.h"
 
 enum {
+    OPSET_SOFTPLUS = 1,
     OPSET_LEAKY_RELU = 6,
     OPSET_PRELU = 9,
     OPSET_SWISH = 24,
     OPSET_HARD_SWISH = 14,
+    OPSET_MISH = 18,
     OPSET_GELU = 20
 };
 
@@ -24,6 +27,18 @@ static int32_t gated(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul
     for (int i = 0; i < 2; i++) {
         *gate = sdx_match_maker(g, mul->inputs[i], op);
         if (*gate && (*gate)->inputs[0] == mul->inputs[1 - i]) return mul->inputs[1 - i];
+    }
+    return -1;
+}
+
+/* x of x * tanh(softplus(x)) */
+static int32_t mish(const struct sdx_ir_graph *g, const struct sdx_ir_node *mul)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct sdx_ir_node *tanh = sdx_match_maker(g, mul->inputs[i], "Tanh");
+        const struct sdx_ir_node *inner =
+            tanh ? sdx_match_maker(g, tanh->inputs[0], "Softplus") : NULL;
+        if (inner && inner->inputs[0] == mul->inputs[1 - i]) return mul->inputs[1 - i];
     }
     return -1;
 }
@@ -262,6 +277,8 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
     if (fits(g, node, x) && sdx_match_near(sdx_ir_attr_float(gate, "alpha", 0.2f), 1.0 / 6) &&
         sdx_ir_attr_float(gate, "beta", 0.5f) == 0.5f)
         return sdx_match_become(cx, ir, node, "HardSwish", OPSET_HARD_SWISH, &x, 1, 1);
+    x = mish(g, node);
+    if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Mish", OPSET_MISH, &x, 1, 0);
     x = gelu(g, node, erf_part);
     if (fits(g, node, x)) return sdx_match_become(cx, ir, node, "Gelu", OPSET_GELU, &x, 1, 1);
     x = gelu(g, node, tanh_part);
@@ -275,6 +292,22 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir,
     return SDX_OK;
 }
 
+/* x of Where(x > c, x, Softplus(x)), as PyTorch guards e^x: the same where e^-c is nothing beside
+ * c.
+ */
+static int32_t guarded(const struct sdx_ir_graph *g, const struct sdx_ir_node *where)
+{
+    enum { LEAST = 15 };
+    const struct sdx_ir_node *above = sdx_match_maker(g, where->inputs[0], "Greater");
+    const struct sdx_ir_node *softplus = sdx_match_maker(g, where->inputs[2], "Softplus");
+    const int32_t x = where->inputs[1];
+    double c = 0;
+    return above && softplus && above->inputs[0] == x && softplus->inputs[0] == x &&
+                   sdx_match_scalar(g, above->inputs[1], &c) && c >= LEAST
+               ? x
+               : -1;
+}
+
 enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
@@ -282,6 +315,13 @@ enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, b
         for (int32_t n = 0; n < g->count_nodes; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             if (node->is_dead || node->domain.len) continue;
+            if (sdx_str_is(node->op_type, "Where") && node->count_inputs == 3) {
+                const int32_t x = guarded(g, node);
+                if (!fits(g, node, x)) continue;
+                SDX_TRY(sdx_match_become(cx, ir, node, "Softplus", OPSET_SOFTPLUS, &x, 1, 0));
+                *changed = true;
+                continue;
+            }
             if (node->count_inputs != 2 || node->inputs[0] < 0 || node->inputs[1] < 0) continue;
             bool did = false;
             if (sdx_str_is(node->op_type, "Mul") || sdx_str_is(node->op_type, "Div"))

@@ -43,6 +43,7 @@ static const struct {
     {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 13},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0}, /* what patterns left reads nothing any more */
     {"rows", sdx_pass_rows, SDX_LEVEL_EXTENDED, 0},
+    {"columns", sdx_pass_columns, SDX_LEVEL_EXTENDED, 0},
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},
     {"pointwise", sdx_pass_pointwise, SDX_LEVEL_EXTENDED, 0},
     {"epilogue", sdx_pass_epilogue, SDX_LEVEL_EXTENDED, -1},

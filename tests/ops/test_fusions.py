@@ -719,6 +719,45 @@ def test_attention_of_shared_heads(sardonyx, tmp_path, batch, kv, flat):
     assert "Attention" in out and "Expand" not in out and "Transpose" not in out
 
 
+@pytest.mark.parametrize("bias", (False, True))
+@pytest.mark.parametrize("form,rows,apart", [
+    ("split", 5, True), ("split", 1, False), ("split_rows", 6, False), ("slices", 5, True), ("less", 5, True),
+    ("overlap", 5, False), ("read_too", 5, False), ("output_too", 5, False)])
+def test_columns(sardonyx, tmp_path, form, rows, apart, bias):
+    """Columns of a product that are taken apart are products of their own, and a gate goes into the store."""
+    nodes = [N("MatMul", ["x", "w"], ["m"])]
+    nodes += [N("Add", ["m", "b"], ["y"])] if bias else [N("Identity", ["m"], ["y"])]
+    if "split" in form:
+        nodes += [N("Split", ["y", "sizes"], ["p", "q"], axis=-2 if form == "split_rows" else -1)]
+    else:
+        cuts = {"less": ((0, 8), (12, 20)), "overlap": ((0, 12), (8, 20))}.get(form, ((0, 10), (-10, 1000)))
+        nodes += [N("Slice", ["y", f"{v}0", f"{v}1", "axis"], [v]) for v in "pq"]
+    nodes += [N("Sigmoid", ["q"], ["s"]), N("Mul", ["p", "s"], ["Y"])]
+    if form == "read_too":
+        nodes += [N("ReduceSum", ["y"], ["Z"])]
+    constants = {"w": f32(16, 20), "b": f32(20), "axis": np.array([2]),
+                 "sizes": np.array([3, 3] if form == "split_rows" else [10, 10])}
+    if "split" not in form:
+        constants |= {f"{v}{k}": np.array([c]) for v, cut in zip("pq", cuts) for k, c in enumerate(cut)}
+    outputs = {"read_too": ("Y", "Z"), "output_too": ("Y", "y")}.get(form, ("Y",))
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, rows, 16) if rows > 1 else f32(1, 1, 16)}, constants,
+                   outputs=outputs, opset=13)
+    assert (out.count("[gemm_f32]") == 2) == apart
+    assert ("Split" not in out and "Slice" not in out and "igmoid" not in out) == apart
+
+
+@pytest.mark.parametrize("bound", (None, 20, 3))
+def test_mish(sardonyx, tmp_path, bound):
+    """With the guard that PyTorch's exporter writes, which only changes something where it is low."""
+    nodes = [N("Conv", ["a", "w"], ["x"]), N("Softplus", ["x"], ["s"])]
+    if bound:
+        nodes += [N("Greater", ["x", "bound"], ["above"]), N("Where", ["above", "x", "s"], ["g"])]
+    nodes += [N("Tanh", ["g" if bound else "s"], ["t"]), N("Mul", ["x", "t"], ["m"]), N("Conv", ["m", "v"], ["Y"])]
+    constants = {"w": 9 * f32(16, 8, 1, 1), "v": f32(8, 16, 1, 1), "bound": np.float32(bound or 0)}
+    out = run_case(sardonyx, tmp_path, nodes, {"a": f32(2, 8, 9, 7)}, constants)
+    assert ("Mish" in out) == (bound != 3) and ("Where" in out or "where" in out) == (bound == 3)
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(("x", "half", "bracket"))))
 @pytest.mark.parametrize("kind", ("erf", "tanh"))
 def test_gelu(sardonyx, tmp_path, kind, order):

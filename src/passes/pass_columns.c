@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A product with constant weights whose columns are only taken apart, by a Split or by Slices,
+ * becomes one product for each part: nothing is copied, and what follows a part may go into its
+ * store (GLU, SwiGLU, GEGLU, joined gates). Each number is computed as before. */
+#include "passes/match.h"
+#include "passes/passes.h"
+
+enum { PARTS_MOST = 8 };
+
+struct work {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *g;
+    int32_t *uses, *reader; /* reader: the last node that reads a value */
+    int32_t count_values;   /* that these tell of */
+    bool did;
+};
+
+/* Columns of the product that are a value of their own. */
+struct part {
+    int32_t value;
+    int64_t begin, columns;
+};
+
+/* The columns [begin, begin + columns) of weights or of a bias. */
+struct column_recipe {
+    struct sdx_recipe recipe;
+    int64_t begin, columns;
+};
+
+static const struct sdx_type *type_of(const struct work *w, int32_t value)
+{
+    return &w->g->values[value].type;
+}
+
+static bool is_op(const struct sdx_ir_node *node, const char *op)
+{
+    return !node->is_dead && !node->domain.len && sdx_str_is(node->op_type, op);
+}
+
+static void make_columns(const struct sdx_recipe *recipe, void *elements)
+{
+    const struct column_recipe *r = (const struct column_recipe *)(const void *)recipe;
+    const struct sdx_tensor *from = recipe->of;
+    const size_t element = from->bytes / (size_t)from->count;
+    const int64_t all = from->dims[from->rank - 1], rows = from->count / all;
+    const size_t bytes = (size_t)r->columns * element;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((char *)elements + (size_t)i * bytes,
+               (const char *)from->data + (size_t)(i * all + r->begin) * element, bytes);
+}
+
+/* A constant of those columns of the constant `value`; -1: no memory. */
+static int32_t take_columns(struct work *w, int32_t value, const struct part *part)
+{
+    const struct sdx_tensor *of = sdx_match_constant(w->g, value);
+    const struct column_recipe recipe = {
+        {.make = make_columns, .of = of}, part->begin, part->columns};
+    struct column_recipe *own = of ? sdx_arena_copy(w->ir->arena, &recipe, sizeof recipe) : NULL;
+    if (!own) return -1;
+    int64_t dims[2] = {of->dims[0], part->columns};
+    struct sdx_tensor *t =
+        sdx_match_new_recipe(w->ir, &own->recipe, of->rank, of->rank == 1 ? dims + 1 : dims);
+    return t ? sdx_match_add_constant(w->ir, w->g, w->g->values[value].name, t) : -1;
+}
+
+/* Adds what a Split or Slice along the last axis makes of y; false: it is something else. */
+static bool add_parts(const struct work *w, const struct sdx_ir_node *node, int32_t y,
+                      struct part *parts, int *count)
+{
+    const int rank = type_of(w, y)->rank;
+    const int64_t all = type_of(w, y)->dims[rank - 1];
+    if (node->inputs[0] != y) return false;
+    if (is_op(node, "Split")) {
+        const int64_t axis = sdx_ir_attr_int(node, "axis", 0);
+        int64_t begin = 0;
+        if (axis != rank - 1 && axis != -1) return false;
+        for (int k = 0; k < node->count_outputs; k++) {
+            const int32_t value = node->outputs[k];
+            const struct sdx_type *t = value < 0 ? NULL : type_of(w, value);
+            if (!t || !t->has_shape || t->rank != rank || *count == PARTS_MOST) return false;
+            parts[*count] = (struct part){value, begin, t->dims[rank - 1]};
+            if (parts[*count].columns < 1) return false;
+            begin += parts[(*count)++].columns;
+        }
+        return begin == all;
+    }
+    static const char *const names[] = {"starts", "ends", "axes", NULL};
+    const int64_t *list[4];
+    for (int i = 0; i < 4; i++) {
+        int64_t length = 0;
+        if (!sdx_match_list(w->g, node, i + 1, names[i], &list[i], &length)) return false;
+        if (list[i] ? length != 1 : i < 2) return false;
+    }
+    const int64_t axis = list[2] ? list[2][0] : 0;
+    if (!is_op(node, "Slice") || (axis != rank - 1 && axis != -1) || (list[3] && list[3][0] != 1) ||
+        *count == PARTS_MOST)
+        return false;
+    const int64_t begin = list[0][0] < 0 ? list[0][0] + all : list[0][0];
+    int64_t end = list[1][0] < 0 ? list[1][0] + all : list[1][0];
+    if (end > all) end = all;
+    if (begin < 0 || end <= begin) return false;
+    parts[(*count)++] = (struct part){node->outputs[0], begin, end - begin};
+    return true;
+}
+
+/* The parts of y, where nothing else reads it and they are no more columns than it has. */
+static int parts_of(const struct work *w, int32_t y, struct part *parts)
+{
+    int count = 0, readers = 0;
+    int64_t columns = 0;
+    for (int32_t n = w->g->values[y].producer + 1; n <= w->reader[y]; n++) {
+        const struct sdx_ir_node *node = &w->g->nodes[n];
+        bool reads = false;
+        for (int i = 0; i < node->count_inputs && !node->is_dead; i++)
+            reads = reads || node->inputs[i] == y;
+        if (!reads) continue;
+        readers++;
+        if (node->domain.len || !add_parts(w, node, y, parts, &count)) return 0;
+    }
+    for (int i = 0; i < count; i++)
+        columns += parts[i].columns;
+    return readers == w->uses[y] && columns <= type_of(w, y)->dims[type_of(w, y)->rank - 1] ? count
+                                                                                            : 0;
+}
+
+/* The Add of a constant row to the only use of a product, or NULL. */
+static struct sdx_ir_node *bias_behind(const struct work *w, int32_t y, int64_t columns,
+                                       int32_t *bias)
+{
+    struct sdx_ir_node *add = w->uses[y] == 1 ? &w->g->nodes[w->reader[y]] : NULL;
+    *bias = -1;
+    if (!add || !is_op(add, "Add") || add->count_inputs != 2) return NULL;
+    *bias = add->inputs[add->inputs[0] == y];
+    const struct sdx_tensor *row = sdx_match_constant(w->g, *bias);
+    return row && row->rank == 1 && row->count == columns && row->dtype == SDX_F32 ? add : NULL;
+}
+
+/* A value of the type of `like`; -1: no memory. */
+static int32_t new_value(struct work *w, int32_t like)
+{
+    const struct sdx_type type = w->g->values[like].type;
+    const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[like].name);
+    if (value >= 0) w->g->values[value].type = type;
+    return value;
+}
+
+static void discard(struct work *w, struct sdx_ir_node *node)
+{
+    for (int k = 0; k < node->count_outputs; k++)
+        if (node->outputs[k] >= 0) w->g->values[node->outputs[k]].producer = -1;
+    node->is_dead = true;
+}
+
+static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *matmul, int32_t bias,
+                                   const struct part *part)
+{
+    const struct sdx_str name = matmul->name;
+    const int64_t opset = matmul->opset;
+    const int32_t inputs[] = {matmul->inputs[0], take_columns(w, matmul->inputs[1], part)};
+    const int32_t y = bias < 0 ? part->value : new_value(w, part->value);
+    if (inputs[1] < 0 || y < 0 ||
+        !sdx_match_add_node(w->ir, w->g, "MatMul", opset, name, inputs, 2, y, 0))
+        return SDX_FAIL_MEMORY(w->cx);
+    if (bias < 0) return SDX_OK;
+    const int32_t terms[] = {y, take_columns(w, bias, part)};
+    return terms[1] < 0 ||
+                   !sdx_match_add_node(w->ir, w->g, "Add", opset, name, terms, 2, part->value, 0)
+               ? SDX_FAIL_MEMORY(w->cx)
+               : SDX_OK;
+}
+
+static enum sdx_status rewrite(struct work *w, int32_t n)
+{
+    struct sdx_ir_node *matmul = &w->g->nodes[n];
+    struct part parts[PARTS_MOST];
+    int32_t bias = -1;
+    if (!is_op(matmul, "MatMul") || matmul->count_inputs != 2 || sdx_match_is_fused(matmul))
+        return SDX_OK;
+    const struct sdx_tensor *weights = sdx_match_weights(w->g, matmul, 1);
+    int32_t y = matmul->outputs[0];
+    const struct sdx_type *t = type_of(w, y);
+    if (!weights || weights->rank != 2 || !t->has_shape || t->rank < 2 || w->uses[y] < 1 ||
+        w->reader[y] < 0)
+        return SDX_OK;
+    int64_t rows = 1;
+    for (int d = 0; d + 1 < t->rank; d++)
+        rows = t->dims[d] == 1 ? rows : 0;
+    if (rows == 1) return SDX_OK; /* parts of one row are views */
+    struct sdx_ir_node *add = bias_behind(w, y, weights->dims[1], &bias);
+    if (add) y = add->outputs[0];
+    if (!add) bias = -1;
+    const int count =
+        w->reader[y] < 0 || !type_of(w, y)->has_shape || type_of(w, y)->rank != t->rank
+            ? 0
+            : parts_of(w, y, parts);
+    if (count < 2) return SDX_OK;
+    const struct sdx_ir_node like = *matmul;
+    for (int32_t k = w->g->values[y].producer + 1; k <= w->reader[y]; k++)
+        if (!w->g->nodes[k].is_dead && w->g->nodes[k].inputs[0] == y) discard(w, &w->g->nodes[k]);
+    if (add) discard(w, add);
+    discard(w, matmul);
+    for (int i = 0; i < count; i++)
+        SDX_TRY(add_product(w, &like, bias, &parts[i]));
+    w->did = true;
+    return SDX_OK;
+}
+
+static enum sdx_status run(struct work *w, struct sdx_arena *work)
+{
+    struct sdx_ir_graph *g = w->g;
+    w->count_values = g->count_values;
+    w->uses = sdx_ir_uses(g, work);
+    w->reader = sdx_arena_array(work, (size_t)g->count_values + 1, sizeof *w->reader);
+    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
+    for (int32_t v = 0; v < g->count_values; v++)
+        w->reader[v] = -1;
+    const int32_t count = g->count_nodes;
+    for (int32_t n = 0; n < count; n++)
+        for (int i = 0; i < g->nodes[n].count_inputs && !g->nodes[n].is_dead; i++)
+            if (g->nodes[n].inputs[i] >= 0) w->reader[g->nodes[n].inputs[i]] = n;
+    for (int32_t n = 0; n < count; n++)
+        SDX_TRY(rewrite(w, n));
+    return w->did ? sdx_ir_sort(w->cx, w->ir, g) : SDX_OK;
+}
+
+enum sdx_status sdx_pass_columns(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
+{
+    for (int32_t n = 0; n < ir->count_graphs; n++) {
+        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
+        struct sdx_arena work;
+        sdx_arena_init(&work, cx->mem, SDX_MEM_PLAN);
+        const enum sdx_status status = run(&w, &work);
+        sdx_arena_deinit(&work);
+        SDX_TRY(status);
+        *changed = *changed || w.did;
+    }
+    return SDX_OK;
+}
