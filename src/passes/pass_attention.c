@@ -21,7 +21,8 @@ struct found {
     int rank;
     double scale, fill;
     bool choice_is_false, factor_divides, nan_is_zero;
-    int32_t softmax, weigh, turn; /* nodes that die; turn -1: none */
+    int32_t softmax, weigh;      /* nodes that die, */
+    int32_t turn, where, is_nan; /* -1: none */
 };
 
 /* The mask of windows that was made last, of which elements: all layers of a stage have one. */
@@ -597,6 +598,8 @@ static int32_t find_weights(const struct search *s, int32_t w, struct found *f)
             !sdx_match_same_type(s->g, where->outputs[0], w))
             return w;
         f->nan_is_zero = true;
+        f->where = n;
+        f->is_nan = s->g->values[where->inputs[0]].producer;
         return where->outputs[0];
     }
     return w;
@@ -626,6 +629,8 @@ static bool match(const struct search *s, int32_t n, struct found *f)
                         .outer = -1,
                         .inner = -1,
                         .split_add = -1,
+                        .where = -1,
+                        .is_nan = -1,
                         .scale = 1,
                         .softmax = n};
     f->rank = rank_of(s->g, softmax->outputs[0]);
@@ -733,8 +738,8 @@ static enum sdx_status build(const struct search *s, struct found *f)
     for (int i = 0; i < 3; i++) /* peel_again may find them */
         node->attrs[PLACES + i] =
             (struct sdx_ir_attr){.name = sdx_str(places[i]), .type = SDX_ATTR_INTS};
-    const int32_t dead[] = {f->softmax, f->weigh, f->turn};
-    for (int i = 0; i < 3; i++) {
+    const int32_t dead[] = {f->softmax, f->weigh, f->turn, f->where, f->is_nan};
+    for (int i = 0; i < SDX_COUNT_OF(dead); i++) {
         if (dead[i] < 0) continue;
         struct sdx_ir_node *old = &s->g->nodes[dead[i]];
         old->is_dead = true;
