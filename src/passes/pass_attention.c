@@ -453,12 +453,14 @@ static int64_t find_shared(const struct search *s, int32_t value, int64_t heads,
     const int64_t *to = s->g->values[view->inputs[0]].type.dims;
     const int64_t *from = s->g->values[expand->inputs[0]].type.dims;
     const int32_t producer = s->g->values[expand->inputs[0]].producer;
-    if (producer < 0 || rank_of(s->g, s->g->nodes[producer].inputs[0]) != 4) return 0;
-    const struct sdx_ir_node *insert = &s->g->nodes[producer];
+    const struct sdx_ir_node *insert = producer < 0 ? NULL : &s->g->nodes[producer];
+    if (!insert || !insert->op || !(insert->op->flags & SDX_OP_VIEW) || insert->count_inputs < 1 ||
+        rank_of(s->g, insert->inputs[0]) != 4)
+        return 0;
     *before = insert->inputs[0];
     const int64_t *own = s->g->values[*before].type.dims;
-    if (!insert->op || !(insert->op->flags & SDX_OP_VIEW) || from[heads] < 1 || to[heads + 1] < 1 ||
-        from[heads + 1] != 1 || all[heads] != from[heads] * to[heads + 1])
+    if (from[heads] < 1 || to[heads + 1] < 1 || from[heads + 1] != 1 ||
+        all[heads] != from[heads] * to[heads + 1])
         return 0;
     for (int64_t d = 0; d < 4; d++) {
         const int64_t d5 = d > heads ? d + 1 : d;

@@ -197,7 +197,9 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     if (count < 2) return SDX_OK;
     const struct sdx_ir_node like = *matmul;
     for (int32_t k = w->g->values[y].producer + 1; k <= w->reader[y]; k++)
-        if (!w->g->nodes[k].is_dead && w->g->nodes[k].inputs[0] == y) discard(w, &w->g->nodes[k]);
+        if (!w->g->nodes[k].is_dead && w->g->nodes[k].count_inputs > 0 &&
+            w->g->nodes[k].inputs[0] == y)
+            discard(w, &w->g->nodes[k]);
     if (add) discard(w, add);
     discard(w, matmul);
     for (int i = 0; i < count; i++)
