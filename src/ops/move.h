@@ -81,6 +81,8 @@ SDX_MUST_CHECK enum sdx_status sdx_move_dims_product(struct sdx_context *cx, con
                                                      int n, int64_t *out);
 /* Output 0 has the content of input 0 (of another rank): value propagation. */
 SDX_MUST_CHECK enum sdx_status sdx_move_infer_pass_ints(struct sdx_infer *ix);
+/* The axes [*begin, *end) that a Shape of a tensor of that rank tells of. */
+void sdx_move_shape_range(const struct sdx_ir_node *node, int rank, int *begin, int *end);
 /* Contents longer than this are not propagated. */
 enum { SDX_MOVE_INTS_MAX = 1024 };
 /* Names the node's operator in messages. */

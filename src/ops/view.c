@@ -222,7 +222,7 @@ static enum sdx_status infer_unsqueeze(struct sdx_infer *ix)
 /* ---- Shape, Size ---- */
 
 /* The axes that start and end (clamped, since version 15) select. */
-static void shape_range(const struct sdx_ir_node *node, int rank, int *begin, int *end)
+void sdx_move_shape_range(const struct sdx_ir_node *node, int rank, int *begin, int *end)
 {
     int64_t a = sdx_ir_attr_int(node, "start", 0), b = sdx_ir_attr_int(node, "end", rank);
     if (a < 0) a += rank;
@@ -238,7 +238,7 @@ static enum sdx_status infer_shape(struct sdx_infer *ix)
     int rank = sdx_infer_rank(ix, 0), begin = 0, end = 0;
     sdx_infer_set_dtype(ix, 0, SDX_I64);
     if (rank < 0) return sdx_move_infer_rank(ix, 0, 1);
-    shape_range(ix->node, rank, &begin, &end);
+    sdx_move_shape_range(ix->node, rank, &begin, &end);
     int64_t n = end - begin, v[SDX_RANK_MAX] = {0}, sym[SDX_RANK_MAX] = {0};
     SDX_TRY(sdx_infer_set_dims(ix, 0, 1, &n));
     const int64_t *dims = sdx_infer_dims(ix, 0);
@@ -276,7 +276,7 @@ static enum sdx_status prepare_shape(struct sdx_prepare *px)
 {
     const struct sdx_tensor *in = px->in[0];
     int begin = 0, end = 0;
-    shape_range(px->node, in->rank, &begin, &end);
+    sdx_move_shape_range(px->node, in->rank, &begin, &end);
     int64_t *dims = sdx_prepare_alloc(px, ((size_t)in->rank + 1) * sizeof(*dims));
     if (!dims) return SDX_OUT_OF_MEMORY;
     for (int i = begin; i < end; i++)

@@ -4,6 +4,7 @@
  * to read them, the passes behind can do without the Transpose. What is read of a shape becomes a
  * constant where it is known, and where a length is reckoned from those of inputs, so is this one.
  * Main graph only: the shapes of a body's values may change from one of its runs to the next. */
+#include "ops/move.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
@@ -158,13 +159,9 @@ static const int64_t *lengths_of(const struct work *w, const struct sdx_ir_node 
 {
     const struct sdx_type *t = type_of(w, shape->inputs[0]);
     if (!t) return NULL;
-    int64_t begin = sdx_ir_attr_int(shape, "start", 0);
-    int64_t end = sdx_ir_attr_int(shape, "end", t->rank);
-    if (begin < 0) begin += t->rank;
-    if (end < 0) end += t->rank;
-    begin = begin < 0 ? 0 : begin > t->rank ? t->rank : begin;
-    end = end < begin ? begin : end > t->rank ? t->rank : end;
-    *count = (int)(end - begin);
+    int begin, end;
+    sdx_move_shape_range(shape, t->rank, &begin, &end);
+    *count = end - begin;
     return t->dims + begin;
 }
 
