@@ -197,6 +197,9 @@ SDX_MUST_CHECK enum sdx_status sdx_ir_compact(struct sdx_context *cx, struct sdx
 void sdx_ir_count_uses(const struct sdx_ir_graph *graph, int32_t *uses);
 /* That array, of the arena. NULL: no memory. */
 int32_t *sdx_ir_uses(const struct sdx_ir_graph *graph, struct sdx_arena *arena);
+/* For each value the last living node that reads it as an input, -1: none; of the arena. NULL: no
+ * memory. */
+int32_t *sdx_ir_last_readers(const struct sdx_ir_graph *graph, struct sdx_arena *arena);
 
 /* The bodies of an attribute, none for other kinds. */
 const int32_t *sdx_ir_attr_graphs(const struct sdx_ir_attr *attr, int64_t *count);

@@ -157,6 +157,20 @@ int32_t *sdx_ir_uses(const struct sdx_ir_graph *graph, struct sdx_arena *arena)
     return uses;
 }
 
+int32_t *sdx_ir_last_readers(const struct sdx_ir_graph *graph, struct sdx_arena *arena)
+{
+    int32_t *reader = sdx_arena_array(arena, (size_t)graph->count_values + 1, sizeof *reader);
+    if (!reader) return NULL;
+    for (int32_t v = 0; v < graph->count_values; v++)
+        reader[v] = -1;
+    for (int32_t n = 0; n < graph->count_nodes; n++) {
+        const struct sdx_ir_node *node = &graph->nodes[n];
+        for (int i = 0; i < node->count_inputs && !node->is_dead; i++)
+            if (node->inputs[i] >= 0) reader[node->inputs[i]] = n;
+    }
+    return reader;
+}
+
 const struct sdx_ir_attr *sdx_ir_attr(const struct sdx_ir_node *node, const char *name)
 {
     struct sdx_str key = sdx_str(name);

@@ -49,27 +49,26 @@ static int64_t fold_symbol(struct sdx_infer *ix, enum fold fold, int64_t sym_a, 
     return sdx_infer_scaled(ix, l);
 }
 
+static struct sdx_int fold_int(struct sdx_infer *ix, const void *arg, const struct sdx_int *at)
+{
+    const enum fold fold = *(const enum fold *)arg;
+    struct sdx_int made = {0, 0};
+    if (at[0].sym || at[1].sym)
+        made.sym = fold_symbol(ix, fold, at[0].sym, at[0].v, at[1].sym, at[1].v);
+    else if (!fold_numbers(fold, at[0].v, at[1].v, &made.v) ||
+             (sdx_infer_dtype(ix, 0) == SDX_I32 && made.v != (int32_t)made.v))
+        made.sym = -1;
+    return made;
+}
+
 static enum sdx_status fold_ints(struct sdx_infer *ix, enum fold fold)
 {
-    struct sdx_ints a, b;
-    int dtype = sdx_infer_dtype(ix, 0);
+    struct sdx_ints lists[2];
+    const int dtype = sdx_infer_dtype(ix, 0);
     if ((dtype != SDX_I64 && dtype != SDX_I32) || ix->count_in != 2) return SDX_OK;
-    if (!sdx_infer_ints_to_pass(ix, 0, &a) || !sdx_infer_ints_to_pass(ix, 1, &b)) return SDX_OK;
-    if (a.count != b.count && a.count != 1 && b.count != 1) return SDX_OK;
-    int64_t count = a.count == 1 ? b.count : a.count;
-    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
-    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
-    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = a.count == 1 ? 0 : i, bt = b.count == 1 ? 0 : i;
-        int64_t sa = a.sym ? a.sym[at] : 0, sb = b.sym ? b.sym[bt] : 0;
-        if (sa || sb)
-            sym[i] = fold_symbol(ix, fold, sa, a.v[at], sb, b.v[bt]);
-        else if (!fold_numbers(fold, a.v[at], b.v[bt], &v[i]) ||
-                 (dtype == SDX_I32 && v[i] != (int32_t)v[i]))
-            sym[i] = -1;
-    }
-    return sdx_infer_set_ints(ix, 0, a.rank > b.rank ? a.rank : b.rank, count, v, sym);
+    if (!sdx_infer_ints_to_pass(ix, 0, &lists[0]) || !sdx_infer_ints_to_pass(ix, 1, &lists[1]))
+        return SDX_OK;
+    return sdx_infer_map_ints(ix, lists, 2, &fold, fold_int);
 }
 
 static enum sdx_status infer_fold(struct sdx_infer *ix, enum fold fold)

@@ -111,6 +111,37 @@ enum sdx_status sdx_infer_set_ints(struct sdx_infer *ix, int k, int rank, int64_
     return SDX_OK;
 }
 
+enum sdx_status sdx_infer_map_ints(struct sdx_infer *ix, const struct sdx_ints *lists, int count,
+                                   const void *arg,
+                                   struct sdx_int (*make)(struct sdx_infer *ix, const void *arg,
+                                                          const struct sdx_int *at))
+{
+    enum { MOST = 3 };
+    struct sdx_int at[MOST];
+    int64_t places = 1;
+    int32_t rank = 0;
+    SDX_ASSERT(count <= MOST);
+    for (int k = 0; k < count; k++) {
+        if (lists[k].count != 1) places = lists[k].count;
+        if (lists[k].rank > rank) rank = lists[k].rank;
+    }
+    for (int k = 0; k < count; k++)
+        if (lists[k].count != 1 && lists[k].count != places) return SDX_OK;
+    int64_t *v = sdx_arena_array(ix->arena, (size_t)places + 1, sizeof *v);
+    int64_t *sym = sdx_arena_array(ix->arena, (size_t)places + 1, sizeof *sym);
+    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
+    for (int64_t i = 0; i < places; i++) {
+        for (int k = 0; k < count; k++) {
+            const int64_t from = lists[k].count == 1 ? 0 : i;
+            at[k] = (struct sdx_int){lists[k].v[from], lists[k].sym ? lists[k].sym[from] : 0};
+        }
+        const struct sdx_int made = make(ix, arg, at);
+        v[i] = made.v;
+        sym[i] = made.sym;
+    }
+    return sdx_infer_set_ints(ix, 0, rank, places, v, sym);
+}
+
 int64_t sdx_infer_scaled(struct sdx_infer *ix, struct sdx_ir_length length)
 {
     return ix->symbols ? sdx_ir_symbol_scaled(ix->symbols, length) : -1;

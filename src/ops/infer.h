@@ -21,6 +21,11 @@ struct sdx_ints {
     int32_t rank; /* 0 or 1 */
 };
 
+/* An element of one. */
+struct sdx_int {
+    int64_t v, sym;
+};
+
 struct sdx_infer {
     struct sdx_context *cx;
     struct sdx_arena *arena; /* for dims and value lists */
@@ -71,6 +76,12 @@ static inline bool sdx_infer_ints_to_pass(struct sdx_infer *ix, int i, struct sd
 }
 /* The same, all numbers known. */
 bool sdx_infer_known_ints(struct sdx_infer *ix, int i, const int64_t **v, int64_t *count);
+/* Output 0 is a list: what `make` says of the elements at[0 .. count) of each place of those lists
+ * (at most 3), where one of one element lasts for all places. Nothing is known when others differ
+ * in length. */
+SDX_MUST_CHECK enum sdx_status sdx_infer_map_ints(
+    struct sdx_infer *ix, const struct sdx_ints *lists, int count, const void *arg,
+    struct sdx_int (*make)(struct sdx_infer *ix, const void *arg, const struct sdx_int *at));
 /* Content of any input that is constant or already computed. NULL: not known. */
 const struct sdx_tensor *sdx_infer_value(struct sdx_infer *ix, int i);
 

@@ -123,30 +123,22 @@ static enum sdx_status infer(struct sdx_infer *ix)
 }
 
 /* Of lists of lengths, as exporters ask them of Expand's: a length is no number below 0. */
-static enum sdx_status equal_ints(struct sdx_infer *ix)
+static struct sdx_int equal_int(struct sdx_infer *ix, const void *arg, const struct sdx_int *at)
 {
-    struct sdx_ints a, b;
-    if (!sdx_infer_ints_to_pass(ix, 0, &a) || !sdx_infer_ints_to_pass(ix, 1, &b)) return SDX_OK;
-    if (a.count != b.count && a.count != 1 && b.count != 1) return SDX_OK;
-    const int64_t count = a.count == 1 ? b.count : a.count;
-    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
-    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
-    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t at = a.count == 1 ? 0 : i, bt = b.count == 1 ? 0 : i;
-        const int64_t sa = a.sym ? a.sym[at] : 0, sb = b.sym ? b.sym[bt] : 0;
-        if (sa == sb && sa != -1)
-            v[i] = sa || a.v[at] == b.v[bt];
-        else if ((sa && sb) || sa == -1 || sb == -1 || (sa ? b.v[bt] : a.v[at]) >= 0)
-            sym[i] = -1;
-    }
-    return sdx_infer_set_ints(ix, 0, a.rank > b.rank ? a.rank : b.rank, count, v, sym);
+    const int64_t a = at[0].sym, b = at[1].sym;
+    (void)ix, (void)arg;
+    if (a == b && a != -1) return (struct sdx_int){a || at[0].v == at[1].v, 0};
+    const bool is_open = (a && b) || a == -1 || b == -1 || at[a != 0].v >= 0;
+    return (struct sdx_int){0, is_open ? -1 : 0};
 }
 
 static enum sdx_status infer_equal(struct sdx_infer *ix)
 {
+    struct sdx_ints lists[2];
     SDX_TRY(infer(ix));
-    return equal_ints(ix);
+    if (!sdx_infer_ints_to_pass(ix, 0, &lists[0]) || !sdx_infer_ints_to_pass(ix, 1, &lists[1]))
+        return SDX_OK;
+    return sdx_infer_map_ints(ix, lists, 2, NULL, equal_int);
 }
 
 #define BOTH (SDX_OP_INPLACE(0) | SDX_OP_INPLACE(1))

@@ -89,38 +89,22 @@ static bool condition_ints(struct sdx_infer *ix, struct sdx_ints *out)
 
 /* Where a condition that is known picks known numbers or symbols: the shape arithmetic of Expand as
  * exporters write it. */
-static enum sdx_status where_ints(struct sdx_infer *ix)
+static struct sdx_int where_int(struct sdx_infer *ix, const void *arg, const struct sdx_int *at)
 {
-    struct sdx_ints in[3];
-    if (ix->shapes_only || !condition_ints(ix, &in[0]) || !sdx_infer_ints_to_pass(ix, 1, &in[1]) ||
-        !sdx_infer_ints_to_pass(ix, 2, &in[2]))
-        return SDX_OK;
-    int64_t count = 1;
-    int32_t rank = 0;
-    for (int i = 0; i < 3; i++) {
-        if (in[i].count != 1) count = in[i].count;
-        if (in[i].rank > rank) rank = in[i].rank;
-    }
-    for (int i = 0; i < 3; i++)
-        if (in[i].count != 1 && in[i].count != count) return SDX_OK;
-    int64_t *v = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *v);
-    int64_t *sym = sdx_arena_array(ix->arena, (size_t)count + 1, sizeof *sym);
-    if (!v || !sym) return SDX_FAIL_MEMORY(ix->cx);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t which = in[0].count == 1 ? 0 : i;
-        const struct sdx_ints *from = in[0].v[which] ? &in[1] : &in[2];
-        const int64_t at = from->count == 1 ? 0 : i;
-        v[i] = from->v[at];
-        sym[i] = in[0].sym && in[0].sym[which] ? -1 : from->sym ? from->sym[at] : 0;
-    }
-    return sdx_infer_set_ints(ix, 0, rank, count, v, sym);
+    (void)ix, (void)arg;
+    if (at[0].sym) return (struct sdx_int){0, -1};
+    return at[at[0].v ? 1 : 2];
 }
 
 static enum sdx_status infer_where(struct sdx_infer *ix)
 {
+    struct sdx_ints lists[3];
     sdx_infer_set_dtype(ix, 0, sdx_infer_dtype(ix, 1));
     SDX_TRY(sdx_infer_broadcast(ix, 0, 0, 3));
-    return where_ints(ix);
+    if (ix->shapes_only || !condition_ints(ix, &lists[0]) ||
+        !sdx_infer_ints_to_pass(ix, 1, &lists[1]) || !sdx_infer_ints_to_pass(ix, 2, &lists[2]))
+        return SDX_OK;
+    return sdx_infer_map_ints(ix, lists, 3, NULL, where_int);
 }
 
 /* ---- Clip ---- */

@@ -10,8 +10,7 @@ struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value,
 {
     if (value < 0 || g->values[value].producer < 0 || g->values[value].constant) return NULL;
     struct sdx_ir_node *node = &g->nodes[g->values[value].producer];
-    bool fits = !node->is_dead && node->domain.len == 0 && sdx_str_is(node->op_type, op);
-    return fits ? node : NULL;
+    return sdx_match_is(node, op) ? node : NULL;
 }
 
 bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *names, int count)
@@ -101,8 +100,8 @@ bool sdx_match_is_channels(const struct sdx_tensor *t, int rank, int64_t channel
 bool sdx_match_moves_axis(const struct sdx_ir_node *node, int rank, int from, int to)
 {
     int64_t count = 0;
-    const bool is_transpose = !node->domain.len && sdx_str_is(node->op_type, "Transpose");
-    const int64_t *perm = is_transpose ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
+    const int64_t *perm =
+        sdx_match_is(node, "Transpose") ? sdx_ir_attr_ints(node, "perm", &count) : NULL;
     if (!perm || count != rank) return false;
     for (int i = 0, other = 0; i < rank; i++) {
         other += other == from;
@@ -137,6 +136,18 @@ struct sdx_ir_node *sdx_match_plain_product(const struct sdx_ir_graph *g, int32_
 bool sdx_match_is_fused(const struct sdx_ir_node *product)
 {
     return product->count_inputs > 3 || sdx_ir_attr(product, "activation");
+}
+
+struct sdx_ir_node *sdx_match_adds_row(const struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                                       int32_t y, int64_t columns, int32_t *row)
+{
+    *row = -1;
+    if (!sdx_match_is(node, "Add") || node->count_inputs != 2) return NULL;
+    const int i = node->inputs[0] == y;
+    const struct sdx_tensor *t = sdx_match_constant_f32(g, node, i);
+    if (!t || t->rank != 1 || t->count != columns) return NULL;
+    *row = node->inputs[i];
+    return node;
 }
 
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product)
@@ -263,12 +274,26 @@ struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g
     return node;
 }
 
+void sdx_match_discard(struct sdx_ir_graph *g, struct sdx_ir_node *node)
+{
+    if (!node) return;
+    for (int k = 0; k < node->count_outputs; k++)
+        if (node->outputs[k] >= 0) g->values[node->outputs[k]].producer = -1;
+    node->is_dead = true;
+}
+
+int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like)
+{
+    const struct sdx_type type = g->values[like].type; /* values may move */
+    const int32_t made = sdx_ir_value_create(ir, g, g->values[like].name);
+    if (made >= 0) g->values[made].type = type;
+    return made;
+}
+
 int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like)
 {
-    struct sdx_type type = g->values[like].type;
-    const int32_t made = sdx_ir_value_create(ir, g, g->values[like].name);
-    type.dtype = SDX_F32;
-    if (made >= 0) g->values[made].type = type;
+    const int32_t made = sdx_match_value_like(ir, g, like);
+    if (made >= 0) g->values[made].type.dtype = SDX_F32;
     return made;
 }
 

@@ -8,6 +8,11 @@
 
 /* The living node of the standard's domain with this type that makes `value`, or NULL. */
 struct sdx_ir_node *sdx_match_maker(const struct sdx_ir_graph *g, int32_t value, const char *op);
+/* Is it a living node of the standard's domain with this type? NULL is none. */
+static inline bool sdx_match_is(const struct sdx_ir_node *node, const char *op)
+{
+    return node && !node->is_dead && !node->domain.len && sdx_str_is(node->op_type, op);
+}
 /* Is the node's type one of these `count` names? */
 bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *names, int count);
 /* `value` is made by a node of two inputs, one of which makes *scalar (a constant of one element);
@@ -50,6 +55,10 @@ bool sdx_match_same_type(const struct sdx_ir_graph *g, int32_t a, int32_t b);
 bool sdx_match_is_fused(const struct sdx_ir_node *product);
 /* The MatMul that makes `value` and that nothing was fused into, or NULL. */
 struct sdx_ir_node *sdx_match_plain_product(const struct sdx_ir_graph *g, int32_t value);
+/* `node`, the only reader of y, where it is the Add of a row of `columns` f32, *row; else NULL and
+ * -1. */
+struct sdx_ir_node *sdx_match_adds_row(const struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                                       int32_t y, int64_t columns, int32_t *row);
 /* Has the store of a MatMul, Conv or Gemm room for a residual? Gemm's C may be one already. */
 bool sdx_match_takes_residual(const struct sdx_ir_graph *g, const struct sdx_ir_node *product);
 /* Does the Conv take each pixel for itself: a kernel of 1 x 1 and nothing that moves it? */
@@ -77,7 +86,11 @@ int32_t sdx_match_add_ints(struct sdx_ir *ir, struct sdx_ir_graph *g, const char
 struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g, const char *op,
                                        int64_t opset, struct sdx_str name, const int32_t *inputs,
                                        int count, int32_t output, int room_attrs);
-/* A fresh f32 value of the name and shape of `like`; -1: no memory. */
+/* The node is gone and nothing makes its results any more; NULL: nothing to do. */
+void sdx_match_discard(struct sdx_ir_graph *g, struct sdx_ir_node *node);
+/* A fresh value of the name, type and shape of `like`; -1: no memory. */
+int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
+/* The same of f32. */
 int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
 /* A Cast that makes `to`, of the type that value has, of `from`; NULL: no memory. */
 struct sdx_ir_node *sdx_match_add_cast(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t from,

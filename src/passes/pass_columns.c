@@ -11,8 +11,7 @@ struct work {
     struct sdx_context *cx;
     struct sdx_ir *ir;
     struct sdx_ir_graph *g;
-    int32_t *uses, *reader; /* reader: the last node that reads a value */
-    int32_t count_values;   /* that these tell of */
+    int32_t *uses, *reader; /* of the values before there were new ones */
     bool did;
 };
 
@@ -31,11 +30,6 @@ struct column_recipe {
 static const struct sdx_type *type_of(const struct work *w, int32_t value)
 {
     return &w->g->values[value].type;
-}
-
-static bool is_op(const struct sdx_ir_node *node, const char *op)
-{
-    return !node->is_dead && !node->domain.len && sdx_str_is(node->op_type, op);
 }
 
 static void make_columns(const struct sdx_recipe *recipe, void *elements)
@@ -71,7 +65,7 @@ static bool add_parts(const struct work *w, const struct sdx_ir_node *node, int3
     const int rank = type_of(w, y)->rank;
     const int64_t all = type_of(w, y)->dims[rank - 1];
     if (node->inputs[0] != y) return false;
-    if (is_op(node, "Split")) {
+    if (sdx_match_is(node, "Split")) {
         const int64_t axis = sdx_ir_attr_int(node, "axis", 0);
         int64_t begin = 0;
         if (axis != rank - 1 && axis != -1) return false;
@@ -93,8 +87,8 @@ static bool add_parts(const struct work *w, const struct sdx_ir_node *node, int3
         if (list[i] ? length != 1 : i < 2) return false;
     }
     const int64_t axis = list[2] ? list[2][0] : 0;
-    if (!is_op(node, "Slice") || (axis != rank - 1 && axis != -1) || (list[3] && list[3][0] != 1) ||
-        *count == PARTS_MOST)
+    if (!sdx_match_is(node, "Slice") || (axis != rank - 1 && axis != -1) ||
+        (list[3] && list[3][0] != 1) || *count == PARTS_MOST)
         return false;
     const int64_t begin = list[0][0] < 0 ? list[0][0] + all : list[0][0];
     int64_t end = list[1][0] < 0 ? list[1][0] + all : list[1][0];
@@ -124,41 +118,13 @@ static int parts_of(const struct work *w, int32_t y, struct part *parts)
                                                                                             : 0;
 }
 
-/* The Add of a constant row to the only use of a product, or NULL. */
-static struct sdx_ir_node *bias_behind(const struct work *w, int32_t y, int64_t columns,
-                                       int32_t *bias)
-{
-    struct sdx_ir_node *add = w->uses[y] == 1 ? &w->g->nodes[w->reader[y]] : NULL;
-    *bias = -1;
-    if (!add || !is_op(add, "Add") || add->count_inputs != 2) return NULL;
-    *bias = add->inputs[add->inputs[0] == y];
-    const struct sdx_tensor *row = sdx_match_constant(w->g, *bias);
-    return row && row->rank == 1 && row->count == columns && row->dtype == SDX_F32 ? add : NULL;
-}
-
-/* A value of the type of `like`; -1: no memory. */
-static int32_t new_value(struct work *w, int32_t like)
-{
-    const struct sdx_type type = w->g->values[like].type;
-    const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[like].name);
-    if (value >= 0) w->g->values[value].type = type;
-    return value;
-}
-
-static void discard(struct work *w, struct sdx_ir_node *node)
-{
-    for (int k = 0; k < node->count_outputs; k++)
-        if (node->outputs[k] >= 0) w->g->values[node->outputs[k]].producer = -1;
-    node->is_dead = true;
-}
-
 static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *matmul, int32_t bias,
                                    const struct part *part)
 {
     const struct sdx_str name = matmul->name;
     const int64_t opset = matmul->opset;
     const int32_t inputs[] = {matmul->inputs[0], take_columns(w, matmul->inputs[1], part)};
-    const int32_t y = bias < 0 ? part->value : new_value(w, part->value);
+    const int32_t y = bias < 0 ? part->value : sdx_match_value_like(w->ir, w->g, part->value);
     if (inputs[1] < 0 || y < 0 ||
         !sdx_match_add_node(w->ir, w->g, "MatMul", opset, name, inputs, 2, y, 0))
         return SDX_FAIL_MEMORY(w->cx);
@@ -175,7 +141,7 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     struct sdx_ir_node *matmul = &w->g->nodes[n];
     struct part parts[PARTS_MOST];
     int32_t bias = -1;
-    if (!is_op(matmul, "MatMul") || matmul->count_inputs != 2 || sdx_match_is_fused(matmul))
+    if (!sdx_match_is(matmul, "MatMul") || matmul->count_inputs != 2 || sdx_match_is_fused(matmul))
         return SDX_OK;
     const struct sdx_tensor *weights = sdx_match_weights(w->g, matmul, 1);
     int32_t y = matmul->outputs[0];
@@ -187,9 +153,9 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     for (int d = 0; d + 1 < t->rank; d++)
         rows = t->dims[d] == 1 ? rows : 0;
     if (rows == 1) return SDX_OK; /* parts of one row are views */
-    struct sdx_ir_node *add = bias_behind(w, y, weights->dims[1], &bias);
+    struct sdx_ir_node *add = sdx_match_adds_row(
+        w->g, w->uses[y] == 1 ? &w->g->nodes[w->reader[y]] : NULL, y, weights->dims[1], &bias);
     if (add) y = add->outputs[0];
-    if (!add) bias = -1;
     const int count =
         w->reader[y] < 0 || !type_of(w, y)->has_shape || type_of(w, y)->rank != t->rank
             ? 0
@@ -199,9 +165,9 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     for (int32_t k = w->g->values[y].producer + 1; k <= w->reader[y]; k++)
         if (!w->g->nodes[k].is_dead && w->g->nodes[k].count_inputs > 0 &&
             w->g->nodes[k].inputs[0] == y)
-            discard(w, &w->g->nodes[k]);
-    if (add) discard(w, add);
-    discard(w, matmul);
+            sdx_match_discard(w->g, &w->g->nodes[k]);
+    sdx_match_discard(w->g, add);
+    sdx_match_discard(w->g, matmul);
     for (int i = 0; i < count; i++)
         SDX_TRY(add_product(w, &like, bias, &parts[i]));
     w->did = true;
@@ -211,16 +177,10 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
 static enum sdx_status run(struct work *w, struct sdx_arena *work)
 {
     struct sdx_ir_graph *g = w->g;
-    w->count_values = g->count_values;
-    w->uses = sdx_ir_uses(g, work);
-    w->reader = sdx_arena_array(work, (size_t)g->count_values + 1, sizeof *w->reader);
-    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
-    for (int32_t v = 0; v < g->count_values; v++)
-        w->reader[v] = -1;
     const int32_t count = g->count_nodes;
-    for (int32_t n = 0; n < count; n++)
-        for (int i = 0; i < g->nodes[n].count_inputs && !g->nodes[n].is_dead; i++)
-            if (g->nodes[n].inputs[i] >= 0) w->reader[g->nodes[n].inputs[i]] = n;
+    w->uses = sdx_ir_uses(g, work);
+    w->reader = sdx_ir_last_readers(g, work);
+    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
     for (int32_t n = 0; n < count; n++)
         SDX_TRY(rewrite(w, n));
     return w->did ? sdx_ir_sort(w->cx, w->ir, g) : SDX_OK;

@@ -19,8 +19,8 @@ struct work {
     struct sdx_context *cx;
     struct sdx_ir *ir;
     struct sdx_ir_graph *g;
-    int32_t *uses, *reader; /* reader: the last node that reads a value, -1: none */
-    int32_t count_values;   /* that these two tell of */
+    int32_t *uses, *reader;
+    int32_t count_values; /* that these two tell of */
     bool did;
 };
 
@@ -37,11 +37,6 @@ static struct sdx_ir_node *reader_of(const struct work *w, int32_t value)
     return node->is_dead || node->domain.len ? NULL : node;
 }
 
-static bool is_op(const struct sdx_ir_node *node, const char *op)
-{
-    return node && !node->domain.len && sdx_str_is(node->op_type, op);
-}
-
 /* Weights of that rank, or a bias, of 1; NULL: no. */
 static const struct sdx_tensor *weights_of(const struct work *w, const struct sdx_ir_node *node,
                                            int i, int rank)
@@ -53,7 +48,7 @@ static const struct sdx_tensor *weights_of(const struct work *w, const struct sd
 /* As sdx_match_moves_axis, between values of known shapes. */
 static bool moves(const struct work *w, const struct sdx_ir_node *node, int rank, int from, int to)
 {
-    return is_op(node, "Transpose") && sdx_match_moves_axis(node, rank, from, to) &&
+    return sdx_match_is(node, "Transpose") && sdx_match_moves_axis(node, rank, from, to) &&
            type_of(w, node->inputs[0])->has_shape && type_of(w, node->outputs[0])->has_shape;
 }
 
@@ -125,29 +120,15 @@ static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul
     return add_node(w, name, opset, "Conv", bias < 0 ? 2 : 3, inputs, out);
 }
 
-/* The Add of a constant row to the only use of the product, or NULL. */
-static struct sdx_ir_node *bias_behind(const struct work *w, const struct sdx_ir_node *matmul,
-                                       int32_t *bias)
-{
-    struct sdx_ir_node *add = reader_of(w, matmul->outputs[0]);
-    *bias = -1;
-    if (!is_op(add, "Add") || add->count_inputs != 2) return NULL;
-    const int i = add->inputs[0] == matmul->outputs[0];
-    const struct sdx_tensor *row = weights_of(w, add, i, 1);
-    if (!row || row->count != weights_of(w, matmul, 1, 2)->dims[1]) return NULL;
-    *bias = add->inputs[i];
-    return add;
-}
-
 /* Do the channels go to what computes on images? */
 static bool leads_to_images(const struct work *w, int32_t value)
 {
     static const char *const ops[] = {"Conv", "Resize", "Concat"};
     const struct sdx_ir_node *node = reader_of(w, value);
-    if (!is_op(node, "Reshape") || type_of(w, node->outputs[0])->rank != 4) return false;
+    if (!sdx_match_is(node, "Reshape") || type_of(w, node->outputs[0])->rank != 4) return false;
     node = reader_of(w, node->outputs[0]);
     for (int i = 0; i < SDX_COUNT_OF(ops); i++)
-        if (is_op(node, ops[i])) return true;
+        if (sdx_match_is(node, ops[i])) return true;
     return false;
 }
 
@@ -158,18 +139,12 @@ static bool comes_from_images(const struct work *w, int32_t value)
     for (int i = 0; i < STEPS && value >= 0; i++) {
         if (w->g->values[value].producer < 0) return false;
         const struct sdx_ir_node *node = &w->g->nodes[w->g->values[value].producer];
-        if (is_op(node, "Conv")) return true;
-        if (node->domain.len || (node->count_inputs != 1 && !is_op(node, "Reshape"))) return false;
+        if (sdx_match_is(node, "Conv")) return true;
+        if (node->domain.len || (node->count_inputs != 1 && !sdx_match_is(node, "Reshape")))
+            return false;
         value = node->inputs[0];
     }
     return false;
-}
-
-static void discard(struct work *w, struct sdx_ir_node *node)
-{
-    for (int k = 0; node && k < node->count_outputs; k++)
-        w->g->values[node->outputs[k]].producer = -1;
-    if (node) node->is_dead = true;
 }
 
 static enum sdx_status move_transpose(struct work *w, int32_t n)
@@ -183,7 +158,8 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
     if (!weights || matmul->count_inputs != 2 || sdx_ir_attr(matmul, "activation") ||
         !in->has_shape || rank < 3 || rank > AXES_MAX)
         return SDX_OK;
-    struct sdx_ir_node *add = bias_behind(w, matmul, &bias);
+    const int32_t y = matmul->outputs[0];
+    struct sdx_ir_node *add = sdx_match_adds_row(w->g, reader_of(w, y), y, weights->dims[1], &bias);
     const int32_t out = (add ? add : matmul)->outputs[0];
     const int64_t k = weights->dims[0], m = weights->dims[1], opset = matmul->opset;
     const struct sdx_str name = matmul->name;
@@ -192,26 +168,26 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
         if (!moves(w, before, rank, 1, rank - 1) || !moves(w, after, rank, rank - 1, 1))
             return SDX_OK;
         const int32_t z = before->inputs[0], result = after->outputs[0];
-        discard(w, matmul);
-        discard(w, add);
-        discard(w, after);
+        sdx_match_discard(w->g, matmul);
+        sdx_match_discard(w->g, add);
+        sdx_match_discard(w->g, after);
         return add_conv(w, matmul, z, bias, result);
     }
     if (!swaps(w, before)) before = NULL;
     if ((m >= NARROWER * k || before) && swaps(w, after) && leads_to_images(w, after->outputs[0])) {
         const int32_t result = after->outputs[0], channels = new_value(w, x, true, k);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
-        discard(w, matmul);
-        discard(w, add);
-        discard(w, after);
+        sdx_match_discard(w->g, matmul);
+        sdx_match_discard(w->g, add);
+        sdx_match_discard(w->g, after);
         SDX_TRY(add_node(w, name, opset, "Transpose", 1, &x, channels));
         return add_conv(w, &w->g->nodes[n], channels, bias, result);
     }
     if (k >= NARROWER * m && before && w->uses[x] == 1 && comes_from_images(w, before->inputs[0])) {
         const int32_t z = before->inputs[0], channels = new_value(w, z, false, m);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
-        discard(w, matmul);
-        discard(w, add);
+        sdx_match_discard(w->g, matmul);
+        sdx_match_discard(w->g, add);
         SDX_TRY(add_conv(w, matmul, z, bias, channels));
         return add_node(w, name, opset, "Transpose", 1, &channels, out);
     }
@@ -223,7 +199,8 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
 /* Is it a Conv of constant weights that takes each pixel for itself? */
 static bool is_pointwise(const struct work *w, const struct sdx_ir_node *conv, int rank)
 {
-    const struct sdx_tensor *weights = is_op(conv, "Conv") ? weights_of(w, conv, 1, rank) : NULL;
+    const struct sdx_tensor *weights =
+        sdx_match_is(conv, "Conv") ? weights_of(w, conv, 1, rank) : NULL;
     const bool has_bias = conv && conv->count_inputs > 2 && conv->inputs[2] >= 0;
     return weights && sdx_match_is_pointwise(conv, weights) &&
            (!has_bias || weights_of(w, conv, 2, 1));
@@ -355,21 +332,15 @@ enum sdx_status sdx_pass_pointwise(struct sdx_context *cx, struct sdx_ir *ir, bo
         struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n_graph]};
         const int32_t count_nodes = w.g->count_nodes;
         w.count_values = w.g->count_values;
-        w.uses = sdx_arena_array(ir->arena, (size_t)w.count_values + 1, sizeof *w.uses);
-        w.reader = sdx_arena_array(ir->arena, (size_t)w.count_values + 1, sizeof *w.reader);
+        w.uses = sdx_ir_uses(w.g, ir->arena);
+        w.reader = sdx_ir_last_readers(w.g, ir->arena);
         if (!w.uses || !w.reader) return SDX_FAIL_MEMORY(cx);
-        sdx_ir_count_uses(w.g, w.uses);
-        for (int32_t v = 0; v < w.count_values; v++)
-            w.reader[v] = -1;
-        for (int32_t n = 0; n < count_nodes; n++)
-            for (int i = 0; i < w.g->nodes[n].count_inputs && !w.g->nodes[n].is_dead; i++)
-                if (w.g->nodes[n].inputs[i] >= 0) w.reader[w.g->nodes[n].inputs[i]] = n;
         for (int32_t n = 0; n < count_nodes; n++) {
             struct sdx_ir_node *node = &w.g->nodes[n];
             if (node->is_dead) continue;
-            if (is_op(node, "MatMul"))
+            if (sdx_match_is(node, "MatMul"))
                 SDX_TRY(move_transpose(&w, n));
-            else if (is_op(node, "Conv"))
+            else if (sdx_match_is(node, "Conv"))
                 SDX_TRY(join(&w, node));
         }
         if (w.did) SDX_TRY(sdx_ir_sort(cx, ir, w.g));

@@ -26,11 +26,6 @@ struct siblings {
     int count;
 };
 
-static bool is_op(const struct sdx_ir_node *node, const char *op)
-{
-    return !node->is_dead && !node->domain.len && sdx_str_is(node->op_type, op);
-}
-
 static const struct sdx_tensor *weights_of(const struct work *w, int32_t node)
 {
     return sdx_match_weights(w->g, &w->g->nodes[node], 1);
@@ -44,7 +39,7 @@ static bool has_bias(const struct sdx_ir_node *node)
 static bool is_candidate(const struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
-    if (!is_op(node, "Conv") || node->count_inputs > 3 || node->outputs[0] < 0 ||
+    if (!sdx_match_is(node, "Conv") || node->count_inputs > 3 || node->outputs[0] < 0 ||
         sdx_ir_attr_int(node, "group", 1) != 1)
         return false;
     const struct sdx_tensor *t = weights_of(w, n);
