@@ -136,25 +136,28 @@ static enum sdx_status fold_scale(struct work *w, struct sdx_ir_node *mul)
     return SDX_OK;
 }
 
-/* The shape that a Transpose gives which keeps the order of the lengths over 1; its rank, or -1. */
-static int transposed(const struct sdx_ir_node *node, const struct sdx_type *in, int64_t *dims)
+enum { NO_AXIS = -1 }; /* a length of 1 that is not the input's */
+
+/* Where a Transpose keeps the order of the lengths over 1: the axes that its output has of the
+ * input; how many, or -1. */
+static int transposed(const struct sdx_ir_node *node, const struct sdx_type *in, int64_t *axes)
 {
     int64_t count = 0, last = -1;
     const int64_t *perm = sdx_ir_attr_ints(node, "perm", &count);
     if (!perm || in->rank != count || count == 0 || count > SDX_RANK_MAX) return -1;
     for (int64_t d = 0; d < count; d++) {
         if (perm[d] < 0 || perm[d] >= count) return -1;
-        dims[d] = in->dims[perm[d]];
-        if (dims[d] == 1) continue;
+        axes[d] = perm[d];
+        if (in->dims[perm[d]] == 1) continue;
         if (perm[d] < last) return -1;
         last = perm[d];
     }
     return (int)count;
 }
 
-/* The shape that a Gather gives of one index on an axis of length 1; its rank, or -1. */
+/* The same of a Gather of one index on an axis of length 1. */
 static int gathered(const struct work *w, const struct sdx_ir_node *node, const struct sdx_type *in,
-                    int64_t *dims)
+                    int64_t *axes)
 {
     int64_t axis = sdx_ir_attr_int(node, "axis", 0);
     double index = 0;
@@ -166,23 +169,38 @@ static int gathered(const struct work *w, const struct sdx_ir_node *node, const 
         return -1;
     for (int d = 0; d < in->rank; d++)
         for (int k = d == axis ? times : 1; k > 0; k--)
-            dims[rank++] = in->dims[d];
+            axes[rank++] = d == axis ? NO_AXIS : d;
     return rank;
 }
 
-/* A Transpose or Gather of a known shape that only gives it another becomes a Reshape. */
+/* The list that has a Reshape give these axes of the input; false: too many of them are open. */
+static bool list_shape(const struct sdx_type *in, const int64_t *axes, int rank, int64_t *list)
+{
+    bool has_rest = false;
+    for (int d = 0; d < rank; d++) {
+        list[d] = axes[d] == NO_AXIS ? 1 : in->dims[axes[d]];
+        if (list[d] >= 0) continue;
+        list[d] = axes[d] == d ? 0 : -1; /* as it is in the input, or the rest */
+        if (list[d] == 0) continue;
+        if (has_rest) return false;
+        has_rest = true;
+    }
+    return true;
+}
+
+/* A Transpose or Gather that only gives its input another shape becomes a Reshape. */
 static enum sdx_status turn_to_view(struct work *w, int32_t n, bool is_gather)
 {
     struct sdx_ir_node *node = &w->g->nodes[n];
     const struct sdx_type *in = type_of(w, node->inputs[0]);
-    int64_t dims[SDX_RANK_MAX];
+    int64_t axes[SDX_RANK_MAX], list[SDX_RANK_MAX];
     if (!in->has_shape) return SDX_OK;
     for (int d = 0; d < in->rank; d++)
-        if (in->dims[d] < 1) return SDX_OK;
-    const int rank = is_gather ? gathered(w, node, in, dims) : transposed(node, in, dims);
-    if (rank < 0) return SDX_OK;
+        if (in->dims[d] == 0) return SDX_OK;
+    const int rank = is_gather ? gathered(w, node, in, axes) : transposed(node, in, axes);
+    if (rank < 0 || !list_shape(in, axes, rank, list)) return SDX_OK;
     const int64_t opset = node->opset < 14 ? 13 : node->opset;
-    int32_t shape = sdx_match_add_ints(w->ir, w->g, "shape", dims, rank);
+    int32_t shape = sdx_match_add_ints(w->ir, w->g, "shape", list, rank);
     if (shape < 0) return SDX_FAIL_MEMORY(w->cx);
     node = &w->g->nodes[n];
     const int32_t inputs[] = {node->inputs[0], shape};

@@ -211,23 +211,69 @@ static int picks_of(const struct work *w, const struct sdx_ir_node *node, int64_
     return picked;
 }
 
-/* What a Gather or Slice takes from a Shape. */
+static bool picks(const struct sdx_ir_node *node)
+{
+    return sdx_match_is(node, "Gather") || sdx_match_is(node, "Slice");
+}
+
+/* The elements of a list of at most SDX_RANK_MAX as lengths, -1 for those that are none or not
+ * known; how many they are, or -1. budget: of values to look at. */
+static int lengths_in(const struct work *w, int32_t list, int64_t *dims, int *budget)
+{
+    const struct sdx_type *t = type_of(w, list);
+    const struct sdx_tensor *constant = sdx_match_constant(w->g, list);
+    if (!t || t->rank > 1 || t->dtype != SDX_I64 || --*budget < 0) return -1;
+    if (constant) {
+        for (int64_t i = 0; i < constant->count && constant->count <= SDX_RANK_MAX; i++) {
+            dims[i] = sdx_load_i64(SDX_I64, constant->data, i);
+            if (dims[i] < 0) dims[i] = -1;
+        }
+        return constant->count <= SDX_RANK_MAX ? (int)constant->count : -1;
+    }
+    if (w->g->values[list].producer < 0) return -1;
+    const struct sdx_ir_node *node = &w->g->nodes[w->g->values[list].producer];
+    int64_t part[SDX_RANK_MAX], places[SDX_RANK_MAX];
+    int count = 0, rank;
+    if (is_shape(node)) {
+        const int64_t *lengths = lengths_of(w, node, &count);
+        if (!lengths) return -1;
+        memcpy(dims, lengths, (size_t)count * sizeof *dims);
+    } else if (picks(node)) {
+        const int all = lengths_in(w, node->inputs[0], part, budget);
+        count = all < 0 ? -1 : picks_of(w, node, all, places, &rank);
+        for (int i = 0; i < count; i++)
+            dims[i] = part[places[i]];
+    } else if (sdx_match_is(node, "Concat")) {
+        for (int i = 0; i < node->count_inputs; i++) {
+            const int more = lengths_in(w, node->inputs[i], part, budget);
+            if (more < 0 || count + more > SDX_RANK_MAX) return -1;
+            memcpy(dims + count, part, (size_t)more * sizeof *dims);
+            count += more;
+        }
+    } else {
+        const bool is_view = sdx_match_is(node, "Unsqueeze") || sdx_match_is(node, "Squeeze");
+        return is_view ? lengths_in(w, node->inputs[0], dims, budget) : -1;
+    }
+    return count;
+}
+
+/* What a Gather or Slice takes from a Shape or, if that is known, from a list made of such. */
 static enum sdx_status ask_picked(struct work *w, int32_t n)
 {
     const struct sdx_ir_node *node = &w->g->nodes[n];
     const struct sdx_ir_node *shape = sdx_match_maker(w->g, node->inputs[0], "Shape");
-    int64_t places[SDX_RANK_MAX], dims[SDX_RANK_MAX];
-    int rank, all = 0;
+    int64_t places[SDX_RANK_MAX], dims[SDX_RANK_MAX], lengths[SDX_RANK_MAX];
+    int rank, budget = 64;
     bool is_known = true;
-    const int64_t *lengths = shape ? lengths_of(w, shape, &all) : NULL;
-    if (!lengths) return SDX_OK;
+    const int all = lengths_in(w, node->inputs[0], lengths, &budget);
+    if (all < 0) return SDX_OK;
     const int count = picks_of(w, node, all, places, &rank);
     for (int i = 0; i < count; i++) {
         dims[i] = lengths[places[i]];
         is_known = is_known && dims[i] >= 0;
     }
-    if (count < 1 || (!is_known && is_asked(w, shape))) return SDX_OK;
-    return ask(w, n, shape->inputs[0], count, dims, rank);
+    if (count < 1 || (!is_known && (!shape || is_asked(w, shape)))) return SDX_OK;
+    return ask(w, n, node->inputs[0], count, dims, rank);
 }
 
 /* Which inputs the values are made of. Lengths that only a run tells are nobody's. */
@@ -256,9 +302,7 @@ static enum sdx_status run(struct work *w, struct sdx_arena *work)
     const int32_t count = w->g->count_nodes;
     for (int32_t n = 0; n < count; n++) {
         const struct sdx_ir_node *node = &w->g->nodes[n];
-        if (node->is_dead || node->domain.len) continue;
-        if (sdx_str_is(node->op_type, "Gather") || sdx_str_is(node->op_type, "Slice"))
-            SDX_TRY(ask_picked(w, n));
+        if (picks(node)) SDX_TRY(ask_picked(w, n));
     }
     const int32_t *uses = sdx_ir_uses(w->g, work);
     if (!uses) return SDX_FAIL_MEMORY(w->cx);

@@ -16,6 +16,7 @@ static const struct {
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC, 0},
     {"shape", sdx_pass_shape, SDX_LEVEL_BASIC, 14},
     {"fold", sdx_pass_fold, SDX_LEVEL_BASIC, 0}, /* what is reckoned from lengths */
+    {"if", sdx_pass_if, SDX_LEVEL_BASIC, 0},
     {"identity", sdx_pass_identity, SDX_LEVEL_BASIC, 0},
     {"narrow", sdx_pass_narrow, SDX_LEVEL_EXTENDED, -1},
     {"qdq", sdx_pass_qdq, SDX_LEVEL_EXTENDED, -1},
@@ -42,6 +43,7 @@ static const struct {
     {"channels_last", sdx_pass_channels_last, SDX_LEVEL_EXTENDED, 0},
     {"shuffle", sdx_pass_shuffle, SDX_LEVEL_EXTENDED, 13},
     {"dead", sdx_pass_dead, SDX_LEVEL_NONE, 0}, /* what patterns left reads nothing any more */
+    {"patches", sdx_pass_patches, SDX_LEVEL_EXTENDED, -1},
     {"rows", sdx_pass_rows, SDX_LEVEL_EXTENDED, 0},
     {"columns", sdx_pass_columns, SDX_LEVEL_EXTENDED, 0},
     {"product", sdx_pass_product, SDX_LEVEL_EXTENDED, -1},

@@ -19,6 +19,7 @@ enum sdx_status sdx_pass_fold_all(struct sdx_context *cx, struct sdx_ir *ir, boo
 enum sdx_status sdx_pass_qdq(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_shape(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_if(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_merge(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_scatter(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
@@ -40,6 +41,7 @@ enum sdx_status sdx_pass_activation(struct sdx_context *cx, struct sdx_ir *ir, b
 enum sdx_status sdx_pass_channels_last(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_siblings(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_shuffle(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
+enum sdx_status sdx_pass_patches(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_rows(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_columns(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);
 enum sdx_status sdx_pass_product(struct sdx_context *cx, struct sdx_ir *ir, bool *changed);

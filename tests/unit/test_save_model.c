@@ -150,7 +150,8 @@ static void test_falls_back(void **state)
     close_fixture(&f);
 }
 
-/* A function is written inlined; a body's value with a taken name gets another. */
+/* A function is written inlined; a body's value with a taken name gets another. The condition may
+ * be overridden, so that both bodies stay. */
 static void test_function_and_body(void **state)
 {
     (void)state;
@@ -173,6 +174,7 @@ static void test_function_and_body(void **state)
     make_output(&branch, "b", SDX_F32, 1, (int64_t[]){-1});
     make_init(&f.m);
     make_input(&f.m, "x", SDX_F32, 1, (int64_t[]){-1});
+    make_input(&f.m, "c", SDX_BOOL, 0, NULL);
     make_initializer(&f.m, "c", SDX_BOOL, 0, NULL, &yes, sizeof yes);
     make_node(&f.m, "Call", "x -> a")->domain = SDX_STR("local");
     struct sdx_onnx_node *node = make_node(&f.m, "If", "c -> y");
