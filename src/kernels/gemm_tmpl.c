@@ -33,24 +33,11 @@ struct place {
     const uint16_t *half, *next;
 };
 
-/* What is rarer or costs more than its way through memory: one function, as in every tile it would
- * take too much code. The sums stand in t, row after row of `nv` vectors. */
-static SDX_NOINLINE void finish_slowly(float *t, int mr, int nv, const struct sdx_gemm_job *g,
-                                       const struct place *p)
+/* The activation of `count` sums in t, which has room for whole blocks: one function, as in every
+ * tile it would take too much code. */
+static SDX_NOINLINE void curve_tile(float *t, int count, const struct sdx_epilogue *e)
 {
-    const struct sdx_epilogue *e = &g->epilogue;
-    const vf alpha = v_set1(g->alpha);
-    const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
-    float *at = t;
-    for (int i = 0; i < mr; i++)
-        for (int j = 0; j < nv; j++, at += LANES) {
-            vf s = v_load(at) * alpha;
-            if (g->last && p->bias_row) s += v_set1(p->bias_row[i]);
-            if (g->last && p->bias_col) s += v_load(p->bias_col + j * LANES);
-            if (p->residual) s += v_load(p->residual + i * g->row_c + j * LANES);
-            v_store(at, s);
-        }
-    if (!g->last || e->act == SDX_ACT_NONE) return;
+    const int whole = (count + BLOCK - 1) / BLOCK * BLOCK;
     for (int i = count; i < whole; i++)
         t[i] = 0.0f;
     act_blocks(t, whole, e->act, e->a, e->b);
@@ -60,21 +47,19 @@ SIMD void finish_tile(const int mr, const int nv, vf s[ROWS][2], const struct sd
                       const struct place *p)
 {
     const struct sdx_epilogue *e = &g->epilogue;
-    const bool clips = e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP;
-    if ((g->last && !clips && e->act != SDX_ACT_NONE) || g->alpha != 1.0f) {
+    if (g->alpha != 1.0f) CELLS s[i][j] *= v_set1(g->alpha);
+    if (g->last && p->bias_row) CELLS s[i][j] += v_set1(p->bias_row[i]);
+    if (g->last && p->bias_col) CELLS s[i][j] += v_load(p->bias_col + j * LANES);
+    if (p->residual) CELLS s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
+    if (g->last && (e->act == SDX_ACT_RELU || e->act == SDX_ACT_CLIP)) {
+        const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
+        const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
+        CELLS s[i][j] = v_min(hi, v_max(lo, s[i][j]));
+    } else if (g->last && e->act != SDX_ACT_NONE) {
         float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
         CELLS v_store(t + (i * nv + j) * LANES, s[i][j]);
-        finish_slowly(t, mr, nv, g, p);
+        curve_tile(t, mr * nv * LANES, e);
         CELLS s[i][j] = v_load(t + (i * nv + j) * LANES);
-    } else {
-        if (g->last && p->bias_row) CELLS s[i][j] += v_set1(p->bias_row[i]);
-        if (g->last && p->bias_col) CELLS s[i][j] += v_load(p->bias_col + j * LANES);
-        if (p->residual) CELLS s[i][j] += v_load(p->residual + i * g->row_c + j * LANES);
-        if (g->last && clips) {
-            const vf lo = v_set1(e->act == SDX_ACT_RELU ? 0.0f : e->a);
-            const vf hi = v_set1(e->act == SDX_ACT_RELU ? INFINITY : e->b);
-            CELLS s[i][j] = v_min(hi, v_max(lo, s[i][j]));
-        }
     }
     CELLS v_store(p->c + i * g->row_c + j * LANES, s[i][j]);
 }

@@ -113,6 +113,24 @@ SIMD void qdot_store_bytes(const int count, const struct sdx_qdot_store *st, wid
             _mm_storeu_si128((__m128i *)(y + j * pitch), _mm256_extracti128_si256(bytes, 1));
     }
 }
+/* 16 sums of each of `count` rows as floats. */
+SIMD void qdot_store_floats(int count, const struct sdx_qdot_store *st, wide (*sums)[2],
+                            int64_t row, int64_t column)
+{
+    const __m256 u = _mm256_loadu_ps(st->factor + column);
+    const __m256 v = _mm256_loadu_ps(st->factor + column + 8);
+    const __m256 none = _mm256_set1_ps(-0.0f); /* which changes no number */
+    const __m256 more_u = st->bias ? _mm256_loadu_ps(st->bias + column) : none;
+    const __m256 more_v = st->bias ? _mm256_loadu_ps(st->bias + column + 8) : none;
+    const int64_t pitch = st->pitch;
+    float *y = (float *)st->y + row * pitch + column;
+    for (int i = 0; i < count; i++, y += pitch) {
+        const __m256 a = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[i][0]), u);
+        const __m256 b = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[i][1]), v);
+        _mm256_storeu_ps(y, _mm256_add_ps(a, more_u));
+        _mm256_storeu_ps(y + 8, _mm256_add_ps(b, more_v));
+    }
+}
 /* What is rare, or little beside its product: one function a file. */
 static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_store *st,
                                            wide (*sums)[2], int64_t row, int64_t column, int64_t n)
@@ -120,6 +138,10 @@ static SDX_NOINLINE void qdot_store_slowly(int count, const struct sdx_qdot_stor
     for (int i = 0; st->zero_w && i < count; i++) {
         sums[i][0] = qdot_less_zeros(st, sums[i][0], row + i, column);
         sums[i][1] = qdot_less_zeros(st, sums[i][1], row + i, column + 8);
+    }
+    if (st->to == SDX_QDOT_FLOATS && n == SDX_QDOT_COLS) {
+        qdot_store_floats(count, st, sums, row, column);
+        return;
     }
     if (st->to != SDX_QDOT_BYTES) {
         for (int i = 0; i < count; i++)

@@ -205,24 +205,32 @@ SIMD struct vx x_erf(struct vx x)
     struct vx big = x_sub(one, x_exp(x_neg(x_mul(u, x_poly(u, r, 8)))));
     return x_select(x_less(t, one), small, x_or(big, x_sign(x)));
 }
-static const float gelu_erf_terms[] = {
-    2.069525351e-08f,  -6.204675742e-07f, 7.911011380e-06f, -5.478780804e-05f, 1.992042817e-04f,
-    -8.223939403e-06f, -4.809415899e-03f, 3.634849191e-02f, 3.183071315e-01f,  7.978847623e-01f};
-/* x (1 - E / 2) or x E / 2 with E = erfc(|x| / sqrt 2) = e^-(z Q(z)): error below 2e-7 of
- * max(1, |x|). E is below 1e-10 from 6.5 on and taken as 0. */
+/* (|x| + x) / 2 - |x| T(|x|), T = 1 / (2 p^8), p a polynomial with 1 as its last of `count` terms,
+ * an own fit; T is below 1e-11 at 7 and taken as that beyond. */
+SIMD struct vx x_gelu(struct vx x, const float *fit, const int count)
+{
+    const struct vx z = x_abs(x), u = x_min(x_set1(7.0f), z), half = x_set1(0.5f);
+    struct vx p = x_poly(u, fit, count);
+    p = x_mul(p, p);
+    p = x_mul(p, p);
+    p = x_div(half, x_mul(p, p));
+    return x_fma(x_neg(u), p, x_fma(half, z, x_mul(half, x)));
+}
+/* T = erfc(|x| / sqrt 2) / 2: error below 2e-7 of max(1, |x|). */
 SIMD struct vx x_gelu_erf(struct vx x)
 {
-    struct vx z = x_abs(x), limit = x_set1(6.5f), u = x_min(limit, z);
-    struct vx e = x_scale(x_exp(x_neg(x_mul(u, x_poly(u, gelu_erf_terms, 10)))), 0.5f),
-              zero = x_set1(0.0f);
-    e = x_select(x_less(limit, z), zero, e);
-    return x_mul(x, x_select(x_less(x, zero), e, x_sub(x_set1(1.0f), e)));
+    static const float fit[] = {2.932145558e-06f, -1.674326184e-05f, 9.756422230e-05f,
+                                1.113927592e-04f, 9.806088402e-04f,  8.591668644e-03f,
+                                4.478878886e-02f, 9.973249686e-02f,  1.0f};
+    return x_gelu(x, fit, 9);
 }
-/* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
+/* T = (1 - tanh(sqrt(2 / pi) (|x| + 0.044715 |x|^3))) / 2: error below 2e-7 of max(1, |x|). */
 SIMD struct vx x_gelu_tanh(struct vx x)
 {
-    struct vx u = x_mul(x_scale(x, 1.59576912f), x_mad(x_mul(x, x), x_set1(0.044715f), 1.0f));
-    return x_mul(x, x_sigmoid(u));
+    static const float fit[] = {
+        2.862581036e-06f, -2.801122936e-05f, 1.356904117e-04f, -2.285948126e-04f, 5.942388211e-04f,
+        4.698877998e-04f, 8.737860612e-03f,  4.472705118e-02f, 9.973883599e-02f,  1.0f};
+    return x_gelu(x, fit, 10);
 }
 SIMD struct vx x_silu(struct vx x)
 {
@@ -473,26 +481,6 @@ SIMD struct vx x_fma_silu(struct vx x)
     struct vx below = x_one_and_exp_of_minus(&x);
     return x_div(x, below);
 }
-SIMD struct vx x_fma_gelu_tanh(struct vx x)
-{
-    struct vx u = x_mul(x_scale(x, 1.59576912f), x_mad(x_mul(x, x), x_set1(0.044715f), 1.0f));
-    return x_mul(x, x_fma_sigmoid(u));
-}
-/* x (1/2 + z P(z^2) / Q(z^2)), z = x within +-5.4, and 0 below: error below 2.6e-7 of max(1, |x|).
- */
-static const float gelu_store_p[] = {7.159531447e-06f, 3.944806455e-04f, 6.033109529e-03f,
-                                     5.673721287e-02f, 3.989409836e-01f};
-static const float gelu_store_q[] = {5.936236466e-07f, 1.421542059e-04f, 3.163008335e-03f,
-                                     4.162462904e-02f, 3.088706778e-01f, 1.0f};
-SIMD struct vx x_fma_gelu_erf(struct vx x)
-{
-    const struct vx limit = x_set1(5.4f), least = x_neg(limit), half = x_set1(0.5f);
-    const struct vx z = x_max(least, x_min(limit, x)), t = x_mul(z, z);
-    const struct vx p = x_poly(t, gelu_store_p, 5), q = x_poly(t, gelu_store_q, 6);
-    struct vx y = x_mul(x, x_add(half, x_div(x_mul(z, p), q)));
-    EACH y.r[i] = v_bits(vi_bits(y.r[i]) & ~(x.r[i] < least.r[i]));
-    return y;
-}
 
 /* The activations of a store that are more than a minimum and a maximum. */
 SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
@@ -507,8 +495,8 @@ SIMD struct vx x_act(struct vx x, enum sdx_act act, float a, float b)
     case SDX_ACT_SILU: return x_fma_silu(x);
     case SDX_ACT_HARD_SWISH: return x_hard_swish(x);
     case SDX_ACT_HARD_SIGMOID: return x_hard_sigmoid(x, a, b);
-    case SDX_ACT_GELU_ERF: return x_fma_gelu_erf(x);
-    case SDX_ACT_GELU_TANH: return x_fma_gelu_tanh(x);
+    case SDX_ACT_GELU_ERF: return x_gelu_erf(x);
+    case SDX_ACT_GELU_TANH: return x_gelu_tanh(x);
     }
     return x;
 }
