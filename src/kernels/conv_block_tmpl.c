@@ -2,7 +2,7 @@
  * Register tiles of the convolution over blocked channels, and the reorders between plain and
  * blocked. Once an instruction set. A tile is some pixels by one to four vectors of channels; every
  * output is one chain of additions in the order of the packed weights, whatever the tile. */
-#include "kernels/act_blocks.h"
+#include "kernels/conv_block_curve.h"
 #include "kernels/tables.h"
 #include "kernels/transpose.h"
 
@@ -35,7 +35,7 @@ enum { MOST_VECTORS = 2, MOST_ROWS = 6 };
 #endif
 #define MOST_OF(v, most) most,
 static const int most_rows[] = {VECTORS(MOST_OF)};
-enum { LINE = 16, TILE = MOST_ROWS * MOST_VECTORS * LANES };
+enum { LINE = 16 };
 #define ROWS(n) SDX_UNROLL(16) for (int i = 0; i < (n); i++)
 #define COLS(n) SDX_UNROLL(4) for (int j = 0; j < (n); j++)
 
@@ -166,17 +166,6 @@ SIMD void tile_begin(const int mr, const int nv, sums s, const struct sdx_conv_b
         ROWS(mr) COLS(nv) s[i][j] = v_load(g->y + to[i] + j * g->y_step);
     }
 }
-/* The activations that are more than a clamp, through a buffer. */
-SIMD void tile_activate(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g)
-{
-    float t[(TILE + BLOCK - 1) / BLOCK * BLOCK];
-    const int count = mr * nv * LANES, whole = (count + BLOCK - 1) / BLOCK * BLOCK;
-    ROWS(mr) COLS(nv) v_store(t + (i * nv + j) * LANES, s[i][j]);
-    for (int at = count; at < whole; at += LANES)
-        v_store(t + at, v_set1(0.0f));
-    act_blocks(t, whole, g->act, g->a, g->b);
-    ROWS(mr) COLS(nv) s[i][j] = v_load(t + (i * nv + j) * LANES);
-}
 SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_block_job *g,
                    const int64_t *to)
 {
@@ -186,7 +175,6 @@ SIMD void tile_end(const int mr, const int nv, sums s, const struct sdx_conv_blo
     if (SDX_UNLIKELY(g->residual)) {
         ROWS(mr) COLS(nv) s[i][j] += v_load(g->residual + to[i] + j * step);
     }
-    if (SDX_UNLIKELY(g->act != SDX_ACT_NONE)) tile_activate(mr, nv, s, g);
     ROWS(mr)
     {
         float *at = y + to[i];
@@ -244,40 +232,72 @@ VECTORS(FEW)
 static const strip_fn strips[MOST_VECTORS][MOST_ROWS] = {VECTORS(NAMES)};
 static const strip_fn fews[MOST_VECTORS] = {VECTORS(FEW_NAME)};
 
-/* Whole tiles of a panel whose last vector is halved: how many pixels they are. */
-static int64_t run_halved(int vectors, const struct sdx_conv_block_job *g)
-{
+/* The largest tiles of a panel whose last vector is halved. */
 #ifdef HALVED
-#define HALF_TILES(v, mr)                                                                          \
-    if (vectors == (v)) {                                                                          \
-        strip(mr, v, true, false, g, 0, g->pixels / (mr));                                         \
-        return g->pixels / (mr) * (mr);                                                            \
+#define HALF(v, most)                                                                              \
+    static void half_##v(const struct sdx_conv_block_job *g, int64_t pixel, int64_t count)         \
+    {                                                                                              \
+        strip(most, v, true, false, g, pixel, count);                                              \
     }
-    if (g->is_halved) {
-        HALVED(HALF_TILES)
-    }
+HALVED(HALF)
+#define HALF_NAME(v, most) [(v)-1] = half_##v,
+static const strip_fn halves[MOST_VECTORS] = {HALVED(HALF_NAME)};
 #else
-    (void)vectors, (void)g;
+static const strip_fn halves[MOST_VECTORS];
 #endif
-    return 0;
-}
 
+/* The activation that is a curve, of these pixels of all vectors. */
+static void curve_pixels(int vectors, const struct sdx_conv_block_job *g, int64_t pixel,
+                         int64_t count)
+{
+    const int64_t end = pixel + count;
+    while (pixel < end) {
+        const int64_t *to = g->to + pixel;
+        int64_t n = 1; /* side by side */
+        while (pixel + n < end && to[n] - to[n - 1] == LANES)
+            n++;
+        for (int j = 0; j < vectors; j++)
+            block_curve(g->y + to[0] + j * g->y_step, n, g->act, g->a, g->b);
+        pixel += n;
+    }
+}
+/* `count` tiles of `rows` pixels from `pixel` on. A curve comes over some tiles at once, while they
+ * lie in the first cache: over one, each vector would wait for the operation before. */
+static void tiles_at(strip_fn run, int rows, int vectors, const struct sdx_conv_block_job *g,
+                     int64_t pixel, int64_t count)
+{
+    enum { SOME = 16 };
+    if (!block_is_curved(g->act)) {
+        run(g, pixel, count);
+        return;
+    }
+    while (count > 0) {
+        const int64_t n = count < SOME ? count : SOME;
+        run(g, pixel, n);
+        curve_pixels(vectors, g, pixel, n * rows);
+        pixel += n * rows;
+        count -= n;
+    }
+}
 /* All pixels, in tiles whose heights differ by at most one, so that none is thin. */
 static void panel(int vectors, const struct sdx_conv_block_job *g)
 {
-    const int64_t most = most_rows[vectors - 1];
+    const int most = most_rows[vectors - 1];
     int64_t done = 0;
     if (g->runs == 0 && (g->tail == 3 || g->tail == 7)) {
-        fews[vectors - 1](g, 0, g->pixels / most);
+        tiles_at(fews[vectors - 1], most, vectors, g, 0, g->pixels / most);
         done = g->pixels / most * most;
-    } else
-        done = run_halved(vectors, g);
+    } else if (g->is_halved && halves[vectors - 1]) {
+        tiles_at(halves[vectors - 1], most, vectors, g, 0, g->pixels / most);
+        done = g->pixels / most * most;
+    }
     const int64_t left = g->pixels - done, tiles = (left + most - 1) / most;
     if (tiles <= 0) return;
-    const int64_t height = left / tiles, taller = left % tiles;
+    const int64_t taller = left % tiles;
+    const int height = (int)(left / tiles);
     const strip_fn *fns = strips[vectors - 1];
-    if (taller) fns[height](g, done, taller);
-    fns[height - 1](g, done + taller * (height + 1), tiles - taller);
+    if (taller) tiles_at(fns[height], height + 1, vectors, g, done, taller);
+    tiles_at(fns[height - 1], height, vectors, g, done + taller * (height + 1), tiles - taller);
 }
 
 SIMD void turn_floats(const float *src, int64_t stride, float *dst, int64_t stride_dst)
