@@ -22,7 +22,8 @@ static int32_t taken(const struct work *w, const struct sdx_ir_node *node)
     const struct sdx_tensor *condition = sdx_match_is(node, "If") && node->count_inputs == 1
                                              ? sdx_ir_constant(w->ir, w->graph, node->inputs[0])
                                              : NULL;
-    if (!condition || condition->dtype != SDX_BOOL || condition->count != 1) return -1;
+    if (!condition || condition->dtype != SDX_BOOL || condition->count != 1 || !condition->data)
+        return -1;
     const bool is_true = *(const uint8_t *)condition->data != 0;
     const struct sdx_ir_attr *attr = sdx_ir_attr(node, is_true ? "then_branch" : "else_branch");
     if (!attr || attr->type != SDX_ATTR_GRAPH) return -1;

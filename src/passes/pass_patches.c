@@ -20,12 +20,14 @@ struct work {
 /* What is known of such a convolution. */
 struct patches {
     const struct sdx_tensor *weights; /* [outputs, channels, kernel...] */
-    int32_t from;                     /* the image, or what it is made of with channels last */
-    bool channels_last;               /* is it so? */
-    int32_t tokens;                   /* the value with the result's channels last */
-    int token_rank;                   /* 3: its grid is one axis */
-    int spatial;                      /* axes */
-    int64_t grid[SPATIAL_MOST];       /* patches along each */
+    int32_t image;
+    int32_t from;               /* the image, or what it is made of with channels last */
+    bool channels_last;         /* is it so? */
+    int32_t tokens;             /* the value with the result's channels last */
+    int token_rank;             /* 3: its grid is one axis */
+    int spatial;                /* axes */
+    int64_t grid[SPATIAL_MOST]; /* patches along each */
+    int64_t count;              /* of patches */
 };
 
 /* The weights as a matrix, [elements of a patch, outputs]. */
@@ -77,9 +79,10 @@ static bool all_are(const struct sdx_ir_node *node, const char *attr, int64_t va
 static bool cuts(const struct work *w, const struct sdx_ir_node *conv, struct patches *p)
 {
     const struct sdx_type *in = type_of(w, conv->inputs[0]), *out = type_of(w, conv->outputs[0]);
-    int64_t count = 0, pixels = 1;
+    int64_t count = 0, pixels = 1, all = 1;
     const int64_t *strides = sdx_ir_attr_ints(conv, "strides", &count);
     p->weights = sdx_match_weights(w->g, conv, 1);
+    p->image = conv->inputs[0];
     p->spatial = in->rank - 2;
     if (!p->weights || p->weights->rank < 3 || !in->has_shape || !out->has_shape ||
         p->spatial < 1 || p->spatial > SPATIAL_MOST || p->weights->rank != in->rank ||
@@ -89,20 +92,20 @@ static bool cuts(const struct work *w, const struct sdx_ir_node *conv, struct pa
         return false;
     for (int d = 0; d < p->spatial; d++) {
         const int64_t kernel = p->weights->dims[d + 2], length = in->dims[d + 2];
-        if (strides[d] != kernel || length < kernel || length % kernel) return false;
+        if (strides[d] != kernel || length < kernel || length % kernel ||
+            out->dims[d + 2] != length / kernel || !sdx_mul_i64(all, length, &all))
+            return false;
         p->grid[d] = length / kernel;
         pixels *= kernel;
     }
+    p->count = all / pixels;
     return pixels >= PIXELS_LEAST;
 }
 
-/* Is `flat`, of [N, C, L], the image's axes as one? */
-static bool is_flat(const struct work *w, int32_t flat, int32_t image)
+/* Is `flat`, of [N, C, length], the image with its axes as one? */
+static bool is_flat(const struct work *w, int32_t flat, int32_t image, int64_t length)
 {
     const struct sdx_type *f = type_of(w, flat), *i = type_of(w, image);
-    int64_t length = 1;
-    for (int d = 2; d < i->rank; d++)
-        length *= i->dims[d]; /* known, and counted before */
     return f->has_shape && f->rank == 3 && f->dims[0] == i->dims[0] && f->dims[1] == i->dims[1] &&
            f->dims[2] == length;
 }
@@ -113,7 +116,8 @@ static bool find_tokens(const struct work *w, int32_t result, struct patches *p)
     const struct sdx_ir_node *node = reader_of(w, result);
     p->token_rank = p->spatial + 2;
     if (sdx_match_is(node, "Reshape") || sdx_match_is(node, "Flatten")) {
-        if (node->inputs[0] != result || !is_flat(w, node->outputs[0], result)) return false;
+        if (node->inputs[0] != result || !is_flat(w, node->outputs[0], result, p->count))
+            return false;
         p->token_rank = 3;
         node = reader_of(w, node->outputs[0]);
     }
@@ -123,15 +127,19 @@ static bool find_tokens(const struct work *w, int32_t result, struct patches *p)
 }
 
 /* What the image is made of by turning channels to axis 1, or the image. */
-static bool find_image(const struct work *w, int32_t image, struct patches *p)
+static bool find_image(const struct work *w, struct patches *p)
 {
+    const int32_t image = p->image;
     const int rank = p->spatial + 2;
     const struct sdx_ir_node *split = sdx_match_maker(w->g, image, "Reshape");
     const struct sdx_ir_node *turn =
         sdx_match_maker(w->g, split ? split->inputs[0] : image, "Transpose");
     if (turn && split) {
+        int64_t length = p->count; /* of pixels */
+        for (int d = 0; d < p->spatial; d++)
+            length *= p->weights->dims[d + 2];
         p->channels_last =
-            sdx_match_moves_axis(turn, 3, 2, 1) && is_flat(w, split->inputs[0], image);
+            sdx_match_moves_axis(turn, 3, 2, 1) && is_flat(w, split->inputs[0], image, length);
     } else if (turn) {
         p->channels_last = sdx_match_moves_axis(turn, rank, rank - 1, 1);
     }
@@ -152,10 +160,11 @@ static int32_t new_value(const struct work *w, int32_t like, int rank, const int
 }
 
 /* A Reshape of x to those lengths, the first that of x; -1: no memory. */
-static int32_t reshape(const struct work *w, int32_t x, int rank, int64_t *dims)
+static int32_t reshape(const struct work *w, const struct patches *p, int32_t x, int rank,
+                       int64_t *dims)
 {
     enum { OPSET = 13 };
-    const int32_t to = new_value(w, x, rank, dims);
+    const int32_t to = new_value(w, p->image, rank, dims);
     dims[0] = 0;
     const int32_t inputs[] = {x, sdx_match_add_ints(w->ir, w->g, "patches", dims, rank)};
     if (to < 0 || inputs[1] < 0) return -1;
@@ -167,7 +176,7 @@ static int32_t reshape(const struct work *w, int32_t x, int rank, int64_t *dims)
  * -1: no memory. */
 static int32_t gather(const struct work *w, const struct patches *p)
 {
-    const int64_t *weights = p->weights->dims, batch = type_of(w, p->from)->dims[0];
+    const int64_t *weights = p->weights->dims, batch = type_of(w, p->image)->dims[0];
     const int axes = p->spatial, rank = 2 + 2 * axes, first = p->channels_last ? 1 : 2;
     int64_t apart[2 + 2 * SPATIAL_MOST] = {batch}, turned[2 + 2 * SPATIAL_MOST] = {batch};
     int64_t perm[2 + 2 * SPATIAL_MOST] = {0}, rows[2 + SPATIAL_MOST] = {batch};
@@ -183,8 +192,8 @@ static int32_t gather(const struct work *w, const struct patches *p)
     }
     for (int d = 1; d < rank; d++)
         turned[d] = apart[perm[d]];
-    const int32_t image = reshape(w, p->from, rank, apart);
-    const int32_t patches = new_value(w, p->from, rank, turned);
+    const int32_t image = reshape(w, p, p->from, rank, apart);
+    const int32_t patches = new_value(w, p->image, rank, turned);
     if (image < 0 || patches < 0) return -1;
     struct sdx_ir_node *node = sdx_match_add_node(
         w->ir, w->g, "Transpose", 13, w->g->values[patches].name, &image, 1, patches, 1);
@@ -192,26 +201,25 @@ static int32_t gather(const struct work *w, const struct patches *p)
     if (!node || !own) return -1;
     node->attrs[0] = (struct sdx_ir_attr){
         .name = SDX_STR("perm"), .type = SDX_ATTR_INTS, .count = rank, .ints = own, .graph = -1};
-    int64_t count = 1;
-    for (int d = 0; d < axes; d++) {
+    for (int d = 0; d < axes; d++)
         rows[1 + d] = p->grid[d];
-        count *= p->grid[d];
-    }
-    if (p->token_rank == 3) rows[1] = count;
+    if (p->token_rank == 3) rows[1] = p->count;
     rows[p->token_rank - 1] = p->weights->count / weights[0];
-    return reshape(w, patches, p->token_rank, rows);
+    return reshape(w, p, patches, p->token_rank, rows);
 }
 
 static enum sdx_status rewrite(struct work *w, int32_t n)
 {
     struct sdx_ir_node *conv = &w->g->nodes[n];
     struct patches p = {0};
-    if (!sdx_match_is(conv, "Conv") || sdx_match_is_fused(conv) ||
+    if (!sdx_match_is(conv, "Conv") || conv->count_inputs < 2 || conv->inputs[0] < 0 ||
+        conv->outputs[0] < 0 || sdx_match_is_fused(conv) ||
         sdx_ir_attr_int(conv, "group", 1) != 1 || !cuts(w, conv, &p) ||
-        !find_tokens(w, conv->outputs[0], &p) || !find_image(w, conv->inputs[0], &p))
+        !find_tokens(w, conv->outputs[0], &p) || !find_image(w, &p))
         return SDX_OK;
     const struct sdx_str name = conv->name;
     const int32_t bias = conv->count_inputs > 2 ? conv->inputs[2] : -1;
+    if (bias >= 0 && type_of(w, bias)->dtype != SDX_F32) return SDX_OK;
     const struct matrix_recipe recipe = {
         {.make = make_matrix, .of = sdx_match_constant(w->g, conv->inputs[1])}, p.channels_last};
     struct matrix_recipe *own = sdx_arena_copy(w->ir->arena, &recipe, sizeof recipe);

@@ -221,8 +221,8 @@ static bool picks(const struct sdx_ir_node *node)
 static int lengths_in(const struct work *w, int32_t list, int64_t *dims, int *budget)
 {
     const struct sdx_type *t = type_of(w, list);
-    const struct sdx_tensor *constant = sdx_match_constant(w->g, list);
     if (!t || t->rank > 1 || t->dtype != SDX_I64 || --*budget < 0) return -1;
+    const struct sdx_tensor *constant = sdx_match_constant(w->g, list);
     if (constant) {
         for (int64_t i = 0; i < constant->count && constant->count <= SDX_RANK_MAX; i++) {
             dims[i] = sdx_load_i64(SDX_I64, constant->data, i);
