@@ -173,19 +173,19 @@ static int gathered(const struct work *w, const struct sdx_ir_node *node, const 
     return rank;
 }
 
-/* The list that has a Reshape give these axes of the input; false: too many of them are open. */
+/* The list that has a Reshape give these axes of the input. false: too many of them are open: there
+ * is one rest, which is not to be told where another length may be 0. */
 static bool list_shape(const struct sdx_type *in, const int64_t *axes, int rank, int64_t *list)
 {
-    bool has_rest = false;
+    int rests = 0, copies = 0;
     for (int d = 0; d < rank; d++) {
         list[d] = axes[d] == NO_AXIS ? 1 : in->dims[axes[d]];
         if (list[d] >= 0) continue;
         list[d] = axes[d] == d ? 0 : -1; /* as it is in the input, or the rest */
-        if (list[d] == 0) continue;
-        if (has_rest) return false;
-        has_rest = true;
+        rests += list[d] != 0;
+        copies += list[d] == 0;
     }
-    return true;
+    return rests == 0 || (rests == 1 && copies == 0);
 }
 
 /* A Transpose or Gather that only gives its input another shape becomes a Reshape. */
