@@ -103,12 +103,24 @@ SIMD wide shorts_of(const struct block *b, halves sums)
 {
     return qdot_shorts(&b->rounding, sums.v[0], sums.v[1], true);
 }
+/* n < BLOCK channels of one or two pixels. */
+static SDX_NOINLINE void put_some(__m128i first, __m128i second, int count, int64_t n, uint8_t *y,
+                                  int64_t pitch)
+{
+    qdot_put(y, first, n);
+    if (count > 1) qdot_put(y + pitch, second, n);
+}
 SIMD void put(const int count, const struct block *b, wide one, wide two, uint8_t *y, int64_t pitch)
 {
     const wide all =
         _mm256_permute4x64_epi64(qdot_pack(&b->rounding, one, count > 1 ? two : one), 0xd8);
-    qdot_put(y, _mm256_castsi256_si128(all), BLOCK);
-    if (count > 1) qdot_put(y + pitch, _mm256_extracti128_si256(all, 1), BLOCK);
+    const __m128i first = _mm256_castsi256_si128(all), second = _mm256_extracti128_si256(all, 1);
+    if (SDX_UNLIKELY(b->n < BLOCK)) {
+        put_some(first, second, count, b->n, y, pitch);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)y, first);
+    if (count > 1) _mm_storeu_si128((__m128i *)(y + pitch), second);
 }
 static SDX_NOINLINE void put_slowly(const struct sdx_qdw *j, int64_t channel, int64_t n,
                                     halves sums, int64_t i)
@@ -298,16 +310,16 @@ SIMD void blocks(const bool fast, const struct sdx_qdw *j, int64_t channel, int6
             any(fast, j, channel);
     }
 }
-static SDX_NOINLINE void slow_blocks(const struct sdx_qdw *j, int64_t channel)
+static SDX_NOINLINE void slow_blocks(const struct sdx_qdw *j)
 {
-    blocks(false, j, channel, j->channels);
+    blocks(false, j, 0, j->channels);
 }
 static void row(const struct sdx_qdw *j)
 {
-    const int64_t fast = MASKS ? j->channels : j->channels / BLOCK * BLOCK;
-    const int64_t end = qdot_is_rounded(&j->store) ? fast : 0;
-    blocks(true, j, 0, end);
-    if (end < j->channels) slow_blocks(j, end);
+    if (qdot_is_rounded(&j->store))
+        blocks(true, j, 0, j->channels);
+    else
+        slow_blocks(j);
 }
 #else
 /* Where pixel i sees tap t, channel 0. */

@@ -256,7 +256,8 @@ enum { BLOCK = 256 };
 #define LOAD_CASE(id, type, expression)                                                            \
     case id:                                                                                       \
         for (int64_t k = 0; k < n; k++) {                                                          \
-            const type x = ((const type *)src)[from + k];                                          \
+            type x; /* a constant may lie at an odd address of its file */                         \
+            memcpy(&x, (const char *)src + (size_t)(from + k) * sizeof x, sizeof x);               \
             out[k] = (expression);                                                                 \
         }                                                                                          \
         break;
@@ -528,12 +529,23 @@ void sdx_convert(int dtype_to, void *dst, int64_t to, int dtype_from, const void
 
 /* ---- one element ---- */
 
+static double load_double(const void *data, int64_t i)
+{
+    double x;
+    memcpy(&x, (const char *)data + (size_t)i * sizeof x, sizeof x);
+    return x;
+}
+
 double sdx_load_f64(int dtype, const void *data, int64_t i)
 {
-    if (dtype == SDX_F64) return ((const double *)data)[i];
-    if (dtype == SDX_C64) return ((const float *)data)[2 * i];
-    if (dtype == SDX_C128) return ((const double *)data)[2 * i];
-    if (dtype == SDX_U64) return (double)((const uint64_t *)data)[i];
+    if (dtype == SDX_F64) return load_double(data, i);
+    if (dtype == SDX_C64) return sdx_load_f64(SDX_F32, data, 2 * i);
+    if (dtype == SDX_C128) return load_double(data, 2 * i);
+    if (dtype == SDX_U64) {
+        uint64_t x;
+        memcpy(&x, (const char *)data + (size_t)i * sizeof x, sizeof x);
+        return (double)x;
+    }
     if (dtype == SDX_STRING || !sdx_dtype_is_valid(dtype)) return 0;
     if (sdx_dtype_is_float(dtype)) {
         float x = 0;

@@ -31,7 +31,8 @@ uint8_t sdx_f32_to_f8(int dtype, float x, bool saturate);
 enum sdx_e8m0_round { SDX_E8M0_UP, SDX_E8M0_DOWN, SDX_E8M0_NEAREST };
 uint8_t sdx_f32_to_e8m0(float x, enum sdx_e8m0_round round, bool saturate);
 
-/* Element i of packed data. Integers wider than 53 bits lose bits as f64. Strings give 0. */
+/* Element i of packed data, which may lie at any address. Integers wider than 53 bits lose bits as
+ * f64. Strings give 0. */
 double sdx_load_f64(int dtype, const void *data, int64_t i);
 int64_t sdx_load_i64(int dtype, const void *data,
                      int64_t i); /* floats truncate and saturate; u64 wraps */
