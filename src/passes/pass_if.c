@@ -125,6 +125,8 @@ static enum sdx_status take(const struct work *w, struct sdx_arena *arena, int32
     for (int32_t k = 0; k < node.count_outputs; k++)
         if (node.outputs[k] >= 0 && map[body->outputs[k]] != node.outputs[k])
             SDX_TRY(hand_on(w, &node, k, map[body->outputs[k]]));
+    struct sdx_ir_graph *left = &w->ir->graphs[branch]; /* bodies within it have moved */
+    *left = (struct sdx_ir_graph){.name = left->name, .parent = -1, .parent_node = -1};
     return SDX_OK;
 }
 

@@ -55,6 +55,10 @@ def cases():
              else_branch=branch([N("Mul", ["k", "own"], ["g"])], "g"))
     nest = branch([N("Mul", ["X", "two"], ["k"]), late, N("Add", ["m", "k"], ["s"])], "s", held={"own": [3.0]})
     yield "one that only a run decides within one", [choose("yes", ["Y"], nest, plain("p"))], ["Y"], 1
+    middle = branch([N("Abs", ["k"], ["g0"]), late, N("Neg", ["m"], ["g1"])], "g1", held={"own": [3.0]})
+    outer = branch([N("Mul", ["X", "two"], ["k"]), choose("yes", ["o"], middle, branch([N("Exp", ["k"], ["q"])], "q")),
+                    N("Add", ["o", "k"], ["s"])], "s")
+    yield "three deep, the last for a run to decide", [choose("yes", ["Y"], outer, plain("p"))], ["Y"], 1
     body = helper.make_graph(
         [N("Identity", ["go"], ["on"]), choose("yes", ["t"], branch([N("Add", ["s", "X"], ["g"])], "g"), plain("p"))],
         "body", [info("trip", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("s")],
