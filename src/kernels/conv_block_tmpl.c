@@ -283,14 +283,10 @@ static void tiles_at(strip_fn run, int rows, int vectors, const struct sdx_conv_
 static void panel(int vectors, const struct sdx_conv_block_job *g)
 {
     const int most = most_rows[vectors - 1];
-    int64_t done = 0;
-    if (g->runs == 0 && (g->tail == 3 || g->tail == 7)) {
-        tiles_at(fews[vectors - 1], most, vectors, g, 0, g->pixels / most);
-        done = g->pixels / most * most;
-    } else if (g->is_halved && halves[vectors - 1]) {
-        tiles_at(halves[vectors - 1], most, vectors, g, 0, g->pixels / most);
-        done = g->pixels / most * most;
-    }
+    const bool is_few = g->runs == 0 && (g->tail == 3 || g->tail == 7);
+    const strip_fn largest = is_few ? fews[vectors - 1] : g->is_halved ? halves[vectors - 1] : NULL;
+    const int64_t done = largest ? g->pixels / most * most : 0;
+    if (largest) tiles_at(largest, most, vectors, g, 0, g->pixels / most);
     const int64_t left = g->pixels - done, tiles = (left + most - 1) / most;
     if (tiles <= 0) return;
     const int64_t taller = left % tiles;

@@ -38,6 +38,15 @@ const struct sdx_tensor *sdx_match_constant(const struct sdx_ir_graph *g, int32_
     return t;
 }
 
+bool sdx_match_all_are(const struct sdx_ir_node *node, const char *attr, int64_t value)
+{
+    int64_t count = 0;
+    const int64_t *list = sdx_ir_attr_ints(node, attr, &count);
+    for (int64_t i = 0; list && i < count; i++)
+        if (list[i] != value) return false;
+    return true;
+}
+
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar)
 {
     const struct sdx_tensor *t = sdx_match_constant(g, value);
@@ -176,20 +185,10 @@ int32_t sdx_match_add_constant(struct sdx_ir *ir, struct sdx_ir_graph *g, struct
 
 bool sdx_match_is_pointwise(const struct sdx_ir_node *conv, const struct sdx_tensor *weights)
 {
-    static const struct {
-        const char *attr;
-        int64_t value;
-    } plain[] = {{"strides", 1}, {"pads", 0}};
     if (weights->rank < 3 || sdx_ir_attr_int(conv, "group", 1) != 1) return false;
     for (int d = 2; d < weights->rank; d++)
         if (weights->dims[d] != 1) return false;
-    for (int k = 0; k < SDX_COUNT_OF(plain); k++) {
-        int64_t count = 0;
-        const int64_t *list = sdx_ir_attr_ints(conv, plain[k].attr, &count);
-        for (int64_t i = 0; list && i < count; i++)
-            if (list[i] != plain[k].value) return false;
-    }
-    return true;
+    return sdx_match_all_are(conv, "strides", 1) && sdx_match_all_are(conv, "pads", 0);
 }
 
 static struct sdx_tensor *new_constant(struct sdx_ir *ir, int dtype, int rank, const int64_t *dims)
@@ -338,4 +337,39 @@ enum sdx_status sdx_match_become(struct sdx_context *cx, struct sdx_ir *ir,
                                  const int32_t *inputs, int count, int room_attrs)
 {
     return sdx_match_become_in(cx, ir, node, "", op, opset, inputs, count, room_attrs);
+}
+
+struct sdx_ir_node *sdx_match_reader(const struct sdx_match_walk *w, int32_t value)
+{
+    if (value >= w->count_values || w->uses[value] != 1 || w->reader[value] < 0) return NULL;
+    struct sdx_ir_node *node = &w->g->nodes[w->reader[value]];
+    return node->is_dead || node->domain.len ? NULL : node;
+}
+
+static enum sdx_status walk_graph(struct sdx_match_walk *w, struct sdx_arena *arena,
+                                  enum sdx_status (*node)(struct sdx_match_walk *w, int32_t n))
+{
+    w->count_values = w->g->count_values;
+    w->uses = sdx_ir_uses(w->g, arena);
+    w->reader = sdx_ir_last_readers(w->g, arena);
+    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
+    for (int32_t n = 0, count = w->g->count_nodes; n < count; n++)
+        SDX_TRY(node(w, n));
+    return w->did ? sdx_ir_sort(w->cx, w->ir, w->g) : SDX_OK;
+}
+
+enum sdx_status sdx_match_walk_nodes(struct sdx_context *cx, struct sdx_ir *ir,
+                                     enum sdx_status (*node)(struct sdx_match_walk *w, int32_t n),
+                                     bool *changed)
+{
+    for (int32_t n = 0; n < ir->count_graphs; n++) {
+        struct sdx_match_walk w = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
+        struct sdx_arena arena;
+        sdx_arena_init(&arena, cx->mem, SDX_MEM_PLAN);
+        const enum sdx_status status = walk_graph(&w, &arena, node);
+        sdx_arena_deinit(&arena);
+        SDX_TRY(status);
+        *changed = *changed || w.did;
+    }
+    return SDX_OK;
 }

@@ -19,6 +19,8 @@ bool sdx_match_is_one_of(const struct sdx_ir_node *node, const char *const *name
  * the other is *rest. For operators that do not commute the constant must be input 1. */
 bool sdx_match_with_scalar(const struct sdx_ir_graph *g, int32_t value, const char *op,
                            int32_t *rest, double *scalar);
+/* Are all numbers of the node's list that? Where it has none, they are. */
+bool sdx_match_all_are(const struct sdx_ir_node *node, const char *attr, int64_t value);
 /* Is it a constant of one element? */
 bool sdx_match_scalar(const struct sdx_ir_graph *g, int32_t value, double *scalar);
 /* A constant that no caller can override, or NULL. What is to be made of others is made. */
@@ -95,6 +97,22 @@ int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t li
 /* A Cast that makes `to`, of the type that value has, of `from`; NULL: no memory. */
 struct sdx_ir_node *sdx_match_add_cast(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t from,
                                        int32_t to);
+/* A pass over the nodes of each graph that asks who reads a value. */
+struct sdx_match_walk {
+    struct sdx_context *cx;
+    struct sdx_ir *ir;
+    struct sdx_ir_graph *g;
+    int32_t *uses, *reader; /* as sdx_ir_uses and sdx_ir_last_readers have them */
+    int32_t count_values;   /* that these two tell of: those before there were new ones */
+    bool did;               /* set by what changes the graph */
+};
+/* The one living node of the standard's domain that reads the value, NULL: there are none or
+ * several, or the value is new. */
+struct sdx_ir_node *sdx_match_reader(const struct sdx_match_walk *w, int32_t value);
+/* Calls `node` for each node n that was there, of all graphs; then nodes are in order again. */
+SDX_MUST_CHECK enum sdx_status
+sdx_match_walk_nodes(struct sdx_context *cx, struct sdx_ir *ir,
+                     enum sdx_status (*node)(struct sdx_match_walk *w, int32_t n), bool *changed);
 /* The node is of that operator from now on; its inputs and attributes stay. */
 void sdx_match_rename(struct sdx_ir_node *node, const char *domain, const char *op, int64_t opset);
 /* The node becomes `op` of those inputs in that version, without attributes, with room for some;

@@ -7,14 +7,6 @@
 
 enum { PARTS_MOST = 8 };
 
-struct work {
-    struct sdx_context *cx;
-    struct sdx_ir *ir;
-    struct sdx_ir_graph *g;
-    int32_t *uses, *reader; /* of the values before there were new ones */
-    bool did;
-};
-
 /* Columns of the product that are a value of their own. */
 struct part {
     int32_t value;
@@ -27,7 +19,7 @@ struct column_recipe {
     int64_t begin, columns;
 };
 
-static const struct sdx_type *type_of(const struct work *w, int32_t value)
+static const struct sdx_type *type_of(const struct sdx_match_walk *w, int32_t value)
 {
     return &w->g->values[value].type;
 }
@@ -45,7 +37,7 @@ static void make_columns(const struct sdx_recipe *recipe, void *elements)
 }
 
 /* A constant of those columns of the constant `value`; -1: no memory. */
-static int32_t take_columns(struct work *w, int32_t value, const struct part *part)
+static int32_t take_columns(struct sdx_match_walk *w, int32_t value, const struct part *part)
 {
     const struct sdx_tensor *of = sdx_match_constant(w->g, value);
     const struct column_recipe recipe = {
@@ -59,7 +51,7 @@ static int32_t take_columns(struct work *w, int32_t value, const struct part *pa
 }
 
 /* Adds what a Split or Slice along the last axis makes of y; false: it is something else. */
-static bool add_parts(const struct work *w, const struct sdx_ir_node *node, int32_t y,
+static bool add_parts(const struct sdx_match_walk *w, const struct sdx_ir_node *node, int32_t y,
                       struct part *parts, int *count)
 {
     const int rank = type_of(w, y)->rank;
@@ -99,7 +91,7 @@ static bool add_parts(const struct work *w, const struct sdx_ir_node *node, int3
 }
 
 /* The parts of y, where nothing else reads it and they are no more columns than it has. */
-static int parts_of(const struct work *w, int32_t y, struct part *parts)
+static int parts_of(const struct sdx_match_walk *w, int32_t y, struct part *parts)
 {
     int count = 0, readers = 0;
     int64_t columns = 0;
@@ -118,8 +110,8 @@ static int parts_of(const struct work *w, int32_t y, struct part *parts)
                                                                                             : 0;
 }
 
-static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *matmul, int32_t bias,
-                                   const struct part *part)
+static enum sdx_status add_product(struct sdx_match_walk *w, const struct sdx_ir_node *matmul,
+                                   int32_t bias, const struct part *part)
 {
     const struct sdx_str name = matmul->name;
     const int64_t opset = matmul->opset;
@@ -136,7 +128,7 @@ static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *mat
                : SDX_OK;
 }
 
-static enum sdx_status rewrite(struct work *w, int32_t n)
+static enum sdx_status rewrite(struct sdx_match_walk *w, int32_t n)
 {
     struct sdx_ir_node *matmul = &w->g->nodes[n];
     struct part parts[PARTS_MOST];
@@ -153,8 +145,8 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     for (int d = 0; d + 1 < t->rank; d++)
         rows = t->dims[d] == 1 ? rows : 0;
     if (rows == 1) return SDX_OK; /* parts of one row are views */
-    struct sdx_ir_node *add = sdx_match_adds_row(
-        w->g, w->uses[y] == 1 ? &w->g->nodes[w->reader[y]] : NULL, y, weights->dims[1], &bias);
+    struct sdx_ir_node *add =
+        sdx_match_adds_row(w->g, sdx_match_reader(w, y), y, weights->dims[1], &bias);
     if (add) y = add->outputs[0];
     const int count =
         w->reader[y] < 0 || !type_of(w, y)->has_shape || type_of(w, y)->rank != t->rank
@@ -174,28 +166,7 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     return SDX_OK;
 }
 
-static enum sdx_status run(struct work *w, struct sdx_arena *work)
-{
-    struct sdx_ir_graph *g = w->g;
-    const int32_t count = g->count_nodes;
-    w->uses = sdx_ir_uses(g, work);
-    w->reader = sdx_ir_last_readers(g, work);
-    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
-    for (int32_t n = 0; n < count; n++)
-        SDX_TRY(rewrite(w, n));
-    return w->did ? sdx_ir_sort(w->cx, w->ir, g) : SDX_OK;
-}
-
 enum sdx_status sdx_pass_columns(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    for (int32_t n = 0; n < ir->count_graphs; n++) {
-        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
-        struct sdx_arena work;
-        sdx_arena_init(&work, cx->mem, SDX_MEM_PLAN);
-        const enum sdx_status status = run(&w, &work);
-        sdx_arena_deinit(&work);
-        SDX_TRY(status);
-        *changed = *changed || w.did;
-    }
-    return SDX_OK;
+    return sdx_match_walk_nodes(cx, ir, rewrite, changed);
 }

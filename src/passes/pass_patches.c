@@ -9,14 +9,6 @@
 
 enum { CHANNELS_MOST = 4, SPATIAL_MOST = 3, PIXELS_LEAST = 4 };
 
-struct work {
-    struct sdx_context *cx;
-    struct sdx_ir *ir;
-    struct sdx_ir_graph *g;
-    int32_t *uses, *reader; /* of the values before there were new ones */
-    bool did;
-};
-
 /* What is known of such a convolution. */
 struct patches {
     const struct sdx_tensor *weights; /* [outputs, channels, kernel...] */
@@ -36,14 +28,9 @@ struct matrix_recipe {
     bool channels_last; /* a patch's elements: pixel by pixel, else channel by channel */
 };
 
-static const struct sdx_type *type_of(const struct work *w, int32_t value)
+static const struct sdx_type *type_of(const struct sdx_match_walk *w, int32_t value)
 {
     return &w->g->values[value].type;
-}
-
-static struct sdx_ir_node *reader_of(const struct work *w, int32_t value)
-{
-    return w->uses[value] == 1 && w->reader[value] >= 0 ? &w->g->nodes[w->reader[value]] : NULL;
 }
 
 static void make_matrix(const struct sdx_recipe *recipe, void *elements)
@@ -65,18 +52,8 @@ static void make_matrix(const struct sdx_recipe *recipe, void *elements)
     }
 }
 
-/* Are all numbers of the list that? Where there is none, they are. */
-static bool all_are(const struct sdx_ir_node *node, const char *attr, int64_t value)
-{
-    int64_t count = 0;
-    const int64_t *list = sdx_ir_attr_ints(node, attr, &count);
-    for (int64_t i = 0; list && i < count; i++)
-        if (list[i] != value) return false;
-    return true;
-}
-
 /* Does the convolution cut its image into patches that leave nothing over? */
-static bool cuts(const struct work *w, const struct sdx_ir_node *conv, struct patches *p)
+static bool cuts(const struct sdx_match_walk *w, const struct sdx_ir_node *conv, struct patches *p)
 {
     const struct sdx_type *in = type_of(w, conv->inputs[0]), *out = type_of(w, conv->outputs[0]);
     int64_t count = 0, pixels = 1, all = 1;
@@ -88,7 +65,7 @@ static bool cuts(const struct work *w, const struct sdx_ir_node *conv, struct pa
         p->spatial < 1 || p->spatial > SPATIAL_MOST || p->weights->rank != in->rank ||
         out->rank != in->rank || !strides || count != p->spatial ||
         p->weights->dims[1] != in->dims[1] || in->dims[0] == -1 || in->dims[0] == 0 ||
-        !all_are(conv, "pads", 0) || !all_are(conv, "dilations", 1))
+        !sdx_match_all_are(conv, "pads", 0) || !sdx_match_all_are(conv, "dilations", 1))
         return false;
     for (int d = 0; d < p->spatial; d++) {
         const int64_t kernel = p->weights->dims[d + 2], length = in->dims[d + 2];
@@ -103,7 +80,7 @@ static bool cuts(const struct work *w, const struct sdx_ir_node *conv, struct pa
 }
 
 /* Is `flat`, of [N, C, length], the image with its axes as one? */
-static bool is_flat(const struct work *w, int32_t flat, int32_t image, int64_t length)
+static bool is_flat(const struct sdx_match_walk *w, int32_t flat, int32_t image, int64_t length)
 {
     const struct sdx_type *f = type_of(w, flat), *i = type_of(w, image);
     return f->has_shape && f->rank == 3 && f->dims[0] == i->dims[0] && f->dims[1] == i->dims[1] &&
@@ -111,15 +88,15 @@ static bool is_flat(const struct work *w, int32_t flat, int32_t image, int64_t l
 }
 
 /* The value that has the channels of the result as its last axis: [N, L, C] or [N, ..., C]. */
-static bool find_tokens(const struct work *w, int32_t result, struct patches *p)
+static bool find_tokens(const struct sdx_match_walk *w, int32_t result, struct patches *p)
 {
-    const struct sdx_ir_node *node = reader_of(w, result);
+    const struct sdx_ir_node *node = sdx_match_reader(w, result);
     p->token_rank = p->spatial + 2;
     if (sdx_match_is(node, "Reshape") || sdx_match_is(node, "Flatten")) {
         if (node->inputs[0] != result || !is_flat(w, node->outputs[0], result, p->count))
             return false;
         p->token_rank = 3;
-        node = reader_of(w, node->outputs[0]);
+        node = sdx_match_reader(w, node->outputs[0]);
     }
     if (!node || !sdx_match_moves_axis(node, p->token_rank, 1, p->token_rank - 1)) return false;
     p->tokens = node->outputs[0];
@@ -127,7 +104,7 @@ static bool find_tokens(const struct work *w, int32_t result, struct patches *p)
 }
 
 /* What the image is made of by turning channels to axis 1, or the image. */
-static bool find_image(const struct work *w, struct patches *p)
+static bool find_image(const struct sdx_match_walk *w, struct patches *p)
 {
     const int32_t image = p->image;
     const int rank = p->spatial + 2;
@@ -148,7 +125,8 @@ static bool find_image(const struct work *w, struct patches *p)
 }
 
 /* A value of those lengths, of the type of `like`; -1: no memory. */
-static int32_t new_value(const struct work *w, int32_t like, int rank, const int64_t *dims)
+static int32_t new_value(const struct sdx_match_walk *w, int32_t like, int rank,
+                         const int64_t *dims)
 {
     const int32_t value = sdx_match_value_like(w->ir, w->g, like);
     int64_t *own = sdx_arena_copy(w->ir->arena, dims, (size_t)rank * sizeof *dims);
@@ -160,7 +138,7 @@ static int32_t new_value(const struct work *w, int32_t like, int rank, const int
 }
 
 /* A Reshape of x to those lengths, the first that of x; -1: no memory. */
-static int32_t reshape(const struct work *w, const struct patches *p, int32_t x, int rank,
+static int32_t reshape(const struct sdx_match_walk *w, const struct patches *p, int32_t x, int rank,
                        int64_t *dims)
 {
     enum { OPSET = 13 };
@@ -174,7 +152,7 @@ static int32_t reshape(const struct work *w, const struct patches *p, int32_t x,
 
 /* Patch after patch: [N, patches, elements of one] or, of tokens with all axes, [N, ..., elements].
  * -1: no memory. */
-static int32_t gather(const struct work *w, const struct patches *p)
+static int32_t gather(const struct sdx_match_walk *w, const struct patches *p)
 {
     const int64_t *weights = p->weights->dims, batch = type_of(w, p->image)->dims[0];
     const int axes = p->spatial, rank = 2 + 2 * axes, first = p->channels_last ? 1 : 2;
@@ -208,7 +186,7 @@ static int32_t gather(const struct work *w, const struct patches *p)
     return reshape(w, p, patches, p->token_rank, rows);
 }
 
-static enum sdx_status rewrite(struct work *w, int32_t n)
+static enum sdx_status rewrite(struct sdx_match_walk *w, int32_t n)
 {
     struct sdx_ir_node *conv = &w->g->nodes[n];
     struct patches p = {0};
@@ -228,7 +206,7 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     struct sdx_tensor *matrix = sdx_match_new_recipe(w->ir, &own->recipe, 2, dims);
     if (!matrix) return SDX_FAIL_MEMORY(w->cx);
     for (int32_t value = conv->outputs[0]; value != p.tokens;) {
-        struct sdx_ir_node *reader = reader_of(w, value);
+        struct sdx_ir_node *reader = sdx_match_reader(w, value);
         value = reader->outputs[0];
         sdx_match_discard(w->g, reader);
     }
@@ -245,26 +223,7 @@ static enum sdx_status rewrite(struct work *w, int32_t n)
     return SDX_OK;
 }
 
-static enum sdx_status run(struct work *w, struct sdx_arena *work)
-{
-    w->uses = sdx_ir_uses(w->g, work);
-    w->reader = sdx_ir_last_readers(w->g, work);
-    if (!w->uses || !w->reader) return SDX_FAIL_MEMORY(w->cx);
-    for (int32_t n = 0, count = w->g->count_nodes; n < count; n++)
-        SDX_TRY(rewrite(w, n));
-    return w->did ? sdx_ir_sort(w->cx, w->ir, w->g) : SDX_OK;
-}
-
 enum sdx_status sdx_pass_patches(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    for (int32_t n = 0; n < ir->count_graphs; n++) {
-        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n]};
-        struct sdx_arena work;
-        sdx_arena_init(&work, cx->mem, SDX_MEM_PLAN);
-        const enum sdx_status status = run(&w, &work);
-        sdx_arena_deinit(&work);
-        SDX_TRY(status);
-        *changed = *changed || w.did;
-    }
-    return SDX_OK;
+    return sdx_match_walk_nodes(cx, ir, rewrite, changed);
 }

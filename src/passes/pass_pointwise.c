@@ -15,51 +15,35 @@ enum {
     AXES_MAX = 5  /* of a Conv */
 };
 
-struct work {
-    struct sdx_context *cx;
-    struct sdx_ir *ir;
-    struct sdx_ir_graph *g;
-    int32_t *uses, *reader;
-    int32_t count_values; /* that these two tell of */
-    bool did;
-};
-
-static const struct sdx_type *type_of(const struct work *w, int32_t value)
+static const struct sdx_type *type_of(const struct sdx_match_walk *w, int32_t value)
 {
     return &w->g->values[value].type;
 }
 
-/* The only node that reads the value, NULL: there are none or several. */
-static struct sdx_ir_node *reader_of(const struct work *w, int32_t value)
-{
-    if (value >= w->count_values || w->uses[value] != 1 || w->reader[value] < 0) return NULL;
-    struct sdx_ir_node *node = &w->g->nodes[w->reader[value]];
-    return node->is_dead || node->domain.len ? NULL : node;
-}
-
 /* Weights of that rank, or a bias, of 1; NULL: no. */
-static const struct sdx_tensor *weights_of(const struct work *w, const struct sdx_ir_node *node,
-                                           int i, int rank)
+static const struct sdx_tensor *weights_of(const struct sdx_match_walk *w,
+                                           const struct sdx_ir_node *node, int i, int rank)
 {
     const struct sdx_tensor *t = sdx_match_weights(w->g, node, i);
     return t && t->rank == rank && (rank > 1 || t->dtype == SDX_F32) ? t : NULL;
 }
 
 /* As sdx_match_moves_axis, between values of known shapes. */
-static bool moves(const struct work *w, const struct sdx_ir_node *node, int rank, int from, int to)
+static bool moves(const struct sdx_match_walk *w, const struct sdx_ir_node *node, int rank,
+                  int from, int to)
 {
     return sdx_match_is(node, "Transpose") && sdx_match_moves_axis(node, rank, from, to) &&
            type_of(w, node->inputs[0])->has_shape && type_of(w, node->outputs[0])->has_shape;
 }
 
 /* Does it swap the last two of three axes? */
-static bool swaps(const struct work *w, const struct sdx_ir_node *node)
+static bool swaps(const struct sdx_match_walk *w, const struct sdx_ir_node *node)
 {
     return moves(w, node, 3, 1, 2);
 }
 
 /* Of the elements of x, swapped so. -1: no memory. */
-static int32_t new_value(struct work *w, int32_t x, bool swapped, int64_t channels)
+static int32_t new_value(struct sdx_match_walk *w, int32_t x, bool swapped, int64_t channels)
 {
     const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[x].name);
     int64_t *dims = sdx_arena_array(w->ir->arena, 3, sizeof *dims);
@@ -73,8 +57,8 @@ static int32_t new_value(struct work *w, int32_t x, bool swapped, int64_t channe
     return value;
 }
 
-static enum sdx_status add_node(struct work *w, struct sdx_str name, int64_t opset, const char *op,
-                                int count, const int32_t *inputs, int32_t out)
+static enum sdx_status add_node(struct sdx_match_walk *w, struct sdx_str name, int64_t opset,
+                                const char *op, int count, const int32_t *inputs, int32_t out)
 {
     static const int64_t swap[] = {0, 2, 1};
     const bool is_transpose = count == 1;
@@ -100,8 +84,8 @@ static void make_turned(const struct sdx_recipe *recipe, void *elements)
 }
 
 /* Conv of [N, K, L...] with the transposed weights of the MatMul (K x M): [N, M, L...]. */
-static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul, int32_t x,
-                                int32_t bias, int32_t out)
+static enum sdx_status add_conv(struct sdx_match_walk *w, const struct sdx_ir_node *matmul,
+                                int32_t x, int32_t bias, int32_t out)
 {
     const int rank = type_of(w, out)->rank;
     const struct sdx_str name = matmul->name;
@@ -121,19 +105,19 @@ static enum sdx_status add_conv(struct work *w, const struct sdx_ir_node *matmul
 }
 
 /* Do the channels go to what computes on images? */
-static bool leads_to_images(const struct work *w, int32_t value)
+static bool leads_to_images(const struct sdx_match_walk *w, int32_t value)
 {
     static const char *const ops[] = {"Conv", "Resize", "Concat"};
-    const struct sdx_ir_node *node = reader_of(w, value);
+    const struct sdx_ir_node *node = sdx_match_reader(w, value);
     if (!sdx_match_is(node, "Reshape") || type_of(w, node->outputs[0])->rank != 4) return false;
-    node = reader_of(w, node->outputs[0]);
+    node = sdx_match_reader(w, node->outputs[0]);
     for (int i = 0; i < SDX_COUNT_OF(ops); i++)
         if (sdx_match_is(node, ops[i])) return true;
     return false;
 }
 
 /* Do they come from a convolution, through activations and views? */
-static bool comes_from_images(const struct work *w, int32_t value)
+static bool comes_from_images(const struct sdx_match_walk *w, int32_t value)
 {
     enum { STEPS = 4 };
     for (int i = 0; i < STEPS && value >= 0; i++) {
@@ -147,7 +131,7 @@ static bool comes_from_images(const struct work *w, int32_t value)
     return false;
 }
 
-static enum sdx_status move_transpose(struct work *w, int32_t n)
+static enum sdx_status move_transpose(struct sdx_match_walk *w, int32_t n)
 {
     struct sdx_ir_node *matmul = &w->g->nodes[n];
     const struct sdx_tensor *weights = weights_of(w, matmul, 1, 2);
@@ -159,11 +143,13 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
         !in->has_shape || rank < 3 || rank > AXES_MAX)
         return SDX_OK;
     const int32_t y = matmul->outputs[0];
-    struct sdx_ir_node *add = sdx_match_adds_row(w->g, reader_of(w, y), y, weights->dims[1], &bias);
+    struct sdx_ir_node *add =
+        sdx_match_adds_row(w->g, sdx_match_reader(w, y), y, weights->dims[1], &bias);
     const int32_t out = (add ? add : matmul)->outputs[0];
     const int64_t k = weights->dims[0], m = weights->dims[1], opset = matmul->opset;
     const struct sdx_str name = matmul->name;
-    struct sdx_ir_node *before = sdx_match_maker(w->g, x, "Transpose"), *after = reader_of(w, out);
+    struct sdx_ir_node *before = sdx_match_maker(w->g, x, "Transpose"),
+                       *after = sdx_match_reader(w, out);
     if (rank > 3) {
         if (!moves(w, before, rank, 1, rank - 1) || !moves(w, after, rank, rank - 1, 1))
             return SDX_OK;
@@ -197,7 +183,7 @@ static enum sdx_status move_transpose(struct work *w, int32_t n)
 /* ---- two convolutions in a row ---- */
 
 /* Is it a Conv of constant weights that takes each pixel for itself? */
-static bool is_pointwise(const struct work *w, const struct sdx_ir_node *conv, int rank)
+static bool is_pointwise(const struct sdx_match_walk *w, const struct sdx_ir_node *conv, int rank)
 {
     const struct sdx_tensor *weights =
         sdx_match_is(conv, "Conv") ? weights_of(w, conv, 1, rank) : NULL;
@@ -221,7 +207,7 @@ static double *widened(struct sdx_arena *arena, const struct sdx_tensor *t, int6
 }
 
 /* weights, bias: those of a and then b, in f32; `arena` for what is needed in between. */
-static enum sdx_status multiply(const struct work *w, struct sdx_arena *arena,
+static enum sdx_status multiply(const struct sdx_match_walk *w, struct sdx_arena *arena,
                                 const struct sdx_ir_node *a, const struct sdx_ir_node *b,
                                 float *weights, float *bias)
 {
@@ -250,7 +236,7 @@ static enum sdx_status multiply(const struct work *w, struct sdx_arena *arena,
 }
 
 /* Inputs 1 and 2 of a Conv that does what a and then b do. */
-static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *a,
+static enum sdx_status add_product(struct sdx_match_walk *w, const struct sdx_ir_node *a,
                                    const struct sdx_ir_node *b, int32_t *inputs)
 {
     const struct sdx_tensor *of_b = sdx_match_constant(w->g, b->inputs[1]);
@@ -272,7 +258,7 @@ static enum sdx_status add_product(struct work *w, const struct sdx_ir_node *a,
 }
 
 /* Conv b of the image that a Reshape makes of the result of Conv a, or of that result. */
-static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
+static enum sdx_status join(struct sdx_match_walk *w, struct sdx_ir_node *b)
 {
     const int32_t image = b->inputs[0];
     if (image >= w->count_values || w->uses[image] != 1) return SDX_OK;
@@ -326,25 +312,14 @@ static enum sdx_status join(struct work *w, struct sdx_ir_node *b)
     return SDX_OK;
 }
 
+static enum sdx_status rewrite(struct sdx_match_walk *w, int32_t n)
+{
+    struct sdx_ir_node *node = &w->g->nodes[n];
+    if (sdx_match_is(node, "MatMul")) return move_transpose(w, n);
+    return sdx_match_is(node, "Conv") ? join(w, node) : SDX_OK;
+}
+
 enum sdx_status sdx_pass_pointwise(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        struct work w = {.cx = cx, .ir = ir, .g = &ir->graphs[n_graph]};
-        const int32_t count_nodes = w.g->count_nodes;
-        w.count_values = w.g->count_values;
-        w.uses = sdx_ir_uses(w.g, ir->arena);
-        w.reader = sdx_ir_last_readers(w.g, ir->arena);
-        if (!w.uses || !w.reader) return SDX_FAIL_MEMORY(cx);
-        for (int32_t n = 0; n < count_nodes; n++) {
-            struct sdx_ir_node *node = &w.g->nodes[n];
-            if (node->is_dead) continue;
-            if (sdx_match_is(node, "MatMul"))
-                SDX_TRY(move_transpose(&w, n));
-            else if (sdx_match_is(node, "Conv"))
-                SDX_TRY(join(&w, node));
-        }
-        if (w.did) SDX_TRY(sdx_ir_sort(cx, ir, w.g));
-        *changed = *changed || w.did;
-    }
-    return SDX_OK;
+    return sdx_match_walk_nodes(cx, ir, rewrite, changed);
 }
