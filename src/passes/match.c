@@ -289,6 +289,28 @@ int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t 
     return made;
 }
 
+int32_t sdx_match_value_shaped(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like, int rank,
+                               const int64_t *dims)
+{
+    const int32_t made = sdx_match_value_like(ir, g, like);
+    int64_t *own = sdx_arena_copy(ir->arena, dims, (size_t)rank * sizeof *dims);
+    if (made < 0 || !own) return -1;
+    struct sdx_type *type = &g->values[made].type;
+    type->has_shape = true;
+    type->rank = rank;
+    type->dims = own;
+    return made;
+}
+int32_t sdx_match_value_channels(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like,
+                                 int64_t channels)
+{
+    const struct sdx_type *type = &g->values[like].type;
+    int64_t dims[SDX_RANK_MAX];
+    memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
+    dims[1] = channels;
+    return sdx_match_value_shaped(ir, g, like, type->rank, dims);
+}
+
 int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like)
 {
     const int32_t made = sdx_match_value_like(ir, g, like);

@@ -92,6 +92,12 @@ struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g
 void sdx_match_discard(struct sdx_ir_graph *g, struct sdx_ir_node *node);
 /* A fresh value of the name, type and shape of `like`; -1: no memory. */
 int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
+/* The same of another shape, whose dims are copied. */
+int32_t sdx_match_value_shaped(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like, int rank,
+                               const int64_t *dims);
+/* The same but for its channels (axis 1); `like` has them. */
+int32_t sdx_match_value_channels(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like,
+                                 int64_t channels);
 /* The same of f32. */
 int32_t sdx_match_f32_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
 /* A Cast that makes `to`, of the type that value has, of `from`; NULL: no memory. */

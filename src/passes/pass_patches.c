@@ -124,25 +124,12 @@ static bool find_image(const struct sdx_match_walk *w, struct patches *p)
     return p->channels_last || p->weights->dims[1] <= CHANNELS_MOST;
 }
 
-/* A value of those lengths, of the type of `like`; -1: no memory. */
-static int32_t new_value(const struct sdx_match_walk *w, int32_t like, int rank,
-                         const int64_t *dims)
-{
-    const int32_t value = sdx_match_value_like(w->ir, w->g, like);
-    int64_t *own = sdx_arena_copy(w->ir->arena, dims, (size_t)rank * sizeof *dims);
-    if (value < 0 || !own) return -1;
-    w->g->values[value].type.rank = rank;
-    w->g->values[value].type.dims = own;
-    w->g->values[value].type.has_shape = true;
-    return value;
-}
-
 /* A Reshape of x to those lengths, the first that of x; -1: no memory. */
 static int32_t reshape(const struct sdx_match_walk *w, const struct patches *p, int32_t x, int rank,
                        int64_t *dims)
 {
     enum { OPSET = 13 };
-    const int32_t to = new_value(w, p->image, rank, dims);
+    const int32_t to = sdx_match_value_shaped(w->ir, w->g, p->image, rank, dims);
     dims[0] = 0;
     const int32_t inputs[] = {x, sdx_match_add_ints(w->ir, w->g, "patches", dims, rank)};
     if (to < 0 || inputs[1] < 0) return -1;
@@ -171,7 +158,7 @@ static int32_t gather(const struct sdx_match_walk *w, const struct patches *p)
     for (int d = 1; d < rank; d++)
         turned[d] = apart[perm[d]];
     const int32_t image = reshape(w, p, p->from, rank, apart);
-    const int32_t patches = new_value(w, p->image, rank, turned);
+    const int32_t patches = sdx_match_value_shaped(w->ir, w->g, p->image, rank, turned);
     if (image < 0 || patches < 0) return -1;
     struct sdx_ir_node *node = sdx_match_add_node(
         w->ir, w->g, "Transpose", 13, w->g->values[patches].name, &image, 1, patches, 1);

@@ -42,21 +42,6 @@ static bool swaps(const struct sdx_match_walk *w, const struct sdx_ir_node *node
     return moves(w, node, 3, 1, 2);
 }
 
-/* Of the elements of x, swapped so. -1: no memory. */
-static int32_t new_value(struct sdx_match_walk *w, int32_t x, bool swapped, int64_t channels)
-{
-    const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[x].name);
-    int64_t *dims = sdx_arena_array(w->ir->arena, 3, sizeof *dims);
-    if (value < 0 || !dims) return -1;
-    struct sdx_type *type = &w->g->values[value].type;
-    *type = w->g->values[x].type;
-    dims[0] = type->dims[0];
-    dims[1] = channels;
-    dims[2] = type->dims[swapped ? 1 : 2];
-    type->dims = dims;
-    return value;
-}
-
 static enum sdx_status add_node(struct sdx_match_walk *w, struct sdx_str name, int64_t opset,
                                 const char *op, int count, const int32_t *inputs, int32_t out)
 {
@@ -161,7 +146,9 @@ static enum sdx_status move_transpose(struct sdx_match_walk *w, int32_t n)
     }
     if (!swaps(w, before)) before = NULL;
     if ((m >= NARROWER * k || before) && swaps(w, after) && leads_to_images(w, after->outputs[0])) {
-        const int32_t result = after->outputs[0], channels = new_value(w, x, true, k);
+        const int64_t turned[] = {in->dims[0], k, in->dims[1]};
+        const int32_t result = after->outputs[0],
+                      channels = sdx_match_value_shaped(w->ir, w->g, x, 3, turned);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
         sdx_match_discard(w->g, matmul);
         sdx_match_discard(w->g, add);
@@ -170,7 +157,7 @@ static enum sdx_status move_transpose(struct sdx_match_walk *w, int32_t n)
         return add_conv(w, &w->g->nodes[n], channels, bias, result);
     }
     if (k >= NARROWER * m && before && w->uses[x] == 1 && comes_from_images(w, before->inputs[0])) {
-        const int32_t z = before->inputs[0], channels = new_value(w, z, false, m);
+        const int32_t z = before->inputs[0], channels = sdx_match_value_channels(w->ir, w->g, z, m);
         if (channels < 0) return SDX_FAIL_MEMORY(w->cx);
         sdx_match_discard(w->g, matmul);
         sdx_match_discard(w->g, add);

@@ -116,20 +116,6 @@ static int parts_of(const struct work *w, const struct sdx_ir_node *conv, struct
     return any && begin == weights->dims[1] ? count : 0;
 }
 
-/* A new value of the type of `like`, with another number of channels when that is not 0. */
-static int32_t new_value(struct work *w, int32_t like, int64_t channels)
-{
-    const int32_t value = sdx_ir_value_create(w->ir, w->g, w->g->values[like].name);
-    if (value < 0) return -1;
-    struct sdx_type *type = &w->g->values[value].type;
-    *type = w->g->values[like].type;
-    int64_t *dims = sdx_arena_copy(w->ir->arena, type->dims, (size_t)type->rank * sizeof *dims);
-    if (!dims) return -1;
-    if (channels) dims[1] = channels;
-    type->dims = dims;
-    return value;
-}
-
 /* A node like `node` of other inputs, that makes `out`. */
 static enum sdx_status add_node(struct work *w, const struct sdx_ir_node *node, const char *op,
                                 int count, const int32_t *inputs, int32_t out)
@@ -184,7 +170,7 @@ static enum sdx_status add_branch(struct work *w, int32_t conv, const struct par
     const int count = resize->count_inputs;
     for (int i = 0; i < count; i++)
         inputs[i] = resize->inputs[i];
-    const int32_t small = new_value(w, inputs[0], channels);
+    const int32_t small = sdx_match_value_channels(w->ir, w->g, inputs[0], channels);
     const int32_t of_conv[] = {inputs[0], take_weights(w, weights, node->name, part, 1, true),
                                bias};
     if (small < 0 || of_conv[1] < 0) return SDX_FAIL_MEMORY(w->cx);
@@ -219,7 +205,8 @@ static enum sdx_status keep_rest(struct work *w, int32_t conv, const struct part
     }
     int32_t image = inputs[0], of_conv[3] = {-1, -1, -1};
     if (n > 1) {
-        image = new_value(w, image, channels);
+        image = sdx_match_value_channels(w->ir, w->g, image, channels);
+        if (image < 0) return SDX_FAIL_MEMORY(w->cx);
         SDX_TRY(add_node(w, concat, "Concat", n, inputs, image));
         node = &w->g->nodes[conv];
     }
@@ -247,7 +234,8 @@ static enum sdx_status move_parts(struct work *w, int32_t conv, const struct par
     w->g->values[result].producer = -1;
     for (int i = 0; i <= count; i++) { /* the rest last, for its store adds the others */
         if (i < count ? parts[i].resize < 0 : !has_rest) continue;
-        const int32_t term = left == 1 && !done ? result : new_value(w, result, 0);
+        const int32_t term =
+            left == 1 && !done ? result : sdx_match_value_like(w->ir, w->g, result);
         if (term < 0) return SDX_FAIL_MEMORY(w->cx);
         if (i < count)
             SDX_TRY(add_branch(w, conv, &parts[i], done || has_rest ? -1 : bias, term));
@@ -255,7 +243,8 @@ static enum sdx_status move_parts(struct work *w, int32_t conv, const struct par
             SDX_TRY(keep_rest(w, conv, parts, count, term));
         if (done++) {
             const int32_t pair[] = {sum, term},
-                          to = done == left ? result : new_value(w, result, 0);
+                          to = done == left ? result : sdx_match_value_like(w->ir, w->g, result);
+            if (to < 0) return SDX_FAIL_MEMORY(w->cx);
             SDX_TRY(add_node(w, &w->g->nodes[conv], "Add", 2, pair, to));
             sum = to;
         } else {
@@ -301,7 +290,7 @@ static enum sdx_status average_first(struct work *w, int32_t n)
         ratio *= (double)in->dims[d] / (double)out->dims[d];
     }
     if (!pays(ratio, weights->dims[0], weights->dims[1])) return SDX_OK;
-    const int32_t small = new_value(w, result, weights->dims[1]);
+    const int32_t small = sdx_match_value_channels(w->ir, w->g, result, weights->dims[1]);
     if (small < 0) return SDX_FAIL_MEMORY(w->cx);
     w->did = true;
     pool->inputs[0] = conv->inputs[0];

@@ -138,18 +138,12 @@ static int32_t join_constants(struct work *w, const struct siblings *s, int inpu
 static enum sdx_status add_conv(struct work *w, const struct siblings *s, int32_t x, int32_t *y)
 {
     const struct sdx_ir_node first = w->g->nodes[s->nodes[0]];
-    struct sdx_type type = w->g->values[first.outputs[0]].type;
-    int64_t *dims = sdx_arena_copy(w->ir->arena, type.dims, (size_t)type.rank * sizeof *dims);
     bool biased = false;
     for (int i = 0; i < s->count; i++)
         biased = biased || has_bias(&w->g->nodes[s->nodes[i]]);
     const int32_t inputs[] = {x, join_constants(w, s, 1), biased ? join_constants(w, s, 2) : -1};
-    *y = sdx_ir_value_create(w->ir, w->g, w->g->values[first.outputs[0]].name);
-    if (!dims || inputs[1] < 0 || (biased && inputs[2] < 0) || *y < 0)
-        return SDX_FAIL_MEMORY(w->cx);
-    dims[1] = channels_of(w, s);
-    type.dims = dims;
-    w->g->values[*y].type = type;
+    *y = sdx_match_value_channels(w->ir, w->g, first.outputs[0], channels_of(w, s));
+    if (inputs[1] < 0 || (biased && inputs[2] < 0) || *y < 0) return SDX_FAIL_MEMORY(w->cx);
     struct sdx_ir_node *node = sdx_match_add_node(w->ir, w->g, "Conv", first.opset, first.name,
                                                   inputs, biased ? 3 : 2, *y, first.count_attrs);
     if (!node) return SDX_FAIL_MEMORY(w->cx);
