@@ -162,6 +162,13 @@ int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m)
     const int64_t panels = m % 2 ? table->nbits_panels[0] : m % 4 ? table->nbits_panels[1] : 1;
     return table->cols * (sdx_nbits_packs_bytes(w) ? 1 : panels);
 }
+/* Rows of A that meet a panel at a time. */
+static int64_t rows_of(const struct sdx_nbits *w, int64_t row_bytes)
+{
+    if (!sdx_nbits_packs_bytes(w) && w->block <= SDX_NBITS_CHUNK) return SDX_NBITS_TILED;
+    const int64_t fit = ROW_BYTES / row_bytes / 4 * 4;
+    return fit < 8 ? 8 : least(fit, ROWS);
+}
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,
                    int64_t n1)
@@ -176,7 +183,7 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
                                 .width = n1 - n0,
                                 .ahead = sdx_kernel_tuning()->stream_ahead / 4,
                                 .bias = epilogue->bias_col ? epilogue->bias_col + n0 : NULL};
-    const int64_t fit = ROW_BYTES / job.row_bytes / 4 * 4, most = fit < 8 ? 8 : least(fit, ROWS);
+    const int64_t most = rows_of(w, job.row_bytes);
     job.packed = (const uint32_t *)packed + n0 / table->cols * job.panel_step;
     for (int64_t i = 0; i < m; i += most) {
         job.m = least(most, m - i);

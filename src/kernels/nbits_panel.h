@@ -6,10 +6,10 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { NBITS_COLS = 2 * LANES, NBITS_ROWS = 4 };
+enum { NBITS_COLS = 2 * LANES, NBITS_ROWS = 4, NBITS_ROWS_MOST = 6 };
 /* each vector of a panel's columns; each of mr rows */
 #define NBITS_PAIR SDX_UNROLL(2) for (int j = 0; j < 2; j++)
-#define NBITS_ROW  SDX_UNROLL(4) for (int r = 0; r < mr; r++)
+#define NBITS_ROW  SDX_UNROLL(6) for (int r = 0; r < mr; r++)
 
 /* The lines of a word of each column, ahead of it: as a rule a page, where the processor's own
  * fetching ends. */

@@ -206,6 +206,142 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     for (p *= (streams); p < panels; p++)                                                          \
         float_single_##bits##_##mr(g, i, p, 0);
 #endif
+/* Many rows: some blocks of a panel are decoded once, in the first cache, and tiles of rows take
+ * them from there. The same products and sums in the same order. */
+enum { TILE = 6, TILED = SDX_NBITS_TILED, CHUNK = SDX_NBITS_CHUNK };
+struct float_chunk {
+    int64_t k0, k1;     /* whole blocks, or up to the end */
+    const float *facts; /* scales and shifts of the first block */
+    int64_t apart;      /* from block to block, in floats */
+    _Alignas(64) float weights[CHUNK * NBITS_COLS];
+};
+/* Weights as they stand in their words, those of one k of all columns side by side. */
+SIMD void float_decode(const int bits, const uint32_t *word, int64_t words, int64_t ahead,
+                       float *to)
+{
+    const int each = 32 / bits;
+    SDX_UNROLL(1)
+    for (; words > 0; words--, word += NBITS_COLS) {
+        nbits_fetch_word(word, ahead);
+        SDX_UNROLL(1) for (int i = 0; i < each; i++, to += NBITS_COLS) NBITS_PAIR
+        {
+            vf w;
+            if (bits == 8)
+                w = v_load_i8((const int8_t *)word + i * NBITS_COLS + j * LANES);
+            else
+                w = v_from_int(vi_load(word + j * LANES) & vi_set1((int32_t)masks[bits == 4][i]));
+            v_store(to + j * LANES, w);
+        }
+    }
+}
+/* Decodes the chunk that begins at k0, at `from`; returns where the next one lies. */
+SIMD const uint32_t *float_open_chunk(const int bits, const struct sdx_nbits_job *g, int64_t k0,
+                                      const uint32_t *from, struct float_chunk *c)
+{
+    const struct sdx_nbits *w = g->w;
+    const int each = 32 / bits;
+    const int64_t facts = NBITS_COLS * (1 + w->has_zeros);
+    float *to = c->weights;
+    c->k0 = k0;
+    c->k1 = least(w->k, k0 + CHUNK / w->block * w->block);
+    c->facts = (const float *)(const void *)from;
+    c->apart = facts + w->block / each * NBITS_COLS;
+    for (int64_t k = k0; k < c->k1; k += w->block) {
+        const int64_t words = (least(w->block, c->k1 - k) + each - 1) / each;
+        float_decode(bits, from + facts, words, g->ahead, to);
+        to += words * each * NBITS_COLS;
+        from += facts + words * NBITS_COLS;
+    }
+    return from;
+}
+/* Adds the chunk to sums of mr rows, which begin at k0; returns how far these go. */
+static SDX_NOINLINE int64_t float_tile(const struct sdx_nbits_job *g, const struct float_chunk *ch,
+                                       const float *rows, float *sums)
+{
+    enum { mr = TILE, STEPS = 4 };
+    const struct sdx_nbits *w = g->w;
+    const int64_t each = 32 / w->bits, row_a = g->row_bytes / 4, block = w->block;
+    const float *a = rows, *b = ch->weights, *facts = ch->facts;
+    for (int64_t left = ch->k1 - ch->k0; left > 0; left -= block, facts += ch->apart) {
+        const float *sum = a++;
+        for (int64_t whole = (least(block, left) + each - 1) & -each; whole > 0; whole -= RUN) {
+            const float *const end = b + least(RUN, whole) * NBITS_COLS, *row[TILE];
+            vf s[TILE][2];
+            NBITS_ROW
+            {
+                row[r] = r ? row[r - 1] + row_a : a;
+                P_KEEP(row[r]);
+                NBITS_PAIR s[r][j] = v_set1(*row[r]);
+            }
+            SDX_UNROLL(1) for (int64_t k = 1; b < end; k += STEPS, b += STEPS * NBITS_COLS)
+            {
+                P_KEEP(k);
+                SDX_UNROLL(4) for (int u = 0; u < STEPS; u++)
+                {
+                    vf v[2];
+                    NBITS_PAIR
+                    {
+                        v[j] = v_load(b + u * NBITS_COLS + j * LANES);
+                        V_KEEP(v[j]);
+                    }
+                    NBITS_ROW
+                    {
+                        const vf x = v_set1(row[r][k + u]);
+                        NBITS_PAIR s[r][j] = v_fma(x, v[j], s[r][j]);
+                        V_USE(x);
+                    }
+                    NBITS_PAIR V_USE(v[j]);
+                }
+            }
+            a += 1 + least(RUN, whole);
+            float *c = sums;
+            P_KEEP(c);
+            NBITS_PAIR
+            {
+                const vf of = v_load(facts + j * LANES);
+                NBITS_ROW
+                {
+                    float *at = c + r * NBITS_COLS + j * LANES;
+                    v_store(at, v_fma(of, s[r][j], v_load(at)));
+                }
+            }
+        }
+        if (w->has_zeros) NBITS_PAIR
+            {
+                const vf shift = v_load(facts + NBITS_COLS + j * LANES);
+                NBITS_ROW
+                {
+                    float *at = sums + r * NBITS_COLS + j * LANES;
+                    v_store(at, v_fma(v_set1(sum[r * row_a]), shift, v_load(at)));
+                }
+            }
+    }
+    return a - rows;
+}
+/* All tiles of panel p. */
+SIMD void float_tiles(const int bits, const struct sdx_nbits_job *g, int64_t p)
+{
+    const struct sdx_nbits *w = g->w;
+    const uint32_t *from = g->packed + p * g->panel_step;
+    _Alignas(64) float sums[TILED * NBITS_COLS];
+    struct float_chunk chunk;
+    const int64_t tiles = g->m / TILE, column = p * NBITS_COLS;
+    int64_t at = 0, next = 0;
+    memset(sums, 0, (size_t)(tiles * TILE * NBITS_COLS) * sizeof *sums);
+    for (int64_t k = 0; k < w->k; k = chunk.k1, at = next) {
+        from = float_open_chunk(bits, g, k, from, &chunk);
+        for (int64_t i = 0; i < tiles * TILE; i += TILE) {
+            const uint8_t *rows = g->rows + i * g->row_bytes;
+            next = at + float_tile(g, &chunk, (const float *)(const void *)rows + at,
+                                   sums + i * NBITS_COLS);
+        }
+    }
+    for (int64_t i = 0; i < tiles * TILE; i++) {
+        vf out[1][2];
+        NBITS_PAIR out[0][j] = v_load(sums + i * NBITS_COLS + j * LANES);
+        nbits_store_panel(1, g, i, column, out);
+    }
+}
 #define FLOATS(bits)                                                                               \
     PANELS(float_single, bits, 1, 1)                                                               \
     PANELS(float_single, bits, 2, 1)                                                               \
@@ -213,11 +349,15 @@ SIMD void float_panels(const int bits, const int mr, const int streams,
     SPREADS(bits)                                                                                  \
     static void floats_##bits(const struct sdx_nbits_job *g)                                       \
     {                                                                                              \
-        const int64_t panels = (g->width + NBITS_COLS - 1) / NBITS_COLS, fours = g->m / 4 * 4;     \
-        int64_t i, p;                                                                              \
-        for (p = 0; p < panels; p++)                                                               \
-            for (i = 0; i < fours; i += 4)                                                         \
+        const int64_t panels = (g->width + NBITS_COLS - 1) / NBITS_COLS;                           \
+        const bool is_tiled = g->m >= 4 * TILE && g->w->block <= CHUNK;                            \
+        int64_t i = is_tiled ? g->m / TILE * TILE : 0, p;                                          \
+        const int64_t first = i, fours = i + (g->m - i) / 4 * 4;                                   \
+        for (p = 0; p < panels; p++) {                                                             \
+            if (is_tiled) float_tiles(bits, g, p);                                                 \
+            for (i = first; i < fours; i += 4)                                                     \
                 float_single_##bits##_4(g, i, p, 0);                                               \
+        }                                                                                          \
         i = fours;                                                                                 \
         if (g->m - i >= 2) {                                                                       \
             SPREAD(bits, 2, PANELS_2)                                                              \

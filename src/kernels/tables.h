@@ -113,6 +113,8 @@ struct sdx_nbits_job {
  * their weights. In digits each run is what follows, with the sum of the block as far as the run's
  * end, and then 12 bytes for four numbers: their lowest digits, the middle and the highest. */
 enum { SDX_NBITS_RUN = 32, SDX_NBITS_DIGITS_MOST = 8355709 };
+/* Rows of a job, at most; numbers of a row that are taken at a time, where a block is no longer. */
+enum { SDX_NBITS_TILED = 192, SDX_NBITS_CHUNK = 256 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits, shorts. */
 struct sdx_nbits_fact {

@@ -255,6 +255,16 @@ void check_nbits(void)
         check_far_numbers(all_bits[b]);
     check_case((struct sdx_nbits){.n = 133, .k = 1100, .block = 1104, .bits = 4}, 100, true,
                SDX_ACT_NONE);
+    for (int b = 0; b < 3;
+         b++) /* rows enough for decoded panels, and more than one round of them */
+        for (int64_t m = 24, k = 700; m < 250; m = m * 3 + 5, k /= 3)
+            for (int64_t block = 16; block <= 512; block *= 2)
+                check_case((struct sdx_nbits){.n = panel + random_int(1, panel),
+                                              .k = k,
+                                              .block = block,
+                                              .bits = all_bits[b],
+                                              .has_zeros = random_bits() & 1},
+                           m, random_bits() & 1, SDX_ACT_NONE);
 }
 
 struct timed {
