@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes nodes that give their input back: Identity, Cast to the same type, Reshape, Transpose,
- * Resize, Pad and Slice that change nothing, Concat and Sum of one operand, x + 0, x * 1. A node
- * that makes a graph output from a graph input stays. And Expand before what broadcasts anyway. */
+ * Resize, Pad and Slice that change nothing, Concat and Sum of one operand, x + 0, x * 1. One that
+ * makes a graph output of what no node makes, or of another output, stays. And Expand before what
+ * broadcasts anyway. */
 #include "passes/match.h"
 #include "passes/passes.h"
 #include "tensor/convert.h"
@@ -111,6 +112,21 @@ static bool skip_expand(const struct sdx_ir_graph *g, struct sdx_ir_node *node)
     return did;
 }
 
+/* A graph output keeps its value, which has its name: what made the input makes that. */
+static bool make_output(struct sdx_ir *ir, int32_t graph, const struct sdx_ir_node *node)
+{
+    struct sdx_ir_graph *g = &ir->graphs[graph];
+    const int32_t from = node->inputs[0], to = node->outputs[0];
+    struct sdx_ir_value *value = &g->values[from];
+    const int32_t maker = value->producer;
+    if (maker < 0 || value->flags & SDX_IR_OUTPUT) return false;
+    if (!g->values[to].type.has_shape) g->values[to].type = value->type;
+    sdx_ir_node_set_output(g, &g->nodes[maker], maker, value->producer_slot, to);
+    sdx_ir_replace_uses(ir, graph, from, to);
+    value->producer = -1;
+    return true;
+}
+
 enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     (void)cx;
@@ -120,9 +136,10 @@ enum sdx_status sdx_pass_identity(struct sdx_context *cx, struct sdx_ir *ir, boo
             struct sdx_ir_node *node = &graph->nodes[n];
             if (!node->is_dead && skip_expand(graph, node)) *changed = true;
             if (node->is_dead || node->count_outputs != 1 || !is_identity(graph, node)) continue;
-            if (graph->values[node->outputs[0]].flags & SDX_IR_OUTPUT)
-                continue; /* keeps the output's name */
-            sdx_ir_replace_uses(ir, g, node->outputs[0], node->inputs[0]);
+            if (!(graph->values[node->outputs[0]].flags & SDX_IR_OUTPUT))
+                sdx_ir_replace_uses(ir, g, node->outputs[0], node->inputs[0]);
+            else if (!make_output(ir, g, node))
+                continue;
             node->is_dead = true;
             *changed = true;
         }
