@@ -195,6 +195,27 @@ static bool find_split_mask(const struct search *s, int32_t value, struct found 
     return false;
 }
 
+/* Or that sum is there already, reshaped, as the mask of all scores. */
+static void find_summed_mask(const struct search *s, struct found *f)
+{
+    const struct sdx_ir_node *back = sdx_match_maker(s->g, f->mask, "Reshape");
+    const struct sdx_ir_node *sum = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
+    if (!sum || s->uses[f->mask] != 1 || s->uses[back->inputs[0]] != 1 ||
+        !sdx_match_same_type(s->g, f->mask, s->g->nodes[f->softmax].outputs[0]))
+        return;
+    for (int i = 0; i < 2; i++) {
+        const int32_t outer = sum->inputs[i], inner = sum->inputs[1 - i];
+        if (!is_f32(s->g, outer) || !is_f32(s->g, inner) ||
+            !broadcasts_to(s->g, outer, inner, back->inputs[0]) ||
+            !is_outer_sum(s->g, outer, inner, back->inputs[0], f->mask))
+            continue;
+        f->outer = outer;
+        f->inner = inner;
+        f->mask = -1;
+        return;
+    }
+}
+
 /* Does the Reshape only put a 1 before all axes of `from`? */
 static bool adds_one(const struct sdx_type *from, const struct sdx_type *to)
 {
@@ -640,6 +661,7 @@ static bool match(const struct search *s, int32_t n, struct found *f)
     if (!is_last_axis(softmax, f->rank)) return false;
     f->weigh = find_weigh(s, n, find_weights(s, softmax->outputs[0], f));
     if (f->weigh < 0 || !find_scores(s, softmax->inputs[0], AT_MASK, f)) return false;
+    if (f->mask >= 0 && f->outer < 0) find_summed_mask(s, f);
     f->v = s->g->nodes[f->weigh].inputs[1];
     f->y = s->g->nodes[f->weigh].outputs[0];
     return rank_of(s->g, f->q) == f->rank && rank_of(s->g, f->k) == f->rank &&

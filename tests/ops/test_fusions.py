@@ -203,6 +203,23 @@ def test_attention_of_rank_3(sardonyx, tmp_path):
     assert "Attention" in out and "Softmax" not in out
 
 
+@pytest.mark.parametrize("form", ["apart", "swapped", "broadcast", "read twice"])
+def test_attention_summed_mask(sardonyx, tmp_path, form):
+    """SAM's by newer exporters: the two parts are added first. They stay apart where the sum is of all scores."""
+    heads = 1 if form == "broadcast" else 6
+    feeds = {n: f32(2, 3, 20, 8) for n in "qkv"} | {"h": f32(heads, 4, 5, 4, 1), "w": f32(heads, 4, 5, 1, 5)}
+    to = [1, 1, 20, 20] if form == "broadcast" else [2, 3, 20, 20]
+    nodes = [N("Mul", ["q", "root"], ["q1"]), N("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]),
+             N("MatMul", ["q1", "kt"], ["s"]), N("Add", ["w", "h"] if form == "swapped" else ["h", "w"], ["hw"]),
+             N("Reshape", ["hw", "to"], ["m"]), N("Add", ["s", "m"], ["t"]), N("Softmax", ["t"], ["p"], axis=-1),
+             N("MatMul", ["p", "v"], ["y" if form == "read twice" else "Y"])]
+    if form == "read twice":
+        nodes += [N("ReduceMax", ["m"], ["most"], axes=[3], keepdims=1), N("Add", ["y", "most"], ["Y"])]
+    out = run_case(sardonyx, tmp_path, nodes, feeds, {"root": np.float32(0.5), "to": np.array(to, np.int64)})
+    assert "Attention" in out and "Softmax" not in out
+    assert ("Add" in out) == (form in ("broadcast", "read twice"))
+
+
 def norm_nodes(kind, opset):
     mean = {"axes": [-1]} if opset < 18 else {}
     axes = ["last"] if opset >= 18 else []
