@@ -220,6 +220,21 @@ def test_attention_summed_mask(sardonyx, tmp_path, form):
     assert ("Add" in out) == (form in ("broadcast", "read twice"))
 
 
+@pytest.mark.parametrize("form", ["made", "read too", "twice", "output", "input"])
+def test_identity_makes_output(sardonyx, tmp_path, form):
+    """What made an identity's input makes the graph output, but not two of them."""
+    outputs = {"twice": ("Y", "Z"), "output": ("Y", "Z")}.get(form, ("Y",))
+    nodes = {"made": [N("MatMul", ["x", "w"], ["a"]), N("Cast", ["a"], ["Y"], to=1)],
+             "read too": [N("MatMul", ["x", "w"], ["a"]), N("Identity", ["a"], ["b"]), N("MatMul", ["a", "w"], ["c"]),
+                          N("Add", ["b", "c"], ["d"]), N("Cast", ["d"], ["Y"], to=1)],
+             "twice": [N("MatMul", ["x", "w"], ["a"]), N("Identity", ["a"], ["Y"]), N("Cast", ["a"], ["Z"], to=1)],
+             "output": [N("MatMul", ["x", "w"], ["Z"]), N("Identity", ["Z"], ["Y"])],
+             "input": [N("Identity", ["x"], ["Y"])]}[form]
+    constants = {} if form == "input" else {"w": f32(16, 16)}
+    out = run_case(sardonyx, tmp_path, nodes, {"x": f32(5, 16)}, constants, outputs=outputs)
+    assert ("Cast" in out) == (form == "twice") and "Identity" not in out
+
+
 def norm_nodes(kind, opset):
     mean = {"axes": [-1]} if opset < 18 else {}
     axes = ["last"] if opset >= 18 else []
