@@ -6,7 +6,7 @@
 #include "kernels/simd.h"
 #include "kernels/tables.h"
 
-enum { NBITS_COLS = 2 * LANES, NBITS_ROWS = 4, NBITS_ROWS_MOST = 6 };
+enum { NBITS_COLS = 2 * LANES, NBITS_ROWS = 4 };
 /* each vector of a panel's columns; each of mr rows */
 #define NBITS_PAIR SDX_UNROLL(2) for (int j = 0; j < 2; j++)
 #define NBITS_ROW  SDX_UNROLL(6) for (int r = 0; r < mr; r++)
