@@ -530,7 +530,7 @@ static enum sdx_status run_elements(struct sdx_exec *x, const struct sdx_step *s
         i_at += begin[i] * own[i];
         if (i != p->axis) base += begin[i] * p->stride[i];
     }
-    block.count = 0;
+    block.first = block.count = 0;
     for (;;) {
         SDX_TRY(elements_row(x, p, step, &block, i_at, end[last] - begin[last], base, gather));
         int i = last - 1;
