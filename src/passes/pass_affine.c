@@ -222,6 +222,53 @@ static enum sdx_status fold(struct sdx_context *cx, struct sdx_ir *ir, int32_t g
     return SDX_OK;
 }
 
+/* A normalisation of the columns of a MatMul, whose rows lie in one axis there (LeViT): the weights
+ * take the scale, and an Add of the shift comes behind the product. */
+static enum sdx_status fold_columns(struct sdx_context *cx, struct sdx_ir *ir,
+                                    struct sdx_ir_graph *g, int32_t norm, const int32_t *uses,
+                                    bool *changed)
+{
+    const int32_t x = g->nodes[norm].inputs[0], result = g->nodes[norm].outputs[0];
+    struct sdx_ir_node *flat = sdx_match_maker(g, x, "Flatten");
+    if (!flat) flat = sdx_match_maker(g, x, "Reshape");
+    const int32_t y = flat ? flat->inputs[0] : x;
+    struct sdx_ir_node *product = sdx_match_plain_product(g, y);
+    const struct sdx_tensor *w = product ? sdx_match_weights(g, product, 1) : NULL;
+    if (!w || w->dtype != SDX_F32 || w->rank != 2 || w->count == 0 || uses[x] != 1 || uses[y] != 1)
+        return SDX_OK;
+    const struct sdx_type *rows = &g->values[x].type, *of = &g->values[y].type;
+    const int64_t n = w->dims[1];
+    if (!rows->has_shape || rows->rank != 2 || rows->dims[1] != n || !of->has_shape ||
+        of->rank < 2 || of->dims[of->rank - 1] != n)
+        return SDX_OK;
+    struct sdx_affine f;
+    SDX_TRY(sdx_affine_init(cx, ir, n, &f));
+    if (!normalisation(g, &g->nodes[norm], &f)) return SDX_OK;
+    struct sdx_tensor *scaled = new_scaled(ir, w, false, 1, &f);
+    struct sdx_tensor *shift = sdx_match_new_constant(ir, SDX_F32, 1, &n);
+    int32_t *inputs = sdx_arena_array(ir->arena, 2, sizeof *inputs);
+    if (!scaled || !shift || !inputs) return SDX_FAIL_MEMORY(cx);
+    for (int64_t c = 0; c < n; c++)
+        ((float *)shift->data)[c] = (float)f.shift[c];
+    const struct sdx_str name = product->name;
+    inputs[0] = product->inputs[0];
+    inputs[1] = sdx_match_add_constant(ir, g, name, scaled);
+    const int32_t of_add[] = {sdx_match_value_like(ir, g, y),
+                              sdx_match_add_constant(ir, g, name, shift)};
+    if (inputs[1] < 0 || of_add[0] < 0 || of_add[1] < 0) return SDX_FAIL_MEMORY(cx);
+    product->inputs = inputs;
+    sdx_ir_node_set_output(g, product, (int32_t)(product - g->nodes), 0, of_add[0]);
+    sdx_match_discard(g, &g->nodes[norm]);
+    if (flat) {
+        g->values[x].producer = -1;
+        sdx_ir_node_set_output(g, flat, (int32_t)(flat - g->nodes), 0, result);
+    }
+    *changed = true;
+    return sdx_match_add_node(ir, g, "Add", 14, name, of_add, 2, flat ? y : result, 0)
+               ? SDX_OK
+               : SDX_FAIL_MEMORY(cx);
+}
+
 /* ---- what is before ---- */
 
 static bool are_zeros(const struct sdx_ir_node *node, const char *attr)
@@ -322,15 +369,18 @@ enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool 
         struct sdx_ir_graph *g = &ir->graphs[n_graph];
         int32_t *uses = sdx_ir_uses(g, ir->arena);
         if (!uses) return SDX_FAIL_MEMORY(cx);
-        for (int32_t n = 0; n < g->count_nodes; n++) {
+        const int32_t count = g->count_nodes; /* uses tells of their values */
+        for (int32_t n = 0; n < count; n++) {
             struct sdx_ir_node *node = &g->nodes[n];
             for (int i = 0; i < SDX_COUNT_OF(ops) && !node->is_dead && !node->domain.len; i++)
                 if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(fold(cx, ir, n_graph, node, uses, changed));
+            if (sdx_match_is(node, ops[0])) SDX_TRY(fold_columns(cx, ir, g, n, uses, changed));
         }
-        for (int32_t n = 0; n < g->count_nodes; n++)
+        for (int32_t n = 0; n < count; n++)
             if (!g->nodes[n].is_dead && g->nodes[n].count_outputs > 0 && !g->nodes[n].domain.len)
                 SDX_TRY(fold_before(cx, ir, g, &g->nodes[n], uses, changed));
+        if (g->count_nodes > count) SDX_TRY(sdx_ir_sort(cx, ir, g));
     }
     return SDX_OK;
 }

@@ -220,6 +220,29 @@ def test_attention_summed_mask(sardonyx, tmp_path, form):
     assert ("Add" in out) == (form in ("broadcast", "read twice"))
 
 
+@pytest.mark.parametrize("form", ["flat", "reshaped", "rows", "output", "read twice", "other columns"])
+def test_norm_of_columns(sardonyx, tmp_path, form):
+    """A BatchNormalization of the columns of a product, whose rows it takes as one axis (LeViT)."""
+    rows = {"x": f32(12, 16)} if form == "rows" else {"x": f32(3, 4, 16)}
+    constants = {"w": f32(16, 8), "g": f32(8, lo=0.5, hi=2), "b": f32(8), "m": f32(8), "v": f32(8, lo=0.5, hi=2),
+                 "flat": np.array([12, 8], np.int64), "back": np.array([3, 4, 8], np.int64),
+                 "cut": np.array([3, 8, 4], np.int64)}
+    nodes = [N("MatMul", ["x", "w"], ["y"])]
+    if form == "rows":
+        nodes += [N("BatchNormalization", ["y", "g", "b", "m", "v"], ["n"]), N("HardSwish", ["n"], ["Y"])]
+    elif form == "other columns":  # those of the product are not the channels
+        nodes += [N("Reshape", ["y", "cut"], ["c"]), N("BatchNormalization", ["c", "g", "b", "m", "v"], ["Y"])]
+    else:
+        nodes += [N("Flatten", ["y"], ["f"], axis=2) if form != "reshaped" else N("Reshape", ["y", "flat"], ["f"]),
+                  N("BatchNormalization", ["f", "g", "b", "m", "v"], ["Y" if form == "output" else "n"])]
+        if form != "output":
+            nodes += [N("Reshape", ["n", "back"], ["r"]),
+                      N("Add", ["r", "y"], ["Y"]) if form == "read twice" else N("HardSwish", ["r"], ["Y"])]
+    used = {name for node in nodes for name in node.input}
+    out = run_case(sardonyx, tmp_path, nodes, rows, {k: v for k, v in constants.items() if k in used})
+    assert ("BatchNormalization" in out) == (form in ("read twice", "other columns"))
+
+
 @pytest.mark.parametrize("form", ["made", "read too", "twice", "output", "input"])
 def test_identity_makes_output(sardonyx, tmp_path, form):
     """What made an identity's input makes the graph output, but not two of them."""
