@@ -92,6 +92,12 @@ static const uint32_t masks[2][16] = {
 
 typedef vf float_sums[STREAMS][NBITS_ROWS][2];
 
+/* Weights i of the words of vector j of the columns, as they stand there. */
+SIMD vf float_weights(const int bits, const uint32_t *word, int i, int j, vi mask)
+{
+    if (bits == 8) return v_load_i8((const int8_t *)word + i * NBITS_COLS + j * LANES);
+    return v_from_int(vi_load(word + j * LANES) & mask);
+}
 SIMD int places_of(const int bits)
 {
     return bits == 8 ? 4 : 8;
@@ -123,11 +129,7 @@ SIMD void float_places(const int bits, const int mr, const int streams, int from
         }
         STREAM NBITS_PAIR
         {
-            vf w;
-            if (bits == 8)
-                w = v_load_i8((const int8_t *)words[q] + i * NBITS_COLS + j * LANES);
-            else
-                w = v_from_int(vi_load(words[q] + j * LANES) & mask);
+            vf w = float_weights(bits, words[q], i, j, mask);
             V_KEEP(w);
             NBITS_ROW
             {
@@ -223,14 +225,10 @@ SIMD void float_decode(const int bits, const uint32_t *word, int64_t words, int6
     SDX_UNROLL(1)
     for (; words > 0; words--, word += NBITS_COLS) {
         nbits_fetch_word(word, ahead);
-        SDX_UNROLL(1) for (int i = 0; i < each; i++, to += NBITS_COLS) NBITS_PAIR
-        {
-            vf w;
-            if (bits == 8)
-                w = v_load_i8((const int8_t *)word + i * NBITS_COLS + j * LANES);
-            else
-                w = v_from_int(vi_load(word + j * LANES) & vi_set1((int32_t)masks[bits == 4][i]));
-            v_store(to + j * LANES, w);
+        SDX_UNROLL(1)
+        for (int i = 0; i < each; i++, to += NBITS_COLS) {
+            const vi mask = vi_set1((int32_t)masks[bits == 4][i]);
+            NBITS_PAIR v_store(to + j * LANES, float_weights(bits, word, i, j, mask));
         }
     }
 }

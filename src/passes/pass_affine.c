@@ -271,15 +271,6 @@ static enum sdx_status fold_columns(struct sdx_context *cx, struct sdx_ir *ir,
 
 /* ---- what is before ---- */
 
-static bool are_zeros(const struct sdx_ir_node *node, const char *attr)
-{
-    int64_t count = 0;
-    const int64_t *v = sdx_ir_attr_ints(node, attr, &count);
-    for (int64_t i = 0; i < count; i++)
-        if (v[i]) return false;
-    return true;
-}
-
 /* Does a Pad bring in nothing but other elements of the same channels? */
 static bool keeps_channels(const struct sdx_ir_graph *g, const struct sdx_ir_node *pad)
 {
@@ -341,7 +332,7 @@ static enum sdx_status fold_before(struct sdx_context *cx, struct sdx_ir *ir,
     struct sdx_ir_node *norm = sdx_match_maker(g, x, "BatchNormalization");
     const struct sdx_str padding = sdx_ir_attr_str(m.node, "auto_pad", "NOTSET");
     if (!norm || uses[x] != 1 || sdx_ir_attr_int(m.node, "transA", 0) ||
-        !are_zeros(m.node, "pads") ||
+        !sdx_match_all_are(m.node, "pads", 0) ||
         !(sdx_str_is(padding, "NOTSET") || sdx_str_is(padding, "VALID")))
         return SDX_OK;
     const bool first = m.is_gemm && !m.first;
@@ -375,7 +366,8 @@ enum sdx_status sdx_pass_affine(struct sdx_context *cx, struct sdx_ir *ir, bool 
             for (int i = 0; i < SDX_COUNT_OF(ops) && !node->is_dead && !node->domain.len; i++)
                 if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(fold(cx, ir, n_graph, node, uses, changed));
-            if (sdx_match_is(node, ops[0])) SDX_TRY(fold_columns(cx, ir, g, n, uses, changed));
+            if (sdx_match_is(node, "BatchNormalization"))
+                SDX_TRY(fold_columns(cx, ir, g, n, uses, changed));
         }
         for (int32_t n = 0; n < count; n++)
             if (!g->nodes[n].is_dead && g->nodes[n].count_outputs > 0 && !g->nodes[n].domain.len)

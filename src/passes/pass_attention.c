@@ -162,6 +162,17 @@ static bool is_outer_sum(const struct sdx_ir_graph *g, int32_t outer, int32_t in
     return w->dims[last] > 0;
 }
 
+/* In either order? Then it notes them. */
+static bool find_parts(const struct sdx_ir_graph *g, int32_t a, int32_t b, int32_t wide,
+                       int32_t scores, struct found *f)
+{
+    const bool turned = !is_outer_sum(g, a, b, wide, scores);
+    if (turned && !is_outer_sum(g, b, a, wide, scores)) return false;
+    f->outer = turned ? b : a;
+    f->inner = turned ? a : b;
+    return true;
+}
+
 /* SAM adds its mask in two parts, for rows and for columns of the image, to scores reshaped to
  * [..., height, width] and back: then the mask is the sum of the parts, reshaped. */
 static bool find_split_mask(const struct search *s, int32_t value, struct found *f)
@@ -178,13 +189,7 @@ static bool find_split_mask(const struct search *s, int32_t value, struct found 
             if (!sdx_match_same_type(s->g, split->inputs[0], value) ||
                 !broadcasts_to(s->g, a, b, first->inputs[j]))
                 continue;
-            if (is_outer_sum(s->g, a, b, first->inputs[j], value)) {
-                f->outer = a;
-                f->inner = b;
-            } else if (is_outer_sum(s->g, b, a, first->inputs[j], value)) {
-                f->outer = b;
-                f->inner = a;
-            }
+            (void)find_parts(s->g, a, b, first->inputs[j], value, f);
             f->split_mask[0] = a;
             f->split_mask[1] = b;
             f->split_add = (int32_t)(second - s->g->nodes);
@@ -203,17 +208,10 @@ static void find_summed_mask(const struct search *s, struct found *f)
     if (!sum || s->uses[f->mask] != 1 || s->uses[back->inputs[0]] != 1 ||
         !sdx_match_same_type(s->g, f->mask, s->g->nodes[f->softmax].outputs[0]))
         return;
-    for (int i = 0; i < 2; i++) {
-        const int32_t outer = sum->inputs[i], inner = sum->inputs[1 - i];
-        if (!is_f32(s->g, outer) || !is_f32(s->g, inner) ||
-            !broadcasts_to(s->g, outer, inner, back->inputs[0]) ||
-            !is_outer_sum(s->g, outer, inner, back->inputs[0], f->mask))
-            continue;
-        f->outer = outer;
-        f->inner = inner;
+    const int32_t a = sum->inputs[0], b = sum->inputs[1];
+    if (is_f32(s->g, a) && is_f32(s->g, b) && broadcasts_to(s->g, a, b, back->inputs[0]) &&
+        find_parts(s->g, a, b, back->inputs[0], f->mask, f))
         f->mask = -1;
-        return;
-    }
 }
 
 /* Does the Reshape only put a 1 before all axes of `from`? */

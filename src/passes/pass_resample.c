@@ -266,12 +266,8 @@ static enum sdx_status enlarge_last(struct work *w, int32_t n)
 /* An AveragePool whose weights sum to 1 at the border too: padding is not counted. */
 static bool averages(const struct sdx_ir_node *pool)
 {
-    int64_t count = 0;
-    const int64_t *pads = sdx_ir_attr_ints(pool, "pads", &count);
     if (!sdx_ir_attr_int(pool, "count_include_pad", 0)) return pool->opset >= 7;
-    for (int64_t i = 0; pads && i < count; i++)
-        if (pads[i] != 0) return false;
-    return !sdx_ir_attr_int(pool, "ceil_mode", 0) &&
+    return sdx_match_all_are(pool, "pads", 0) && !sdx_ir_attr_int(pool, "ceil_mode", 0) &&
            sdx_str_is(sdx_ir_attr_str(pool, "auto_pad", "NOTSET"), "NOTSET");
 }
 
