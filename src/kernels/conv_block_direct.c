@@ -40,7 +40,8 @@ struct plan {
     int64_t in_blocks, tail;    /* of a group; channels of the last one when it is not full */
     int64_t out_blocks, panels; /* of a group */
     int64_t pass_blocks;
-    int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols */
+    int64_t rows, cols, row_strips, col_strips; /* pixels of a strip: at most rows * cols, */
+    int64_t images, image_strips;               /* of each of its images, at most so many */
     int64_t splits;
     int64_t bundle; /* groups of a part */
     int64_t y_from; /* the pixel of the output that y begins at */
@@ -89,13 +90,26 @@ static void cut_passes(struct plan *p)
             break;
     }
 }
+/* Small images go together until each weight is read for enough pixels. */
+static void join_images(struct plan *p)
+{
+    const int64_t pixels = p->rows * p->cols;
+    const int64_t bytes = strip_bytes(p, p->rows, p->cols) * p->pass_blocks;
+    int64_t most = conv_divide_up(STRIP_LEAST, pixels);
+    most = conv_least(most, sdx_kernel_tuning()->block_bytes / conv_most(bytes, 1));
+    if (p->row_strips * p->col_strips * p->s.out[0] > 1 || p->padded) most = 1;
+    p->image_strips = conv_divide_up(p->s.batch, conv_most(most, 1));
+    p->images = conv_divide_up(p->s.batch, conv_most(p->image_strips, 1));
+}
 static int64_t strips_of(const struct plan *p)
 {
-    return p->s.batch * p->s.groups * p->s.out[0] * p->row_strips * p->col_strips;
+    return p->image_strips * p->s.groups * p->s.out[0] * p->row_strips * p->col_strips;
 }
 static void cut_once_more(struct plan *p)
 {
-    if (p->rows > 1)
+    if (p->images > 1)
+        p->images = conv_divide_up(p->s.batch, ++p->image_strips);
+    else if (p->rows > 1)
         p->rows = conv_divide_up(p->s.out[1], ++p->row_strips);
     else
         p->cols = conv_divide_up(p->s.out[2], ++p->col_strips);
@@ -110,12 +124,11 @@ static void cut_parts(struct plan *p)
     const int64_t most = sdx_kernel_tuning()->block_parts, wanted = conv_wanted(worth);
     const bool is_spread = p->s.dilation[1] > 1 && p->s.kernel[1] > 1;
     const bool by_panels = (p->s.half || is_spread) && strips_of(p) * p->panels >= wanted;
-    while (!by_panels && strips_of(p) < wanted && p->rows * p->cols >= 2 * STRIP_LEAST)
+    while (!by_panels && strips_of(p) < wanted && p->images * p->rows * p->cols >= 2 * STRIP_LEAST)
         cut_once_more(p);
-    const int64_t strips = strips_of(p);
-    if (conv_even(strips, EVEN) != strips && p->rows * p->cols > 1) cut_once_more(p);
-    if (strips * p->panels == 1 && wanted > 1 && p->rows * p->cols >= HALVES_LEAST)
-        cut_once_more(p);
+    const int64_t strips = strips_of(p), pixels = p->images * p->rows * p->cols;
+    if (conv_even(strips, EVEN) != strips && pixels > 1) cut_once_more(p);
+    if (strips * p->panels == 1 && wanted > 1 && pixels >= HALVES_LEAST) cut_once_more(p);
     p->splits = conv_divide_up(wanted, strips_of(p));
     if (strips_of(p) == 1) p->splits += p->splits % 2;
     p->splits = conv_least(p->panels, p->splits);
@@ -210,6 +223,7 @@ static struct plan plan_of(const struct sdx_conv_shape *shape)
     p.out_blocks = conv_divide_up(p.ocg, p.lanes);
     p.panels = panels_of(p.out_blocks, table->vectors);
     cut_passes(&p);
+    join_images(&p);
     cut_parts(&p);
     return p;
 }
@@ -318,7 +332,7 @@ int64_t sdx_direct_block_parts(const struct sdx_conv_shape *s)
 {
     const struct plan p = plan_of(s);
     const int64_t bundles = conv_divide_up(s->groups, p.bundle);
-    return s->batch * bundles * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
+    return p.image_strips * bundles * p.s.out[0] * p.row_strips * p.col_strips * p.splits;
 }
 
 /* Most stretches of `count` places: lo and hi fall from at most `kernel` to 0. */
@@ -348,7 +362,7 @@ static struct room room_of(const struct plan *p, void *scratch)
     char *at = scratch;
     const int64_t rows = most_stretches(p->rows, p->s.kernel[1]);
     const int64_t cols = most_stretches(p->cols, p->s.kernel[2]);
-    const size_t pixels = whole_lines(p->rows * p->cols, sizeof(int64_t));
+    const size_t pixels = whole_lines(p->images * p->rows * p->cols, sizeof(int64_t));
     r.run_step = p->pass_blocks * p->s.kernel[0] * p->s.kernel[1];
     const size_t runs = whole_lines(rows * r.run_step, sizeof *r.runs);
     r.from = scratch;
@@ -376,7 +390,7 @@ size_t sdx_direct_block_scratch(const struct sdx_conv_shape *s)
 
 /* The strip in hand. */
 struct strip {
-    int64_t image, group, group1, od, row0, row1, col0, col1, panel0, panel1;
+    int64_t image, images, group, group1, od, row0, row1, col0, col1, panel0, panel1;
 };
 static struct strip strip_of(const struct plan *p, int64_t part)
 {
@@ -395,7 +409,8 @@ static struct strip strip_of(const struct plan *p, int64_t part)
     const int64_t bundles = conv_divide_up(p->s.groups, p->bundle);
     t.group = part % bundles * p->bundle;
     t.group1 = conv_least(p->s.groups, t.group + p->bundle);
-    t.image = part / bundles;
+    t.image = conv_share(p->s.batch, part / bundles, p->image_strips);
+    t.images = conv_share(p->s.batch, part / bundles + 1, p->image_strips) - t.image;
     t.panel0 = conv_share(p->panels, split, p->splits);
     t.panel1 = conv_share(p->panels, split + 1, p->splits);
     t.row0 = conv_share(p->s.out[1], row, p->row_strips);
@@ -545,7 +560,9 @@ static void place_work(struct work *w)
     const struct sdx_conv_shape *s = &w->p.s;
     const struct strip *t = &w->t;
     int64_t *from = w->room.from, *to = w->room.to;
-    const int64_t pixels = (t->row1 - t->row0) * (t->col1 - t->col0), lanes = w->p.lanes;
+    const int64_t image_in = s->in[0] * s->in[1] * s->in[2] * w->p.in_blocks * w->p.unit;
+    const int64_t image_out = w->p.out_blocks * w->job.y_step, lanes = w->p.lanes;
+    const int64_t pixels = t->images * (t->row1 - t->row0) * (t->col1 - t->col0);
     /* half as much again: the last lines are to be there in time */
     w->job.share = 1.5f * (float)(lanes * lanes) / (float)(LINE * conv_most(pixels, 1));
     w->planes = stretch_at(s, 0, t->od, t->od + 1);
@@ -555,8 +572,12 @@ static void place_work(struct work *w)
         for (int64_t c = 0; c < w->col_count; c++) {
             const int64_t n =
                 place_pixels(&w->p, &w->planes, w->room.rows + r, w->room.cols + c, from, to);
-            from += n;
-            to += n;
+            for (int64_t i = n; i < t->images * n; i++) {
+                from[i] = from[i - n] + s->groups * image_in;
+                to[i] = to[i - n] + s->groups * image_out;
+            }
+            from += t->images * n;
+            to += t->images * n;
         }
 }
 /* All classes of one panel in one pass. */
@@ -578,7 +599,7 @@ static void run_panel(const struct work *w, int64_t vectors)
             job.tail_runs = empty ? 0 : rows->tail_runs;
             job.weights = w->job.weights + cols->lo * p->unit * width;
             job.weights_tail = w->job.weights + cols->lo * (p->first ? 1 : p->tail) * width;
-            job.pixels = (rows->end - rows->begin) * (cols->end - cols->begin);
+            job.pixels = w->t.images * (rows->end - rows->begin) * (cols->end - cols->begin);
             table->f32_panel((int)vectors, &job);
             job.from += job.pixels;
             job.to += job.pixels;
@@ -690,6 +711,7 @@ static struct plan plan_of_rows(const struct sdx_conv_shape *s, int64_t rows)
 {
     struct plan p = plan_of(s);
     const bool is_flat = sdx_conv_is_pointwise(s);
+    p.images = 1;
     p.rows = is_flat ? 1 : rows;
     p.cols = is_flat ? rows * s->out[2] : s->out[2];
     return p;
@@ -707,7 +729,8 @@ void sdx_direct_block_rows(const struct sdx_conv_shape *s, const struct sdx_dire
     struct work w = {.p = plan_of_rows(s, r->row1 - r->row0)};
     const int64_t row = s->out[2];
     const bool is_flat = sdx_conv_is_pointwise(s);
-    w.t = (struct strip){.group1 = 1,
+    w.t = (struct strip){.images = 1,
+                         .group1 = 1,
                          .row0 = is_flat ? 0 : r->row0,
                          .row1 = is_flat ? 1 : r->row1,
                          .col0 = is_flat ? r->row0 * row : 0,

@@ -150,6 +150,19 @@ static void channel_general(const struct sdx_conv_shape *s, const float *x, cons
     }
 }
 
+/* Images of one pixel under a kernel of one position: channels c0 .. c1 - 1 are a line, x to y. */
+static void channels_of_pixel(int64_t c0, int64_t c1, int64_t some, const float *x, const float *w,
+                              float *y, const struct sdx_epilogue *e, float *sums)
+{
+    for (int64_t c = c0; c < c1; c += some) {
+        const int64_t count = conv_least(some, c1 - c);
+        for (int64_t i = 0; i < count; i++)
+            sums[i] = w[c + i] * x[c + i] + (e->bias_row ? e->bias_row[c + i] : 0.0f);
+        sdx_kernel_tables()->gemm.f32_finish(sums, y + c, count, 0,
+                                             e->residual ? e->residual + c : NULL, e);
+    }
+}
+
 void sdx_depthwise_f32_part(const struct sdx_conv_shape *s, const float *x, const float *weights,
                             float *y, const struct sdx_epilogue *epilogue, int64_t part,
                             void *scratch)
@@ -160,6 +173,14 @@ void sdx_depthwise_f32_part(const struct sdx_conv_shape *s, const float *x, cons
     const int64_t image = part / blocks, c0 = part % blocks * block;
     const int64_t c1 = conv_least(s->oc, c0 + block);
     if (z.pixels == 0) return;
+    const bool is_padded = s->pad_begin[0] || s->pad_begin[1] || s->pad_begin[2];
+    if (z.pixels * z.pixels_in * z.taps * z.ocg == 1 && !is_padded) {
+        struct sdx_epilogue e = *epilogue;
+        const int64_t first = image * s->oc;
+        if (e.residual) e.residual += first;
+        channels_of_pixel(c0, c1, lines_of_sums(s), x + first, weights, y + first, &e, scratch);
+        return;
+    }
     if (b.usable) memset(scratch, 0, (size_t)b.sums * sizeof(float)); /* margins stay 0 */
     for (int64_t c = c0; c < c1; c++) {
         const float *from = x + (image * s->ic + c / z.ocg) * z.pixels_in;

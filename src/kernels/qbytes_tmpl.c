@@ -516,14 +516,9 @@ static void add_sums(const int32_t *x, int32_t *y, size_t n)
 }
 static void less_sums(const int32_t *x, int32_t times, int32_t *y, size_t blocks)
 {
-    for (; blocks; blocks--, x += 16, y += 16) {
-        uint32_t sums[16], less[16];
-        memcpy(sums, y, sizeof sums);
-        memcpy(less, x, sizeof less);
-        for (int i = 0; i < 16; i++)
-            sums[i] -= (uint32_t)times * less[i];
-        memcpy(y, sums, sizeof sums);
-    }
+    const vu each = (vu)vi_set1(times);
+    for (size_t i = 0; i < 16 * blocks; i += LANES)
+        vi_store(y + i, vi_sub(vi_load(y + i), (vi)((vu)vi_load(x + i) * each)));
 }
 static void flip(const uint8_t *x, uint8_t flip, uint8_t *y, size_t n)
 {

@@ -101,7 +101,7 @@ struct qdot_cut {
 };
 static inline struct qdot_cut qdot_cut(int64_t m, int64_t most)
 {
-    if (m <= 0) return (struct qdot_cut){0, 0, 0};
+    if (m <= most) return m > 0 ? (struct qdot_cut){1, m, 0} : (struct qdot_cut){0, 0, 0};
     const int64_t count = (m + most - 1) / most;
     return (struct qdot_cut){count, m / count, m % count};
 }

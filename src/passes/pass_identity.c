@@ -72,8 +72,7 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
         sdx_str_is(node->op_type, "Expand"))
         return same_dims(in, out);
     if (sdx_str_is(node->op_type, "Resize")) return same_dims(in, out) && keeps_pixels(node);
-    if (sdx_str_is(node->op_type, "Pad"))
-        return same_dims(in, out) && node->opset >= 11 && is_all(g, node, 1, 0);
+    if (sdx_str_is(node->op_type, "Pad")) return node->opset >= 11 && is_all(g, node, 1, 0);
     if (sdx_str_is(node->op_type, "Slice"))
         return same_dims(in, out) && node->opset >= 10 &&
                (node->count_inputs < 5 || node->inputs[4] < 0 || is_all(g, node, 4, 1));

@@ -3,7 +3,8 @@
  * that read it, and one of -infinity into those of a MaxPool: exporters write padding that differs
  * from side to side ("SAME" of TensorFlow) so. A Slice that cuts the ends off what a convolution
  * makes moves into its pads too: causal ones are written as convolutions that pad both ends (TCN,
- * Mamba), or transposed ones that leave out nothing (neural codecs). */
+ * Mamba), or transposed ones that leave out nothing (neural codecs). What of a kernel sees padding
+ * only is left out. */
 #include <float.h>
 #include <math.h>
 
@@ -178,36 +179,58 @@ static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slic
     return are_small(cuts->pads, 2 * cuts->rank);
 }
 
-/* What the pads of the convolution take over of the cuts: a Conv then pads less, a ConvTranspose
- * leaves out more. false: they cannot. */
-static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv,
-                       const struct padding *cuts, struct padding *more)
+/* The window of a Conv or ConvTranspose whose kernel has known lengths, without automatic pads. */
+struct window {
+    int rank;
+    int64_t kernel[SDX_RANK_MAX], stride[SDX_RANK_MAX], dilation[SDX_RANK_MAX];
+    int64_t pads[2 * SDX_RANK_MAX]; /* begins, then ends */
+};
+/* false: it is of another kind. */
+static bool window_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv, int rank,
+                      struct window *win)
 {
-    const struct sdx_type *w = &g->values[conv->inputs[1]].type,
-                          *y = &g->values[conv->outputs[0]].type;
+    const struct sdx_type *w = &g->values[conv->inputs[1]].type;
     const struct sdx_str automatic = sdx_ir_attr_str(conv, "auto_pad", "NOTSET");
-    const bool is_transposed = sdx_str_is(conv->op_type, "ConvTranspose");
     int64_t count = 0, count_strides = 0, count_dilations = 0;
     const int64_t *own = sdx_ir_attr_ints(conv, "pads", &count);
     const int64_t *strides = sdx_ir_attr_ints(conv, "strides", &count_strides);
     const int64_t *dilations = sdx_ir_attr_ints(conv, "dilations", &count_dilations);
-    const int rank = cuts->rank;
-    *more = (struct padding){.rank = rank};
+    *win = (struct window){.rank = rank};
     if (!sdx_str_is(automatic, "NOTSET") || sdx_ir_attr(conv, "output_shape") || !w->has_shape ||
         w->rank != rank + 2 || (own && (count != 2 * rank || !are_small(own, count))) ||
         (strides && count_strides != rank) || (dilations && count_dilations != rank))
         return false;
     for (int i = 0; i < rank; i++) {
-        const int64_t stride = strides ? strides[i] : 1, dilation = dilations ? dilations[i] : 1;
-        if (w->dims[i + 2] < 1 || w->dims[i + 2] > INT16_MAX || stride < 1 || stride > INT16_MAX ||
-            dilation < 1 || dilation > INT16_MAX)
+        win->kernel[i] = w->dims[i + 2];
+        win->stride[i] = strides ? strides[i] : 1;
+        win->dilation[i] = dilations ? dilations[i] : 1;
+        if (win->kernel[i] < 1 || win->kernel[i] > INT16_MAX || win->stride[i] < 1 ||
+            win->stride[i] > INT16_MAX || win->dilation[i] < 1 || win->dilation[i] > INT16_MAX)
             return false;
-        const int64_t reach = dilation * (w->dims[i + 2] - 1);
+    }
+    for (int i = 0; own && i < 2 * rank; i++)
+        win->pads[i] = own[i];
+    return true;
+}
+
+/* What the pads of the convolution take over of the cuts: a Conv then pads less, a ConvTranspose
+ * leaves out more. false: they cannot. */
+static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv,
+                       const struct padding *cuts, struct padding *more)
+{
+    const struct sdx_type *y = &g->values[conv->outputs[0]].type;
+    const bool is_transposed = sdx_str_is(conv->op_type, "ConvTranspose");
+    const int rank = cuts->rank;
+    struct window w;
+    *more = (struct padding){.rank = rank};
+    if (!window_of(g, conv, rank, &w)) return false;
+    for (int i = 0; i < rank; i++) {
+        const int64_t reach = w.dilation[i] * (w.kernel[i] - 1);
         int64_t both = 0;
         for (int side = i; side < 2 * rank; side += rank) {
-            const int64_t before = own ? own[side] : 0, cut = cuts->pads[side];
-            more->pads[side] = is_transposed ? cut : -cut * stride;
-            const int64_t pad = before + more->pads[side];
+            const int64_t cut = cuts->pads[side];
+            more->pads[side] = is_transposed ? cut : -cut * w.stride[i];
+            const int64_t pad = w.pads[side] + more->pads[side];
             if (cut && (pad < 0 || (is_transposed && pad > reach))) return false;
             both += pad;
         }
@@ -238,6 +261,91 @@ static enum sdx_status cut_behind(struct sdx_context *cx, struct sdx_ir *ir, str
     return SDX_OK;
 }
 
+/* ---- what sees padding only ---- */
+
+/* Positions begin .. end - 1 of a kernel along one axis. */
+struct taps {
+    int64_t begin, end;
+};
+/* Those of axis i that meet the image for some output; none: begin is not before end. */
+static struct taps taps_of(const struct window *w, int i, int64_t in, int64_t out)
+{
+    struct taps t = {w->kernel[i], 0};
+    for (int64_t k = 0; k < w->kernel[i]; k++) {
+        const int64_t first = k * w->dilation[i] - w->pads[i], step = w->stride[i];
+        const int64_t o = first < 0 ? (step - 1 - first) / step : 0; /* the first not before it */
+        if (o >= out || first + o * step >= in) continue;
+        if (t.begin > k) t.begin = k;
+        t.end = k + 1;
+    }
+    return t;
+}
+
+/* The weights at these positions of the kernel's axes. NULL: no memory. */
+static struct sdx_tensor *weights_at(struct sdx_ir *ir, const struct sdx_tensor *w,
+                                     const struct taps *taps)
+{
+    int64_t dims[SDX_RANK_MAX];
+    memcpy(dims, w->dims, (size_t)w->rank * sizeof *dims);
+    for (int i = 2; i < w->rank; i++)
+        dims[i] = taps[i - 2].end - taps[i - 2].begin;
+    struct sdx_tensor *part = sdx_match_new_constant(ir, w->dtype, w->rank, dims);
+    if (!part) return NULL;
+    const int last = w->rank - 1;
+    const size_t size = w->bytes / (size_t)w->count, row = (size_t)dims[last] * size;
+    const char *const from = w->data;
+    char *to = part->data;
+    for (int64_t r = 0; r < part->count / dims[last]; r++, to += row) {
+        int64_t left = r, at = taps[last - 2].begin, step = w->dims[last];
+        for (int i = last - 1; i >= 0; left /= dims[i], step *= w->dims[i], i--)
+            at += (left % dims[i] + (i > 1 ? taps[i - 2].begin : 0)) * step;
+        memcpy(to, from + (size_t)at * size, row);
+    }
+    return part;
+}
+
+/* Positions of a Conv's kernel that no output sees the image at are left out, with the padding that
+ * they saw: most of 3 x 3 where an image has become one pixel, or where a dilation is wider. */
+static enum sdx_status leave_out(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
+                                 struct sdx_ir_node *conv, bool *changed)
+{
+    const struct sdx_type *x = &g->values[conv->inputs[0]].type,
+                          *y = &g->values[conv->outputs[0]].type;
+    struct window w;
+    struct taps taps[SDX_RANK_MAX];
+    struct padding less = {0};
+    bool any = false;
+    if (sdx_match_is_fused(conv) || !x->has_shape || !y->has_shape || x->rank < 3 ||
+        x->rank > SDX_RANK_MAX || y->rank != x->rank || !window_of(g, conv, x->rank - 2, &w))
+        return SDX_OK;
+    less.rank = w.rank;
+    for (int i = 0; i < w.rank; i++) {
+        const int64_t in = x->dims[i + 2], out = y->dims[i + 2];
+        taps[i] = (struct taps){0, w.kernel[i]};
+        if (in < 1 || out < 1 || in > PAD_MOST || out > PAD_MOST) continue;
+        const struct taps t = taps_of(&w, i, in, out);
+        const int64_t begin = -t.begin * w.dilation[i],
+                      end = -(w.kernel[i] - t.end) * w.dilation[i];
+        if (t.begin >= t.end || w.pads[i] + begin < 0 || w.pads[i + w.rank] + end < 0) continue;
+        taps[i] = t;
+        less.pads[i] = begin;
+        less.pads[i + w.rank] = end;
+        any = any || begin || end;
+    }
+    const struct sdx_tensor *all = any ? sdx_match_constant(g, conv->inputs[1]) : NULL;
+    if (!all || !all->count) return SDX_OK;
+    struct sdx_tensor *part = weights_at(ir, all, taps);
+    if (!part) return SDX_FAIL_MEMORY(cx);
+    const int32_t value = sdx_match_add_constant(ir, g, g->values[conv->inputs[1]].name, part);
+    if (value < 0) return SDX_FAIL_MEMORY(cx);
+    SDX_TRY(move_into(cx, ir, conv, &less, false));
+    conv->inputs[1] = value;
+    for (int i = 0; i < conv->count_attrs; i++)
+        if (sdx_str_is(conv->attrs[i].name, "kernel_shape")) conv->attrs[i].ints = part->dims + 2;
+    *changed = true;
+    return SDX_OK;
+}
+
 enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     static const char *const ops[] = {"Conv", "MaxPool", "AveragePool"};
@@ -250,6 +358,7 @@ enum sdx_status sdx_pass_pad(struct sdx_context *cx, struct sdx_ir *ir, bool *ch
             for (int i = 0; i < SDX_COUNT_OF(ops); i++)
                 if (sdx_str_is(node->op_type, ops[i]))
                     SDX_TRY(pad_before(cx, ir, g, node, changed));
+            if (sdx_str_is(node->op_type, "Conv")) SDX_TRY(leave_out(cx, ir, g, node, changed));
             if (sdx_str_is(node->op_type, "Slice"))
                 SDX_TRY(cut_behind(cx, ir, g, node, &uses, changed));
         }

@@ -182,6 +182,11 @@ void check_conv_f32_depthwise(void)
     check_shape(shape_2d(1, 2, 1, 1, 56, 300, 5, 5, 2, 1, 2));
     check_shape(shape_2d(1, 2, 1, 2, 14, 14, 3, 3, 1, 2, 2));
     check_shape(shape_2d(1, 4, 1, 1, 1, 70, 1, 9, 1, 1, 4));
+    for (int64_t channels = 2; channels <= 12000; channels = 3 * channels + 1) /* of one pixel */
+        check_shape(shape_2d(3, channels, 1, 1, 1, 1, 1, 1, 1 + channels % 2, 1, 0));
+    struct sdx_conv_shape beside = shape_2d(1, 9, 1, 1, 1, 1, 1, 1, 1, 1, 0);
+    beside.pad_begin[2] = 1;
+    check_shape(beside);
     const struct axes deep = {{5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
     check_shape(shape_3d(1, 4, 1, 1, deep));
 }

@@ -348,6 +348,21 @@ static void check_small_shapes(void)
                         square(2, 2, 2 * lanes, 4 * lanes, size, size, kernel, stride, 1, pad));
                 }
 }
+/* Images that are so small that several go together, in equal shares and not, with pixels that see
+ * all of the kernel, some of it and nothing. */
+static void check_small_images(void)
+{
+    const int64_t lanes = sdx_block_lanes();
+    for (int64_t size = 1; size <= 9; size += 2)
+        for (int64_t batch = 3; batch <= 40; batch += 9 - size / 2) {
+            const int64_t ic = random_int(3, 5 * lanes), oc = random_int(1, 9 * lanes);
+            check_shape(square(batch, 1, ic, oc, size, size + batch % 2, 1, 1, 1, 0));
+            check_shape(square(batch, 1, ic, oc, size, size + 1, 3, 1 + batch % 2, 1, 1));
+            check_shape(square(batch, 1, ic, oc, size, size, 3, 1, 2, 3));
+            check_shape(square(batch, 2, 4 * lanes, 2 * lanes, size, size, 3, 1, 1, 1));
+        }
+    check_shape(square(30, 1, 1200, 40, 2, 3, 1, 1, 1, 0)); /* several passes */
+}
 static void check_other_axes(void)
 {
     const int64_t lanes = sdx_block_lanes(), one[3] = {1, 1, 1};
@@ -467,6 +482,7 @@ void check_conv_block(void)
     check_groups();
     check_spans();
     check_multiplied();
+    check_small_images();
     check_other_axes();
     check_tiles();
     check_shape(square(1, 1, 8, 24, 56, 60, 1, 1, 1, 0)); /* several strips */

@@ -2,6 +2,8 @@
 """What passes recognise gives what onnxruntime gives without any optimisation, and is recognised:
 attention in its exported forms, norms spelled out, and what joins the store of a product."""
 import itertools
+import json
+import re
 
 import pytest
 
@@ -841,6 +843,35 @@ def test_nothing_moved(sardonyx, tmp_path, form, stays):
     nodes = [N("Exp", ["x"], ["y"]), N(op, ["y", *(name for name, _ in lists)], ["z"]), N("Neg", ["z"], ["Y"])]
     out = run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 5, 3)}, {n: np.array(v, np.int64) for n, v in lists})
     assert (op in out) == stays
+
+
+def test_pad_by_nothing_of_open_lengths(sardonyx, tmp_path):
+    """A Pad whose pads are reckoned, and are none, goes where the file tells no lengths."""
+    nodes = [N("Exp", ["x"], ["y"]), N("ConstantOfShape", ["four"], ["z"], value=numpy_helper.from_array(np.zeros(1, np.int64))),
+             N("Concat", ["two", "z"], ["p"], axis=0), N("Pad", ["y", "p"], ["q"]), N("Neg", ["q"], ["Y"])]
+    constants = {"four": np.array([4], np.int64), "two": np.array([0, 0], np.int64)}
+    assert "Pad" not in run_case(sardonyx, tmp_path, nodes, {"x": f32(2, 5, 3)}, constants, free=("x",))
+
+
+@pytest.mark.parametrize("shape,kernel,attrs,left", [
+    ((2, 6, 1, 1), (8, 6, 3, 3), {"pads": [1, 1, 1, 1]}, (8, 6, 1, 1)),
+    ((2, 6, 1, 5), (8, 6, 3, 3), {"pads": [1, 1, 1, 1]}, (8, 6, 1, 3)),
+    ((1, 6, 2, 2), (8, 6, 5, 5), {"pads": [2, 2, 2, 2]}, (8, 6, 3, 3)),
+    ((1, 6, 9, 20), (8, 6, 3, 3), {"pads": [12, 12, 12, 12], "dilations": [12, 12]}, (8, 6, 1, 3)),
+    ((1, 6, 4, 4), (8, 6, 4, 1), {"pads": [3, 0, 0, 0], "strides": [4, 1]}, (8, 6, 1, 1)),
+    ((1, 6, 7), (6, 1, 15), {"pads": [7, 7], "group": 6}, (6, 1, 13)),
+    ((1, 6, 2, 1, 1), (8, 3, 3, 3, 3), {"pads": [1] * 6, "group": 2}, (8, 3, 3, 1, 1)),
+    ((1, 6, 4, 4), (8, 6, 3, 3), {"pads": [1, 1, 1, 1]}, (8, 6, 3, 3)),
+    ((1, 6, 3), (8, 6, 2), {"pads": [5, 0], "dilations": [4], "strides": [9]}, (8, 6, 2))])
+def test_kernel_beside_the_image(sardonyx, tmp_path, shape, kernel, attrs, left):
+    """What of a kernel sees nothing but padding is left out, on both sides of each axis; what some
+    output sees stays, and what padding could not say then."""
+    nodes = [N("Conv", ["x", "w", "b"], ["y"], kernel_shape=kernel[2:], **attrs), N("Tanh", ["y"], ["Y"])]
+    run_case(sardonyx, tmp_path, nodes, {"x": f32(*shape)}, {"w": f32(*kernel), "b": f32(kernel[0])})
+    out = sardonyx("profile", tmp_path / "case" / "model.onnx", "--runs", "1", "--json").out
+    conv = max(json.loads(out.strip().splitlines()[-1])["nodes"], key=lambda n: n["flops"])
+    pixels = np.prod([int(d) for d in re.search(r"-> f32\[([0-9,]+)\]", conv["shapes"]).group(1).split(",")])
+    assert conv["op"] == "Conv" and conv["flops"] == 2 * pixels * np.prod(left[1:])
 
 
 @pytest.mark.parametrize("free", (False, True))
