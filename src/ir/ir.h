@@ -164,7 +164,7 @@ int64_t sdx_ir_symbol_scaled(struct sdx_ir *ir, struct sdx_ir_length length);
 int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_over,
                             const int64_t *under, int count_under);
 /* The length if each symbol that is reckoned from no other had one of two values that are its own
- * (sample 0, 1), to try what holds for any; -1: there is none. */
+ * (sample 0, 1), to try what holds for any; never the same in both. -1: there is none. */
 int64_t sdx_ir_symbol_sample(const struct sdx_ir *ir, int64_t dim, int sample);
 static inline bool sdx_ir_symbol_has_name(const struct sdx_ir *ir, int64_t dim)
 {

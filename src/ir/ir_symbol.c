@@ -133,13 +133,14 @@ int64_t sdx_ir_symbol_ratio(struct sdx_ir *ir, const int64_t *over, int count_ov
 
 static int64_t sample_of(const struct sdx_ir *ir, int64_t dim, int sample, int depth)
 {
-    enum { LEAST = 1031, PRIME = 8191, STRIDE = 1009, DEPTH_MOST = 16 };
+    enum { LEAST = 1031, PRIME = 8191, DEPTH_MOST = 16 };
+    static const int64_t strides[2] = {1009, 5003}; /* far apart: lengths are divided by strides */
     if (dim >= -1) return dim;
     const struct sdx_ir_length *l = length_of(ir, dim);
     const int64_t number = -(dim + 2);
     if (depth == DEPTH_MOST || number >= PRIME) return -1;
     if (!l->dim) /* odd numbers, different ones for different symbols */
-        return LEAST + 2 * ((number + 1) * (STRIDE + sample) % PRIME);
+        return LEAST + 2 * ((number + 1) * strides[sample] % PRIME);
     int64_t value = sample_of(ir, l->dim, sample, depth + 1);
     const int64_t times = l->times ? sample_of(ir, l->times, sample, depth + 1) : 1;
     if (value < 0 || times < 0 || !sdx_mul_i64(value, times, &value) ||
@@ -151,5 +152,7 @@ static int64_t sample_of(const struct sdx_ir *ir, int64_t dim, int sample, int d
 
 int64_t sdx_ir_symbol_sample(const struct sdx_ir *ir, int64_t dim, int sample)
 {
-    return sample_of(ir, dim, sample, 0);
+    const int64_t value = sample_of(ir, dim, sample, 0);
+    /* of one that is the same in both nothing can be learnt */
+    return dim < -1 && value == sample_of(ir, dim, 1 - sample, 0) ? -1 : value;
 }
