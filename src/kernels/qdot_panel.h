@@ -93,7 +93,7 @@ static inline bool qdot_is_rounded(const struct sdx_qdot_store *st)
 }
 
 /* Bytes from the weights of a tile that reads them alone to those that it fetches. */
-enum { QDOT_AHEAD = 8192 };
+enum { QDOT_AHEAD = 4096 };
 
 /* m rows cut into `count` tiles of up to `most`, the first `taller` of height + 1 rows. */
 struct qdot_cut {

@@ -34,6 +34,28 @@ static void remove_at(int32_t *list, int32_t *count, int32_t at)
     (*count)--;
 }
 
+static bool same_axes(const struct sdx_ir_graph *g, const struct sdx_ir_node *a,
+                      const struct sdx_ir_node *b)
+{
+    const int64_t *list[2];
+    int64_t count[2];
+    return sdx_match_list(g, a, 1, "axes", &list[0], &count[0]) && list[0] &&
+           sdx_match_list(g, b, 1, "axes", &list[1], &count[1]) && list[1] &&
+           count[0] == count[1] &&
+           memcmp(list[0], list[1], (size_t)count[0] * sizeof *list[0]) == 0;
+}
+/* What the value is as it is: Paddle assigns by x + 0 between an Unsqueeze and its Squeeze. */
+static int32_t handed_on(const struct sdx_ir_graph *body, int32_t value)
+{
+    for (;;) {
+        const struct sdx_ir_node *same = sdx_match_maker(body, value, "Identity");
+        const struct sdx_ir_node *squeeze = sdx_match_maker(body, value, "Squeeze");
+        if (squeeze) same = sdx_match_maker(body, squeeze->inputs[0], "Unsqueeze");
+        if (!same || (squeeze && !same_axes(body, squeeze, same))) return value;
+        value = same->inputs[0];
+    }
+}
+
 /* Carried value i is that of before the loop, always: the body reads that, and so do its readers.
  */
 static bool take_from_outside(struct sdx_ir *ir, int32_t graph, struct sdx_ir_node *loop,
@@ -43,12 +65,15 @@ static bool take_from_outside(struct sdx_ir *ir, int32_t graph, struct sdx_ir_no
     const int32_t inner = body->inputs[BEFORE_CARRIED + i];
     const int32_t first = loop->inputs[BEFORE_CARRIED + i];
     const int32_t last = i < loop->count_outputs ? loop->outputs[i] : -1;
+    const int32_t handed = body->outputs[1 + i];
     struct sdx_ir_value *v = &body->values[inner];
-    if (body->outputs[1 + i] != inner || count_of(body, inner) != 1 || v->constant || first < 0)
+    if (handed_on(body, handed) != inner || count_of(body, handed) != 1 || v->constant || first < 0)
         return false;
+    if (handed != inner && count_of(body, inner)) return false;
     if (last >= 0 && g->values[last].flags & SDX_IR_OUTPUT) return false; /* keeps its name */
     v->outer = first;
     v->flags &= ~(uint32_t)(SDX_IR_INPUT | SDX_IR_OUTPUT);
+    body->values[handed].flags &= ~(uint32_t)SDX_IR_OUTPUT;
     v->type = g->values[first].type;
     remove_at(body->inputs, &body->count_inputs, BEFORE_CARRIED + i);
     remove_at(body->outputs, &body->count_outputs, 1 + i);

@@ -45,6 +45,16 @@ def loop(body, inputs, outputs):
 def cases():
     plain = body_of([*STEP, N("Tanh", ["b3"], ["t"])], CARRIED, ["w", "t", "f", "w2"])
     yield "step", [loop(plain, AROUND, OUTER)], ["s_"]
+    assigned = body_of([*STEP, N("Tanh", ["b3"], ["t"]), N("Identity", ["w"], ["w_on"]), N("Unsqueeze", ["f", "first"], ["f1"]),
+                        N("Add", ["f1", "zero"], ["f2"]), N("Squeeze", ["f2", "first"], ["f_on"]), N("Identity", ["w2"], ["w2_on"])],
+                       CARRIED, ["w_on", "t", "f_on", "w2_on"])
+    yield "assigned", [loop(assigned, AROUND, OUTER)], ["s_", "f_"]
+    turned = body_of([*STEP, N("Tanh", ["b3"], ["t"]), N("Unsqueeze", ["w", "first"], ["w1"]), N("Transpose", ["w1"], ["w3"], perm=[1, 0, 2]),
+                      N("Squeeze", ["w3", "second"], ["w_on"])], CARRIED, ["w_on", "t", "f", "w2"])
+    yield "assigned by another axis", [loop(turned, AROUND, OUTER)], ["s_", "w_"]
+    other = body_of([*STEP, N("Tanh", ["b3"], ["t"]), N("Unsqueeze", ["f", "second"], ["f1"]), N("Slice", ["f1", "first", "row", "first"], ["f2"]),
+                     N("Squeeze", ["f2", "first"], ["f_on"])], CARRIED, ["w", "t", "f_on", "w2"])
+    yield "another shape", [loop(other, AROUND, OUTER)], ["s_"]
     yield "read behind the loop", [loop(plain, AROUND, OUTER), N("MatMul", ["s_", "w_"], ["Y"])], ["Y"]
     yield "weights are outputs", [loop(plain, AROUND, OUTER)], ["s_", "w_", "f_"]
     scan = body_of([*STEP, N("Tanh", ["b3"], ["t"]), N("Relu", ["t"], ["r"])], CARRIED, ["w", "t", "f", "w2"],
@@ -83,7 +93,7 @@ def test_loop(sardonyx, tmp_path, name, count, fed):
               "W2": RNG.normal(0, .2, (WIDTH, WIDTH))}
     values = {k: v.astype(np.float32) for k, v in values.items()}
     constants = {"count": np.int64(count), "first": np.int64([0]), "zero": np.float32([0]), "two": np.int64(2),
-                 "three": np.int64(3)}
+                 "three": np.int64(3), "second": np.int64([1]), "row": np.int64([1])}
     if fed == "weights are constants":
         constants |= {k: values.pop(k) for k in ("W", "W2")}
     graph = helper.make_graph(nodes, "g", [info(k, v.shape) for k, v in values.items()], [info(o) for o in outputs],
@@ -94,7 +104,7 @@ def test_loop(sardonyx, tmp_path, name, count, fed):
     session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     data = write_case(tmp_path / "case", model, values, session.run(outputs, values))
     sardonyx("test", tmp_path / "case", "--rtol", "1e-4", "--atol", "1e-6", "--threads", 2)
-    if name == "step" and count == 4:
+    if name in ("step", "assigned") and count == 4:
         text = sardonyx("profile", tmp_path / "case/model.onnx", "--runs", "1", "--inputs", data).out
         assert ("Transpose" in text) == (fed == "weights are fed"), text
         assert "Tanh" in text and text.count("MatMul") >= 2, text
