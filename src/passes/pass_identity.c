@@ -39,6 +39,16 @@ static bool is_all(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
     return t != NULL;
 }
 
+/* Zeros for all axes, or as many as leave the lengths as they are? */
+static bool pads_nothing(const struct sdx_ir_graph *g, const struct sdx_ir_node *pad)
+{
+    const struct sdx_type *in = &g->values[pad->inputs[0]].type;
+    const bool has_axes = pad->count_inputs > 3 && pad->inputs[3] >= 0;
+    const bool fits = in->has_shape && !has_axes && g->values[pad->inputs[1]].type.rank == 1 &&
+                      g->values[pad->inputs[1]].type.dims[0] == 2 * in->rank;
+    return (fits || same_dims(in, &g->values[pad->outputs[0]].type)) && is_all(g, pad, 1, 0);
+}
+
 /* x + 0, x - 0, x * 1, x / 1, and the constant adds no axis? -0 + 0 is taken for -0, not 0. */
 static bool is_neutral(const struct sdx_ir_graph *g, const struct sdx_ir_node *node)
 {
@@ -72,7 +82,7 @@ static bool is_identity(const struct sdx_ir_graph *g, const struct sdx_ir_node *
         sdx_str_is(node->op_type, "Expand"))
         return same_dims(in, out);
     if (sdx_str_is(node->op_type, "Resize")) return same_dims(in, out) && keeps_pixels(node);
-    if (sdx_str_is(node->op_type, "Pad")) return node->opset >= 11 && is_all(g, node, 1, 0);
+    if (sdx_str_is(node->op_type, "Pad")) return node->opset >= 11 && pads_nothing(g, node);
     if (sdx_str_is(node->op_type, "Slice"))
         return same_dims(in, out) && node->opset >= 10 &&
                (node->count_inputs < 5 || node->inputs[4] < 0 || is_all(g, node, 4, 1));

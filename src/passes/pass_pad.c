@@ -309,6 +309,7 @@ static struct sdx_tensor *weights_at(struct sdx_ir *ir, const struct sdx_tensor 
 static enum sdx_status leave_out(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
                                  struct sdx_ir_node *conv, bool *changed)
 {
+    if (conv->count_inputs < 2 || conv->inputs[0] < 0 || conv->inputs[1] < 0) return SDX_OK;
     const struct sdx_type *x = &g->values[conv->inputs[0]].type,
                           *y = &g->values[conv->outputs[0]].type;
     struct window w;
