@@ -833,14 +833,21 @@ def test_gelu(sardonyx, tmp_path, kind, order):
     assert "MatMul" in out and "chain" not in out and all(op not in out for op in ("Erf", "Tanh", "\nMul", "\nGelu"))
 
 
-@pytest.mark.parametrize("stride", (16, 63, 320))
+@pytest.mark.parametrize("stride", (16, 64, 97, 320))
 def test_attention_of_frames(sardonyx, tmp_path, stride):
     """q, k and v are columns of one product, rows the frames of a signal of open length: their number is
-    reckoned by a division, and may be that of the columns for some length (Silero's VAD)."""
+    reckoned by a division, and may be that of the columns for some length (Silero's VAD). No shape is
+    known before the If has gone, so that the columns are cut when attention is there already."""
+    def branch(node):
+        return helper.make_graph([node], "branch", [], [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)])
     nodes = [N("Unsqueeze", ["x", "ahead"], ["u"]), N("Conv", ["u", "wc"], ["c"], strides=[stride], pads=[stride // 2] * 2),
-             N("Transpose", ["c"], ["t"], perm=[0, 2, 1]), N("MatMul", ["t", "w"], ["m"]), N("Add", ["b", "m"], ["all"]),
+             N("If", ["yes"], ["t"], then_branch=branch(N("Transpose", ["c"], ["t1"], perm=[0, 2, 1])),
+               else_branch=branch(N("Squeeze", ["c", "zero"], ["t2"]))),
+             N("MatMul", ["t", "w"], ["m"]), N("Add", ["b", "m"], ["all"]),
              N("Shape", ["t"], ["lengths"]), N("Slice", ["lengths", "one", "two", "zero"], ["rows"]),
-             N("Concat", ["rows", "two", "eight"], ["heads"], axis=0), N("Concat", ["rows", "one", "width"], ["join"], axis=0)]
+             N("Concat", ["rows", "two", "eight"], ["heads"], axis=0), N("Concat", ["rows", "one", "width"], ["join"], axis=0),
+             N("Shape", ["all"], ["lengths3"]), N("Gather", ["lengths3", "axis"], ["columns"]), N("Add", ["columns", "two"], ["more"]),
+             N("Div", ["more", "three"], ["third"]), *(N("Mul", ["third", times], [f"at{i}"]) for i, times in enumerate(("zero", "one", "two", "three")))]
     for i, (part, perm) in enumerate((("k", [1, 2, 0]), ("q", [1, 0, 2]), ("v", [1, 0, 2]))):
         nodes += [N("Slice", ["all", f"at{i}", f"at{i + 1}", "axis"], [part]), N("Transpose", [part], [part + "t"], perm=[1, 0, 2]),
                   N("Reshape", [part + "t", "heads"], [part + "r"]), N("Transpose", [part + "r"], [part + "h"], perm=perm)]
@@ -849,8 +856,7 @@ def test_attention_of_frames(sardonyx, tmp_path, stride):
               N("Transpose", ["or"], ["ob"], perm=[1, 0, 2]), N("MatMul", ["ob", "w2"], ["Y"])]
     constants = {"wc": f32(16, 1, stride), "w": f32(16, 48), "w2": f32(16, 16), "b": f32(48), "axis": np.array([-1]),
                  "scale": np.float32(2.8), "ahead": np.array([0, 1]), "zero": np.array([0]), "one": np.array([1]),
-                 "two": np.array([2]), "eight": np.array([8]), "width": np.array([16]),
-                 **{f"at{i}": np.array([16 * i]) for i in range(4)}}
+                 "two": np.array([2]), "three": np.array([3]), "eight": np.array([8]), "width": np.array([16]), "yes": np.array(True)}
     out = run_case(sardonyx, tmp_path, nodes, {"x": f32(24 * stride + 5)}, constants, free=("x",))
     assert "attention_f32" in out and "Slice" not in out
 
