@@ -150,16 +150,17 @@ static void channel_general(const struct sdx_conv_shape *s, const float *x, cons
     }
 }
 
-/* Images of one pixel under a kernel of one position: channels c0 .. c1 - 1 are a line, x to y. */
-static void channels_of_pixel(int64_t c0, int64_t c1, int64_t some, const float *x, const float *w,
-                              float *y, const struct sdx_epilogue *e, float *sums)
+/* Channels c0 .. c1 - 1 of an image of one pixel under a kernel of one position are a line, which
+ * begins at first + c0 of x, y and the residual. */
+static void channels_of_pixel(int64_t first, int64_t c0, int64_t c1, int64_t some, const float *x,
+                              const float *w, float *y, const struct sdx_epilogue *e, float *sums)
 {
     for (int64_t c = c0; c < c1; c += some) {
-        const int64_t count = conv_least(some, c1 - c);
+        const int64_t count = conv_least(some, c1 - c), at = first + c;
         for (int64_t i = 0; i < count; i++)
-            sums[i] = w[c + i] * x[c + i] + (e->bias_row ? e->bias_row[c + i] : 0.0f);
-        sdx_kernel_tables()->gemm.f32_finish(sums, y + c, count, 0,
-                                             e->residual ? e->residual + c : NULL, e);
+            sums[i] = w[c + i] * x[at + i] + (e->bias_row ? e->bias_row[c + i] : 0.0f);
+        sdx_kernel_tables()->gemm.f32_finish(sums, y + at, count, 0,
+                                             e->residual ? e->residual + at : NULL, e);
     }
 }
 
@@ -175,10 +176,8 @@ void sdx_depthwise_f32_part(const struct sdx_conv_shape *s, const float *x, cons
     if (z.pixels == 0) return;
     const bool is_padded = s->pad_begin[0] || s->pad_begin[1] || s->pad_begin[2];
     if (z.pixels * z.pixels_in * z.taps * z.ocg == 1 && !is_padded) {
-        struct sdx_epilogue e = *epilogue;
-        const int64_t first = image * s->oc;
-        if (e.residual) e.residual += first;
-        channels_of_pixel(c0, c1, lines_of_sums(s), x + first, weights, y + first, &e, scratch);
+        channels_of_pixel(image * s->oc, c0, c1, lines_of_sums(s), x, weights, y, epilogue,
+                          scratch);
         return;
     }
     if (b.usable) memset(scratch, 0, (size_t)b.sums * sizeof(float)); /* margins stay 0 */

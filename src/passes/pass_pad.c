@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "ops/window.h"
 #include "passes/match.h"
 #include "passes/passes.h"
 
@@ -179,58 +180,46 @@ static bool cuts_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *slic
     return are_small(cuts->pads, 2 * cuts->rank);
 }
 
-/* The window of a Conv or ConvTranspose whose kernel has known lengths, without automatic pads. */
-struct window {
-    int rank;
-    int64_t kernel[SDX_RANK_MAX], stride[SDX_RANK_MAX], dilation[SDX_RANK_MAX];
-    int64_t pads[2 * SDX_RANK_MAX]; /* begins, then ends */
-};
-/* false: it is of another kind. */
-static bool window_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv, int rank,
-                      struct window *win)
+/* The window of a Conv or ConvTranspose without automatic pads, of numbers whose products fit.
+ * false: it is of another kind. */
+static bool window_of(struct sdx_context *cx, const struct sdx_ir_graph *g,
+                      const struct sdx_ir_node *conv, int rank, struct sdx_window *w)
 {
-    const struct sdx_type *w = &g->values[conv->inputs[1]].type;
-    const struct sdx_str automatic = sdx_ir_attr_str(conv, "auto_pad", "NOTSET");
-    int64_t count = 0, count_strides = 0, count_dilations = 0;
-    const int64_t *own = sdx_ir_attr_ints(conv, "pads", &count);
-    const int64_t *strides = sdx_ir_attr_ints(conv, "strides", &count_strides);
-    const int64_t *dilations = sdx_ir_attr_ints(conv, "dilations", &count_dilations);
-    *win = (struct window){.rank = rank};
-    if (!sdx_str_is(automatic, "NOTSET") || sdx_ir_attr(conv, "output_shape") || !w->has_shape ||
-        w->rank != rank + 2 || (own && (count != 2 * rank || !are_small(own, count))) ||
-        (strides && count_strides != rank) || (dilations && count_dilations != rank))
+    const struct sdx_type *weights = &g->values[conv->inputs[1]].type;
+    if (sdx_ir_attr(conv, "output_shape") || !weights->has_shape || weights->rank != rank + 2)
         return false;
-    for (int i = 0; i < rank; i++) {
-        win->kernel[i] = w->dims[i + 2];
-        win->stride[i] = strides ? strides[i] : 1;
-        win->dilation[i] = dilations ? dilations[i] : 1;
-        if (win->kernel[i] < 1 || win->kernel[i] > INT16_MAX || win->stride[i] < 1 ||
-            win->stride[i] > INT16_MAX || win->dilation[i] < 1 || win->dilation[i] > INT16_MAX)
-            return false;
+    if (sdx_window_read(cx, conv, rank, weights->dims + 2, w) != SDX_OK) {
+        sdx_context_clear(cx); /* said when the model runs, if it comes there */
+        return false;
     }
-    for (int i = 0; own && i < 2 * rank; i++)
-        win->pads[i] = own[i];
-    return true;
+    for (int i = 0; i < rank; i++)
+        if (w->kernel[i] < 1 || w->kernel[i] > INT16_MAX || w->stride[i] > INT16_MAX ||
+            w->dilation[i] > INT16_MAX)
+            return false;
+    return w->auto_pad == SDX_PAD_EXPLICIT && are_small(w->pad_begin, rank) &&
+           are_small(w->pad_end, rank);
 }
 
 /* What the pads of the convolution take over of the cuts: a Conv then pads less, a ConvTranspose
  * leaves out more. false: they cannot. */
-static bool takes_cuts(const struct sdx_ir_graph *g, const struct sdx_ir_node *conv,
-                       const struct padding *cuts, struct padding *more)
+static bool takes_cuts(struct sdx_context *cx, const struct sdx_ir_graph *g,
+                       const struct sdx_ir_node *conv, const struct padding *cuts,
+                       struct padding *more)
 {
     const struct sdx_type *y = &g->values[conv->outputs[0]].type;
     const bool is_transposed = sdx_str_is(conv->op_type, "ConvTranspose");
     const int rank = cuts->rank;
-    struct window w;
+    struct sdx_window w;
     *more = (struct padding){.rank = rank};
-    if (!window_of(g, conv, rank, &w)) return false;
+    if (!window_of(cx, g, conv, rank, &w)) return false;
     for (int i = 0; i < rank; i++) {
         const int64_t reach = w.dilation[i] * (w.kernel[i] - 1);
         int64_t both = 0;
         for (int side = i; side < 2 * rank; side += rank) {
             const int64_t cut = cuts->pads[side];
             more->pads[side] = is_transposed ? cut : -cut * w.stride[i];
-            const int64_t pad = w.pads[side] + more->pads[side];
+            const int64_t own = side < rank ? w.pad_begin[i] : w.pad_end[i];
+            const int64_t pad = own + more->pads[side];
             if (cut && (pad < 0 || (is_transposed && pad > reach))) return false;
             both += pad;
         }
@@ -248,7 +237,7 @@ static enum sdx_status cut_behind(struct sdx_context *cx, struct sdx_ir *ir, str
     struct sdx_ir_node *conv = sdx_match_maker(g, y, "Conv");
     if (!conv) conv = sdx_match_maker(g, y, "ConvTranspose");
     if (!conv || sdx_match_is_fused(conv) || !cuts_of(g, slice, &cuts) ||
-        !takes_cuts(g, conv, &cuts, &more))
+        !takes_cuts(cx, g, conv, &cuts, &more))
         return SDX_OK;
     if (!*uses) *uses = sdx_ir_uses(g, ir->arena);
     if (!*uses) return SDX_FAIL_MEMORY(cx);
@@ -268,11 +257,11 @@ struct taps {
     int64_t begin, end;
 };
 /* Those of axis i that meet the image for some output; none: begin is not before end. */
-static struct taps taps_of(const struct window *w, int i, int64_t in, int64_t out)
+static struct taps taps_of(const struct sdx_window *w, int i, int64_t in, int64_t out)
 {
     struct taps t = {w->kernel[i], 0};
     for (int64_t k = 0; k < w->kernel[i]; k++) {
-        const int64_t first = k * w->dilation[i] - w->pads[i], step = w->stride[i];
+        const int64_t first = k * w->dilation[i] - w->pad_begin[i], step = w->stride[i];
         const int64_t o = first < 0 ? (step - 1 - first) / step : 0; /* the first not before it */
         if (o >= out || first + o * step >= in) continue;
         if (t.begin > k) t.begin = k;
@@ -281,27 +270,44 @@ static struct taps taps_of(const struct window *w, int i, int64_t in, int64_t ou
     return t;
 }
 
-/* The weights at these positions of the kernel's axes. NULL: no memory. */
-static struct sdx_tensor *weights_at(struct sdx_ir *ir, const struct sdx_tensor *w,
-                                     const struct taps *taps)
+/* Weights at some positions of the kernel's axes. */
+struct cropped {
+    struct sdx_recipe recipe;
+    int64_t dims[SDX_RANK_MAX]; /* of what is left */
+    struct taps taps[SDX_RANK_MAX];
+};
+
+static void make_cropped(const struct sdx_recipe *recipe, void *elements)
 {
-    int64_t dims[SDX_RANK_MAX];
-    memcpy(dims, w->dims, (size_t)w->rank * sizeof *dims);
-    for (int i = 2; i < w->rank; i++)
-        dims[i] = taps[i - 2].end - taps[i - 2].begin;
-    struct sdx_tensor *part = sdx_match_new_constant(ir, w->dtype, w->rank, dims);
-    if (!part) return NULL;
+    const struct cropped *c = (const struct cropped *)recipe;
+    const struct sdx_tensor *w = recipe->of;
     const int last = w->rank - 1;
-    const size_t size = w->bytes / (size_t)w->count, row = (size_t)dims[last] * size;
-    const char *const from = w->data;
-    char *to = part->data;
-    for (int64_t r = 0; r < part->count / dims[last]; r++, to += row) {
-        int64_t left = r, at = taps[last - 2].begin, step = w->dims[last];
-        for (int i = last - 1; i >= 0; left /= dims[i], step *= w->dims[i], i--)
-            at += (left % dims[i] + (i > 1 ? taps[i - 2].begin : 0)) * step;
-        memcpy(to, from + (size_t)at * size, row);
+    const size_t size = w->bytes / (size_t)w->count, row = (size_t)c->dims[last] * size;
+    int64_t rows = 1;
+    for (int i = 0; i < last; i++)
+        rows *= c->dims[i];
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t left = r, at = c->taps[last - 2].begin, step = w->dims[last];
+        for (int i = last - 1; i >= 0; left /= c->dims[i], step *= w->dims[i], i--)
+            at += (left % c->dims[i] + (i > 1 ? c->taps[i - 2].begin : 0)) * step;
+        memcpy((char *)elements + (size_t)r * row, (const char *)w->data + (size_t)at * size, row);
     }
-    return part;
+}
+
+/* The weights w at these positions. NULL: no memory. */
+static struct sdx_tensor *new_cropped(struct sdx_ir *ir, const struct sdx_tensor *w,
+                                      const struct taps *taps)
+{
+    struct cropped *c = sdx_arena_alloc(ir->arena, sizeof *c);
+    if (!c) return NULL;
+    *c = (struct cropped){.recipe = {make_cropped, w, NULL}};
+    for (int i = 0; i < w->rank; i++)
+        c->dims[i] = w->dims[i];
+    for (int i = 2; i < w->rank; i++) {
+        c->taps[i - 2] = taps[i - 2];
+        c->dims[i] = taps[i - 2].end - taps[i - 2].begin;
+    }
+    return sdx_match_new_recipe(ir, &c->recipe, w->rank, c->dims);
 }
 
 /* Positions of a Conv's kernel that no output sees the image at are left out, with the padding that
@@ -312,12 +318,12 @@ static enum sdx_status leave_out(struct sdx_context *cx, struct sdx_ir *ir, stru
     if (conv->count_inputs < 2 || conv->inputs[0] < 0 || conv->inputs[1] < 0) return SDX_OK;
     const struct sdx_type *x = &g->values[conv->inputs[0]].type,
                           *y = &g->values[conv->outputs[0]].type;
-    struct window w;
+    struct sdx_window w;
     struct taps taps[SDX_RANK_MAX];
     struct padding less = {0};
     bool any = false;
     if (sdx_match_is_fused(conv) || !x->has_shape || !y->has_shape || x->rank < 3 ||
-        x->rank > SDX_RANK_MAX || y->rank != x->rank || !window_of(g, conv, x->rank - 2, &w))
+        x->rank > SDX_RANK_MAX || y->rank != x->rank || !window_of(cx, g, conv, x->rank - 2, &w))
         return SDX_OK;
     less.rank = w.rank;
     for (int i = 0; i < w.rank; i++) {
@@ -327,7 +333,7 @@ static enum sdx_status leave_out(struct sdx_context *cx, struct sdx_ir *ir, stru
         const struct taps t = taps_of(&w, i, in, out);
         const int64_t begin = -t.begin * w.dilation[i],
                       end = -(w.kernel[i] - t.end) * w.dilation[i];
-        if (t.begin >= t.end || w.pads[i] + begin < 0 || w.pads[i + w.rank] + end < 0) continue;
+        if (t.begin >= t.end || w.pad_begin[i] + begin < 0 || w.pad_end[i] + end < 0) continue;
         taps[i] = t;
         less.pads[i] = begin;
         less.pads[i + w.rank] = end;
@@ -335,7 +341,7 @@ static enum sdx_status leave_out(struct sdx_context *cx, struct sdx_ir *ir, stru
     }
     const struct sdx_tensor *all = any ? sdx_match_constant(g, conv->inputs[1]) : NULL;
     if (!all || !all->count) return SDX_OK;
-    struct sdx_tensor *part = weights_at(ir, all, taps);
+    struct sdx_tensor *part = new_cropped(ir, all, taps);
     if (!part) return SDX_FAIL_MEMORY(cx);
     const int32_t value = sdx_match_add_constant(ir, g, g->values[conv->inputs[1]].name, part);
     if (value < 0) return SDX_FAIL_MEMORY(cx);
