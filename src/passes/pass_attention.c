@@ -4,328 +4,16 @@
  * constant factors of q, k or the scores its scale: PyTorch writes them as a division of the
  * scores, a multiplication of q, or the root of the scale on both sides. Re-associates. */
 #include "ops/attention_place.h"
-#include "passes/match.h"
+#include "passes/attention.h"
 #include "passes/origin.h"
 #include "passes/passes.h"
-#include "tensor/convert.h"
 
-enum { RANK_MAX = 4, PLACES = 9 /* the attribute of q's */ };
-
-struct found {
-    int32_t q, k, v, y, choice, mask, factor;
-    int32_t more;                                 /* another mask; -1: none */
-    int32_t head_scale;                           /* a factor for each head; -1: none */
-    int32_t outer, inner;                         /* parts of a mask that stay apart; -1: none */
-    int32_t split_mask[2], split_add, split_back; /* find_split_mask; nodes; -1: none */
-    int64_t axes[4][RANK_MAX];                    /* of q, k, v, y */
-    int rank;
-    double scale, fill;
-    bool choice_is_false, factor_divides, nan_is_zero;
-    int32_t softmax, weigh;      /* nodes that die, */
-    int32_t turn, where, is_nan; /* -1: none */
-};
-
-/* The mask of windows that was made last, of which elements: all layers of a stage have one. */
-struct window_mask {
-    const void *data;
-    float times;
-    const struct sdx_tensor *made; /* NULL: none yet */
-    int32_t value;
-};
-
-struct search {
-    struct sdx_context *cx;
-    struct sdx_ir *ir;
-    struct sdx_ir_graph *g;
-    int32_t *uses;
-    struct window_mask *last_mask;
-};
-
-static int rank_of(const struct sdx_ir_graph *g, int32_t value)
-{
-    const struct sdx_type *t = &g->values[value].type;
-    return value >= 0 && t->kind == SDX_KIND_TENSOR && t->has_shape ? t->rank : -1;
-}
-
-static bool is_f32(const struct sdx_ir_graph *g, int32_t value)
-{
-    return value >= 0 && g->values[value].type.dtype == SDX_F32;
-}
-/* f32, or a large constant that the pass narrow left as it is. */
-static bool may_mask(const struct sdx_ir_graph *g, int32_t value)
-{
-    const struct sdx_tensor *t = sdx_match_constant(g, value);
-    return is_f32(g, value) || (t && (t->dtype == SDX_F16 || t->dtype == SDX_BF16));
-}
-
-/* value = rest * factor, where the factor is a constant of one element that does not add axes. */
-static bool scaled(const struct sdx_ir_graph *g, int32_t value, int32_t *rest, double *factor)
-{
-    double c = 0;
-    if (sdx_match_with_scalar(g, value, "Mul", rest, &c))
-        *factor = c;
-    else if (sdx_match_with_scalar(g, value, "Div", rest, &c) && c != 0)
-        *factor = 1 / c;
-    else
-        return false;
-    return rank_of(g, *rest) == rank_of(g, value);
-}
-
-/* The same where the factor is known only when shapes are, as GPT-2's root of the head size. */
-static bool scaled_by_value(const struct sdx_ir_graph *g, int32_t value, int32_t *rest,
-                            struct found *f)
-{
-    const struct sdx_ir_node *node = sdx_match_maker(g, value, "Div");
-    f->factor_divides = node != NULL;
-    if (!node) node = sdx_match_maker(g, value, "Mul");
-    if (!node || node->count_inputs != 2 || f->factor >= 0) return false;
-    const int32_t factor = node->inputs[1];
-    const int rank = factor < 0 ? -1 : rank_of(g, factor);
-    if (rank < 0 || !is_f32(g, factor) || rank_of(g, node->inputs[0]) != rank_of(g, value))
-        return false;
-    for (int d = 0; d < rank; d++)
-        if (g->values[factor].type.dims[d] != 1) return false;
-    f->factor = factor;
-    *rest = node->inputs[0];
-    return true;
-}
-
-/* ---- between the scores and the softmax ---- */
-
-enum stage { AT_MASK, AT_CHOICE, AT_SCALE };
-
-static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f);
-
-static bool find_under_mask(const struct search *s, const struct sdx_ir_node *add, struct found *f)
-{
-    for (int i = 0; i < 2; i++) {
-        struct found tried = *f;
-        int32_t other = add->inputs[1 - i];
-        if (other < 0 || other == add->inputs[i] || !may_mask(s->g, other)) continue;
-        if (rank_of(s->g, other) < 0 || rank_of(s->g, other) > f->rank) continue;
-        tried.mask = other;
-        if (!find_scores(s, add->inputs[i], AT_CHOICE, &tried)) {
-            tried = *f;
-            if (f->more >= 0 ||
-                !sdx_match_same_type(s->g, add->inputs[i], add->outputs[0])) /* adds no axis */
-                continue;
-            tried.more = other;
-            if (!find_scores(s, add->inputs[i], AT_MASK, &tried)) continue;
-        }
-        *f = tried;
-        return true;
-    }
-    return false;
-}
-
-static bool find_under_choice(const struct search *s, const struct sdx_ir_node *where,
-                              struct found *f)
-{
-    int rank = rank_of(s->g, where->inputs[0]);
-    for (int i = 1; i <= 2 && rank >= 0 && rank <= f->rank; i++) {
-        if (!sdx_match_scalar(s->g, where->inputs[3 - i], &f->fill)) continue;
-        f->choice = where->inputs[0];
-        f->choice_is_false = i == 2;
-        return find_scores(s, where->inputs[i], AT_SCALE, f);
-    }
-    return false;
-}
-
-/* Do the lengths of a and b broadcast to those of `to`, all known? */
-static bool broadcasts_to(const struct sdx_ir_graph *g, int32_t a, int32_t b, int32_t to)
-{
-    const struct sdx_type *x = &g->values[a].type, *y = &g->values[b].type;
-    const struct sdx_type *t = &g->values[to].type;
-    if (!x->has_shape || !y->has_shape || !t->has_shape || x->rank != t->rank || y->rank != t->rank)
-        return false;
-    for (int d = 0; d < t->rank; d++)
-        if (x->dims[d] < 0 || y->dims[d] < 0 || t->dims[d] < 0 ||
-            (x->dims[d] == 1 ? y->dims[d] : x->dims[d]) != t->dims[d])
-            return false;
-    return true;
-}
-
-/* Are `outer` and `inner` [..., height, 1] and [..., 1, width] where the scores, of the shape of
- * `scores`, were reshaped to [..., height, width]? Then the attention adds them key by key. */
-static bool is_outer_sum(const struct sdx_ir_graph *g, int32_t outer, int32_t inner, int32_t wide,
-                         int32_t scores)
-{
-    const struct sdx_type *o = &g->values[outer].type, *i = &g->values[inner].type;
-    const struct sdx_type *w = &g->values[wide].type, *s = &g->values[scores].type;
-    const int last = w->rank - 1;
-    if (last < 2 || !s->has_shape || s->rank < 1 || o->dims[last] != 1 || i->dims[last - 1] != 1)
-        return false;
-    if (s->dims[s->rank - 1] != w->dims[last - 1] * w->dims[last]) return false;
-    if (o->dims[last - 1] != w->dims[last - 1] || i->dims[last] != w->dims[last]) return false;
-    for (int d = 0; d < last - 1; d++)
-        if (o->dims[d] != w->dims[d] || i->dims[d] != w->dims[d]) return false;
-    return w->dims[last] > 0;
-}
-
-/* In either order? Then it notes them. */
-static bool find_parts(const struct sdx_ir_graph *g, int32_t a, int32_t b, int32_t wide,
-                       int32_t scores, struct found *f)
-{
-    const bool turned = !is_outer_sum(g, a, b, wide, scores);
-    if (turned && !is_outer_sum(g, b, a, wide, scores)) return false;
-    f->outer = turned ? b : a;
-    f->inner = turned ? a : b;
-    return true;
-}
-
-/* SAM adds its mask in two parts, for rows and for columns of the image, to scores reshaped to
- * [..., height, width] and back: then the mask is the sum of the parts, reshaped. */
-static bool find_split_mask(const struct search *s, int32_t value, struct found *f)
-{
-    const struct sdx_ir_node *back = sdx_match_maker(s->g, value, "Reshape");
-    const struct sdx_ir_node *second = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
-    for (int i = 0; second && s->uses[back->inputs[0]] == 1 && i < 2; i++) {
-        const struct sdx_ir_node *first = sdx_match_maker(s->g, second->inputs[i], "Add");
-        for (int j = 0; first && s->uses[second->inputs[i]] == 1 && j < 2; j++) {
-            const struct sdx_ir_node *split = sdx_match_maker(s->g, first->inputs[j], "Reshape");
-            const int32_t a = first->inputs[1 - j], b = second->inputs[1 - i];
-            if (!split || s->uses[first->inputs[j]] != 1 || !is_f32(s->g, a) || !is_f32(s->g, b))
-                continue;
-            if (!sdx_match_same_type(s->g, split->inputs[0], value) ||
-                !broadcasts_to(s->g, a, b, first->inputs[j]))
-                continue;
-            (void)find_parts(s->g, a, b, first->inputs[j], value, f);
-            f->split_mask[0] = a;
-            f->split_mask[1] = b;
-            f->split_add = (int32_t)(second - s->g->nodes);
-            f->split_back = (int32_t)(back - s->g->nodes);
-            return find_scores(s, split->inputs[0], AT_CHOICE, f);
-        }
-    }
-    return false;
-}
-
-/* Or that sum is there already, reshaped, as the mask of all scores. */
-static void find_summed_mask(const struct search *s, struct found *f)
-{
-    const struct sdx_ir_node *back = sdx_match_maker(s->g, f->mask, "Reshape");
-    const struct sdx_ir_node *sum = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
-    if (!sum || s->uses[f->mask] != 1 || s->uses[back->inputs[0]] != 1 ||
-        !sdx_match_same_type(s->g, f->mask, s->g->nodes[f->softmax].outputs[0]))
-        return;
-    const int32_t a = sum->inputs[0], b = sum->inputs[1];
-    if (is_f32(s->g, a) && is_f32(s->g, b) && broadcasts_to(s->g, a, b, back->inputs[0]) &&
-        find_parts(s->g, a, b, back->inputs[0], f->mask, f))
-        f->mask = -1;
-}
-
-/* Does the Reshape only put a 1 before all axes of `from`? */
-static bool adds_one(const struct sdx_type *from, const struct sdx_type *to)
-{
-    if (!from->has_shape || !to->has_shape || to->rank != from->rank + 1 || to->dims[0] != 1)
-        return false;
-    for (int d = 0; d < from->rank; d++)
-        if (from->dims[d] < 1 || from->dims[d] != to->dims[d + 1]) return false;
-    return true;
-}
-
-/* What Swin's mask of windows is added to; Swin v2 of Hugging Face adds it twice. */
-static int32_t under_window_mask(const struct search *s, int32_t scores, int32_t mask, float *times)
-{
-    const struct sdx_ir_node *add = sdx_match_maker(s->g, scores, "Add");
-    *times = 1;
-    for (int i = 0; add && s->uses[scores] == 1 && i < 2; i++) {
-        if (add->inputs[1 - i] != mask) continue;
-        *times = 2;
-        return add->inputs[i];
-    }
-    return scores;
-}
-
-/* Without the first `drop` axes, f32, so many times its elements. -1: no memory. */
-static int32_t new_window_mask(const struct search *s, const struct sdx_tensor *mask, int drop,
-                               float times)
-{
-    const int rank = mask->rank - drop;
-    const struct window_mask *last = s->last_mask;
-    if (last->made && last->data == mask->data && last->times == times &&
-        sdx_dims_equal(last->made->dims, last->made->rank, mask->dims + drop, rank))
-        return last->value;
-    struct sdx_tensor *t = sdx_match_new_constant(s->ir, SDX_F32, rank, mask->dims + drop);
-    if (!t) return -1;
-    for (int64_t k = 0; k < t->count; k++)
-        ((float *)t->data)[k] = (float)sdx_load_f64(mask->dtype, mask->data, k) * times;
-    const int32_t value = sdx_match_add_constant(s->ir, s->g, SDX_STR("window_mask"), t);
-    *s->last_mask = (struct window_mask){mask->data, times, t, value};
-    return value;
-}
-
-/* Swin adds the mask of shifted windows to scores reshaped to [1, windows, heads, rows, keys] and
- * back: a mask for each window. */
-static bool find_window_mask(const struct search *s, int32_t value, struct found *f)
-{
-    const struct sdx_ir_node *back = sdx_match_maker(s->g, value, "Reshape");
-    const struct sdx_ir_node *add = back ? sdx_match_maker(s->g, back->inputs[0], "Add") : NULL;
-    if (!add || f->more >= 0 || s->uses[back->inputs[0]] != 1) return false;
-    for (int i = 0; i < 2; i++) {
-        float times;
-        const int32_t scores = under_window_mask(s, add->inputs[i], add->inputs[1 - i], &times);
-        const struct sdx_ir_node *split = sdx_match_maker(s->g, scores, "Reshape");
-        const struct sdx_tensor *mask = sdx_match_constant(s->g, add->inputs[1 - i]);
-        if (!split || !mask || !may_mask(s->g, add->inputs[1 - i]) || s->uses[scores] != 1 ||
-            !sdx_match_same_type(s->g, split->inputs[0], value) ||
-            !adds_one(&s->g->values[value].type, &s->g->values[scores].type))
-            continue;
-        f->more = new_window_mask(s, mask, mask->rank > f->rank, times);
-        return f->more >= 0 && find_scores(s, split->inputs[0], AT_MASK, f);
-    }
-    return false;
-}
-
-/* value = rest * c, c a constant [..., heads, 1, 1]. */
-static bool scaled_by_head(const struct sdx_ir_graph *g, int32_t value, int32_t *rest,
-                           struct found *f)
-{
-    const struct sdx_ir_node *mul = sdx_match_maker(g, value, "Mul");
-    for (int i = 0; mul && f->rank == 4 && f->head_scale < 0 && i < 2; i++) {
-        const struct sdx_tensor *c = sdx_match_constant(g, mul->inputs[1 - i]);
-        if (!c || c->dtype != SDX_F32 || c->rank < 3 || c->rank > 4 || c->dims[c->rank - 1] != 1 ||
-            c->dims[c->rank - 2] != 1 || (c->rank == 4 && c->dims[0] != 1) ||
-            !sdx_match_same_type(g, mul->inputs[i], value))
-            continue;
-        f->head_scale = mul->inputs[1 - i];
-        *rest = mul->inputs[i];
-        return true;
-    }
-    return false;
-}
-
-/* Walks up from the softmax: an addition, a choice, factors, and the product of q and k. */
-static bool find_scores(const struct search *s, int32_t value, enum stage stage, struct found *f)
-{
-    if (value < 0 || s->uses[value] != 1 || rank_of(s->g, value) != f->rank) return false;
-    const struct sdx_ir_node *product = sdx_match_plain_product(s->g, value);
-    if (product) {
-        f->q = product->inputs[0];
-        f->k = product->inputs[1];
-        return true;
-    }
-    int32_t rest = -1;
-    double factor = 1;
-    if (scaled(s->g, value, &rest, &factor)) {
-        f->scale *= factor;
-        return find_scores(s, rest, AT_SCALE, f);
-    }
-    if (scaled_by_value(s->g, value, &rest, f) || scaled_by_head(s->g, value, &rest, f))
-        return find_scores(s, rest, AT_SCALE, f);
-    const struct sdx_ir_node *add = sdx_match_maker(s->g, value, "Add");
-    if (add && stage == AT_MASK && add->count_inputs == 2) return find_under_mask(s, add, f);
-    if (stage == AT_MASK && (find_split_mask(s, value, f) || find_window_mask(s, value, f)))
-        return true;
-    const struct sdx_ir_node *where = sdx_match_maker(s->g, value, "Where");
-    return where && stage <= AT_CHOICE && where->count_inputs == 3 &&
-           find_under_choice(s, where, f);
-}
+enum { PLACES = 9 /* the attribute of q's place */ };
 
 /* ---- around the operands ---- */
 
 /* Shapes asked of `from` are asked of `to`, which has the same. */
-static void move_shapes(const struct search *s, int32_t from, int32_t to)
+static void move_shapes(const struct sdx_attention_search *s, int32_t from, int32_t to)
 {
     for (int32_t n = 0; n < s->g->count_nodes; n++) {
         struct sdx_ir_node *node = &s->g->nodes[n];
@@ -337,15 +25,16 @@ static void move_shapes(const struct search *s, int32_t from, int32_t to)
 
 /* Are the last two axes of [a, b, c, d] swapped in three axes, [a * b, c, d] to [a * b, d, c], as
  * PyTorch does it for its product of batches? *before: what is swapped. */
-static bool is_swapped_flat(const struct search *s, int32_t value, int32_t *before)
+static bool is_swapped_flat(const struct sdx_attention_search *s, int32_t value, int32_t *before)
 {
     const struct sdx_ir_node *apart = sdx_match_maker(s->g, value, "Reshape");
     const struct sdx_ir_node *turn =
         apart ? sdx_match_maker(s->g, apart->inputs[0], "Transpose") : NULL;
     const struct sdx_ir_node *flat =
         turn ? sdx_match_maker(s->g, turn->inputs[0], "Reshape") : NULL;
-    if (!flat || !sdx_match_moves_axis(turn, 3, 1, 2) || rank_of(s->g, turn->inputs[0]) != 3 ||
-        rank_of(s->g, flat->inputs[0]) != 4 || rank_of(s->g, value) != 4)
+    if (!flat || !sdx_match_moves_axis(turn, 3, 1, 2) ||
+        sdx_attention_rank(s->g, turn->inputs[0]) != 3 ||
+        sdx_attention_rank(s->g, flat->inputs[0]) != 4 || sdx_attention_rank(s->g, value) != 4)
         return false;
     *before = flat->inputs[0];
     const int64_t *x = s->g->values[*before].type.dims, *y = s->g->values[value].type.dims;
@@ -357,7 +46,8 @@ static bool is_swapped_flat(const struct search *s, int32_t value, int32_t *befo
 
 /* Goes up through transpositions and, when scale is given, constant factors; axes[i] stays the axis
  * of *value that is axis i of the product's operand. */
-static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank, double *scale)
+static void peel(const struct sdx_attention_search *s, int32_t *value, int64_t *axes, int rank,
+                 double *scale)
 {
     for (;;) {
         const struct sdx_ir_node *turn = sdx_match_maker(s->g, *value, "Transpose");
@@ -365,7 +55,7 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
         const int64_t *perm = turn ? sdx_ir_attr_ints(turn, "perm", &count) : NULL;
         int32_t rest = -1;
         double factor = 1;
-        if (perm && count == rank && rank_of(s->g, turn->inputs[0]) == rank) {
+        if (perm && count == rank && sdx_attention_rank(s->g, turn->inputs[0]) == rank) {
             for (int d = 0; d < rank; d++)
                 axes[d] = perm[axes[d]];
             *value = turn->inputs[0];
@@ -373,7 +63,7 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
             for (int d = 0; d < rank; d++)
                 axes[d] = axes[d] < 2 ? axes[d] : 5 - axes[d];
             *value = rest;
-        } else if (scale && scaled(s->g, *value, &rest, &factor)) {
+        } else if (scale && sdx_attention_scaled(s->g, *value, &rest, &factor)) {
             *scale *= factor;
             *value = rest;
         } else {
@@ -384,15 +74,15 @@ static void peel(const struct search *s, int32_t *value, int64_t *axes, int rank
     int32_t rest = -1;
     double factor = 1;
     if (!scale || !reshape || s->uses[*value] != 1) return;
-    if (!scaled(s->g, reshape->inputs[0], &rest, &factor)) return;
+    if (!sdx_attention_scaled(s->g, reshape->inputs[0], &rest, &factor)) return;
     *scale *= factor;
     move_shapes(s, reshape->inputs[0], rest);
     reshape->inputs[0] = rest;
 }
 
 /* Operand i where its axes, or an earlier place, say that it is; false: its shape is not known. */
-static bool place_of(const struct search *s, int32_t value, const int64_t *axes, int rank,
-                     const int64_t *place, struct sdx_origin *at)
+static bool place_of(const struct sdx_attention_search *s, int32_t value, const int64_t *axes,
+                     int rank, const int64_t *place, struct sdx_origin *at)
 {
     int64_t dims[SDX_RANK_MAX];
     at->value = value;
@@ -405,7 +95,7 @@ static bool place_of(const struct search *s, int32_t value, const int64_t *axes,
         at->first = sdx_attention_place(place, SDX_ATTENTION_FIRST, dims);
         return true;
     }
-    if (rank_of(s->g, value) != rank) return false;
+    if (sdx_attention_rank(s->g, value) != rank) return false;
     at->first = 0;
     for (int d = 0, to = 0; d < rank; d++, to++) {
         at->dims[to] = dims[axes[d]];
@@ -422,7 +112,7 @@ static bool place_of(const struct search *s, int32_t value, const int64_t *axes,
 
 /* A number of a place that is a[0] in one sample and a[1] in the other: a factor and open lengths
  * of the value, dims[0] and dims[1] there; false: it is something else. */
-static bool write_number(const struct search *s, int32_t value, const int64_t a[2],
+static bool write_number(const struct sdx_attention_search *s, int32_t value, const int64_t a[2],
                          int64_t dims[2][SDX_RANK_MAX], int64_t *place, int at)
 {
     const struct sdx_type *t = &s->g->values[value].type;
@@ -439,7 +129,7 @@ static bool write_number(const struct search *s, int32_t value, const int64_t a[
 }
 
 /* The place that both samples come to, or NULL. */
-static const int64_t *write_place(const struct search *s, const struct sdx_origin *a,
+static const int64_t *write_place(const struct sdx_attention_search *s, const struct sdx_origin *a,
                                   const struct sdx_origin *b)
 {
     int64_t *place = sdx_arena_array(s->ir->arena, SDX_ATTENTION_PLACE, sizeof *place);
@@ -461,12 +151,14 @@ static const int64_t *write_place(const struct search *s, const struct sdx_origi
 /* Heads that an Expand gave to several heads of queries each, before the axis `heads` of `value`,
  * say [B, heads, rows, columns] to [B, heads, n, rows, columns] to [B, heads * n, rows, columns]:
  * what it was given. Returns n; 0: it is none. */
-static int64_t find_shared(const struct search *s, int32_t value, int64_t heads, int32_t *before)
+static int64_t find_shared(const struct sdx_attention_search *s, int32_t value, int64_t heads,
+                           int32_t *before)
 {
     const struct sdx_ir_node *view = sdx_match_maker(s->g, value, "Reshape");
     const struct sdx_ir_node *expand =
         view ? sdx_match_maker(s->g, view->inputs[0], "Expand") : NULL;
-    if (!expand || rank_of(s->g, view->inputs[0]) != 5 || rank_of(s->g, expand->inputs[0]) != 5)
+    if (!expand || sdx_attention_rank(s->g, view->inputs[0]) != 5 ||
+        sdx_attention_rank(s->g, expand->inputs[0]) != 5)
         return 0;
     const int64_t *all = s->g->values[value].type.dims;
     const int64_t *to = s->g->values[view->inputs[0]].type.dims;
@@ -474,7 +166,7 @@ static int64_t find_shared(const struct search *s, int32_t value, int64_t heads,
     const int32_t producer = s->g->values[expand->inputs[0]].producer;
     const struct sdx_ir_node *insert = producer < 0 ? NULL : &s->g->nodes[producer];
     if (!insert || !insert->op || !(insert->op->flags & SDX_OP_VIEW) || insert->count_inputs < 1 ||
-        rank_of(s->g, insert->inputs[0]) != 4)
+        sdx_attention_rank(s->g, insert->inputs[0]) != 4)
         return 0;
     *before = insert->inputs[0];
     const int64_t *own = s->g->values[*before].type.dims;
@@ -491,11 +183,11 @@ static int64_t find_shared(const struct search *s, int32_t value, int64_t heads,
 }
 
 /* Attention reads the heads of keys and values for as many of queries as share them. */
-static void share_heads(const struct search *s, int32_t *k, int64_t *k_axes, int32_t *v,
-                        int64_t *v_axes, int rank)
+static void share_heads(const struct sdx_attention_search *s, int32_t *k, int64_t *k_axes,
+                        int32_t *v, int64_t *v_axes, int rank)
 {
     int32_t k_before = -1, v_before = -1;
-    if (rank != 4 || rank_of(s->g, *k) != 4 || rank_of(s->g, *v) != 4) return;
+    if (rank != 4 || sdx_attention_rank(s->g, *k) != 4 || sdx_attention_rank(s->g, *v) != 4) return;
     const int64_t n = find_shared(s, *k, k_axes[1], &k_before);
     if (n < 1 || find_shared(s, *v, v_axes[1], &v_before) != n) return;
     *k = k_before;
@@ -507,7 +199,7 @@ static void share_heads(const struct search *s, int32_t *k, int64_t *k_axes, int
 /* Heads of keys or values that an Expand gave to several heads of queries each, [B, heads, 1, rows,
  * columns] to [B, heads, n, rows, columns], where find_shared sees no heads: the operand is what it
  * reads. Returns n; 0: none. */
-static int64_t find_shared_at(const struct search *s, struct sdx_origin *at)
+static int64_t find_shared_at(const struct sdx_attention_search *s, struct sdx_origin *at)
 {
     const struct sdx_ir_node *view = sdx_match_maker(s->g, at->value, "Reshape");
     for (; view && s->uses[at->value] == 1; view = sdx_match_maker(s->g, at->value, "Reshape"))
@@ -534,7 +226,8 @@ static int64_t find_shared_at(const struct search *s, struct sdx_origin *at)
 
 /* The operands where they lie in what they are only moved from, in both samples, as what holds for
  * these holds for any lengths. The node's attributes are its own. */
-static enum sdx_status find_places(const struct search *s, struct sdx_ir_node *node, bool *did)
+static enum sdx_status find_places(const struct sdx_attention_search *s, struct sdx_ir_node *node,
+                                   bool *did)
 {
     struct sdx_origin at[2][3];
     bool went[2][3];
@@ -576,7 +269,7 @@ static void straight(int64_t *axes, int rank)
 }
 
 /* The output goes to memory as the Transpose behind it wants, when columns stay the last axis. */
-static void find_turn(const struct search *s, struct found *f)
+static void find_turn(const struct sdx_attention_search *s, struct sdx_attention_found *f)
 {
     straight(f->axes[3], f->rank);
     f->turn = -1;
@@ -604,7 +297,8 @@ static bool is_last_axis(const struct sdx_ir_node *softmax, int rank)
 
 /* What stands for the weights w in w = softmax(...) or, as PyTorch has it for rows that see
  * nothing, Where(IsNaN(w), 0, w); a row of w is NaN as a whole. */
-static int32_t find_weights(const struct search *s, int32_t w, struct found *f)
+static int32_t find_weights(const struct sdx_attention_search *s, int32_t w,
+                            struct sdx_attention_found *f)
 {
     if (s->uses[w] != 2) return w;
     for (int32_t n = f->softmax + 1; n < s->g->count_nodes; n++) {
@@ -627,7 +321,7 @@ static int32_t find_weights(const struct search *s, int32_t w, struct found *f)
 }
 
 /* The product that alone reads the softmax as its left operand; -1: none. */
-static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weights)
+static int32_t find_weigh(const struct sdx_attention_search *s, int32_t softmax, int32_t weights)
 {
     if (s->uses[weights] != 1) return -1;
     for (int32_t n = softmax + 1; n < s->g->count_nodes; n++) {
@@ -639,38 +333,39 @@ static int32_t find_weigh(const struct search *s, int32_t softmax, int32_t weigh
     return -1;
 }
 
-static bool match(const struct search *s, int32_t n, struct found *f)
+static bool match(const struct sdx_attention_search *s, int32_t n, struct sdx_attention_found *f)
 {
     const struct sdx_ir_node *softmax = &s->g->nodes[n];
-    *f = (struct found){.choice = -1,
-                        .mask = -1,
-                        .factor = -1,
-                        .more = -1,
-                        .head_scale = -1,
-                        .outer = -1,
-                        .inner = -1,
-                        .split_add = -1,
-                        .where = -1,
-                        .is_nan = -1,
-                        .scale = 1,
-                        .softmax = n};
-    f->rank = rank_of(s->g, softmax->outputs[0]);
-    if ((f->rank != 3 && f->rank != 4) || !is_f32(s->g, softmax->outputs[0])) return false;
+    *f = (struct sdx_attention_found){.choice = -1,
+                                      .mask = -1,
+                                      .factor = -1,
+                                      .more = -1,
+                                      .head_scale = -1,
+                                      .outer = -1,
+                                      .inner = -1,
+                                      .split_add = -1,
+                                      .where = -1,
+                                      .is_nan = -1,
+                                      .scale = 1,
+                                      .softmax = n};
+    f->rank = sdx_attention_rank(s->g, softmax->outputs[0]);
+    if ((f->rank != 3 && f->rank != 4) || !sdx_attention_is_f32(s->g, softmax->outputs[0]))
+        return false;
     if (!is_last_axis(softmax, f->rank)) return false;
     f->weigh = find_weigh(s, n, find_weights(s, softmax->outputs[0], f));
-    if (f->weigh < 0 || !find_scores(s, softmax->inputs[0], AT_MASK, f)) return false;
-    if (f->mask >= 0 && f->outer < 0) find_summed_mask(s, f);
+    if (f->weigh < 0 || !sdx_attention_scores(s, f)) return false;
     f->v = s->g->nodes[f->weigh].inputs[1];
     f->y = s->g->nodes[f->weigh].outputs[0];
-    return rank_of(s->g, f->q) == f->rank && rank_of(s->g, f->k) == f->rank &&
-           rank_of(s->g, f->v) == f->rank && rank_of(s->g, f->y) == f->rank;
+    return sdx_attention_rank(s->g, f->q) == f->rank && sdx_attention_rank(s->g, f->k) == f->rank &&
+           sdx_attention_rank(s->g, f->v) == f->rank && sdx_attention_rank(s->g, f->y) == f->rank;
 }
 
 /* ---- the node ---- */
 
 /* A node of the standard's like `model`, which makes a value of the type of `typed`; -1: no memory.
  */
-static int32_t add_node(const struct search *s, int32_t model, int32_t typed, int32_t a, int32_t b)
+static int32_t add_node(const struct sdx_attention_search *s, int32_t model, int32_t typed,
+                        int32_t a, int32_t b)
 {
     const struct sdx_ir_node like = s->g->nodes[model];
     struct sdx_ir_node *node = sdx_ir_node_create(s->ir, s->g, like.domain, like.op_type, 2, 1, 0);
@@ -687,7 +382,8 @@ static int32_t add_node(const struct search *s, int32_t model, int32_t typed, in
 }
 
 /* The factors of the heads go to q. */
-static enum sdx_status scale_heads(const struct search *s, struct found *f)
+static enum sdx_status scale_heads(const struct sdx_attention_search *s,
+                                   struct sdx_attention_found *f)
 {
     if (f->head_scale < 0) return SDX_OK;
     struct sdx_ir_node *mul = sdx_ir_node_create(s->ir, s->g, SDX_STR(""), SDX_STR("Mul"), 2, 1, 0);
@@ -702,7 +398,8 @@ static enum sdx_status scale_heads(const struct search *s, struct found *f)
 }
 
 /* The two parts of a split mask as one. */
-static enum sdx_status join_mask(const struct search *s, struct found *f)
+static enum sdx_status join_mask(const struct sdx_attention_search *s,
+                                 struct sdx_attention_found *f)
 {
     if (f->split_add < 0 || f->outer >= 0) return SDX_OK;
     const struct sdx_ir_node back = s->g->nodes[f->split_back];
@@ -712,16 +409,16 @@ static enum sdx_status join_mask(const struct search *s, struct found *f)
 }
 
 /* A narrow mask is widened in each run, as it is beside an Add. */
-static enum sdx_status widen_mask(const struct search *s, int32_t *mask)
+static enum sdx_status widen_mask(const struct sdx_attention_search *s, int32_t *mask)
 {
-    if (*mask < 0 || is_f32(s->g, *mask)) return SDX_OK;
+    if (*mask < 0 || sdx_attention_is_f32(s->g, *mask)) return SDX_OK;
     const int32_t wide = sdx_match_f32_like(s->ir, s->g, *mask);
     if (wide < 0 || !sdx_match_add_cast(s->ir, s->g, *mask, wide)) return SDX_FAIL_MEMORY(s->cx);
     *mask = wide;
     return SDX_OK;
 }
 
-static enum sdx_status build(const struct search *s, struct found *f)
+static enum sdx_status build(const struct sdx_attention_search *s, struct sdx_attention_found *f)
 {
     static const char *const names[] = {"q_axes", "k_axes", "v_axes", "y_axes"};
     static const char *const places[] = {"q_place", "k_place", "v_place"};
@@ -746,7 +443,7 @@ static enum sdx_status build(const struct search *s, struct found *f)
         node->attrs[i] = (struct sdx_ir_attr){.name = sdx_str(names[i]),
                                               .type = SDX_ATTR_INTS,
                                               .count = f->rank,
-                                              .ints = axes + (size_t)i * RANK_MAX};
+                                              .ints = axes + (size_t)i * SDX_ATTENTION_RANK};
     node->attrs[4] = (struct sdx_ir_attr){
         .name = SDX_STR("scale"), .type = SDX_ATTR_FLOAT, .f = (float)f->scale};
     node->attrs[5] =
@@ -773,7 +470,8 @@ static enum sdx_status build(const struct search *s, struct found *f)
 }
 
 /* What other passes uncovered around an attention made before. */
-static enum sdx_status peel_again(const struct search *s, struct sdx_ir_node *node, bool *did)
+static enum sdx_status peel_again(const struct sdx_attention_search *s, struct sdx_ir_node *node,
+                                  bool *did)
 {
     double scale = (double)node->attrs[4].f;
     const int rank = (int)node->attrs[0].count;
@@ -797,12 +495,12 @@ static enum sdx_status peel_again(const struct search *s, struct sdx_ir_node *no
     return peeled ? SDX_OK : find_places(s, node, did);
 }
 
-static enum sdx_status fuse_graph(struct search *s, bool *changed)
+static enum sdx_status fuse_graph(struct sdx_attention_search *s, bool *changed)
 {
     bool did = false;
     for (int32_t n = 0, count = s->g->count_nodes; n < count; n++) {
         struct sdx_ir_node *node = &s->g->nodes[n];
-        struct found f;
+        struct sdx_attention_found f;
         const bool is_ours = sdx_str_is(node->domain, "sardonyx");
         if (node->is_dead || (node->domain.len && !is_ours)) continue;
         if (!sdx_str_is(node->op_type, is_ours ? "Attention" : "Softmax")) continue;
@@ -834,8 +532,9 @@ static enum sdx_status fuse_graph(struct search *s, bool *changed)
 enum sdx_status sdx_pass_attention(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
     for (int32_t n = 0; n < ir->count_graphs; n++) {
-        struct window_mask last_mask = {0};
-        struct search s = {.cx = cx, .ir = ir, .g = &ir->graphs[n], .last_mask = &last_mask};
+        struct sdx_window_mask last_mask = {0};
+        struct sdx_attention_search s = {
+            .cx = cx, .ir = ir, .g = &ir->graphs[n], .last_mask = &last_mask};
         SDX_TRY(fuse_graph(&s, changed));
     }
     return SDX_OK;

@@ -41,8 +41,7 @@ static bool same_axes(const struct sdx_ir_graph *g, const struct sdx_ir_node *a,
     int64_t count[2];
     return sdx_match_list(g, a, 1, "axes", &list[0], &count[0]) && list[0] &&
            sdx_match_list(g, b, 1, "axes", &list[1], &count[1]) && list[1] &&
-           count[0] == count[1] &&
-           memcmp(list[0], list[1], (size_t)count[0] * sizeof *list[0]) == 0;
+           sdx_dims_equal(list[0], (int)count[0], list[1], (int)count[1]);
 }
 /* What the value is as it is: Paddle assigns by x + 0 between an Unsqueeze and its Squeeze. */
 static int32_t handed_on(const struct sdx_ir_graph *body, int32_t value)

@@ -69,7 +69,7 @@ def attention(between, scale_q=False, turn=True, guard=False):
 
 CONSTANTS = {"split": np.array([0, 0, H, D], np.int64), "join": np.array([0, 0, H * D], np.int64),
              "root": np.float32(0.25), "four": np.float32(4), "low": np.float32(-3.4e38),
-             "zero": np.float32(0)}
+             "zero": np.float32(0), "by_head": np.array([0.5, 2, 3], np.float32).reshape(1, H, 1, 1)}
 FORMS = {
     "plain": ([N("Identity", ["s"], ["t"])], {}),
     "div_mask": ([N("Div", ["s", "four"], ["s1"]), N("Add", ["s1", "m"], ["t"])], {"m": (B, 1, 1, T)}),
@@ -80,6 +80,8 @@ FORMS = {
     "where_not_mask": ([N("Where", ["c", "low", "s"], ["s1"]), N("Add", ["s1", "m"], ["t"])],
                        {"c": (S, T), "m": (B, 1, 1, T)}),
     "value_scale": ([N("Sqrt", ["x"], ["w"]), N("Div", ["s", "w"], ["t"])], {"x": ()}),
+    "value_scale_of_heads": ([N("Mul", ["s", "by_head"], ["s1"]), N("Sqrt", ["x"], ["w"]),
+                              N("Div", ["s1", "w"], ["t"])], {"x": ()}),
     "scale_after_mask": ([N("Add", ["s", "m"], ["s1"]), N("Mul", ["s1", "root"], ["t"])], {"m": (T,)}),
 }
 
