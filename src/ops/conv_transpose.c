@@ -517,7 +517,8 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
     if (px->in[1]->is_constant) {
         struct pack_arg arg = {p, c, px->in[1]};
         const int64_t name[] = {sdx_phases_variant(&p->f, g), c->s.groups,
-                                p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s) : -1};
+                                p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s)
+                                              : -1 - sdx_conv_f32_is_few(&c->s)};
         const struct sdx_pack wanted = {.key = kernel,
                                         .variant = sdx_pack_variant(name, 3),
                                         .size = size,
@@ -604,8 +605,29 @@ enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, int input_w,
     return SDX_OK;
 }
 
-/* Blocks of channels where all is whole: constant weights of one group or one a channel, and taps
- * for each phase. */
+/* Has every phase of the blocked kernels a form that reads blocks, and taps? */
+static bool phases_fit(const struct sdx_conv_shape *t)
+{
+    int64_t n[3], total = 1;
+    for (int i = 0; i < 3; i++) {
+        n[i] = t->stride[i] < t->out[i] ? t->stride[i] : t->out[i];
+        if (!sdx_mul_i64(total, n[i], &total) || total > PHASES_MAX) return false;
+    }
+    for (int64_t f = 0; f < total; f++) {
+        const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
+        struct sdx_phase phase;
+        struct sdx_conv_shape s;
+        for (int i = 0; i < 3; i++) {
+            phase.axes[i] = axis_of(t, i, first[i]);
+            if (phase.axes[i].taps == 0) return false;
+        }
+        conv_shape_of(t, &phase, &s);
+        if (sdx_conv_block_form(&s) <= SDX_CONV_BLOCK_FIRST) return false; /* few are read plain */
+    }
+    return true;
+}
+
+/* Blocks of channels where all is whole: constant weights of one group or one a channel. */
 static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *want)
 {
     const struct sdx_tensor *x = px->in[0], *y = px->out[0];
@@ -615,15 +637,8 @@ static void conv_transpose_layout(struct sdx_prepare *px, struct sdx_layouts *wa
         !sdx_layout_serves(SDX_LAYOUT_BLOCKED, SDX_F32, y->rank) ||
         sdx_conv_transpose_shape(px, 1, &t) != SDX_OK)
         return;
-    if ((t.groups != 1 && !is_depthwise(&t)) || t.oc < least || t.ic < least) return;
-    struct sdx_phase phase;
-    for (int i = 0; i < 3; i++) {
-        phase.axes[i] = axis_of(&t, i, 0);
-        for (int64_t first = 0; first < t.stride[i] && first < t.out[i]; first++)
-            if (axis_of(&t, i, first).taps == 0) return;
-    }
-    conv_shape_of(&t, &phase, &t);
-    if (sdx_conv_block_form(&t) <= SDX_CONV_BLOCK_FIRST) return; /* few channels are read plain */
+    if ((t.groups != 1 && !is_depthwise(&t)) || t.oc < least || t.ic < least || !phases_fit(&t))
+        return;
     want->in[0] = want->out[0] = SDX_LAYOUT_BLOCKED;
 }
 

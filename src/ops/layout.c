@@ -220,7 +220,7 @@ static bool joins(const struct sdx_tensor *t, const struct sdx_tensor *out, int 
     if (t->rank > out->rank) return false;
     const int shift = out->rank - t->rank;
     const int64_t channels = shift <= 1 ? t->dims[1 - shift] : 1;
-    if (channels == 1) return layout == SDX_LAYOUT_BLOCKED || shift == 0;
+    if (channels == 1 && !is_full(t, out)) return layout == SDX_LAYOUT_BLOCKED || shift == 0;
     *as = (uint8_t)layout;
     return channels == out->dims[1] && sdx_layout_serves(layout, t->dtype, out->rank) &&
            (shift == 0 || t->is_constant);

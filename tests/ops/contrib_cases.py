@@ -14,15 +14,19 @@ TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorPr
          np.dtype(np.bool_): TensorProto.BOOL, np.dtype(np.float64): TensorProto.DOUBLE}
 
 
-def ort_run(model, feeds):
-    """onnxruntime's outputs without its optimisations."""
+def ort_session(model):
+    """A session of onnxruntime without its optimisations."""
     ort = pytest.importorskip("onnxruntime")
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return session.run(None, feeds)
+    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+def ort_run(model, feeds):
+    """Its outputs."""
+    return ort_session(model).run(None, feeds)
 
 
 class OnnxRuntime:
@@ -73,12 +77,12 @@ class Cases:
         feeds = {n: a for n, a in inputs if a is not None and n not in constants}
         return self.add(model, feeds, golden)
 
-    def run(self, sardonyx, rtol=1e-4, atol=1e-5):
+    def run(self, sardonyx, rtol=1e-4, atol=1e-5, peak=0):
         """All pass, with the same bits whatever the number of threads."""
         digests = set()
         for threads in (1, 2, 7):
             done = sardonyx("test", self.folder, "--threads", threads, "--rtol", rtol, "--atol", atol,
-                            "--digest", code=None)
+                            "--peak", peak, "--digest", code=None)
             lines = [line for line in (done.out + done.err).split("\n") if "DIGEST" not in line]
             assert done.code == 0, "\n".join(lines)[-3000:]
             digests.add(tuple(re.findall(r"DIGEST .*", done.out)))

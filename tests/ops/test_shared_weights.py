@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One constant under several convolutions, against the ONNX reference: packed weights are shared between
-nodes, so their order may depend only on what tells the packed copies apart."""
+"""One constant under several convolutions, or one of several lengths, against the ONNX reference: packed weights are
+shared between nodes and runs, so their order may depend only on what tells the packed copies apart."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -40,4 +40,21 @@ def test_convolutions(kind, quantised, size, sardonyx, tmp_path):
     model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
     expected = ReferenceEvaluator(model).run(None, {"x": x})
     write_case(tmp_path / "case", model, [x], expected)
+    sardonyx("test", tmp_path / "case", "--atol", 1e-4)
+
+
+@pytest.mark.parametrize("kernel,stride,pad", [(1, 1, 0), (3, 1, 1), (2, 1, 0), (2, 2, 0), (3, 2, 1), (4, 2, 1)])
+@pytest.mark.parametrize("channels,made", [(3, 3), (6, 1), (16, 3), (3, 16), (16, 16)])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_lengths(op, channels, made, kernel, stride, pad, sardonyx, tmp_path):
+    """A line whose length the file leaves open, in one session (vocoders)."""
+    random = np.random.default_rng(13)
+    weights = random.standard_normal(((made, channels) if op == "Conv" else (channels, made)) + (kernel,)).astype(np.float32)
+    node = helper.make_node(op, ["x", "w"], ["y"], kernel_shape=[kernel], strides=[stride], pads=[pad] * 2)
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", channels, "n"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weights, "w")])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    for number, (batch, n) in enumerate([(1, 16), (2, 19), (1, 14), (1, 17), (1, 40), (3, 9), (1, 6), (1, 4)]):
+        x = random.standard_normal((batch, channels, n)).astype(np.float32)
+        write_case(tmp_path / "case", model, [x], ReferenceEvaluator(model).run(None, {"x": x}), number)
     sardonyx("test", tmp_path / "case", "--atol", 1e-4)
