@@ -112,6 +112,18 @@ static double work_of(const struct sdx_conv_shape *s)
     default: return 0;
     }
 }
+/* Are the spans of the last period, which may be cut short and of fewer channels, served in the
+ * ways of the others? */
+static bool serves_last(const struct sdx_conv_shape *s, const struct spans_cut *c, int ways)
+{
+    struct sdx_conv_shape all = *s;
+    const int64_t periods = (c->blocks - 1) / c->period, end = periods * c->period;
+    struct span p = {.number = periods * c->each, .begin = end, .end = end};
+    all.winograd = ways;
+    while (next_span(&all, c, &p))
+        if (work_of(&p.s) == 0) return false;
+    return true;
+}
 int sdx_spans_block_ways(const struct sdx_conv_shape *s)
 {
     const struct spans_cut c = cut_of(s);
@@ -127,7 +139,7 @@ int sdx_spans_block_ways(const struct sdx_conv_shape *s)
         work += each * (double)((p.end - p.begin) * c.lanes) * (double)p.s.ic;
         ways |= (sdx_conv_block_winograd(&p.s) + 1) << (p.number * WAY_BITS);
     }
-    return work < most * pairs ? ways : 0;
+    return work < most * pairs && serves_last(s, &c, ways) ? ways : 0;
 }
 bool sdx_spans_block_fits(const struct sdx_conv_shape *s)
 {

@@ -9,10 +9,6 @@ F32, I64 = np.float32, np.int64
 KINDS = ("image", "line", "volume", "sequence")
 
 
-def numbers(*values):
-    return np.array(values, I64)
-
-
 class DrawnGraph:
     """One graph of a seed. `feeds`: inputs of its model; shapes of all values are those of these feeds."""
 

@@ -44,6 +44,17 @@ def test_transposed_channels(sardonyx, tmp_path, axes, extra):
     case(sardonyx, tmp_path, [node], {"x": graph.normal(1, 8, *(4, 6, 9)[:axes])}, {"w": graph.normal(8, 1, *[3] * axes)})
 
 
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("channels,groups", [(12, 3), (20, 5), (24, 3), (40, 5)])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_channels_in_groups(sardonyx, tmp_path, axes, channels, groups, kernel):
+    """Groups of half a block, of which the last block may have one."""
+    graph = DrawnGraph(1, "image")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[kernel // 2] * 2 * axes, group=groups)
+    case(sardonyx, tmp_path, [node], {"x": graph.normal(2, channels, *(5, 8, 6)[:axes])},
+         {"w": graph.normal(channels, channels // groups, *[kernel] * axes)})
+
+
 def case(sardonyx, folder, nodes, feeds, constants):
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape) for name, value in feeds.items()]
     graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
