@@ -212,7 +212,8 @@ static bool is_full(const struct sdx_tensor *t, const struct sdx_tensor *out)
     return t && sdx_dims_equal(t->dims, t->rank, out->dims, out->rank);
 }
 
-/* Can operand `t` of an elementwise operator be shown beside `out` in `layout`? *as: its layout. */
+/* Can operand `t` of an elementwise operator be shown beside `out` in `layout`? *as: its layout; of
+ * one channel that broadcasts plain. */
 static bool joins(const struct sdx_tensor *t, const struct sdx_tensor *out, int layout, uint8_t *as)
 {
     *as = SDX_LAYOUT_PLAIN;

@@ -26,6 +26,16 @@ def test_drawn_graphs(sardonyx, tmp_path, kind, block):
     cases.run(sardonyx, rtol=0, peak=1e-4)
 
 
+def case(sardonyx, folder, nodes, feeds, constants):
+    """Nodes that make y."""
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape) for name, value in feeds.items()]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    cases = Cases(folder)
+    cases.add(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), feeds)
+    cases.run(sardonyx)
+
+
 @pytest.mark.parametrize("op", ["Abs", "Neg", "Softplus", "Erf"])
 @pytest.mark.parametrize("size", [(8,), (1, 8), (6, 7)])
 def test_one_channel(sardonyx, tmp_path, op, size):
@@ -53,12 +63,3 @@ def test_channels_in_groups(sardonyx, tmp_path, axes, channels, groups, kernel):
     node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[kernel // 2] * 2 * axes, group=groups)
     case(sardonyx, tmp_path, [node], {"x": graph.normal(2, channels, *(5, 8, 6)[:axes])},
          {"w": graph.normal(channels, channels // groups, *[kernel] * axes)})
-
-
-def case(sardonyx, folder, nodes, feeds, constants):
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape) for name, value in feeds.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-                              [numpy_helper.from_array(value, name) for name, value in constants.items()])
-    cases = Cases(folder)
-    cases.add(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), feeds)
-    cases.run(sardonyx)
