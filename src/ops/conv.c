@@ -142,8 +142,7 @@ enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const struct sdx_tenso
     return SDX_OK;
 }
 
-/* What the packed forms of kernels/conv.h depend on. */
-static int64_t variant_of(const struct sdx_conv_shape *s)
+int64_t sdx_conv_variant(const struct sdx_conv_shape *s)
 {
     const int64_t form[] = {s->groups,
                             s->ic,
@@ -432,7 +431,7 @@ static enum sdx_status prepare_block(struct sdx_prepare *px, const struct sdx_co
     if (px->in[1]->is_constant) {
         struct pack_conv arg = {px, &p->shape, px->in[1]};
         const struct sdx_pack wanted = {.key = names[form],
-                                        .variant = variant_of(&p->shape),
+                                        .variant = sdx_conv_variant(&p->shape),
                                         .size = size,
                                         .pack = pack_conv_block,
                                         .arg = &arg,
@@ -540,7 +539,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, const struct sdx_conv
     if (px->in[1]->is_constant) {
         struct pack_conv arg = {px, &p->shape, px->in[1]};
         const struct sdx_pack wanted = {.key = "conv_f32",
-                                        .variant = variant_of(shape),
+                                        .variant = sdx_conv_variant(shape),
                                         .size = size,
                                         .pack = pack_conv_f32,
                                         .arg = &arg};

@@ -15,6 +15,8 @@ SDX_MUST_CHECK enum sdx_status sdx_conv_shape_of(struct sdx_prepare *px, const s
                                                  const struct sdx_tensor *w,
                                                  const struct sdx_tensor *y,
                                                  struct sdx_conv_shape *s);
+/* Of a convolution: what the packed forms of kernels/conv.h depend on. */
+int64_t sdx_conv_variant(const struct sdx_conv_shape *s);
 /* For sdx_prepare_absorbs: f32 convolutions and maximum pools over blocked channels in bands
  * (kernels/conv_block_bands.h). */
 sdx_absorb_fn sdx_conv_absorb;

@@ -5,6 +5,7 @@
 #include "ops/conv_transpose.h"
 
 #include "kernels/conv_block.h"
+#include "ops/conv_common.h"
 #include "ops/layout.h"
 #include "ops/product.h"
 #include "ops/window.h"
@@ -233,27 +234,44 @@ static void conv_shape_of(const struct sdx_conv_shape *t, const struct sdx_phase
     }
 }
 
+/* n: phases along the axes. Returns how many there are together; 0: more than PHASES_MAX. */
+static int64_t count_phases(const struct sdx_conv_shape *t, int64_t n[3])
+{
+    int64_t total = 1;
+    for (int i = 0; i < 3; i++) {
+        n[i] = t->stride[i] < t->out[i] ? t->stride[i] : t->out[i];
+        if (!sdx_mul_i64(total, n[i], &total) || total > PHASES_MAX) return 0;
+    }
+    return total;
+}
+/* The axes of phase f. false: one has no taps. */
+static bool phase_of(const struct sdx_conv_shape *t, const int64_t n[3], int64_t f,
+                     struct sdx_phase *phase)
+{
+    const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
+    bool has_taps = true;
+    for (int i = 0; i < 3; i++) {
+        phase->axes[i] = axis_of(t, i, first[i]);
+        has_taps = has_taps && phase->axes[i].taps != 0;
+    }
+    return has_taps;
+}
+
 enum sdx_status sdx_phases_find(struct sdx_prepare *px, int64_t lanes, struct sdx_phases *p)
 {
-    const int64_t *s = p->t.stride, *out = p->t.out;
-    int64_t n[3], total = 1;
-    for (int i = 0; i < 3; i++) {
-        n[i] = s[i] < out[i] ? s[i] : out[i];
-        if (!sdx_mul_i64(total, n[i], &total) || total > PHASES_MAX)
-            return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: strides over %d phases",
-                            NAME(px->node), PHASES_MAX);
-    }
+    int64_t n[3];
+    const int64_t total = count_phases(&p->t, n);
+    if (total == 0)
+        return SDX_FAIL(px->cx, SDX_NOT_SUPPORTED, "%.*s: strides over %d phases", NAME(px->node),
+                        PHASES_MAX);
     p->phases = sdx_prepare_alloc(px, (size_t)total * sizeof *p->phases);
     p->convs = sdx_prepare_alloc(px, (size_t)total * sizeof *p->convs);
     if (!p->phases || !p->convs) return SDX_FAIL_MEMORY(px->cx);
     p->count_phases = (int32_t)total;
     for (int32_t f = 0; f < total; f++) {
         struct sdx_phase *phase = &p->phases[f];
-        const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
-        for (int i = 0; i < 3; i++)
-            phase->axes[i] = axis_of(&p->t, i, first[i]);
         phase->group = -1;
-        if (!phase->axes[0].taps || !phase->axes[1].taps || !phase->axes[2].taps) continue;
+        if (!phase_of(&p->t, n, f, phase)) continue;
         int32_t g = p->is_apart ? p->count_convs : 0;
         while (g < p->count_convs && !same_shape(phase, &p->phases[p->convs[g].first]))
             g++;
@@ -516,9 +534,8 @@ static enum sdx_status add_conv(struct sdx_prepare *px, struct params *p, int32_
         p->is_blocked ? sdx_conv_block_packed_size(&c->s) : sdx_conv_f32_packed_size(&c->s);
     if (px->in[1]->is_constant) {
         struct pack_arg arg = {p, c, px->in[1]};
-        const int64_t name[] = {sdx_phases_variant(&p->f, g), c->s.groups,
-                                p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s)
-                                              : -1 - sdx_conv_f32_is_few(&c->s)};
+        const int64_t name[] = {sdx_phases_variant(&p->f, g), sdx_conv_variant(&c->s),
+                                p->is_blocked ? (int64_t)sdx_conv_block_form(&c->s) : -1};
         const struct sdx_pack wanted = {.key = kernel,
                                         .variant = sdx_pack_variant(name, 3),
                                         .size = size,
@@ -608,23 +625,16 @@ enum sdx_status sdx_conv_transpose_shape(struct sdx_prepare *px, int input_w,
 /* Has every phase of the blocked kernels a form that reads blocks, and taps? */
 static bool phases_fit(const struct sdx_conv_shape *t)
 {
-    int64_t n[3], total = 1;
-    for (int i = 0; i < 3; i++) {
-        n[i] = t->stride[i] < t->out[i] ? t->stride[i] : t->out[i];
-        if (!sdx_mul_i64(total, n[i], &total) || total > PHASES_MAX) return false;
-    }
+    int64_t n[3];
+    const int64_t total = count_phases(t, n);
     for (int64_t f = 0; f < total; f++) {
-        const int64_t first[3] = {f / (n[1] * n[2]), f / n[2] % n[1], f % n[2]};
         struct sdx_phase phase;
         struct sdx_conv_shape s;
-        for (int i = 0; i < 3; i++) {
-            phase.axes[i] = axis_of(t, i, first[i]);
-            if (phase.axes[i].taps == 0) return false;
-        }
+        if (!phase_of(t, n, f, &phase)) return false;
         conv_shape_of(t, &phase, &s);
         if (sdx_conv_block_form(&s) <= SDX_CONV_BLOCK_FIRST) return false; /* few are read plain */
     }
-    return true;
+    return total > 0;
 }
 
 /* Blocks of channels where all is whole: constant weights of one group or one a channel. */
