@@ -19,18 +19,22 @@ typedef int32_t turn_row __attribute__((vector_size(16)));
 #define LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
-SIMD void turn_four(const char *src, size_t stride, turn_row q[4])
+SIMD void turn_rows(const turn_row a[4], turn_row q[4])
 {
-    turn_row a[4];
-    SDX_UNROLL(4)
-    for (size_t i = 0; i < 4; i++)
-        memcpy(&a[i], src + 4 * i * stride, sizeof(turn_row));
     turn_row low02 = LOW(a[0], a[2]), high02 = HIGH(a[0], a[2]);
     turn_row low13 = LOW(a[1], a[3]), high13 = HIGH(a[1], a[3]);
     q[0] = LOW(low02, low13);
     q[1] = HIGH(low02, low13);
     q[2] = LOW(high02, high13);
     q[3] = HIGH(high02, high13);
+}
+SIMD void turn_four(const char *src, size_t stride, turn_row q[4])
+{
+    turn_row a[4];
+    SDX_UNROLL(4)
+    for (size_t i = 0; i < 4; i++)
+        memcpy(&a[i], src + 4 * i * stride, sizeof(turn_row));
+    turn_rows(a, q);
 }
 /* both at any address */
 SIMD void turn(const void *src, size_t stride, void *dst_, size_t stride_dst)

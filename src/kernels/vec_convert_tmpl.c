@@ -172,6 +172,25 @@ static void pairs_joined(const element *first, const element *second, element *d
         dst[2 * i + 1] = second[i];
     }
 }
+/* Three or four rows to columns that lie together: each is written as four, and what is too much
+ * overwritten by the next one. */
+static void rows_joined(const element *src, size_t stride, element *dst, size_t rows, size_t cols)
+{
+    size_t j = 0;
+    for (; j + SIDE < cols; j += SIDE) {
+        turn_row a[4], q[4];
+        SDX_UNROLL(4)
+        for (size_t i = 0; i < 4; i++)
+            memcpy(&a[i], src + (i < rows ? i : 0) * stride + j, sizeof a[i]);
+        turn_rows(a, q);
+        SDX_UNROLL(8)
+        for (size_t c = 0; c < SIDE; c++)
+            memcpy(dst + (j + c) * rows, (const char *)&q[c % 4] + c / 4 * 16, 16);
+    }
+    for (; j < cols; j++)
+        for (size_t i = 0; i < rows; i++)
+            dst[j * rows + i] = src[i * stride + j];
+}
 /* In squares of 32, whose lines on both sides stay in the first cache. */
 static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t stride_dst,
                           size_t rows, size_t cols)
@@ -187,6 +206,10 @@ static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t st
         pairs_joined(src, src + stride, dst, cols);
         return;
     }
+    if ((rows == 3 || rows == 4) && stride_dst == rows) {
+        rows_joined(src, stride, dst, rows, cols);
+        return;
+    }
     for (size_t i0 = 0; i0 < rows; i0 += TILE) {
         size_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
         for (size_t j0 = 0; j0 < cols; j0 += TILE) {
@@ -198,7 +221,8 @@ static void b32_transpose(const void *src_, size_t stride, void *dst_, size_t st
                                j1 - j < SIDE ? j1 - j : SIDE);
                 continue;
             }
-            for (; i + SIDE <= i1; i += SIDE) {
+            for (; i < i1 && SIDE <= i1; i += SIDE) {
+                if (i + SIDE > i1) i = i1 - SIDE; /* rows that are there once more */
                 for (j = j0; j + SIDE <= j1; j += SIDE)
                     turn(src + i * stride + j, stride, dst + j * stride_dst + i, stride_dst);
                 if (j < j1 && (i + SIDE - 1) * stride + j + SIDE <= last)

@@ -132,6 +132,7 @@ struct gather_params {
 };
 
 enum { GATHER_BLOCK = 4096 }; /* slices that are known at a time */
+enum { FEW_SLICES = 8, FEW_ROWS = 256 };
 
 /* The slices that n indices from number i on name. */
 static enum sdx_status gather_block(struct sdx_exec *x, const struct gather_params *p,
@@ -169,6 +170,23 @@ static void gather_slices(char *dst, const char *src, const int64_t *slices, int
 }
 #undef GATHER
 
+/* The few slices of `times` rows (colours of pixels, corners of boxes): one after the other, of as
+ * many rows as the first cache holds. */
+static void gather_columns(const struct gather_params *p, char *dst, const char *src,
+                           const int64_t *slices, int64_t times)
+{
+    const int64_t run = (int64_t)p->run, from = p->length * run, to = p->count * run;
+    if (run == 1 && p->count <= 4) {
+        sdx_move_pixels(src, from, slices, p->count, dst, times);
+        return;
+    }
+    for (int64_t rows; times > 0; times -= rows, src += rows * from, dst += rows * to) {
+        rows = times < FEW_ROWS ? times : FEW_ROWS;
+        for (int64_t k = 0; k < p->count; k++)
+            sdx_move_strided(p->run, src + slices[k] * run, from, dst + k * run, to, rows);
+    }
+}
+
 /* Indices are read and checked a block at a time: once for all repetitions where it holds all. */
 static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -187,13 +205,18 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
             SDX_TRY(gather_block(x, p, step->in[1], i, stop - i, slices));
         }
         const int64_t n = stop - i < end - at ? stop - i : end - at;
-        gather_slices(dst, src, slices + (i - known), n, run);
-        at += n;
-        dst += n * run;
+        int64_t times = 1;
+        if (n == p->count && n <= FEW_SLICES && run <= 16 && (run & (run - 1)) == 0) {
+            times = (end - at) / n;
+            gather_columns(p, dst, src, slices, times);
+        } else
+            gather_slices(dst, src, slices + (i - known), n, run);
+        at += n * times;
+        dst += n * times * run;
         i += n;
         if (i < p->count) continue;
         i = 0;
-        src += p->length * run;
+        src += p->length * times * run;
     }
     return SDX_OK;
 }

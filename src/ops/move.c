@@ -15,6 +15,7 @@ enum { MOVE_BLOCK = 4096, MOVE_TILE = 16 };
 /* Elements of a row that are copied one by one sooner than by a call. */
 enum { MOVE_SHORT = 4 };
 
+enum { MOVE_ROWS = 256 };  /* of short rows, whose lines the first cache holds */
 enum { MOVE_AHEAD = 16 }; /* rows that are fetched before they are copied */
 
 size_t sdx_move_size(int dtype)
@@ -270,9 +271,40 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
 #undef TRANSPOSE
 
 #define STRIDED(type)                                                                              \
-    for (; rows > 0; rows--, src += row_src, dst += row_dst)                                       \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            memcpy(dst + i * step_dst, src + i * step_src, sizeof(type));
+    for (; n > 0; n--, src += step_src, dst += step_dst)                                           \
+        memcpy(dst, src, sizeof(type));
+
+void sdx_move_strided(size_t size, const void *src_data, int64_t step_src, void *dst_data,
+                      int64_t step_dst, int64_t n)
+{
+    const char *src = src_data;
+    char *dst = dst_data;
+    switch (size) {
+    case 1: STRIDED(uint8_t) break;
+    case 2: STRIDED(uint16_t) break;
+    case 4: STRIDED(uint32_t) break;
+    case 8: STRIDED(uint64_t) break;
+    default: STRIDED(struct pair16) break;
+    }
+}
+#undef STRIDED
+
+void sdx_move_pixels(const void *src_data, int64_t step, const int64_t *at, int64_t n,
+                     void *dst_data, int64_t rows)
+{
+    const uint8_t *src = src_data;
+    uint8_t *dst = dst_data;
+    const int64_t a = at[0], b = at[n > 1], c = at[n > 2 ? 2 : 0], d = at[n > 3 ? 3 : 0];
+    /* four bytes at once, of which the next row overwrites those that are too many */
+    for (; rows > 3; rows--, src += step, dst += n) {
+        const uint32_t low = src[a] | (uint32_t)src[b] << 8;
+        const uint32_t all = low | (uint32_t)src[c] << 16 | (uint32_t)src[d] << 24;
+        memcpy(dst, &all, sizeof all);
+    }
+    for (; rows > 0; rows--, src += step, dst += n)
+        for (int64_t k = 0; k < n; k++)
+            dst[k] = src[at[k]];
+}
 
 /* n elements of the last axis in each of `rows` rows, which are the axis before it. */
 static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int64_t rows, int64_t n)
@@ -282,12 +314,21 @@ static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int6
     const int64_t step_src = m->src[last] * size, step_dst = m->dst[last] * size;
     const int64_t row_src = m->src[row] * size, row_dst = m->dst[row] * size;
     if (m->kernel == MOVE_STRIDED || n <= MOVE_SHORT) {
-        switch (m->size) {
-        case 1: STRIDED(uint8_t) break;
-        case 2: STRIDED(uint16_t) break;
-        case 4: STRIDED(uint32_t) break;
-        case 8: STRIDED(uint64_t) break;
-        default: STRIDED(struct pair16) break;
+        if (n > MOVE_SHORT || rows < n) {
+            for (; rows > 0; rows--, src += row_src, dst += row_dst)
+                sdx_move_strided(m->size, src, step_src, dst, step_dst, n);
+            return;
+        }
+        if (m->size == 1 && row_dst == n && step_dst == 1) {
+            const int64_t at[MOVE_SHORT] = {0, step_src, 2 * step_src, 3 * step_src};
+            sdx_move_pixels(src, row_src, at, n, dst, rows);
+            return;
+        }
+        for (int64_t some; rows > 0; rows -= some, src += some * row_src, dst += some * row_dst) {
+            some = rows < MOVE_ROWS ? rows : MOVE_ROWS;
+            for (int64_t i = 0; i < n; i++)
+                sdx_move_strided(m->size, src + i * step_src, row_src, dst + i * step_dst, row_dst,
+                                 some);
         }
         return;
     }
@@ -300,7 +341,6 @@ static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int6
         sdx_move_bytes(dst, src, (size_t)(n * size));
     }
 }
-#undef STRIDED
 
 /* Block b of the split axis. */
 static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64_t b)

@@ -54,7 +54,7 @@ static enum sdx_status add_scan(struct sdx_prepare *px, const char *kernel, stru
 
 /* ---- ArgMax, ArgMin ---- */
 
-enum { TILE = 256, SHORT_ROW = 64, SHORT_TILE = 64 };
+enum { TILE = 256, SHORT_ROW = 192, SHORT_TILE = 64, SHORT_ROOM = 4096 };
 
 /* Neighbouring columns are walked together; what beats the best so far takes its place. */
 #define ARG(suffix, T)                                                                             \
@@ -151,14 +151,15 @@ static void arg_short(const float *x, int64_t rows, int64_t length, bool is_min,
                       int64_t *y)
 {
     const struct sdx_vec *vec = sdx_vec();
-    float tile[SHORT_ROW * SHORT_TILE];
+    const int64_t fit = SHORT_ROOM / length / 16 * 16, wide = fit < SHORT_TILE ? fit : SHORT_TILE;
+    float tile[SHORT_ROOM];
     int64_t n;
     for (int64_t at = 0; at < rows; at += n, y += n) {
-        n = rows - at < SHORT_TILE ? rows - at : SHORT_TILE;
-        vec->b32_transpose(x + at * length, (size_t)length, tile, SHORT_TILE, (size_t)n,
+        n = rows - at < wide ? rows - at : wide;
+        vec->b32_transpose(x + at * length, (size_t)length, tile, (size_t)wide, (size_t)n,
                            (size_t)length);
-        vec->f32_arg_columns(is_last ? tile + (length - 1) * SHORT_TILE : tile, (size_t)length,
-                             is_last ? -SHORT_TILE : SHORT_TILE, (size_t)n, is_min, y);
+        vec->f32_arg_columns(is_last ? tile + (length - 1) * wide : tile, (size_t)length,
+                             is_last ? -wide : wide, (size_t)n, is_min, y);
         for (int64_t j = 0; is_last && j < n; j++)
             y[j] = length - 1 - y[j];
     }
