@@ -140,8 +140,10 @@ void sdx_gemm_f32_plain(const struct sdx_gemm_f32 *g, const float *b, int64_t ro
 void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                            float *y);
 
-/* Rows m0 .. m1 of a product of a few columns, packed as [n][k]: sums as above, then bias_col and
- * the activation. col_a is 1, row_c is n, alpha 1. */
+/* Rows m0 .. m1 of a product of at most SDX_GEMM_COLUMNS columns, packed as [n][k]: sums as above,
+ * of rows of up to SDX_GEMM_SHORT_ROW in order, then bias_col and the activation. col_a is 1, row_c
+ * is n, alpha 1. */
+enum { SDX_GEMM_COLUMNS = 6, SDX_GEMM_SHORT_ROW = 24 };
 void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1);
 
 /* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */

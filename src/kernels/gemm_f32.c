@@ -500,8 +500,39 @@ void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_
     sdx_kernel_tables()->gemm.f32_rows_dot(a, row_a, x, m, k, y);
 }
 
+/* Short rows (colours, coordinates): some are turned, each column is a sum of them, and the columns
+ * are turned back. */
+static void columns_of_short_rows(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1)
+{
+    enum { ROWS = 128 };
+    const struct sdx_vec *vec = &sdx_kernel_tables()->vec;
+    const struct sdx_epilogue *e = &g->epilogue;
+    float turned[SDX_GEMM_SHORT_ROW * ROWS], sums[SDX_GEMM_COLUMNS * ROWS];
+    const float *row[SDX_GEMM_SHORT_ROW];
+    for (int64_t k = 0; k < g->k; k++)
+        row[k] = turned + k * ROWS;
+    for (int64_t m = m0, rows; m < m1; m += rows) {
+        float *c = g->c + m * g->n;
+        rows = least(ROWS, m1 - m);
+        vec->b32_transpose(g->a + m * g->row_a, (size_t)g->row_a, turned, ROWS, (size_t)rows,
+                           (size_t)g->k);
+        for (int64_t j = 0; j < g->n; j++) {
+            float *sum = sums + j * ROWS;
+            vec->f32_mix(row, (const float *)g->packed + j * g->k, (int)g->k, sum, (size_t)rows);
+            if (e->bias_col) vec->f32_add(sum, 1, e->bias_col + j, 0, sum, (size_t)rows);
+        }
+        vec->b32_transpose(sums, ROWS, c, (size_t)g->n, (size_t)g->n, (size_t)rows);
+        if (e->act != SDX_ACT_NONE)
+            sdx_kernel_tables()->gemm.f32_finish(c, c, rows * g->n, 0, NULL, e);
+    }
+}
+
 void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1)
 {
+    if (g->k <= SDX_GEMM_SHORT_ROW) {
+        columns_of_short_rows(g, m0, m1);
+        return;
+    }
     enum { BYTES = 16 << 10, ROWS = 64 }; /* that stay in the first cache for all columns */
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const struct sdx_epilogue *e = &g->epilogue;

@@ -16,8 +16,6 @@ enum {
     FEW_ROWS = 4,             /* fewer wait for B: so much less work is worth a part, */
     FEW_PARTS = 4,            /* up to so many parts, which two threads share */
     PLAIN_ROWS = 4,           /* up to this many rows packing B does not pay */
-    COLUMNS_MOST = 6,         /* of constants that are dot products of rows */
-    COLUMNS_DEPTH = 32,       /* numbers in a column at least, for that to pay */
     BLOCK_BYTES = 512 * 1024, /* of B packed in scratch */
     BIG_ROWS = 512,
     BLOCK_A_GRAIN = 1 << 16 /* elements a part copies */
@@ -565,7 +563,7 @@ static bool is_dots(const struct sdx_product *p)
 /* Few columns of constants, and no more at the store than a bias for each and an activation. */
 static bool is_columns(const struct sdx_product *p)
 {
-    return p->n <= COLUMNS_MOST && p->k >= COLUMNS_DEPTH && p->col_a == 1 && !p->at_b &&
+    return p->n <= SDX_GEMM_COLUMNS && p->k > 0 && p->col_a == 1 && !p->at_b &&
            p->batch == 1 && p->alpha == 1 && p->b->dtype == SDX_F32 && !p->scale_col &&
            !p->bias_row && !p->residual;
 }

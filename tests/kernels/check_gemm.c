@@ -422,10 +422,12 @@ static void check_columns(int64_t m, int64_t n, int64_t k, enum sdx_act act)
 void check_gemm_f32(void)
 {
     check_product(false);
-    for (int64_t n = 1; n <= 7; n++) {
+    for (int64_t n = 1; n <= SDX_GEMM_COLUMNS; n++) {
         check_columns(1 + 23 * n, n, 1 + 19 * n, SDX_ACT_NONE);
         check_columns(n, n, 3 + 700 * n, SDX_ACT_SIGMOID);
         check_columns(70, n, 40, SDX_ACT_CLIP);
+        for (int64_t k = 1; k <= SDX_GEMM_SHORT_ROW; k += k < 4 ? 1 : 5)
+            check_columns(1 + 43 * n, n, k, k % 2 ? SDX_ACT_NONE : SDX_ACT_SIGMOID);
     }
     for (unsigned how = 0; how <= 4; how += 4) {
         check_pieces(1003, 2500, how);
