@@ -197,7 +197,7 @@ static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, 
     (void)part;
     const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
     int64_t n = boxes->dims[1], limit = 0, most = 0;
-    struct nms_state s = {.center = *(const bool *)step->params};
+    struct nms_state s = {.center = *(const bool *)step->params, .order = x->scratch};
     if (step->count_in > 2 && step->in[2] && step->in[2]->count)
         limit = sdx_load_i64(step->in[2]->dtype, step->in[2]->data, 0);
     s.limit = limit < 0 ? 0 : limit > n ? n : limit;
@@ -210,14 +210,11 @@ static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, 
     if (!sdx_mul_i64(scores->dims[0] * scores->dims[1], s.limit, &most))
         return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
     struct sdx_mem *mem = x->cx->mem;
-    s.order = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)n + 1, 2 * sizeof(*s.order));
     s.work = s.order + n;
     const size_t chunks = (size_t)(s.limit <= 4 * CHUNK ? s.limit : COPIES * s.limit) / CHUNK;
     s.chunks = sdx_mem_alloc(mem, SDX_MEM_SCRATCH, (chunks + STRIPS + 2) * sizeof(*s.chunks));
     s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
-    enum sdx_status status =
-        s.order && s.chunks && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
-    sdx_mem_free(mem, s.order);
+    enum sdx_status status = s.chunks && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
     sdx_mem_free(mem, s.chunks);
     sdx_mem_free(mem, s.out);
     return status;
@@ -228,5 +225,8 @@ enum sdx_status sdx_suppress_prepare(struct sdx_prepare *px)
     bool *center = SDX_PREPARE_NEW(px, bool);
     if (!center) return SDX_OUT_OF_MEMORY;
     *center = sdx_ir_attr_int(px->node, "center_point_box", 0) != 0;
-    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, 0);
+    size_t order;
+    if (!sdx_mul_size((size_t)px->in[0]->dims[1], 2 * sizeof(struct sdx_pair), &order))
+        return SDX_FAIL(px->cx, SDX_BAD_INPUT, "NonMaxSuppression: too many boxes");
+    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, order);
 }
