@@ -27,7 +27,7 @@ typedef void sdx_element_fn(const void *const *in, const size_t *step, void *out
 /* clang-format off */
 #define SDX_ELEMENTS(X) \
     X(bool_f32) X(bool_i32) X(bool_i64) X(i32_f32) X(i32_i64) X(i64_f32) X(i64_i32) X(i64_bool) \
-    X(u8_i64) X(u16_scaled) X(i16_scaled) X(f32_quantized_u16) X(f32_quantized_i16) \
+    X(u8_i64) X(i32_u8) X(u16_scaled) X(i16_scaled) X(f32_quantized_u16) X(f32_quantized_i16) \
     X(f32_u8) X(f32_i32) X(f32_i64) X(f32_bool) X(f32_f64) X(f64_f32) \
     X(bool_not) X(bool_and) X(bool_or) X(bool_xor) X(bool_equal) \
     X(equal_1) X(equal_2) X(equal_4) X(equal_8) X(f32_equal) \

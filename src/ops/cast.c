@@ -203,6 +203,7 @@ static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t
 {
     const struct sdx_vec *vec = sdx_vec();
     const struct sdx_elements *elements = sdx_elements();
+    static const float as_it_is[] = {0, 1};
     sdx_element_fn *fn = NULL;
 #define PAIR(a, b) (SDX_##a * 256 + SDX_##b)
     switch (c->from * 256 + c->to) {
@@ -216,6 +217,10 @@ static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t
     case PAIR(BOOL, I32): fn = elements->bool_i32; break;
     case PAIR(BOOL, I64): fn = elements->bool_i64; break;
     case PAIR(U8, I64): fn = elements->u8_i64; break;
+    case PAIR(U16, F32): fn = elements->u16_scaled; break;
+    case PAIR(I16, F32): fn = elements->i16_scaled; break;
+    case PAIR(I32, U8):
+    case PAIR(I32, I8): fn = elements->i32_u8; break;
     case PAIR(I32, F32): fn = elements->i32_f32; break;
     case PAIR(I32, I64): fn = elements->i32_i64; break;
     case PAIR(I64, F32): fn = elements->i64_f32; break;
@@ -233,7 +238,41 @@ static bool cast_kernel(const struct cast *c, const void *in, void *out, int64_t
 #undef PAIR
     const uint8_t sizes[] = {(uint8_t)(sdx_dtype_bits((sdx_dtype)c->from) / 8),
                              (uint8_t)(sdx_dtype_bits((sdx_dtype)c->to) / 8)};
-    sdx_element_run(fn, NULL, 1, sizes, &in, &(int64_t){1}, out, n);
+    sdx_element_run(fn, as_it_is, 1, sizes, &in, &(int64_t){1}, out, n);
+    return true;
+}
+
+/* The type between two kernels that do the work of one that is not there: f32 has all numbers of 8
+ * and 16 bits, i32 the low bits of an i64. SDX_DTYPE_NONE: there is none. */
+static int type_between(const struct cast *c)
+{
+    switch (c->from) {
+    case SDX_I64: return c->to == SDX_U8 || c->to == SDX_I8 ? SDX_I32 : SDX_DTYPE_NONE;
+    case SDX_U8:
+    case SDX_I8:
+    case SDX_U16:
+    case SDX_I16:
+    case SDX_F16:
+    case SDX_BF16: return SDX_F32;
+    default: return SDX_DTYPE_NONE;
+    }
+}
+static bool cast_in_two(const struct cast *c, const char *in, char *out, int64_t n)
+{
+    enum { SOME = 512 };
+    const int between = type_between(c);
+    const struct cast first = {.from = c->from, .to = between};
+    const struct cast second = {.from = between, .to = c->to};
+    const int64_t size_in = (int64_t)sdx_dtype_bits((sdx_dtype)c->from) / 8;
+    const int64_t size_out = (int64_t)sdx_dtype_bits((sdx_dtype)c->to) / 8;
+    float tile[SOME];
+    if (between == SDX_DTYPE_NONE) return false;
+    for (int64_t at = 0; at < n; at += SOME) {
+        const int64_t some = n - at < SOME ? n - at : SOME;
+        if (!cast_kernel(&first, in + at * size_in, tile, some) ||
+            !cast_kernel(&second, tile, out + at * size_out, some))
+            return false;
+    }
     return true;
 }
 
@@ -246,7 +285,8 @@ static void run_cast(const struct sdx_step *step, const void *const *operands, v
     size_t n = (size_t)(end - begin);
     if (c->from == c->to) {
         if (in != out) memcpy(out, in, (n * sdx_dtype_bits(c->from) + 7) / 8);
-    } else if (cast_kernel(c, in, out, end - begin)) {
+    } else if (cast_kernel(c, in, out, end - begin) ||
+               cast_in_two(c, in, out, end - begin)) {
         return;
     } else if (c->to == SDX_F8E8M0) {
         for (int64_t i = 0; i < end - begin; i++)
