@@ -187,6 +187,36 @@ static void gather_columns(const struct gather_params *p, char *dst, const char 
     }
 }
 
+/* Elements of a table, each read as its index is; up to the first that is not from 0 to length - 1.
+ * Returns how many. */
+#define LOOK_UP(name, type, bytes)                                                                 \
+    static int64_t name(char *dst, const char *src, const type *index, int64_t n, int64_t length)  \
+    {                                                                                              \
+        int64_t k = 0;                                                                             \
+        for (; k < n && SDX_LIKELY((uint64_t)index[k] < (uint64_t)length); k++)                    \
+            memcpy(dst + k * (bytes), src + index[k] * (bytes), (bytes));                          \
+        return k;                                                                                  \
+    }
+LOOK_UP(look_up_i32_4, int32_t, INT64_C(4))
+LOOK_UP(look_up_i64_4, int64_t, INT64_C(4))
+LOOK_UP(look_up_i32_8, int32_t, INT64_C(8))
+LOOK_UP(look_up_i64_8, int64_t, INT64_C(8))
+#undef LOOK_UP
+static int64_t look_up(const struct gather_params *p, const struct sdx_tensor *index, int64_t i,
+                       int64_t n, const char *src, char *dst)
+{
+    const bool is_short = index->dtype == SDX_I32;
+    const void *at = (const char *)index->data + i * (is_short ? 4 : 8);
+    if (p->outer != 1) return 0;
+    if (p->run == 4)
+        return is_short ? look_up_i32_4(dst, src, at, n, p->length)
+                        : look_up_i64_4(dst, src, at, n, p->length);
+    if (p->run == 8)
+        return is_short ? look_up_i32_8(dst, src, at, n, p->length)
+                        : look_up_i64_8(dst, src, at, n, p->length);
+    return 0;
+}
+
 /* Indices are read and checked a block at a time: once for all repetitions where it holds all. */
 static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -198,6 +228,10 @@ static enum sdx_status run_gather(struct sdx_exec *x, const struct sdx_step *ste
     int64_t *slices = x->scratch, i = at % p->count, known = 0, stop = 0; /* known .. stop-1 */
     const char *src = (const char *)step->in[0]->data + at / p->count * p->length * run;
     char *dst = (char *)step->out[0]->data + at * run;
+    const int64_t done = look_up(p, step->in[1], i, end - at, src, dst);
+    at += done;
+    i += done;
+    dst += done * run;
     while (at < end) {
         if (i < known || i >= stop) {
             known = i;
