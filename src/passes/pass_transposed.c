@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A Transpose of the last two axes that only one MatMul reads becomes the transA or transB of a
- * FusedMatMul, whose kernels read either order at the same speed. It is the last word on products:
- * other passes know MatMul by its name. */
+ * FusedMatMul, whose kernels read either order at the same speed, and one number by which a product
+ * of two computed values is multiplied its alpha. It is the last word on products: other passes
+ * know MatMul by its name. */
 #include "passes/match.h"
 #include "passes/passes.h"
+
+enum { ROOM = 3 }; /* attributes */
 
 /* What `value` is the Transpose of, if that only swaps the last two axes; -1: it is not so. */
 static int32_t swapped(const struct sdx_ir_graph *g, int32_t value)
@@ -16,21 +19,47 @@ static int32_t swapped(const struct sdx_ir_graph *g, int32_t value)
     return node->inputs[0];
 }
 
-static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct sdx_ir_graph *g,
-                               struct sdx_ir_node *node, const int32_t *uses, bool *changed)
+/* The only reader of the product, where it multiplies or divides it by *alpha or its inverse. */
+static struct sdx_ir_node *scaled(const struct sdx_match_walk *w, const struct sdx_ir_node *node,
+                                  float *alpha)
+{
+    const struct sdx_ir_graph *g = w->g;
+    const int32_t y = node->outputs[0];
+    struct sdx_ir_node *reader = sdx_match_reader(w, y);
+    int32_t rest = -1;
+    double scalar = 1;
+    if (!reader || sdx_match_is_fused(node) || sdx_match_constant(g, node->inputs[0]) ||
+        sdx_match_constant(g, node->inputs[1]) || !sdx_match_same_type(g, y, reader->outputs[0]))
+        return NULL;
+    const bool divides = sdx_match_is(reader, "Div");
+    if (!sdx_match_with_scalar(g, reader->outputs[0], divides ? "Div" : "Mul", &rest, &scalar) ||
+        rest != y)
+        return NULL;
+    *alpha = divides ? 1.0f / (float)scalar : (float)scalar;
+    return *alpha - *alpha == 0 ? reader : NULL; /* NULL: infinite, or no number */
+}
+
+static enum sdx_status rewrite(struct sdx_match_walk *w, int32_t n)
 {
     static const char *const names[] = {"transA", "transB"};
+    struct sdx_ir_graph *g = w->g;
+    struct sdx_ir_node *node = &g->nodes[n];
     int32_t from[2];
+    float alpha = 1;
+    if (!sdx_match_is(node, "MatMul") || node->count_inputs < 2 || node->inputs[0] < 0 ||
+        g->values[node->outputs[0]].type.dtype != SDX_F32)
+        return SDX_OK;
     for (int i = 0; i < 2; i++) {
         const int32_t value = node->inputs[i];
-        from[i] = value >= 0 && uses[value] == 1 ? swapped(g, value) : -1;
+        from[i] = value >= 0 && w->uses[value] == 1 ? swapped(g, value) : -1;
     }
-    if (from[0] < 0 && from[1] < 0) return SDX_OK;
+    struct sdx_ir_node *reader = scaled(w, node, &alpha);
+    if (from[0] < 0 && from[1] < 0 && !reader) return SDX_OK;
     struct sdx_ir_attr *attrs =
-        sdx_arena_array(ir->arena, (size_t)node->count_attrs + 2, sizeof *attrs);
+        sdx_arena_array(w->ir->arena, (size_t)node->count_attrs + ROOM, sizeof *attrs);
     int32_t *inputs =
-        sdx_arena_copy(ir->arena, node->inputs, (size_t)node->count_inputs * sizeof *inputs);
-    if (!attrs || !inputs) return SDX_FAIL_MEMORY(cx);
+        sdx_arena_copy(w->ir->arena, node->inputs, (size_t)node->count_inputs * sizeof *inputs);
+    if (!attrs || !inputs) return SDX_FAIL_MEMORY(w->cx);
     if (node->count_attrs) memcpy(attrs, node->attrs, (size_t)node->count_attrs * sizeof *attrs);
     for (int i = 0; i < 2; i++) {
         if (from[i] < 0) continue;
@@ -38,26 +67,24 @@ static enum sdx_status rewrite(struct sdx_context *cx, struct sdx_ir *ir, struct
         attrs[node->count_attrs++] = (struct sdx_ir_attr){
             .name = sdx_str(names[i]), .type = SDX_ATTR_INT, .graph = -1, .i = 1};
     }
+    if (reader) {
+        attrs[node->count_attrs++] = (struct sdx_ir_attr){
+            .name = SDX_STR("alpha"), .type = SDX_ATTR_FLOAT, .graph = -1, .f = alpha};
+        const int32_t y = reader->outputs[0];
+        sdx_match_discard(g, reader);
+        g->values[node->outputs[0]].producer = -1;
+        node->outputs[0] = y;
+        g->values[y].producer = n;
+        g->values[y].producer_slot = 0;
+    }
     node->attrs = attrs;
     node->inputs = inputs;
     sdx_match_rename(node, "com.microsoft", "FusedMatMul", 1);
-    *changed = true;
+    w->did = true;
     return SDX_OK;
 }
 
 enum sdx_status sdx_pass_transposed(struct sdx_context *cx, struct sdx_ir *ir, bool *changed)
 {
-    for (int32_t n_graph = 0; n_graph < ir->count_graphs; n_graph++) {
-        struct sdx_ir_graph *g = &ir->graphs[n_graph];
-        int32_t *uses = sdx_ir_uses(g, ir->arena);
-        if (!uses) return SDX_FAIL_MEMORY(cx);
-        for (int32_t n = 0; n < g->count_nodes; n++) {
-            struct sdx_ir_node *node = &g->nodes[n];
-            if (node->is_dead || node->domain.len || node->count_inputs < 2) continue;
-            if (!sdx_str_is(node->op_type, "MatMul") || node->inputs[0] < 0) continue;
-            if (g->values[node->outputs[0]].type.dtype != SDX_F32) continue;
-            SDX_TRY(rewrite(cx, ir, g, node, uses, changed));
-        }
-    }
-    return SDX_OK;
+    return sdx_match_walk_nodes(cx, ir, rewrite, changed);
 }

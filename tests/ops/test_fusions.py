@@ -477,6 +477,32 @@ def test_einsum_attention(sardonyx, tmp_path):
     assert "attention" in out.lower() and "\nSoftmax " not in out
 
 
+SCALES = {"Mul": [N("Mul", ["p", "c"], ["Y"])], "Mul turned": [N("Mul", ["c", "p"], ["Y"])], "Div": [N("Div", ["p", "c"], ["Y"])],
+          "over it": [N("Div", ["c", "p"], ["Y"])], "twice read": [N("Mul", ["p", "c"], ["q"]), N("Add", ["p", "q"], ["Y"])],
+          "more axes": [N("Mul", ["p", "c4"], ["Y"])], "by nothing": [N("Div", ["p", "zero"], ["Y"])]}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("form", sorted(SCALES))
+def test_scaled_product(sardonyx, tmp_path, form, turned):
+    """One number by which a product of computed values is multiplied or divided is its alpha."""
+    first = [N("Transpose", ["b"], ["t"], perm=[0, 2, 1]), N("MatMul", ["a", "t"], ["p"])] if turned else [N("MatMul", ["a", "b"], ["p"])]
+    feeds = {"a": f32(2, 9, 12), "b": f32(2, 7, 12) if turned else f32(2, 12, 7)}
+    constants = {"c": np.float32(0.37), "c4": np.full((1, 1, 1, 1), 0.37, np.float32), "zero": np.float32(0)}
+    out = run_case(sardonyx, tmp_path, first + SCALES[form], feeds, constants)
+    is_scaled = form in ("Mul", "Mul turned", "Div")
+    assert ("\nFusedMatMul " in out) == (turned or is_scaled)
+    assert not is_scaled or ("\nMul " not in out and "\nDiv " not in out)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 8, 9, 23, 24, 25])
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 7])
+def test_short_rows(sardonyx, tmp_path, n, k):
+    """Colours and coordinates: rows of few numbers by few columns."""
+    nodes = [N("MatMul", ["x", "w"], ["p"]), N("Add", ["p", "b"], ["s"]), N("Sigmoid", ["s"], ["Y"])]
+    run_case(sardonyx, tmp_path, nodes, {"x": f32(3, 101, k)}, {"w": f32(k, n), "b": f32(n)})
+
+
 BETWEEN = {"nothing": [N("Identity", ["c"], ["t"])], "Relu": [N("Relu", ["c"], ["t"])],
            "LeakyRelu": [N("LeakyRelu", ["c"], ["t"], alpha=0.3)], "Clip": [N("Clip", ["c", "low", "high"], ["t"])],
            "Swish": [N("Sigmoid", ["c"], ["s"]), N("Mul", ["c", "s"], ["t"])],

@@ -71,15 +71,47 @@ def test_gather_short_slices(sardonyx, tmp_path, dtype):
     check(sardonyx, tmp_path)
 
 
+@pytest.mark.parametrize("dtype", (*TYPES, np.complex128, np.str_))
+def test_few_of_many_rows(sardonyx, tmp_path, dtype):
+    """Colours of pixels, corners of boxes: chosen, turned around and brought to the front of the pixels or behind them."""
+    for length in (2, 3, 4, 5, 9, 85):
+        for rows in (1, 3, 5, 700):
+            name, x = f"{length}_{rows}", values(dtype, rows, length)
+            for count in range(2, 10):
+                save(tmp_path / f"gather_{name}_{count}", one("Gather", "x", "i", axis=1), {"x": x},
+                     {"i": RNG.integers(-length, length, count)})
+            for end in (-2 ** 31, -min(length, 4) - 1):
+                save(tmp_path / f"turned_{name}_{end}", one("Slice", "x", "b", "e", "a", "s"), {"x": x},
+                     {"b": np.array([-1]), "e": np.array([end]), "a": np.array([1]), "s": np.array([-1])})
+            save(tmp_path / f"front_{name}", one("Transpose", "x"), {"x": x})
+            save(tmp_path / f"behind_{name}", one("Transpose", "x"), {"x": np.ascontiguousarray(x.T)})
+    check(sardonyx, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", (*TYPES, np.complex128, np.str_))
+def test_gather_from_a_table(sardonyx, tmp_path, dtype):
+    for index_type in (np.int32, np.int64):
+        for count in (1, 70, 5000, 300000):
+            for negative in {None, 0, count // 2, count - 1}:
+                index = RNG.integers(0, 50, count).astype(index_type)
+                if negative is not None:
+                    index[negative] -= 50
+                save(tmp_path / f"{np.dtype(index_type).name}_{count}_{negative}", one("Gather", "x", "i"),
+                     {"x": values(dtype, 50)}, {"i": index})
+    check(sardonyx, tmp_path)
+
+
 @pytest.mark.parametrize("count", (1, 7, 5000))
 @pytest.mark.parametrize("wrong", (-5, 4, 2 ** 40, -2 ** 63))
 def test_gather_outside(sardonyx, tmp_path, count, wrong):
     index = np.zeros(count, np.int64)
     index[count // 2] = wrong
-    feeds = {"x": values(np.float32, 3, 4), "i": index}
-    data = write_case(tmp_path, model_of(one("Gather", "x", "i", axis=1), feeds, {}), feeds, [])
-    err = sardonyx("run", tmp_path / "model.onnx", "--inputs", data, code=1).err
-    assert f"Gather: index {wrong} is outside axis 1 of length 4" in err
+    for axis in (0, 1):
+        feeds = {"x": values(np.float32, *(3, 4)[1 - axis:]), "i": index}
+        folder = tmp_path / str(axis)
+        data = write_case(folder, model_of(one("Gather", "x", "i", axis=axis), feeds, {}), feeds, [])
+        err = sardonyx("run", folder / "model.onnx", "--inputs", data, code=1).err
+        assert f"Gather: index {wrong} is outside axis {axis} of length 4" in err
 
 
 @pytest.mark.parametrize("axis", (0, 2, -1))
