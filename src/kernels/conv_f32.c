@@ -94,6 +94,28 @@ static void gather_line(const struct sdx_conv_shape *s, bool padded, const struc
     while (conv_walk_next(s, &w))
         if (w.found.rows > 0) table->f32_copy_rows(channel + w.offset, to + w.to, w.found);
 }
+/* Do the pixels p0..p1 of a line see no padding, each the one behind its neighbour's? */
+static bool is_inside_line(const struct sdx_conv_shape *s, int64_t p0, int64_t p1)
+{
+    const int64_t first = p0 - s->pad_begin[2];
+    const int64_t last = p1 - 1 - s->pad_begin[2] + (s->kernel[2] - 1) * s->dilation[2];
+    return s->in[0] * s->in[1] * s->kernel[0] * s->kernel[1] == 1 && s->out[0] * s->out[1] == 1 &&
+           s->stride[2] == 1 && first >= 0 && last < s->in[2];
+}
+/* The rows of B for the taps of a channel are what lies there, a dilation apart. */
+static void gather_inside_line(const struct sdx_conv_shape *s, const float *x, int64_t k0,
+                               int64_t kc, int64_t p0, int64_t p1, float *panels)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    const int64_t taps = s->kernel[2], dilation = s->dilation[2];
+    x += p0 - s->pad_begin[2];
+    for (int64_t e = 0, some; e < kc; e += some) {
+        const int64_t channel = (k0 + e) / taps, tap = (k0 + e) % taps;
+        some = conv_least(taps - tap, kc - e);
+        table->f32_pack(x + channel * s->in[2] + tap * dilation, dilation, 1, some, p1 - p0,
+                        panels + e * table->cols, kc * table->cols);
+    }
+}
 /* Rows k0 .. k0 + kc of B for the pixels p0..p1, as panels. x: first channel of the group. */
 static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, int64_t kc,
                    int64_t p0, int64_t p1, float *panels, float *lines)
@@ -103,6 +125,10 @@ static void gather(const struct sdx_conv_shape *s, const float *x, int64_t k0, i
     const int64_t count = p1 - p0, step = kc * table->cols;
     if (sdx_conv_is_pointwise(s)) {
         table->f32_pack(x + k0 * z.pixels + p0, z.pixels, 1, kc, count, panels, step);
+        return;
+    }
+    if (is_inside_line(s, p0, p1)) {
+        gather_inside_line(s, x, k0, kc, p0, p1, panels);
         return;
     }
     const bool padded = !conv_is_unpadded(s);
