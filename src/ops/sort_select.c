@@ -283,7 +283,8 @@ static void top_columns_f32(const struct top_k_work *w, int64_t r, int64_t m)
     const struct top_k_params *p = w->p;
     const float *x = (const float *)w->in->data + row_base(p, r), *from = x;
     const int64_t apart = p->inner == 1 ? p->n : 1, apart_out = p->inner == 1 ? p->k : 1;
-    int64_t step = p->inner, first = r / p->inner * p->k * p->inner + r % p->inner;
+    const int64_t first = r / p->inner * p->k * p->inner + r % p->inner;
+    int64_t step = p->inner;
     int32_t at[SDX_VEC_TOP_MOST * COLUMNS];
     if (p->inner == 1 || m < COLUMNS) {
         if (p->inner == 1)
@@ -294,12 +295,16 @@ static void top_columns_f32(const struct top_k_work *w, int64_t r, int64_t m)
         step = COLUMNS;
     }
     sdx_vec()->f32_top_columns(from, (size_t)p->n, (ptrdiff_t)step, (size_t)p->k, !p->largest, at);
-    for (int64_t i = 0; i < m; i++, x += apart, first += apart_out)
-        for (int64_t t = 0, to = first; t < p->k; t++, to += p->inner) {
-            const int64_t j = at[t * COLUMNS + i];
-            if (w->values) ((float *)(void *)w->values)[to] = x[j * p->inner];
-            if (w->indices) w->indices[to] = j;
-        }
+    for (int64_t t = 0; t < p->k; t++) { /* columns lie side by side */
+        const int64_t to = first + t * p->inner;
+        float *values = w->values ? (float *)(void *)w->values + to : NULL;
+        int64_t *indices = w->indices ? w->indices + to : NULL;
+        const int32_t *place = at + t * COLUMNS;
+        for (int64_t i = 0; values && i < m; i++)
+            values[i * apart_out] = x[i * apart + place[i] * p->inner];
+        for (int64_t i = 0; indices && i < m; i++)
+            indices[i * apart_out] = place[i];
+    }
 }
 
 /* Few, or of short rows: those of floats from r on, `left` of which lie side by side. Returns how
