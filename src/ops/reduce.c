@@ -33,6 +33,7 @@ struct reduce {
     bool is_row;                     /* the innermost axis is kept */
     int64_t inner;                   /* its length (1 when it is reduced) */
     int64_t run;                     /* length of the innermost reduced axis when not is_row */
+    int64_t together;                /* runs finished at once: accumulators of f32 are floats */
     int64_t tiles;                   /* of the innermost kept axis */
     int32_t rank_kept, rank_reduced; /* of the other axes */
     int64_t kept[SDX_RANK_MAX], kept_step[SDX_RANK_MAX];
@@ -292,7 +293,7 @@ static enum sdx_status run_reduce(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-/* Runs of f32, one behind the other. */
+/* Runs, one behind the other. */
 static enum sdx_status run_runs(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct reduce *r = step->params;
@@ -301,7 +302,7 @@ static enum sdx_status run_runs(struct sdx_exec *x, const struct sdx_step *step,
     const int64_t end = sdx_part_begin(r->outer, step->parts, part + 1, 1);
     int64_t n = 0;
     for (int64_t at = sdx_part_begin(r->outer, step->parts, part, 1); at < end; at += n) {
-        n = end - at < TILE ? end - at : TILE;
+        n = end - at < r->together ? end - at : r->together;
         r->start(acc, n);
         for (int64_t j = 0; j < n; j++)
             r->fold(from + (at + j) * r->run * r->size_x, r->run, acc + j * (int64_t)sizeof(float));
@@ -657,7 +658,8 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
     r->finish = fn->finish;
     int64_t items = r->is_row ? r->outer * r->tiles : r->outer;
     int64_t parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, items > 0 ? items : 1);
-    const bool runs = in->dtype == SDX_F32 && !r->is_row && r->turns == 1 && r->rank_kept <= 1;
+    const bool runs = !r->is_row && r->turns == 1 && r->rank_kept <= 1;
+    r->together = in->dtype == SDX_F32 ? TILE : 1;
     if (in->dtype == SDX_F32)
         r->halve = kind == R_SUM || kind == R_MEAN ? sdx_vec()->f32_add
                    : kind == R_MAX                 ? sdx_vec()->f32_max
