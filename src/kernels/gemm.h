@@ -146,6 +146,15 @@ void sdx_gemm_f32_rows_dot(const float *a, int64_t row_a, const float *x, int64_
 enum { SDX_GEMM_COLUMNS = 6, SDX_GEMM_SHORT_ROW = 24 };
 void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1);
 
+/* `count` products of small matrices, 1 <= m, n, k <= SDX_GEMM_SMALL, each in one piece behind the
+ * one before; strides of A and B within them. Products are summed in order, each rounded. */
+enum { SDX_GEMM_SMALL = 4 };
+struct sdx_gemm_small {
+    int64_t m, n, k, row_a, col_a, row_b, col_b;
+};
+void sdx_gemm_f32_small(const struct sdx_gemm_small *g, int64_t count, const float *a,
+                        const float *b, float *c);
+
 /* f64, simple blocked kernel: C = alpha * A * B + beta * C. Strides as above. */
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,

@@ -553,6 +553,31 @@ void sdx_gemm_f32_columns(const struct sdx_gemm_f32 *g, int64_t m0, int64_t m1)
     }
 }
 
+void sdx_gemm_f32_small(const struct sdx_gemm_small *g, int64_t count, const float *a,
+                        const float *b, float *c)
+{
+    enum { SOME = 64, SIDE = SDX_GEMM_SMALL };
+    const struct sdx_vec *vec = &sdx_kernel_tables()->vec;
+    const int64_t mk = g->m * g->k, kn = g->k * g->n, mn = g->m * g->n;
+    float of_a[SIDE * SIDE][SOME], of_b[SIDE * SIDE][SOME], sums[SIDE * SIDE][SOME], product[SOME];
+    for (int64_t n; count > 0; count -= n, a += n * mk, b += n * kn, c += n * mn) {
+        n = least(count, SOME);
+        const size_t some = (size_t)n;
+        vec->b32_transpose(a, (size_t)mk, of_a, SOME, some, (size_t)mk);
+        vec->b32_transpose(b, (size_t)kn, of_b, SOME, some, (size_t)kn);
+        for (int64_t at = 0; at < mn; at++) {
+            const int64_t i = at / g->n, j = at % g->n;
+            for (int64_t k = 0; k < g->k; k++) {
+                const float *x = of_a[i * g->row_a + k * g->col_a];
+                const float *y = of_b[k * g->row_b + j * g->col_b];
+                vec->f32_mul(x, 1, y, 1, k ? product : sums[at], some);
+                if (k) vec->f32_add(sums[at], 1, product, 1, sums[at], some);
+            }
+        }
+        vec->b32_transpose(sums, SOME, c, (size_t)mn, (size_t)mn, some);
+    }
+}
+
 void sdx_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t row_a,
                   int64_t col_a, const double *b, int64_t row_b, int64_t col_b, double beta,
                   double *c, int64_t row_c)

@@ -302,6 +302,19 @@ static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
+static enum sdx_status run_small(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_product *p = &((const struct params *)step->params)->p;
+    const struct sdx_gemm_small g = {p->m, p->n, p->k, p->row_a, p->col_a, p->row_b, p->col_b};
+    const int64_t begin = sdx_part_begin(p->batch, step->parts, part, 1);
+    const int64_t end = sdx_part_begin(p->batch, step->parts, part + 1, 1);
+    (void)x;
+    sdx_gemm_f32_small(&g, end - begin, (const float *)step->in[0]->data + begin * p->m * p->k,
+                       (const float *)step->in[1]->data + begin * p->k * p->n,
+                       (float *)step->out[0]->data + begin * p->m * p->n);
+    return SDX_OK;
+}
+
 static enum sdx_status run_f64(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
@@ -560,12 +573,26 @@ static bool is_dots(const struct sdx_product *p)
            !p->bias_row && !p->residual && p->act == SDX_ACT_NONE;
 }
 
+/* Nothing but products of small matrices, which lie one behind the other in A and in B. */
+static bool is_small(const struct sdx_product *p)
+{
+    const int64_t side = SDX_GEMM_SMALL;
+    if (p->m > side || p->n > side || p->k > side || p->k < 1 || p->alpha != 1 || p->bias_col ||
+        p->bias_row || p->residual || p->act != SDX_ACT_NONE ||
+        (p->m - 1) * p->row_a + (p->k - 1) * p->col_a >= p->m * p->k ||
+        (p->k - 1) * p->row_b + (p->n - 1) * p->col_b >= p->k * p->n)
+        return false;
+    for (int64_t i = 0; i < p->batch; i++)
+        if (place(p->at_a, i) != i * p->m * p->k || place(p->at_b, i) != i * p->k * p->n)
+            return false;
+    return true;
+}
+
 /* Few columns of constants, and no more at the store than a bias for each and an activation. */
 static bool is_columns(const struct sdx_product *p)
 {
-    return p->n <= SDX_GEMM_COLUMNS && p->k > 0 && p->col_a == 1 && !p->at_b &&
-           p->batch == 1 && p->alpha == 1 && p->b->dtype == SDX_F32 && !p->scale_col &&
-           !p->bias_row && !p->residual;
+    return p->n <= SDX_GEMM_COLUMNS && p->k > 0 && p->col_a == 1 && !p->at_b && p->batch == 1 &&
+           p->alpha == 1 && p->b->dtype == SDX_F32 && !p->scale_col && !p->bias_row && !p->residual;
 }
 
 /* B as its columns. */
@@ -640,6 +667,12 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
         s->is_dots = true;
         scratch = 0;
         name = "gemm_f32_dots";
+    } else if (is_small(p)) {
+        const double work = (double)p->batch * (double)(p->m * p->n * p->k);
+        struct sdx_tensor *in[] = {p->a, p->b};
+        return sdx_prepare_step_on(px, "gemm_f32_small", run_small, s,
+                                   sdx_prepare_parts(work, PART_MACS, p->batch), 0, 2, in, 1,
+                                   &p->c);
     } else if (p->m <= PLAIN_ROWS || (double)p->n * (double)p->k < 256) {
         s->is_plain = true;
         scratch = sdx_gemm_f32_plain_scratch(p->m, p->n, p->k);

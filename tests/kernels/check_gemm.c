@@ -419,9 +419,44 @@ static void check_columns(int64_t m, int64_t n, int64_t k, enum sdx_act act)
     guards_release();
 }
 
+/* Small matrices, A or B turned; the same bits one by one. */
+static void check_small(int64_t count, struct sdx_gemm_small g)
+{
+    const int64_t mk = g.m * g.k, kn = g.k * g.n, mn = g.m * g.n;
+    float *a = guarded((size_t)(count * mk) * 4, 4), *b = guarded((size_t)(count * kn) * 4, 4);
+    float *c = guarded((size_t)(count * mn) * 4, 4), *one = guarded((size_t)mn * 4, 4);
+    for (int64_t i = 0; i < count * mk; i++)
+        a[i] = random_float(-1, 1);
+    for (int64_t i = 0; i < count * kn; i++)
+        b[i] = random_float(-1, 1);
+    sdx_gemm_f32_small(&g, count, a, b, c);
+    for (int64_t p = 0; p < count; p++) {
+        sdx_gemm_f32_small(&g, 1, a + p * mk, b + p * kn, one);
+        for (int64_t at = 0; at < mn; at++) {
+            const int64_t i = at / g.n, j = at % g.n;
+            double right = 0, size = 0;
+            for (int64_t k = 0; k < g.k; k++) {
+                const double x = (double)a[p * mk + i * g.row_a + k * g.col_a];
+                const double y = (double)b[p * kn + k * g.row_b + j * g.col_b];
+                right += x * y;
+                size += fabs(x * y);
+            }
+            expect(fabs(c[p * mn + at] - right) <= 5e-7 * size, "small: %.9g", c[p * mn + at]);
+            expect(c[p * mn + at] == one[at], "small: other bits alone: %.9g", one[at]);
+        }
+    }
+    guards_intact();
+    guards_release();
+}
+
 void check_gemm_f32(void)
 {
     check_product(false);
+    for (int64_t at = 0; at < 64; at++) {
+        const int64_t m = 1 + at % 4, n = 1 + at / 4 % 4, k = 1 + at / 16;
+        check_small(1 + 9 * at % 150, (struct sdx_gemm_small){m, n, k, k, 1, n, 1});
+        check_small(1 + 7 * at % 70, (struct sdx_gemm_small){m, n, k, 1, m, 1, k});
+    }
     for (int64_t n = 1; n <= SDX_GEMM_COLUMNS; n++) {
         check_columns(1 + 23 * n, n, 1 + 19 * n, SDX_ACT_NONE);
         check_columns(n, n, 3 + 700 * n, SDX_ACT_SIGMOID);

@@ -503,6 +503,17 @@ def test_short_rows(sardonyx, tmp_path, n, k):
     run_case(sardonyx, tmp_path, nodes, {"x": f32(3, 101, k)}, {"w": f32(k, n), "b": f32(n)})
 
 
+@pytest.mark.parametrize("m, k, n", [(3, 3, 3), (4, 4, 4), (1, 3, 4), (2, 1, 3), (4, 4, 1), (3, 5, 3)])
+def test_small_products(sardonyx, tmp_path, m, k, n):
+    """Many products of matrices of poses, or one."""
+    for batch in ((1,), (7,), (70, 9), ()):
+        nodes = [N("Relu", ["a"], ["p"]), N("Transpose", ["b"], ["q"], perm=[*range(len(batch)), len(batch) + 1, len(batch)])]
+        run_case(sardonyx, tmp_path / f"{batch}", nodes + [N("MatMul", ["p", "q"], ["Y"])],
+                 {"a": f32(*batch, m, k), "b": f32(*batch, n, k)}, {})
+        run_case(sardonyx, tmp_path / f"{batch}s", nodes[:1] + [N("MatMul", ["p", "b"], ["Y"])],
+                 {"a": f32(*batch, m, k), "b": f32(k, n)}, {})
+
+
 BETWEEN = {"nothing": [N("Identity", ["c"], ["t"])], "Relu": [N("Relu", ["c"], ["t"])],
            "LeakyRelu": [N("LeakyRelu", ["c"], ["t"], alpha=0.3)], "Clip": [N("Clip", ["c", "low", "high"], ["t"])],
            "Swish": [N("Sigmoid", ["c"], ["s"]), N("Mul", ["c", "s"], ["t"])],
