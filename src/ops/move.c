@@ -15,7 +15,7 @@ enum { MOVE_BLOCK = 4096, MOVE_TILE = 16 };
 /* Elements of a row that are copied one by one sooner than by a call. */
 enum { MOVE_SHORT = 4 };
 
-enum { MOVE_ROWS = 256 };  /* of short rows, whose lines the first cache holds */
+enum { MOVE_ROWS = 256 }; /* of short rows, whose lines the first cache holds */
 enum { MOVE_AHEAD = 16 }; /* rows that are fetched before they are copied */
 
 size_t sdx_move_size(int dtype)
@@ -188,9 +188,11 @@ void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dim
     }
     m->block = MOVE_BLOCK;
     if (m->kernel == MOVE_TRANSPOSE) {
-        m->block = MOVE_BLOCK / m->dims[last] / MOVE_TILE * MOVE_TILE;
+        if (m->dims[last] > MOVE_BLOCK && m->dims[last - 1] < MOVE_TILE) split = last;
+        m->block = MOVE_BLOCK / m->dims[split == last ? last - 1 : last] / MOVE_TILE * MOVE_TILE;
         if (m->block < MOVE_TILE) m->block = MOVE_TILE;
     }
+    m->split = split;
     m->blocks = (m->dims[split] - 1) / m->block + 1;
     m->units = m->blocks;
     for (int i = 0; i < m->outer; i++)
@@ -345,13 +347,14 @@ static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int6
 /* Block b of the split axis. */
 static void run_unit(const struct sdx_move *m, const char *src, char *dst, int64_t b)
 {
-    int last = m->rank - 1, split = m->kernel == MOVE_TRANSPOSE ? last - 1 : last;
+    const int last = m->rank - 1, split = m->split;
     int64_t size = (int64_t)m->size, at = b * m->block, n = m->dims[split] - at;
     if (n > m->block) n = m->block;
     src += at * m->src[split] * size;
     dst += at * m->dst[split] * size;
     if (m->kernel == MOVE_TRANSPOSE)
-        copy_transposed(m->size, src, m->src[last], dst, m->dst[split], m->dims[last], n);
+        copy_transposed(m->size, src, m->src[last], dst, m->dst[last - 1],
+                        split == last ? n : m->dims[last], split == last ? m->dims[last - 1] : n);
     else
         copy_rows(m, src, dst, 1, n);
 }

@@ -14,10 +14,10 @@ enum { SDX_MOVE_RANK = 2 * SDX_RANK_MAX };
 struct sdx_move {
     size_t size;            /* bytes of an element: 1, 2, 4, 8 or 16 */
     int64_t src_at, dst_at; /* first element */
-    int64_t block, blocks;  /* of the split axis */
+    int64_t block, blocks;  /* of the axis `split` */
     int64_t units;          /* outer indices x blocks; 0: nothing to copy */
     int32_t rank, outer;    /* axes 0 .. outer-1 are looped over; the rest is the inner kernel's */
-    int32_t kernel;         /* private */
+    int32_t split, kernel;  /* private */
     int64_t dims[SDX_MOVE_RANK], src[SDX_MOVE_RANK], dst[SDX_MOVE_RANK];
 };
 void sdx_move_init(struct sdx_move *m, size_t size, int rank, const int64_t *dims,
