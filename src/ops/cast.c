@@ -285,8 +285,7 @@ static void run_cast(const struct sdx_step *step, const void *const *operands, v
     size_t n = (size_t)(end - begin);
     if (c->from == c->to) {
         if (in != out) memcpy(out, in, (n * sdx_dtype_bits(c->from) + 7) / 8);
-    } else if (cast_kernel(c, in, out, end - begin) ||
-               cast_in_two(c, in, out, end - begin)) {
+    } else if (cast_kernel(c, in, out, end - begin) || cast_in_two(c, in, out, end - begin)) {
         return;
     } else if (c->to == SDX_F8E8M0) {
         for (int64_t i = 0; i < end - begin; i++)

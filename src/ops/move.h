@@ -40,8 +40,8 @@ void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n);
 /* n elements of `size` bytes (1, 2, 4, 8 or 16), so many bytes apart. */
 void sdx_move_strided(size_t size, const void *src, int64_t step_src, void *dst, int64_t step_dst,
                       int64_t n);
-/* `rows` of n bytes, 1 to 4, that follow each other in dst, from at[0] .. at[n - 1] of rows that are
- * `step` bytes apart. */
+/* `rows` of n bytes, 1 to 4, that follow each other in dst, from at[0] .. at[n - 1] of rows that
+ * are `step` bytes apart. */
 void sdx_move_pixels(const void *src, int64_t step, const int64_t *at, int64_t n, void *dst,
                      int64_t rows);
 /* memcpy of what is short as a rule. */
