@@ -53,7 +53,7 @@ static float scalar_of(const struct sdx_step *step, int i, float fallback)
 }
 
 /* Kept boxes lie in strips of the x axis: two that overlap share one. */
-enum { STRIPS = 256, CHUNK = 64, COPIES = 4, SCORES = 4096 };
+enum { STRIPS = 256, CHUNK = 64, COPIES = 4, SCORES = 4096, MANY = 4 * CHUNK };
 struct chunk {
     float box[5][CHUNK]; /* as sdx_vec.f32_overlaps reads them */
     int32_t count, next; /* next: of its strip, -1 none */
@@ -71,12 +71,14 @@ struct nms_state {
     int64_t *out, count;
 };
 
+/* For so many candidates. Few lie in one strip. */
 static void set_strips(struct nms_state *s, const float *boxes, int64_t n)
 {
     float low = INFINITY, high = -INFINITY, widths = 0, box[5];
     s->strips = 1;
-    for (int64_t i = 0; i < n && s->limit > 4 * CHUNK; i++) {
-        read_box(boxes + 4 * i, s->center, box);
+    if (s->limit <= MANY || n <= MANY) return;
+    for (int64_t i = 0; i < n; i++) {
+        read_box(boxes + 4 * s->order[i].index, s->center, box);
         low = smaller(low, box[1]);
         high = larger(high, box[3]);
         widths += box[3] - box[1];
@@ -152,6 +154,7 @@ static void nms_class(struct nms_state *s, const float *boxes, const float *scor
 {
     const int64_t candidates = s->has_score && isnan(s->score) ? 0 : find_candidates(s, scores, n);
     int64_t kept = 0, sorted = 2 * s->limit + CHUNK;
+    set_strips(s, boxes, candidates);
     s->count_chunks = 0;
     for (int i = 0; i <= s->strips; i++)
         s->first[i] = -1;
@@ -174,17 +177,20 @@ static void nms_class(struct nms_state *s, const float *boxes, const float *scor
     }
 }
 
+/* Chunks for what is kept of `limit` boxes: of each strip one may not be full. */
+static int64_t chunks_of(int64_t limit)
+{
+    return limit <= MANY ? limit / CHUNK + 2 : COPIES * limit / CHUNK + STRIPS + 2;
+}
+
 static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, struct nms_state *s)
 {
     const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
     int64_t n = boxes->dims[1], classes = scores->dims[1];
-    for (int64_t b = 0; b < scores->dims[0]; b++) {
-        set_strips(s, (const float *)boxes->data + b * n * 4, n);
-        for (int64_t c = 0; c < classes; c++) {
-            if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
-            nms_class(s, (const float *)boxes->data + b * n * 4,
-                      (const float *)scores->data + (b * classes + c) * n, n, b, c);
-        }
+    for (int64_t i = 0; i < scores->dims[0] * classes; i++) {
+        if (sdx_exec_cancelled(x)) return SDX_FAIL(x->cx, SDX_CANCELLED, "cancelled");
+        nms_class(s, (const float *)boxes->data + i / classes * n * 4,
+                  (const float *)scores->data + i * n, n, i / classes, i % classes);
     }
     int64_t dims[2] = {s->count, 3};
     SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
@@ -192,27 +198,38 @@ static enum sdx_status nms_all(struct sdx_exec *x, const struct sdx_step *step, 
     return SDX_OK;
 }
 
-static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+static struct nms_state state_of(const struct sdx_step *step, bool center, int64_t limit,
+                                 void *scratch)
 {
-    (void)part;
-    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
-    int64_t n = boxes->dims[1], limit = 0, most = 0;
-    struct nms_state s = {.center = *(const bool *)step->params, .order = x->scratch};
-    if (step->count_in > 2 && step->in[2] && step->in[2]->count)
-        limit = sdx_load_i64(step->in[2]->dtype, step->in[2]->data, 0);
+    const int64_t n = step->in[0]->dims[1];
+    struct nms_state s = {.center = center, .order = scratch};
+    s.work = s.order + n;
     s.limit = limit < 0 ? 0 : limit > n ? n : limit;
     s.iou = scalar_of(step, 3, 0);
     s.score = scalar_of(step, 4, 0);
     s.has_score = step->count_in > 4 && step->in[4];
-    if (scores->dims[2] != n || scores->dims[0] != boxes->dims[0] || boxes->dims[2] != 4)
+    return s;
+}
+static int64_t limit_of(const struct sdx_tensor *limit)
+{
+    return limit && limit->count ? sdx_load_i64(limit->dtype, limit->data, 0) : 0;
+}
+
+static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    int64_t most = 0;
+    struct nms_state s = state_of(step, *(const bool *)step->params,
+                                  step->count_in > 2 ? limit_of(step->in[2]) : 0, x->scratch);
+    if (scores->dims[2] != boxes->dims[1] || scores->dims[0] != boxes->dims[0] ||
+        boxes->dims[2] != 4)
         return SDX_FAIL(x->cx, SDX_RUN_FAILED,
                         "NonMaxSuppression: boxes and scores do not fit together");
     if (!sdx_mul_i64(scores->dims[0] * scores->dims[1], s.limit, &most))
         return SDX_FAIL(x->cx, SDX_RUN_FAILED, "NonMaxSuppression: too many boxes");
     struct sdx_mem *mem = x->cx->mem;
-    s.work = s.order + n;
-    const size_t chunks = (size_t)(s.limit <= 4 * CHUNK ? s.limit : COPIES * s.limit) / CHUNK;
-    s.chunks = sdx_mem_alloc(mem, SDX_MEM_SCRATCH, (chunks + STRIPS + 2) * sizeof(*s.chunks));
+    s.chunks = sdx_mem_alloc(mem, SDX_MEM_SCRATCH, (size_t)chunks_of(s.limit) * sizeof(*s.chunks));
     s.out = sdx_mem_calloc(mem, SDX_MEM_SCRATCH, (size_t)most + 1, 3 * sizeof(*s.out));
     enum sdx_status status = s.chunks && s.out ? nms_all(x, step, &s) : SDX_FAIL_MEMORY(x->cx);
     sdx_mem_free(mem, s.chunks);
@@ -220,13 +237,62 @@ static enum sdx_status run_nms(struct sdx_exec *x, const struct sdx_step *step, 
     return status;
 }
 
+/* ---- a part for each class, where their number of boxes is known before ---- */
+
+/* out: for each class how many were kept, and room for all that may be. */
+static enum sdx_status run_class(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct sdx_tensor *boxes = step->in[0], *scores = step->in[1];
+    const int64_t n = boxes->dims[1], classes = scores->dims[1], row = step->out[0]->dims[1];
+    int64_t *to = (int64_t *)step->out[0]->data + part * row;
+    struct nms_state s = state_of(step, *(const bool *)step->params, row / 3, x->scratch);
+    s.chunks = (struct chunk *)(void *)(s.order + 2 * n);
+    s.out = to + 1;
+    nms_class(&s, (const float *)boxes->data + part / classes * n * 4,
+              (const float *)scores->data + part * n, n, part / classes, part % classes);
+    *to = s.count;
+    return SDX_OK;
+}
+static enum sdx_status run_join(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    (void)part;
+    const struct sdx_tensor *kept = step->in[0];
+    const int64_t rows = kept->dims[0], row = kept->dims[1], *from = kept->data;
+    int64_t dims[2] = {0, 3};
+    for (int64_t i = 0; i < rows; i++)
+        dims[0] += from[i * row];
+    SDX_TRY(sdx_exec_output(x, step, 0, SDX_I64, 2, dims));
+    if (!dims[0]) return SDX_OK;
+    char *to = step->out[0]->data;
+    for (int64_t i = 0; i < rows; i++, from += row) {
+        memcpy(to, from + 1, (size_t)from[0] * 24);
+        to += from[0] * 24;
+    }
+    return SDX_OK;
+}
+
 enum sdx_status sdx_suppress_prepare(struct sdx_prepare *px)
 {
+    enum { ROOM = 1 << 22 }; /* bytes that may wait to be joined */
+    const struct sdx_tensor *boxes = px->in[0], *scores = px->in[1];
     bool *center = SDX_PREPARE_NEW(px, bool);
     if (!center) return SDX_OUT_OF_MEMORY;
     *center = sdx_ir_attr_int(px->node, "center_point_box", 0) != 0;
     size_t order;
-    if (!sdx_mul_size((size_t)px->in[0]->dims[1], 2 * sizeof(struct sdx_pair), &order))
+    if (!sdx_mul_size((size_t)boxes->dims[1], 2 * sizeof(struct sdx_pair), &order))
         return SDX_FAIL(px->cx, SDX_BAD_INPUT, "NonMaxSuppression: too many boxes");
-    return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, order);
+    const int64_t n = boxes->dims[1], classes = scores->dims[0] * scores->dims[1];
+    const struct sdx_tensor *limit = sdx_prepare_has(px, 2) ? px->in[2] : NULL;
+    int64_t most = limit && limit->is_constant ? limit_of(limit) : 0;
+    most = most > n ? n : most;
+    if (most <= 0 || classes < 2 || classes > ROOM / 24 / most || scores->dims[2] != n ||
+        scores->dims[0] != boxes->dims[0] || boxes->dims[2] != 4)
+        return sdx_prepare_step(px, "non_max_suppression", run_nms, center, 1, order);
+    const int64_t dims[] = {classes, 3 * most + 1};
+    struct sdx_tensor *kept = sdx_prepare_temp(px, SDX_I64, 2, dims);
+    if (!kept) return SDX_FAIL_MEMORY(px->cx);
+    SDX_TRY(sdx_prepare_step_on(px, "non_max_suppression", run_class, center, classes,
+                                order + (size_t)chunks_of(most) * sizeof(struct chunk),
+                                px->count_in, px->in, 1, &kept));
+    return sdx_prepare_step_on(px, "join_boxes", run_join, center, 1, 0, 1, &kept, 1, px->out);
 }
