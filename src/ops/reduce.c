@@ -10,6 +10,7 @@
 #include "ops/loops.h"
 #include "ops/op.h"
 #include "ops/scan.h"
+#include "ops/tile.h"
 #include "tensor/convert.h"
 
 enum {
@@ -293,22 +294,38 @@ static enum sdx_status run_reduce(struct sdx_exec *x, const struct sdx_step *ste
     return SDX_OK;
 }
 
-/* Runs, one behind the other. */
+/* Runs, one behind the other, from number `first` on. */
+static void take_runs(const void *params, const void *from_, int64_t first, int64_t count, void *to,
+                      void *acc)
+{
+    const struct reduce *r = params;
+    const char *from = from_;
+    for (int64_t at = 0, n = 0; at < count; at += n) {
+        n = count - at < r->together ? count - at : r->together;
+        r->start(acc, n);
+        for (int64_t j = 0; j < n; j++)
+            r->fold(from + (at + j) * r->run * r->size_x, r->run,
+                    (char *)acc + j * (int64_t)sizeof(float));
+        r->finish(r, acc, (char *)to + (first + at) * r->size_y, n);
+    }
+}
 static enum sdx_status run_runs(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct reduce *r = step->params;
-    const char *from = step->in[0]->data;
-    char *to = step->out[0]->data, *acc = x->scratch;
+    const int64_t begin = sdx_part_begin(r->outer, step->parts, part, 1);
     const int64_t end = sdx_part_begin(r->outer, step->parts, part + 1, 1);
-    int64_t n = 0;
-    for (int64_t at = sdx_part_begin(r->outer, step->parts, part, 1); at < end; at += n) {
-        n = end - at < r->together ? end - at : r->together;
-        r->start(acc, n);
-        for (int64_t j = 0; j < n; j++)
-            r->fold(from + (at + j) * r->run * r->size_x, r->run, acc + j * (int64_t)sizeof(float));
-        r->finish(r, acc, to + at * r->size_y, n);
-    }
+    take_runs(r, (const char *)step->in[0]->data + begin * r->run * r->size_x, begin, end - begin,
+              step->out[0]->data, x->scratch);
     return SDX_OK;
+}
+/* Runs of what is worked element by element. */
+static enum sdx_status absorb_runs(struct sdx_context *cx, struct sdx_arena *arena,
+                                   const struct sdx_step *maker, struct sdx_step *reader,
+                                   bool *done)
+{
+    const struct reduce *r = reader->params;
+    const struct sdx_rows_reader how = {r->outer, r->run, TILE * sizeof(double), take_runs};
+    return sdx_chain_absorb_rows(cx, arena, maker, reader, &how, done);
 }
 
 /* Short runs, one behind the other: a tile of them is transposed, and row after row added up. */
@@ -673,11 +690,13 @@ static enum sdx_status prepare_reduce(struct sdx_prepare *px)
                                    1, &out);
     const size_t scratch = is_short ? SHORT_TILE * (sizeof(double) + (size_t)(r->run * r->size_x))
                                     : TILE * sizeof(double);
-    return sdx_prepare_step_on(px, kind_names[kind],
-                               is_short ? run_short
-                               : runs   ? run_runs
-                                        : run_reduce,
-                               r, parts, scratch, 1, &in, 1, &out);
+    SDX_TRY(sdx_prepare_step_on(px, kind_names[kind],
+                                is_short ? run_short
+                                : runs   ? run_runs
+                                         : run_reduce,
+                                r, parts, scratch, 1, &in, 1, &out));
+    if (runs && !is_short && in->count > 0) sdx_prepare_absorbs(px, absorb_runs);
+    return SDX_OK;
 }
 
 /* ---- inference ---- */

@@ -2,6 +2,8 @@
  * Steps that work element by element, alone and in chains. */
 #include "ops/tile.h"
 
+#include <stdio.h>
+
 #include "ops/nest.h"
 #include "ops/step_host.h"
 
@@ -85,6 +87,13 @@ static void run_member(const struct sdx_chain_member *m, char *tiles, void *scra
     s->tiles->run(s, in, out, begin, end, scratch);
 }
 
+static void run_members(const struct sdx_chain *chain, char *tiles, int64_t begin, int64_t end)
+{
+    char *scratch = tiles + (size_t)chain->count_tiles * chain->tile_bytes;
+    for (int32_t m = 0; m < chain->count; m++)
+        run_member(&chain->members[m], tiles, scratch, begin, end);
+}
+
 /* A part is cut into tiles of about the same length. */
 enum sdx_status sdx_chain_run(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
@@ -92,7 +101,6 @@ enum sdx_status sdx_chain_run(struct sdx_exec *x, const struct sdx_step *step, i
     const int64_t count = chain->members[0].step.tiles->count;
     const int64_t begin = sdx_part_begin(count, step->parts, part, 64);
     const int64_t last = sdx_part_begin(count, step->parts, part + 1, 64);
-    char *tiles = x->scratch, *scratch = tiles + (size_t)chain->count_tiles * chain->tile_bytes;
     int64_t tile = last - begin;
     if (tile > chain->tile) {
         const int64_t pieces = (tile + chain->tile - 1) / chain->tile;
@@ -100,8 +108,7 @@ enum sdx_status sdx_chain_run(struct sdx_exec *x, const struct sdx_step *step, i
     }
     for (int64_t at = begin, end = 0; at < last; at = end) {
         end = last - at < tile ? last : at + tile;
-        for (int32_t m = 0; m < chain->count; m++)
-            run_member(&chain->members[m], tiles, scratch, at, end);
+        run_members(chain, x->scratch, at, end);
     }
     return SDX_OK;
 }
@@ -125,8 +132,10 @@ void sdx_chain_size(struct sdx_chain *chain)
         memory = bits > memory ? bits : memory;
     }
     const size_t bits = memory + (size_t)chain->count_tiles * widest;
-    int64_t tile = (int64_t)(CACHE * (size_t)8 / (bits ? bits : 1)) / 64 * 64;
-    tile = tile < TILE_MIN ? TILE_MIN : tile > TILE_MAX ? TILE_MAX : tile;
+    const int64_t unit = chain->multiple ? chain->multiple : 64;
+    int64_t tile = (int64_t)(CACHE * (size_t)8 / (bits ? bits : 1));
+    tile = (tile < TILE_MIN ? TILE_MIN : tile > TILE_MAX ? TILE_MAX : tile) / unit * unit;
+    if (tile == 0) tile = unit;
     chain->tile = tile;
     chain->tile_bytes = (size_t)tile * widest / 8 + SKEW;
     for (int32_t n = 0; n < chain->count; n++) {
@@ -160,4 +169,81 @@ double sdx_chain_weight(const struct sdx_chain *chain)
     for (int32_t m = 0; m < chain->count; m++)
         weight += chain->members[m].step.tiles->weight;
     return weight;
+}
+
+/* ---- rows for a reader ---- */
+
+struct chain_rows {
+    struct sdx_chain chain; /* its last member makes the rows */
+    struct sdx_rows_reader how;
+    int64_t together;   /* rows that have a multiple of 64 elements */
+    size_t scratch;     /* where the reader's begins */
+    const void *params; /* the reader's */
+};
+
+static enum sdx_status run_chain_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
+{
+    const struct chain_rows *p = step->params;
+    const int64_t some = p->chain.tile / p->how.run, run = p->how.run;
+    const int64_t end = sdx_part_begin(p->how.rows, step->parts, part + 1, p->together);
+    const char *from = (char *)x->scratch + p->chain.members[p->chain.count - 1].at_out;
+    int64_t n = 0;
+    for (int64_t row = sdx_part_begin(p->how.rows, step->parts, part, p->together); row < end;
+         row += n) {
+        n = end - row < some ? end - row : some;
+        run_members(&p->chain, x->scratch, row * run, (row + n) * run);
+        p->how.take(p->params, from, row, n, step->out[0]->data, (char *)x->scratch + p->scratch);
+    }
+    return SDX_OK;
+}
+
+/* The maker as a chain whose last member makes the rows in a tile. false: it is not such a one. */
+static bool copy_members(struct sdx_chain *to, const struct sdx_step *maker)
+{
+    const struct sdx_chain *chain = sdx_chain_of(maker);
+    struct sdx_chain_member *last = &to->members[to->count - 1];
+    if (chain)
+        memcpy(to->members, chain->members, (size_t)to->count * sizeof *last);
+    else
+        *last = (struct sdx_chain_member){.step = *maker, .to = SDX_TILE_MEMORY};
+    for (int i = 0; i < SDX_TILE_IN && !chain; i++)
+        last->from[i] = SDX_TILE_MEMORY;
+    if (last->to != SDX_TILE_MEMORY || last->step.out[0] != maker->out[0]) return false;
+    last->to = to->count_tiles++;
+    return true;
+}
+
+enum sdx_status sdx_chain_absorb_rows(struct sdx_context *cx, struct sdx_arena *arena,
+                                      const struct sdx_step *maker, struct sdx_step *reader,
+                                      const struct sdx_rows_reader *how, bool *done)
+{
+    enum { NAME = 200 };
+    const struct sdx_chain *chain = sdx_chain_of(maker);
+    const int64_t low = how->run & -how->run, together = 64 / (low < 64 ? low : 64);
+    *done = false;
+    if ((!chain && !maker->tiles) || how->run * together > TILE_MAX) return SDX_OK;
+    struct chain_rows *p = sdx_arena_alloc(arena, sizeof *p);
+    char *name = sdx_arena_alloc(arena, NAME);
+    if (!p || !name) return SDX_FAIL_MEMORY(cx);
+    *p = (struct chain_rows){.how = *how, .together = together, .params = reader->params};
+    p->chain.count = chain ? chain->count : 1;
+    p->chain.count_tiles = chain ? chain->count_tiles : 0;
+    p->chain.multiple = how->run * together;
+    p->chain.members = sdx_arena_array(arena, (size_t)p->chain.count, sizeof *p->chain.members);
+    if (!p->chain.members) return SDX_FAIL_MEMORY(cx);
+    if (!copy_members(&p->chain, maker)) return SDX_OK;
+    sdx_chain_size(&p->chain);
+    p->scratch = (sdx_chain_scratch(&p->chain) + 63) / 64 * 64;
+    snprintf(name, NAME, "%s of %s", reader->kernel, maker->kernel);
+    const double work = (double)(how->rows * how->run) * (sdx_chain_weight(&p->chain) + 1);
+    const int64_t most = (how->rows + together - 1) / together;
+    reader->run = run_chain_rows;
+    reader->params = p;
+    reader->in = maker->in;
+    reader->count_in = maker->count_in;
+    reader->parts = sdx_prepare_parts(work, SDX_NEST_GRAIN, most > 0 ? most : 1);
+    reader->scratch = p->scratch + how->scratch;
+    reader->kernel = name;
+    *done = true;
+    return SDX_OK;
 }

@@ -20,7 +20,8 @@ struct sdx_chain_member {
 
 struct sdx_chain {
     int32_t count, count_tiles;
-    int64_t tile;      /* elements of a tile, a multiple of 64 */
+    int64_t multiple;  /* that tiles are to be of, itself one of 64; 0: of that */
+    int64_t tile;      /* elements of a tile */
     size_t tile_bytes; /* of a tile in scratch memory */
     struct sdx_chain_member *members;
 };
@@ -34,6 +35,19 @@ size_t sdx_chain_scratch(const struct sdx_chain *chain);
 const struct sdx_chain *sdx_chain_of(const struct sdx_step *step);
 /* Cost of an element of a chain against an addition. */
 double sdx_chain_weight(const struct sdx_chain *chain);
+/* A step that takes rows of `run` elements one after the other, which need not lie in memory. */
+struct sdx_rows_reader {
+    int64_t rows, run;
+    size_t scratch; /* bytes */
+    /* `count` rows from number `first` on, of step->params; out: of the whole output */
+    void (*take)(const void *params, const void *from, int64_t first, int64_t count, void *out,
+                 void *scratch);
+};
+/* As sdx_absorb_fn: the reader takes the rows of tiles that a chain or a step like its members
+ * makes, of as many whole rows as a tile has room for. */
+SDX_MUST_CHECK enum sdx_status
+sdx_chain_absorb_rows(struct sdx_context *cx, struct sdx_arena *arena, const struct sdx_step *maker,
+                      struct sdx_step *reader, const struct sdx_rows_reader *how, bool *done);
 /* How many parts a step that works element by element has. */
 int64_t sdx_tile_parts(int64_t count, double weight);
 #endif

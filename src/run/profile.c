@@ -101,14 +101,19 @@ static double flops_of(const struct sdx_runner *r, struct sdx_segment *s,
     return cost.flops > 2 * cost.macs ? cost.flops : 2 * cost.macs;
 }
 
+static double work_of_chain(const struct sdx_chain *chain)
+{
+    return sdx_chain_weight(chain) * (double)chain->members[0].step.tiles->count;
+}
 static double work_of(const struct sdx_runner *r, struct sdx_segment *s, int32_t i)
 {
     const struct sdx_step *step = &s->list.steps[i];
     const struct sdx_chain *chain = sdx_chain_of(step);
-    if (chain) return sdx_chain_weight(chain) * (double)chain->members[0].step.tiles->count;
+    if (chain) return work_of_chain(chain);
     double work = is_main_step(&s->list, i) ? flops_of(r, s, &r->g->nodes[step->node]) : 0;
     for (const struct sdx_step *a = step->absorbed; a; a = a->absorbed)
-        work += flops_of(r, s, &r->g->nodes[a->node]);
+        work += sdx_chain_of(a) ? work_of_chain(sdx_chain_of(a))
+                                : flops_of(r, s, &r->g->nodes[a->node]);
     return work;
 }
 

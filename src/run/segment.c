@@ -351,8 +351,8 @@ static enum sdx_status plan_nodes(struct sdx_planning *p)
     s->is_last = p->node == g->count_nodes;
     if (!s->is_last && s->node_end == s->node_begin && s->depth > 0)
         return SDX_FAIL(p->cx, SDX_INTERNAL, "planning does not advance");
-    SDX_TRY(sdx_absorb_steps(p));
     SDX_TRY(sdx_chain_join(p));
+    SDX_TRY(sdx_absorb_steps(p));
     SDX_TRY(sdx_place_finish(p));
     for (int32_t i = 0; i < s->list.count; i++)
         if (s->list.steps[i].scratch > s->scratch) s->scratch = s->list.steps[i].scratch;
