@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Steps that do the work of the one before them as well (`absorb` in ops/step.h), so that what lies
  * between the two takes no memory of its own. Decided once all steps of a segment are there, from
- * the blocks of memory, as chains are (chain.c). */
+ * the blocks of memory, as chains are (chain.c), which come first: a chain may be the one before.
+ */
 #include "run/planning.h"
 
 /* The block of this segment that `t` lies in, as a whole; -1: in none. *is_whole: all of it. */
