@@ -132,7 +132,7 @@ struct gather_params {
 };
 
 enum { GATHER_BLOCK = 4096 }; /* slices that are known at a time */
-enum { FEW_SLICES = 8, FEW_ROWS = 256 };
+enum { FEW_SLICES = 8 };      /* of a row, that are gathered column by column */
 
 /* The slices that n indices from number i on name. */
 static enum sdx_status gather_block(struct sdx_exec *x, const struct gather_params *p,
@@ -170,21 +170,15 @@ static void gather_slices(char *dst, const char *src, const int64_t *slices, int
 }
 #undef GATHER
 
-/* The few slices of `times` rows (colours of pixels, corners of boxes): one after the other, of as
- * many rows as the first cache holds. */
+/* The few slices of `times` rows: colours of pixels, corners of boxes. */
 static void gather_columns(const struct gather_params *p, char *dst, const char *src,
                            const int64_t *slices, int64_t times)
 {
-    const int64_t run = (int64_t)p->run, from = p->length * run, to = p->count * run;
-    if (run == 1 && p->count <= 4) {
-        sdx_move_pixels(src, from, slices, p->count, dst, times);
-        return;
-    }
-    for (int64_t rows; times > 0; times -= rows, src += rows * from, dst += rows * to) {
-        rows = times < FEW_ROWS ? times : FEW_ROWS;
-        for (int64_t k = 0; k < p->count; k++)
-            sdx_move_strided(p->run, src + slices[k] * run, from, dst + k * run, to, rows);
-    }
+    const int64_t run = (int64_t)p->run;
+    int64_t at[FEW_SLICES];
+    for (int64_t k = 0; k < p->count; k++)
+        at[k] = slices[k] * run;
+    sdx_move_columns(p->run, src, p->length * run, at, p->count, dst, p->count * run, run, times);
 }
 
 /* Elements of a table, each read as its index is; up to the first that is not from 0 to length - 1.

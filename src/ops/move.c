@@ -276,11 +276,9 @@ static void copy_transposed(size_t size, const char *src, int64_t step_src, char
     for (; n > 0; n--, src += step_src, dst += step_dst)                                           \
         memcpy(dst, src, sizeof(type));
 
-void sdx_move_strided(size_t size, const void *src_data, int64_t step_src, void *dst_data,
-                      int64_t step_dst, int64_t n)
+static void copy_strided(size_t size, const char *src, int64_t step_src, char *dst,
+                         int64_t step_dst, int64_t n)
 {
-    const char *src = src_data;
-    char *dst = dst_data;
     switch (size) {
     case 1: STRIDED(uint8_t) break;
     case 2: STRIDED(uint16_t) break;
@@ -291,21 +289,35 @@ void sdx_move_strided(size_t size, const void *src_data, int64_t step_src, void 
 }
 #undef STRIDED
 
-void sdx_move_pixels(const void *src_data, int64_t step, const int64_t *at, int64_t n,
-                     void *dst_data, int64_t rows)
+/* Rows of n <= 4 bytes that follow each other in dst: four at once, of which the next row
+ * overwrites those that are too many. */
+static void copy_pixels(const uint8_t *src, int64_t row_src, const int64_t *at, int64_t n,
+                        uint8_t *dst, int64_t rows)
 {
-    const uint8_t *src = src_data;
-    uint8_t *dst = dst_data;
     const int64_t a = at[0], b = at[n > 1], c = at[n > 2 ? 2 : 0], d = at[n > 3 ? 3 : 0];
-    /* four bytes at once, of which the next row overwrites those that are too many */
-    for (; rows > 3; rows--, src += step, dst += n) {
+    for (; rows > 3; rows--, src += row_src, dst += n) {
         const uint32_t low = src[a] | (uint32_t)src[b] << 8;
         const uint32_t all = low | (uint32_t)src[c] << 16 | (uint32_t)src[d] << 24;
         memcpy(dst, &all, sizeof all);
     }
-    for (; rows > 0; rows--, src += step, dst += n)
+    for (; rows > 0; rows--, src += row_src, dst += n)
         for (int64_t k = 0; k < n; k++)
             dst[k] = src[at[k]];
+}
+void sdx_move_columns(size_t size, const void *src_data, int64_t row_src, const int64_t *at,
+                      int64_t n, void *dst_data, int64_t row_dst, int64_t step_dst, int64_t rows)
+{
+    const char *src = src_data;
+    char *dst = dst_data;
+    if (size == 1 && n <= 4 && row_dst == n && step_dst == 1) {
+        copy_pixels(src_data, row_src, at, n, dst_data, rows);
+        return;
+    }
+    for (int64_t some; rows > 0; rows -= some, src += some * row_src, dst += some * row_dst) {
+        some = rows < MOVE_ROWS ? rows : MOVE_ROWS;
+        for (int64_t k = 0; k < n; k++)
+            copy_strided(size, src + at[k], row_src, dst + k * step_dst, row_dst, some);
+    }
 }
 
 /* n elements of the last axis in each of `rows` rows, which are the axis before it. */
@@ -318,20 +330,11 @@ static void copy_rows(const struct sdx_move *m, const char *src, char *dst, int6
     if (m->kernel == MOVE_STRIDED || n <= MOVE_SHORT) {
         if (n > MOVE_SHORT || rows < n) {
             for (; rows > 0; rows--, src += row_src, dst += row_dst)
-                sdx_move_strided(m->size, src, step_src, dst, step_dst, n);
+                copy_strided(m->size, src, step_src, dst, step_dst, n);
             return;
         }
-        if (m->size == 1 && row_dst == n && step_dst == 1) {
-            const int64_t at[MOVE_SHORT] = {0, step_src, 2 * step_src, 3 * step_src};
-            sdx_move_pixels(src, row_src, at, n, dst, rows);
-            return;
-        }
-        for (int64_t some; rows > 0; rows -= some, src += some * row_src, dst += some * row_dst) {
-            some = rows < MOVE_ROWS ? rows : MOVE_ROWS;
-            for (int64_t i = 0; i < n; i++)
-                sdx_move_strided(m->size, src + i * step_src, row_src, dst + i * step_dst, row_dst,
-                                 some);
-        }
+        const int64_t at[MOVE_SHORT] = {0, step_src, 2 * step_src, 3 * step_src};
+        sdx_move_columns(m->size, src, row_src, at, n, dst, row_dst, step_dst, rows);
         return;
     }
     for (; rows > 0; rows--, src += row_src, dst += row_dst) {

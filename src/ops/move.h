@@ -37,13 +37,11 @@ static inline int64_t sdx_move_product(const int64_t *dims, int from, int to)
 }
 /* n elements of `size` bytes (1, 2, 4, 8 or 16), each a copy of *value. */
 void sdx_move_fill(void *dst, size_t size, const void *value, int64_t n);
-/* n elements of `size` bytes (1, 2, 4, 8 or 16), so many bytes apart. */
-void sdx_move_strided(size_t size, const void *src, int64_t step_src, void *dst, int64_t step_dst,
-                      int64_t n);
-/* `rows` of n bytes, 1 to 4, that follow each other in dst, from at[0] .. at[n - 1] of rows that
- * are `step` bytes apart. */
-void sdx_move_pixels(const void *src, int64_t step, const int64_t *at, int64_t n, void *dst,
-                     int64_t rows);
+/* Few elements of `size` bytes (1, 2, 4, 8 or 16) in each of many rows, column by column: in row r
+ * element k < n from src + r * row_src + at[k] to dst + r * row_dst + k * step_dst, all in bytes.
+ */
+void sdx_move_columns(size_t size, const void *src, int64_t row_src, const int64_t *at, int64_t n,
+                      void *dst, int64_t row_dst, int64_t step_dst, int64_t rows);
 /* memcpy of what is short as a rule. */
 void sdx_move_bytes(void *dst, const void *src, size_t bytes);
 /* One element, of 4 bytes mostly. */

@@ -281,6 +281,17 @@ void sdx_match_discard(struct sdx_ir_graph *g, struct sdx_ir_node *node)
     node->is_dead = true;
 }
 
+void sdx_match_take_over(struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                         struct sdx_ir_node *swallowed)
+{
+    const int32_t old = node->outputs[0], value = swallowed->outputs[0];
+    node->outputs[0] = value;
+    g->values[value].producer = (int32_t)(node - g->nodes);
+    g->values[value].producer_slot = 0;
+    g->values[old].producer = -1;
+    swallowed->is_dead = true;
+}
+
 int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like)
 {
     const struct sdx_type type = g->values[like].type; /* values may move */

@@ -90,6 +90,9 @@ struct sdx_ir_node *sdx_match_add_node(struct sdx_ir *ir, struct sdx_ir_graph *g
                                        int count, int32_t output, int room_attrs);
 /* The node is gone and nothing makes its results any more; NULL: nothing to do. */
 void sdx_match_discard(struct sdx_ir_graph *g, struct sdx_ir_node *node);
+/* The node makes the value of the one that it swallows, in place of its own. */
+void sdx_match_take_over(struct sdx_ir_graph *g, struct sdx_ir_node *node,
+                         struct sdx_ir_node *swallowed);
 /* A fresh value of the name, type and shape of `like`; -1: no memory. */
 int32_t sdx_match_value_like(struct sdx_ir *ir, struct sdx_ir_graph *g, int32_t like);
 /* The same of another shape, whose dims are copied. */

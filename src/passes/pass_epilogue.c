@@ -62,18 +62,6 @@ static enum sdx_status add_attrs(struct sdx_context *cx, struct sdx_ir *ir,
     return SDX_OK;
 }
 
-/* The product makes the value of the node that it swallows. */
-static void take_over(struct sdx_ir_graph *g, struct sdx_ir_node *product,
-                      struct sdx_ir_node *swallowed)
-{
-    int32_t old = product->outputs[0], value = swallowed->outputs[0];
-    product->outputs[0] = value;
-    g->values[value].producer = (int32_t)(product - g->nodes);
-    g->values[value].producer_slot = 0;
-    g->values[old].producer = -1;
-    swallowed->is_dead = true;
-}
-
 static enum sdx_status set_input(struct sdx_context *cx, struct sdx_ir *ir,
                                  struct sdx_ir_node *node, int i, int32_t value)
 {
@@ -140,7 +128,7 @@ static enum sdx_status fuse_activation(struct sdx_context *cx, struct sdx_ir *ir
     activation_of(g, node, &name, &a, &b);
     if (!name) return SDX_OK;
     SDX_TRY(add_attrs(cx, ir, product, name, a, b));
-    take_over(g, product, node);
+    sdx_match_take_over(g, product, node);
     *changed = true;
     return SDX_OK;
 }
@@ -188,7 +176,7 @@ static enum sdx_status fuse_add(struct sdx_context *cx, struct sdx_ir *ir, struc
         } else {
             continue;
         }
-        take_over(g, product, add);
+        sdx_match_take_over(g, product, add);
         *changed = true;
     }
     return SDX_OK;

@@ -70,12 +70,7 @@ static enum sdx_status rewrite(struct sdx_match_walk *w, int32_t n)
     if (reader) {
         attrs[node->count_attrs++] = (struct sdx_ir_attr){
             .name = SDX_STR("alpha"), .type = SDX_ATTR_FLOAT, .graph = -1, .f = alpha};
-        const int32_t y = reader->outputs[0];
-        sdx_match_discard(g, reader);
-        g->values[node->outputs[0]].producer = -1;
-        node->outputs[0] = y;
-        g->values[y].producer = n;
-        g->values[y].producer_slot = 0;
+        sdx_match_take_over(g, node, reader);
     }
     node->attrs = attrs;
     node->inputs = inputs;
