@@ -192,9 +192,10 @@ static double cost_of(const struct sdx_conv_shape *s, int form)
                SDX_TILES_DIGITS * pairs / f->bytes + transform;
     return fmax(fmax(tiles, 4) * pairs / f->products, sizeof(float) * pairs / f->bytes) + transform;
 }
-/* Of transforms of filters in each run. */
+/* Of transforms of filters in each run; digits are packed. */
 static double cost_of_filters(const struct sdx_conv_shape *s, int form)
 {
+    if (sdx_winograd_digits_serve(s)) return 0;
     const int step = winograd_step(s, form);
     const int64_t tiles = tiles_of(s, form);
     const struct figures *f = figures();

@@ -17,7 +17,7 @@ struct sdx_model;
 
 /* SDX_PLAN_FORMAT rises with each change of the file and of any packed form, and when a pass is
  * found to have made wrong graphs. */
-enum { SDX_PLAN_FORMAT = 36, SDX_PLAN_ALIGN = 64, SDX_PLAN_PAGE = 4096 };
+enum { SDX_PLAN_FORMAT = 37, SDX_PLAN_ALIGN = 64, SDX_PLAN_PAGE = 4096 };
 
 /* A packed form: of which constant (its offset in the section of constants), named how, and where
  * it is. */
