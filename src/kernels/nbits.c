@@ -6,7 +6,7 @@
  * makes that signed; weights of 8 bits are signed bytes, those of one k of all columns side by
  * side. A word of whole products is four bytes or, of 8-bit weights, two shorts, that masks take
  * apart into runs of neighbouring k: the first run lies at the low end of each byte or short, the
- * next above it. */
+ * next above it. Where a kernel takes bytes of 8-bit weights, a word is four of them, unsigned. */
 #include "kernels/nbits.h"
 
 #include <string.h>
@@ -34,6 +34,16 @@ static bool has_digits(const struct sdx_nbits *w)
 {
     return !w->whole && w->bits == 4 && sdx_kernel_tables()->gemm.nbits_digit_run;
 }
+/* Are whole products those of bytes with weights of 8 bits, which are unsigned then? */
+static bool has_bytes(const struct sdx_nbits *w)
+{
+    return w->whole && w->bits == 8 && sdx_kernel_tables()->gemm.nbits_whole_bytes;
+}
+/* Bytes of a number of whole products. */
+static int size_of(const struct sdx_nbits *w)
+{
+    return w->bits == 8 && !has_bytes(w) ? 2 : 1;
+}
 bool sdx_nbits_packs_bytes(const struct sdx_nbits *w)
 {
     return w->whole || has_digits(w);
@@ -57,10 +67,10 @@ struct place {
 };
 static void find_places(const struct sdx_nbits *w, bool is_signed, struct place *places)
 {
-    const int64_t run = w->bits == 8 ? 2 : 4, each = 32 / w->bits;
+    const int64_t run = w->bits == 8 && !has_bytes(w) ? 2 : 4, each = 32 / w->bits;
     const bool is_bytes = sdx_nbits_packs_bytes(w);
     for (int64_t i = 0; i < each; i++) {
-        const bool becomes_signed = w->bits == 8 || (!is_bytes && i == each - 1);
+        const bool becomes_signed = !has_bytes(w) && (w->bits == 8 || (!is_bytes && i == each - 1));
         places[i].bit = is_bytes ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
         places[i].turn = is_signed != becomes_signed ? 1u << (w->bits - 1) : 0;
     }
@@ -141,7 +151,7 @@ size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
     const int64_t each = 32 / w->bits, numbers = words_of(w) * each, rest = w->k % w->block;
     if (w->whole)
         return (size_t)blocks_of(w) * sizeof(struct sdx_nbits_fact) +
-               (size_t)(numbers * (w->bits == 8 ? 2 : 1));
+               (size_t)(numbers * size_of(w));
     const int64_t runs = w->k / w->block * ((w->block + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN) +
                          (rest + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN;
     if (has_digits(w)) return (size_t)runs * sizeof(struct sdx_nbits_fact) + (size_t)(numbers * 3);
@@ -152,9 +162,13 @@ void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, in
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
     const size_t step = sdx_nbits_row_bytes(w);
-    for (int64_t i = i0; i < i1; i++)
-        (has_digits(w) ? table->nbits_digit_row
-                       : table->nbits_row)(w, a + i * row_a, (uint8_t *)rows + (size_t)i * step);
+    for (int64_t i = i0; i < i1; i++) {
+        uint8_t *row = (uint8_t *)rows + (size_t)i * step;
+        if (has_digits(w))
+            table->nbits_digit_row(w, a + i * row_a, row);
+        else
+            table->nbits_row(w, size_of(w), a + i * row_a, row);
+    }
 }
 int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m)
 {
@@ -196,7 +210,9 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
             job.rows += fours * job.row_bytes;
             job.c += fours * row_c;
         }
-        (has_digits(w) ? table->nbits_digit_run : table->nbits_run)(&job);
+        (has_digits(w)  ? table->nbits_digit_run
+         : has_bytes(w) ? table->nbits_whole_bytes
+                        : table->nbits_run)(&job);
     }
     struct sdx_epilogue act = {.act = epilogue->act, .a = epilogue->a, .b = epilogue->b};
     for (int64_t i = 0; i < m && act.act != SDX_ACT_NONE; i++)

@@ -418,7 +418,7 @@ SIMD void whole_block(const int size, int bits, const float *a, int64_t depth, v
     for (int i = 0; i < LANES; i++)
         total += lanes[i];
     fact->sum = fact->scale * (float)total;
-    fact->start = bits == 8 ? 0 : -total * (1 << (bits - 1));
+    fact->start = size == 2 ? 0 : -total * (1 << (bits - 1));
 }
 /* The bytes of `depth` numbers, a multiple of a word's, and what stands before them. */
 SIMD int64_t whole_step(const int size, int64_t depth)
@@ -530,11 +530,11 @@ WHOLE(8)
 
 /* ---- both ---- */
 
-static void nbits_row(const struct sdx_nbits *w, const float *a, void *row)
+static void nbits_row(const struct sdx_nbits *w, int size, const float *a, void *row)
 {
     if (!w->whole)
         float_row(w, a, row);
-    else if (w->bits == 8)
+    else if (size == 2)
         whole_row(2, w, a, row);
     else
         whole_row(1, w, a, row);

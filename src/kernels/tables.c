@@ -21,6 +21,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     t->gemm.nbits_digit_row = NULL;
     t->gemm.nbits_digit_run = NULL;
     t->gemm.nbits_whole_fours = NULL;
+    t->gemm.nbits_whole_bytes = NULL;
 #define HAS(flag) (flag == SDX_CPU_GENERIC || (flag <= most && has(flag)))
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \

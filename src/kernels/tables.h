@@ -116,7 +116,7 @@ enum { SDX_NBITS_RUN = 32, SDX_NBITS_DIGITS_MOST = 8355709 };
 /* Rows of a job, at most; numbers of a row that are taken at a time, where a block is no longer. */
 enum { SDX_NBITS_TILED = 192, SDX_NBITS_CHUNK = 256 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
- * 8 bits, shorts. */
+ * 8 bits where nothing takes bytes, shorts. */
 struct sdx_nbits_fact {
     float scale, sum; /* sum: of the numbers, times scale */
     int32_t start;    /* of sums with unsigned weights: their middle times the numbers, less it */
@@ -154,7 +154,8 @@ struct sdx_gemm_table {
     void (*f32_pack)(const sdx_weight_f32 *b, int64_t row_b, int64_t col_b, int64_t k, int64_t n,
                      float *packed, int64_t panel_step);
     int nbits_panels[2]; /* that one row and two rows of floats are computed of at a time */
-    void (*nbits_row)(const struct sdx_nbits *w, const float *a, void *row);
+    /* size: bytes of a number of whole products */
+    void (*nbits_row)(const struct sdx_nbits *w, int size, const float *a, void *row);
     void (*nbits_run)(const struct sdx_nbits_job *job);
     /* of floats and weights of 4 bits; NULL: the ones above are faster, and have the others' form
      */
@@ -162,6 +163,8 @@ struct sdx_gemm_table {
     void (*nbits_digit_run)(const struct sdx_nbits_job *job);
     /* of whole products with weights of 4 bits the rows that are fours; NULL: run does all */
     void (*nbits_whole_fours)(const struct sdx_nbits_job *job);
+    /* of whole products with weights of 8 bits all rows, of bytes; NULL: run does them */
+    void (*nbits_whole_bytes)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);

@@ -99,6 +99,7 @@ static void check_row(const struct whole *t, int64_t i, double *numbers)
     const struct sdx_nbits *w = &t->s.w;
     const float *a = t->a + i * t->row_a;
     const uint8_t *row = t->rows + (size_t)i * sdx_nbits_row_bytes(w);
+    const bool is_short = w->bits == 8 && !sdx_kernel_tables()->gemm.nbits_whole_bytes;
     for (int64_t k = 0; k < w->k;) {
         const int64_t end = k + w->block < w->k ? k + w->block : w->k;
         float most = 0;
@@ -108,8 +109,8 @@ static void check_row(const struct whole *t, int64_t i, double *numbers)
         const float scale = most / 127.0f;
         const struct sdx_nbits_fact *fact = (const void *)row;
         row += sizeof *fact;
-        for (; k < end; k++, row += w->bits == 8 ? 2 : 1) {
-            const int q = w->bits == 8 ? *(const int16_t *)(const void *)row : (int8_t)*row;
+        for (; k < end; k++, row += is_short ? 2 : 1) {
+            const int q = is_short ? *(const int16_t *)(const void *)row : (int8_t)*row;
             expect((float)q == (most > 0 ? rintf(a[k] / scale) : 0.0f), "%lld,%lld becomes %d",
                    (long long)i, (long long)k, q);
             numbers[k] = (double)q * (double)scale;

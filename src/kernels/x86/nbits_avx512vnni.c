@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of floats with weights of 4 bits (nbits.h) with vpdpbusd, which multiplies 64 bytes in
  * the time of 16 floats: a number of A in three digits of 8 bits takes three quarters of what a
- * float would, and a weight becomes a byte by a mask alone. Sums of a run are whole and exact. */
+ * float would, and a weight becomes a byte by a mask alone. Sums of a run are whole and exact.
+ * Whole products of 4 and 8 bits are the same with one digit. */
 #define SDX_SET_AVX512 1 /* the set includes it: width of simd.h */
 #include "kernels/nbits_panel.h"
 
@@ -71,14 +72,15 @@ static void digit_row(const struct sdx_nbits *w, const float *a, void *row_)
 /* ---- sums ---- */
 
 typedef vi digit_sums[DIGITS][NBITS_ROWS][2];
-SIMD void digit_word(const int digits, const int mr, const uint8_t *a, int64_t row_bytes,
-                     const uint32_t *word, digit_sums s)
+SIMD void digit_word(const int bits, const int digits, const int mr, const uint8_t *a,
+                     int64_t row_bytes, const uint32_t *word, digit_sums s)
 {
-    SDX_UNROLL(2) for (int i = 0; i < 2; i++)
+    SDX_UNROLL(2) for (int i = 0; i < 8 / bits; i++)
     {
         vi w[2];
         P_KEEP(word); /* loaded anew for each half */
-        NBITS_PAIR w[j] = nbits_whole_run(4, i, vi_load(word + j * LANES));
+        NBITS_PAIR w[j] = vi_load(word + j * LANES);
+        if (bits == 4) NBITS_PAIR w[j] = nbits_whole_run(4, i, w[j]);
         NBITS_ROW DIGIT
         {
             vi q = nbits_four_bytes(a + r * row_bytes + 4 * (digits * i + d));
@@ -99,10 +101,11 @@ SIMD vi whole_sum(const int digits, vi low, vi middle, vi high)
 }
 /* Rows i .. i + mr of panel p. One digit: whole products, whose runs are whole blocks. c stays in
  * memory, as s needs the registers. */
-SIMD void digit_panel(const int digits, const int mr, const struct sdx_nbits_job *g, int64_t i,
-                      int64_t p)
+SIMD void digit_panel(const int bits, const int digits, const int mr, const struct sdx_nbits_job *g,
+                      int64_t i, int64_t p)
 {
     const struct sdx_nbits *w = g->w;
+    const int64_t each = 32 / bits;
     const uint32_t *from = g->packed + p * g->panel_step;
     const uint8_t *a = g->rows + i * g->row_bytes, *facts = a;
     const int64_t run = digits == 1 ? w->block : RUN;
@@ -110,22 +113,22 @@ SIMD void digit_panel(const int digits, const int mr, const struct sdx_nbits_job
     NBITS_ROW NBITS_PAIR c[r][j] = v_set1(0.0f);
     for (int64_t k = 0; k < w->k; k += w->block) {
         const float *scale = (const float *)(const void *)from;
-        int64_t words = (least(w->block, w->k - k) + EACH - 1) / EACH;
+        int64_t words = (least(w->block, w->k - k) + each - 1) / each;
         from += NBITS_COLS * (1 + w->has_zeros);
         while (words > 0) {
-            int64_t n = least(run / EACH, words);
+            int64_t n = least(run / each, words);
             digit_sums s;
             words -= n;
             facts = a;
             a += sizeof(struct sdx_nbits_fact);
             DIGIT NBITS_ROW NBITS_PAIR s[d][r][j] = d ? vi_set1(0) : NBITS_FACT(start);
             SDX_UNROLL(1)
-            for (; n > 0; n--, a += digits * EACH, from += NBITS_COLS) {
+            for (; n > 0; n--, a += digits * each, from += NBITS_COLS) {
                 if (mr == 1)
                     nbits_fetch_word(from, g->ahead);
                 else
                     NBITS_PAIR _mm_prefetch((const char *)from + PAGE + 64 * j, _MM_HINT_T0);
-                digit_word(digits, mr, a, g->row_bytes, from, s);
+                digit_word(bits, digits, mr, a, g->row_bytes, from, s);
             }
             P_KEEP(c);
             NBITS_PAIR
@@ -146,27 +149,38 @@ SIMD void digit_panel(const int digits, const int mr, const struct sdx_nbits_job
     }
     nbits_store_panel(mr, g, i, p * NBITS_COLS, c);
 }
-#define PANEL(name, digits, mr)                                                                    \
+#define PANEL(name, bits, digits, mr)                                                              \
     static SDX_NOINLINE void name##_##mr(const struct sdx_nbits_job *g, int64_t i, int64_t p)      \
     {                                                                                              \
-        digit_panel(digits, mr, g, i, p);                                                          \
+        digit_panel(bits, digits, mr, g, i, p);                                                    \
     }
-PANEL(digit_panel, 3, 1)
-PANEL(digit_panel, 3, 2)
-PANEL(digit_panel, 3, 4)
-PANEL(whole_panel, 1, 4)
+PANEL(digit_panel, 4, 3, 1)
+PANEL(digit_panel, 4, 3, 2)
+PANEL(digit_panel, 4, 3, 4)
+PANEL(byte_panel, 8, 1, 1)
+PANEL(byte_panel, 8, 1, 2)
+PANEL(byte_panel, 8, 1, 4)
+PANEL(whole_panel, 4, 1, 4)
+/* Of all rows: panels[r] computes 1 << r. */
+typedef void panel_fn(const struct sdx_nbits_job *g, int64_t i, int64_t p);
+static void run_panels(const struct sdx_nbits_job *g, panel_fn *const *panels)
+{
+    for (int64_t p = 0; p * NBITS_COLS < g->width; p++)
+        for (int64_t i = 0, left; (left = g->m - i) > 0;) {
+            const int r = left >= 4 ? 2 : left >= 2;
+            panels[r](g, i, p);
+            i += 1 << r;
+        }
+}
 static void digit_run(const struct sdx_nbits_job *g)
 {
-    for (int64_t p = 0; p * NBITS_COLS < g->width; p++) {
-        int64_t i = 0;
-        for (; i + 4 <= g->m; i += 4)
-            digit_panel_4(g, i, p);
-        if (g->m - i >= 2) {
-            digit_panel_2(g, i, p);
-            i += 2;
-        }
-        if (i < g->m) digit_panel_1(g, i, p);
-    }
+    static panel_fn *const panels[] = {digit_panel_1, digit_panel_2, digit_panel_4};
+    run_panels(g, panels);
+}
+static void whole_bytes(const struct sdx_nbits_job *g)
+{
+    static panel_fn *const panels[] = {byte_panel_1, byte_panel_2, byte_panel_4};
+    run_panels(g, panels);
 }
 static void whole_fours(const struct sdx_nbits_job *g)
 {
@@ -180,4 +194,5 @@ void sdx_nbits_init_avx512vnni(struct sdx_gemm_table *gemm)
     gemm->nbits_digit_row = digit_row;
     gemm->nbits_digit_run = digit_run;
     gemm->nbits_whole_fours = whole_fours;
+    gemm->nbits_whole_bytes = whole_bytes;
 }
