@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Between ..._begin and ..._end numbers below 2^-126 count as 0, in operands and in results of this
  * thread: x86 processors of Intel's take a hundred times as long for an operation with one (Intel
- * SDM volume 1, 10.2.3). Networks make them: x * sigmoid(x) of -100 is one. */
+ * SDM volume 1, 10.2.3). Networks make them: x * sigmoid(x) of -100 is one, GELU of -13, and the
+ * square of scores that hardly differ. Convolutions, products, attention and softmax do it. */
 #ifndef SDX_KERNELS_FLUSH_H
 #define SDX_KERNELS_FLUSH_H
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/elements.h"
+#include "kernels/flush.h"
 #include "kernels/gemm.h"
 #include "kernels/vec.h"
 
@@ -424,6 +425,7 @@ static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *
 {
     const struct params *p = step->params;
     const int64_t end = p->units * (part + 1) / p->parts;
+    const unsigned before = sdx_flush_begin();
     for (int64_t i = p->units * part / p->parts; i < end && !sdx_exec_cancelled(x); i++) {
         if (p->is_few) {
             run_unit_few(p, step, i, x->scratch);
@@ -432,6 +434,7 @@ static enum sdx_status run_attention(struct sdx_exec *x, const struct sdx_step *
         const struct unit u = unit_of(p, step, i, x->scratch);
         run_unit(p, &u);
     }
+    sdx_flush_end(before);
     return SDX_OK;
 }
 

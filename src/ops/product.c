@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "kernels/flush.h"
 #include "tensor/convert.h"
 
 enum {
@@ -293,12 +294,14 @@ static void run_f32_one(const struct params *s, const struct sdx_step *step, int
 static enum sdx_status run_f32(struct sdx_exec *x, const struct sdx_step *step, int64_t part)
 {
     const struct params *s = step->params;
+    const unsigned before = sdx_flush_begin();
     while (part < x->part_end) {
         const struct sdx_split_range r = sdx_split_next(&s->split, &part, x->part_end);
         if (r.m0 == r.m1 || r.n0 == r.n1) continue;
         for (int64_t i = r.begin; i < r.end && !sdx_exec_cancelled(x); i++)
             run_f32_one(s, step, i, &r, x->scratch);
     }
+    sdx_flush_end(before);
     return SDX_OK;
 }
 

@@ -3,6 +3,7 @@
  * input is taken as a matrix: everything from the axis on is one row. */
 #include <math.h>
 
+#include "kernels/flush.h"
 #include "kernels/vec.h"
 #include "ops/loops.h"
 #include "ops/narrow.h"
@@ -137,6 +138,7 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
     int64_t items = p->outer * p->tiles;
     int64_t begin = sdx_part_begin(items, step->parts, part, 1);
     int64_t end = sdx_part_begin(items, step->parts, part + 1, 1);
+    const unsigned before = sdx_flush_begin();
     for (int64_t item = begin; item < end; item++) {
         int64_t column = (item % p->tiles) * TILE, left = p->inner - column;
         int64_t at = (item / p->tiles) * p->length * p->inner + column;
@@ -156,6 +158,7 @@ static enum sdx_status run_softmax(struct sdx_exec *x, const struct sdx_step *st
         else
             row_f32(p, from, to);
     }
+    sdx_flush_end(before);
     return SDX_OK;
 }
 
