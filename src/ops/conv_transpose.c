@@ -474,8 +474,11 @@ static int64_t row_pieces(const struct sdx_conv_shape *t)
 SDX_INLINE void spread(const float *from, float *to, int64_t count, int64_t apart,
                        const int64_t lanes)
 {
-    for (int64_t k = 0; k < count; k++)
-        memcpy(to + k * apart, from + k * lanes, (size_t)lanes * sizeof *to);
+    for (int64_t k = 0; k < count; k++, from += lanes, to += apart) {
+        SDX_UNROLL(4)
+        for (int64_t i = 0; i < lanes; i += 4) /* more at once is a call in code that is small */
+            memcpy(to + i, from + i, 4 * sizeof *to);
+    }
 }
 static void spread_pixels(const float *from, float *to, int64_t count, int64_t apart, int64_t lanes)
 {
