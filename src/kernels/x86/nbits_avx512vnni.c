@@ -75,7 +75,8 @@ typedef vi digit_sums[DIGITS][NBITS_ROWS][2];
 SIMD void digit_word(const int bits, const int digits, const int mr, const uint8_t *a,
                      int64_t row_bytes, const uint32_t *word, digit_sums s)
 {
-    SDX_UNROLL(2) for (int i = 0; i < 8 / bits; i++)
+    const int halves = bits == 4 ? 2 : 1;
+    SDX_UNROLL(2) for (int i = 0; i < halves; i++)
     {
         vi w[2];
         P_KEEP(word); /* loaded anew for each half */
