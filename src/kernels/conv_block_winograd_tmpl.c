@@ -278,7 +278,7 @@ SIMD float *filter_row(const int side, const int taps, vf half[3][MOST], int i, 
     SDX_UNROLL(8) for (int j = 0; j < side; j++, row += plane) v_store(row, t[j]);
     return row;
 }
-/* Of `taps` x `taps`. Rows of tiles of 6 are not unrolled: they are many, and mostly of packing. */
+/* Of `taps` x `taps`. Rows are unrolled where it saves time: elsewhere it is that of packing. */
 SIMD void filters(const int step, const int taps, int64_t width, const float *g, int64_t channels,
                   float *u, int64_t plane)
 {
@@ -296,8 +296,8 @@ SIMD void filters(const int step, const int taps, int64_t width, const float *g,
             }
             float *row = u + at;
             int i = 0;
-            for (; step == 6 && i < side; i++)
-                row = filter_row(side, taps, half, i, row, plane);
+            SDX_UNROLL(1)
+            for (; step != 4 && i < side; i++) row = filter_row(side, taps, half, i, row, plane);
             SDX_UNROLL(6) for (; i < side; i++) row = filter_row(side, taps, half, i, row, plane);
         }
     }

@@ -15,7 +15,8 @@
 #include "kernels/tables.h"
 #include "kernels/tuning.h"
 
-enum { ROWS = 64, ROW_BYTES = 1 << 18 }; /* of A that meet a panel while both are in the caches */
+/* Rows of A that meet a panel while both are in the caches; and those of which 16 go together. */
+enum { ROWS = 64, ROW_BYTES = 1 << 18, TOGETHER = 16, TALL_BYTES = 1 << 20 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -67,10 +68,10 @@ struct place {
 };
 static void find_places(const struct sdx_nbits *w, bool is_signed, struct place *places)
 {
-    const int64_t run = w->bits == 8 && !has_bytes(w) ? 2 : 4, each = 32 / w->bits;
+    const int64_t run = size_of(w) == 2 ? 2 : 4, each = 32 / w->bits;
     const bool is_bytes = sdx_nbits_packs_bytes(w);
     for (int64_t i = 0; i < each; i++) {
-        const bool becomes_signed = !has_bytes(w) && (w->bits == 8 || (!is_bytes && i == each - 1));
+        const bool becomes_signed = w->bits == 8 ? !has_bytes(w) : !is_bytes && i == each - 1;
         places[i].bit = is_bytes ? i % run * (32 / run) + i / run * w->bits : i * w->bits;
         places[i].turn = is_signed != becomes_signed ? 1u << (w->bits - 1) : 0;
     }
@@ -146,7 +147,8 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
         }
 }
 
-size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
+/* Bytes of a row that is not one of many that go together. */
+static size_t row_bytes_of(const struct sdx_nbits *w)
 {
     const int64_t each = 32 / w->bits, numbers = words_of(w) * each, rest = w->k % w->block;
     if (w->whole)
@@ -154,14 +156,28 @@ size_t sdx_nbits_row_bytes(const struct sdx_nbits *w)
                (size_t)(numbers * size_of(w));
     const int64_t runs = w->k / w->block * ((w->block + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN) +
                          (rest + SDX_NBITS_RUN - 1) / SDX_NBITS_RUN;
-    if (has_digits(w)) return (size_t)runs * sizeof(struct sdx_nbits_fact) + (size_t)(numbers * 3);
+    if (has_digits(w)) return (size_t)runs * (sizeof(struct sdx_nbits_fact) + 3 * SDX_NBITS_RUN);
     return (size_t)(blocks_of(w) + runs + numbers) * sizeof(float);
 }
-void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, int64_t i0,
+static size_t tall_size(const struct sdx_nbits *w, int64_t m)
+{
+    const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
+    return table->nbits_tall_size ? table->nbits_tall_size(w, m) : 0;
+}
+size_t sdx_nbits_rows_size(const struct sdx_nbits *w, int64_t m)
+{
+    const size_t tall = tall_size(w, m);
+    return tall ? tall : (size_t)m * row_bytes_of(w);
+}
+void sdx_nbits_rows(const struct sdx_nbits *w, int64_t m, const float *a, int64_t row_a, int64_t i0,
                     int64_t i1, void *rows)
 {
     const struct sdx_gemm_table *table = &sdx_kernel_tables()->gemm;
-    const size_t step = sdx_nbits_row_bytes(w);
+    const size_t step = row_bytes_of(w);
+    if (tall_size(w, m)) {
+        table->nbits_tall_rows(w, m, a, row_a, i0, i1, rows);
+        return;
+    }
     for (int64_t i = i0; i < i1; i++) {
         uint8_t *row = (uint8_t *)rows + (size_t)i * step;
         if (has_digits(w))
@@ -183,6 +199,12 @@ static int64_t rows_of(const struct sdx_nbits *w, int64_t row_bytes)
     const int64_t fit = ROW_BYTES / row_bytes / 4 * 4;
     return fit < 8 ? 8 : least(fit, ROWS);
 }
+/* The same of those that go together, of which 16 take so many bytes. */
+static int64_t tall_rows_of(int64_t bytes)
+{
+    const int64_t fit = TALL_BYTES / bytes * TOGETHER;
+    return fit < SDX_NBITS_TALL / 2 ? SDX_NBITS_TALL / 2 : least(fit, SDX_NBITS_TALL);
+}
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,
                    int64_t n1)
@@ -192,17 +214,22 @@ void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, con
                !epilogue->residual && !epilogue->bias_row);
     struct sdx_nbits_job job = {.w = w,
                                 .panel_step = panel_step(w),
-                                .row_bytes = (int64_t)sdx_nbits_row_bytes(w),
+                                .row_bytes = (int64_t)row_bytes_of(w),
                                 .row_c = row_c,
                                 .width = n1 - n0,
                                 .ahead = sdx_kernel_tuning()->stream_ahead / 4,
                                 .bias = epilogue->bias_col ? epilogue->bias_col + n0 : NULL};
-    const int64_t most = rows_of(w, job.row_bytes);
+    const int64_t tall = (int64_t)tall_size(w, m) / ((m + TOGETHER - 1) / TOGETHER);
+    const int64_t most = tall ? tall_rows_of(tall) : rows_of(w, job.row_bytes);
     job.packed = (const uint32_t *)packed + n0 / table->cols * job.panel_step;
     for (int64_t i = 0; i < m; i += most) {
         job.m = least(most, m - i);
-        job.rows = (const uint8_t *)rows + i * job.row_bytes;
+        job.rows = (const uint8_t *)rows + (tall ? i / TOGETHER * tall : i * job.row_bytes);
         job.c = c + i * row_c + n0;
+        if (tall) {
+            table->nbits_tall_run(&job);
+            continue;
+        }
         if (w->whole && w->bits == 4 && table->nbits_whole_fours) {
             const int64_t fours = job.m / 4 * 4;
             table->nbits_whole_fours(&job);

@@ -50,11 +50,11 @@ void sdx_nbits_pack(const struct sdx_nbits *w, const struct sdx_nbits_source *so
 /* Ranges of so many columns, or a multiple, are computed the fastest; m: rows of A. */
 int64_t sdx_nbits_columns(const struct sdx_nbits *w, int64_t m);
 
-/* rows: sdx_nbits_row_bytes a row of A, a multiple of 4; sdx_nbits_rows fills rows i0..i1 of it,
- * a: [m, k] with rows row_a apart. sdx_nbits_run: C(i, j) for i in 0..m, j in n0..n1; n0 and n1 as
- * in sdx_gemm_f32_run, the panel's width too. Epilogue without residual. */
-size_t sdx_nbits_row_bytes(const struct sdx_nbits *w);
-void sdx_nbits_rows(const struct sdx_nbits *w, const float *a, int64_t row_a, int64_t i0,
+/* rows: of m rows of A, in a form that depends on m; sdx_nbits_rows fills rows i0..i1 of it, a:
+ * [m, k] with rows row_a apart. sdx_nbits_run: C(i, j) for i in 0..m, j in n0..n1; n0 and n1 as in
+ * sdx_gemm_f32_run, the panel's width too. Epilogue without residual. */
+size_t sdx_nbits_rows_size(const struct sdx_nbits *w, int64_t m);
+void sdx_nbits_rows(const struct sdx_nbits *w, int64_t m, const float *a, int64_t row_a, int64_t i0,
                     int64_t i1, void *rows);
 void sdx_nbits_run(const struct sdx_nbits *w, const void *packed, int64_t m, const void *rows,
                    float *c, int64_t row_c, const struct sdx_epilogue *epilogue, int64_t n0,

@@ -6,7 +6,7 @@
 #include "kernels/tables.h"
 #include "kernels/vec_math.h"
 
-/* Rows of a tile of four vectors; of three, one more. */
+/* Rows of a tile; of three vectors a third more. */
 #if SDX_SIMD_LANES == 16
 enum { ROWS = 6 };
 #else
@@ -119,7 +119,7 @@ SIMD void run_pair(const int vectors, const struct tile *t, const bool gru)
 SIMD void product(const int vectors, const struct sdx_rnn_step *s, int64_t begin, int64_t end,
                   int64_t width, const bool gru)
 {
-    const int most = vectors == 4 ? ROWS : ROWS * 4 / 3;
+    const int most = vectors == 3 ? ROWS * 4 / 3 : ROWS;
     const int64_t n = s->hidden, panel = vectors * LANES;
     struct tile t = {.s = s, .column = begin, .width = width, .padded = padded_of(s)};
     while (t.column < end) {
@@ -246,6 +246,12 @@ static void states(const struct sdx_rnn_step *s, int64_t width, int64_t padded)
     }
 }
 
+/* Panels of four vectors, LSTM's and others'. */
+static SDX_NOINLINE void fours(const struct sdx_rnn_step *s, int64_t begin, int64_t end,
+                               int64_t width)
+{
+    product(4, s, begin, end, width, false);
+}
 static void step(const struct sdx_rnn_step *s)
 {
     int gates = s->kind == SDX_RNN_LSTM ? 4 : s->kind == SDX_RNN_GRU ? 3 : 1;
@@ -254,13 +260,13 @@ static void step(const struct sdx_rnn_step *s)
     if (!s->weights) {
         /* the gates are there */
     } else if (s->kind == SDX_RNN_LSTM) {
-        product(4, s, begin, end, width, false);
+        fours(s, begin, end, width);
     } else if (s->kind == SDX_RNN_GRU) {
         product(3, s, begin, end, width, true);
     } else {
         int64_t whole = end / (GROUP * LANES) * GROUP * LANES;
         int64_t pair = (end - whole) / (2 * LANES) * 2 * LANES;
-        product(4, s, begin, whole, width, false);
+        fours(s, begin, whole, width);
         product(2, s, whole, whole + pair, width, false);
         product(1, s, whole + pair, end, width, false);
     }

@@ -22,6 +22,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     t->gemm.nbits_digit_run = NULL;
     t->gemm.nbits_whole_fours = NULL;
     t->gemm.nbits_whole_bytes = NULL;
+    t->gemm.nbits_tall_size = NULL;
 #define HAS(flag) (flag == SDX_CPU_GENERIC || (flag <= most && has(flag)))
 #define FILL(set, flag)                                                                            \
     if (HAS(flag)) {                                                                               \
@@ -72,6 +73,7 @@ static void fill(struct sdx_kernel_tables *t, enum sdx_cpu_set most,
     if (SDX_CPU_AMX <= most && has(SDX_CPU_AMX)) {
         sdx_qdot_init_amx(&t->qdot);
         sdx_gemm_init_amx(&t->gemm);
+        sdx_nbits_init_amx(&t->gemm);
     }
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)
     if (SDX_CPU_DOTPROD <= most && has(SDX_CPU_DOTPROD)) sdx_qdot_init_dotprod(&t->qdot);

@@ -111,10 +111,10 @@ struct sdx_nbits_job {
 /* Of floats each block of one of `rows` is the sum of its numbers and then, for each SDX_NBITS_RUN
  * of them, what their sums start from and the numbers up to a whole word, scaled for the places of
  * their weights. In digits each run is what follows, with the sum of the block as far as the run's
- * end, and then 12 bytes for four numbers: their lowest digits, the middle and the highest. */
+ * end, and then SDX_NBITS_RUN lowest digits, as many of the middle and of the highest. */
 enum { SDX_NBITS_RUN = 32, SDX_NBITS_DIGITS_MOST = 8355709 };
 /* Rows of a job, at most; numbers of a row that are taken at a time, where a block is no longer. */
-enum { SDX_NBITS_TILED = 192, SDX_NBITS_CHUNK = 256 };
+enum { SDX_NBITS_TILED = 192, SDX_NBITS_CHUNK = 256, SDX_NBITS_TALL = 64 };
 /* Of whole products it is this, then its numbers up to a whole word: bytes or, with weights of
  * 8 bits where nothing takes bytes, shorts. */
 struct sdx_nbits_fact {
@@ -165,6 +165,12 @@ struct sdx_gemm_table {
     void (*nbits_whole_fours)(const struct sdx_nbits_job *job);
     /* of whole products with weights of 8 bits all rows, of bytes; NULL: run does them */
     void (*nbits_whole_bytes)(const struct sdx_nbits_job *job);
+    /* Of m rows that are faster together: their size in bytes, a multiple of what 16 of them take,
+     * or 0; NULL: there are none. Rows i0..i1 of them; up to SDX_NBITS_TALL rows of a job. */
+    size_t (*nbits_tall_size)(const struct sdx_nbits *w, int64_t m);
+    void (*nbits_tall_rows)(const struct sdx_nbits *w, int64_t m, const float *a, int64_t row_a,
+                            int64_t i0, int64_t i1, void *rows);
+    void (*nbits_tall_run)(const struct sdx_nbits_job *job);
     /* y[i] = sum over k of a[i * row_a + k] * x[k], in lanes: for convolutions to one pixel */
     void (*f32_rows_dot)(const float *a, int64_t row_a, const float *x, int64_t m, int64_t k,
                          float *y);
@@ -366,6 +372,7 @@ void sdx_qdot_init_avx512vnni(struct sdx_qdot_table *qdot);
 void sdx_qbytes_init_avx512vbmi(struct sdx_qbytes *qbytes);
 void sdx_qdot_init_amx(struct sdx_qdot_table *qdot);
 void sdx_gemm_init_amx(struct sdx_gemm_table *gemm);
+void sdx_nbits_init_amx(struct sdx_gemm_table *gemm);
 void sdx_qdw_init_avx512vnni(struct sdx_qdw_table *qdw);
 void sdx_nbits_init_avx512vnni(struct sdx_gemm_table *gemm);
 #elif defined(__aarch64__) && !defined(SDX_ONE_SET)

@@ -47,7 +47,8 @@ static enum sdx_status run_rows(struct sdx_exec *x, const struct sdx_step *step,
 {
     const struct params *p = step->params;
     (void)x;
-    sdx_nbits_rows(&p->w, step->in[0]->data, p->w.k, sdx_part_begin(p->m, step->parts, part, 1),
+    sdx_nbits_rows(&p->w, p->m, step->in[0]->data, p->w.k,
+                   sdx_part_begin(p->m, step->parts, part, 1),
                    sdx_part_begin(p->m, step->parts, part + 1, 1), step->out[0]->data);
     return SDX_OK;
 }
@@ -157,7 +158,7 @@ static enum sdx_status add_step(struct sdx_prepare *px, struct params *p,
     if (!p->packed) return px->cx->error.status;
     /* columns only: every part decodes what it reads */
     p->split = sdx_split_make(1, 1, w->n, w->k * p->m, 0, sdx_nbits_columns(w, p->m));
-    const int64_t size = p->m * (int64_t)sdx_nbits_row_bytes(w);
+    const int64_t size = (int64_t)sdx_nbits_rows_size(w, p->m);
     struct sdx_tensor *rows = sdx_prepare_temp(px, SDX_I8, 1, &size);
     if (!rows) return SDX_FAIL_MEMORY(px->cx);
     struct sdx_tensor *in[] = {rows, bias};

@@ -43,7 +43,7 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
     const int64_t row_a = w.k + 3, row_c = w.n + 1, blocks = (w.k + w.block - 1) / w.block;
     float *a = guarded((size_t)(m * row_a) * 4, 4), *bias = guarded((size_t)w.n * 4, 4);
     float *c = guarded((size_t)(m * row_c) * 4, 4), *one = guarded((size_t)w.n * 4, 4);
-    uint8_t *rows = guarded((size_t)m * sdx_nbits_row_bytes(&w), 0);
+    uint8_t *rows = guarded(sdx_nbits_rows_size(&w, m), 0);
     const int64_t run = w.block < SDX_NBITS_RUN ? w.block : SDX_NBITS_RUN, runs = 2 * w.k / run + 2;
     const struct sdx_epilogue e = {.bias_col = bias, .act = act};
     for (int64_t i = 0; i < m * row_a; i++)
@@ -51,8 +51,8 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
     for (int64_t j = 0; j < w.n; j++)
         bias[j] = random_float(-1, 1);
     const int64_t cut = w.n / 2 / sdx_gemm_f32_panel() * sdx_gemm_f32_panel();
-    sdx_nbits_rows(&w, a, row_a, 0, m / 2, rows);
-    sdx_nbits_rows(&w, a, row_a, m / 2, m, rows);
+    sdx_nbits_rows(&w, m, a, row_a, 0, m / 2, rows);
+    sdx_nbits_rows(&w, m, a, row_a, m / 2, m, rows);
     sdx_nbits_run(&w, s.packed, m, rows, c, row_c, &e, 0, cut);
     sdx_nbits_run(&w, s.packed, m, rows, c, row_c, &e, cut, w.n);
     for (int64_t i = 0; i < m; i++)
@@ -72,7 +72,7 @@ static void check_case(struct sdx_nbits w, int64_t m, bool is_signed, enum sdx_a
                         (double)c[i * row_c + j], sum))
                 return;
         }
-    sdx_nbits_rows(&w, a + (m - 1) * row_a, row_a, 0, 1, rows);
+    sdx_nbits_rows(&w, 1, a + (m - 1) * row_a, row_a, 0, 1, rows);
     sdx_nbits_run(&w, s.packed, 1, rows, one, row_c, &e, 0, w.n);
     expect(memcmp(one, c + (m - 1) * row_c, (size_t)w.n * 4) == 0, "a row alone has other bits");
     guards_intact();
@@ -87,18 +87,18 @@ struct whole {
     uint8_t *rows;
     int64_t row_a, row_c;
 };
-static void whole_run(const struct whole *t, int64_t i, int64_t m, float *c, int64_t n0, int64_t n1)
+static void whole_run(const struct whole *t, int64_t m, float *c, int64_t n0, int64_t n1)
 {
     const struct sdx_epilogue e = {.bias_col = t->bias};
-    sdx_nbits_run(&t->s.w, t->s.packed, m, t->rows + (size_t)i * sdx_nbits_row_bytes(&t->s.w), c,
-                  t->row_c, &e, n0, n1);
+    sdx_nbits_run(&t->s.w, t->s.packed, m, t->rows, c, t->row_c, &e, n0, n1);
 }
-/* What row i of A becomes, times its scales: against the definition, and to `numbers`. */
+/* What row i of A becomes alone, times its scales: against the definition, and to `numbers`. */
 static void check_row(const struct whole *t, int64_t i, double *numbers)
 {
     const struct sdx_nbits *w = &t->s.w;
     const float *a = t->a + i * t->row_a;
-    const uint8_t *row = t->rows + (size_t)i * sdx_nbits_row_bytes(w);
+    const uint8_t *row = t->rows;
+    sdx_nbits_rows(w, 1, a, t->row_a, 0, 1, t->rows);
     const bool is_short = w->bits == 8 && !sdx_kernel_tables()->gemm.nbits_whole_bytes;
     for (int64_t k = 0; k < w->k;) {
         const int64_t end = k + w->block < w->k ? k + w->block : w->k;
@@ -127,7 +127,7 @@ static void check_whole_case(struct sdx_nbits w, int64_t m, bool is_exact)
     t.a = guarded((size_t)(m * t.row_a) * 4, 4);
     t.bias = guarded((size_t)w.n * 4, 4);
     t.c = guarded((size_t)(m * t.row_c) * 4, 4);
-    t.rows = guarded((size_t)m * sdx_nbits_row_bytes(&w), 0);
+    t.rows = guarded(sdx_nbits_rows_size(&w, m), 0);
     float *one = guarded((size_t)w.n * 4, 4);
     double *numbers = guarded((size_t)w.k * sizeof *numbers, 0);
     for (int64_t i = 0; i < m * t.row_a; i++)
@@ -136,11 +136,11 @@ static void check_whole_case(struct sdx_nbits w, int64_t m, bool is_exact)
         t.a[i] = is_exact ? 127.0f : 0.0f;
     for (int64_t j = 0; j < w.n; j++)
         t.bias[j] = is_exact ? 0.0f : random_float(-1, 1);
-    sdx_nbits_rows(&w, t.a, t.row_a, 0, m / 2, t.rows);
-    sdx_nbits_rows(&w, t.a, t.row_a, m / 2, m, t.rows);
+    sdx_nbits_rows(&w, m, t.a, t.row_a, 0, m / 2, t.rows);
+    sdx_nbits_rows(&w, m, t.a, t.row_a, m / 2, m, t.rows);
     const int64_t cut = w.n / 2 / sdx_gemm_f32_panel() * sdx_gemm_f32_panel();
-    whole_run(&t, 0, m, t.c, 0, cut);
-    whole_run(&t, 0, m, t.c, cut, w.n);
+    whole_run(&t, m, t.c, 0, cut);
+    whole_run(&t, m, t.c, cut, w.n);
     for (int64_t i = 0; i < m; i++) {
         check_row(&t, i, numbers);
         for (int64_t j = 0; j < w.n; j++) {
@@ -160,7 +160,7 @@ static void check_whole_case(struct sdx_nbits w, int64_t m, bool is_exact)
                 return;
         }
     }
-    whole_run(&t, m - 1, 1, one, 0, w.n);
+    whole_run(&t, 1, one, 0, w.n);
     expect(memcmp(one, t.c + (m - 1) * t.row_c, (size_t)w.n * 4) == 0,
            "a row alone has other bits");
     guards_intact();
@@ -188,13 +188,13 @@ static void check_not_finite(int bits, bool whole)
     struct whole t = {.s = make(w, false, false), .row_c = w.n};
     t.a = guarded((size_t)w.k * 4, 4);
     t.c = guarded((size_t)w.n * 4, 4);
-    t.rows = guarded(sdx_nbits_row_bytes(&w), 0);
+    t.rows = guarded(sdx_nbits_rows_size(&w, 1), 0);
     for (int64_t at = 0; at < w.k; at += 23) {
         for (int64_t k = 0; k < w.k; k++)
             t.a[k] = random_float(-1, 1);
         t.a[at] = at % 2 ? INFINITY : NAN;
-        sdx_nbits_rows(&w, t.a, w.k, 0, 1, t.rows);
-        whole_run(&t, 0, 1, t.c, 0, w.n);
+        sdx_nbits_rows(&w, 1, t.a, w.k, 0, 1, t.rows);
+        whole_run(&t, 1, t.c, 0, w.n);
         for (int64_t j = 0; j < w.n; j++)
             expect(!isfinite(t.c[j]), "%g for %g", (double)t.c[j], (double)t.a[at]);
     }
@@ -211,13 +211,13 @@ static void check_far_numbers(int bits)
     t.a = guarded((size_t)w.k * 4, 4);
     t.bias = guarded((size_t)w.n * 4, 4);
     t.c = guarded((size_t)w.n * 4, 4);
-    t.rows = guarded(sdx_nbits_row_bytes(&w), 0);
+    t.rows = guarded(sdx_nbits_rows_size(&w, 1), 0);
     memset(t.bias, 0, (size_t)w.n * 4);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int64_t k = 0; k < w.k; k++)
             t.a[k] = sizes[i];
-        sdx_nbits_rows(&w, t.a, w.k, 0, 1, t.rows);
-        whole_run(&t, 0, 1, t.c, 0, w.n);
+        sdx_nbits_rows(&w, 1, t.a, w.k, 0, 1, t.rows);
+        whole_run(&t, 1, t.c, 0, w.n);
         for (int64_t j = 0; j < w.n; j++) {
             double sum = 0, size = 0;
             for (int64_t k = 0; k < w.k; k++) {
@@ -232,6 +232,26 @@ static void check_far_numbers(int bits)
     }
     guards_intact();
     guards_release();
+}
+/* Rows enough for tile registers: whole runs and blocks, and a shorter last block of runs. */
+static void check_tall(void)
+{
+    const int64_t panel = sdx_gemm_f32_panel();
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (int64_t m = 8; m < 150; m = m * 2 + 1)
+            for (int64_t block = 32; block <= 1024; block = block * 3 / 2 / 32 * 32 + 32)
+                for (int64_t k = 32; k <= 1400; k = k * 4 + 192) {
+                    const struct sdx_nbits w = {.n = panel + random_int(1, panel),
+                                                .k = k,
+                                                .block = block,
+                                                .bits = bits,
+                                                .has_zeros = random_bits() & 1};
+                    struct sdx_nbits whole = w;
+                    whole.whole = true;
+                    whole.k = k > block ? k / block * block : k;
+                    check_case(w, m, random_bits() & 1, SDX_ACT_NONE);
+                    check_whole_case(whole, m, false);
+                }
 }
 void check_nbits(void)
 {
@@ -266,6 +286,7 @@ void check_nbits(void)
                                               .bits = all_bits[b],
                                               .has_zeros = random_bits() & 1},
                            m, random_bits() & 1, SDX_ACT_NONE);
+    check_tall();
 }
 
 struct timed {
@@ -277,7 +298,7 @@ static void timed_run(void *arg)
 {
     const struct timed *t = arg;
     const struct sdx_epilogue e = {.act = SDX_ACT_NONE};
-    sdx_nbits_rows(&t->s.w, t->a, t->s.w.k, 0, 1, t->rows);
+    sdx_nbits_rows(&t->s.w, 1, t->a, t->s.w.k, 0, 1, t->rows);
     sdx_nbits_run(&t->s.w, t->s.packed, 1, t->rows, t->c, t->s.w.n, &e, 0, t->s.w.n);
 }
 double bench_nbits(void)
@@ -286,7 +307,7 @@ double bench_nbits(void)
     struct timed t = {.s = make(w, false, false)};
     t.a = guarded((size_t)w.k * 4, 0);
     t.c = guarded((size_t)w.n * 4, 0);
-    t.rows = guarded(sdx_nbits_row_bytes(&w), 0);
+    t.rows = guarded(sdx_nbits_rows_size(&w, 1), 0);
     for (int64_t k = 0; k < w.k; k++)
         t.a[k] = random_float(-1, 1);
     const double ns = best_ns(timed_run, &t) / (double)(w.n * w.k);

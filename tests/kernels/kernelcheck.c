@@ -261,7 +261,7 @@ static bool has_kernel(const char *set, const char *kernel)
             strcmp(set, "dotprod") != 0) ||
            (is_amx &&
             (strcmp(kernel, "conv_block") == 0 || strcmp(kernel, "winograd_block") == 0)) ||
-           (strcmp(set, "avx512vnni") == 0 && strcmp(kernel, "nbits") == 0) ||
+           ((is_amx || strcmp(set, "avx512vnni") == 0) && strcmp(kernel, "nbits") == 0) ||
            strcmp(kernel, "qdot") == 0 || strcmp(kernel, "qconv") == 0;
 }
 static bool named(const char *kernel, char **names, int count)

@@ -8,7 +8,7 @@
 
 #include <float.h>
 
-enum { EACH = 8, RUN = SDX_NBITS_RUN, DIGITS = 3, PAGE = 4096 };
+enum { RUN = SDX_NBITS_RUN, DIGITS = 3, PAGE = 4096 };
 #define DIGIT SDX_UNROLL(3) for (int d = 0; d < digits; d++)
 
 SIMD int64_t least(int64_t a, int64_t b)
@@ -22,7 +22,7 @@ static void run_of_row(const float *a, int64_t depth, uint8_t *row, float *sum)
 {
     struct sdx_nbits_fact *fact = (void *)row;
     const __m128i by_digit = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const vi first_three = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, middle = vi_set1(0x808080);
+    const vi planes = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14}, middle = vi_set1(0x808080);
     vf x[RUN / LANES];
     vi most = vi_set1(0), all = most; /* of floats' bits, so NaN is the greatest */
     for (int i = 0; i < RUN / LANES; i++) {
@@ -38,14 +38,15 @@ static void run_of_row(const float *a, int64_t depth, uint8_t *row, float *sum)
     fact->scale /= (float)SDX_NBITS_DIGITS_MOST;
     if (fact->scale < FLT_MIN) fact->scale = FLT_MIN;
     row += sizeof *fact;
-    for (int i = 0; i * LANES < depth; i++, row += 3 * LANES) {
+    for (int i = 0; i < RUN / LANES; i++, row += LANES) {
         const vi q = (vi)_mm512_cvtps_epi32((__m512)(x[i] / v_set1(fact->scale)));
         const vi digits = vi_add(q, middle) ^ middle;
-        const int64_t n = least(LANES, (depth - i * LANES + EACH - 1) / EACH * EACH) / 4 * DIGITS;
         const vi fours = (vi)_mm512_shuffle_epi8((__m512i)digits, _mm512_broadcast_i32x4(by_digit));
         all = vi_add(all, q);
-        _mm512_mask_storeu_epi32(row, (1u << n) - 1,
-                                 _mm512_permutexvar_epi32((__m512i)first_three, (__m512i)fours));
+        const __m512i three = _mm512_permutexvar_epi32((__m512i)planes, (__m512i)fours);
+        _mm_storeu_si128((__m128i *)row, _mm512_castsi512_si128(three));
+        _mm_storeu_si128((__m128i *)(row + RUN), _mm512_extracti32x4_epi32(three, 1));
+        _mm_storeu_si128((__m128i *)(row + 2 * RUN), _mm512_extracti32x4_epi32(three, 2));
     }
     uint32_t lanes[LANES], total = 0; /* of NaN and infinity it goes around */
     vi_store(lanes, all);
@@ -64,7 +65,7 @@ static void digit_row(const struct sdx_nbits *w, const float *a, void *row_)
         for (int64_t depth; k < end; k += depth) {
             depth = least(RUN, end - k);
             run_of_row(a + k, depth, row, &sum);
-            row += sizeof(struct sdx_nbits_fact) + (size_t)((depth + EACH - 1) / EACH * EACH * 3);
+            row += sizeof(struct sdx_nbits_fact) + DIGITS * RUN;
         }
     }
 }
@@ -84,7 +85,7 @@ SIMD void digit_word(const int bits, const int digits, const int mr, const uint8
         if (bits == 4) NBITS_PAIR w[j] = nbits_whole_run(4, i, w[j]);
         NBITS_ROW DIGIT
         {
-            vi q = nbits_four_bytes(a + r * row_bytes + 4 * (digits * i + d));
+            vi q = nbits_four_bytes(a + r * row_bytes + 4 * i + RUN * d);
             V_KEEP(q);
             NBITS_PAIR
             {
@@ -124,13 +125,14 @@ SIMD void digit_panel(const int bits, const int digits, const int mr, const stru
             a += sizeof(struct sdx_nbits_fact);
             DIGIT NBITS_ROW NBITS_PAIR s[d][r][j] = d ? vi_set1(0) : NBITS_FACT(start);
             SDX_UNROLL(1)
-            for (; n > 0; n--, a += digits * each, from += NBITS_COLS) {
+            for (; n > 0; n--, a += each, from += NBITS_COLS) {
                 if (mr == 1)
                     nbits_fetch_word(from, g->ahead);
                 else
                     NBITS_PAIR _mm_prefetch((const char *)from + PAGE + 64 * j, _MM_HINT_T0);
                 digit_word(bits, digits, mr, a, g->row_bytes, from, s);
             }
+            if (digits > 1) a = facts + sizeof(struct sdx_nbits_fact) + DIGITS * RUN;
             P_KEEP(c);
             NBITS_PAIR
             {
