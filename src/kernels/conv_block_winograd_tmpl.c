@@ -297,7 +297,8 @@ SIMD void filters(const int step, const int taps, int64_t width, const float *g,
             float *row = u + at;
             int i = 0;
             SDX_UNROLL(1)
-            for (; step != 4 && i < side; i++) row = filter_row(side, taps, half, i, row, plane);
+            for (; step != 4 && i < side; i++)
+                row = filter_row(side, taps, half, i, row, plane);
             SDX_UNROLL(6) for (; i < side; i++) row = filter_row(side, taps, half, i, row, plane);
         }
     }
