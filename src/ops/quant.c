@@ -14,7 +14,7 @@
 
 #define NAME(node) SDX_STR_ARG((node)->op_type)
 
-enum { CHUNK = 256 };
+enum { CHUNK = 512 };
 
 /* ---- rows of elements with their scales ---- */
 
@@ -245,11 +245,34 @@ typedef bool row_fn(const struct rows *p, const struct sdx_step *step, const str
 typedef void chunk_fn(const struct rows *p, const struct sdx_step *step, int64_t at,
                       int64_t scale_at, int64_t n);
 
+/* Rows of the same few scales and zero points, as many at once as a chunk holds. */
+static bool run_short_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t begin,
+                           int64_t end, chunk_fn *chunk)
+{
+    const struct rows *p = step->params;
+    const int64_t n = p->length, whole = n ? CHUNK / n * n : 0;
+    const struct sdx_tensor *zero = zero_of(step);
+    if (!p->step || p->group > 1 || p->scale_group || whole <= n) return false;
+    float facts[2][CHUNK], buffer[CHUNK];
+    struct sdx_tensor repeated[2], *in[] = {step->in[0], repeated, zero ? repeated + 1 : NULL};
+    for (int i = 0; i < 1 + (zero != NULL); i++) {
+        const float *of = as_f32(step->in[1 + i], 0, n, buffer);
+        for (int64_t j = 0; j < whole; j += n)
+            memcpy(facts[i] + j, of, (size_t)n * sizeof *of);
+        repeated[i] = (struct sdx_tensor){.dtype = SDX_F32, .data = facts[i], .count = whole};
+    }
+    struct sdx_step own = *step;
+    own.in = in;
+    for (int64_t at = begin * n; at < end * n && !sdx_exec_cancelled(x); at += whole)
+        chunk(p, &own, at, 0, end * n - at < whole ? end * n - at : whole);
+    return true;
+}
 static enum sdx_status run_rows(struct sdx_exec *x, const struct sdx_step *step, int64_t part,
                                 row_fn *fast, chunk_fn *chunk)
 {
     const struct rows *p = step->params;
     int64_t begin = part * p->rows_a_part, end = begin + p->rows_a_part;
+    if (run_short_rows(x, step, begin, end < p->count ? end : p->count, chunk)) return SDX_OK;
     for (int64_t r = begin; r < end && r < p->count && !sdx_exec_cancelled(x); r++) {
         struct row row = row_at(p, r);
         if (fast(p, step, &row)) continue;
