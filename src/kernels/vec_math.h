@@ -98,19 +98,19 @@ SIMD struct vx x_poly(struct vx x, const float *c, const int count)
     return y;
 }
 
+static const float exp_fit[] = {1.395063126e-03f, 8.368969895e-03f, 4.166620225e-02f,
+                                1.666651815e-01f, 5.000000000e-01f};
 /* e^x = 2^n (1 + p): n = round(x / ln 2) by the magic number 1.5 * 2^23; ln 2 in two parts, the
  * first of 9 bits, so that n times it is exact. x is within -104 .. 89 or NaN. */
 SIMD void x_exp_parts(struct vx x, struct vx *p, struct mx *n)
 {
-    static const float c[] = {1.395063126e-03f, 8.368969895e-03f, 4.166620225e-02f,
-                              1.666651815e-01f, 5.000000000e-01f};
     const float magic = 12582912.0f;
     struct vx m = x_fma(x, x_set1(1.44269504f), x_set1(magic));
     EACH n->r[i] = vi_sub(vi_bits(m.r[i]), vi_set1(0x4b400000));
     m = x_sub(m, x_set1(magic));
     struct vx r = x_fma(m, x_set1(-0.693359375f), x);
     r = x_fma(m, x_set1(2.12194440e-4f), r);
-    *p = x_fma(x_mul(r, r), x_poly(r, c, 5), r);
+    *p = x_fma(x_mul(r, r), x_poly(r, exp_fit, 5), r);
 }
 SIMD struct vx x_pow2(struct mx n) /* 2^n of a normal number */
 {

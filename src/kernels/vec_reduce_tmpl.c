@@ -274,7 +274,6 @@ static float dot(const float *a, const float *b, size_t n)
             EACH store_part(to + at, n - at, i, v.r[i]);                                           \
         }                                                                                          \
     }
-ROW(row_exp_less, x_exp(x_sub(v, x_set1(p))))
 ROW(row_scale, x_scale(v, p))
 ROW(row_less, x_sub(x_sub(v, x_set1(p)), x_set1(q)))
 
@@ -453,16 +452,26 @@ static void softmax_columns(const float *x, float *y, size_t length, size_t step
         softmax_block(1, x, y, length, step, LANES);
     if (n) softmax_block(1, x, y, length, step, n);
 }
-/* x - max - log(sum of exp); blocks of exponentials stay on the stack, as y may be x. */
+/* e^x for x <= 0 to the bits of x_exp, but 0 where that is less than 2^-126; one vector. */
+SIMD vf exp_below(vf x)
+{
+    x = v_max(v_set1(-104.0f), x);
+    const vf magic = v_set1(12582912.0f), m = v_fma(x, v_set1(1.44269504f), magic);
+    const vi n = vi_add(vi_bits(m), vi_set1(127 - 0x4b400000));
+    vf r = v_fma(m - magic, v_set1(-0.693359375f), x), p = v_set1(exp_fit[0]);
+    r = v_fma(m - magic, v_set1(2.12194440e-4f), r);
+    SDX_UNROLL(4) for (int k = 1; k < 5; k++) p = v_fma(p, r, v_set1(exp_fit[k]));
+    p = v_set1(1.0f) + v_fma(r * r, p, r);
+    return v_bits(vi_bits(p * v_bits(n << 23)) & (n > vi_set1(0)));
+}
+SUM(sum_exp, -INFINITY, exp_below(v - v_set1(mean)))
+/* x - max - log(sum of exp), a number of 1 among them; the sum is one of blocks. */
 static void log_softmax(const float *x, float *y, size_t n)
 {
     if (!n) return;
-    float max = reduce_max(x, n), e[8 * WIDE], total = 0.0f;
-    for (size_t at = 0; at < n; at += 8 * WIDE) {
-        size_t count = n - at < 8 * WIDE ? n - at : 8 * WIDE;
-        row_exp_less(x + at, e, count, max, 0.0f);
-        total += reduce_sum(e, count);
-    }
+    float max = reduce_max(x, n), total = 0.0f;
+    for (size_t at = 0; at < n; at += 8 * WIDE)
+        total += sum_exp(x + at, n - at < 8 * WIDE ? n - at : 8 * WIDE, max);
     row_less(x, y, n, max, logf(total));
 }
 /* y = (x - mean) * inv * scale + bias, of which scale and bias may be NULL; y may be x */
