@@ -17,8 +17,8 @@
 #define INDEPENDENT
 #endif
 
+enum { BLOCK = SDX_ELEMENT_BLOCK };
 /* TURN: elements of a loop that the compiler makes vectors of; more is longer code only. */
-enum { BLOCK = SDX_ELEMENT_BLOCK, TURN = 16 };
 #define KERNEL(name, prepare, advance, expression)                                                 \
     static void run_##name(const void *const *in, const size_t *step, void *out, size_t blocks,    \
                            const float *arg)                                                       \
@@ -26,6 +26,7 @@ enum { BLOCK = SDX_ELEMENT_BLOCK, TURN = 16 };
         (void)step;                                                                                \
         (void)arg;                                                                                 \
         prepare;                                                                                   \
+        enum { TURN = sizeof *a + sizeof *r == 2 ? 32 : 16 };                                      \
         for (; blocks; blocks--) {                                                                 \
             SDX_PRAGMA(GCC unroll 1)                                                               \
             for (int turn = 0; turn < BLOCK; turn += TURN) {                                       \
