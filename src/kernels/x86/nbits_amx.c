@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of floats with weights of 4 and 8 bits (nbits.h) of many rows with tile registers (AMX):
- * tdpbsud adds the products of 16 rows of signed bytes with 16 columns of unsigned ones over 32 or
- * 64 k. Sums of a run or block are whole and exact and become floats as in the set below, so C has
- * its bits.
+ * tdpbssd adds the products of 16 rows of bytes with 16 columns of bytes over 32 or 64 k. Weights
+ * become bytes less their middle, once for all rows of a job. Sums of a run or block are whole and
+ * exact and become floats as in the set below, so C has its bits.
  *
  * A number of A in digits is q = d0 + 2^8 d1 + 2^16 d2. With d1 = e0 + 16 e1 it is
  * (d0 + 16 (16 e0)) + 2^12 (e1 + 16 d2), and 16 times a weight of 4 bits is a byte too: a product
@@ -17,7 +17,7 @@ enum {
     TALL = 4,            /* tiles of rows of a job */
     LONGEST = 512,       /* k of a block of whole products */
     CHUNK = 256,         /* k at a time, where blocks are no longer; of digits half of it */
-    PANELS = 2,          /* at a time */
+    PANELS = 2,          /* of columns, at a time */
     TILE = ROWS * LANES, /* sums of a product of tiles */
     ROW = 4 * NBITS_COLS /* bytes from one word of a column to its next */
 };
