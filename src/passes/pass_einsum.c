@@ -4,7 +4,8 @@
  * need is done once: their products are packed, and attention and what a store can do are found as
  * they are behind a MatMul. Labels of both operands are the batch, or K when they are summed; of
  * the others all or a run are the rows and the columns, and what is left are further axes of the
- * batch, along which the operand without them is repeated. */
+ * batch, along which the operand without them is repeated. One of two that sums nothing is a Mul
+ * of operands with axes of length 1 between theirs. */
 #include <math.h>
 
 #include "ops/einsum.h"
@@ -275,6 +276,48 @@ static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, 
     return least < INFINITY;
 }
 
+static bool has_diagonal(const struct term *t)
+{
+    for (int i = 0; i < t->count; i++)
+        if (memchr(t->labels, t->labels[i], (size_t)i)) return true;
+    return false;
+}
+/* Two operands, nothing summed: both with the axes of the result, from the first that they have. */
+static bool match_times(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                        struct equation *eq, struct product *p)
+{
+    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
+    if (!read_equation(node, eq) || !read_lengths(g, node, eq)) return false;
+    memset(p, 0, sizeof *p);
+    if (has_diagonal(&eq->in[0]) || has_diagonal(&eq->in[1])) return false;
+    for (int k = 0; k < eq->out.count; k++) {
+        const char label = eq->out.labels[k];
+        if (!has(&eq->in[0], label) && !has(&eq->in[1], label)) return false;
+        for (int i = 0; i < OPERANDS; i++) {
+            const bool is_there = has(&eq->in[i], label);
+            struct lengths *l = &p->lengths[i];
+            if (!is_there && l->count == 0) continue;
+            l->is_needed = l->is_needed || !is_there;
+            say_length(l, is_there ? eq->dims[(int)label] : 1, is_there ? p->turned[i].count : -1);
+            if (is_there) append(&p->turned[i], label);
+        }
+    }
+    for (int i = 0; i < OPERANDS; i++)
+        if (p->turned[i].count != eq->in[i].count || p->lengths[i].guessed > 1) return false;
+    return true;
+}
+static enum sdx_status replace_times(struct sdx_lower *lx, const struct equation *eq,
+                                     const struct product *p)
+{
+    int32_t operands[OPERANDS];
+    for (int i = 0; i < OPERANDS; i++)
+        operands[i] = reshape(lx, turn(lx, sdx_lower_input(lx, i), &eq->in[i], &p->turned[i]),
+                              &p->lengths[i]);
+    sdx_lower_output(lx, 0, sdx_lower_binary(lx, "Mul", operands[0], operands[1]));
+    lx->graph->nodes[lx->node].is_dead = true;
+    return lx->status;
+}
+
 /* One operand, some of whose axes are summed or moved. */
 static bool match_sum(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
                       struct equation *eq)
@@ -288,9 +331,7 @@ static bool match_sum(const struct sdx_ir_graph *g, const struct sdx_ir_node *no
     if (!t || t->kind != SDX_KIND_TENSOR || t->dtype != SDX_F32 || !t->has_shape ||
         t->rank != eq->in[0].count)
         return false;
-    for (int i = 0; i < eq->in[0].count; i++) /* no diagonals */
-        for (int j = 0; j < i; j++)
-            if (eq->in[0].labels[i] == eq->in[0].labels[j]) return false;
+    if (has_diagonal(&eq->in[0])) return false;
     for (int i = 0; i < eq->out.count; i++)
         if (!has(&eq->in[0], eq->out.labels[i])) return false;
     return true;
@@ -327,11 +368,15 @@ enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool 
         for (int32_t n = 0, count = g->count_nodes; n < count; n++) {
             struct equation eq;
             struct product p;
-            const bool sums = match_sum(g, &g->nodes[n], &eq);
-            if (!sums && !match(g, &g->nodes[n], &eq, &p)) continue;
+            const struct sdx_ir_node *node = &g->nodes[n];
+            const bool sums = match_sum(g, node, &eq);
+            const bool times = !sums && match_times(g, node, &eq, &p);
+            if (!sums && !times && !match(g, node, &eq, &p)) continue;
             struct sdx_lower lx = {
                 .cx = cx, .ir = ir, .graph = g, .node = n, .opset = g->nodes[n].opset};
-            SDX_TRY(sums ? replace_sum(&lx, &eq) : replace(&lx, &eq, &p));
+            SDX_TRY(sums    ? replace_sum(&lx, &eq)
+                    : times ? replace_times(&lx, &eq, &p)
+                            : replace(&lx, &eq, &p));
             did = true;
         }
         if (did) SDX_TRY(sdx_ir_sort(cx, ir, g));

@@ -447,7 +447,7 @@ PRODUCTS = {"td,ndf->ntf": ((9, 12), (4, 12, 10)), "ntf,nfd->ntd": ((4, 9, 10), 
             "bqc,bchw->bqhw": ((2, 9, 8), (2, 8, 5, 6)), "a b, b c -> c a": ((9, 12), (12, 7)),
             "abxy,cxy->abc": ((2, 9, 3, 4), (7, 3, 4)), "nabk,nck->nabc": ((2, 3, 9, 8), (2, 7, 8)),
             "nak,mbk->nmab": ((2, 9, 8), (3, 7, 8)), "mak,nbk->nmab": ((3, 9, 8), (2, 7, 8))}
-NO_PRODUCTS = {"ij,ij->i": ((9, 12), (9, 12)), "bn,bnk->bk": ((3, 8), (3, 8, 7)), "i,j->ij": ((9,), (7,)),
+NO_PRODUCTS = {"ij,ij->i": ((9, 12), (9, 12)), "bn,bnk->bk": ((3, 8), (3, 8, 7)), "iij,jk->ijk": ((9, 9, 4), (4, 7)),
                "ab,bc->a": ((9, 12), (12, 7)), "abd,bc->ac": ((9, 12, 2), (12, 7)), "aab,bc->ac": ((9, 9, 12), (12, 7)),
                "...b,bc->...c": ((3, 9, 12), (12, 7)), "ab,bc": ((9, 12), (12, 7)), "ab,bc->ac": ((9, 1), (12, 7))}
 
@@ -466,6 +466,24 @@ def test_einsum(sardonyx, tmp_path, equation, known):
     is_product = "\nMatMul " in out or "\nFusedMatMul " in out
     if known != "free":  # labels of both whose lengths may differ stay
         assert is_product == (equation in PRODUCTS) and is_product != ("\nEinsum " in out)
+
+
+TIMES = {"i,j->ij": ((9,), (7,)), "abc,abd->abdc": ((2, 9, 12), (2, 9, 4)), "hlv,lh->hlv": ((3, 5, 16), (5, 3)), "ij,ij->ji": ((9, 7), (9, 7)),
+         "ij,->ij": ((9, 7), ()), "ba,cb->abc": ((9, 4), (7, 9)), "ab,cd->dbca": ((2, 9), (4, 7)), ",->": ((), ())}
+
+
+@pytest.mark.parametrize("known", ["constant", "fed", "free"])
+@pytest.mark.parametrize("equation", TIMES)
+def test_einsum_times(sardonyx, tmp_path, equation, known):
+    """Einsums of two operands that sum nothing are a Mul of them, but where the lengths of a label may differ."""
+    a, b = TIMES[equation]
+    feeds, constants = {"a": f32(*a), "b": f32(*b)}, {}
+    if known == "constant":
+        constants["b"] = feeds.pop("b")
+    out = run_case(sardonyx, tmp_path, [N("Einsum", ["a", "b"], ["Y"], equation=equation)], feeds, constants,
+                   free=("a",) if known == "free" else ())
+    if known != "free":
+        assert "\nMul " in out and "\nEinsum " not in out
 
 
 def test_einsum_attention(sardonyx, tmp_path):
