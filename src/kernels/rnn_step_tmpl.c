@@ -164,8 +164,6 @@ SIMD void scatter(float *p, struct vx y, int count)
 /* e^x = scale (1 + p), for x that 2^n can scale: the parts of x_exp_parts, with FMA. */
 SIMD struct vx exp_parts(struct vx x, struct vx *scale)
 {
-    static const float c[] = {1.395063126e-03f, 8.368969895e-03f, 4.166620225e-02f,
-                              1.666651815e-01f, 5.000000000e-01f};
     const vf magic = v_set1(12582912.0f);
     struct vx r, y, p;
     EACH y.r[i] = v_fma(x.r[i], v_set1(1.44269504f), magic);
@@ -173,8 +171,10 @@ SIMD struct vx exp_parts(struct vx x, struct vx *scale)
     EACH y.r[i] = y.r[i] - magic;
     EACH r.r[i] = v_fma(y.r[i], v_set1(-0.693359375f), x.r[i]);
     EACH r.r[i] = v_fma(y.r[i], v_set1(2.12194440e-4f), r.r[i]);
-    EACH p.r[i] = v_fma(r.r[i], v_set1(c[0]), v_set1(c[1]));
-    SDX_UNROLL(3) for (int k = 2; k < 5; k++) EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(c[k]));
+    EACH p.r[i] = v_fma(r.r[i], v_set1(exp_fit[0]), v_set1(exp_fit[1]));
+    SDX_UNROLL(3)
+    for (int k = 2; k < 5; k++)
+        EACH p.r[i] = v_fma(p.r[i], r.r[i], v_set1(exp_fit[k]));
     EACH p.r[i] = v_fma(r.r[i] * r.r[i], p.r[i], r.r[i]);
     return p;
 }

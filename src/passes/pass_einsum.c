@@ -133,9 +133,8 @@ static void say_each(const struct equation *eq, struct lengths *l, const struct 
         say_length(l, eq->dims[(int)labels->labels[i]], from + i);
 }
 
-/* The order and the lengths of an operand: batch, then `first` and `second`. */
-static void lay_out(const struct equation *eq, struct product *p, int operand,
-                    const struct term *first, bool joins_first, const struct term *second)
+/* The order and the lengths of an operand's axes of the batch, from the first that it has. */
+static void lay_out_batch(const struct equation *eq, struct product *p, int operand)
 {
     struct term *t = &p->turned[operand];
     struct lengths *l = &p->lengths[operand];
@@ -147,6 +146,14 @@ static void lay_out(const struct equation *eq, struct product *p, int operand,
         say_length(l, is_there ? eq->dims[(int)label] : 1, is_there ? t->count : -1);
         if (is_there) append(t, label);
     }
+}
+/* Of all: batch, then `first` and `second`. */
+static void lay_out(const struct equation *eq, struct product *p, int operand,
+                    const struct term *first, bool joins_first, const struct term *second)
+{
+    struct term *t = &p->turned[operand];
+    struct lengths *l = &p->lengths[operand];
+    lay_out_batch(eq, p, operand);
     if (joins_first)
         say_joined(eq, l, first, t->count);
     else
@@ -216,14 +223,18 @@ static int32_t reshape(struct sdx_lower *lx, int32_t value, const struct lengths
     return sdx_lower_binary(lx, "Reshape", value, sdx_lower_ints(lx, l->count, l->dims));
 }
 
+static int32_t laid_out(struct sdx_lower *lx, const struct equation *eq, const struct product *p,
+                        int operand)
+{
+    const int32_t x = sdx_lower_input(lx, operand);
+    return reshape(lx, turn(lx, x, &eq->in[operand], &p->turned[operand]), &p->lengths[operand]);
+}
 static enum sdx_status replace(struct sdx_lower *lx, const struct equation *eq,
                                const struct product *p)
 {
-    int32_t operands[OPERANDS];
-    for (int i = 0; i < OPERANDS; i++)
-        operands[i] = reshape(lx, turn(lx, sdx_lower_input(lx, i), &eq->in[i], &p->turned[i]),
-                              &p->lengths[i]);
-    const int32_t y = sdx_lower_binary(lx, "MatMul", operands[p->left], operands[1 - p->left]);
+    const int32_t first = laid_out(lx, eq, p, 0), second = laid_out(lx, eq, p, 1);
+    const int32_t y =
+        sdx_lower_binary(lx, "MatMul", p->left ? second : first, p->left ? first : second);
     sdx_lower_output(lx, 0, turn(lx, reshape(lx, y, &p->split), &p->result, &eq->out));
     lx->graph->nodes[lx->node].is_dead = true;
     return lx->status;
@@ -259,12 +270,16 @@ static double cost_of(const struct sdx_ir_graph *g, const struct sdx_ir_node *no
     return sum;
 }
 
-static bool match(const struct sdx_ir_graph *g, const struct sdx_ir_node *node, struct equation *eq,
-                  struct product *p)
+static bool match_pair(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                       struct equation *eq)
+{
+    return !node->is_dead && !node->domain.len && sdx_str_is(node->op_type, "Einsum") &&
+           read_equation(node, eq) && read_lengths(g, node, eq);
+}
+static bool plan_product(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
+                         const struct equation *eq, struct product *p)
 {
     struct product other;
-    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
-    if (!read_equation(node, eq) || !read_lengths(g, node, eq)) return false;
     double least = INFINITY;
     for (int way = 0; way < 4; way++) {
         if (!plan(eq, way % 2, way / 2, &other)) continue;
@@ -282,38 +297,26 @@ static bool has_diagonal(const struct term *t)
         if (memchr(t->labels, t->labels[i], (size_t)i)) return true;
     return false;
 }
-/* Two operands, nothing summed: both with the axes of the result, from the first that they have. */
-static bool match_times(const struct sdx_ir_graph *g, const struct sdx_ir_node *node,
-                        struct equation *eq, struct product *p)
+/* Nothing summed: both operands have the axes of the result, which are those of the batch. */
+static bool plan_times(const struct equation *eq, struct product *p)
 {
-    if (node->is_dead || node->domain.len || !sdx_str_is(node->op_type, "Einsum")) return false;
-    if (!read_equation(node, eq) || !read_lengths(g, node, eq)) return false;
     memset(p, 0, sizeof *p);
-    if (has_diagonal(&eq->in[0]) || has_diagonal(&eq->in[1])) return false;
-    for (int k = 0; k < eq->out.count; k++) {
-        const char label = eq->out.labels[k];
-        if (!has(&eq->in[0], label) && !has(&eq->in[1], label)) return false;
-        for (int i = 0; i < OPERANDS; i++) {
-            const bool is_there = has(&eq->in[i], label);
-            struct lengths *l = &p->lengths[i];
-            if (!is_there && l->count == 0) continue;
-            l->is_needed = l->is_needed || !is_there;
-            say_length(l, is_there ? eq->dims[(int)label] : 1, is_there ? p->turned[i].count : -1);
-            if (is_there) append(&p->turned[i], label);
-        }
-    }
-    for (int i = 0; i < OPERANDS; i++)
+    p->batch = eq->out;
+    for (int i = 0; i < eq->out.count; i++)
+        if (!has(&eq->in[0], eq->out.labels[i]) && !has(&eq->in[1], eq->out.labels[i]))
+            return false;
+    for (int i = 0; i < OPERANDS; i++) {
+        if (has_diagonal(&eq->in[i])) return false;
+        lay_out_batch(eq, p, i);
         if (p->turned[i].count != eq->in[i].count || p->lengths[i].guessed > 1) return false;
+    }
     return true;
 }
 static enum sdx_status replace_times(struct sdx_lower *lx, const struct equation *eq,
                                      const struct product *p)
 {
-    int32_t operands[OPERANDS];
-    for (int i = 0; i < OPERANDS; i++)
-        operands[i] = reshape(lx, turn(lx, sdx_lower_input(lx, i), &eq->in[i], &p->turned[i]),
-                              &p->lengths[i]);
-    sdx_lower_output(lx, 0, sdx_lower_binary(lx, "Mul", operands[0], operands[1]));
+    const int32_t first = laid_out(lx, eq, p, 0), second = laid_out(lx, eq, p, 1);
+    sdx_lower_output(lx, 0, sdx_lower_binary(lx, "Mul", first, second));
     lx->graph->nodes[lx->node].is_dead = true;
     return lx->status;
 }
@@ -370,8 +373,9 @@ enum sdx_status sdx_pass_einsum(struct sdx_context *cx, struct sdx_ir *ir, bool 
             struct product p;
             const struct sdx_ir_node *node = &g->nodes[n];
             const bool sums = match_sum(g, node, &eq);
-            const bool times = !sums && match_times(g, node, &eq, &p);
-            if (!sums && !times && !match(g, node, &eq, &p)) continue;
+            if (!sums && !match_pair(g, node, &eq)) continue;
+            const bool times = !sums && plan_times(&eq, &p);
+            if (!sums && !times && !plan_product(g, node, &eq, &p)) continue;
             struct sdx_lower lx = {
                 .cx = cx, .ir = ir, .graph = g, .node = n, .opset = g->nodes[n].opset};
             SDX_TRY(sums    ? replace_sum(&lx, &eq)

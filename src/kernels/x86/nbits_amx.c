@@ -14,8 +14,8 @@
 enum {
     RUN = SDX_NBITS_RUN,
     ROWS = SDX_TILE_ROWS,
-    TALL = 4,            /* tiles of rows of a job */
-    LONGEST = 512,       /* k of a block of whole products */
+    TALL = SDX_NBITS_TALL / SDX_TILE_ROWS, /* tiles of rows of a job */
+    LONGEST = 512,                         /* k of a block of whole products */
     CHUNK = 256,         /* k at a time, where blocks are no longer; of digits half of it */
     PANELS = 2,          /* of columns, at a time */
     TILE = ROWS * LANES, /* sums of a product of tiles */
