@@ -641,7 +641,18 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
     }
 }
 
-/* One panel or two of so few rows that tiles bring nothing. */
+/* Do tiles bring nothing? A product of them takes as long for 4 k as for 64 and its sums go through
+ * memory, so that many panels or long rows have to make up for bringing bytes together; bytes that
+ * are added are read beside. By measurement. */
+enum { SHORT = 8, MEDIUM = 24, AREA = 768 }; /* steps; times columns */
+static bool are_few(const struct sdx_qdot *q, const struct sdx_qdot_step *steps, int64_t count,
+                    int64_t n)
+{
+    if (q->m <= FEW) return true;
+    if (q->store.sum || (count > SHORT && count * n > AREA)) return false;
+    return count <= MEDIUM || !are_straight(steps, STEPS);
+}
+/* One panel or two without tiles. */
 static void few_rows(const struct sdx_qdot *q, const struct qdot_panel *panel,
                      const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
@@ -660,13 +671,13 @@ static void few_rows(const struct sdx_qdot *q, const struct qdot_panel *panel,
 static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
                    const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
-    const int64_t end = column + n;
-    if (q->m <= FEW) {
+    const int64_t end = column + n, count = panel->count[QDOT_ONES];
+    if (are_few(q, steps, count, n)) {
         for (; column < end; panel += WIDE, column += WIDE * COLS)
             few_rows(q, panel, steps, column, end - column < ROW ? end - column : ROW);
         return;
     }
-    const struct tiles t = prepare(q, steps, panel->count[QDOT_ONES]);
+    const struct tiles t = prepare(q, steps, count);
     _Alignas(64) int32_t sums[2][TALL * ROW];
     struct waiting w = {.sums = sums[0]};
     sdx_tile_fence();
