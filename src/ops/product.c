@@ -537,7 +537,7 @@ static void turn(struct sdx_product *p)
     p->bias_row = q.bias_col;
 }
 
-/* One product by a packed B that is cut along its columns: A is brought into the form that the
+/* One product by a B that is cut along its columns: A is brought into the form that the
  * parts read, once for all of them. */
 static enum sdx_status block_a(struct sdx_prepare *px, struct params *s)
 {
@@ -688,6 +688,7 @@ static enum sdx_status prepare_f32(struct sdx_prepare *px, struct params *s)
         s->packed_size = sdx_gemm_f32_packed_size(p->k, s->block_n);
         s->packed_size = (s->packed_size + 63) / 64 * 64;
         prefer_columns(&s->split);
+        SDX_TRY(block_a(px, s));
         scratch = s->packed_size + sdx_gemm_f32_scratch(p->m, s->block_n, p->k);
         name = "gemm_f32_pack";
     }
