@@ -166,10 +166,12 @@ static enum sdx_status run_short(struct sdx_exec *x, const struct sdx_step *step
 {
     const struct softmax *p = step->params;
     const int64_t end = sdx_part_begin(p->outer, step->parts, part + 1, TILE);
+    const unsigned before = sdx_flush_begin();
     for (int64_t row = sdx_part_begin(p->outer, step->parts, part, TILE); row < end; row += TILE)
         rows_f32(p, (const float *)step->in[0]->data + row * p->length,
                  (float *)step->out[0]->data + row * p->length,
                  (size_t)(end - row < TILE ? end - row : TILE), x->scratch);
+    sdx_flush_end(before);
     return SDX_OK;
 }
 
