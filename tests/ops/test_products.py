@@ -64,3 +64,15 @@ def test_floats(sardonyx, tmp_path, shape, dtype, fed):
     check(sardonyx, tmp_path, [helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b} if fed else {"a": a},
           {} if fed else {"b": b}, ("--rtol", 0, "--atol", 0, "--peak", 2e-6 if dtype == np.float32 else 1e-3),
           np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(dtype))
+
+
+@pytest.mark.parametrize("shape", ((384, 384, 384), (300, 700, 500), (64, 1100, 400), (20, 1500, 260)))
+@pytest.mark.parametrize("turned", ((1, 0), (0, 1), (1, 1), (0, 0)))
+def test_turned(sardonyx, tmp_path, shape, turned):
+    """A is copied once for all ranges of columns, where it is turned or K is cut."""
+    m, k, n = shape
+    a, b, c = (RNG.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
+    feeds = {"a": np.ascontiguousarray(a.T) if turned[0] else a, "b": np.ascontiguousarray(b.T) if turned[1] else b}
+    node = helper.make_node("Gemm", ["a", "b", "c"], ["y"], transA=turned[0], transB=turned[1], alpha=0.5, beta=2.0)
+    check(sardonyx, tmp_path, [node], feeds, {"c": c}, ("--rtol", 0, "--atol", 0, "--peak", 2e-6),
+          (0.5 * (a.astype(np.float64) @ b) + 2 * c.astype(np.float64)).astype(np.float32))
