@@ -537,8 +537,8 @@ static void turn(struct sdx_product *p)
     p->bias_row = q.bias_col;
 }
 
-/* One product by a B that is cut along its columns: A is brought into the form that the
- * parts read, once for all of them. */
+/* One product by a B that is cut along its columns: A is brought into the form that the parts read,
+ * once for all of them. */
 static enum sdx_status block_a(struct sdx_prepare *px, struct params *s)
 {
     struct sdx_product *p = &s->p;

@@ -641,20 +641,20 @@ static void lines(const struct sdx_qdot *q, const struct tiles *t, const int8_t 
     }
 }
 
-/* Do tiles bring nothing? A product of them takes as long for 4 k as for 64 and its sums go through
- * memory, so that many panels or long rows have to make up for bringing bytes together; bytes that
- * are added are read beside. By measurement. */
-enum { SHORT = 8, MEDIUM = 24, AREA = 768 }; /* steps; times columns */
-static bool are_few(const struct sdx_qdot *q, const struct sdx_qdot_step *steps, int64_t count,
-                    int64_t n)
+/* A product of tiles takes as long for 4 k as for 64, and its sums go through memory: many panels
+ * or long rows have to make up for bringing bytes together. Bytes that are added are read beside
+ * the products of tiles. By measurement; count: steps, n: columns. */
+static bool tiles_pay(const struct sdx_qdot *q, const struct sdx_qdot_step *steps, int64_t count,
+                      int64_t n)
 {
-    if (q->m <= FEW) return true;
-    if (q->store.sum || (count > SHORT && count * n > AREA)) return false;
-    return count <= MEDIUM || !are_straight(steps, STEPS);
+    enum { LEAST_STEPS = 8, SOME_STEPS = 24, LEAST_AREA = 768 }; /* steps; times columns */
+    if (q->m <= FEW) return false;
+    if (q->store.sum || (count > LEAST_STEPS && count * n > LEAST_AREA)) return true;
+    return count > SOME_STEPS && are_straight(steps, STEPS);
 }
-/* One panel or two without tiles. */
-static void few_rows(const struct sdx_qdot *q, const struct qdot_panel *panel,
-                     const struct sdx_qdot_step *steps, int64_t column, int64_t n)
+/* One panel or two without tiles; bytes are added to few rows only. */
+static void without_tiles(const struct sdx_qdot *q, const struct qdot_panel *panel,
+                          const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
     if (!q->store.sum) {
         thin.panel(q, panel, steps, column, n);
@@ -672,9 +672,9 @@ static void panels(const struct sdx_qdot *q, const struct qdot_panel *panel,
                    const struct sdx_qdot_step *steps, int64_t column, int64_t n)
 {
     const int64_t end = column + n, count = panel->count[QDOT_ONES];
-    if (are_few(q, steps, count, n)) {
+    if (!tiles_pay(q, steps, count, n)) {
         for (; column < end; panel += WIDE, column += WIDE * COLS)
-            few_rows(q, panel, steps, column, end - column < ROW ? end - column : ROW);
+            without_tiles(q, panel, steps, column, end - column < ROW ? end - column : ROW);
         return;
     }
     const struct tiles t = prepare(q, steps, count);
